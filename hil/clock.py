@@ -1,0 +1,58 @@
+"""Time: the real clock, or a virtual one that is never late. Nobody else asks the time."""
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Seconds since the run's start."""
+
+    name: str
+
+    def start(self) -> None:
+        """Make now the time 0."""
+
+    def now_s(self) -> float: ...
+
+    def sleep_until_s(self, deadline_s: float) -> float:
+        """Return at the deadline; how late, in s."""
+        ...
+
+
+class RealClock:
+    """The machine's monotonic clock with absolute deadlines."""
+
+    name = "real"
+
+    def __init__(self) -> None:
+        self._start_s = 0.0
+
+    def start(self) -> None:
+        self._start_s = time.perf_counter()
+
+    def now_s(self) -> float:
+        return time.perf_counter() - self._start_s
+
+    def sleep_until_s(self, deadline_s: float) -> float:
+        while (remaining_s := deadline_s - self.now_s()) > 0.0:
+            time.sleep(remaining_s)
+        return -remaining_s
+
+
+class VirtualClock:
+    """Time that goes as fast as the loop does and is always on time."""
+
+    name = "virtual"
+
+    def __init__(self) -> None:
+        self._now_s = 0.0
+
+    def start(self) -> None:
+        self._now_s = 0.0
+
+    def now_s(self) -> float:
+        return self._now_s
+
+    def sleep_until_s(self, deadline_s: float) -> float:
+        self._now_s = deadline_s
+        return 0.0

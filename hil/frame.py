@@ -1,0 +1,94 @@
+"""One tick = one row: names, units and columns, fixed before the loop starts."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Role = Literal["measured", "commanded", "model", "reference", "state", "timing", "fault"]
+CELL_UNKNOWN = 255
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of every row.
+
+    Attributes
+    ----------
+    name, units, role, description : str
+        As stored with the recording.
+    n_cells : int
+        0 for a float; else a row of that many uint8, one a cell (255 = not known).
+    flags : tuple of str
+        Names of the bits, lowest first; the column is then uint64.
+    simulated : bool
+        The values come from a simulated device.
+    """
+
+    name: str
+    units: str
+    role: Role
+    description: str
+    n_cells: int = 0
+    flags: tuple[str, ...] = ()
+    simulated: bool = False
+
+    @property
+    def dtype(self) -> np.dtype[np.void]:
+        if self.flags:
+            return np.dtype("<u8")
+        return np.dtype(("u1", (self.n_cells,))) if self.n_cells else np.dtype("<f8")
+
+
+class Frame:
+    """The current row, as views that every stage of the tick writes into.
+
+    Attributes
+    ----------
+    values : (n,) float64 array
+        All float columns; `index(name)` says where.
+    bits : (m,) uint64 array
+        All bit columns; `bit_index(name)` says where.
+    row : (1,) structured array
+        The same memory as one record.
+    """
+
+    def __init__(self, columns: Iterable[Column]) -> None:
+        every = list(columns)
+        floats = [c for c in every if not c.flags and not c.n_cells]
+        bits = [c for c in every if c.flags]
+        cells = [c for c in every if c.n_cells]
+        self.columns = [*floats, *bits, *cells]
+        names = [c.name for c in self.columns]
+        if len(set(names)) != len(names):
+            raise ValueError(f"two columns of one name among {names}")
+        size = sum(c.dtype.itemsize for c in self.columns)
+        offsets = np.cumsum([0] + [c.dtype.itemsize for c in self.columns])[:-1]
+        self.dtype = np.dtype(
+            {
+                "names": names,
+                "formats": [c.dtype for c in self.columns],
+                "offsets": offsets.tolist(),
+                "itemsize": -(-size // 8) * 8,
+            }
+        )
+        self.row = np.zeros(1, dtype=self.dtype)
+        n_words = len(floats) + len(bits)
+        words = self.row.view(np.uint8)[: 8 * n_words]
+        self.values: NDArray[np.float64] = words[: 8 * len(floats)].view(np.float64)
+        self.bits: NDArray[np.uint64] = words[8 * len(floats) :].view(np.uint64)
+        self._index = {c.name: i for i, c in enumerate(floats)}
+        self._bit_index = {c.name: i for i, c in enumerate(bits)}
+
+    def index(self, name: str) -> int:
+        return self._index[name]
+
+    def bit_index(self, name: str) -> int:
+        return self._bit_index[name]
+
+    def cells(self, name: str) -> NDArray[np.uint8]:
+        """The current row of a cell column."""
+        view: NDArray[np.uint8] = self.row[name][0]
+        return view

@@ -1,0 +1,1 @@
+"""Rows to disk in another process; reading them back; recovery."""

@@ -1,0 +1,94 @@
+"""The recording file, format `hil-run/1`: everything in it is created before the first row.
+
+HDF5 with `libver=("v110", "v110")`, so that single-writer-multiple-reader mode works and
+readers back to HDF5 1.10 open it. In that mode nothing can be created, only extended.
+"""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from hil.frame import CELL_UNKNOWN, Column
+from hil.tap import EVENT, INPUT
+
+FORMAT = "hil-run/1"
+LIBVER = ("v110", "v110")
+OUTCOMES = ("running", "complete", "tripped", "aborted", "recovered")
+
+
+def create(
+    path: Path,
+    columns: Sequence[Column],
+    attributes: Mapping[str, str | int | float | bool],
+    *,
+    rows_per_chunk: int,
+    calibration: Mapping[str, Mapping[str, str | float]],
+    model: Mapping[str, Any],
+) -> None:
+    """Make the file with all groups, datasets and attributes, and no rows yet.
+
+    It gets its name only when it is complete, so that there is never half of it.
+    """
+    partial = path.with_name(path.name + ".new")
+    with h5py.File(partial, "w", libver=LIBVER) as file:
+        file.attrs["NX_class"] = "NXroot"
+        file.attrs["default"] = "ticks"
+        file.attrs["format"] = FORMAT
+        file.attrs["created_utc"] = datetime.now(UTC).isoformat(timespec="milliseconds")
+        for name, value in attributes.items():
+            file.attrs[name] = value
+        file.attrs["outcome"] = "running"
+        file.attrs["summary"] = "{}"
+
+        ticks = file.create_group("ticks")
+        ticks.attrs["NX_class"] = "NXdata"
+        ticks.attrs["axes"] = "t_s"
+        ticks.attrs["signal"] = "force_measured_N"
+        for column in columns:
+            base, shape = column.dtype.base, column.dtype.shape
+            dataset = ticks.create_dataset(
+                column.name, shape=(0, *shape), maxshape=(None, *shape), dtype=base,
+                chunks=(rows_per_chunk, *shape), fletcher32=True,
+            )  # fmt: skip
+            dataset.attrs["units"] = column.units
+            dataset.attrs["role"] = column.role
+            dataset.attrs["description"] = column.description
+            if column.simulated:
+                dataset.attrs["source"] = "SIMULATED"
+            if column.flags:
+                dataset.attrs["flags"] = list(column.flags)
+            if column.n_cells:
+                dataset.attrs["missing"] = np.uint8(CELL_UNKNOWN)
+        for name, dtype in (("events", EVENT), ("inputs", INPUT)):
+            file.create_dataset(name, shape=(0,), maxshape=(None,), dtype=dtype, chunks=(64,))
+        for channel, record in calibration.items():
+            group = file.create_group(f"calibration/{channel}")
+            for key, value in record.items():
+                group.attrs[key] = value
+        group = file.create_group("model")
+        for name, value in model.items():
+            array = np.asarray(value)
+            if array.dtype.kind == "U":
+                array = np.char.encode(array, "utf-8") if array.size else np.zeros(0, dtype="S1")
+            group.create_dataset(name, data=array)
+    os.replace(partial, path)
+
+
+def finish(path: Path, outcome: str, summary: Mapping[str, Any]) -> None:
+    """Write how the run ended into a file whose rows are all there."""
+    if outcome not in OUTCOMES:
+        raise ValueError(f"outcome '{outcome}' is none of {OUTCOMES}")
+    with h5py.File(path, "r+", libver=LIBVER) as file:
+        file.attrs["summary"] = json.dumps(summary)
+        file.attrs["outcome"] = outcome
+
+
+def text_of(value: Any) -> str:
+    """An attribute or fixed-length string as text."""
+    return value.decode() if isinstance(value, bytes) else str(value)

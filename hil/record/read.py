@@ -1,0 +1,100 @@
+"""Recordings back as labelled arrays."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import xarray as xr
+
+from hil.errors import ConfigError
+from hil.record.layout import FORMAT, text_of
+
+
+def open_h5(path: str | Path) -> h5py.File:
+    """Open a recording for reading, one that is still being written or was cut off included.
+
+    Raises
+    ------
+    ConfigError
+        The file is missing, not HDF5, or not a recording.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ConfigError(f"{path}: no such file")
+    if not h5py.is_hdf5(path):
+        raise ConfigError(f"{path}: not an HDF5 file: give a recording made by hil run")
+    try:
+        file = h5py.File(path, "r")
+    except OSError:
+        try:
+            file = h5py.File(path, "r", swmr=True)
+        except OSError as error:
+            raise ConfigError(f"{path}: cannot be opened ({error}): try hil recover") from None
+    if text_of(file.attrs.get("format", "")) != FORMAT:
+        file.close()
+        raise ConfigError(f"{path}: not a recording of format {FORMAT}")
+    return file
+
+
+def attributes_of(file: h5py.File) -> dict[str, Any]:
+    """Root attributes; one that a killed process left half written is left out."""
+    found = {}
+    for key in file.attrs:
+        try:
+            found[key] = file.attrs[key]
+        except OSError:
+            continue
+    return found
+
+
+def n_whole_rows(file: h5py.File) -> int:
+    """Rows that every column has."""
+    return min((len(dataset) for dataset in file["ticks"].values()), default=0)
+
+
+def summary_of(file: h5py.File) -> dict[str, Any]:
+    """What the run printed at its end; empty for one that did not get there."""
+    return dict(json.loads(text_of(attributes_of(file).get("summary", "{}"))))
+
+
+def open_run(path: str | Path) -> xr.Dataset:
+    """A recording as an `xarray.Dataset`.
+
+    Dimensions are `tick` (with the coordinate `t_s`), `cell` (the model's input order) and
+    `event`. Every variable carries `units`, `role` and `description`; the dataset's
+    attributes are the recording's, with `summary` as JSON text.
+
+    Raises
+    ------
+    ConfigError
+        The file is missing or not a recording.
+    """
+    with open_h5(path) as file:
+        n = n_whole_rows(file)
+        variables: dict[str, xr.Variable] = {}
+        for name, dataset in file["ticks"].items():
+            dims = ("tick", "cell")[: dataset.ndim]
+            attrs = {key: _plain(value) for key, value in dataset.attrs.items() if key[0].islower()}
+            variables[name] = xr.Variable(dims, dataset[:n], attrs)
+        events = file["events"][:]
+        for field in events.dtype.names:
+            values = events[field]
+            if values.dtype.kind == "S":
+                values = np.char.decode(values, "utf-8", "replace")
+            variables[f"event_{field}"] = xr.Variable(("event",), values)
+        attrs = {key: _plain(value) for key, value in attributes_of(file).items()}
+        cells = [text_of(cell) for cell in file["model/cells"][:]] if "model/cells" in file else []
+    coords: dict[str, Any] = {"t_s": variables.pop("t_s")}
+    if cells:
+        coords["cell"] = ("cell", cells)
+    return xr.Dataset(variables, coords=coords, attrs=attrs)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, np.ndarray):
+        return [_plain(item) for item in value.tolist()]
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,93 @@
+"""The recorder process: rows out of the tap into the file, flushed as the run goes.
+
+Started as ``python -m hil.record.recorder TAP FILE FLUSH_S FSYNC_S``. It ends when the loop
+has closed the tap, or when the loop's process is gone: then it takes what is left in the tap
+and closes the file, whose outcome stays `running` until `hil recover` settles it.
+"""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from hil import tap as taps
+from hil.record.layout import LIBVER
+
+POLL_S = 0.02
+
+
+def record(tap: taps.Tap, path: Path, flush_s: float, fsync_s: float, parent: int) -> None:
+    """Copy rows until the tap is closed or the loop's process is gone."""
+    with h5py.File(path, "r+", libver=LIBVER) as file:
+        file.swmr_mode = True
+        sinks = [
+            _Sink(tap.ticks, [(name, file["ticks"][name]) for name in file["ticks"]]),
+            _Sink(tap.events, [("", file["events"])]),
+            _Sink(tap.inputs, [("", file["inputs"])]),
+        ]
+        tap.set_recorder_ready()
+        flushed_s = synced_s = time.monotonic()
+        while True:
+            last = tap.closed or os.getppid() != parent
+            for sink in sinks:
+                sink.take()
+            tap.recorded, tap.lost = sinks[0].taken, sinks[0].lost
+            now_s = time.monotonic()
+            if last or now_s - flushed_s >= flush_s:
+                for sink in sinks:
+                    sink.flush()
+                flushed_s = now_s
+            if last or now_s - synced_s >= fsync_s:
+                os.fsync(file.id.get_vfd_handle())
+                synced_s = now_s
+            if last:
+                break
+            if tap.ticks.written - tap.recorded < tap.ticks.capacity // 8:
+                time.sleep(POLL_S)
+
+
+class _Sink:
+    """One ring and the datasets its fields go to; '' stands for the whole row."""
+
+    def __init__(self, ring: taps.Ring, datasets: list[tuple[str, h5py.Dataset]]) -> None:
+        self._ring = ring
+        self._datasets = datasets
+        self._rows = 0
+        self.taken = 0
+        self.lost = 0
+
+    def take(self) -> None:
+        rows, lost = self._ring.read(self.taken)
+        self.taken += lost + len(rows)
+        self.lost += lost
+        if not len(rows):
+            return
+        end = self._rows + len(rows)
+        for name, dataset in self._datasets:
+            dataset.resize(end, axis=0)
+            dataset[self._rows : end] = np.ascontiguousarray(rows[name]) if name else rows
+        self._rows = end
+
+    def flush(self) -> None:
+        for _, dataset in self._datasets:
+            dataset.flush()
+
+
+def main() -> int:
+    # Ctrl-C is for the loop; the recorder goes on until the last row is written.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    tap_path, path, flush_s, fsync_s, parent = sys.argv[1:]
+    try:
+        record(taps.attach(Path(tap_path)), Path(path), float(flush_s), float(fsync_s), int(parent))
+    except OSError as error:
+        print(f"{path}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,135 @@
+"""Making a recording whole again, and finding out whether it is."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from hil.errors import ConfigError, DeviceError
+from hil.record import superblock
+from hil.record.layout import LIBVER, OUTCOMES, text_of
+from hil.record.read import attributes_of, n_whole_rows, open_h5
+
+WRITER_TIMEOUT_S = 10.0
+
+
+def recover(path: Path) -> int | None:
+    """Make a cut-off recording whole, in place; its rows, or None where nothing was amiss.
+
+    Every row that all columns have is kept; the file is copied out beside the old one and
+    put in its place at once, so that being cut off here again loses nothing. A recorder that
+    still drains its rows is waited for.
+
+    Raises
+    ------
+    ConfigError
+        The file is no recording.
+    DeviceError
+        A run still writes to it.
+    """
+    _wait_for_writer(path)
+    superblock.clear_flags(path)
+    with open_h5(path) as source:
+        if _settled(source):
+            return None
+        n = n_whole_rows(source)
+        partial = path.with_name(path.name + ".recovering")
+        partial.unlink(missing_ok=True)
+        with h5py.File(partial, "x", libver=LIBVER) as target:
+            for key, value in attributes_of(source).items():
+                target.attrs[key] = value
+            target.attrs["outcome"] = "recovered"
+            for name, item in source.items():
+                if name != "ticks":
+                    source.copy(item, target, name)
+            ticks = target.create_group("ticks")
+            for key, value in source["ticks"].attrs.items():
+                ticks.attrs[key] = value
+            for name, column in source["ticks"].items():
+                copy = ticks.create_dataset(
+                    name, data=column[:n], maxshape=column.maxshape, chunks=column.chunks,
+                    fletcher32=column.fletcher32,
+                )  # fmt: skip
+                for key, value in column.attrs.items():
+                    copy.attrs[key] = value
+            target.flush()
+            os.fsync(target.id.get_vfd_handle())
+    os.replace(partial, path)
+    return n
+
+
+def faults_of(path: Path) -> list[str]:
+    """What is not whole about a recording, one line each; nothing when it is."""
+    found: list[str] = []
+    with open_h5(path) as file:
+        outcome = text_of(attributes_of(file).get("outcome", "running"))
+        if outcome not in OUTCOMES:
+            found.append(f"outcome '{outcome}' is none of {', '.join(OUTCOMES)}")
+        elif outcome == "running":
+            found.append("the run has not ended or was cut off: hil recover makes it whole")
+        lengths = {name: len(column) for name, column in file["ticks"].items()}
+        if len(set(lengths.values())) > 1:
+            shortest = min(lengths, key=lambda name: lengths[name])
+            found.append(
+                f"columns differ in length, from {lengths[shortest]} ({shortest}) "
+                f"to {max(lengths.values())} rows"
+            )
+        for name, dataset in [*file["ticks"].items(), ("events", file["events"])]:
+            try:
+                values = dataset[:]
+            except OSError:
+                found.append(f"{name}: damaged, a stored checksum does not match")
+                continue
+            for key in ("units", "role", "description") if name != "events" else ():
+                if key not in dataset.attrs:
+                    found.append(f"{name}: attribute '{key}' is missing")
+            if name == "t_s" and len(values) and not np.all(np.diff(values) > 0.0):
+                found.append("t_s: does not rise from row to row")
+    return found
+
+
+def _settled(file: h5py.File) -> bool:
+    lengths = {len(column) for column in file["ticks"].values()}
+    return text_of(attributes_of(file).get("outcome", "running")) != "running" and len(lengths) == 1
+
+
+def _wait_for_writer(path: Path) -> None:
+    """Wait until nobody has the file open for writing."""
+    deadline_s = time.monotonic() + WRITER_TIMEOUT_S
+    while (holder := _writer_of(path)) is not None:
+        if time.monotonic() > deadline_s:
+            raise DeviceError(f"{path}: process {holder} still records into it: end that run first")
+        time.sleep(0.05)
+
+
+def _writer_of(path: Path) -> int | None:
+    """A process that has the file open for writing, as far as this user may see."""
+    if not path.exists():
+        raise ConfigError(f"{path}: no such file")
+    target = path.stat()
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        try:
+            found = link.stat()
+            if (found.st_dev, found.st_ino) != (target.st_dev, target.st_ino):
+                continue
+            flags = (link.parents[1] / "fdinfo" / link.name).read_text()
+        except OSError:
+            continue
+        mode = int(flags.split("flags:")[1].split()[0], 8)
+        if mode & (os.O_WRONLY | os.O_RDWR) and int(link.parts[2]) != os.getpid():
+            return int(link.parts[2])
+    return None
+
+
+def describe(path: Path) -> dict[str, Any]:
+    """A few facts about a recording."""
+    with open_h5(path) as file:
+        return {
+            "file": str(path),
+            "rows": n_whole_rows(file),
+            "outcome": text_of(attributes_of(file).get("outcome", "running")),
+            "created_utc": text_of(file.attrs["created_utc"]),
+        }

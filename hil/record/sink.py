@@ -1,0 +1,118 @@
+"""The loop's end of the recording: starts the recorder process, hands it rows, ends it."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hil import tap as taps
+from hil.errors import ConfigError, DeviceError
+from hil.frame import Frame
+from hil.record import layout
+
+START_TIMEOUT_S = 30.0
+DISK_FLOOR_B = 64 * 2**20
+CHECK_EVERY = 64
+
+
+def check_disk(path: Path, n_rows: int, row_size_B: int) -> None:
+    """Refuse a run whose recording would not fit beside a floor of free space."""
+    need_B = int(1.1 * n_rows * row_size_B) + DISK_FLOOR_B
+    free_B = shutil.disk_usage(path.parent).free
+    if free_B < need_B:
+        raise ConfigError(
+            f"{path}: the disk has {free_B / 1e6:.0f} MB free, this run needs {need_B / 1e6:.0f} MB "
+            "with its reserve: free some space or choose another --out"
+        )
+
+
+class Sink:
+    """Rows of one run on their way to the recorder.
+
+    Parameters
+    ----------
+    lossless : bool
+        Wait when the ring is full. Only on a virtual clock: a real loop never waits, and
+        rows that the recorder could not take in time are counted as lost.
+    """
+
+    def __init__(self, path: Path, frame: Frame, *, period_s: float, flush_s: float,
+                 fsync_s: float, lossless: bool) -> None:  # fmt: skip
+        self.path = path
+        self._row = frame.row
+        self._lossless = lossless
+        self.tap = taps.create(frame.dtype, capacity=max(4096, int(5.0 / period_s)))
+        self._event = np.zeros(1, dtype=taps.EVENT)
+        self._input = np.zeros(1, dtype=taps.INPUT)
+        command = [sys.executable, "-m", "hil.record.recorder", str(self.tap.path), str(path)]
+        command += [str(flush_s), str(fsync_s), str(os.getpid())]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        self._n = 0
+
+    def wait_ready(self) -> None:
+        """Return when the recorder has the file open."""
+        deadline_s = time.monotonic() + START_TIMEOUT_S
+        while not self.tap.recorder_ready:
+            if not self.alive or time.monotonic() > deadline_s:
+                raise DeviceError(f"recorder: did not start: {self._last_words()}")
+            time.sleep(0.002)
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def push(self) -> bool:
+        """Hand over the current row; False when the recorder is found dead."""
+        self.tap.ticks.push(self._row)
+        self._n += 1
+        if self._n % CHECK_EVERY:
+            return True
+        if self._lossless:
+            limit = self.tap.ticks.capacity - 2 * CHECK_EVERY
+            while self._n - self.tap.recorded > limit and self.alive:
+                time.sleep(0.001)
+        return self.alive
+
+    def event(self, t_s: float, level: str, source: str, text: str) -> None:
+        self._event[0] = (t_s, level, source, text.encode()[:256])
+        self.tap.events.push(self._event)
+
+    def input(self, tick: int, t_s: float, name: str, value: float, text: str = "") -> None:
+        """A change from outside, with the tick at which it took effect."""
+        self._input[0] = (tick, t_s, name, value, text.encode()[:256])
+        self.tap.inputs.push(self._input)
+
+    def close(self, outcome: str, summary: dict[str, Any]) -> int:
+        """End the recorder and write the outcome; rows lost."""
+        self.tap.close_writer()
+        words = self._process.communicate()[1].strip()
+        lost = self.tap.lost
+        self.tap.unlink()
+        if self._process.returncode != 0:
+            raise DeviceError(
+                f"recorder: {words or 'was killed'}; what it wrote is in {self.path}: "
+                "hil recover makes it whole"
+            )
+        layout.finish(self.path, outcome, {**summary, "rows_lost": lost})
+        return lost
+
+    def abandon(self) -> None:
+        """End without an outcome, for a run that never started; the empty file goes."""
+        self.tap.close_writer()
+        self._process.communicate()
+        self.tap.unlink()
+        self.path.unlink(missing_ok=True)
+
+    def _last_words(self) -> str:
+        if self.alive:
+            return f"no sign of life within {START_TIMEOUT_S:g} s"
+        return self._process.communicate()[1].strip().splitlines()[-1:][0]
+
+

@@ -1,0 +1,67 @@
+"""The "open for writing" mark that a killed process leaves in an HDF5 file.
+
+HDF5 refuses to open a file whose version 3 superblock still carries consistency flags. The
+superblock is signature (8 bytes), version, two sizes, the flags, four addresses, and a
+checksum of all that comes before it.
+
+Source: HDF5 file format specification, "Superblock (versions 2 and 3)"; the checksum is
+Bob Jenkins' lookup3 (hashlittle, 2006, public domain).
+"""
+
+import os
+from pathlib import Path
+
+_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+_FLAGS_AT = 11
+_MASK = 0xFFFFFFFF
+
+
+def clear_flags(path: Path) -> bool:
+    """Clear the mark in place; whether there was one."""
+    with path.open("rb+") as file:
+        head = bytearray(file.read(12))
+        if head[:8] != _SIGNATURE or head[8] != 3 or head[_FLAGS_AT] == 0:
+            return False
+        size = 12 + 4 * head[9]
+        file.seek(0)
+        block = bytearray(file.read(size))
+        block[_FLAGS_AT] = 0
+        file.seek(0)
+        file.write(bytes(block) + checksum(bytes(block)).to_bytes(4, "little"))
+        file.flush()
+        os.fsync(file.fileno())
+    return True
+
+
+def checksum(data: bytes) -> int:
+    """Jenkins lookup3 hashlittle of the bytes with initial value 0."""
+    a = b = c = (0xDEADBEEF + len(data)) & _MASK
+    at = 0
+    while len(data) - at > 12:
+        a, b, c = (_add(v, data[at + 4 * i : at + 4 * i + 4]) for i, v in enumerate((a, b, c)))
+        a, c = (a - c) & _MASK ^ _rot(c, 4), (c + b) & _MASK
+        b, a = (b - a) & _MASK ^ _rot(a, 6), (a + c) & _MASK
+        c, b = (c - b) & _MASK ^ _rot(b, 8), (b + a) & _MASK
+        a, c = (a - c) & _MASK ^ _rot(c, 16), (c + b) & _MASK
+        b, a = (b - a) & _MASK ^ _rot(a, 19), (a + c) & _MASK
+        c, b = (c - b) & _MASK ^ _rot(b, 4), (b + a) & _MASK
+        at += 12
+    tail = data[at:]
+    if not tail:
+        return c
+    a, b, c = (_add(v, tail[4 * i : 4 * i + 4]) for i, v in enumerate((a, b, c)))
+    c = ((c ^ b) - _rot(b, 14)) & _MASK
+    a = ((a ^ c) - _rot(c, 11)) & _MASK
+    b = ((b ^ a) - _rot(a, 25)) & _MASK
+    c = ((c ^ b) - _rot(b, 16)) & _MASK
+    a = ((a ^ c) - _rot(c, 4)) & _MASK
+    b = ((b ^ a) - _rot(a, 14)) & _MASK
+    return ((c ^ b) - _rot(b, 24)) & _MASK
+
+
+def _add(value: int, word: bytes) -> int:
+    return (value + int.from_bytes(word, "little")) & _MASK
+
+
+def _rot(value: int, by: int) -> int:
+    return (value << by | value >> (32 - by)) & _MASK
