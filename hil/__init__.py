@@ -1,0 +1,44 @@
+"""Hardware-in-the-loop control and data acquisition for cellular actuator arrays.
+
+Public here: `open_run`, `load`, `run`, and `hil.models.CellArray`; the rest is private.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import xarray as xr
+
+    from hil.config import Config
+
+__all__ = ["load", "open_run", "run"]
+
+
+def load(path: str | Path, sets: tuple[str, ...] = ()) -> Config:
+    """Read and validate an experiment's configuration; see `hil.config.load`."""
+    from hil.config import load as load_config
+
+    return load_config(path, sets)
+
+
+def run(config: Config | str | Path, **options: Any) -> Path:
+    """Run an experiment and return the recording's path; options as `hil.session.run`.
+
+    Raises
+    ------
+    hil.errors.ConfigError, hil.errors.DeviceError
+    """
+    from hil import session
+    from hil.config import Config
+
+    return session.run(config if isinstance(config, Config) else load(config), **options).path
+
+
+def open_run(path: str | Path) -> xr.Dataset:
+    """A recording as a labelled dataset, units as attributes; see `hil.record.read.open_run`."""
+    from hil.record.read import open_run as read_run
+
+    return read_run(path)

@@ -1,15 +1,19 @@
 """Recordings back as labelled arrays."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
-import xarray as xr
 
 from hil.errors import ConfigError
 from hil.record.layout import FORMAT, text_of
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 def open_h5(path: str | Path) -> h5py.File:
@@ -71,6 +75,8 @@ def open_run(path: str | Path) -> xr.Dataset:
     ConfigError
         The file is missing or not a recording.
     """
+    import xarray as xr
+
     with open_h5(path) as file:
         n = n_whole_rows(file)
         variables: dict[str, xr.Variable] = {}

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -89,19 +88,23 @@ class Sink:
         self._input[0] = (tick, t_s, name, value, text.encode()[:256])
         self.tap.inputs.push(self._input)
 
-    def close(self, outcome: str, summary: dict[str, Any]) -> int:
-        """End the recorder and write the outcome; rows lost."""
+    def drain(self) -> int:
+        """End the recorder once it has every row; how many were lost on the way.
+
+        Raises
+        ------
+        DeviceError
+            The recorder failed or was killed.
+        """
         self.tap.close_writer()
         words = self._process.communicate()[1].strip()
-        lost = self.tap.lost
         self.tap.unlink()
         if self._process.returncode != 0:
             raise DeviceError(
                 f"recorder: {words or 'was killed'}; what it wrote is in {self.path}: "
                 "hil recover makes it whole"
             )
-        layout.finish(self.path, outcome, {**summary, "rows_lost": lost})
-        return lost
+        return self.tap.lost
 
     def abandon(self) -> None:
         """End without an outcome, for a run that never started; the empty file goes."""

@@ -1,0 +1,167 @@
+"""What one table says of another: devices against model, experiment against rig.
+
+Every check yields (key, text) pairs.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+
+from hil.config import schema
+from hil.config.build import build_activation, build_reference
+from hil.models import CellArray
+
+Found = Iterator[tuple[str, str]]
+RIG_ORDER_MAX = 2000
+
+
+def rig(tables: schema.RigTables, model: CellArray) -> Found:
+    """Devices against the model and the guard."""
+    if len(model.states) > RIG_ORDER_MAX:
+        yield "model", f"order {len(model.states)}: a rig's model may have {RIG_ORDER_MAX} states"
+    if model.floating:
+        names = ", ".join(model.floating[0][:4])
+        yield "model", f"nothing holds {names}: fix a point or mend the broken cells around it"
+    boards = {n: d for n, d in tables.devices.items() if isinstance(d, schema.CellBoardTable)}
+    cards = {n: d for n, d in tables.devices.items() if isinstance(d, schema.NidaqTable)}
+    yield from _boards(boards, model)
+    yield from _channels(cards, tables, model)
+
+
+def _boards(boards: dict[str, schema.CellBoardTable], model: CellArray) -> Found:
+    if not boards:
+        yield "devices", "no cell_board: nothing would switch the cells"
+    known = model.cell_names
+    for name, board in boards.items():
+        for cell in board.cells:
+            if cell not in known:
+                yield (
+                    f"devices.{name}.cells",
+                    f"the model has no cell '{cell}': its cells are {known[0]} to {known[-1]}",
+                )
+    claimed = Counter(cell for board in boards.values() for cell in board.cells)
+    for cell, count in claimed.items():
+        if count > 1:
+            yield "devices", f"{count} gates claim cell '{cell}': every cell has one gate"
+    missing = [cell for cell in known if cell not in claimed]
+    if boards and missing:
+        name = next(iter(boards))
+        yield f"devices.{name}.cells", f"no gate for cell '{missing[0]}': every cell has one gate"
+
+
+def _channels(
+    cards: dict[str, schema.NidaqTable], tables: schema.RigTables, model: CellArray
+) -> Found:
+    if not cards:
+        yield "devices", "no nidaq card: nothing would measure the force"
+    forces = [name for name in model.outputs if name.endswith(("left_N", "right_N"))]
+    seen: dict[str, str] = {}
+    for name, card in cards.items():
+        terminals = Counter(channel.terminal for channel in card.channels.values())
+        for channel_name, channel in card.channels.items():
+            key = f"devices.{name}.channels.{channel_name}"
+            if terminals[channel.terminal] > 1:
+                yield f"{key}.terminal", f"'{channel.terminal}' is taken by another channel"
+            if channel_name in seen:
+                yield key, f"card '{seen[channel_name]}' has a channel of that name: rename one"
+            seen[channel_name] = name
+            if channel.signal is not None and channel.signal not in forces:
+                yield (
+                    f"{key}.signal = '{channel.signal}'",
+                    f"the model has no such force: choose {', '.join(forces)}",
+                )
+            largest_N = abs(channel.newtons_per_V) * (card.range_V - abs(channel.zero_V))
+            if largest_N <= tables.guard.force_max_N:
+                yield (
+                    f"{key}.newtons_per_V = {channel.newtons_per_V:g}",
+                    f"the channel ends at {largest_N:g} N, below guard.force_max_N = "
+                    f"{tables.guard.force_max_N:g}: the guard would never see it",
+                )
+
+
+def run(tables: schema.RunTables, model: CellArray) -> Found:
+    """The experiment against its rig."""
+    if isinstance(tables.controller, schema.ScheduleTable):
+        yield from _schedule(tables.controller, tables, model)
+    else:
+        yield from _order(tables.controller, model)
+        if tables.reference is None:
+            yield "reference", "missing: a pid controller follows one"
+    if tables.reference is not None:
+        yield from _reference(tables.reference, tables, model)
+
+
+def _schedule(table: schema.ScheduleTable, tables: schema.RunTables, model: CellArray) -> Found:
+    for i, step in enumerate(table.steps):
+        if step.t_s >= tables.experiment.duration_s:
+            yield (
+                f"controller.steps.{i}.t_s = {step.t_s:g}",
+                f"not before the run's end at {tables.experiment.duration_s:g} s",
+            )
+        for key, cells in (("on", step.on), ("off", step.off)):
+            if cells != "all":
+                yield from _unknown_cells(f"controller.steps.{i}.{key}", cells, model)
+
+
+def _order(table: schema.PidTable, model: CellArray) -> Found:
+    if table.order is not None:
+        yield from _unknown_cells("controller.order", table.order, model)
+        twice = [cell for cell, count in Counter(table.order).items() if count > 1]
+        if twice:
+            yield "controller.order", f"cell {twice[0]} stands in it twice"
+        if not table.order:
+            yield "controller.order", "names no cell"
+
+
+def _unknown_cells(key: str, cells: list[int | str], model: CellArray) -> Found:
+    for cell in cells:
+        known = 1 <= cell <= model.n_cells if isinstance(cell, int) else cell in model.cell_names
+        if not known:
+            yield (
+                key,
+                f"there is no cell {cell!r}: cells are 1 to {model.n_cells}, or "
+                f"{model.cell_names[0]} to {model.cell_names[-1]}",
+            )
+
+
+def _reference(
+    table: schema.ReferenceTable, tables: schema.RunTables, model: CellArray
+) -> Found:
+    if not isinstance(table, schema.SineReferenceTable):
+        if len(table.t_s) != len(table.force_N):
+            yield (
+                "reference.force_N",
+                f"{len(table.force_N)} values for {len(table.t_s)} times: give one a time",
+            )
+            return
+        if np.any(np.diff(table.t_s) <= 0.0):
+            yield "reference.t_s", "times must rise"
+            return
+    low_N, high_N = build_reference(table).extremes_N(tables.experiment.duration_s)
+    most_N = blocked_force_N(tables, model)
+    if high_N > most_N or low_N < 0.0:
+        yield (
+            "reference",
+            f"asks for {low_N:g} to {high_N:g} N; all cells on give 0 to {most_N:.4g} N",
+        )
+    if high_N > tables.guard.force_max_N:
+        yield (
+            "reference",
+            f"asks for {high_N:g} N, beyond guard.force_max_N = {tables.guard.force_max_N:g}",
+        )
+
+
+def blocked_force_N(tables: schema.RigTables, model: CellArray) -> float:
+    """Static force at the first force channel with every cell on, points at rest."""
+    F_N = [a.force_on_N for a in build_activation(tables.model)]
+    return model.force_at(force_signal(tables, model), model.solve_statics(F_N).tension_N)
+
+
+def force_signal(tables: schema.RigTables, model: CellArray) -> str:
+    """What the first force channel measures: by default the first array's right end."""
+    for device in tables.devices.values():
+        if isinstance(device, schema.NidaqTable):
+            first = next(iter(device.channels.values()))
+            return first.signal or f"{next(iter(model.arrays))}.right_N"
+    raise ValueError("the rig has no force channel")

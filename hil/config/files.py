@@ -1,0 +1,139 @@
+"""TOML files to one merged table, remembering which file each key came from."""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hil.errors import ConfigError
+
+EXPERIMENT_KEYS = ("experiment", "reference", "controller", "record", "guard")
+RIG_KEYS = ("model", "plant", "devices", "loop", "guard", "observer")
+
+
+@dataclass
+class Merged:
+    """A merged table and the sources that made it, later ones over earlier ones."""
+
+    table: dict[str, Any]
+    sources: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+
+    def origin(self, path: Iterable[str | int]) -> str:
+        """The file (or --set) that has the longest part of this key path."""
+        parts = list(path)
+        best, best_depth = self.sources[-1][0] if self.sources else "", -1
+        for name, table in self.sources:
+            depth = _depth(table, parts)
+            if depth >= best_depth:
+                best, best_depth = name, depth
+        return best
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """One TOML file; ConfigError with file and line where it is not one."""
+    try:
+        with path.open("rb") as file:
+            return tomllib.load(file)
+    except FileNotFoundError:
+        raise ConfigError(
+            f"{path}: no such file: 'hil examples DIR' copies the shipped configurations out"
+        ) from None
+    except IsADirectoryError:
+        raise ConfigError(f"{path}: a folder: name a .toml file in it") from None
+    except PermissionError:
+        raise ConfigError(f"{path}: may not be read: check its permissions") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: not UTF-8 text: save it as a TOML file") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}") from None
+
+
+def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
+    """An experiment over its rig, or a rig alone; `[plant]` is `[model]` with its differences."""
+    own = read_toml(path)
+    sources: list[tuple[str, Mapping[str, Any]]] = []
+    table: dict[str, Any] = {}
+    if "rig" in own:
+        rig_name = own.pop("rig")
+        if not isinstance(rig_name, str):
+            raise ConfigError(f"{path}: rig = {rig_name!r}: give the path of the rig's file")
+        rig_path = path.parent / rig_name
+        if not rig_path.is_file():
+            raise ConfigError(f"{path}: rig = \"{rig_name}\": no such file beside the experiment")
+        rig = read_toml(rig_path)
+        _refuse_foreign(rig_path, rig, RIG_KEYS, "a rig")
+        _refuse_foreign(path, own, EXPERIMENT_KEYS, "an experiment")
+        _refuse_looser_guard(path, own.get("guard"), rig.get("guard"))
+        table = merge(table, rig)
+        sources.append((str(rig_path), rig))
+    table = merge(table, own)
+    sources.append((str(path), own))
+    for text in sets:
+        change = _parse_set(text)
+        table = merge(table, change)
+        sources.append((f"--set {text}", change))
+    model = table.get("model")
+    if isinstance(model, dict):
+        differences = table.get("plant", {})
+        if not isinstance(differences, dict):
+            raise ConfigError(f"{path}: plant: give a table of what differs from [model]")
+        table["plant"] = merge(model, differences)
+    return Merged(table, sources)
+
+
+def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables merged key by key; everything else replaced."""
+    result = dict(base)
+    for key, value in over.items():
+        old = result.get(key)
+        both = isinstance(old, dict) and isinstance(value, dict)
+        result[key] = merge(old, value) if both else value  # type: ignore[arg-type]
+    return result
+
+
+def _refuse_foreign(path: Path, table: Mapping[str, Any], known: tuple[str, ...], what: str) -> None:
+    for key in table:
+        if key not in known:
+            raise ConfigError(
+                f"{path}: {key}: unknown in {what}'s file, which has {', '.join(known)}"
+            )
+
+
+def _refuse_looser_guard(path: Path, own: Any, rig: Any) -> None:
+    if not isinstance(own, dict) or not isinstance(rig, dict):
+        return
+    for key, value in own.items():
+        limit = rig.get(key)
+        if isinstance(value, int | float) and isinstance(limit, int | float) and value > limit:
+            raise ConfigError(
+                f"{path}: guard.{key} = {value}: looser than the rig's {limit}: "
+                "an experiment may only tighten a limit"
+            )
+
+
+def _parse_set(text: str) -> dict[str, Any]:
+    key, equals, value = text.partition("=")
+    parts = [part.strip() for part in key.split(".")]
+    if not equals or not all(parts):
+        raise ConfigError(f"--set {text}: write key.path=value, such as --set loop.period_s=0.002")
+    try:
+        parsed = tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        parsed = value.strip()
+    for part in reversed(parts):
+        parsed = {part: parsed}
+    return dict(parsed)
+
+
+def _depth(table: Any, path: list[str | int]) -> int:
+    depth = 0
+    for part in path:
+        if isinstance(table, dict) and part in table:
+            table = table[part]
+        elif isinstance(table, list) and isinstance(part, int) and part < len(table):
+            table = table[part]
+        else:
+            break
+        depth += 1
+    return depth

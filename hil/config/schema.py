@@ -1,0 +1,289 @@
+"""Tables of the configuration: every key, its type, range and default.
+
+Unknown keys are errors. Values are SI; the unit is part of the key.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+Positive = Annotated[float, Field(gt=0.0)]
+NotNegative = Annotated[float, Field(ge=0.0)]
+Probability = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+def _as_list(value: Any) -> Any:
+    return value if isinstance(value, list) else [value]
+
+
+class Table(BaseModel):
+    """A TOML table: strict types, no unknown keys, no change after loading."""
+
+    model_config = ConfigDict(
+        strict=True, extra="forbid", frozen=True, allow_inf_nan=False, populate_by_name=True
+    )
+
+
+# [model] and [plant]
+
+
+class PointTable(Table):
+    support: Literal["fixed", "free", "driven"]
+    mass_kg: NotNegative = 0.0
+
+
+class StepTable(Table):
+    kind: Literal["step"]
+
+
+class SigmoidTable(Table):
+    kind: Literal["sigmoid"]
+    rate_per_s: Positive = 5.0
+    delay_s: Positive = 1.2
+
+
+class SpringCellTable(Table):
+    """Hill and Miga cells: three springs, one damper."""
+
+    kind: Literal["hill", "miga"]
+    k_pe_N_per_m: NotNegative
+    k_se_N_per_m: Positive
+    k_ae_N_per_m: Positive
+    b_N_s_per_m: Positive
+
+
+class TwoDamperCellTable(Table):
+    kind: Literal["two_damper"]
+    k_pe_N_per_m: NotNegative
+    k_se_N_per_m: Positive
+    k_ae_N_per_m: Positive
+    b_se_N_s_per_m: Positive
+    b_ae_N_s_per_m: Positive
+
+
+class CustomCellTable(Table):
+    """Coefficients as arrays; see `hil.models.cells`."""
+
+    kind: Literal["custom"]
+    Ke: float = 0.0
+    Kv: float = 0.0
+    Kf: float = 0.0
+    Kd: list[float] = []
+    Ze: list[float] = []
+    Zv: list[float] = []
+    I: list[list[float]] = []  # noqa: E741  the paper's letter (iota)
+    Kp: list[float] = []
+
+
+CellTable = Annotated[
+    SpringCellTable | TwoDamperCellTable | CustomCellTable, Field(discriminator="kind")
+]
+ActivationTable = Annotated[StepTable | SigmoidTable, Field(discriminator="kind")]
+
+
+class ArrayTable(Table):
+    fingerprint: str
+    start: str = Field(alias="from")
+    end: str = Field(alias="to")
+    mass_kg: Annotated[list[Positive], BeforeValidator(_as_list)]
+    force_on_N: Annotated[list[NotNegative], BeforeValidator(_as_list)] = [1.0]
+    dead_cells: list[int] = []
+    broken_cells: list[int] = []
+    cell: Annotated[list[CellTable], BeforeValidator(_as_list)]
+    activation: ActivationTable = StepTable(kind="step")
+
+
+class ModelTable(Table):
+    kind: Literal["cell_array"]
+    points: dict[str, PointTable]
+    arrays: Annotated[dict[str, ArrayTable], Field(min_length=1)]
+
+
+# [devices.<name>]
+
+
+class SimBoardTable(Table):
+    """What a simulated board does worse than a perfect one."""
+
+    reply_lost_probability: Probability = 0.0
+
+
+class CellBoardTable(Table):
+    """A driver board; `cells` names the cell behind each gate, in gate order."""
+
+    kind: Literal["cell_board"]
+    port: str
+    cells: Annotated[list[str], Field(min_length=1)]
+    sim: SimBoardTable = SimBoardTable()
+
+
+class SimChannelTable(Table):
+    """What a simulated transducer and its conditioner add to the force."""
+
+    bandwidth_Hz: Positive = 25000.0
+    noise_rms_V: NotNegative = 0.0
+    offset_V: float = 0.0
+    reading_lost_probability: Probability = 0.0
+
+
+class ForceChannelTable(Table):
+    """A force transducer on an analogue input: force_N = newtons_per_V (volts - zero_V)."""
+
+    terminal: str
+    signal: str | None = None
+    newtons_per_V: float
+    zero_V: float = 0.0
+    sim: SimChannelTable = SimChannelTable()
+
+
+class NidaqTable(Table):
+    kind: Literal["nidaq"]
+    card: str
+    range_V: Positive = 10.0
+    resolution_bits: Annotated[int, Field(ge=8, le=32)] = 16
+    channels: Annotated[dict[str, ForceChannelTable], Field(min_length=1)]
+
+
+DeviceTable = Annotated[CellBoardTable | NidaqTable, Field(discriminator="kind")]
+
+
+# [loop] [guard] [observer] [record]
+
+
+class LoopTable(Table):
+    """Period, and what to do when a deadline is missed.
+
+    Missed periods are skipped, never caught up in a burst. `trip` and `tolerate` look at
+    `overruns_max` periods missed in a row: `trip` ends the run safely, `tolerate` notes an
+    event; `skip` only counts them.
+    """
+
+    period_s: Annotated[float, Field(gt=0.0, le=1.0)]
+    overrun: Literal["trip", "tolerate", "skip"] = "trip"
+    overruns_max: Annotated[int, Field(ge=1)] = 20
+    after_trip_s: NotNegative = 0.5
+
+
+class GuardTable(Table):
+    """Absolute limits. An experiment may tighten what its rig sets, never loosen it."""
+
+    force_max_N: Positive
+    cell_on_max_s: Positive
+    reading_age_max_s: Positive = 0.05
+
+
+class ObserverTable(Table):
+    """Steady-state Kalman observer: what it trusts the model and the transducer with."""
+
+    cell_force_noise_N: Positive = 0.05
+    force_noise_N: Positive = 0.002
+
+
+class RecordTable(Table):
+    """How often rows reach the file, and how often the file reaches the disk."""
+
+    flush_s: Annotated[float, Field(ge=0.02, le=10.0)] = 0.25
+    fsync_s: Annotated[float, Field(ge=0.1, le=600.0)] = 5.0
+
+
+# Experiment
+
+
+class ExperimentTable(Table):
+    name: str
+    duration_s: Positive
+    operator: str = ""
+
+
+class StepsReferenceTable(Table):
+    """Piecewise constant: from `t_s[i]` on the value is `force_N[i]`, 0 before the first."""
+
+    kind: Literal["steps"]
+    t_s: Annotated[list[NotNegative], Field(min_length=1)]
+    force_N: Annotated[list[float], Field(min_length=1)]
+
+
+class RampReferenceTable(Table):
+    """Straight lines between points; the first and last value hold outside."""
+
+    kind: Literal["ramp"]
+    t_s: Annotated[list[NotNegative], Field(min_length=2)]
+    force_N: Annotated[list[float], Field(min_length=2)]
+
+
+class SineReferenceTable(Table):
+    """mean_N + amplitude_N sin(2 pi frequency_Hz t)."""
+
+    kind: Literal["sine"]
+    mean_N: float
+    amplitude_N: NotNegative
+    frequency_Hz: Positive
+
+
+ReferenceTable = Annotated[
+    StepsReferenceTable | RampReferenceTable | SineReferenceTable, Field(discriminator="kind")
+]
+
+
+class ScheduleStepTable(Table):
+    """At `t_s` switch cells on or off: "all", or a list of numbers (from 1) or names."""
+
+    t_s: NotNegative
+    on: Literal["all"] | list[int | str] = []
+    off: Literal["all"] | list[int | str] = []
+
+    @model_validator(mode="after")
+    def _switches_something(self) -> "ScheduleStepTable":
+        if not self.on and not self.off:
+            raise ValueError("switches nothing: give on or off, 'all' or a list of cells")
+        return self
+
+
+class ScheduleTable(Table):
+    kind: Literal["schedule"]
+    steps: Annotated[list[ScheduleStepTable], Field(min_length=1)]
+
+
+class PidTable(Table):
+    """PID on force; its output in newtons becomes a number of cells.
+
+    u = Kp e + Ki int(e) + Kd de/dt with the derivative filtered at `derivative_filter_s`.
+    Cells are taken in `order`; a cell joins or leaves when u is `hysteresis` of its step
+    beyond the middle between two levels.
+    """
+
+    kind: Literal["pid"]
+    k_p: NotNegative
+    k_i_per_s: NotNegative = 0.0
+    k_d_s: NotNegative = 0.0
+    derivative_filter_s: Positive = 0.02
+    order: list[int | str] | None = None
+    hysteresis: Annotated[float, Field(ge=0.0, le=0.5)] = 0.1
+
+
+ControllerTable = Annotated[ScheduleTable | PidTable, Field(discriminator="kind")]
+
+
+class ModelTables(Table):
+    """A file with nothing but a model."""
+
+    model: ModelTable
+    plant: ModelTable
+
+
+class RigTables(ModelTables):
+    """A rig: its model, the simulated plant, devices and limits."""
+
+    loop: LoopTable
+    devices: Annotated[dict[str, DeviceTable], Field(min_length=1)]
+    guard: GuardTable
+    observer: ObserverTable = ObserverTable()
+
+
+class RunTables(RigTables):
+    """The whole configuration of a run: a rig and an experiment on it, merged."""
+
+    experiment: ExperimentTable
+    reference: ReferenceTable | None = None
+    controller: ControllerTable
+    record: RecordTable = RecordTable()

@@ -1,0 +1,110 @@
+"""PID on force whose output in newtons becomes a number of cells.
+
+    u = u_0 + Kp e + Ki int(e) dt + Kd d(e)/dt / (1 + T_f s),   e = reference - measured
+
+The derivative is that of the measured force, filtered with T_f, so a step of the set point
+does not kick it. Anti-windup: while u lies outside what no cell or all cells give, the
+integral takes no error that would push it further out. Bumpless start: the first tick sets
+the integral so that u starts at the measured force.
+
+Source: Astrom & Murray, Feedback Systems, ch. 11 (derivative filter, anti-windup).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+_INTEGRAL, _FILTERED, _DERIVATIVE, _N_ON, _STARTED, _DEMAND = range(6)
+
+
+@dataclass(frozen=True)
+class PidGains:
+    """Kp in N/N, Ki in 1/s, Kd in s, and the derivative's filter time."""
+
+    k_p: float
+    k_i_per_s: float
+    k_d_s: float
+    derivative_filter_s: float
+
+
+class Pid:
+    """PID with a nearest-level quantiser.
+
+    Parameters
+    ----------
+    levels_N : (K+1,) array
+        Static force with the first 0..K cells of `order` on, rising.
+    order : sequence of int
+        Cells, from 0, in the order in which they are recruited.
+    hysteresis : float
+        A cell joins or leaves when u is this share of its step beyond the middle between
+        two levels.
+    """
+
+    def __init__(
+        self, gains: PidGains, levels_N: NDArray[np.float64], order: Sequence[int],
+        hysteresis: float, period_s: float,
+    ) -> None:  # fmt: skip
+        if np.any(np.diff(levels_N) < 0.0):
+            raise ValueError("the levels do not rise: a cell of the order pulls backwards")
+        self._gains = np.array(
+            [gains.k_p, gains.k_i_per_s, gains.k_d_s, gains.derivative_filter_s, period_s]
+        )
+        self._levels = np.asarray(levels_N, dtype=float)
+        self._order = np.array(order, dtype=np.int64)
+        self._hysteresis = hysteresis
+        self._state = np.zeros(6)
+
+    @property
+    def demand_N(self) -> float:
+        return float(self._state[_DEMAND])
+
+    def step(
+        self, t_s: float, reference_N: float, force_N: float, cells: NDArray[np.uint8]
+    ) -> None:
+        _step(
+            self._gains, self._levels, self._order, self._hysteresis, self._state,
+            reference_N, force_N, cells,
+        )  # fmt: skip
+
+
+@njit(cache=True)
+def _step(gains, levels, order, hysteresis, state, reference, force, cells):  # type: ignore[no-untyped-def]
+    k_p, k_i, k_d, filter_s, period_s = gains
+    if not np.isnan(force):
+        error = reference - force
+        if state[_STARTED] == 0.0:
+            state[_STARTED] = 1.0
+            state[_INTEGRAL] = force - k_p * error
+            state[_FILTERED] = force
+        blend = period_s / (filter_s + period_s)
+        change = blend * (force - state[_FILTERED])
+        state[_FILTERED] += change
+        state[_DERIVATIVE] = change / period_s
+        step = k_i * period_s * error
+        demand = k_p * error + state[_INTEGRAL] + step - k_d * state[_DERIVATIVE]
+        winding_up = (demand > levels[-1] and error > 0.0) or (demand < levels[0] and error < 0.0)
+        if winding_up:
+            demand -= step
+        else:
+            state[_INTEGRAL] += step
+        state[_DEMAND] = min(levels[-1], max(levels[0], demand))
+    n_on = int(state[_N_ON])
+    wanted = state[_DEMAND]
+    while n_on < len(order):
+        size = levels[n_on + 1] - levels[n_on]
+        if wanted <= levels[n_on] + (0.5 + hysteresis) * size or size == 0.0:
+            break
+        n_on += 1
+    while n_on > 0:
+        size = levels[n_on] - levels[n_on - 1]
+        if wanted >= levels[n_on] - (0.5 + hysteresis) * size or size == 0.0:
+            break
+        n_on -= 1
+    state[_N_ON] = n_on
+    cells[:] = 0
+    for i in range(n_on):
+        cells[order[i]] = 1

@@ -1,0 +1,1 @@
+"""Instruments of a rig, real or simulated, behind one interface."""

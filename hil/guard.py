@@ -1,0 +1,128 @@
+"""The last word on every command: limits as levels, looked at every tick, latched.
+
+A trip turns all cells off at the same tick and keeps them off; it is not undone within a run.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+FAULTS = (
+    "force_high",
+    "force_nan",
+    "reading_stale",
+    "loop_late",
+    "cell_on_too_long",
+    "device_failed",
+    "recorder_dead",
+)
+(
+    _FORCE_HIGH,
+    _FORCE_NAN,
+    _READING_STALE,
+    _LOOP_LATE,
+    _CELL_ON_TOO_LONG,
+    DEVICE_FAILED,
+    RECORDER_DEAD,
+) = (1 << i for i in range(len(FAULTS)))
+
+CAUSES = {
+    "force_high": "a force is beyond guard.force_max_N",
+    "force_nan": "a force reading is not a number",
+    "reading_stale": "a device has given no new reading for guard.reading_age_max_s",
+    "loop_late": "loop.overruns_max periods were missed in a row",
+    "cell_on_too_long": "a cell has been on without a break for guard.cell_on_max_s",
+    "device_failed": "a device failed or went missing",
+    "recorder_dead": "the recorder has stopped",
+}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Absolute limits; a level at or below its limit is allowed."""
+
+    force_max_N: float
+    cell_on_max_s: float
+    reading_age_max_s: float
+    overruns_max: int
+
+
+class Guard:
+    """Checks readings and command of every tick.
+
+    Attributes
+    ----------
+    fault_bits : int
+        All faults since the start, bit i for FAULTS[i]; latched.
+    first_bits : int
+        Those of the tick that tripped.
+    """
+
+    def __init__(self, limits: Limits, n_cells: int, period_s: float) -> None:
+        self.fault_bits = 0
+        self.first_bits = 0
+        self._limits = np.array(
+            [
+                limits.force_max_N,
+                limits.cell_on_max_s,
+                limits.reading_age_max_s,
+                limits.overruns_max,
+                period_s,
+            ]
+        )
+        self._on_s = np.zeros(n_cells)
+
+    def step(
+        self,
+        forces_N: NDArray[np.float64],
+        valid: NDArray[np.bool_],
+        ages_s: NDArray[np.float64],
+        overruns: int,
+        cells: NDArray[np.uint8],
+    ) -> int:
+        """Check one tick and, once tripped, turn the command `cells` off; all fault bits."""
+        found = _check(self._limits, forces_N, valid, ages_s, overruns, self._on_s, cells)
+        if found:
+            self.trip(found)
+        if self.fault_bits:
+            cells[:] = 0
+        return self.fault_bits
+
+    def trip(self, bits: int) -> None:
+        """Latch these faults."""
+        if not self.fault_bits:
+            self.first_bits = bits
+        self.fault_bits |= bits
+
+
+def names_of(bits: int) -> list[str]:
+    """The faults that a word of fault bits holds."""
+    return [name for i, name in enumerate(FAULTS) if bits >> i & 1]
+
+
+@njit(cache=True)
+def _check(limits, forces, valid, ages, overruns, on_s, cells):  # type: ignore[no-untyped-def]
+    force_max, cell_on_max, age_max, overruns_max, period = limits
+    found = 0
+    for i in range(len(forces)):
+        if not valid[i]:
+            continue
+        if np.isnan(forces[i]):
+            found |= _FORCE_NAN
+        elif abs(forces[i]) > force_max:
+            found |= _FORCE_HIGH
+    for age in ages:
+        if not age <= age_max:
+            found |= _READING_STALE
+    if overruns >= overruns_max:
+        found |= _LOOP_LATE
+    for n in range(len(cells)):
+        if cells[n]:
+            if on_s[n] + period > cell_on_max * (1.0 + 1e-12):
+                found |= _CELL_ON_TOO_LONG
+            on_s[n] += period
+        else:
+            on_s[n] = 0.0
+    return found

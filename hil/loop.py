@@ -1,0 +1,144 @@
+"""The loop: read, estimate, control, guard, write, record. The same on a bench and in simulation."""
+
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Protocol
+
+from hil import guard as guards
+from hil.clock import Clock
+from hil.control.controller import Controller
+from hil.control.reference import Reference
+from hil.errors import DeviceError
+from hil.estimate import Estimator
+from hil.frame import Column, Frame
+from hil.guard import Guard
+from hil.rig import Rig
+
+STAGES = ("read", "estimate", "control", "guard", "write")
+
+
+class RowSink(Protocol):
+    """Where the rows go."""
+
+    def push(self) -> bool:
+        """Take the current row; False when nobody records any more."""
+        ...
+
+    def event(self, t_s: float, level: str, source: str, text: str) -> None:
+        """Take a remark for people."""
+        ...
+
+
+@dataclass
+class Stop:
+    """Set from outside, by a signal or a window, to end the run between two ticks."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Everything one run works with."""
+
+    clock: Clock
+    rig: Rig
+    estimator: Estimator
+    reference: Reference
+    controller: Controller
+    guard: Guard
+    frame: Frame
+    sink: RowSink
+    period_s: float
+    n_ticks: int
+    after_trip_ticks: int
+    tolerate_overruns: bool
+    stop: Stop = field(default_factory=Stop)
+
+
+def columns() -> list[Column]:
+    """The columns that the loop itself fills."""
+    return [
+        Column("t_s", "s", "timing", "scheduled time of the tick"),
+        Column("late_s", "s", "timing", "start of the tick after its scheduled time"),
+        Column("busy_s", "s", "timing", "from the start of the tick until its row was complete"),
+        *(Column(f"{name}_stage_s", "s", "timing", f"spent in stage {name}") for name in STAGES),
+        Column("force_reference_N", "N", "reference", "set point; NaN where there is none"),
+        Column("force_demand_N", "N", "commanded", "force the controller asks for; NaN if none"),
+        Column("fault_bits", "1", "fault", "faults since the start, latched", flags=guards.FAULTS),
+    ]
+
+
+def run(p: Parts) -> str:
+    """Tick until the end, a stop or a trip; the outcome `complete`, `aborted` or `tripped`.
+
+    Missed periods are skipped, never caught up in a burst. After a trip all cells stay off
+    and the rows go on for a while, so that the recording shows what followed.
+
+    Raises
+    ------
+    DeviceError
+        A device failed; the row of that tick carries the fault bit.
+    """
+    values, row_bits, cells = p.frame.values, p.frame.bits, p.rig.cells_commanded
+    readings = p.rig.readings
+    t_at, late_at, busy_at = (p.frame.index(name) for name in ("t_s", "late_s", "busy_s"))
+    reference_at, demand_at = (
+        p.frame.index(name) for name in ("force_reference_N", "force_demand_N")
+    )
+    stage_at = p.frame.index("read_stage_s")
+    faults_at = p.frame.bit_index("fault_bits")
+    n_forces = len(readings.forces_N)
+    force_valid = readings.valid[:n_forces]
+    tick = last_tick = overruns = 0
+    end = p.n_ticks
+    tripped = False
+    p.clock.start()
+    while tick < end and not p.stop.reason:
+        t_s = tick * p.period_s
+        values[t_at] = t_s
+        values[late_at] = p.clock.sleep_until_s(t_s)
+        began = perf_counter()
+        try:
+            p.rig.read(t_s)
+            read = perf_counter()
+            p.estimator.step(tick - last_tick)
+            estimated = perf_counter()
+            values[reference_at] = p.reference.force_N(t_s)
+            p.controller.step(t_s, values[reference_at], readings.forces_N[0], cells)
+            values[demand_at] = p.controller.demand_N
+            controlled = perf_counter()
+            row_bits[faults_at] = p.guard.step(
+                readings.forces_N, force_valid, readings.ages_s, overruns, cells
+            )
+            guarded = perf_counter()
+            p.rig.write(t_s)
+        except DeviceError:
+            p.guard.trip(guards.DEVICE_FAILED)
+            cells[:] = 0
+            row_bits[faults_at] = p.guard.fault_bits
+            p.sink.push()
+            raise
+        written = perf_counter()
+        values[stage_at] = read - began
+        values[stage_at + 1] = estimated - read
+        values[stage_at + 2] = controlled - estimated
+        values[stage_at + 3] = guarded - controlled
+        values[stage_at + 4] = written - guarded
+        values[busy_at] = written - began
+        if not p.sink.push():
+            p.guard.trip(guards.RECORDER_DEAD)
+        if p.guard.fault_bits and not tripped:
+            tripped = True
+            end = min(end, tick + 1 + p.after_trip_ticks)
+            names = guards.names_of(p.guard.first_bits)
+            causes = "; ".join(f"{name}: {guards.CAUSES[name]}" for name in names)
+            p.sink.event(t_s, "fault", "guard", causes)
+        last_tick, tick = tick, max(tick + 1, int(p.clock.now_s() / p.period_s))
+        skipped = tick - last_tick - 1
+        overruns = overruns + skipped if skipped else 0
+        if skipped and p.tolerate_overruns:
+            p.sink.event(t_s, "warning", "loop", f"{skipped} periods missed after this tick")
+            overruns = 0
+    if tripped:
+        return "tripped"
+    return "aborted" if p.stop.reason else "complete"

@@ -1,0 +1,48 @@
+"""A progress bar for a run, drawn by a process of its own so that the loop is left alone.
+
+``python -m hil.progress TAP N_TICKS`` reads the count of rows from the tap.
+"""
+
+import contextlib
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from hil import tap as taps
+
+QUIET_S = 2.0
+
+
+@contextlib.contextmanager
+def show_progress(tap_path: Path, n_ticks: int, wanted: bool) -> Iterator[None]:
+    """Show the bar while the block runs, if wanted and standard error is a terminal."""
+    if not (wanted and sys.stderr.isatty()):
+        yield
+        return
+    command = [sys.executable, "-m", "hil.progress", str(tap_path), str(n_ticks)]
+    bar = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+    try:
+        yield
+    finally:
+        bar.terminate()
+        bar.wait()
+
+
+def main() -> int:
+    tap, n_ticks = taps.attach(Path(sys.argv[1])), int(sys.argv[2])
+    time.sleep(QUIET_S)
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("running", total=n_ticks)
+        while not tap.closed and tap.ticks.written < n_ticks:
+            progress.update(task, completed=tap.ticks.written)
+            time.sleep(0.1)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,294 @@
+"""A recording as a figure and a page: measured over simulated, residual, cells, timing, events."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import matplotlib
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from hil.guard import CAUSES, names_of
+from hil.record.read import open_run
+
+# Okabe & Ito's colours: told apart by colour-blind readers and in grey print.
+MEASURED, MODEL, REFERENCE, RESIDUAL, CELL, FAULT = (
+    "#0072B2", "#D55E00", "#000000", "#009E73", "#E69F00", "#CC3311",
+)  # fmt: skip
+POINTS_MAX = 6000
+
+
+def write_report(path: Path, out: Path | None = None) -> tuple[Path, Path]:
+    """Figure (PNG) and page (HTML) beside the recording or in folder `out`; their paths."""
+    run = open_run(path)
+    folder = path.parent if out is None else out
+    folder.mkdir(parents=True, exist_ok=True)
+    figure = draw(run)
+    png_path = folder / f"{path.stem}.png"
+    html_path = folder / f"{path.stem}.html"
+    figure.savefig(png_path, dpi=130)
+    html_path.write_text(page(run, figure, path), encoding="utf-8")
+    return png_path, html_path
+
+
+def draw(run: xr.Dataset) -> Figure:
+    """Measured over simulated, residual, raster of cells, and lateness where time was real."""
+    real = run.attrs.get("clock") == "real"
+    heights = [3.2, 1.5, 1.3, 1.0] if real else [3.2, 1.5, 1.3]
+    with matplotlib.rc_context({"font.size": 9, "axes.spines.top": False,
+                                "axes.spines.right": False, "axes.titlelocation": "left"}):  # fmt: skip
+        figure = Figure(figsize=(9.0, 1.6 + 1.0 * sum(heights)), layout="constrained")
+        axes = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights)
+        _draw_forces(axes[0], run)
+        _draw_residual(axes[1], run)
+        _draw_cells(axes[2], run)
+        if real:
+            _draw_lateness(axes[3], run)
+        axes[-1].set_xlabel("time [s]")
+        for axis in axes:
+            _mark_faults(axis, run)
+        figure.align_ylabels(axes)
+        title = f"{run.attrs['experiment_file'].split('/')[0]}: {run.attrs['experiment_name']}"
+        figure.suptitle(title, x=0.01, ha="left", fontweight="bold", fontsize=11)
+        if run.attrs.get("simulated"):
+            figure.text(0.99, 0.995, "SIMULATED", ha="right", va="top", fontsize=11,
+                        fontweight="bold", color=FAULT)  # fmt: skip
+            axes[0].text(0.5, 0.5, "SIMULATED", transform=axes[0].transAxes, ha="center",
+                         va="center", fontsize=44, color="0.5", alpha=0.13, fontweight="bold")  # fmt: skip
+    return figure
+
+
+def _decimated(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Smallest and largest sample of every stretch, so that no peak is lost."""
+    n_bins = POINTS_MAX // 2
+    if len(x) <= POINTS_MAX:
+        return x, y
+    size = len(x) // n_bins
+    n = size * n_bins
+    blocks = y[:n].reshape(n_bins, size)
+    finite = np.where(np.isfinite(blocks), blocks, np.inf)
+    low = np.argmin(finite, axis=1)
+    high = np.argmax(np.where(np.isfinite(blocks), blocks, -np.inf), axis=1)
+    first = np.arange(n_bins) * size
+    picked = np.sort(np.stack((first + low, first + high), axis=1), axis=1).ravel()
+    return x[picked], y[picked]
+
+
+def _draw_forces(axis: Axes, run: xr.Dataset) -> None:
+    t_s = run.t_s.values
+    force = _figures(run).get("force", {})
+    axis.plot(*_decimated(t_s, run.force_measured_N.values), color=MEASURED, lw=0.9,
+              label="measured")  # fmt: skip
+    axis.plot(*_decimated(t_s, run.force_model_N.values), color=MODEL, lw=1.3,
+              label="simulated (twin)")  # fmt: skip
+    if np.isfinite(run.force_reference_N.values).any():
+        axis.plot(*_decimated(t_s, run.force_reference_N.values), color=REFERENCE, lw=1.0, ls="--",
+                  label="reference")  # fmt: skip
+    axis.set_ylabel("force [N]")
+    if force.get("vaf") is not None:
+        axis.set_title(
+            f"VAF {100 * force['vaf']:.2f} %   NRMSE {100 * force['nrmse']:.2f} %   "
+            f"RMS {1000 * force['residual_rms_N']:.1f} mN", fontsize=9, color="0.3",
+        )  # fmt: skip
+    axis.legend(frameon=False, ncols=3, loc="upper right")
+    axis.margins(x=0.01, y=0.12)
+
+
+def _draw_residual(axis: Axes, run: xr.Dataset) -> None:
+    residual_mN = 1000.0 * (run.force_measured_N.values - run.force_model_N.values)
+    axis.axhline(0.0, color="0.7", lw=0.8)
+    noise_mN = 1000.0 * _sensor_noise_N(run)
+    if noise_mN > 0.0:
+        axis.axhspan(-2 * noise_mN, 2 * noise_mN, color="0.88", lw=0,
+                     label=f"±2σ of the transducer, {2 * noise_mN:.1f} mN")  # fmt: skip
+        axis.legend(frameon=False, loc="upper right")
+    axis.plot(*_decimated(run.t_s.values, residual_mN), color=RESIDUAL, lw=0.7)
+    axis.set_ylabel("measured −\nsimulated [mN]")
+
+
+def _sensor_noise_N(run: xr.Dataset) -> float:
+    import tomllib
+
+    observer = tomllib.loads(run.attrs["experiment"]).get("observer", {})
+    return float(observer.get("force_noise_N", 0.0))
+
+
+def _draw_cells(axis: Axes, run: xr.Dataset) -> None:
+    cells = run.cells_reported.values
+    t_s = run.t_s.values
+    n_cells = cells.shape[1]
+    for cell in range(n_cells):
+        on = (cells[:, cell] == 1).astype(int)
+        edges = np.flatnonzero(np.diff(np.concatenate(([0], on, [0]))))
+        starts, ends = edges[::2], np.minimum(edges[1::2], len(t_s) - 1)
+        spans = [(t_s[a], t_s[b] - t_s[a]) for a, b in zip(starts, ends, strict=True)]
+        axis.broken_barh(spans, (cell + 0.6, 0.8), color=CELL, lw=0)
+    step = max(1, n_cells // 7)
+    axis.set_yticks(range(1, n_cells + 1, step))
+    axis.set_ylim(n_cells + 0.6, 0.4)
+    axis.set_ylabel("cells on")
+
+
+def _draw_lateness(axis: Axes, run: xr.Dataset) -> None:
+    axis.plot(*_decimated(run.t_s.values, 1e6 * run.late_s.values), color="0.35", lw=0.6)
+    axis.set_ylabel("late [µs]")
+
+
+def _mark_faults(axis: Axes, run: xr.Dataset) -> None:
+    tripped = np.flatnonzero(run.fault_bits.values)
+    if len(tripped):
+        t_s = float(run.t_s.values[tripped[0]])
+        axis.axvline(t_s, color=FAULT, lw=1.2)
+        if axis.get_subplotspec() is not None and axis.get_subplotspec().is_first_row():  # type: ignore[union-attr]
+            names = ", ".join(names_of(int(run.fault_bits.values[tripped[0]])))
+            axis.annotate(f"tripped: {names}", (t_s, 0.02), xycoords=("data", "axes fraction"),
+                          xytext=(4, 0), textcoords="offset points", color=FAULT)  # fmt: skip
+
+
+def _figures(run: xr.Dataset) -> dict[str, Any]:
+    return dict(json.loads(run.attrs.get("summary", "{}")))
+
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{{ title }}</title>
+<style>
+ body { font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 62rem; margin: 2rem auto;
+        padding: 0 1rem; }
+ h1 { font-size: 1.5rem; margin-bottom: 0; } h2 { font-size: 1.1rem; margin-top: 2rem; }
+ .sub { color: #666; margin-top: 0.2rem; }
+ .simulated { background: #cc3311; color: white; padding: 0.15rem 0.6rem; font-weight: bold; }
+ table { border-collapse: collapse; } td, th { padding: 0.2rem 1rem 0.2rem 0; text-align: left;
+        vertical-align: top; border-bottom: 1px solid #eee; } th { font-weight: 600; }
+ td.n { text-align: right; font-variant-numeric: tabular-nums; }
+ img { width: 100%; } pre { background: #f6f6f6; padding: 1rem; overflow-x: auto; font-size: 13px; }
+ .fault { color: #cc3311; font-weight: bold; }
+</style></head><body>
+<h1>{{ title }} {% if simulated %}<span class="simulated">SIMULATED</span>{% endif %}</h1>
+<p class="sub">{{ file }} · {{ created }} · {{ clock }} clock · seed {{ seed }} ·
+<span class="{{ 'fault' if outcome != 'complete' }}">{{ outcome }}</span></p>
+{% if faults %}<p class="fault">Tripped:
+{% for name, text in faults %}{{ name }} ({{ text }}){{ "; " if not loop.last }}{% endfor %}</p>
+{% endif %}
+<img alt="measured over simulated force, residual, cells" src="data:image/png;base64,{{ png }}">
+<h2>Simulated against measured</h2>
+<table>{% for name, value in force %}<tr><td>{{ name }}</td><td class="n">{{ value }}</td></tr>
+{% endfor %}</table>
+{% if responses %}<h2>Responses</h2>
+<table><tr><th>step at</th><th>cells on</th><th>final, measured</th><th>simulated</th>
+<th>settling 2 %, measured</th><th>simulated</th><th>overshoot, measured</th><th>simulated</th></tr>
+{% for r in responses %}<tr>{% for v in r %}<td class="n">{{ v }}</td>{% endfor %}</tr>{% endfor %}
+</table>{% endif %}
+<h2>Timing</h2>
+<table>{% for name, value in timing %}<tr><td>{{ name }}</td><td class="n">{{ value }}</td></tr>
+{% endfor %}</table>
+<h2>Events</h2>
+<table><tr><th>time</th><th>level</th><th>source</th><th></th></tr>
+{% for e in events %}<tr><td class="n">{{ e[0] }}</td><td>{{ e[1] }}</td><td>{{ e[2] }}</td>
+<td>{{ e[3] }}</td></tr>{% endfor %}</table>
+<h2>Channels</h2>
+<table><tr><th>channel</th><th>terminal</th><th>N/V</th><th>zero</th></tr>
+{% for c in channels %}<tr>{% for v in c %}<td>{{ v }}</td>{% endfor %}</tr>{% endfor %}</table>
+<h2>Software</h2>
+<table>{% for name, value in software %}<tr><td>{{ name }}</td><td>{{ value }}</td></tr>
+{% endfor %}</table>
+<h2>Configuration</h2><pre>{{ toml }}</pre>
+</body></html>
+"""
+
+
+def page(run: xr.Dataset, figure: Figure, path: Path) -> str:
+    """One HTML file with everything in it."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, dpi=160, format="png")
+    summary, attrs = _figures(run), run.attrs
+    first = summary.get("first_fault", [])
+    experiment = attrs["experiment"]
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    return environment.from_string(_PAGE).render(
+        title=f"{attrs['experiment_file'].split('/')[0]}: {attrs['experiment_name']}",
+        simulated=bool(attrs.get("simulated")),
+        file=path.name,
+        created=attrs["created_utc"],
+        clock=attrs["clock"],
+        seed=attrs["seed"],
+        outcome=attrs["outcome"],
+        faults=[(name, CAUSES[name]) for name in first],
+        png=base64.b64encode(buffer.getvalue()).decode(),
+        force=_force_rows(summary.get("force", {})),
+        responses=[_response_row(r) for r in summary.get("responses", [])],
+        timing=_timing_rows(summary.get("timing", {})),
+        events=[
+            (f"{t:.3f} s", level, source, text)
+            for t, level, source, text in zip(
+                run.event_t_s.values, run.event_level.values, run.event_source.values,
+                run.event_text.values, strict=True,
+            )
+        ],
+        channels=_channel_rows(experiment),
+        software=list(json.loads(attrs["software"]).items()),
+        toml=experiment,
+    )  # fmt: skip
+
+
+def _number(value: float | None, unit: str = "", scale: float = 1.0, digits: int = 4) -> str:
+    return "–" if value is None else f"{scale * value:.{digits}g}{unit and ' ' + unit}"
+
+
+def _force_rows(force: dict[str, Any]) -> list[tuple[str, str]]:
+    if not force:
+        return [("no readings", "–")]
+    white = "nothing but sensor noise" if force["residual_white"] else "more than sensor noise"
+    rows = [
+        ("RMS of measured − simulated", _number(force["residual_rms_N"], "mN", 1e3)),
+        ("largest difference", _number(force["residual_max_N"], "mN", 1e3)),
+        ("NRMSE (of the measured range)", _number(force["nrmse"], "%", 100.0)),
+        ("VAF", _number(force["vaf"], "%", 100.0, 6)),
+        ("residual is", white),
+        ("Ljung-Box p (20 lags)", _number(force["p_uncorrelated"])),
+        ("zero-mean p", _number(force["p_zero_mean"])),
+    ]
+    if "tracking_rms_N" in force:
+        rows.append(("RMS of measured − reference", _number(force["tracking_rms_N"], "N")))
+    return rows
+
+
+def _response_row(r: dict[str, Any]) -> list[str]:
+    return [
+        _number(r["t_s"], "s"),
+        str(r["cells_on"]),
+        _number(r.get("measured_final_N"), "N"),
+        _number(r.get("model_final_N"), "N"),
+        _number(r.get("measured_settling_s"), "s", digits=3),
+        _number(r.get("model_settling_s"), "s", digits=3),
+        _number(r.get("measured_overshoot"), "%", 100.0, 3),
+        _number(r.get("model_overshoot"), "%", 100.0, 3),
+    ]
+
+
+def _timing_rows(timing: dict[str, Any]) -> list[tuple[str, str]]:
+    rows = [("verdict", str(timing.get("verdict", "the run did not end")))]
+    for key, value in timing.items():
+        if key.endswith("_s"):
+            rows.append((key[:-2].replace("_", " "), _number(value, "µs", 1e6)))
+        elif key not in ("verdict", "clock"):
+            rows.append((key.replace("_", " "), str(value)))
+    return rows
+
+
+def _channel_rows(experiment: str) -> list[list[str]]:
+    import tomllib
+
+    devices = tomllib.loads(experiment)["devices"]
+    return [
+        [name, channel["terminal"], f"{channel['newtons_per_V']:g}", f"{channel['zero_V']:g} V"]
+        for device in devices.values()
+        for name, channel in device.get("channels", {}).items()
+    ]

@@ -1,0 +1,196 @@
+"""Configuration -> open devices; read, write, safe and close over all of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hil.config import Config, schema
+from hil.config.crosscheck import force_signal
+from hil.devices.device import Device, Readings
+from hil.devices.sim_board import SimBoard
+from hil.devices.sim_daq import SimDaq, SimForceChannel
+from hil.devices.sim_plant import SimPlant
+from hil.errors import ConfigError, DeviceError
+from hil.frame import Column, Frame
+from hil.models.array_system import ArraySystem
+
+BACKENDS = ("sim",)
+
+
+class Rig:
+    """All devices of a run.
+
+    Attributes
+    ----------
+    readings : Readings
+        What they read at the current tick.
+    cells_commanded : (N,) uint8 array
+        The command, a view of the row.
+    """
+
+    readings: Readings
+
+    def __init__(self, devices: list[Device], channels: list[str], boards: list[str],
+                 n_cells: int) -> None:  # fmt: skip
+        self._devices = devices
+        self._channels = channels
+        self._boards = boards
+        self._n_cells = n_cells
+
+    @property
+    def columns(self) -> list[Column]:
+        sim = any(device.simulated for device in self._devices)
+        columns = [column for device in self._devices for column in device.columns]
+        columns.append(
+            Column("force_measured_N", "N", "measured", f"force on channel {self._channels[0]}",
+                   simulated=sim)
+        )  # fmt: skip
+        if len(self._channels) > 1:
+            columns += [
+                Column(f"{name}.force_measured_N", "N", "measured", f"force on channel {name}",
+                       simulated=sim)
+                for name in self._channels
+            ]  # fmt: skip
+        return [
+            *columns,
+            Column("valid_bits", "1", "measured", "readings that are there at this tick",
+                   flags=(*self._channels, *self._boards)),
+            Column("cells_commanded", "1", "commanded", "cells switched on (1) from t_s on",
+                   n_cells=self._n_cells),
+            Column("cells_reported", "1", "measured", "cells that the boards report on (1) at t_s",
+                   n_cells=self._n_cells, simulated=sim),
+        ]  # fmt: skip
+
+    @property
+    def simulated(self) -> list[str]:
+        """Names of the devices that are simulated."""
+        return [device.name for device in self._devices if device.simulated]
+
+    def bind(self, frame: Frame) -> None:
+        """Give every device its place in the row."""
+        n_channels = len(self._channels)
+        self.cells_commanded = frame.cells("cells_commanded")
+        self.readings = Readings(
+            forces_N=np.full(n_channels, np.nan),
+            valid=np.zeros(n_channels + len(self._boards), dtype=bool),
+            ages_s=np.zeros(len(self._devices)),
+            cells_reported=frame.cells("cells_reported"),
+        )
+        self._values, self._bits = frame.values, frame.bits
+        self._valid_bits = frame.bit_index("valid_bits")
+        self._force = frame.index("force_measured_N")
+        self._each = [
+            frame.index(f"{name}.force_measured_N") for name in self._channels if n_channels > 1
+        ]
+        self._weights = [1 << i for i in range(len(self.readings.valid))]
+        for device in self._devices:
+            device.bind(frame, self.readings)
+
+    def open(self) -> None:
+        """Connect to all devices; on a failure those already open are closed again."""
+        opened: list[Device] = []
+        try:
+            for device in self._devices:
+                device.open()
+                opened.append(device)
+        except DeviceError:
+            for device in opened:
+                device.close()
+            raise
+
+    def read(self, t_s: float) -> None:
+        for device in self._devices:
+            device.read(t_s)
+        r = self.readings
+        self._values[self._force] = r.forces_N[0]
+        for i, column in enumerate(self._each):
+            self._values[column] = r.forces_N[i]
+        valid = r.valid.tolist()
+        self._bits[self._valid_bits] = sum(
+            weight for weight, there in zip(self._weights, valid, strict=True) if there
+        )
+
+    def write(self, t_s: float) -> None:
+        for device in self._devices:
+            device.write(t_s, self.cells_commanded)
+
+    def safe(self) -> None:
+        """Switch everything off; one device's failure does not keep the others on."""
+        failures = []
+        for device in self._devices:
+            try:
+                device.safe()
+            except DeviceError as error:
+                failures.append(str(error))
+        if failures:
+            raise DeviceError("; ".join(failures))
+
+    def close(self) -> None:
+        for device in self._devices:
+            device.close()
+
+
+def parse_backend(text: str, devices: list[str]) -> dict[str, str]:
+    """`sim`, or `board=sim,daq=sim`: the backend of every device.
+
+    Raises
+    ------
+    ConfigError
+        An unknown backend or device.
+    """
+    chosen = dict.fromkeys(devices, "sim")
+    for part in text.split(","):
+        name, equals, kind = part.strip().partition("=")
+        if not equals:
+            name, kind = "", name
+        if kind not in BACKENDS:
+            raise ConfigError(f"--backend {text}: '{kind}' is none of {', '.join(BACKENDS)}")
+        if name and name not in chosen:
+            raise ConfigError(
+                f"--backend {text}: the rig has no device '{name}', only {', '.join(devices)}"
+            )
+        chosen.update({name: kind} if name else dict.fromkeys(devices, kind))
+    return chosen
+
+
+def build_rig(config: Config, seed: int) -> Rig:
+    """The rig of a configuration with every device simulated on one plant."""
+    tables, period_s = config.tables, config.tables.loop.period_s
+    plant = SimPlant(ArraySystem(config.plant, config.activation(plant=True), period_s), period_s)
+    cell_index = {name: i for i, name in enumerate(config.model.cell_names)}
+    default_signal = force_signal(tables, config.model)
+    boards = [n for n, d in tables.devices.items() if isinstance(d, schema.CellBoardTable)]
+    channels: list[str] = []
+    for table in tables.devices.values():
+        if isinstance(table, schema.NidaqTable):
+            channels += table.channels
+    devices: list[Device] = []
+    first_channel = 0
+    streams = np.random.SeedSequence(seed).spawn(len(tables.devices))
+    for i, (name, table) in enumerate(tables.devices.items()):
+        rng = np.random.default_rng(streams[i])
+        if isinstance(table, schema.CellBoardTable):
+            gates = [cell_index[cell] for cell in table.cells]
+            lost = table.sim.reply_lost_probability
+            slot = len(channels) + boards.index(name)
+            devices.append(SimBoard(name, plant, gates, lost, rng, slot, i))
+        else:
+            own = [
+                SimForceChannel(
+                    name=channel_name,
+                    output=config.plant.outputs.index(channel.signal or default_signal),
+                    newtons_per_V=channel.newtons_per_V,
+                    zero_V=channel.zero_V,
+                    bandwidth_Hz=channel.sim.bandwidth_Hz,
+                    noise_rms_V=channel.sim.noise_rms_V,
+                    offset_V=channel.sim.offset_V,
+                    reading_lost_probability=channel.sim.reading_lost_probability,
+                )
+                for channel_name, channel in table.channels.items()
+            ]
+            devices.append(
+                SimDaq(name, plant, own, table.range_V, table.resolution_bits, period_s, rng,
+                       first_channel, i)
+            )  # fmt: skip
+            first_channel += len(own)
+    return Rig(devices, channels, boards, config.model.n_cells)

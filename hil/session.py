@@ -1,0 +1,290 @@
+"""One run from configuration to recording: build, record, loop, and safe on every way out."""
+
+import contextlib
+import getpass
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from hil import guard, loop
+from hil.clock import Clock, RealClock, VirtualClock
+from hil.config import Config, schema
+from hil.config.build import build_controller, build_reference
+from hil.config.crosscheck import force_signal
+from hil.errors import ConfigError
+from hil.estimate import Estimator
+from hil.frame import Frame
+from hil.models.array_system import ArraySystem
+from hil.provenance import software
+from hil.record import layout
+from hil.record.sink import Sink, check_disk
+from hil.rig import Rig, build_rig, parse_backend
+from hil.progress import show_progress
+from hil.summary import summarise
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a run ended, and where its recording is."""
+
+    path: Path
+    outcome: str
+    summary: dict[str, Any]
+
+
+def run(
+    config: Config,
+    *,
+    clock: str = "virtual",
+    backend: str = "sim",
+    seed: int = 0,
+    out: str | Path | None = None,
+    force: bool = False,
+    progress: bool = False,
+) -> Result:
+    """Run an experiment and record it.
+
+    Parameters
+    ----------
+    clock : {"virtual", "real"}
+    backend : str
+        `sim`, or one a device (`board=sim,daq=sim`).
+    seed : int
+        Of every random draw; the same seed on the virtual clock repeats every value.
+    out : path of the recording; by default `runs/<rig>-<experiment>-<UTC>.h5`
+    force : bool
+        Overwrite an existing file.
+    progress : bool
+        Draw a progress bar on the terminal.
+
+    Raises
+    ------
+    ConfigError
+        Before anything is opened or energised.
+    DeviceError
+        A device failed; the recording is kept.
+    """
+    if not 0 <= seed < 2**63:
+        raise ConfigError(f"--seed {seed}: give a whole number from 0 to 2^63 - 1")
+    parse_backend(backend, list(config.tables.devices))
+    if clock not in ("virtual", "real"):
+        raise ConfigError(f"--clock {clock}: choose virtual or real")
+    path = _output_path(config, out, force)
+    stages = _build(config, seed)
+    check_disk(path, config.n_ticks, stages.frame.dtype.itemsize)
+    _create_recording(path, config, stages, clock, backend, seed)
+    return _run_recorded(config, path, stages, clock, progress)
+
+
+@dataclass(frozen=True)
+class _Stages:
+    """A rig and what estimates on it, bound to one row."""
+
+    rig: Rig
+    estimator: Estimator
+    frame: Frame
+
+
+def _build(config: Config, seed: int) -> _Stages:
+    tables, signal_name = config.tables, force_signal(config.tables, config.model)
+    rig = build_rig(config, seed)
+    estimator = Estimator(
+        ArraySystem(config.model, config.activation(), tables.loop.period_s),
+        config.model.outputs.index(signal_name),
+        tables.observer.cell_force_noise_N,
+        tables.observer.force_noise_N,
+    )
+    frame = Frame([*loop.columns(), *rig.columns, *estimator.columns])
+    rig.bind(frame)
+    estimator.bind(frame, rig.readings)
+    return _Stages(rig, estimator, frame)
+
+
+def _parts(config: Config, stages: _Stages, clock: Clock, sink: loop.RowSink) -> loop.Parts:
+    tables, period_s = config.tables, config.tables.loop.period_s
+    F_N = [a.force_on_N for a in config.activation()]
+    limits = guard.Limits(
+        force_max_N=tables.guard.force_max_N,
+        cell_on_max_s=tables.guard.cell_on_max_s,
+        reading_age_max_s=tables.guard.reading_age_max_s,
+        overruns_max=tables.loop.overruns_max if tables.loop.overrun == "trip" else 2**62,
+    )
+    return loop.Parts(
+        clock=clock,
+        rig=stages.rig,
+        estimator=stages.estimator,
+        reference=build_reference(tables.reference),
+        controller=build_controller(
+            tables.controller, config.model, F_N, force_signal(tables, config.model), period_s
+        ),
+        guard=guard.Guard(limits, config.model.n_cells, period_s),
+        frame=stages.frame,
+        sink=sink,
+        period_s=period_s,
+        n_ticks=config.n_ticks,
+        after_trip_ticks=round(tables.loop.after_trip_s / period_s),
+        tolerate_overruns=tables.loop.overrun == "tolerate",
+    )
+
+
+def compile_tick(config: Config) -> None:
+    """Run two ticks on a simulated rig of their own, so that no tick of the run compiles."""
+    parts = _parts(config, _build(config, 0), VirtualClock(), _NoSink())
+    parts.rig.open()
+    loop.run(replace(parts, n_ticks=2))
+    parts.rig.close()
+
+
+class _NoSink:
+    """Takes rows and keeps none."""
+
+    def push(self) -> bool:
+        return True
+
+    def event(self, t_s: float, level: str, source: str, text: str) -> None:
+        """Forgotten."""
+
+
+def _run_recorded(
+    config: Config, path: Path, stages: _Stages, clock_name: str, progress: bool
+) -> Result:
+    record = config.tables.record
+    clock: Clock = RealClock() if clock_name == "real" else VirtualClock()
+    sink = Sink(
+        path, stages.frame, period_s=config.tables.loop.period_s, flush_s=record.flush_s,
+        fsync_s=record.fsync_s, lossless=clock_name == "virtual",
+    )  # fmt: skip
+    try:
+        compile_tick(config)
+        parts = _parts(config, stages, clock, sink)
+        stages.rig.open()
+    except BaseException:
+        sink.abandon()
+        raise
+    outcome, error = "aborted", ""
+    try:
+        sink.wait_ready()
+        with stop_on_signals(parts.stop), show_progress(sink.tap.path, config.n_ticks, progress):
+            sink.input(0, 0.0, "start", 1.0)
+            sink.event(0.0, "info", "session", f"started on the {clock_name} clock")
+            outcome = loop.run(parts)
+    except BaseException as failure:
+        error = str(failure) or type(failure).__name__
+        raise
+    finally:
+        try:
+            stages.rig.safe()
+        finally:
+            stages.rig.close()
+            result = _close(sink, parts, outcome, error)
+    return result
+
+
+def _close(sink: Sink, parts: loop.Parts, outcome: str, error: str) -> Result:
+    t_s = float(parts.frame.values[parts.frame.index("t_s")])
+    if parts.stop.reason:
+        tick = round(t_s / parts.period_s) + 1
+        sink.input(tick, tick * parts.period_s, "stop", 1.0, parts.stop.reason)
+        sink.event(t_s, "warning", "operator", f"stopped by {parts.stop.reason}")
+    if error:
+        sink.event(t_s, "error", "session", error)
+    sink.event(t_s, "info", "session", f"all cells off, {outcome}")
+    lost = sink.drain()
+    summary = {
+        "outcome": outcome,
+        "first_fault": guard.names_of(parts.guard.first_bits),
+        "faults": guard.names_of(parts.guard.fault_bits),
+        "stopped_by": parts.stop.reason,
+        "error": error,
+        "rows_lost": lost,
+        **summarise(sink.path, parts.period_s, parts.clock.name),
+    }
+    layout.finish(sink.path, outcome, summary)
+    return Result(sink.path, outcome, summary)
+
+
+@contextlib.contextmanager
+def stop_on_signals(stop: loop.Stop) -> Iterator[None]:
+    """Ctrl-C, SIGTERM and SIGHUP end the run between two ticks; only in the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    names = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in names}
+    for number in names:
+        signal.signal(number, lambda n, _: setattr(stop, "reason", signal.Signals(n).name))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _output_path(config: Config, out: str | Path | None, force: bool) -> Path:
+    if out is None:
+        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+        path = Path("runs") / f"{config.rig_name}-{config.path.stem}-{stamp}.h5"
+    else:
+        path = Path(out)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"{path.parent}: cannot be made ({error.strerror}): choose another --out") from None  # noqa: E501
+    if path.is_dir():
+        raise ConfigError(f"{path}: a folder: give --out the name of a file")
+    if path.exists() and not force:
+        raise ConfigError(f"{path}: exists already: choose another --out, or overwrite with --force")
+    if not os.access(path.parent, os.W_OK):
+        raise ConfigError(f"{path.parent}: may not be written: choose another --out")
+    return path
+
+
+def _create_recording(
+    path: Path, config: Config, stages: _Stages, clock: str, backend: str, seed: int
+) -> None:
+    tables, model = config.tables, config.model
+    simulated = stages.rig.simulated
+    attributes: dict[str, str | int] = {
+        "backend": backend,
+        "clock": clock,
+        "seed": seed,
+        "experiment": config.to_toml(),
+        "experiment_name": tables.experiment.name,
+        "experiment_file": f"{config.rig_name}/{config.path.name}",
+        "software": json.dumps(software()),
+        "operator": tables.experiment.operator or _user(),
+        "simulated": f"SIMULATED: {', '.join(simulated)}" if simulated else "",
+        "force_signal": force_signal(tables, model),
+    }
+    calibration = {
+        name: {"terminal": c.terminal, "newtons_per_V": c.newtons_per_V, "zero_V": c.zero_V}
+        for device in tables.devices.values()
+        if isinstance(device, schema.NidaqTable)
+        for name, c in device.channels.items()
+    }
+    matrices = {
+        "A": model.A, "B": model.B, "C": model.C, "D": model.D,
+        "states": model.states, "inputs": model.inputs, "outputs": model.outputs,
+        "cells": model.cell_names, "force_on_N": [a.force_on_N for a in config.activation()],
+    }  # fmt: skip
+    try:
+        layout.create(
+            path, stages.frame.columns, attributes,
+            rows_per_chunk=int(min(8192, max(256, 1.0 / tables.loop.period_s))),
+            calibration=calibration, model=matrices,
+        )  # fmt: skip
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written ({error}): choose another --out") from None
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""

@@ -1,0 +1,147 @@
+"""What a run says of itself at its end: timing with a verdict, and error figures."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil import metrics
+from hil.record.read import n_whole_rows, open_h5
+
+LATE_SHARE_MAX = 0.001
+RESPONSE_MIN_S = 0.5
+RESPONSES_MAX = 12
+SMOOTH_S = 0.01
+
+
+def summarise(path: Path, period_s: float, clock: str) -> dict[str, Any]:
+    """Timing and force figures of a recording, in plain Python values (NaN as None)."""
+    with open_h5(path) as file:
+        n = n_whole_rows(file)
+        names = ("t_s", "late_s", "busy_s", "force_measured_N", "force_model_N",
+                 "force_reference_N")  # fmt: skip
+        t_s, late_s, busy_s, measured_N, model_N, reference_N = (
+            file["ticks"][name][:n] for name in names
+        )
+        cells = file["ticks/cells_commanded"][:n]
+    summary = {
+        "rows": n,
+        "duration_s": float(t_s[-1]) if n else 0.0,
+        "timing": timing(t_s, late_s, busy_s, period_s, clock),
+        "force": force_figures(t_s, measured_N, model_N, reference_N),
+        "responses": responses(t_s, measured_N, model_N, reference_N, cells),
+    }
+    return dict(plain(summary))
+
+
+def timing(
+    t_s: NDArray[np.float64], late_s: NDArray[np.float64], busy_s: NDArray[np.float64],
+    period_s: float, clock: str,
+) -> dict[str, Any]:  # fmt: skip
+    """Lateness quantiles, missed periods and a verdict for the rate asked."""
+    if not len(t_s):
+        return {"clock": clock, "verdict": "no tick was run"}
+    expected = round(t_s[-1] / period_s) + 1
+    skipped = expected - len(t_s)
+    missed = skipped + int(np.sum(late_s > period_s))
+    gaps = np.rint(np.diff(t_s) / period_s).astype(int) - 1
+    p50, p99, p999 = np.quantile(late_s, (0.5, 0.99, 0.999))
+    if clock == "virtual":
+        verdict = "virtual clock: repeats exactly, says nothing of real time"
+    elif missed <= LATE_SHARE_MAX * expected:
+        verdict = f"{1.0 / period_s:g} Hz held: {missed} of {expected} periods missed"
+    else:
+        verdict = f"{1.0 / period_s:g} Hz NOT held: {missed} of {expected} periods missed"
+    return {
+        "clock": clock,
+        "verdict": verdict,
+        "late_p50_s": p50, "late_p99_s": p99, "late_p999_s": p999, "late_max_s": late_s.max(),
+        "busy_p50_s": np.median(busy_s), "busy_max_s": busy_s.max(),
+        "periods": expected, "missed": missed,
+        "longest_gap_periods": int(gaps.max(initial=0)),
+    }  # fmt: skip
+
+
+def force_figures(
+    t_s: NDArray[np.float64], measured_N: NDArray[np.float64], model_N: NDArray[np.float64],
+    reference_N: NDArray[np.float64],
+) -> dict[str, Any]:  # fmt: skip
+    """Model error, its whiteness, and tracking where there is a reference."""
+    there = np.isfinite(measured_N) & np.isfinite(model_N)
+    measured_N, model_N = measured_N[there], model_N[there]
+    if not len(measured_N):
+        return {}
+    residual_N = measured_N - model_N
+    test = metrics.whiteness(residual_N)
+    figures: dict[str, Any] = {
+        "residual_rms_N": metrics.rms(residual_N),
+        "residual_max_N": np.abs(residual_N).max(),
+        "nrmse": metrics.nrmse(measured_N, model_N),
+        "vaf": metrics.vaf(measured_N, model_N),
+        "residual_white": test.is_white(),
+        "p_uncorrelated": test.p_uncorrelated,
+        "p_zero_mean": test.p_zero_mean,
+        "measured_max_N": measured_N.max(),
+        "model_max_N": model_N.max(),
+    }
+    if np.isfinite(reference_N[there]).any():
+        error_N = measured_N - reference_N[there]
+        figures["tracking_rms_N"] = metrics.rms(error_N[np.isfinite(error_N)])
+    return figures
+
+
+def responses(
+    t_s: NDArray[np.float64], measured_N: NDArray[np.float64], model_N: NDArray[np.float64],
+    reference_N: NDArray[np.float64], cells: NDArray[np.uint8],
+) -> list[dict[str, Any]]:  # fmt: skip
+    """Settling and overshoot of both curves after every step.
+
+    A step is a jump of the set point or, where there is none, a change of the command; only
+    stretches of RESPONSE_MIN_S or more are looked at. Both curves are smoothed over SMOOTH_S
+    first, so that noise is no overshoot.
+    """
+    if len(t_s) < 3:
+        return []
+    if np.isfinite(reference_N).any():
+        step = np.abs(np.diff(reference_N))
+        changes = np.flatnonzero(step > 1e-9) + 1
+    else:
+        changes = np.flatnonzero((np.diff(cells, axis=0) != 0).any(axis=1)) + 1
+        changes = np.concatenate(([0], changes)) if cells[0].any() else changes
+    edges = np.concatenate((changes, [len(t_s)]))
+    width = max(1, round(SMOOTH_S / float(np.median(np.diff(t_s)))))
+    found = []
+    for a, b in zip(edges[:-1], edges[1:], strict=True):
+        if t_s[b - 1] - t_s[a] < RESPONSE_MIN_S:
+            continue
+        row: dict[str, Any] = {"t_s": t_s[a], "cells_on": int(np.sum(cells[a] == 1))}
+        for name, curve in (("measured", measured_N), ("model", model_N)):
+            there = np.isfinite(curve[a:b])
+            time_s, y = t_s[a:b][there], _smoothed(curve[a:b][there], width)
+            if len(y) < 3:
+                continue
+            row[f"{name}_final_N"] = float(np.mean(y[-max(1, len(y) // 10) :]))
+            row[f"{name}_settling_s"] = metrics.settling_s(time_s, y)
+            row[f"{name}_overshoot"] = metrics.overshoot(y)
+        found.append(row)
+    return found[:RESPONSES_MAX]
+
+
+def _smoothed(y: NDArray[np.float64], width: int) -> NDArray[np.float64]:
+    """Centred moving average, shorter at both ends."""
+    ones = np.ones(width)
+    return np.convolve(y, ones, "same") / np.convolve(np.ones(len(y)), ones, "same")
+
+
+def plain(value: Any) -> Any:
+    """NumPy scalars as Python's, NaN as None, so that it is valid JSON."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value
