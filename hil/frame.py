@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,7 @@ class Column:
     simulated: bool = False
 
     @property
-    def dtype(self) -> np.dtype[np.void]:
+    def dtype(self) -> np.dtype[Any]:
         if self.flags:
             return np.dtype("<u8")
         return np.dtype(("u1", (self.n_cells,))) if self.n_cells else np.dtype("<f8")

@@ -1,4 +1,4 @@
-"""The loop: read, estimate, control, guard, write, record. The same on a bench and in simulation."""
+"""The loop: read, estimate, control, guard, write, record; on a bench and in simulation alike."""
 
 from dataclasses import dataclass, field
 from time import perf_counter

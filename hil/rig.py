@@ -30,8 +30,9 @@ class Rig:
 
     readings: Readings
 
-    def __init__(self, devices: list[Device], channels: list[str], boards: list[str],
-                 n_cells: int) -> None:  # fmt: skip
+    def __init__(
+        self, devices: list[Device], channels: list[str], boards: list[str], n_cells: int
+    ) -> None:
         self._devices = devices
         self._channels = channels
         self._boards = boards
@@ -42,24 +43,50 @@ class Rig:
         sim = any(device.simulated for device in self._devices)
         columns = [column for device in self._devices for column in device.columns]
         columns.append(
-            Column("force_measured_N", "N", "measured", f"force on channel {self._channels[0]}",
-                   simulated=sim)
-        )  # fmt: skip
+            Column(
+                "force_measured_N",
+                "N",
+                "measured",
+                f"force on channel {self._channels[0]}",
+                simulated=sim,
+            )
+        )
         if len(self._channels) > 1:
             columns += [
-                Column(f"{name}.force_measured_N", "N", "measured", f"force on channel {name}",
-                       simulated=sim)
+                Column(
+                    f"{name}.force_measured_N",
+                    "N",
+                    "measured",
+                    f"force on channel {name}",
+                    simulated=sim,
+                )
                 for name in self._channels
-            ]  # fmt: skip
+            ]
         return [
             *columns,
-            Column("valid_bits", "1", "measured", "readings that are there at this tick",
-                   flags=(*self._channels, *self._boards)),
-            Column("cells_commanded", "1", "commanded", "cells switched on (1) from t_s on",
-                   n_cells=self._n_cells),
-            Column("cells_reported", "1", "measured", "cells that the boards report on (1) at t_s",
-                   n_cells=self._n_cells, simulated=sim),
-        ]  # fmt: skip
+            Column(
+                "valid_bits",
+                "1",
+                "measured",
+                "readings that are there at this tick",
+                flags=(*self._channels, *self._boards),
+            ),
+            Column(
+                "cells_commanded",
+                "1",
+                "commanded",
+                "cells switched on (1) from t_s on",
+                n_cells=self._n_cells,
+            ),
+            Column(
+                "cells_reported",
+                "1",
+                "measured",
+                "cells that the boards report on (1) at t_s",
+                n_cells=self._n_cells,
+                simulated=sim,
+            ),
+        ]
 
     @property
     def simulated(self) -> list[str]:
@@ -189,8 +216,17 @@ def build_rig(config: Config, seed: int) -> Rig:
                 for channel_name, channel in table.channels.items()
             ]
             devices.append(
-                SimDaq(name, plant, own, table.range_V, table.resolution_bits, period_s, rng,
-                       first_channel, i)
-            )  # fmt: skip
+                SimDaq(
+                    name,
+                    plant,
+                    own,
+                    table.range_V,
+                    table.resolution_bits,
+                    period_s,
+                    rng,
+                    first_channel,
+                    i,
+                )
+            )
             first_channel += len(own)
     return Rig(devices, channels, boards, config.model.n_cells)

@@ -21,11 +21,11 @@ from hil.errors import ConfigError
 from hil.estimate import Estimator
 from hil.frame import Frame
 from hil.models.array_system import ArraySystem
+from hil.progress import show_progress
 from hil.provenance import software
 from hil.record import layout
 from hil.record.sink import Sink, check_disk
 from hil.rig import Rig, build_rig, parse_backend
-from hil.progress import show_progress
 from hil.summary import summarise
 
 
@@ -157,9 +157,13 @@ def _run_recorded(
     record = config.tables.record
     clock: Clock = RealClock() if clock_name == "real" else VirtualClock()
     sink = Sink(
-        path, stages.frame, period_s=config.tables.loop.period_s, flush_s=record.flush_s,
-        fsync_s=record.fsync_s, lossless=clock_name == "virtual",
-    )  # fmt: skip
+        path,
+        stages.frame,
+        period_s=config.tables.loop.period_s,
+        flush_s=record.flush_s,
+        fsync_s=record.fsync_s,
+        lossless=clock_name == "virtual",
+    )
     try:
         compile_tick(config)
         parts = _parts(config, stages, clock, sink)
@@ -235,11 +239,15 @@ def _output_path(config: Config, out: str | Path | None, force: bool) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"{path.parent}: cannot be made ({error.strerror}): choose another --out") from None  # noqa: E501
+        raise ConfigError(
+            f"{path.parent}: cannot be made ({error.strerror}): choose another --out"
+        ) from None
     if path.is_dir():
         raise ConfigError(f"{path}: a folder: give --out the name of a file")
     if path.exists() and not force:
-        raise ConfigError(f"{path}: exists already: choose another --out, or overwrite with --force")
+        raise ConfigError(
+            f"{path}: exists already: choose another --out, or overwrite with --force"
+        )
     if not os.access(path.parent, os.W_OK):
         raise ConfigError(f"{path.parent}: may not be written: choose another --out")
     return path
@@ -262,23 +270,32 @@ def _create_recording(
         "simulated": f"SIMULATED: {', '.join(simulated)}" if simulated else "",
         "force_signal": force_signal(tables, model),
     }
-    calibration = {
+    calibration: dict[str, dict[str, str | float]] = {
         name: {"terminal": c.terminal, "newtons_per_V": c.newtons_per_V, "zero_V": c.zero_V}
         for device in tables.devices.values()
         if isinstance(device, schema.NidaqTable)
         for name, c in device.channels.items()
     }
     matrices = {
-        "A": model.A, "B": model.B, "C": model.C, "D": model.D,
-        "states": model.states, "inputs": model.inputs, "outputs": model.outputs,
-        "cells": model.cell_names, "force_on_N": [a.force_on_N for a in config.activation()],
-    }  # fmt: skip
+        "A": model.A,
+        "B": model.B,
+        "C": model.C,
+        "D": model.D,
+        "states": model.states,
+        "inputs": model.inputs,
+        "outputs": model.outputs,
+        "cells": model.cell_names,
+        "force_on_N": [a.force_on_N for a in config.activation()],
+    }
     try:
         layout.create(
-            path, stages.frame.columns, attributes,
+            path,
+            stages.frame.columns,
+            attributes,
             rows_per_chunk=int(min(8192, max(256, 1.0 / tables.loop.period_s))),
-            calibration=calibration, model=matrices,
-        )  # fmt: skip
+            calibration=calibration,
+            model=matrices,
+        )
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written ({error}): choose another --out") from None
 

@@ -1,5 +1,6 @@
 """What a run says of itself at its end: timing with a verdict, and error figures."""
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,14 @@ def summarise(path: Path, period_s: float, clock: str) -> dict[str, Any]:
     """Timing and force figures of a recording, in plain Python values (NaN as None)."""
     with open_h5(path) as file:
         n = n_whole_rows(file)
-        names = ("t_s", "late_s", "busy_s", "force_measured_N", "force_model_N",
-                 "force_reference_N")  # fmt: skip
+        names = (
+            "t_s",
+            "late_s",
+            "busy_s",
+            "force_measured_N",
+            "force_model_N",
+            "force_reference_N",
+        )
         t_s, late_s, busy_s, measured_N, model_N, reference_N = (
             file["ticks"][name][:n] for name in names
         )
@@ -36,9 +43,12 @@ def summarise(path: Path, period_s: float, clock: str) -> dict[str, Any]:
 
 
 def timing(
-    t_s: NDArray[np.float64], late_s: NDArray[np.float64], busy_s: NDArray[np.float64],
-    period_s: float, clock: str,
-) -> dict[str, Any]:  # fmt: skip
+    t_s: NDArray[np.float64],
+    late_s: NDArray[np.float64],
+    busy_s: NDArray[np.float64],
+    period_s: float,
+    clock: str,
+) -> dict[str, Any]:
     """Lateness quantiles, missed periods and a verdict for the rate asked."""
     if not len(t_s):
         return {"clock": clock, "verdict": "no tick was run"}
@@ -56,17 +66,24 @@ def timing(
     return {
         "clock": clock,
         "verdict": verdict,
-        "late_p50_s": p50, "late_p99_s": p99, "late_p999_s": p999, "late_max_s": late_s.max(),
-        "busy_p50_s": np.median(busy_s), "busy_max_s": busy_s.max(),
-        "periods": expected, "missed": missed,
+        "late_p50_s": p50,
+        "late_p99_s": p99,
+        "late_p999_s": p999,
+        "late_max_s": late_s.max(),
+        "busy_p50_s": np.median(busy_s),
+        "busy_max_s": busy_s.max(),
+        "periods": expected,
+        "missed": missed,
         "longest_gap_periods": int(gaps.max(initial=0)),
-    }  # fmt: skip
+    }
 
 
 def force_figures(
-    t_s: NDArray[np.float64], measured_N: NDArray[np.float64], model_N: NDArray[np.float64],
+    t_s: NDArray[np.float64],
+    measured_N: NDArray[np.float64],
+    model_N: NDArray[np.float64],
     reference_N: NDArray[np.float64],
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Model error, its whiteness, and tracking where there is a reference."""
     there = np.isfinite(measured_N) & np.isfinite(model_N)
     measured_N, model_N = measured_N[there], model_N[there]
@@ -92,9 +109,12 @@ def force_figures(
 
 
 def responses(
-    t_s: NDArray[np.float64], measured_N: NDArray[np.float64], model_N: NDArray[np.float64],
-    reference_N: NDArray[np.float64], cells: NDArray[np.uint8],
-) -> list[dict[str, Any]]:  # fmt: skip
+    t_s: NDArray[np.float64],
+    measured_N: NDArray[np.float64],
+    model_N: NDArray[np.float64],
+    reference_N: NDArray[np.float64],
+    cells: NDArray[np.uint8],
+) -> list[dict[str, Any]]:
     """Settling and overshoot of both curves after every step.
 
     A step is a jump of the set point or, where there is none, a change of the command; only
@@ -112,7 +132,7 @@ def responses(
     edges = np.concatenate((changes, [len(t_s)]))
     width = max(1, round(SMOOTH_S / float(np.median(np.diff(t_s)))))
     found = []
-    for a, b in zip(edges[:-1], edges[1:], strict=True):
+    for a, b in itertools.pairwise(edges):
         if t_s[b - 1] - t_s[a] < RESPONSE_MIN_S:
             continue
         row: dict[str, Any] = {"t_s": t_s[a], "cells_on": int(np.sum(cells[a] == 1))}
@@ -132,6 +152,34 @@ def _smoothed(y: NDArray[np.float64], width: int) -> NDArray[np.float64]:
     """Centred moving average, shorter at both ends."""
     ones = np.ones(width)
     return np.convolve(y, ones, "same") / np.convolve(np.ones(len(y)), ones, "same")
+
+
+def as_text(path: Path, summary: dict[str, Any]) -> str:
+    """A few lines for the terminal."""
+    lines = [f"{summary['outcome']}: {summary['rows']} rows in {path}"]
+    if summary["first_fault"]:
+        lines.append(f"  tripped by {', '.join(summary['first_fault'])}; all cells are off")
+    if summary["rows_lost"]:
+        lines.append(f"  {summary['rows_lost']} rows were lost: the recorder could not follow")
+    force = summary["force"]
+    if force:
+        vaf, nrmse = (
+            "–" if force[key] is None else f"{100.0 * force[key]:.2f} %" for key in ("vaf", "nrmse")
+        )
+        lines.append(
+            f"  measured over simulated: VAF {vaf}, NRMSE {nrmse}, "
+            f"RMS {1e3 * force['residual_rms_N']:.1f} mN"
+        )
+    if force.get("tracking_rms_N") is not None:
+        lines.append(f"  measured over reference: RMS {force['tracking_rms_N']:.3f} N")
+    timing = summary["timing"]
+    lines.append(f"  {timing['verdict']}")
+    if timing["clock"] == "real" and "late_p50_s" in timing:
+        p50, p99, p999, most = (
+            1e6 * timing[f"late_{key}_s"] for key in ("p50", "p99", "p999", "max")
+        )
+        lines.append(f"  late: p50 {p50:.0f}, p99 {p99:.0f}, p99.9 {p999:.0f}, max {most:.0f} us")
+    return "\n".join(lines)
 
 
 def plain(value: Any) -> Any:

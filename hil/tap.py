@@ -70,8 +70,13 @@ class Ring:
 class Tap:
     """The mapped file: rings `ticks`, `events`, `inputs` and a few words about the run."""
 
-    def __init__(self, path: Path, mapped: mmap.mmap, layout: Mapping[str, dict[str, int]],
-                 dtypes: Mapping[str, np.dtype[np.void]]) -> None:  # fmt: skip
+    def __init__(
+        self,
+        path: Path,
+        mapped: mmap.mmap,
+        layout: Mapping[str, dict[str, int]],
+        dtypes: Mapping[str, np.dtype[np.void]],
+    ) -> None:
         self.path = path
         self._mapped = mapped
         words = np.frombuffer(mapped, dtype=np.int64, count=8, offset=_HEADER)
@@ -79,13 +84,15 @@ class Tap:
         self.ticks, self.events, self.inputs = (
             Ring(
                 np.frombuffer(
-                    mapped, dtypes[name], count=layout[name]["capacity"],
+                    mapped,
+                    dtypes[name],
+                    count=layout[name]["capacity"],
                     offset=layout[name]["offset"],
                 ),
                 words[i : i + 1],
             )
             for i, name in enumerate(("ticks", "events", "inputs"))
-        )  # fmt: skip
+        )
 
     @property
     def closed(self) -> bool:
@@ -137,12 +144,15 @@ def create(dtype: np.dtype[np.void], capacity: int) -> Tap:
         layout[name] = {"offset": offset, "capacity": count}
         size = count * dtypes[name].itemsize
         offset += -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
-    header = _MAGIC + json.dumps(
-        {
-            name: {**layout[name], "itemsize": d.itemsize, "fields": _fields(d)}
-            for name, d in dtypes.items()
-        }
-    ).encode()
+    header = (
+        _MAGIC
+        + json.dumps(
+            {
+                name: {**layout[name], "itemsize": d.itemsize, "fields": _fields(d)}
+                for name, d in dtypes.items()
+            }
+        ).encode()
+    )
     if len(header) > _HEADER:
         raise ValueError(f"too many columns for a tap: header of {len(header)} bytes")
     with path.open("xb+") as file:

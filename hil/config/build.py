@@ -1,5 +1,6 @@
 """Tables of the configuration -> models, references and controllers."""
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -57,13 +58,13 @@ def _array(name: str, table: ArrayTable) -> Array:
 
 
 def _cell(table: CellTable) -> cells.Cell:
-    law = {
+    laws: dict[str, Callable[..., cells.Cell]] = {
         "hill": cells.hill,
         "miga": cells.miga,
         "two_damper": cells.two_damper,
         "custom": cells.custom,
-    }[table.kind]
-    return law(**table.model_dump(exclude={"kind"}))
+    }
+    return laws[table.kind](**table.model_dump(exclude={"kind"}))
 
 
 def _activations(name: str, table: ArrayTable) -> list[CellActivation]:

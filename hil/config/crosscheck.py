@@ -83,7 +83,7 @@ def _channels(
 def run(tables: schema.RunTables, model: CellArray) -> Found:
     """The experiment against its rig."""
     if isinstance(tables.controller, schema.ScheduleTable):
-        yield from _schedule(tables.controller, tables, model)
+        yield from _schedule(tables.controller, model)
     else:
         yield from _order(tables.controller, model)
         if tables.reference is None:
@@ -92,13 +92,8 @@ def run(tables: schema.RunTables, model: CellArray) -> Found:
         yield from _reference(tables.reference, tables, model)
 
 
-def _schedule(table: schema.ScheduleTable, tables: schema.RunTables, model: CellArray) -> Found:
+def _schedule(table: schema.ScheduleTable, model: CellArray) -> Found:
     for i, step in enumerate(table.steps):
-        if step.t_s >= tables.experiment.duration_s:
-            yield (
-                f"controller.steps.{i}.t_s = {step.t_s:g}",
-                f"not before the run's end at {tables.experiment.duration_s:g} s",
-            )
         for key, cells in (("on", step.on), ("off", step.off)):
             if cells != "all":
                 yield from _unknown_cells(f"controller.steps.{i}.{key}", cells, model)
@@ -125,9 +120,7 @@ def _unknown_cells(key: str, cells: list[int | str], model: CellArray) -> Found:
             )
 
 
-def _reference(
-    table: schema.ReferenceTable, tables: schema.RunTables, model: CellArray
-) -> Found:
+def _reference(table: schema.ReferenceTable, tables: schema.RunTables, model: CellArray) -> Found:
     if not isinstance(table, schema.SineReferenceTable):
         if len(table.t_s) != len(table.force_N):
             yield (

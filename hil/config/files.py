@@ -60,7 +60,7 @@ def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
             raise ConfigError(f"{path}: rig = {rig_name!r}: give the path of the rig's file")
         rig_path = path.parent / rig_name
         if not rig_path.is_file():
-            raise ConfigError(f"{path}: rig = \"{rig_name}\": no such file beside the experiment")
+            raise ConfigError(f'{path}: rig = "{rig_name}": no such file beside the experiment')
         rig = read_toml(rig_path)
         _refuse_foreign(rig_path, rig, RIG_KEYS, "a rig")
         _refuse_foreign(path, own, EXPERIMENT_KEYS, "an experiment")
@@ -92,7 +92,9 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _refuse_foreign(path: Path, table: Mapping[str, Any], known: tuple[str, ...], what: str) -> None:
+def _refuse_foreign(
+    path: Path, table: Mapping[str, Any], known: tuple[str, ...], what: str
+) -> None:
     for key in table:
         if key not in known:
             raise ConfigError(
@@ -127,13 +129,10 @@ def _parse_set(text: str) -> dict[str, Any]:
 
 
 def _depth(table: Any, path: list[str | int]) -> int:
-    depth = 0
-    for part in path:
-        if isinstance(table, dict) and part in table:
+    """How many parts of the path lead somewhere in this table."""
+    for depth, part in enumerate(path):
+        try:
             table = table[part]
-        elif isinstance(table, list) and isinstance(part, int) and part < len(table):
-            table = table[part]
-        else:
-            break
-        depth += 1
-    return depth
+        except (KeyError, IndexError, TypeError):
+            return depth
+    return len(path)

@@ -7,8 +7,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import pydantic
 import tomli_w
+from numpy.typing import NDArray
 from pydantic_core import ErrorDetails
 
 from hil.config import crosscheck, schema
@@ -78,12 +80,20 @@ def load(path: str | Path, sets: Iterable[str] = ()) -> Config:
     return Config(path, tables, model, plant)
 
 
-def load_model(path: str | Path, sets: Iterable[str] = ()) -> CellArray:
-    """The model of a rig, an experiment, or a file with nothing but `[model]`."""
+def load_model(path: str | Path, sets: Iterable[str] = ()) -> tuple[CellArray, NDArray[np.float64]]:
+    """The model of a rig, an experiment, or a file with nothing but `[model]`.
+
+    Returns
+    -------
+    model : CellArray
+    force_on_N : (N,) array
+        An active cell's F, for every cell.
+    """
     merged = read_merged(Path(path), sets)
     table = {key: value for key, value in merged.table.items() if key in ("model", "plant")}
     tables = _validated(schema.ModelTables, Merged(table, merged.sources))
-    return _models(tables, merged)[0]
+    model = _models(tables, merged)[0]
+    return model, np.array([a.force_on_N for a in build_activation(tables.model)])
 
 
 def check(path: str | Path, sets: Iterable[str] = ()) -> str:
@@ -103,7 +113,7 @@ def check(path: str | Path, sets: Iterable[str] = ()) -> str:
         _models(_validated(schema.ModelTables, merged), merged)
         return "model"
     tables = _validated(schema.RigTables, merged)
-    _raise_all(merged, crosscheck.rig(tables, _models(tables, merged)[0]))
+    _raise_all(merged, list(crosscheck.rig(tables, _models(tables, merged)[0])))
     return "rig"
 
 
@@ -145,9 +155,8 @@ def _validated(kind: type[T], merged: Merged) -> T:
         for detail in error.errors(include_url=False):
             path = _path_in(merged.table, detail)
             shadow = ("model", *path[1:])
-            if path[0] == "plant" and ("model" not in merged.table or _has(merged.table, shadow)):
-                if _has(merged.table, shadow) == _has(merged.table, path):
-                    continue
+            if path[0] == "plant" and _has(merged.table, shadow) == _has(merged.table, path):
+                continue  # said already of [model], which [plant] starts from
             lines.append(_line(merged, path, detail))
         raise ConfigError("\n".join(dict.fromkeys(lines))) from None
 
@@ -193,8 +202,12 @@ def _line(merged: Merged, path: Sequence[str | int], detail: ErrorDetails) -> st
         case "union_tag_not_found":
             key, text = f"{key}.kind", "missing: add it"
         case "float_type" | "int_type" | "string_type" | "bool_type":
-            wanted = {"float_type": "a number", "int_type": "a whole number",
-                      "string_type": "a text in quotes", "bool_type": "true or false"}[kind]  # fmt: skip
+            wanted = {
+                "float_type": "a number",
+                "int_type": "a whole number",
+                "string_type": "a text in quotes",
+                "bool_type": "true or false",
+            }[kind]
             text = f"must be {wanted}, without unit: the key names the unit"
             if kind == "string_type":
                 text = f"must be {wanted}"

@@ -12,8 +12,10 @@ class Controller(Protocol):
     A controller never switches anything itself: the guard has the last word.
     """
 
-    demand_N: float
-    """Force asked for at this tick; NaN for a controller that asks for none."""
+    @property
+    def demand_N(self) -> float:
+        """Force asked for at this tick; NaN for a controller that asks for none."""
+        ...
 
     def step(
         self, t_s: float, reference_N: float, force_N: float, cells: NDArray[np.uint8]

@@ -45,16 +45,20 @@ class Pid:
     """
 
     def __init__(
-        self, gains: PidGains, levels_N: NDArray[np.float64], order: Sequence[int],
-        hysteresis: float, period_s: float,
-    ) -> None:  # fmt: skip
+        self,
+        gains: PidGains,
+        levels_N: NDArray[np.float64],
+        order: Sequence[int],
+        hysteresis: float,
+        period_s: float,
+    ) -> None:
         if np.any(np.diff(levels_N) < 0.0):
             raise ValueError("the levels do not rise: a cell of the order pulls backwards")
         self._gains = np.array(
             [gains.k_p, gains.k_i_per_s, gains.k_d_s, gains.derivative_filter_s, period_s]
         )
         self._levels = np.asarray(levels_N, dtype=float)
-        self._order = np.array(order, dtype=np.int64)
+        self.order = np.array(order, dtype=np.int64)
         self._hysteresis = hysteresis
         self._state = np.zeros(6)
 
@@ -66,9 +70,15 @@ class Pid:
         self, t_s: float, reference_N: float, force_N: float, cells: NDArray[np.uint8]
     ) -> None:
         _step(
-            self._gains, self._levels, self._order, self._hysteresis, self._state,
-            reference_N, force_N, cells,
-        )  # fmt: skip
+            self._gains,
+            self._levels,
+            self.order,
+            self._hysteresis,
+            self._state,
+            reference_N,
+            force_N,
+            cells,
+        )
 
 
 @njit(cache=True)

@@ -68,8 +68,14 @@ class Device(Protocol):
 def time_columns(name: str, simulated: bool) -> list[Column]:
     """The columns that every device has."""
     return [
-        Column(f"{name}_age_s", "s", "timing", f"age of {name}'s reading at the tick",
-               simulated=simulated),
-        Column(f"{name}_t_s", "s", "timing", f"{name}'s own clock at its reading",
-               simulated=simulated),
-    ]  # fmt: skip
+        Column(
+            f"{name}_age_s",
+            "s",
+            "timing",
+            f"age of {name}'s reading at the tick",
+            simulated=simulated,
+        ),
+        Column(
+            f"{name}_t_s", "s", "timing", f"{name}'s own clock at its reading", simulated=simulated
+        ),
+    ]

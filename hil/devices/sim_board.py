@@ -1,4 +1,4 @@
-"""A simulated SMA driver board: gates that switch cells of the plant, and a reply that may get lost."""
+"""A simulated SMA driver board: gates that switch the plant's cells, a reply that may get lost."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,16 @@ class SimBoard:
 
     simulated = True
 
-    def __init__(self, name: str, plant: SimPlant, gates: list[int], reply_lost_probability: float,
-                 rng: np.random.Generator, slot: int, device_slot: int) -> None:  # fmt: skip
+    def __init__(
+        self,
+        name: str,
+        plant: SimPlant,
+        gates: list[int],
+        reply_lost_probability: float,
+        rng: np.random.Generator,
+        slot: int,
+        device_slot: int,
+    ) -> None:
         self.name = name
         self._plant = plant
         self._gates = np.array(gates)

@@ -40,9 +40,18 @@ class SimDaq:
 
     simulated = True
 
-    def __init__(self, name: str, plant: SimPlant, channels: list[SimForceChannel], range_V: float,
-                 resolution_bits: int, period_s: float, rng: np.random.Generator,
-                 slot: int, device_slot: int) -> None:  # fmt: skip
+    def __init__(
+        self,
+        name: str,
+        plant: SimPlant,
+        channels: list[SimForceChannel],
+        range_V: float,
+        resolution_bits: int,
+        period_s: float,
+        rng: np.random.Generator,
+        slot: int,
+        device_slot: int,
+    ) -> None:
         self.name = name
         self._plant = plant
         self._channels = channels
@@ -60,10 +69,15 @@ class SimDaq:
     @property
     def columns(self) -> list[Column]:
         raw = [
-            Column(f"{c.name}.raw_V", "V", "measured", f"voltage read on channel {c.name}",
-                   simulated=True)
+            Column(
+                f"{c.name}.raw_V",
+                "V",
+                "measured",
+                f"voltage read on channel {c.name}",
+                simulated=True,
+            )
             for c in self._channels
-        ]  # fmt: skip
+        ]
         return [*time_columns(self.name, simulated=True), *raw]
 
     def open(self) -> None:

@@ -139,9 +139,7 @@ class CellArray:
 
     def _internal(self, name: str) -> list[tuple[int, int]]:
         """(q, n) of every internal state of one array, from 0, in state order."""
-        first = sum(
-            a.topology.n_cells for other, a in self._before(name) if other in self.arrays
-        )
+        first = sum(a.topology.n_cells for other, a in self._before(name) if other in self.arrays)
         own = self._own_internal(name)
         c = self._coefficients
         cells = c.cell_of[own] - first
@@ -207,9 +205,7 @@ class CellArray:
             shape=(2 * n + n_internal, len(by_node)),
         )
         B = sp.hstack([from_F[order], push[order], _with_unused(rate[:, driven][order])])
-        D = sp.hstack(
-            [y_F, sp.csr_array((len(rows), len(by_node))), _with_unused(y_z[:, driven])]
-        )
+        D = sp.hstack([y_F, sp.csr_array((len(rows), len(by_node))), _with_unused(y_z[:, driven])])
         A = rate[:, order].tocsr()[order]
         return A, B.tocsr(), y_z[:, order].tocsr(), D.tocsr()
 
@@ -271,9 +267,14 @@ class CellArray:
         import control
 
         return control.ss(
-            self.A, self.B, self.C, self.D,
-            states=self.states, inputs=self.inputs, outputs=self.outputs,
-        )  # fmt: skip
+            self.A,
+            self.B,
+            self.C,
+            self.D,
+            states=self.states,
+            inputs=self.inputs,
+            outputs=self.outputs,
+        )
 
     # Statics
 
@@ -281,12 +282,13 @@ class CellArray:
     def _components(self) -> tuple[int, NDArray[np.int64]]:
         """Pieces of the network joined by cells that carry static load."""
         nodes, K = self._nodes, self._coefficients.K_static
-        live = np.flatnonzero(K > 0.0)
+        live = np.flatnonzero(K != 0.0)
         ones = np.ones(len(live))
         graph = sp.coo_array(
             (ones, (nodes.left[live], nodes.right[live])), shape=(nodes.n, nodes.n)
         )
-        return connected_components(graph, directed=False)
+        n_pieces, piece = connected_components(graph, directed=False)
+        return n_pieces, piece
 
     @cached_property
     def _held(self) -> NDArray[np.bool_]:
@@ -315,9 +317,12 @@ class CellArray:
         return list(groups.values())
 
     def solve_statics(
-        self, F_N: ArrayLike, *, force_N: Mapping[str, float] | None = None,
+        self,
+        F_N: ArrayLike,
+        *,
+        force_N: Mapping[str, float] | None = None,
         position_m: Mapping[str, float] | None = None,
-    ) -> Statics:  # fmt: skip
+    ) -> Statics:
         """Equilibrium T = K e + phi F at every held mass.
 
         Parameters

@@ -144,7 +144,9 @@ def custom(
                 f"{name} has shape {array.shape}, but Kd has {n_internal} internal states: "
                 f"give {name} {n_internal} numbers"
             )
-    iota = np.array(I, dtype=float).reshape((0, 0) if np.size(I) == 0 else np.shape(I))
+    iota = np.array(I, dtype=float)
+    if n_internal == 0 and iota.size == 0:
+        iota = np.zeros((0, 0))
     if iota.shape != (n_internal, n_internal):
         raise ValueError(
             f"I has shape {iota.shape}, but Kd has {n_internal} internal states: "

@@ -49,8 +49,14 @@ def discretise(A: ArrayLike, B: ArrayLike, C: ArrayLike, D: ArrayLike, period_s:
     big[n : n + m, n + m :] = np.eye(m)
     e = scipy.linalg.expm(big)
     held, ramp = e[:n, n : n + m], e[:n, n + m :]
-    parts = (e[:n, :n], held - ramp, ramp, np.asarray(C, dtype=float), np.asarray(D, dtype=float))
-    return Discrete(*(np.ascontiguousarray(part) for part in parts), period_s=period_s)
+    return Discrete(
+        Ad=np.ascontiguousarray(e[:n, :n]),
+        B0=held - ramp,
+        B1=np.ascontiguousarray(ramp),
+        C=np.ascontiguousarray(C, dtype=float),
+        D=np.ascontiguousarray(D, dtype=float),
+        period_s=period_s,
+    )
 
 
 class LinearStepper:
@@ -67,7 +73,7 @@ class LinearStepper:
     def __init__(self, discrete: Discrete, x0: ArrayLike, u0: ArrayLike) -> None:
         self.discrete = discrete
         self.x = np.array(x0, dtype=float)
-        self.y = discrete.C @ self.x + discrete.D @ np.asarray(u0, dtype=float)
+        self.y: Matrix = discrete.C @ self.x + discrete.D @ np.asarray(u0, dtype=float)
         self._next = np.empty_like(self.x)
 
     def step(self, u0: Matrix, u1: Matrix) -> None:

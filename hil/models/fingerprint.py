@@ -11,6 +11,7 @@ right (``-1`` = the right end).
 Source: MacNair & Ueda, fingerprint of Fig. 2 and eq. (12).
 """
 
+import itertools
 import re
 from dataclasses import dataclass
 
@@ -82,9 +83,7 @@ class Topology:
             f"{f'&{masks[m]:X}' if m else '-'}:{n_leaving[m] if m < self.n_masses - 1 else -1}"
             for m in range(self.n_masses)
         ]
-        return " | ".join(
-            " ".join(nodes[a:b]) for a, b in zip(starts[:-1], starts[1:], strict=True)
-        )
+        return " | ".join(" ".join(nodes[a:b]) for a, b in itertools.pairwise(starts))
 
 
 def parse(text: str) -> Topology:

@@ -53,9 +53,13 @@ def create(
         for column in columns:
             base, shape = column.dtype.base, column.dtype.shape
             dataset = ticks.create_dataset(
-                column.name, shape=(0, *shape), maxshape=(None, *shape), dtype=base,
-                chunks=(rows_per_chunk, *shape), fletcher32=True,
-            )  # fmt: skip
+                column.name,
+                shape=(0, *shape),
+                maxshape=(None, *shape),
+                dtype=base,
+                chunks=(rows_per_chunk, *shape),
+                fletcher32=True,
+            )
             dataset.attrs["units"] = column.units
             dataset.attrs["role"] = column.role
             dataset.attrs["description"] = column.description

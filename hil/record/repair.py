@@ -50,9 +50,12 @@ def recover(path: Path) -> int | None:
                 ticks.attrs[key] = value
             for name, column in source["ticks"].items():
                 copy = ticks.create_dataset(
-                    name, data=column[:n], maxshape=column.maxshape, chunks=column.chunks,
+                    name,
+                    data=column[:n],
+                    maxshape=column.maxshape,
+                    chunks=column.chunks,
                     fletcher32=column.fletcher32,
-                )  # fmt: skip
+                )
                 for key, value in column.attrs.items():
                     copy.attrs[key] = value
             target.flush()

@@ -12,7 +12,6 @@ import numpy as np
 from hil import tap as taps
 from hil.errors import ConfigError, DeviceError
 from hil.frame import Frame
-from hil.record import layout
 
 START_TIMEOUT_S = 30.0
 DISK_FLOOR_B = 64 * 2**20
@@ -25,7 +24,7 @@ def check_disk(path: Path, n_rows: int, row_size_B: int) -> None:
     free_B = shutil.disk_usage(path.parent).free
     if free_B < need_B:
         raise ConfigError(
-            f"{path}: the disk has {free_B / 1e6:.0f} MB free, this run needs {need_B / 1e6:.0f} MB "
+            f"{path}: {free_B / 1e6:.0f} MB free on the disk, this run needs {need_B / 1e6:.0f} MB "
             "with its reserve: free some space or choose another --out"
         )
 
@@ -40,8 +39,16 @@ class Sink:
         rows that the recorder could not take in time are counted as lost.
     """
 
-    def __init__(self, path: Path, frame: Frame, *, period_s: float, flush_s: float,
-                 fsync_s: float, lossless: bool) -> None:  # fmt: skip
+    def __init__(
+        self,
+        path: Path,
+        frame: Frame,
+        *,
+        period_s: float,
+        flush_s: float,
+        fsync_s: float,
+        lossless: bool,
+    ) -> None:
         self.path = path
         self._row = frame.row
         self._lossless = lossless
@@ -117,5 +124,3 @@ class Sink:
         if self.alive:
             return f"no sign of life within {START_TIMEOUT_S:g} s"
         return self._process.communicate()[1].strip().splitlines()[-1:][0]
-
-

@@ -21,8 +21,13 @@ from hil.record.read import open_run
 
 # Okabe & Ito's colours: told apart by colour-blind readers and in grey print.
 MEASURED, MODEL, REFERENCE, RESIDUAL, CELL, FAULT = (
-    "#0072B2", "#D55E00", "#000000", "#009E73", "#E69F00", "#CC3311",
-)  # fmt: skip
+    "#0072B2",
+    "#D55E00",
+    "#000000",
+    "#009E73",
+    "#E69F00",
+    "#CC3311",
+)
 POINTS_MAX = 6000
 
 
@@ -43,8 +48,14 @@ def draw(run: xr.Dataset) -> Figure:
     """Measured over simulated, residual, raster of cells, and lateness where time was real."""
     real = run.attrs.get("clock") == "real"
     heights = [3.2, 1.5, 1.3, 1.0] if real else [3.2, 1.5, 1.3]
-    with matplotlib.rc_context({"font.size": 9, "axes.spines.top": False,
-                                "axes.spines.right": False, "axes.titlelocation": "left"}):  # fmt: skip
+    with matplotlib.rc_context(
+        {
+            "font.size": 9,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.titlelocation": "left",
+        }
+    ):
         figure = Figure(figsize=(9.0, 1.6 + 1.0 * sum(heights)), layout="constrained")
         axes = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights)
         _draw_forces(axes[0], run)
@@ -59,45 +70,74 @@ def draw(run: xr.Dataset) -> Figure:
         title = f"{run.attrs['experiment_file'].split('/')[0]}: {run.attrs['experiment_name']}"
         figure.suptitle(title, x=0.01, ha="left", fontweight="bold", fontsize=11)
         if run.attrs.get("simulated"):
-            figure.text(0.99, 0.995, "SIMULATED", ha="right", va="top", fontsize=11,
-                        fontweight="bold", color=FAULT)  # fmt: skip
-            axes[0].text(0.5, 0.5, "SIMULATED", transform=axes[0].transAxes, ha="center",
-                         va="center", fontsize=44, color="0.5", alpha=0.13, fontweight="bold")  # fmt: skip
+            figure.text(
+                0.99,
+                0.995,
+                "SIMULATED",
+                ha="right",
+                va="top",
+                fontsize=11,
+                fontweight="bold",
+                color=FAULT,
+            )
+            axes[0].text(
+                0.5,
+                0.5,
+                "SIMULATED",
+                transform=axes[0].transAxes,
+                ha="center",
+                va="center",
+                fontsize=44,
+                color="0.5",
+                alpha=0.13,
+                fontweight="bold",
+            )
     return figure
 
 
 def _decimated(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Smallest and largest sample of every stretch, so that no peak is lost."""
-    n_bins = POINTS_MAX // 2
-    if len(x) <= POINTS_MAX:
+    size = -(-2 * len(x) // POINTS_MAX)
+    if size <= 2:
         return x, y
-    size = len(x) // n_bins
-    n = size * n_bins
-    blocks = y[:n].reshape(n_bins, size)
-    finite = np.where(np.isfinite(blocks), blocks, np.inf)
-    low = np.argmin(finite, axis=1)
-    high = np.argmax(np.where(np.isfinite(blocks), blocks, -np.inf), axis=1)
+    n_bins = -(-len(x) // size)
+    padded = np.full(n_bins * size, np.nan)
+    padded[: len(y)] = y
+    blocks = padded.reshape(n_bins, size)
+    missing = np.isnan(blocks)
+    low = np.argmin(np.where(missing, np.inf, blocks), axis=1)
+    high = np.argmax(np.where(missing, -np.inf, blocks), axis=1)
     first = np.arange(n_bins) * size
     picked = np.sort(np.stack((first + low, first + high), axis=1), axis=1).ravel()
+    picked = np.minimum(picked, len(x) - 1)
     return x[picked], y[picked]
 
 
 def _draw_forces(axis: Axes, run: xr.Dataset) -> None:
     t_s = run.t_s.values
     force = _figures(run).get("force", {})
-    axis.plot(*_decimated(t_s, run.force_measured_N.values), color=MEASURED, lw=0.9,
-              label="measured")  # fmt: skip
-    axis.plot(*_decimated(t_s, run.force_model_N.values), color=MODEL, lw=1.3,
-              label="simulated (twin)")  # fmt: skip
+    axis.plot(
+        *_decimated(t_s, run.force_measured_N.values), color=MEASURED, lw=0.9, label="measured"
+    )
+    axis.plot(
+        *_decimated(t_s, run.force_model_N.values), color=MODEL, lw=1.3, label="simulated (twin)"
+    )
     if np.isfinite(run.force_reference_N.values).any():
-        axis.plot(*_decimated(t_s, run.force_reference_N.values), color=REFERENCE, lw=1.0, ls="--",
-                  label="reference")  # fmt: skip
+        axis.plot(
+            *_decimated(t_s, run.force_reference_N.values),
+            color=REFERENCE,
+            lw=1.0,
+            ls="--",
+            label="reference",
+        )
     axis.set_ylabel("force [N]")
     if force.get("vaf") is not None:
         axis.set_title(
             f"VAF {100 * force['vaf']:.2f} %   NRMSE {100 * force['nrmse']:.2f} %   "
-            f"RMS {1000 * force['residual_rms_N']:.1f} mN", fontsize=9, color="0.3",
-        )  # fmt: skip
+            f"RMS {1000 * force['residual_rms_N']:.1f} mN",
+            fontsize=9,
+            color="0.3",
+        )
     axis.legend(frameon=False, ncols=3, loc="upper right")
     axis.margins(x=0.01, y=0.12)
 
@@ -107,16 +147,19 @@ def _draw_residual(axis: Axes, run: xr.Dataset) -> None:
     axis.axhline(0.0, color="0.7", lw=0.8)
     noise_mN = 1000.0 * _sensor_noise_N(run)
     if noise_mN > 0.0:
-        axis.axhspan(-2 * noise_mN, 2 * noise_mN, color="0.88", lw=0,
-                     label=f"±2σ of the transducer, {2 * noise_mN:.1f} mN")  # fmt: skip
+        axis.axhspan(
+            -2 * noise_mN,
+            2 * noise_mN,
+            color="0.88",
+            lw=0,
+            label=f"±2σ of the transducer, {2 * noise_mN:.1f} mN",
+        )
         axis.legend(frameon=False, loc="upper right")
     axis.plot(*_decimated(run.t_s.values, residual_mN), color=RESIDUAL, lw=0.7)
     axis.set_ylabel("measured −\nsimulated [mN]")
 
 
 def _sensor_noise_N(run: xr.Dataset) -> float:
-    import tomllib
-
     observer = tomllib.loads(run.attrs["experiment"]).get("observer", {})
     return float(observer.get("force_noise_N", 0.0))
 
@@ -149,8 +192,14 @@ def _mark_faults(axis: Axes, run: xr.Dataset) -> None:
         axis.axvline(t_s, color=FAULT, lw=1.2)
         if axis.get_subplotspec() is not None and axis.get_subplotspec().is_first_row():  # type: ignore[union-attr]
             names = ", ".join(names_of(int(run.fault_bits.values[tripped[0]])))
-            axis.annotate(f"tripped: {names}", (t_s, 0.02), xycoords=("data", "axes fraction"),
-                          xytext=(4, 0), textcoords="offset points", color=FAULT)  # fmt: skip
+            axis.annotate(
+                f"tripped: {names}",
+                (t_s, 0.02),
+                xycoords=("data", "axes fraction"),
+                xytext=(4, 0),
+                textcoords="offset points",
+                color=FAULT,
+            )
 
 
 def _figures(run: xr.Dataset) -> dict[str, Any]:
@@ -228,14 +277,17 @@ def page(run: xr.Dataset, figure: Figure, path: Path) -> str:
         events=[
             (f"{t:.3f} s", level, source, text)
             for t, level, source, text in zip(
-                run.event_t_s.values, run.event_level.values, run.event_source.values,
-                run.event_text.values, strict=True,
+                run.event_t_s.values,
+                run.event_level.values,
+                run.event_source.values,
+                run.event_text.values,
+                strict=True,
             )
         ],
         channels=_channel_rows(experiment),
         software=list(json.loads(attrs["software"]).items()),
         toml=experiment,
-    )  # fmt: skip
+    )
 
 
 def _number(value: float | None, unit: str = "", scale: float = 1.0, digits: int = 4) -> str:
@@ -284,8 +336,6 @@ def _timing_rows(timing: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _channel_rows(experiment: str) -> list[list[str]]:
-    import tomllib
-
     devices = tomllib.loads(experiment)["devices"]
     return [
         [name, channel["terminal"], f"{channel['newtons_per_V']:g}", f"{channel['zero_V']:g} V"]

@@ -1,0 +1,35 @@
+"""What a run would switch on, found without running it."""
+
+import numpy as np
+
+from hil.config import schema
+from hil.config.build import build_controller
+from hil.config.crosscheck import force_signal
+from hil.config.load import Config
+from hil.control.pid import Pid
+
+
+def energise_plan(config: Config) -> list[str]:
+    """One line a switching time, or the bounds where the controller decides."""
+    tables, model = config.tables, config.model
+    duration_s = tables.experiment.duration_s
+    F_N = [a.force_on_N for a in config.activation()]
+    signal = force_signal(tables, model)
+    controller = build_controller(tables.controller, model, F_N, signal, tables.loop.period_s)
+    if not isinstance(tables.controller, schema.ScheduleTable):
+        most = len(controller.order) if isinstance(controller, Pid) else model.n_cells
+        return [
+            f"the controller decides: at most {most} of {model.n_cells} cells at once, "
+            f"for up to {duration_s:g} s, no cell longer than {tables.guard.cell_on_max_s:g} s"
+        ]
+    lines = []
+    cells = np.zeros(model.n_cells, dtype=np.uint8)
+    times = sorted({step.t_s for step in tables.controller.steps if step.t_s < duration_s})
+    for t_s in times:
+        controller.step(t_s, float("nan"), float("nan"), cells)
+        on = [name for name, lit in zip(model.cell_names, cells, strict=True) if lit]
+        force_N = model.force_at(signal, model.solve_statics(np.array(F_N) * cells).tension_N)
+        what = f"{len(on)} on: {', '.join(on)}" if on else "all off"
+        lines.append(f"{t_s:8.3f} s  {what} (settles at {force_N:.4g} N)")
+    lines.append(f"{duration_s:8.3f} s  all off, the run ends")
+    return lines

@@ -1,0 +1,71 @@
+"""`hil model`: what a model can do, as text, and its matrices as files."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.io
+
+from hil.errors import ConfigError
+from hil.models import CellArray
+from hil.models.analysis import describe
+
+__all__ = ["as_text", "describe", "export"]
+
+
+def export(model: CellArray, path: Path) -> None:
+    """Write A, B, C, D and the lists `states`, `inputs`, `outputs` as .npz or .mat.
+
+    Raises
+    ------
+    ConfigError
+        Another ending, or a file that cannot be written.
+    """
+    content = {"A": model.A, "B": model.B, "C": model.C, "D": model.D}
+    names = {"states": model.states, "inputs": model.inputs, "outputs": model.outputs}
+    try:
+        if path.suffix == ".npz":
+            texts = {key: np.array(value) for key, value in names.items()}
+            np.savez(path, allow_pickle=False, **content, **texts)
+        elif path.suffix == ".mat":
+            cells = {key: np.array(value, dtype=object) for key, value in names.items()}
+            scipy.io.savemat(path, {**content, **cells}, oned_as="column")
+        else:
+            raise ConfigError(f"{path}: unknown ending '{path.suffix}': choose .npz or .mat")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written ({error.strerror})") from None
+
+
+def as_text(facts: dict[str, Any]) -> str:
+    """The figures as a page of plain text."""
+    lines = [
+        f"order {facts['order']}: {facts['n_cells']} cells, {facts['n_inputs']} inputs, "
+        f"{facts['n_outputs']} outputs"
+    ]
+    for group in facts["floating"]:
+        lines.append(f"floating, held by no live cell: {', '.join(group)}")
+    if "poles" in facts:
+        stable = "stable" if facts["stable"] else "NOT stable"
+        lines.append(
+            f"{stable}; {facts['uncontrollable_states']} states that the inputs cannot move, "
+            f"{facts['unobservable_states']} that the outputs do not show"
+        )
+        lines += ["", "poles   real [1/s]    frequency [Hz]   damping"]
+        for pole in facts["poles"]:
+            times = f"x{pole['count']}" if pole["count"] > 1 else "  "
+            lines.append(
+                f"{times:>5} {pole['real_per_s']:12.5g} {pole['frequency_Hz']:16.5g} "
+                f"{pole['damping']:9.4g}"
+            )
+    for name, statics in facts["statics"].items():
+        lines += ["", f"{name}, static, all cells on"]
+        lines.append(f"  force at the left end   {statics['all_on_left_N']:.9g} N")
+        lines.append(f"  force at the right end  {statics['all_on_right_N']:.9g} N")
+        if statics["stiffness_N_per_m"] is not None:
+            lines.append(f"  stiffness between ends  {statics['stiffness_N_per_m']:.9g} N/m")
+        if "n_force_levels" in statics:
+            lines.append(
+                f"  force levels            {statics['n_force_levels']}, "
+                f"steps {statics['smallest_step_N']:.4g} to {statics['largest_step_N']:.4g} N"
+            )
+    return "\n".join(lines)
