@@ -187,7 +187,7 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="hil",
-        description="Control and data acquisition for cellular actuator arrays, hardware in the loop.",
+        description="Control and data acquisition for cellular actuator arrays.",
         epilog="example: hil run configs/miga6/all_on.toml",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 from hil import guard, loop
@@ -26,7 +27,7 @@ from hil.provenance import software
 from hil.record import layout
 from hil.record.sink import Sink, check_disk
 from hil.rig import Rig, build_rig, parse_backend
-from hil.summary import summarise
+from hil.summary import plain, summarise
 
 
 @dataclass(frozen=True)
@@ -171,13 +172,15 @@ def _run_recorded(
     except BaseException:
         sink.abandon()
         raise
-    outcome, error = "aborted", ""
+    outcome, error, loop_s = "aborted", "", float("nan")
     try:
         sink.wait_ready()
         with stop_on_signals(parts.stop), show_progress(sink.tap.path, config.n_ticks, progress):
             sink.input(0, 0.0, "start", 1.0)
             sink.event(0.0, "info", "session", f"started on the {clock_name} clock")
+            began_s = perf_counter()
             outcome = loop.run(parts)
+            loop_s = perf_counter() - began_s
     except BaseException as failure:
         error = str(failure) or type(failure).__name__
         raise
@@ -186,11 +189,11 @@ def _run_recorded(
             stages.rig.safe()
         finally:
             stages.rig.close()
-            result = _close(sink, parts, outcome, error)
+            result = _close(sink, parts, outcome, error, loop_s)
     return result
 
 
-def _close(sink: Sink, parts: loop.Parts, outcome: str, error: str) -> Result:
+def _close(sink: Sink, parts: loop.Parts, outcome: str, error: str, loop_s: float) -> Result:
     t_s = float(parts.frame.values[parts.frame.index("t_s")])
     if parts.stop.reason:
         tick = round(t_s / parts.period_s) + 1
@@ -207,6 +210,7 @@ def _close(sink: Sink, parts: loop.Parts, outcome: str, error: str) -> Result:
         "stopped_by": parts.stop.reason,
         "error": error,
         "rows_lost": lost,
+        "loop_s": plain(loop_s),
         **summarise(sink.path, parts.period_s, parts.clock.name),
     }
     layout.finish(sink.path, outcome, summary)

@@ -8,6 +8,12 @@ from hil.errors import ConfigError
 FOLDERS = ("configs", "calibration")
 
 
+def root() -> Path:
+    """Where they lie: beside the package in a checkout, inside it in a wheel."""
+    package = Path(__file__).resolve().parent
+    return package / "examples" if (package / "examples").is_dir() else package.parent
+
+
 def copy_examples(folder: Path) -> list[Path]:
     """Copy them into a folder; the files made.
 
@@ -16,11 +22,8 @@ def copy_examples(folder: Path) -> list[Path]:
     ConfigError
         A file is there already, or the folder cannot be written.
     """
-    package = Path(__file__).resolve().parent
-    # In a checkout they lie beside the package, in a wheel inside it.
-    root = package / "examples" if (package / "examples").is_dir() else package.parent
-    sources = [path for name in FOLDERS for path in sorted((root / name).rglob("*.*"))]
-    targets = [folder / source.relative_to(root) for source in sources]
+    sources = [path for name in FOLDERS for path in sorted((root() / name).rglob("*.*"))]
+    targets = [folder / source.relative_to(root()) for source in sources]
     for target in targets:
         if target.exists():
             raise ConfigError(f"{target}: exists already: choose an empty folder")

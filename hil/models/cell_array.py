@@ -263,18 +263,15 @@ class CellArray:
         return self._dense(3)
 
     def to_control(self) -> control.StateSpace:
-        """As a python-control `StateSpace` with the names of states, inputs and outputs."""
+        """As a python-control `StateSpace`, dots in names replaced by underscores.
+
+        python-control refuses dots in the names of inputs and outputs.
+        """
         import control
 
-        return control.ss(
-            self.A,
-            self.B,
-            self.C,
-            self.D,
-            states=self.states,
-            inputs=self.inputs,
-            outputs=self.outputs,
-        )
+        names = {"states": self.states, "inputs": self.inputs, "outputs": self.outputs}
+        plain = {key: [name.replace(".", "_") for name in list_] for key, list_ in names.items()}
+        return control.ss(self.A, self.B, self.C, self.D, **plain)
 
     # Statics
 

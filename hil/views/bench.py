@@ -1,0 +1,135 @@
+"""`hil bench`: how fast it is on this machine; medians, in one run."""
+
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hil import session, shipped
+from hil.config import load
+from hil.models import CellArray, cells
+from hil.models.activation import CellActivation
+from hil.models.array_system import ArraySystem
+from hil.record.read import open_run
+
+REPEATS = 5
+STEPS = 20000
+FINGERPRINTS = {
+    "6 cells": "-:1 | &1:2 | &1:1 &2:2 | &7:-1",
+    "14 cells": "-:5 | &1:1 &E:1 &10:3 | &1:1 &6:2 &18:1 | &F:-1",
+}
+
+
+def measure(*, progress: bool = False) -> dict[str, Any]:
+    """All figures; times in s."""
+    figures: dict[str, Any] = {"start_up": _start_up()}
+    if progress:
+        print("measuring; takes about half a minute ...", file=sys.stderr)
+    figures["step"] = {name: _step(text) for name, text in FINGERPRINTS.items()}
+    with tempfile.TemporaryDirectory() as folder:
+        figures["virtual_run"] = _virtual_run(Path(folder))
+        figures["real_run"] = _real_run(Path(folder))
+    return figures
+
+
+def as_text(figures: dict[str, Any]) -> str:
+    """The figures as a table."""
+    virtual, real = figures["virtual_run"], figures["real_run"]
+    start = figures["start_up"]
+    rows = [
+        ("hil --help", f"{1e3 * start['help_s']:.0f} ms", "below 500 ms"),
+        ("bare interpreter", f"{1e3 * start['bare_s']:.0f} ms", ""),
+        *(
+            (f"model step, {name}", f"{1e6 * step_s:.2f} us", "")
+            for name, step_s in figures["step"].items()
+        ),
+        ("miga6, 5 s on the virtual clock", f"{virtual['loop_s']:.3f} s", "below 1 s"),
+        ("  tick, median", f"{1e6 * virtual['tick_p50_s']:.1f} us", ""),
+        *(
+            (f"    {name}", f"{1e6 * stage_s:.1f} us", "")
+            for name, stage_s in virtual["stages_s"].items()
+        ),
+        (
+            "miga6, 2 s on the real clock, tick, median",
+            f"{1e6 * real['tick_p50_s']:.1f} us",
+            "below 100 us",
+        ),
+        (
+            "  late, p50 / p99.9",
+            f"{1e6 * real['late_p50_s']:.0f} / {1e6 * real['late_p999_s']:.0f} us",
+            "",
+        ),
+        ("  periods missed", f"{real['missed']} of {real['periods']}", ""),
+    ]
+    return "\n".join(f"{what:<44} {figure:>16}   {aim}".rstrip() for what, figure, aim in rows)
+
+
+def _start_up() -> dict[str, float]:
+    return {
+        "help_s": _whole_process([sys.executable, "-m", "hil", "--help"]),
+        "bare_s": _whole_process([sys.executable, "-c", "pass"]),
+    }
+
+
+def _whole_process(command: list[str]) -> float:
+    times = []
+    for _ in range(REPEATS):
+        began = time.perf_counter()
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        times.append(time.perf_counter() - began)
+    return statistics.median(times)
+
+
+def _step(fingerprint: str) -> float:
+    """One exact step of plant or twin, called from Python."""
+    cell = cells.miga(
+        k_pe_N_per_m=20.0, k_se_N_per_m=386.52, k_ae_N_per_m=1000.0, b_N_s_per_m=500.0
+    )
+    model = CellArray.from_fingerprint(fingerprint, cell=cell, mass_kg=0.01583)
+    system = ArraySystem(model, [CellActivation(1.0)] * model.n_cells, 0.001)
+    on = np.ones(model.n_cells, dtype=np.uint8)
+    system.step(on)
+    times = []
+    for _ in range(REPEATS):
+        began = time.perf_counter()
+        for _ in range(STEPS):
+            system.step(on)
+        times.append((time.perf_counter() - began) / STEPS)
+    return statistics.median(times)
+
+
+def _experiment() -> Path:
+    return shipped.root() / "configs" / "miga6" / "all_on.toml"
+
+
+def _virtual_run(folder: Path) -> dict[str, Any]:
+    loops_s = []
+    config = load(_experiment())
+    for i in range(REPEATS):
+        result = session.run(config, out=folder / f"virtual{i}.h5")
+        loops_s.append(result.summary["loop_s"])
+    run = open_run(result.path)
+    stages = [str(name) for name in run.data_vars if str(name).endswith("_stage_s")]
+    return {
+        "loop_s": statistics.median(loops_s),
+        "tick_p50_s": float(run.busy_s.median()),
+        "stages_s": {name.removesuffix("_stage_s"): float(run[name].median()) for name in stages},
+    }
+
+
+def _real_run(folder: Path) -> dict[str, Any]:
+    config = load(_experiment(), ["experiment.duration_s=2.0", 'loop.overrun="skip"'])
+    result = session.run(config, out=folder / "real.h5", clock="real")
+    timing = result.summary["timing"]
+    return {
+        "tick_p50_s": timing["busy_p50_s"],
+        "late_p50_s": timing["late_p50_s"],
+        "late_p999_s": timing["late_p999_s"],
+        "missed": timing["missed"],
+        "periods": timing["periods"],
+    }
