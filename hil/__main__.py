@@ -177,6 +177,22 @@ def examples(args: argparse.Namespace) -> int:
     return DONE
 
 
+def gui(args: argparse.Namespace) -> int:
+    import subprocess
+    from importlib.util import find_spec
+
+    if find_spec("pyqtgraph") is None or find_spec("PySide6") is None:
+        raise ConfigError("the window is an extra: pip install 'hil-arrays[gui]'")
+    if args.file is not None and args.file.suffix == ".toml":
+        raise ConfigError(
+            f"{args.file}: the window opens recordings: hil run {args.file}, then hil gui RUN.h5"
+        )
+    if args.file is not None and not args.file.is_file():
+        raise ConfigError(f"{args.file}: no such file")
+    words = [] if args.file is None else [str(args.file)]
+    return subprocess.run([sys.executable, "-m", "hil_gui", *words], check=False).returncode
+
+
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one line."""
 
@@ -265,6 +281,8 @@ def _parser() -> argparse.ArgumentParser:
     c.add_argument("--out", type=Path, metavar="FILE", help="default: beside the recording")
     add(doctor, "is this machine fit for real time", "hil doctor --json")
     add(bench, "how fast is it on this machine", "hil bench --json")
+    c = add(gui, "the window: a recording's force, difference and cells", "hil gui runs/done.h5")
+    c.add_argument("file", type=Path, nargs="?", metavar="RUN.h5")
     c = add(examples, "copy the shipped configurations out", "hil examples my-rigs")
     c.add_argument("folder", type=Path, metavar="DIR")
     return parser

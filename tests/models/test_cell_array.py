@@ -46,7 +46,7 @@ def test_all_cells_share_one_static_law(kind):
         **springs, **(dampers if kind == "two_damper" else {"b_N_s_per_m": 2.0})
     )
     K, phi = cell.static
-    assert pytest.approx(3.0 + 5.0 * 7.0 / 12.0, rel=1e-14) == K
+    assert K == pytest.approx(3.0 + 5.0 * 7.0 / 12.0, rel=1e-14)
     assert phi == pytest.approx(5.0 / 12.0, rel=1e-14)
 
 
