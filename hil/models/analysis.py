@@ -1,5 +1,6 @@
 """What a cellular array can do: poles, controllability, statics."""
 
+import contextlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,9 +10,9 @@ from numpy.typing import NDArray
 
 from hil.models.cell_array import CellArray
 from hil.models.network import ModelError
+from hil.models.recruitment import force_levels_N
 
 ANALYSIS_ORDER_MAX = 600
-LEVELS_CELLS_MAX = 18
 
 
 @dataclass(frozen=True)
@@ -98,40 +99,6 @@ def unreachable(A: NDArray[np.float64], B: NDArray[np.float64], *, tolerance: fl
     return rest
 
 
-def force_levels_N(
-    model: CellArray, force_on_N: NDArray[np.float64], output: str
-) -> NDArray[np.float64]:
-    """Distinct static forces at `output` over all on/off sets, rising.
-
-    Raises
-    ------
-    ModelError
-        More than LEVELS_CELLS_MAX cells.
-    """
-    if model.n_cells > LEVELS_CELLS_MAX:
-        raise ModelError(
-            f"{2.0**model.n_cells:.3g} sets of {model.n_cells} cells are too many to list: "
-            f"at most {LEVELS_CELLS_MAX} cells"
-        )
-    shares = shares_N(model, force_on_N, output)
-    sums = np.array([0.0])
-    for share in shares:
-        sums = np.concatenate((sums, sums + share))
-    sums = np.sort(sums)
-    scale = max(float(np.abs(sums).max()), np.finfo(float).tiny)
-    return sums[np.concatenate(([True], np.diff(sums) > 1e-9 * scale))]
-
-
-def shares_N(model: CellArray, force_on_N: NDArray[np.float64], output: str) -> NDArray[np.float64]:
-    """What each cell alone adds to the static force at `output`."""
-    each = []
-    for n in range(model.n_cells):
-        F = np.zeros(model.n_cells)
-        F[n] = force_on_N[n]
-        each.append(model.force_at(output, model.solve_statics(F).tension_N))
-    return np.array(each)
-
-
 def stiffness_N_per_m(model: CellArray, name: str) -> float | None:
     """Static stiffness of one array between its held ends; None where an end is free."""
     array = model.arrays[name]
@@ -166,7 +133,7 @@ def describe(model: CellArray, force_on_N: NDArray[np.float64]) -> dict[str, Any
         for side in ("left_N", "right_N"):
             statics[f"all_on_{side}"] = model.force_at(f"{name}.{side}", on.tension_N)
         statics["stiffness_N_per_m"] = stiffness_N_per_m(model, name)
-        if model.n_cells <= LEVELS_CELLS_MAX:
+        with contextlib.suppress(ModelError):  # too many levels to list
             levels = force_levels_N(model, force_on_N, f"{name}.right_N")
             steps = np.diff(levels)
             statics["n_force_levels"] = len(levels)

@@ -95,6 +95,16 @@ class CellArray:
         )
         return cls(points, {name: array})
 
+    @property
+    def nodes(self) -> network.Nodes:
+        """Every mass once, and the two that each cell joins."""
+        return self._nodes
+
+    @property
+    def coefficients(self) -> network.Coefficients:
+        """Every cell's coefficients, failures applied."""
+        return self._coefficients
+
     # Names
 
     @property
@@ -173,6 +183,11 @@ class CellArray:
         driven = np.flatnonzero(self._nodes.driven)
         columns = np.stack((driven, n + driven), axis=1).ravel()
         return np.concatenate(picks), columns
+
+    @property
+    def state_order(self) -> NDArray[np.int64]:
+        """Where every state sits among [x of nodes, v of nodes, internal states]."""
+        return self._order[0]
 
     @cached_property
     def sparse(self) -> tuple[sp.csr_array, sp.csr_array, sp.csr_array, sp.csr_array]:
@@ -349,6 +364,21 @@ class CellArray:
         x[~self._held] = np.nan
         return Statics(x, tension_N)
 
+    def equilibrium(self, F_N: ArrayLike) -> NDArray[np.float64]:
+        """State in which these constant cell forces leave everything at rest, (n,).
+
+        Points rest where they are held; floating masses stay at 0.
+        """
+        c, n = self._coefficients, self._nodes.n
+        x = np.nan_to_num(self.solve_statics(F_N).position_m)
+        z = np.zeros(2 * n + len(c.cell_of))
+        z[:n] = x
+        if len(c.cell_of):
+            e = (self._blocks_E @ x)[c.cell_of]
+            pull = c.Ze * e + c.Kp * np.asarray(F_N, dtype=float)[c.cell_of]
+            z[2 * n :] = splu(sp.csc_matrix(c.iota)).solve(-pull)
+        return z[self.state_order]
+
     @cached_property
     def _blocks_E(self) -> sp.csr_array:
         return self._nodes.E
@@ -361,13 +391,46 @@ class CellArray:
         K = sp.csc_array(E.T @ sp.diags_array(self._coefficients.K_static) @ E)
         return splu(sp.csc_matrix(K[:, solved].tocsr()[solved]))
 
-    def force_at(self, output: str, tension_N: NDArray[np.float64]) -> float:
-        """Sum of tensions at `array.left_N` or `array.right_N`."""
+    def cells_at(self, output: str) -> NDArray[np.bool_]:
+        """Cells whose tensions `array.left_N` or `array.right_N` sums, (K,).
+
+        Raises
+        ------
+        ModelError
+            Another name.
+        """
         name, _, side = output.rpartition(".")
         ends = dict(zip(("left_N", "right_N"), self._ends(), strict=True))
         if name not in self.arrays or side not in ends:
             raise ModelError(f"'{output}' is no force of this model")
-        return float((ends[side] @ tension_N)[list(self.arrays).index(name)])
+        row = ends[side][[list(self.arrays).index(name)]]
+        return np.asarray(row.toarray()[0] != 0.0)
+
+    def force_at(self, output: str, tension_N: NDArray[np.float64]) -> float:
+        """Sum of tensions at `array.left_N` or `array.right_N`."""
+        return float(tension_N[self.cells_at(output)].sum())
+
+    def static_gain(self, output: str) -> NDArray[np.float64]:
+        """Static force at `output` per newton of every cell's F, in N/N, (K,).
+
+        With h = 1 for the cells that `output` sums and E of the held free masses alone, the
+        equilibrium E^T (K E x + phi F) = 0 gives the force h^T (K E x + phi F) = g^T F,
+
+            g = phi (h - E z),    E^T K E z = E^T K h,
+
+        so that one solve serves all cells. With fixed ends h - E z is the cell's share of a
+        unit motion of that end. Cells that touch a floating mass have g = 0.
+
+        Source: the static law of section 2 of the fingerprint method; reciprocity (Betti).
+        """
+        c, E = self._coefficients, self._blocks_E
+        h = self.cells_at(output).astype(float)
+        z = np.zeros(self._nodes.n)
+        solved = np.flatnonzero(self._held & self._nodes.free)
+        if len(solved):
+            z[solved] = self._static_factor.solve((E.T @ (c.K_static * h))[solved])
+        held = self._held[self._nodes.left] & self._held[self._nodes.right]
+        return np.where(held, c.phi * (h - E @ z), 0.0)
 
 
 def _cells(array: Array) -> range:

@@ -5,7 +5,8 @@ import pytest
 import scipy.linalg
 
 from hil.models import CellArray, ModelError, cells
-from hil.models.analysis import force_levels_N, poles, shares_N, stiffness_N_per_m, unreachable
+from hil.models.analysis import poles, stiffness_N_per_m, unreachable
+from hil.models.recruitment import force_levels_N, shares_N
 
 MIGA = cells.miga(k_pe_N_per_m=20.0, k_se_N_per_m=386.52, k_ae_N_per_m=1000.0, b_N_s_per_m=500.0)
 SILICONE = cells.hill(k_pe_N_per_m=20.0, k_se_N_per_m=611.0, k_ae_N_per_m=10160.0, b_N_s_per_m=50.0)

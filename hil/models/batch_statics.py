@@ -1,0 +1,86 @@
+"""Statics of many small networks at once, each with its own failed cells."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+def held_masses(left: Ints, right: Ints, live: Bools, fixed: Bools) -> Bools:
+    """Masses that live cells join to a fixed one, fixed ones included.
+
+    Parameters
+    ----------
+    left, right : (N,) or (S, N) int arrays
+        Masses at the ends of every cell, in every system or alike in all.
+    live : (S, N) bool array
+        Cells that carry load.
+    fixed : (M,) bool array
+        Masses that do not move.
+
+    Returns
+    -------
+    (S, M) bool array
+    """
+    n_systems, n_cells = live.shape
+    held = np.tile(fixed, (n_systems, 1))
+    rows = np.arange(n_systems)
+    left, right = np.broadcast_to(left, live.shape), np.broadcast_to(right, live.shape)
+    n_held = -1
+    while n_held != (n_held := int(held.sum())):
+        for n in (*range(n_cells), *reversed(range(n_cells))):
+            a, b = left[:, n], right[:, n]
+            joined = live[:, n] & (held[rows, a] | held[rows, b])
+            held[rows, a] |= joined
+            held[rows, b] |= joined
+    return held
+
+
+def end_gains(
+    left: Ints, right: Ints, K_N_per_m: Floats, works: Bools, fixed: Bools, at_end: Bools
+) -> Floats:
+    """Static force at an end per newton that every cell pulls, in N/N.
+
+    As `CellArray.static_gain`, for S systems at once and without phi::
+
+        g = h - E z,    E^T K E z = E^T K h    (free masses alone)
+
+    Floating masses are left out of the solve; cells that touch one, and broken cells, have
+    g = 0. Nothing turns into NaN.
+
+    Parameters
+    ----------
+    left, right : (N,) or (S, N) int arrays
+        Masses at the ends of every cell, in every system or alike in all.
+    K_N_per_m : (N,) array
+        Static stiffness of every cell while it is whole.
+    works : (S, N) bool array
+        False for a cell that is mechanically broken.
+    fixed : (M,) bool array
+        Masses that do not move.
+    at_end : (N,) or (S, N) bool array
+        Cells whose tensions the force sums: h.
+
+    Returns
+    -------
+    (S, N) array
+    """
+    K = K_N_per_m * works
+    held = held_masses(left, right, K != 0.0, fixed)
+    free = np.flatnonzero(~fixed)
+    h = np.broadcast_to(at_end, works.shape).astype(float)
+    unit = np.eye(len(fixed))
+    E = (unit[right] - unit[left])[..., free]
+    E_T = np.swapaxes(E, -1, -2)
+    solved = held[:, free]
+    # A floating mass keeps only the diagonal 1 of its row, so that its z is 0.
+    L = (E_T * K[:, None, :]) @ E * (solved[:, :, None] & solved[:, None, :])
+    L += np.where(solved, 0.0, 1.0)[:, :, None] * np.eye(len(free))
+    load = (E_T @ (K * h)[:, :, None])[:, :, 0] * solved
+    z = np.linalg.solve(L, load[:, :, None])
+    gain = h - (E @ z)[:, :, 0]
+    rows = np.arange(len(works))[:, None]
+    left, right = np.broadcast_to(left, works.shape), np.broadcast_to(right, works.shape)
+    return np.where(works & held[rows, left] & held[rows, right], gain, 0.0)
