@@ -7,3 +7,8 @@ class ConfigError(Exception):
 
 class DeviceError(Exception):
     """A device failed, went missing or is held by another process; names the device."""
+
+
+def one_line(text: str) -> str:
+    """The text with line breaks and other control characters written as escapes."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -66,13 +66,13 @@ class Guard:
         self._limits = np.array(
             [
                 limits.force_max_N,
-                limits.cell_on_max_s,
                 limits.reading_age_max_s,
                 limits.overruns_max,
-                period_s,
+                # in whole periods, so that no rounding adds up
+                np.floor(limits.cell_on_max_s / period_s + 1e-9),
             ]
         )
-        self._on_s = np.zeros(n_cells)
+        self._on_periods = np.full(n_cells, -1, dtype=np.int64)
 
     def step(
         self,
@@ -81,9 +81,15 @@ class Guard:
         ages_s: NDArray[np.float64],
         overruns: int,
         cells: NDArray[np.uint8],
+        n_periods: int = 1,
     ) -> int:
-        """Check one tick and, once tripped, turn the command `cells` off; all fault bits."""
-        found = _check(self._limits, forces_N, valid, ages_s, overruns, self._on_s, cells)
+        """Check one tick and, once tripped, turn the command `cells` off; all fault bits.
+
+        `n_periods` have passed since the last tick: cells stayed on while ticks were missed.
+        """
+        found = _check(
+            self._limits, forces_N, valid, ages_s, overruns, n_periods, self._on_periods, cells
+        )
         if found:
             self.trip(found)
         if self.fault_bits:
@@ -103,8 +109,10 @@ def names_of(bits: int) -> list[str]:
 
 
 @njit(cache=True)
-def _check(limits, forces, valid, ages, overruns, on_s, cells):  # type: ignore[no-untyped-def]
-    force_max, cell_on_max, age_max, overruns_max, period = limits
+def _check(  # type: ignore[no-untyped-def]
+    limits, forces, valid, ages, overruns, n_periods, on_periods, cells
+):
+    force_max, age_max, overruns_max, on_periods_max = limits
     found = 0
     for i in range(len(forces)):
         if not valid[i]:
@@ -120,9 +128,10 @@ def _check(limits, forces, valid, ages, overruns, on_s, cells):  # type: ignore[
         found |= _LOOP_LATE
     for n in range(len(cells)):
         if cells[n]:
-            if on_s[n] + period > cell_on_max * (1.0 + 1e-12):
+            # -1 is off; a cell switched on now has been on for no period yet
+            on_periods[n] = on_periods[n] + n_periods if on_periods[n] >= 0 else 0
+            if on_periods[n] + 1 > on_periods_max:
                 found |= _CELL_ON_TOO_LONG
-            on_s[n] += period
         else:
-            on_s[n] = 0.0
+            on_periods[n] = -1
     return found

@@ -38,7 +38,13 @@ class Stop:
 
 @dataclass(frozen=True)
 class Parts:
-    """Everything one run works with."""
+    """Everything one run works with.
+
+    Attributes
+    ----------
+    tolerated_overruns : int or None
+        Periods missed in a row that are worth an event; None for no event.
+    """
 
     clock: Clock
     rig: Rig
@@ -51,7 +57,7 @@ class Parts:
     period_s: float
     n_ticks: int
     after_trip_ticks: int
-    tolerate_overruns: bool
+    tolerated_overruns: int | None = None
     stop: Stop = field(default_factory=Stop)
 
 
@@ -94,21 +100,21 @@ def run(p: Parts) -> str:
     tripped = False
     p.clock.start()
     while tick < end and not p.stop.reason:
-        t_s = tick * p.period_s
+        t_s, n_periods = tick * p.period_s, tick - last_tick
         values[t_at] = t_s
         values[late_at] = p.clock.sleep_until_s(t_s)
         began = perf_counter()
         try:
             p.rig.read(t_s)
             read = perf_counter()
-            p.estimator.step(tick - last_tick)
+            p.estimator.step(n_periods)
             estimated = perf_counter()
             values[reference_at] = p.reference.force_N(t_s)
             p.controller.step(t_s, values[reference_at], readings.forces_N[0], cells)
             values[demand_at] = p.controller.demand_N
             controlled = perf_counter()
             row_bits[faults_at] = p.guard.step(
-                readings.forces_N, force_valid, readings.ages_s, overruns, cells
+                readings.forces_N, force_valid, readings.ages_s, overruns, cells, n_periods
             )
             guarded = perf_counter()
             p.rig.write(t_s)
@@ -136,8 +142,8 @@ def run(p: Parts) -> str:
         last_tick, tick = tick, max(tick + 1, int(p.clock.now_s() / p.period_s))
         skipped = tick - last_tick - 1
         overruns = overruns + skipped if skipped else 0
-        if skipped and p.tolerate_overruns:
-            p.sink.event(t_s, "warning", "loop", f"{skipped} periods missed after this tick")
+        if p.tolerated_overruns is not None and overruns >= p.tolerated_overruns:
+            p.sink.event(t_s, "warning", "loop", f"{overruns} periods missed in a row")
             overruns = 0
     if tripped:
         return "tripped"

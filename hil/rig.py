@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from hil.config import Config, schema
@@ -121,8 +123,7 @@ class Rig:
                 device.open()
                 opened.append(device)
         except DeviceError:
-            for device in opened:
-                device.close()
+            _each([device.close for device in opened])
             raise
 
     def read(self, t_s: float) -> None:
@@ -143,18 +144,22 @@ class Rig:
 
     def safe(self) -> None:
         """Switch everything off; one device's failure does not keep the others on."""
-        failures = []
-        for device in self._devices:
-            try:
-                device.safe()
-            except DeviceError as error:
-                failures.append(str(error))
-        if failures:
-            raise DeviceError("; ".join(failures))
+        _each([device.safe for device in self._devices])
 
     def close(self) -> None:
-        for device in self._devices:
-            device.close()
+        """Let go of all devices, whichever fail."""
+        _each([device.close for device in self._devices])
+
+
+def _each(actions: list[Callable[[], None]]) -> None:
+    failures = []
+    for action in actions:
+        try:
+            action()
+        except Exception as error:  # whatever it is, the next device must have its turn
+            failures.append(str(error) or type(error).__name__)
+    if failures:
+        raise DeviceError("; ".join(failures))
 
 
 def parse_backend(text: str, devices: list[str]) -> dict[str, str]:

@@ -130,7 +130,9 @@ def _parts(config: Config, stages: _Stages, clock: Clock, sink: loop.RowSink) ->
         period_s=period_s,
         n_ticks=config.n_ticks,
         after_trip_ticks=round(tables.loop.after_trip_s / period_s),
-        tolerate_overruns=tables.loop.overrun == "tolerate",
+        tolerated_overruns=(
+            tables.loop.overruns_max if tables.loop.overrun == "tolerate" else None
+        ),
     )
 
 
@@ -173,24 +175,35 @@ def _run_recorded(
         sink.abandon()
         raise
     outcome, error, loop_s = "aborted", "", float("nan")
-    try:
-        sink.wait_ready()
-        with stop_on_signals(parts.stop), show_progress(sink.tap.path, config.n_ticks, progress):
-            sink.input(0, 0.0, "start", 1.0)
-            sink.event(0.0, "info", "session", f"started on the {clock_name} clock")
-            began_s = perf_counter()
-            outcome = loop.run(parts)
-            loop_s = perf_counter() - began_s
-    except BaseException as failure:
-        error = str(failure) or type(failure).__name__
-        raise
-    finally:
+    with stop_on_signals(parts.stop):
         try:
-            stages.rig.safe()
+            with _safe_at_the_end(stages.rig):
+                sink.wait_ready()
+                with show_progress(sink.tap.path, config.n_ticks, progress):
+                    sink.input(0, 0.0, "start", 1.0)
+                    sink.event(0.0, "info", "session", f"started on the {clock_name} clock")
+                    began_s = perf_counter()
+                    ended = loop.run(parts)
+                    loop_s = perf_counter() - began_s
+            outcome = ended
+        except BaseException as failure:
+            error = str(failure) or type(failure).__name__
+            raise
         finally:
-            stages.rig.close()
             result = _close(sink, parts, outcome, error, loop_s)
     return result
+
+
+@contextlib.contextmanager
+def _safe_at_the_end(rig: Rig) -> Iterator[None]:
+    """Every way out switches all cells off and lets go of the devices."""
+    try:
+        yield
+    finally:
+        try:
+            rig.safe()
+        finally:
+            rig.close()
 
 
 def _close(sink: Sink, parts: loop.Parts, outcome: str, error: str, loop_s: float) -> Result:
@@ -201,7 +214,7 @@ def _close(sink: Sink, parts: loop.Parts, outcome: str, error: str, loop_s: floa
         sink.event(t_s, "warning", "operator", f"stopped by {parts.stop.reason}")
     if error:
         sink.event(t_s, "error", "session", error)
-    sink.event(t_s, "info", "session", f"all cells off, {outcome}")
+    sink.event(t_s, "info", "session", f"ended: {outcome}")
     lost = sink.drain()
     summary = {
         "outcome": outcome,
@@ -242,13 +255,15 @@ def _output_path(config: Config, out: str | Path | None, force: bool) -> Path:
         path = Path(out)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        there = path.exists()
     except OSError as error:
         raise ConfigError(
-            f"{path.parent}: cannot be made ({error.strerror}): choose another --out"
+            f"{path}: cannot be made ({error.strerror}): choose another --out"
         ) from None
-    if path.is_dir():
-        raise ConfigError(f"{path}: a folder: give --out the name of a file")
-    if path.exists() and not force:
+    if there and not path.is_file():
+        what = "a folder" if path.is_dir() else "no plain file"
+        raise ConfigError(f"{path}: {what}: give --out the name of a file")
+    if there and not force:
         raise ConfigError(
             f"{path}: exists already: choose another --out, or overwrite with --force"
         )

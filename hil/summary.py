@@ -150,7 +150,7 @@ def responses(
 
 def _smoothed(y: NDArray[np.float64], width: int) -> NDArray[np.float64]:
     """Centred moving average, shorter at both ends."""
-    ones = np.ones(width)
+    ones = np.ones(min(width, len(y)))
     return np.convolve(y, ones, "same") / np.convolve(np.ones(len(y)), ones, "same")
 
 

@@ -19,6 +19,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from hil.errors import DeviceError
+
 _MAGIC = b"hil-tap/1\0"
 _HEADER = 65536
 _NAME = re.compile(r"hil-(\d+)-[0-9a-f]+\.tap")
@@ -156,7 +158,15 @@ def create(dtype: np.dtype[np.void], capacity: int) -> Tap:
     if len(header) > _HEADER:
         raise ValueError(f"too many columns for a tap: header of {len(header)} bytes")
     with path.open("xb+") as file:
-        file.truncate(offset)
+        try:
+            # Now, because memory that runs out later would kill the loop.
+            os.posix_fallocate(file.fileno(), 0, offset)
+        except OSError as error:
+            path.unlink()
+            raise DeviceError(
+                f"{folder}: no room for a tap of {offset / 1e6:.0f} MB ({error.strerror}): "
+                "free some, or take a longer loop.period_s"
+            ) from None
         file.write(header)
         file.flush()
         mapped = mmap.mmap(file.fileno(), offset)

@@ -17,6 +17,8 @@ from hil.models.cell_array import make_array
 from hil.models.fingerprint import FingerprintError
 from hil.models.network import Array, Point
 
+LEVEL_MIN = 1e-9
+
 
 def build_model(table: ModelTable) -> CellArray:
     """The linear model that `[model]` (or `[plant]`) describes.
@@ -98,11 +100,17 @@ def build_controller(
 ) -> Controller:
     """The controller that `[controller]` describes, for a model with these cell forces."""
     if isinstance(table, schema.ScheduleTable):
-        steps = [(s.t_s, _indices(s.on, model), _indices(s.off, model)) for s in table.steps]
+        steps = [
+            (s.t_s, cell_indices(s.on, model), cell_indices(s.off, model)) for s in table.steps
+        ]
         return Schedule(steps, model.n_cells)
-    order = _indices(table.order or "all", model)
+    order = cell_indices(table.order or "all", model)
     gains = PidGains(table.k_p, table.k_i_per_s, table.k_d_s, table.derivative_filter_s)
     levels_N = recruited_force_N(model, F_N, order, signal)
+    # Dead cells, and those that the transducer does not feel, add nothing.
+    pulls = np.diff(levels_N) > LEVEL_MIN * levels_N.max()
+    order = [cell for cell, there in zip(order, pulls, strict=True) if there]
+    levels_N = np.concatenate(([0.0], levels_N[1:][pulls]))
     return Pid(gains, levels_N, order, table.hysteresis, period_s)
 
 
@@ -118,7 +126,8 @@ def recruited_force_N(
     return np.array(levels)
 
 
-def _indices(cells: Literal["all"] | list[int | str], model: CellArray) -> list[int]:
+def cell_indices(cells: Literal["all"] | list[int | str], model: CellArray) -> list[int]:
     if cells == "all":
         return list(range(model.n_cells))
+    """Cells, from 0, that a configuration names by number (from 1) or name."""
     return [c - 1 if isinstance(c, int) else model.cell_names.index(c) for c in cells]

@@ -9,7 +9,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from hil.config import schema
-from hil.config.build import build_activation, build_reference
+from hil.config.build import (
+    LEVEL_MIN,
+    build_activation,
+    build_reference,
+    cell_indices,
+    recruited_force_N,
+)
 from hil.models import CellArray
 
 Found = Iterator[tuple[str, str]]
@@ -85,7 +91,7 @@ def run(tables: schema.RunTables, model: CellArray) -> Found:
     if isinstance(tables.controller, schema.ScheduleTable):
         yield from _schedule(tables.controller, model)
     else:
-        yield from _order(tables.controller, model)
+        yield from _order(tables.controller, tables, model)
         if tables.reference is None:
             yield "reference", "missing: a pid controller follows one"
     if tables.reference is not None:
@@ -99,14 +105,30 @@ def _schedule(table: schema.ScheduleTable, model: CellArray) -> Found:
                 yield from _unknown_cells(f"controller.steps.{i}.{key}", cells, model)
 
 
-def _order(table: schema.PidTable, model: CellArray) -> Found:
-    if table.order is not None:
-        yield from _unknown_cells("controller.order", table.order, model)
-        twice = [cell for cell, count in Counter(table.order).items() if count > 1]
-        if twice:
-            yield "controller.order", f"cell {twice[0]} stands in it twice"
-        if not table.order:
-            yield "controller.order", "names no cell"
+def _order(table: schema.PidTable, tables: schema.RunTables, model: CellArray) -> Found:
+    order: list[int | str] = table.order if table.order is not None else [*model.cell_names]
+    unknown = list(_unknown_cells("controller.order", order, model))
+    if unknown:
+        yield from unknown
+        return
+    indices = cell_indices(order, model)
+    twice = [cell for cell, count in Counter(indices).items() if count > 1]
+    if twice:
+        yield "controller.order", f"cell '{model.cell_names[twice[0]]}' stands in it twice"
+        return
+    F_N = [a.force_on_N for a in build_activation(tables.model)]
+    levels_N = recruited_force_N(model, F_N, indices, force_signal(tables, model))
+    smallest_N = LEVEL_MIN * np.abs(levels_N).max()
+    for cell, rise_N in zip(indices, np.diff(levels_N), strict=True):
+        if rise_N < -smallest_N:
+            yield (
+                "controller.order",
+                f"cell '{model.cell_names[cell]}' takes {-rise_N:.4g} N off the measured force: "
+                "give an order without it",
+            )
+            return
+    if levels_N[-1] <= 0.0:
+        yield "controller.order", "none of its cells adds to the measured force"
 
 
 def _unknown_cells(key: str, cells: list[int | str], model: CellArray) -> Found:

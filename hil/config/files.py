@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hil.errors import ConfigError
+from hil.errors import ConfigError, one_line
 
 EXPERIMENT_KEYS = ("experiment", "reference", "controller", "record", "guard")
 RIG_KEYS = ("model", "plant", "devices", "loop", "guard", "observer")
@@ -41,12 +41,14 @@ def read_toml(path: Path) -> dict[str, Any]:
         ) from None
     except IsADirectoryError:
         raise ConfigError(f"{path}: a folder: name a .toml file in it") from None
-    except PermissionError:
-        raise ConfigError(f"{path}: may not be read: check its permissions") from None
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot be read ({error.strerror}): check the path and its permissions"
+        ) from None
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: not UTF-8 text: save it as a TOML file") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError(f"{path}: not valid TOML: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: not valid TOML: {one_line(str(error))}") from None
 
 
 def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
@@ -54,17 +56,18 @@ def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
     own = read_toml(path)
     sources: list[tuple[str, Mapping[str, Any]]] = []
     table: dict[str, Any] = {}
+    limits: Any = None
     if "rig" in own:
         rig_name = own.pop("rig")
         if not isinstance(rig_name, str):
             raise ConfigError(f"{path}: rig = {rig_name!r}: give the path of the rig's file")
         rig_path = path.parent / rig_name
         if not rig_path.is_file():
-            raise ConfigError(f'{path}: rig = "{rig_name}": no such file beside the experiment')
+            raise ConfigError(f"{path}: rig = {rig_name!r}: no such file beside the experiment")
         rig = read_toml(rig_path)
         _refuse_foreign(rig_path, rig, RIG_KEYS, "a rig")
         _refuse_foreign(path, own, EXPERIMENT_KEYS, "an experiment")
-        _refuse_looser_guard(path, own.get("guard"), rig.get("guard"))
+        limits = rig.get("guard")
         table = merge(table, rig)
         sources.append((str(rig_path), rig))
     table = merge(table, own)
@@ -72,7 +75,9 @@ def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
     for text in sets:
         change = _parse_set(text)
         table = merge(table, change)
-        sources.append((f"--set {text}", change))
+        sources.append((f"--set {one_line(text)}", change))
+    for name, source in sources:
+        _refuse_looser_guard(name, source.get("guard"), limits)
     model = table.get("model")
     if isinstance(model, dict):
         differences = table.get("plant", {})
@@ -98,18 +103,18 @@ def _refuse_foreign(
     for key in table:
         if key not in known:
             raise ConfigError(
-                f"{path}: {key}: unknown in {what}'s file, which has {', '.join(known)}"
+                f"{path}: {one_line(key)}: unknown in {what}'s file, which has {', '.join(known)}"
             )
 
 
-def _refuse_looser_guard(path: Path, own: Any, rig: Any) -> None:
+def _refuse_looser_guard(name: str, own: Any, rig: Any) -> None:
     if not isinstance(own, dict) or not isinstance(rig, dict):
         return
     for key, value in own.items():
         limit = rig.get(key)
         if isinstance(value, int | float) and isinstance(limit, int | float) and value > limit:
             raise ConfigError(
-                f"{path}: guard.{key} = {value}: looser than the rig's {limit}: "
+                f"{name}: guard.{one_line(key)} = {value}: looser than the rig's {limit}: "
                 "an experiment may only tighten a limit"
             )
 
@@ -118,10 +123,12 @@ def _parse_set(text: str) -> dict[str, Any]:
     key, equals, value = text.partition("=")
     parts = [part.strip() for part in key.split(".")]
     if not equals or not all(parts):
-        raise ConfigError(f"--set {text}: write key.path=value, such as --set loop.period_s=0.002")
+        raise ConfigError(
+            f"--set {one_line(text)}: write key.path=value, such as --set loop.period_s=0.002"
+        )
     try:
         parsed = tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         parsed = value.strip()
     for part in reversed(parts):
         parsed = {part: parsed}

@@ -16,7 +16,7 @@ from pydantic_core import ErrorDetails
 from hil.config import crosscheck, schema
 from hil.config.build import build_activation, build_model
 from hil.config.files import Merged, read_merged
-from hil.errors import ConfigError
+from hil.errors import ConfigError, one_line
 from hil.models import CellArray, ModelError
 from hil.models.activation import CellActivation
 
@@ -121,12 +121,14 @@ def _models(tables: schema.ModelTables, merged: Merged) -> tuple[CellArray, Cell
     built = []
     for key, table in (("model", tables.model), ("plant", tables.plant)):
         try:
-            build_activation(table)
             built.append(build_model(table))
+            build_activation(table)
         except ModelError as error:
             where, _, text = str(error).partition(": ")
             path = f"{key}.{where}"
-            raise ConfigError(f"{merged.origin(path.split('.'))}: {path}: {text}") from None
+            raise ConfigError(
+                one_line(f"{merged.origin(path.split('.'))}: {path}: {text}")
+            ) from None
     model, plant = built
     if model.cell_names != plant.cell_names or model.outputs != plant.outputs:
         raise ConfigError(
@@ -139,7 +141,7 @@ def _models(tables: schema.ModelTables, merged: Merged) -> tuple[CellArray, Cell
 def _raise_all(merged: Merged, found: Sequence[tuple[str, str]]) -> None:
     if found:
         raise ConfigError(
-            "\n".join(f"{merged.origin(_keys(key))}: {key}: {text}" for key, text in found)
+            "\n".join(one_line(f"{merged.origin(_keys(k))}: {k}: {text}") for k, text in found)
         )
 
 
@@ -154,6 +156,8 @@ def _validated(kind: type[T], merged: Merged) -> T:
         lines = []
         for detail in error.errors(include_url=False):
             path = _path_in(merged.table, detail)
+            if detail["type"].startswith("union_tag"):
+                path = (*path, "kind")
             shadow = ("model", *path[1:])
             if path[0] == "plant" and _has(merged.table, shadow) == _has(merged.table, path):
                 continue  # said already of [model], which [plant] starts from
@@ -187,6 +191,8 @@ def _path_in(table: Any, detail: ErrorDetails) -> tuple[str | int, ...]:
 def _line(merged: Merged, path: Sequence[str | int], detail: ErrorDetails) -> str:
     key = ".".join(str(part) for part in path)
     kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
+    if kind == "union_tag_not_found":
+        kind = "missing"
     shown = "" if isinstance(value, dict) or kind == "missing" else f" = {_short(value)}"
     where = merged.origin(path[:-1] if kind == "missing" else path)
     match kind:
@@ -197,10 +203,8 @@ def _line(merged: Merged, path: Sequence[str | int], detail: ErrorDetails) -> st
             text = "unknown key" + (f": did you mean '{close[0]}'?" if close else ": remove it")
             shown = ""
         case "union_tag_invalid":
-            key, shown = f"{key}.kind", f" = {_short(context['tag'])}"
+            shown = f" = {_short(context['tag'])}"
             text = f"unknown: choose {context['expected_tags']}"
-        case "union_tag_not_found":
-            key, text = f"{key}.kind", "missing: add it"
         case "float_type" | "int_type" | "string_type" | "bool_type":
             wanted = {
                 "float_type": "a number",
@@ -214,8 +218,9 @@ def _line(merged: Merged, path: Sequence[str | int], detail: ErrorDetails) -> st
         case "value_error":
             text = str(context["error"])
         case _:
-            text = detail["msg"][0].lower() + detail["msg"][1:].replace("Input", "it")
-    return f"{where}: {key}{shown}: {text}"
+            text = detail["msg"].replace("Input should", "must")
+            text = text[0].lower() + text[1:]
+    return one_line(f"{where}: {key}{shown}: {text}")
 
 
 def _short(value: Any) -> str:

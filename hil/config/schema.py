@@ -3,9 +3,18 @@
 Unknown keys are errors. Values are SI; the unit is part of the key.
 """
 
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    model_validator,
+)
 
 Positive = Annotated[float, Field(gt=0.0)]
 NotNegative = Annotated[float, Field(ge=0.0)]
@@ -14,6 +23,34 @@ Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 
 def _as_list(value: Any) -> Any:
     return value if isinstance(value, list) else [value]
+
+
+def _name(value: str) -> str:
+    # Names become names of columns and groups, in which '.' and '/' have a meaning.
+    if not re.fullmatch(r"\w[\w-]*", value):
+        raise ValueError("a name has letters, digits, '_' and '-' only")
+    return value
+
+
+def _title(value: str) -> str:
+    if not value.isprintable():
+        raise ValueError("must be one line of plain text")
+    return value
+
+
+def _cell_list(value: Any) -> list[int | str]:
+    if not isinstance(value, list) or any(type(cell) not in (int, str) for cell in value):
+        raise ValueError("must be a list of cell numbers (from 1) or names")
+    return value
+
+
+def _cells(value: Any) -> Any:
+    return value if value == "all" else _cell_list(value)
+
+
+Name = Annotated[str, AfterValidator(_name)]
+Title = Annotated[str, AfterValidator(_title)]
+Cells = Annotated[Literal["all"] | list[int | str], PlainValidator(_cells)]
 
 
 class Table(BaseModel):
@@ -95,8 +132,8 @@ class ArrayTable(Table):
 
 class ModelTable(Table):
     kind: Literal["cell_array"]
-    points: dict[str, PointTable]
-    arrays: Annotated[dict[str, ArrayTable], Field(min_length=1)]
+    points: dict[Name, PointTable]
+    arrays: Annotated[dict[Name, ArrayTable], Field(min_length=1)]
 
 
 # [devices.<name>]
@@ -141,7 +178,7 @@ class NidaqTable(Table):
     card: str
     range_V: Positive = 10.0
     resolution_bits: Annotated[int, Field(ge=8, le=32)] = 16
-    channels: Annotated[dict[str, ForceChannelTable], Field(min_length=1)]
+    channels: Annotated[dict[Name, ForceChannelTable], Field(min_length=1)]
 
 
 DeviceTable = Annotated[CellBoardTable | NidaqTable, Field(discriminator="kind")]
@@ -158,7 +195,7 @@ class LoopTable(Table):
     event; `skip` only counts them.
     """
 
-    period_s: Annotated[float, Field(gt=0.0, le=1.0)]
+    period_s: Annotated[float, Field(ge=1e-5, le=1.0)]
     overrun: Literal["trip", "tolerate", "skip"] = "trip"
     overruns_max: Annotated[int, Field(ge=1)] = 20
     after_trip_s: NotNegative = 0.5
@@ -190,9 +227,9 @@ class RecordTable(Table):
 
 
 class ExperimentTable(Table):
-    name: str
-    duration_s: Positive
-    operator: str = ""
+    name: Title
+    duration_s: Annotated[float, Field(gt=0.0, le=1e7)]
+    operator: Title = ""
 
 
 class StepsReferenceTable(Table):
@@ -229,8 +266,8 @@ class ScheduleStepTable(Table):
     """At `t_s` switch cells on or off: "all", or a list of numbers (from 1) or names."""
 
     t_s: NotNegative
-    on: Literal["all"] | list[int | str] = []
-    off: Literal["all"] | list[int | str] = []
+    on: Cells = []
+    off: Cells = []
 
     @model_validator(mode="after")
     def _switches_something(self) -> "ScheduleStepTable":
@@ -257,7 +294,7 @@ class PidTable(Table):
     k_i_per_s: NotNegative = 0.0
     k_d_s: NotNegative = 0.0
     derivative_filter_s: Positive = 0.02
-    order: list[int | str] | None = None
+    order: Annotated[list[int | str] | None, PlainValidator(_cell_list)] = None
     hysteresis: Annotated[float, Field(ge=0.0, le=0.5)] = 0.1
 
 
@@ -275,7 +312,7 @@ class RigTables(ModelTables):
     """A rig: its model, the simulated plant, devices and limits."""
 
     loop: LoopTable
-    devices: Annotated[dict[str, DeviceTable], Field(min_length=1)]
+    devices: Annotated[dict[Name, DeviceTable], Field(min_length=1)]
     guard: GuardTable
     observer: ObserverTable = ObserverTable()
 

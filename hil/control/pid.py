@@ -52,8 +52,9 @@ class Pid:
         hysteresis: float,
         period_s: float,
     ) -> None:
-        if np.any(np.diff(levels_N) < 0.0):
-            raise ValueError("the levels do not rise: a cell of the order pulls backwards")
+        rise = np.diff(levels_N)
+        if np.any(rise <= 0.0):
+            raise ValueError("the levels do not rise: the order has a cell that adds no force")
         self._gains = np.array(
             [gains.k_p, gains.k_i_per_s, gains.k_d_s, gains.derivative_filter_s, period_s]
         )
@@ -106,12 +107,12 @@ def _step(gains, levels, order, hysteresis, state, reference, force, cells):  # 
     wanted = state[_DEMAND]
     while n_on < len(order):
         size = levels[n_on + 1] - levels[n_on]
-        if wanted <= levels[n_on] + (0.5 + hysteresis) * size or size == 0.0:
+        if wanted <= levels[n_on] + (0.5 + hysteresis) * size:
             break
         n_on += 1
     while n_on > 0:
         size = levels[n_on] - levels[n_on - 1]
-        if wanted >= levels[n_on] - (0.5 + hysteresis) * size or size == 0.0:
+        if wanted >= levels[n_on] - (0.5 + hysteresis) * size:
             break
         n_on -= 1
     state[_N_ON] = n_on

@@ -64,7 +64,7 @@ class SimDaq:
         self._noise = np.empty((NOISE_BLOCK, len(channels)))
         self._n = 0
         self._filtered_V = [0.0] * len(channels)
-        self._last_t_s = 0.0
+        self._last_t_s = [0.0] * len(channels)
 
     @property
     def columns(self) -> list[Column]:
@@ -98,7 +98,6 @@ class SimDaq:
         noise = self._noise[self._n % NOISE_BLOCK]
         self._n += 1
         r = self._readings
-        any_read = False
         for i, channel in enumerate(self._channels):
             target_V = self._input_V(channel)
             self._filtered_V[i] = target_V + self._keep[i] * (self._filtered_V[i] - target_V)
@@ -110,16 +109,16 @@ class SimDaq:
                 steps = round(volts / self._lsb_V)
                 top = round(self._range_V / self._lsb_V)
                 volts = min(max(steps, -top), top - 1) * self._lsb_V
-                any_read = True
+                self._last_t_s[i] = t_s
             self._values[self._raw[i]] = volts
             r.forces_N[self._slot + i] = channel.newtons_per_V * (volts - channel.zero_V)
             r.valid[self._slot + i] = valid
-        if any_read:
-            self._last_t_s = t_s
-        age_s = t_s - self._last_t_s
+        # A card is as old as its oldest channel: one dead wire must not hide behind others.
+        last_t_s = min(self._last_t_s)
+        age_s = t_s - last_t_s
         r.ages_s[self._device_slot] = age_s
         self._values[self._age] = age_s
-        self._values[self._clock] = self._last_t_s
+        self._values[self._clock] = last_t_s
 
     def _input_V(self, channel: SimForceChannel) -> float:
         return self._plant.output(channel.output) / channel.newtons_per_V + channel.zero_V

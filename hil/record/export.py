@@ -35,5 +35,5 @@ def to_csv(path: Path, out: Path | None = None) -> Path:
     try:
         table.to_csv(target, index=False)
     except OSError as error:
-        raise ConfigError(f"{target}: cannot be written ({error.strerror})") from None
+        raise ConfigError(f"{target}: cannot be written ({error.strerror or error})") from None
     return target

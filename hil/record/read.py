@@ -2,44 +2,57 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
 
-from hil.errors import ConfigError
+from hil.errors import ConfigError, one_line
+from hil.record import superblock
 from hil.record.layout import FORMAT, text_of
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
-def open_h5(path: str | Path) -> h5py.File:
+class DamagedError(ConfigError):
+    """A recording that cannot be read, or not in full."""
+
+
+@contextlib.contextmanager
+def open_h5(path: str | Path) -> Iterator[h5py.File]:
     """Open a recording for reading, one that is still being written or was cut off included.
 
     Raises
     ------
     ConfigError
         The file is missing, not HDF5, or not a recording.
+    DamagedError
+        It cannot be opened, or something in it could not be read inside the `with`.
     """
     path = Path(path)
+    if path.is_dir():
+        raise ConfigError(f"{path}: a folder: give a recording made by hil run")
     if not path.is_file():
-        raise ConfigError(f"{path}: no such file")
+        raise ConfigError(f"{path}: no such file: give a recording made by hil run")
     if not h5py.is_hdf5(path):
         raise ConfigError(f"{path}: not an HDF5 file: give a recording made by hil run")
     try:
-        file = h5py.File(path, "r")
-    except OSError:
-        try:
-            file = h5py.File(path, "r", swmr=True)
-        except OSError as error:
-            raise ConfigError(f"{path}: cannot be opened ({error}): try hil recover") from None
-    if text_of(file.attrs.get("format", "")) != FORMAT:
-        file.close()
-        raise ConfigError(f"{path}: not a recording of format {FORMAT}")
-    return file
+        # Only a file with an undamaged mark: HDF5 reads a damaged one again and again for
+        # minutes in this mode, hoping for its writer.
+        with h5py.File(path, "r", swmr=superblock.is_marked(path)) as file:
+            if text_of(file.attrs.get("format", "")) != FORMAT:
+                raise ConfigError(f"{path}: not a recording of format {FORMAT}")
+            yield file
+    except (OSError, RuntimeError, LookupError, ValueError, TypeError, MemoryError) as error:
+        raise DamagedError(
+            f"{path}: damaged ({one_line(str(error))}): hil recover mends one that was cut off; "
+            "a bad copy must be copied again"
+        ) from None
 
 
 def attributes_of(file: h5py.File) -> dict[str, Any]:

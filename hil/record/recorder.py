@@ -15,6 +15,7 @@ import h5py
 import numpy as np
 
 from hil import tap as taps
+from hil.errors import one_line
 from hil.record.layout import LIBVER
 
 POLL_S = 0.02
@@ -78,13 +79,14 @@ class _Sink:
 
 
 def main() -> int:
-    # Ctrl-C is for the loop; the recorder goes on until the last row is written.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # These are for the loop; the recorder goes on until the last row is written.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     tap_path, path, flush_s, fsync_s, parent = sys.argv[1:]
     try:
         record(taps.attach(Path(tap_path)), Path(path), float(flush_s), float(fsync_s), int(parent))
-    except OSError as error:
-        print(f"{path}: {error}", file=sys.stderr)
+    except (OSError, RuntimeError) as error:  # h5py raises both when a write fails
+        print(f"{path}: {one_line(str(error))}", file=sys.stderr)
         return 1
     return 0
 

@@ -1,5 +1,6 @@
 """Making a recording whole again, and finding out whether it is."""
 
+import contextlib
 import os
 import time
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 from hil.errors import ConfigError, DeviceError
 from hil.record import superblock
 from hil.record.layout import LIBVER, OUTCOMES, text_of
-from hil.record.read import attributes_of, n_whole_rows, open_h5
+from hil.record.read import DamagedError, attributes_of, n_whole_rows, open_h5
 
 WRITER_TIMEOUT_S = 10.0
 
@@ -26,17 +27,28 @@ def recover(path: Path) -> int | None:
     Raises
     ------
     ConfigError
-        The file is no recording.
+        The file is no recording, is damaged, or there is no room for the copy.
     DeviceError
         A run still writes to it.
     """
+    if not path.is_file():
+        raise ConfigError(f"{path}: no such file: give a recording made by hil run")
     _wait_for_writer(path)
-    superblock.clear_flags(path)
+    partial = path.with_name(path.name + ".recovering")
+    try:
+        superblock.clear_flags(path)
+        return _copy_whole_rows(path, partial)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be mended in its folder ({error.strerror})") from None
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _copy_whole_rows(path: Path, partial: Path) -> int | None:
     with open_h5(path) as source:
         if _settled(source):
             return None
         n = n_whole_rows(source)
-        partial = path.with_name(path.name + ".recovering")
         partial.unlink(missing_ok=True)
         with h5py.File(partial, "x", libver=LIBVER) as target:
             for key, value in attributes_of(source).items():
@@ -67,6 +79,14 @@ def recover(path: Path) -> int | None:
 def faults_of(path: Path) -> list[str]:
     """What is not whole about a recording, one line each; nothing when it is."""
     found: list[str] = []
+    try:
+        _examine(path, found)
+    except DamagedError as error:
+        found.append(str(error).removeprefix(f"{path}: "))
+    return found
+
+
+def _examine(path: Path, found: list[str]) -> None:
     with open_h5(path) as file:
         outcome = text_of(attributes_of(file).get("outcome", "running"))
         if outcome not in OUTCOMES:
@@ -91,7 +111,6 @@ def faults_of(path: Path) -> list[str]:
                     found.append(f"{name}: attribute '{key}' is missing")
             if name == "t_s" and len(values) and not np.all(np.diff(values) > 0.0):
                 found.append("t_s: does not rise from row to row")
-    return found
 
 
 def _settled(file: h5py.File) -> bool:
@@ -110,8 +129,6 @@ def _wait_for_writer(path: Path) -> None:
 
 def _writer_of(path: Path) -> int | None:
     """A process that has the file open for writing, as far as this user may see."""
-    if not path.exists():
-        raise ConfigError(f"{path}: no such file")
     target = path.stat()
     for link in Path("/proc").glob("[0-9]*/fd/*"):
         try:
@@ -128,11 +145,12 @@ def _writer_of(path: Path) -> int | None:
 
 
 def describe(path: Path) -> dict[str, Any]:
-    """A few facts about a recording."""
-    with open_h5(path) as file:
-        return {
-            "file": str(path),
-            "rows": n_whole_rows(file),
-            "outcome": text_of(attributes_of(file).get("outcome", "running")),
-            "created_utc": text_of(file.attrs["created_utc"]),
-        }
+    """A few facts about a recording; None for what cannot be read."""
+    facts: dict[str, Any] = dict.fromkeys(("file", "rows", "outcome", "created_utc"))
+    facts["file"] = str(path)
+    with contextlib.suppress(DamagedError), open_h5(path) as file:
+        attributes = attributes_of(file)
+        facts["rows"] = n_whole_rows(file)
+        facts["outcome"] = text_of(attributes.get("outcome", "running"))
+        facts["created_utc"] = text_of(attributes["created_utc"])
+    return facts

@@ -58,7 +58,11 @@ class Sink:
         command = [sys.executable, "-m", "hil.record.recorder", str(self.tap.path), str(path)]
         command += [str(flush_s), str(fsync_s), str(os.getpid())]
         self._process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # a terminal's Ctrl-C and hang-up are for the loop
         )
         self._n = 0
 
@@ -66,8 +70,10 @@ class Sink:
         """Return when the recorder has the file open."""
         deadline_s = time.monotonic() + START_TIMEOUT_S
         while not self.tap.recorder_ready:
-            if not self.alive or time.monotonic() > deadline_s:
+            if not self.alive:
                 raise DeviceError(f"recorder: did not start: {self._last_words()}")
+            if time.monotonic() > deadline_s:
+                raise DeviceError(f"recorder: no sign of life within {START_TIMEOUT_S:g} s")
             time.sleep(0.002)
 
     @property
@@ -104,12 +110,11 @@ class Sink:
             The recorder failed or was killed.
         """
         self.tap.close_writer()
-        words = self._process.communicate()[1].strip()
+        words = self._last_words()
         self.tap.unlink()
         if self._process.returncode != 0:
             raise DeviceError(
-                f"recorder: {words or 'was killed'}; what it wrote is in {self.path}: "
-                "hil recover makes it whole"
+                f"recorder: {words}; what it wrote is in {self.path}: hil recover makes it whole"
             )
         return self.tap.lost
 
@@ -121,6 +126,6 @@ class Sink:
         self.path.unlink(missing_ok=True)
 
     def _last_words(self) -> str:
-        if self.alive:
-            return f"no sign of life within {START_TIMEOUT_S:g} s"
-        return self._process.communicate()[1].strip().splitlines()[-1:][0]
+        """The last line it printed before it ended, which is waited for."""
+        lines = (self._process.communicate()[1] or "").strip().splitlines()
+        return lines[-1] if lines else "was killed"

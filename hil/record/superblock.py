@@ -13,24 +13,37 @@ from pathlib import Path
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _FLAGS_AT = 11
+_SIZE_MAX = 12 + 4 * 255 + 4
 _MASK = 0xFFFFFFFF
+
+
+def is_marked(path: Path) -> bool:
+    """Whether an undamaged superblock carries the mark."""
+    with path.open("rb") as file:
+        return _marked_block(file.read(_SIZE_MAX)) is not None
 
 
 def clear_flags(path: Path) -> bool:
     """Clear the mark in place; whether there was one."""
     with path.open("rb+") as file:
-        head = bytearray(file.read(12))
-        if head[:8] != _SIGNATURE or head[8] != 3 or head[_FLAGS_AT] == 0:
+        block = _marked_block(file.read(_SIZE_MAX))
+        if block is None:
             return False
-        size = 12 + 4 * head[9]
-        file.seek(0)
-        block = bytearray(file.read(size))
         block[_FLAGS_AT] = 0
         file.seek(0)
         file.write(bytes(block) + checksum(bytes(block)).to_bytes(4, "little"))
         file.flush()
         os.fsync(file.fileno())
     return True
+
+
+def _marked_block(head: bytes) -> bytearray | None:
+    """The superblock without its checksum; None where damaged or without the mark."""
+    if len(head) < 12 or head[:8] != _SIGNATURE or head[8] != 3 or head[_FLAGS_AT] == 0:
+        return None
+    size = 12 + 4 * head[9]
+    block, stored = head[:size], head[size : size + 4]
+    return bytearray(block) if stored == checksum(block).to_bytes(4, "little") else None
 
 
 def checksum(data: bytes) -> int:

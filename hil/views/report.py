@@ -16,8 +16,10 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from hil.errors import ConfigError
 from hil.guard import CAUSES, names_of
 from hil.record.read import open_run
+from hil.summary import summarise
 
 # Okabe & Ito's colours: told apart by colour-blind readers and in grey print.
 MEASURED, MODEL, REFERENCE, RESIDUAL, CELL, FAULT = (
@@ -32,15 +34,30 @@ POINTS_MAX = 6000
 
 
 def write_report(path: Path, out: Path | None = None) -> tuple[Path, Path]:
-    """Figure (PNG) and page (HTML) beside the recording or in folder `out`; their paths."""
+    """Figure (PNG) and page (HTML) beside the recording or in folder `out`; their paths.
+
+    Raises
+    ------
+    ConfigError
+        Not a recording, or a folder that cannot be written.
+    """
     run = open_run(path)
+    if run.attrs.get("summary", "{}") == "{}":  # the run was cut off before it wrote one
+        period_s = tomllib.loads(run.attrs["experiment"])["loop"]["period_s"]
+        run.attrs["summary"] = json.dumps(summarise(path, period_s, run.attrs["clock"]))
     folder = path.parent if out is None else out
-    folder.mkdir(parents=True, exist_ok=True)
-    figure = draw(run)
     png_path = folder / f"{path.stem}.png"
     html_path = folder / f"{path.stem}.html"
-    figure.savefig(png_path, dpi=130)
-    html_path.write_text(page(run, figure, path), encoding="utf-8")
+    figure = draw(run)
+    text = page(run, figure, path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        figure.savefig(png_path, dpi=130)
+        html_path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(
+            f"{folder}: cannot be written ({error.strerror}): choose another --out"
+        ) from None
     return png_path, html_path
 
 

@@ -1,0 +1,363 @@
+import os
+import shutil
+
+import pytest
+
+from hil.__main__ import main
+
+MUSCLE = "model.arrays.muscle"
+
+# (experiment, --set, what the one line on standard error names)
+BAD_VALUES = {
+    "unknown key": ("all_on", "loop.perod_s=0.001", ["loop.perod_s", "unknown key", "'period_s'"]),
+    "unknown key, nothing like it": ("all_on", "loop.zzzqqq=1", ["loop.zzzqqq", "remove it"]),
+    "unknown table": ("all_on", "gaurd.force_max_N=1.0", ["gaurd", "'guard'"]),
+    "text for a number": ("all_on", "loop.period_s='1 ms'", ["period_s = '1 ms'", "a number"]),
+    "number for a text": ("all_on", "experiment.name=3", ["experiment.name = 3", "text in quotes"]),
+    "float for a count": (
+        "all_on",
+        "loop.overruns_max=2.5",
+        ["overruns_max = 2.5", "whole number"],
+    ),
+    "number for a table": ("all_on", "guard=3", ["guard = 3", "must be"]),
+    "period of zero": ("all_on", "loop.period_s=0.0", ["loop.period_s", "greater"]),
+    "not a number": ("all_on", "guard.force_max_N=nan", ["guard.force_max_N", "finite"]),
+    "endless": ("all_on", "experiment.duration_s=inf", ["experiment.duration_s", "finite"]),
+    "a thousand years": ("all_on", "experiment.duration_s=3.2e10", ["duration_s", "less than"]),
+    "name of two lines": ("all_on", 'experiment.name="a\\nb"', ["experiment.name", "one line"]),
+    "negative mass": ("all_on", f"{MUSCLE}.mass_kg=-0.01", [f"{MUSCLE}.mass_kg", "greater than 0"]),
+    "one negative mass": (
+        "all_on",
+        f"{MUSCLE}.mass_kg=[0.01, 0.01, -0.01, 0.01, 0.01]",
+        [f"{MUSCLE}.mass_kg.2", "greater than 0"],
+    ),
+    "too few masses": ("all_on", f"{MUSCLE}.mass_kg=[0.01, 0.02]", [f"{MUSCLE}.mass_kg", "5"]),
+    "negative stiffness": (
+        "all_on",
+        f"{MUSCLE}.cell.k_ae_N_per_m=-1.0",
+        [f"{MUSCLE}.cell.k_ae_N_per_m", "greater than 0"],
+    ),
+    "cell of no kind": ("all_on", f"{MUSCLE}.cell.kind='gecko'", ["cell.kind = 'gecko'", "'miga'"]),
+    "unclaimed cell": (
+        "all_on",
+        f"{MUSCLE}.fingerprint='-:1 | &1:2 | &1:1 | &7:-1'",
+        [f"{MUSCLE}.fingerprint"],
+    ),
+    "no fingerprint": ("all_on", f"{MUSCLE}.fingerprint='?'", [f"{MUSCLE}.fingerprint"]),
+    "too few forces": ("all_on", f"{MUSCLE}.force_on_N=[1.0, 2.0]", ["force_on_N", "6 cells"]),
+    "dead cell that is not": ("all_on", f"{MUSCLE}.dead_cells=[7]", ["dead_cells", "1 to 6"]),
+    "array to nowhere": ("all_on", f"{MUSCLE}.to='moon'", [MUSCLE, "moon"]),
+    "plant of other cells": (
+        "all_on",
+        "plant.arrays.muscle.fingerprint='-:6 | &3F:-1'",
+        ["plant"],
+    ),
+    "schedule names no cell": (
+        "all_on",
+        "controller.steps=[{t_s=0.0, on=[7]}]",
+        ["controller.steps.0.on", "1 to 6"],
+    ),
+    "schedule names a stranger": (
+        "all_on",
+        "controller.steps=[{t_s=0.0, on=['biceps.1']}]",
+        ["controller.steps.0.on", "'biceps.1'"],
+    ),
+    "schedule of half a cell": (
+        "all_on",
+        "controller.steps=[{t_s=0.0, on=[1.5]}]",
+        ["controller.steps.0.on", "list of cell numbers"],
+    ),
+    "neither all nor a list": (
+        "all_on",
+        "controller.steps=[{t_s=0.0, on='every'}]",
+        ["controller.steps.0.on", "list of cell numbers"],
+    ),
+    "step that switches nothing": (
+        "all_on",
+        "controller.steps=[{t_s=0.0}]",
+        ["controller.steps.0", "switches nothing"],
+    ),
+    "controller of no kind": ("all_on", "controller.kind='lqg'", ["controller.kind", "'pid'"]),
+    "looser guard": ("all_on", "guard.force_max_N=9.4", ["guard.force_max_N", "looser", "9.0"]),
+    "looser time on": ("all_on", "guard.cell_on_max_s=11.0", ["guard.cell_on_max_s", "looser"]),
+    "channel ends below the guard": (
+        "all_on",
+        "devices.daq.channels.force.newtons_per_V=0.5",
+        ["devices.daq.channels.force.newtons_per_V", "5 N", "guard.force_max_N"],
+    ),
+    "channel that measures nothing": (
+        "all_on",
+        "devices.daq.channels.force.newtons_per_V=0.0",
+        ["devices.daq.channels.force.newtons_per_V", "guard.force_max_N"],
+    ),
+    "force that is not there": (
+        "all_on",
+        "devices.daq.channels.force.signal='muscle.up_N'",
+        ["devices.daq.channels.force.signal", "muscle.right_N"],
+    ),
+    "channel with a path for a name": (
+        "all_on",
+        'devices.daq.channels={"a/b" = {terminal="ai0", newtons_per_V=0.95}}',
+        ["a/b", "letters"],
+    ),
+    "two gates for one cell": (
+        "all_on",
+        "devices.board.cells=['muscle.1','muscle.1','muscle.2','muscle.3','muscle.4','muscle.5',"
+        "'muscle.6']",
+        ["2 gates", "'muscle.1'", "one gate"],
+    ),
+    "missing gate": (
+        "all_on",
+        "devices.board.cells=['muscle.1','muscle.2','muscle.3','muscle.4','muscle.5']",
+        ["devices.board.cells", "no gate for cell 'muscle.6'"],
+    ),
+    "gate for no cell": (
+        "all_on",
+        "devices.board.cells=['muscle.1','muscle.2','muscle.3','muscle.4','muscle.5','muscle.6',"
+        "'muscle.7']",
+        ["devices.board.cells", "no cell 'muscle.7'"],
+    ),
+    "reference beyond the array": (
+        "pid",
+        "reference.force_N=[0.6, 1.9, 0.3]",
+        ["reference", "1.9"],
+    ),
+    "reference that pushes": ("pid", "reference.force_N=[0.6, -0.2, 0.3]", ["reference", "-0.2"]),
+    "reference beyond the guard": ("pid", "guard.force_max_N=1.0", ["reference", "force_max_N"]),
+    "reference of two lengths": (
+        "pid",
+        "reference.force_N=[0.6]",
+        ["reference.force_N", "3 times"],
+    ),
+    "times that fall": ("pid", "reference.t_s=[3.0, 0.5, 5.5]", ["reference.t_s", "rise"]),
+    "cell twice in the order": ("pid", "controller.order=[1, 'muscle.1']", ["order", "twice"]),
+    "order of strangers": ("pid", "controller.order=[0]", ["controller.order", "1 to 6"]),
+    "order of nothing": ("pid", "controller.order=[]", ["controller.order", "none of its cells"]),
+    "negative gain": ("pid", "controller.k_p=-1.0", ["controller.k_p", "greater"]),
+    "hysteresis of a whole step": ("pid", "controller.hysteresis=1.0", ["hysteresis", "less than"]),
+    "set without a value": ("all_on", "loop.period_s", ["--set loop.period_s", "key.path=value"]),
+    "set without a key": ("all_on", "=1", ["--set =1", "key.path=value"]),
+    "set with a hole in its key": ("all_on", "loop..period_s=1", ["key.path=value"]),
+}
+
+
+def refused(capsys, *words):
+    """Run a command that must be refused; its one line on standard error."""
+    try:
+        code = main([str(word) for word in words])
+    except SystemExit as left:
+        code = left.code
+    said = capsys.readouterr()
+    assert code == 2, said.err
+    assert said.out == ""
+    lines = said.err.splitlines()
+    assert len(lines) == 1, said.err
+    assert "Traceback" not in said.err
+    assert "defect" not in said.err
+    return lines[0]
+
+
+@pytest.mark.parametrize("case", BAD_VALUES)
+def test_a_bad_value_is_one_line_with_key_and_remedy_and_nothing_is_recorded(
+    case, configs, tmp_path, capsys
+):
+    name, change, wanted = BAD_VALUES[case]
+    out = tmp_path / "run.h5"
+    line = refused(capsys, "run", configs / f"miga6/{name}.toml", "--out", out, "--set", change)
+    assert f"--set {change.split('=')[0]}"[:8] in line or "/miga6/" in line
+    for words in wanted:
+        assert words in line
+    assert list(tmp_path.iterdir()) == []
+    assert refused(capsys, "check", configs / f"miga6/{name}.toml", "--set", change) == line
+
+
+# (file to change, text to replace, by what, what the line names)
+BAD_FILES = {
+    "unknown key in the rig": (
+        "rig.toml", "overrun", "[loop]\n", "[loop]\noverun = 'trip'\n",
+        ["rig.toml: loop.overun", "'overrun'"],
+    ),
+    "missing key": ("rig.toml", "", "period_s = 0.001\n", "", ["loop.period_s", "missing"]),
+    "rig without a board": (
+        "rig.toml", "", 'kind = "cell_board"', 'kind = "toaster"',
+        ["rig.toml: devices.board.kind", "'cell_board'"],
+    ),
+    "looser guard": (
+        "all_on.toml", "", "[controller]", "[guard]\nforce_max_N = 9.3\n[controller]",
+        ["all_on.toml: guard.force_max_N = 9.3", "looser than the rig's 9.0", "tighten"],
+    ),
+    "rig that is not there": (
+        "all_on.toml", "", '"rig.toml"', '"other.toml"', ["all_on.toml: rig", "no such file"],
+    ),
+    "rig that is no path": ("all_on.toml", "", '"rig.toml"', "3", ["all_on.toml: rig = 3", "path"]),
+    "itself for a rig": (
+        "all_on.toml", "", '"rig.toml"', '"all_on.toml"', ["all_on.toml: rig: unknown"],
+    ),
+    "model in an experiment": (
+        "all_on.toml", "", "[controller]", "[model]\nkind='x'\n[controller]",
+        ["all_on.toml: model: unknown in an experiment"],
+    ),
+    "key of two lines": (
+        "all_on.toml", "", "[controller]", '[record]\n"a\\nb" = 1\n[controller]',
+        ["all_on.toml: record.a\\nb: unknown key"],
+    ),
+    "not TOML": ("all_on.toml", "", "[controller]", "[controller", ["all_on.toml", "line 8"]),
+    "too deep": ("all_on.toml", "", "5.0", "[" * 20000, ["all_on.toml", "not valid TOML"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_a_bad_file_is_named_in_one_line(case, rigs, capsys):
+    name, _, old, new, wanted = BAD_FILES[case]
+    path = rigs / "miga6" / name
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    line = refused(capsys, "run", rigs / "miga6/all_on.toml", "--out", rigs / "run.h5")
+    for words in wanted:
+        assert words in line
+    assert not (rigs / "run.h5").exists()
+
+
+def test_several_mistakes_are_a_line_each(configs, tmp_path, capsys):
+    sets = ["--set", "loop.period_s='x'", "--set", "guard.cell_on_max_s=-1.0"]
+    assert (
+        main(["run", str(configs / "miga6/all_on.toml"), "--out", str(tmp_path / "r"), *sets]) == 2
+    )
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(": ")[1].split(" =")[0] for line in lines] == [
+        "loop.period_s",
+        "guard.cell_on_max_s",
+    ]
+
+
+@pytest.mark.parametrize("command", ["run", "check", "model"])
+def test_a_file_that_cannot_be_read_is_one_line(command, configs, tmp_path, capsys):
+    binary = tmp_path / "binary.toml"
+    binary.write_bytes(b"\xff\xfe\x00[model]")
+    cases = {
+        tmp_path / "missing.toml": "no such file",
+        tmp_path: "folder",
+        binary: "UTF-8",
+        binary / "below.toml": "cannot be read",
+        tmp_path / ("x" * 300): "cannot be read",
+    }
+    for path, words in cases.items():
+        line = refused(capsys, command, path)
+        assert line.startswith(f"{path}: ")
+        assert words in line
+
+
+def test_a_rig_cannot_be_run(configs, capsys):
+    assert "no [experiment]" in refused(capsys, "run", configs / "miga6/rig.toml")
+
+
+def out_below_a_file(folder):
+    (folder / "file").write_text("")
+    return folder / "file/run.h5", "cannot be made"
+
+
+def out_is_a_folder(folder):
+    (folder / "deep").mkdir()
+    return folder / "deep", "a folder"
+
+
+def out_exists(folder):
+    (folder / "run.h5").write_text("precious")
+    return folder / "run.h5", "--force"
+
+
+def out_has_a_long_name(folder):
+    return folder / ("x" * 300), "cannot be made"
+
+
+def out_is_a_pipe(folder):
+    os.mkfifo(folder / "pipe")
+    return folder / "pipe", "no plain file"
+
+
+@pytest.mark.parametrize(
+    "make", [out_below_a_file, out_is_a_folder, out_exists, out_has_a_long_name, out_is_a_pipe]
+)
+def test_an_output_that_cannot_be_written_is_one_line(make, configs, tmp_path, capsys):
+    out, words = make(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    force = ["--force"] if make is out_is_a_pipe else []
+    line = refused(capsys, "run", configs / "miga6/all_on.toml", "--out", out, *force)
+    assert str(out) in line
+    assert words in line
+    assert sorted(tmp_path.iterdir()) == before
+    if make is out_exists:
+        assert out.read_text() == "precious"
+
+
+def test_a_nearly_full_disk_is_refused_before_anything_is_made(
+    configs, tmp_path, capsys, monkeypatch
+):
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=2**20))
+    out = tmp_path / "run.h5"
+    line = refused(capsys, "run", configs / "miga6/all_on.toml", "--out", out)
+    assert str(out) in line
+    assert "1 MB free" in line
+    assert "--out" in line
+    assert not out.exists()
+
+
+BAD_WORDS = {
+    "backend": (["--backend", "real"], ["--backend real", "sim"]),
+    "device of a backend": (["--backend", "camera=sim"], ["'camera'", "board, daq"]),
+    "clock": (["--clock", "sundial"], ["--clock", "virtual"]),
+    "seed": (["--seed", "-1"], ["--seed -1", "whole number"]),
+    "seed of letters": (["--seed", "x"], ["--seed", "'x'"]),
+    "duration of letters": (["--duration", "x"], ["--duration", "'x'"]),
+    "negative duration": (["--duration", "-1"], ["duration_s", "greater than 0"]),
+    "duration of nothing": (["--duration", "nan"], ["duration_s", "finite"]),
+    "unknown option": (["--frobnicate"], ["--frobnicate"]),
+}
+
+
+@pytest.mark.parametrize("case", BAD_WORDS)
+def test_a_bad_option_is_one_line(case, configs, tmp_path, capsys):
+    words, wanted = BAD_WORDS[case]
+    out = tmp_path / "run.h5"
+    line = refused(capsys, "run", configs / "miga6/all_on.toml", "--out", out, *words)
+    for part in wanted:
+        assert part in line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_command_is_one_line(capsys):
+    assert "frobnicate" in refused(capsys, "frobnicate")
+
+
+@pytest.mark.parametrize("command", ["report", "recover", "verify", "export"])
+def test_what_is_no_recording_is_refused_in_one_line(command, configs, tmp_path, capsys):
+    import h5py
+
+    other = tmp_path / "other.h5"
+    with h5py.File(other, "w") as file:
+        file["data"] = 1
+    bare = tmp_path / "signature.h5"
+    bare.write_bytes(b"\x89HDF")
+    for path in (tmp_path / "missing.h5", tmp_path, configs / "miga6/rig.toml", other, bare):
+        line = refused(capsys, command, path)
+        assert line.startswith(f"{path}: ")
+
+
+def test_reports_and_exports_into_a_file_for_a_folder_are_refused(all_on, tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    below = tmp_path / "file/below"
+    assert "cannot be written" in refused(capsys, "report", all_on, "--out", below)
+    assert "cannot be written" in refused(capsys, "export", all_on, "--out", below)
+    assert "cannot be written" in refused(capsys, "examples", below)
+
+
+def test_check_goes_through_all_files_and_names_the_bad_ones(configs, tmp_path, capsys):
+    bad = tmp_path / "bad.toml"
+    bad.write_text("[model]\nkind = 1\n")
+    good = configs / "miga6/rig.toml"
+    assert main(["check", str(bad), str(good)]) == 2
+    said = capsys.readouterr()
+    assert said.out == f"{good}: a valid rig\n"
+    assert all(line.startswith(f"{bad}: model") for line in said.err.splitlines())

@@ -1,0 +1,27 @@
+import shutil
+from pathlib import Path
+
+import pytest
+
+import hil
+
+CONFIGS = Path(__file__).resolve().parents[1] / "configs"
+
+
+@pytest.fixture(scope="session")
+def configs():
+    """The repository's configurations."""
+    return CONFIGS
+
+
+@pytest.fixture
+def rigs(tmp_path):
+    """A copy of the configurations that a test may change."""
+    return Path(shutil.copytree(CONFIGS, tmp_path / "configs"))
+
+
+@pytest.fixture(scope="session")
+def all_on(tmp_path_factory):
+    """A recording of miga6/all_on on the virtual clock, seed 1; not to be changed."""
+    out = tmp_path_factory.mktemp("all_on") / "all_on.h5"
+    return hil.run(CONFIGS / "miga6/all_on.toml", seed=1, out=out)
