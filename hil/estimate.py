@@ -3,7 +3,6 @@
 The twin runs open loop on the cells that the boards report; no measured force enters it. The
 observer is the same model corrected by the measured force with the steady-state Kalman gain
 
-    L = Ad P C^T (C P C^T + R)^-1 in predictor form, here applied after the reading:
     x_hat += P C^T (C P C^T + R)^-1 (y - y_hat)
 
 with P from the discrete Riccati equation, process noise on every cell's force.
@@ -19,7 +18,7 @@ from hil.devices.device import Readings
 from hil.errors import ConfigError
 from hil.frame import CELL_UNKNOWN, Column, Frame
 from hil.models.array_system import ArraySystem
-from hil.models.discrete import Discrete, LinearStepper
+from hil.models.discrete import Discrete
 
 
 class Estimator:
@@ -40,9 +39,9 @@ class Estimator:
     ) -> None:
         self._twin = system
         self._output = output
-        discrete = system.linear.discrete
+        discrete = system.discrete()
         self.gain = kalman_gain(discrete, output, cell_force_noise_N, force_noise_N)
-        self._observer = LinearStepper(discrete, system.linear.x, system.activation.F_N)
+        self._observer = system.stepper()
         self._cells = np.zeros(system.model.n_cells, dtype=np.uint8)
         self._started = False
 

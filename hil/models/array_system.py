@@ -1,4 +1,4 @@
-"""A cellular array with its activation, stepped exactly: the plant and the twin alike."""
+"""A cellular array with its activation, stepped in time: the plant and the twin alike."""
 
 from collections.abc import Sequence
 
@@ -7,15 +7,22 @@ from numpy.typing import NDArray
 
 from hil.models.activation import Activation, CellActivation
 from hil.models.cell_array import CellArray
-from hil.models.discrete import LinearStepper, discretise
+from hil.models.discrete import Discrete, LinearStepper, discretise
 from hil.models.network import ModelError
+from hil.models.sparse_step import SparseStepper
+
+EXACT_ORDER_MAX = 200
+
+Stepper = LinearStepper | SparseStepper
 
 
 class ArraySystem:
     """Cells on and off in, forces and positions out; one period a step.
 
-    The memory is `activation.theta` and `linear.x`. A run starts cold and in equilibrium.
-    External forces and driven points rest at zero.
+    Up to EXACT_ORDER_MAX states the step is the matrix exponential; beyond it a series summed
+    cell by cell, whose error `hil.models.sparse_step` states. The memory is `activation.theta`
+    and `linear.x`. A run starts cold and in equilibrium. External forces and driven points rest
+    at zero.
     """
 
     def __init__(
@@ -24,12 +31,23 @@ class ArraySystem:
         if len(activation) != model.n_cells:
             raise ModelError(f"{len(activation)} activations for {model.n_cells} cells")
         self.model = model
+        self.cells = activation
+        self.period_s = period_s
         self.activation = Activation(activation, period_s)
-        n = model.n_cells
-        A, B, C, D = model.A, model.B[:, :n], model.C, model.D[:, :n]
-        rest = self.activation.F_N
-        x0 = np.linalg.lstsq(A, -B @ rest, rcond=None)[0] if len(A) else np.zeros(0)
-        self.linear = LinearStepper(discretise(A, B, C, D, period_s), x0, rest)
+        self.linear = self.stepper()
+
+    def discrete(self) -> Discrete:
+        """The model with the cells' forces as its inputs, discretised exactly."""
+        model, n = self.model, self.model.n_cells
+        return discretise(model.A, model.B[:, :n], model.C, model.D[:, :n], self.period_s)
+
+    def stepper(self) -> Stepper:
+        """A new stepper of the linear part, cold and in equilibrium."""
+        rest = Activation(self.cells, self.period_s).F_N
+        x0 = self.model.equilibrium(rest)
+        if len(x0) <= EXACT_ORDER_MAX:
+            return LinearStepper(self.discrete(), x0, rest)
+        return SparseStepper(self.model, self.period_s, self.model.outputs, x0, rest)
 
     @property
     def y(self) -> NDArray[np.float64]:

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles.networks import fingerprints
 
 from hil.models.fingerprint import FingerprintError, parse
+from oracles.networks import fingerprints
 
 FIG_2 = "-:5 | &1:1 &E:1 &10:3 | &1:1 &6:2 &18:1 | &F:-1"
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
-from oracles.networks import networks
-from oracles.newton import Newton
 
 from hil.models import CellArray, ModelError, cells
 from hil.models.cell_array import make_array
 from hil.models.network import Point
+from oracles.networks import networks
+from oracles.newton import Newton
 
 MIGA = cells.miga(k_pe_N_per_m=20.0, k_se_N_per_m=386.52, k_ae_N_per_m=1000.0, b_N_s_per_m=500.0)
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 from hypothesis import strategies as st
-from oracles.newton import Newton, OracleArray, OracleCell
 
 from hil.models import CellArray, cells, fingerprint
 from hil.models.cell_array import make_array
 from hil.models.network import Point
+from oracles.newton import Newton, OracleArray, OracleCell
 
 positive = st.floats(0.1, 10.0)
 
