@@ -81,6 +81,13 @@ class LinearStepper:
         d = self.discrete
         _step(d.Ad, d.B0, d.B1, d.C, d.D, self.x, self._next, u0, u1, self.y)
 
+    def run(self, u: Matrix) -> Matrix:
+        """Outputs (k, p) after each of k periods with the inputs u[0], u[1], ... (k, m) held."""
+        y = np.empty((len(u), len(self.y)))
+        d = self.discrete
+        _run(d.Ad, d.B0, d.B1, d.C, d.D, self.x, self._next, u, self.y, y)
+        return y
+
     def correct(self, gain: Matrix, output: int, error: float, u1: Matrix) -> None:
         """Add gain x error to the state and renew that output."""
         self.x += gain * error
@@ -105,3 +112,10 @@ def _step(Ad, B0, B1, C, D, x, x_next, u0, u1, y):  # type: ignore[no-untyped-de
         for j in range(len(u1)):
             total += D[i, j] * u1[j]
         y[i] = total
+
+
+@njit(cache=True)
+def _run(Ad, B0, B1, C, D, x, x_next, u, y, ys):  # type: ignore[no-untyped-def]
+    for k in range(len(u)):
+        _step(Ad, B0, B1, C, D, x, x_next, u[k], u[k], y)
+        ys[k] = y

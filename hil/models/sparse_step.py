@@ -11,6 +11,7 @@ Source: Tal-Ezer & Kosloff 1984 (Chebyshev propagation); J_k from DLMF 10.12.1.
 
 from collections.abc import Sequence
 from math import ceil
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -37,7 +38,7 @@ def rate_bounds_per_s(nodes: Nodes, c: Coefficients) -> tuple[float, float]:
     g_k with k = |Kd| (|Ze|/omega + |Zv|).
     """
 
-    def largest(weight: NDArray[np.floating]) -> float:
+    def largest(weight: NDArray[Any]) -> float:
         at_left = np.bincount(nodes.left, weight, nodes.n)
         total = at_left + np.bincount(nodes.right, weight, nodes.n)
         return float(np.max(np.where(nodes.free, 2.0 * total / nodes.mass_kg, 0.0), initial=0.0))
@@ -127,7 +128,6 @@ class SparseStepper:
         self._scratch = tuple(
             np.zeros(size) for size in (n, n, n_internal, n_internal, n, n_cells, n_cells, n_cells)
         )
-        self._start, self._change = np.zeros(n_cells), np.zeros(n_cells)
 
         rows = [model.outputs.index(name) for name in outputs]
         spread = sp.csr_array(
@@ -148,17 +148,23 @@ class SparseStepper:
         self._z[self._order] += gain * error
         self.y[:] = self._C @ self._z + self._D @ F
 
+    def run(self, F: Vector) -> Vector:
+        """Outputs (k, p) after each of k periods with the forces F[0], F[1], ... (k, N) held."""
+        y = np.empty((len(F), len(self.y)))
+        for k, held in enumerate(F):
+            self.step(held, held)
+            y[k] = self.y
+        return y
+
     def step(self, F0: Vector, F1: Vector) -> None:
         """Advance one period with the cells' forces linear from F0 to F1."""
-        np.subtract(F1, F0, out=self._change)
-        self._change /= self.substeps
-        self._start[:] = F0
-        for _ in range(self.substeps):
+        change = (F1 - F0) / self.substeps
+        for i in range(self.substeps):
+            start = F0 + i * change if i else F0
             _advance(
-                self._h, self._ratios, self._has_velocity, *self._cells, self._start, self._change,
+                self._h, self._ratios, self._has_velocity, *self._cells, start, change,
                 *self._state, *self._scratch,
             )  # fmt: skip
-            self._start += self._change
         self.y[:] = self._C @ self._z
         if self._D.nnz:
             self.y += self._D @ F1

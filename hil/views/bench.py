@@ -16,6 +16,7 @@ from hil.models import CellArray, cells
 from hil.models.activation import CellActivation
 from hil.models.array_system import ArraySystem
 from hil.record.read import open_run
+from hil.views import bench_models
 
 REPEATS = 5
 STEPS = 20000
@@ -34,6 +35,7 @@ def measure(*, progress: bool = False) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         figures["virtual_run"] = _virtual_run(Path(folder))
         figures["real_run"] = _real_run(Path(folder))
+    figures["models"] = bench_models.compare()
     return figures
 
 
@@ -66,7 +68,8 @@ def as_text(figures: dict[str, Any]) -> str:
         ),
         ("  periods missed", f"{real['missed']} of {real['periods']}", ""),
     ]
-    return "\n".join(f"{what:<44} {figure:>16}   {aim}".rstrip() for what, figure, aim in rows)
+    lines = [f"{what:<44} {figure:>16}   {aim}".rstrip() for what, figure, aim in rows]
+    return "\n".join([*lines, "", bench_models.as_text(figures["models"])])
 
 
 def _start_up() -> dict[str, float]:

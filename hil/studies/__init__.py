@@ -1,0 +1,1 @@
+"""The published experiments, rerun: tables, figures, comparison with print."""
