@@ -87,6 +87,8 @@ class Guard:
 
         `n_periods` have passed since the last tick: cells stayed on while ticks were missed.
         """
+        if self.fault_bits:
+            cells[:] = 0
         found = _check(
             self._limits, forces_N, valid, ages_s, overruns, n_periods, self._on_periods, cells
         )

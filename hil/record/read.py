@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,6 +50,8 @@ def open_h5(path: str | Path) -> Iterator[h5py.File]:
                 raise ConfigError(f"{path}: not a recording of format {FORMAT}")
             yield file
     except (OSError, RuntimeError, LookupError, ValueError, TypeError, MemoryError) as error:
+        if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise  # of a file that the caller writes
         raise DamagedError(
             f"{path}: damaged ({one_line(str(error))}): hil recover mends one that was cut off; "
             "a bad copy must be copied again"

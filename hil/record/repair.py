@@ -39,7 +39,8 @@ def recover(path: Path) -> int | None:
         superblock.clear_flags(path)
         return _copy_whole_rows(path, partial)
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be mended in its folder ({error.strerror})") from None
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise ConfigError(f"{path}: cannot be mended in its folder ({reason})") from None
     finally:
         partial.unlink(missing_ok=True)
 

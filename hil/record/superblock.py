@@ -24,12 +24,20 @@ def is_marked(path: Path) -> bool:
 
 
 def clear_flags(path: Path) -> bool:
-    """Clear the mark in place; whether there was one."""
+    """Clear the mark in place; whether there was one.
+
+    A killed writer also leaves an end-of-file address behind what it wrote, beyond which HDF5
+    would not read; it becomes the file's real end, as `h5clear --increment` has it.
+    """
     with path.open("rb+") as file:
         block = _marked_block(file.read(_SIZE_MAX))
         if block is None:
             return False
         block[_FLAGS_AT] = 0
+        width = block[9]
+        end = slice(12 + 2 * width, 12 + 3 * width)
+        size = max(int.from_bytes(block[end], "little"), os.fstat(file.fileno()).st_size)
+        block[end] = size.to_bytes(width, "little")
         file.seek(0)
         file.write(bytes(block) + checksum(bytes(block)).to_bytes(4, "little"))
         file.flush()

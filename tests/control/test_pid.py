@@ -1,0 +1,170 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from hil.config import load
+from hil.config.build import build_controller
+from hil.config.crosscheck import force_signal
+from hil.control.pid import Pid, PidGains
+
+LEVELS = np.array([0.0, 0.6, 0.9, 1.1, 1.4, 1.5])
+ORDER = [2, 0, 4, 1, 3]
+
+
+class PlainPid:
+    """u = u_0 + Kp e + Ki int(e) dt - Kd d(y)/dt / (1 + T_f s), as the module documents it."""
+
+    def __init__(self, gains, low, high, period_s):
+        self.g, self.low, self.high, self.h = gains, low, high, period_s
+        self.integral = self.filtered = None
+
+    def step(self, reference, y):
+        g, h = self.g, self.h
+        e = reference - y
+        if self.integral is None:
+            self.integral = y - g.k_p * e
+            self.filtered = y
+        # backward Euler of T_f z' = y - z; the derivative is z'
+        before = self.filtered
+        self.filtered = (g.derivative_filter_s * before + h * y) / (g.derivative_filter_s + h)
+        slope = (self.filtered - before) / h
+        new = self.integral + g.k_i_per_s * h * e
+        u = g.k_p * e + new - g.k_d_s * slope
+        if (u > self.high and e > 0) or (u < self.low and e < 0):
+            new = self.integral
+            u = g.k_p * e + new - g.k_d_s * slope
+        self.integral = new
+        return min(self.high, max(self.low, u))
+
+
+def make(gains, hysteresis=0.1, period_s=0.001):
+    return Pid(gains, LEVELS, ORDER, hysteresis, period_s)
+
+
+def demands(pid, references, forces):
+    cells = np.zeros(5, dtype=np.uint8)
+    found = []
+    for reference, force in zip(references, forces, strict=True):
+        pid.step(0.0, reference, force, cells)
+        found.append(pid.demand_N)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_demand_follows_the_documented_equation(seed):
+    rng = np.random.default_rng(seed)
+    gains = PidGains(*rng.uniform([0.0, 0.0, 0.0, 0.001], [3.0, 20.0, 0.02, 0.1]))
+    n = 3000
+    references = np.repeat(rng.uniform(0.0, 1.5, n // 100), 100)
+    forces = 0.7 + np.cumsum(rng.normal(0.0, 0.01, n))
+    plain = PlainPid(gains, LEVELS[0], LEVELS[-1], 0.001)
+    wanted = [plain.step(r, y) for r, y in zip(references, forces, strict=True)]
+    # 3000 additions of rounding 1e-16 each, on values about 1
+    np.testing.assert_allclose(demands(make(gains), references, forces), wanted, atol=1e-11)
+
+
+gains = st.builds(
+    PidGains, st.floats(0.0, 5.0), st.floats(0.0, 50.0), st.just(0.0), st.floats(0.001, 1.0)
+)
+force = st.floats(0.0, 1.5)
+
+
+@settings(max_examples=200, deadline=None)
+@given(gains, force, force)
+def test_the_start_is_bumpless(g, reference, measured):
+    demand = demands(make(g), [reference], [measured])[0]
+    one_period = g.k_i_per_s * 0.001 * abs(reference - measured)
+    assert abs(demand - measured) <= one_period + 1e-12
+
+
+@settings(max_examples=100, deadline=None)
+@given(gains, st.integers(1, 5000), st.floats(0.05, 0.5), st.booleans())
+def test_the_integral_does_not_wind_up(g, n, gap, upwards):
+    """However long it saturates, u leaves the limit with the error's sign."""
+    assume(g.k_i_per_s > 0.5)
+    level, limit = (1.0, LEVELS[-1]) if upwards else (0.5, LEVELS[0])
+    sign = 1.0 if upwards else -1.0
+    out_of_reach = [level + sign * 3.0] * n
+    pid = make(g)
+    stuck = demands(pid, out_of_reach, [level] * n)
+    assert all(LEVELS[0] <= demand <= LEVELS[-1] for demand in stuck)
+    back = demands(pid, [level - sign * gap], [level])
+    if stuck[-1] == limit:
+        assert sign * (limit - back[0]) > 0.0
+
+
+def test_no_derivative_kick_from_the_set_point():
+    pid = make(PidGains(0.0, 0.0, 1.0, 0.02))
+    found = demands(pid, [0.2] * 50 + [1.4] * 50, [0.5] * 100)
+    assert found == [0.5] * 100
+
+
+@pytest.mark.parametrize("at_start", [True, False])
+def test_a_missing_reading_holds_the_demand(at_start):
+    pid = make(PidGains(1.0, 1.0, 0.01, 0.02))
+    before = [0.0] if at_start else demands(pid, [1.0] * 10, np.linspace(0.4, 0.6, 10))
+    held = demands(pid, [1.0] * 5, [math.nan] * 5)
+    assert held == [before[-1]] * 5
+
+
+def on_after(pid, wanted_N):
+    """Cells on once a gainless pid has started at this force, and so wants it."""
+    cells = np.zeros(5, dtype=np.uint8)
+    pid.step(0.0, wanted_N, wanted_N, cells)
+    return cells
+
+
+@pytest.mark.parametrize("wanted", np.linspace(0.0, 1.5, 301))
+def test_the_nearest_level_is_taken_without_hysteresis(wanted):
+    n_on = int(on_after(make(PidGains(0.0, 0.0, 0.0, 1.0), 0.0), wanted).sum())
+    nearest = np.abs(LEVELS - wanted).min()
+    assert abs(LEVELS[n_on] - wanted) == pytest.approx(nearest, abs=1e-12)
+
+
+def test_cells_are_taken_in_order():
+    for n in range(6):
+        cells = on_after(make(PidGains(0.0, 0.0, 0.0, 1.0)), LEVELS[n])
+        assert sorted(np.flatnonzero(cells)) == sorted(ORDER[:n])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.floats(0.0, 0.5), st.lists(st.floats(0.0, 1.5), min_size=1, max_size=40))
+def test_a_cell_changes_only_beyond_the_hysteresis(hysteresis, wishes):
+    pid = make(PidGains(1.0, 0.0, 0.0, 1.0), hysteresis)
+    cells = np.zeros(5, dtype=np.uint8)
+    n_before = 0
+    pid.step(0.0, 0.0, 0.0, cells)  # integral 0, so u = reference - 0
+    for wish in wishes:
+        pid.step(0.0, wish, 0.0, cells)
+        n = int(cells.sum())
+        assert sorted(np.flatnonzero(cells)) == sorted(ORDER[:n])
+        if n < 5:  # not yet beyond the middle plus the share
+            step = LEVELS[n + 1] - LEVELS[n]
+            assert wish <= LEVELS[n] + (0.5 + hysteresis) * step + 1e-12
+        if n > 0:
+            step = LEVELS[n] - LEVELS[n - 1]
+            assert wish >= LEVELS[n] - (0.5 + hysteresis) * step - 1e-12
+        inside = all(
+            abs(wish - LEVELS[n_before]) <= (0.5 + hysteresis) * size
+            for size in np.diff(LEVELS)[max(0, n_before - 1) : n_before + 1]
+        )
+        if inside:
+            assert n == n_before
+        n_before = n
+
+
+def test_dead_cells_are_left_out_of_the_order(configs):
+    sets = ["model.arrays.muscle.dead_cells=[3]", "controller.order=[1, 3, 2]"]
+    config = load(configs / "miga6/pid.toml", sets)
+    F_N = [a.force_on_N for a in config.activation()]
+    signal = force_signal(config.tables, config.model)
+    pid = build_controller(config.tables.controller, config.model, F_N, signal, 0.001)
+    assert pid.order.tolist() == [0, 1]
+
+
+def test_levels_that_do_not_rise_are_refused():
+    with pytest.raises(ValueError, match="do not rise"):
+        Pid(PidGains(1.0, 0.0, 0.0, 1.0), np.array([0.0, 1.0, 1.0]), [0, 1], 0.1, 0.001)

@@ -1,0 +1,327 @@
+"""Runs killed at any moment, full disks and damaged files."""
+
+import contextlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+import hil
+from hil.__main__ import main
+from hil.record import superblock
+from hil.record.layout import LIBVER
+
+FLUSH_S = 0.1
+SLACK_S = 0.5  # a machine of two busy cores may be this late with a flush
+
+
+class Killed:
+    """`hil run` on the real clock in a process of its own, to be killed."""
+
+    def __init__(self, configs, out):
+        self.out = out
+        command = [sys.executable, "-m", "hil", "run", str(configs / "miga6/all_on.toml")]
+        command += ["--clock", "real", "--out", str(out), "--duration", "60"]
+        command += ["--set", f"record.flush_s={FLUSH_S}", "--set", "loop.overrun='skip'"]
+        command += ["--set", "guard.cell_on_max_s=10.0"]
+        self.loop = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+
+    def tap(self):
+        """The run's tap, once its recorder has it."""
+        from hil import tap as taps
+
+        while self.loop.poll() is None:
+            for path in Path("/dev/shm").glob(f"hil-{self.loop.pid}-*.tap"):
+                with contextlib.suppress(ValueError, OSError):
+                    tap = taps.attach(path)
+                    if tap.recorder_ready:
+                        return tap
+            time.sleep(0.005)
+        raise AssertionError(self.loop.stderr.read())
+
+    def recorder(self):
+        for link in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                words = (link / "cmdline").read_bytes().split(b"\0")
+                if b"hil.record.recorder" in words and str(self.out).encode() in words:
+                    return int(link.name)
+        raise AssertionError("no recorder")
+
+
+def kill_once(configs, out, who, after_rows):
+    """Kill a run when it has this many rows; rows written, exit code, words of the loop."""
+    run = Killed(configs, out)
+    try:
+        tap = run.tap()
+        while tap.ticks.written < after_rows and run.loop.poll() is None:
+            time.sleep(0.001)
+        recorder = run.recorder()
+        written = tap.ticks.written
+        if "recorder" in who:
+            os.kill(recorder, signal.SIGKILL)
+        if "loop" in who:
+            os.kill(run.loop.pid, signal.SIGKILL)
+        words = run.loop.communicate(timeout=60)[1]
+        while Path(f"/proc/{recorder}/fd").exists() and recorder_lives(recorder):
+            time.sleep(0.01)
+    finally:
+        run.loop.kill()
+        run.loop.wait()
+    return written, run.loop.returncode, words
+
+
+def recorder_lives(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
+def is_whole_prefix(path, at_least):
+    """Gapless rows from the first on, every value of them real."""
+    with h5py.File(path) as file:
+        columns = {name: data[:] for name, data in file["ticks"].items()}
+        outcome = file.attrs["outcome"]
+    lengths = {len(column) for column in columns.values()}
+    assert len(lengths) == 1
+    n = lengths.pop()
+    assert n >= at_least
+    t_s = columns["t_s"]
+    assert outcome == "recovered"
+    ticks = np.rint(t_s / 0.001)
+    np.testing.assert_allclose(t_s, ticks * 0.001, atol=1e-9)
+    assert (np.diff(ticks) >= 1).all()
+    # rows that were never written would be zeros
+    assert (columns["valid_bits"] == 3).all()
+    assert (columns["busy_s"] > 0.0).all()
+    assert (columns["force.raw_V"][1:] != 0.0).mean() > 0.9 or n < 2
+    on = columns["cells_commanded"].all(axis=1)
+    assert on[t_s < 2.999].all()
+    reported = columns["cells_reported"]
+    np.testing.assert_array_equal(reported[1:], columns["cells_commanded"][:-1])
+
+
+def kill_and_recover(configs, folder, seed):
+    rng = random.Random(seed)
+    who = [("loop",), ("recorder",), ("recorder", "loop")][seed % 3]
+    out = folder / f"killed{seed}.h5"
+    after_rows = rng.randrange(1, 1500)
+    written, code, words = kill_once(configs, out, who, after_rows)
+    if who == ("recorder",):
+        assert code == 4, words
+        assert "hil recover" in words
+        assert len(words.splitlines()) == 1
+    assert main(["verify", str(out)]) == 5
+    assert main(["recover", str(out)]) == 0
+    assert main(["verify", str(out)]) == 0
+    lost = 0 if who == ("loop",) else round((FLUSH_S + SLACK_S) / 0.001)
+    is_whole_prefix(out, written - lost)
+    after = out.read_bytes()
+    assert main(["recover", str(out)]) == 0
+    assert out.read_bytes() == after
+    assert main(["verify", str(out)]) == 0
+    assert list(folder.glob("*.recovering")) == []
+    return out
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_killed_run_is_made_whole_again(configs, tmp_path, seed, capsys):
+    kill_and_recover(configs, tmp_path, seed)
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("seed", range(6, 106))
+def test_a_hundred_killed_runs_are_made_whole_again(configs, tmp_path, seed, capsys):
+    kill_and_recover(configs, tmp_path, seed)
+
+
+def test_a_run_killed_before_its_first_row_is_made_whole_and_reported(
+    configs, tmp_path, all_on, capsys
+):
+    out = tmp_path / "none.h5"
+    shutil.copy(all_on, out)
+    with h5py.File(out, "r+", libver=LIBVER) as file:
+        for dataset in (*file["ticks"].values(), file["events"]):
+            dataset.resize(0, axis=0)
+        file.attrs["outcome"] = "running"
+        file.attrs["summary"] = "{}"
+    assert main(["recover", str(out)]) == 0
+    assert main(["verify", str(out)]) == 0
+    assert hil.open_run(out).attrs["outcome"] == "recovered"
+    assert main(["report", str(out)]) == 0
+    assert "SIMULATED" in out.with_suffix(".html").read_text()
+
+
+def test_the_recording_of_a_plain_writer_killed_in_between_is_recovered(all_on, tmp_path, capsys):
+    """As when `finish` is killed, which opens the file for writing without readers."""
+    out = shutil.copy(all_on, tmp_path / "run.h5")
+    code = (
+        "import h5py, os, signal, sys\n"
+        "file = h5py.File(sys.argv[1], 'r+', libver=('v110', 'v110'))\n"
+        "file.attrs['outcome'] = 'running'\n"
+        "file.flush()\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code, out]).returncode == -signal.SIGKILL
+    assert superblock.is_marked(out)
+    assert main(["verify", str(out)]) == 5
+    assert main(["recover", str(out)]) == 0
+    assert main(["verify", str(out)]) == 0
+    with h5py.File(all_on) as a, h5py.File(out) as b:
+        for name, column in a["ticks"].items():
+            np.testing.assert_array_equal(b["ticks"][name][:], column[:])
+            assert dict(b["ticks"][name].attrs).keys() == dict(column.attrs).keys()
+        assert b.attrs["outcome"] == "recovered"
+
+
+def test_columns_of_different_length_are_cut_to_the_shortest(all_on, tmp_path, capsys):
+    out = shutil.copy(all_on, tmp_path / "run.h5")
+    with h5py.File(out, "r+", libver=LIBVER) as file:
+        file["ticks/busy_s"].resize(4321, axis=0)
+        file["ticks/cells_reported"].resize(4444, axis=0)
+    assert main(["verify", str(out)]) == 5
+    assert "4321 (busy_s)" in capsys.readouterr().out
+    assert main(["recover", str(out)]) == 0
+    assert main(["verify", str(out)]) == 0
+    run = hil.open_run(out)
+    np.testing.assert_array_equal(run.t_s, np.arange(4321) * 0.001)
+
+
+def test_a_whole_recording_is_left_as_it_is(all_on, tmp_path, capsys):
+    out = shutil.copy(all_on, tmp_path / "run.h5")
+    before = out.read_bytes()
+    assert main(["recover", str(out)]) == 0
+    assert "nothing to mend" in capsys.readouterr().out
+    assert out.read_bytes() == before
+
+
+def test_a_recording_that_a_run_still_writes_is_not_touched(all_on, tmp_path, capsys, monkeypatch):
+    from hil.record import repair
+
+    monkeypatch.setattr(repair, "WRITER_TIMEOUT_S", 0.0)
+    out = shutil.copy(all_on, tmp_path / "run.h5")
+    writer = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys; f = open(sys.argv[1], 'rb+'); print(flush=True); input()",
+            str(out),
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        writer.stdout.readline()
+        assert main(["recover", str(out)]) == 4
+        assert f"process {writer.pid}" in capsys.readouterr().err
+    finally:
+        writer.communicate(b"\n")
+
+
+SIZES = [0, 4, 8, 11, 12, 47, 48, 100, 2000, 20000, 200000]
+
+
+@pytest.mark.parametrize("size", [*SIZES, -1])
+def test_a_cut_copy_is_one_line_of_every_command(all_on, tmp_path, size, capsys):
+    out = tmp_path / "cut.h5"
+    out.write_bytes(all_on.read_bytes()[:size])
+    for command in ("verify", "recover", "report", "export"):
+        code = main([command, str(out)])
+        said = capsys.readouterr()
+        assert code in (2, 5)
+        lines = (said.out + said.err).splitlines()
+        assert len(lines) == 1
+        assert lines[0].startswith(f"{out}: ")
+        assert "defect" not in lines[0]
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_flipped_bytes_never_end_in_a_trace(all_on, tmp_path, seed, capsys):
+    rng = np.random.default_rng(seed)
+    data = bytearray(all_on.read_bytes())
+    for at in rng.integers(0, len(data) if seed % 2 else 20000, 20):
+        data[at] ^= rng.integers(1, 256)
+    out = tmp_path / "bad.h5"
+    out.write_bytes(data)
+    for command in ("verify", "recover", "report"):
+        code = main([command, str(out)])
+        said = capsys.readouterr()
+        assert code in (0, 2, 5), said.err
+        assert "defect" not in said.err
+        assert "Traceback" not in said.err
+
+
+def test_verify_finds_a_flipped_bit_in_any_column(all_on, tmp_path, capsys):
+    with h5py.File(all_on) as file:
+        places = {
+            name: data.id.get_chunk_info(0).byte_offset for name, data in file["ticks"].items()
+        }
+    whole = all_on.read_bytes()
+    out = tmp_path / "bit.h5"
+    for name, at in places.items():
+        data = bytearray(whole)
+        data[at + 100] ^= 1
+        out.write_bytes(data)
+        assert main(["verify", str(out)]) == 5
+        assert f"{name}: damaged" in capsys.readouterr().out
+
+
+@pytest.fixture
+def tiny_disk(tmp_path):
+    """A file system of 0.6 MB; where the machine mounts none, a limit on file size does."""
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(folder)]
+    mounted = shutil.which("mount") and subprocess.run(mount, capture_output=True).returncode == 0
+    yield folder, bool(mounted)
+    if mounted:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_disk_that_fills_up_ends_the_run_safely(configs, tiny_disk, capsys):
+    folder, mounted = tiny_disk
+    out = folder / "run.h5"
+    limit = "" if mounted else "resource.setrlimit(resource.RLIMIT_FSIZE, (600000, 600000));"
+    code = (
+        "import resource, shutil, signal, sys, hil.record.sink as sink;"
+        "sink.DISK_FLOOR_B = -2**40;"
+        f"signal.signal(signal.SIGXFSZ, signal.SIG_IGN); {limit}"
+        "from hil.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    )
+    words = ["run", str(configs / "miga6/all_on.toml"), "--out", str(out), "--duration", "60"]
+    words += ["--clock", "real", "--set", "loop.overrun='skip'"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 4, done.stderr
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1, done.stderr
+    assert lines[0].startswith("recorder: ")
+    assert "hil recover" in lines[0]
+    assert main(["verify", str(out)]) == 5
+    # no room for the copy here
+    full = main(["recover", str(out)])
+    if mounted:
+        assert full == 2
+        assert "cannot be mended" in capsys.readouterr().err
+        assert [p.name for p in folder.iterdir()] == ["run.h5"]
+    moved = Path(shutil.move(out, folder.parent / "moved.h5"))
+    assert main(["recover", str(moved)]) == 0
+    assert main(["verify", str(moved)]) == 0
+    run = hil.open_run(moved)
+    ticks = np.rint(run.t_s.values / 0.001)
+    assert len(ticks) > 200
+    assert (np.diff(ticks) > 0).all()
+    assert (run.valid_bits.values == 3).all()
+    assert (run.busy_s.values > 0.0).all()

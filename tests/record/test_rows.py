@@ -1,0 +1,241 @@
+"""Every column and attribute of a recording against what CONTRACT says of it."""
+
+import json
+import tomllib
+
+import h5py
+import numpy as np
+import pytest
+import scipy.signal
+import tomli_w
+
+import hil
+from hil.__main__ import main
+from hil.guard import FAULTS
+
+TIMES = ("busy_s", "_stage_s")
+
+
+def columns_of(path):
+    with h5py.File(path) as file:
+        return {name: data[:] for name, data in file["ticks"].items()}
+
+
+def text(value):
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+@pytest.fixture(scope="module")
+def runs(configs, tmp_path_factory):
+    """The same second of a pid run with seeds 5, 5 and 6."""
+    folder = tmp_path_factory.mktemp("seeds")
+    config = hil.load(configs / "miga6/pid.toml", ("experiment.duration_s=1.0",))
+    return [
+        columns_of(hil.run(config, seed=seed, out=folder / f"{i}.h5"))
+        for i, seed in enumerate((5, 5, 6))
+    ]
+
+
+def test_the_same_seed_repeats_every_value_but_the_times_spent(runs):
+    first, second, _ = runs
+    assert first.keys() == second.keys()
+    for name in first:
+        if not name.endswith(TIMES):
+            np.testing.assert_array_equal(first[name], second[name], err_msg=name)
+
+
+def test_another_seed_gives_other_noise(runs):
+    first, _, other = runs
+    differing = first["force_measured_N"] != other["force_measured_N"]
+    assert differing.mean() > 0.5
+
+
+def test_the_virtual_clock_is_never_late(runs):
+    for columns in runs:
+        assert not columns["late_s"].any()
+        np.testing.assert_array_equal(columns["t_s"], np.arange(1000) * 0.001)
+
+
+def test_the_command_of_a_tick_is_reported_at_the_next(runs, all_on):
+    for columns in (*runs, columns_of(all_on)):
+        commanded, reported = columns["cells_commanded"], columns["cells_reported"]
+        np.testing.assert_array_equal(reported[1:], commanded[:-1])
+        assert not reported[0].any()
+        assert np.diff(commanded, axis=0).any()
+
+
+def test_the_schedule_acts_from_its_ticks_on(all_on):
+    columns = columns_of(all_on)
+    on = columns["t_s"] < 3.0 - 1e-9
+    assert columns["cells_commanded"].dtype == np.uint8
+    assert columns["cells_commanded"].shape == (5000, 6)
+    np.testing.assert_array_equal(columns["cells_commanded"].all(axis=1), on)
+    np.testing.assert_array_equal(columns["cells_commanded"].any(axis=1), on)
+
+
+@pytest.mark.parametrize("experiment", ["miga6/all_on", "miga6/pid", "array14/groups"])
+def test_the_twin_is_the_stored_model_run_on_the_reported_cells(configs, tmp_path, experiment):
+    path = hil.run(configs / f"{experiment}.toml", seed=3, out=tmp_path / "run.h5")
+    with h5py.File(path) as file:
+        A, B, C, D = (file[f"model/{name}"][:] for name in "ABCD")
+        outputs = [text(name) for name in file["model/outputs"][:]]
+        inputs = [text(name) for name in file["model/inputs"][:]]
+        F_N = file["model/force_on_N"][:]
+        signal = text(file.attrs["force_signal"])
+        cells = file["ticks/cells_reported"][:]
+        found = file["ticks/force_model_N"][:]
+    n_cells = cells.shape[1]
+    assert all(".F" in name for name in inputs[:n_cells])
+    row = outputs.index(signal)
+    system = (A, B[:, :n_cells], C[[row]], D[[row], :n_cells])
+    a, b, c, d, _ = scipy.signal.cont2discrete(system, 0.001, "zoh")
+    # what the boards report at t_k was on from t_(k-1) to t_k, and the output just before the
+    # command of tick k acts still has it as its input
+    x = np.zeros(len(A))
+    wanted = np.empty(len(cells))
+    wanted[0] = 0.0
+    for k in range(1, len(cells)):
+        u = cells[k] * F_N
+        x = a @ x + b @ u
+        wanted[k] = (c @ x + d @ u)[0]
+    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9 * np.abs(wanted).max())
+
+
+def test_engineering_units_are_the_raw_readings_scaled(all_on, configs):
+    columns = columns_of(all_on)
+    channel = tomllib.loads((configs / "miga6/rig.toml").read_text())["devices"]["daq"]["channels"]
+    scale = channel["force"]["newtons_per_V"]
+    np.testing.assert_allclose(columns["force_measured_N"], scale * columns["force.raw_V"])
+    counts = columns["force.raw_V"] / (20.0 / 2**16)
+    np.testing.assert_allclose(counts, np.rint(counts), atol=1e-9)
+
+
+def test_nothing_is_invalid_or_old_in_an_undisturbed_run(all_on):
+    columns = columns_of(all_on)
+    for device in ("board", "daq"):
+        assert not columns[f"{device}_age_s"].any()
+        np.testing.assert_array_equal(columns[f"{device}_t_s"], columns["t_s"])
+    assert (columns["valid_bits"] == 0b11).all()
+    assert not columns["fault_bits"].any()
+
+
+def test_lost_readings_are_marked_and_never_repeated(configs, tmp_path):
+    config = hil.load(
+        configs / "miga6/all_on.toml",
+        (
+            "experiment.duration_s=1.0",
+            "devices.daq.channels.force.sim.reading_lost_probability=0.3",
+            "devices.board.sim.reply_lost_probability=0.2",
+        ),
+    )
+    columns = columns_of(hil.run(config, out=tmp_path / "run.h5"))
+    read = columns["valid_bits"] & 1 == 1
+    answered = columns["valid_bits"] & 2 == 2
+    np.testing.assert_array_equal(np.isfinite(columns["force_measured_N"]), read)
+    np.testing.assert_array_equal(np.isfinite(columns["force.raw_V"]), read)
+    np.testing.assert_array_equal((columns["cells_reported"] == 255).all(axis=1), ~answered)
+    # 1000 draws each; four standard deviations
+    assert abs(np.mean(~read) - 0.3) < 0.06
+    assert abs(np.mean(~answered) - 0.2) < 0.06
+    last_s = np.maximum.accumulate(np.where(read, columns["t_s"], 0.0))
+    np.testing.assert_allclose(columns["daq_age_s"], columns["t_s"] - last_s, atol=1e-12)
+    np.testing.assert_array_equal(columns["daq_t_s"], last_s)
+
+
+def test_every_column_says_what_it_is(all_on):
+    roles = {"measured", "commanded", "model", "reference", "state", "timing", "fault"}
+    with h5py.File(all_on) as file:
+        ticks = file["ticks"]
+        always = {"t_s", "late_s", "busy_s", "fault_bits", "valid_bits", "force_measured_N"}
+        always |= {"force_model_N", "force_estimate_N", "force_reference_N"}
+        always |= {"cells_commanded", "cells_reported", "board_age_s", "board_t_s", "daq_age_s"}
+        assert always <= set(ticks)
+        for name, dataset in ticks.items():
+            assert len(dataset) == 5000
+            assert text(dataset.attrs["role"]) in roles
+            assert text(dataset.attrs["description"])
+            units = text(dataset.attrs["units"])
+            ending = name.rsplit("_", 1)[-1]
+            assert units == (ending if ending in ("s", "N", "V") else "1"), name
+        for name in ("fault_bits", "valid_bits"):
+            assert ticks[name].dtype == np.uint64
+        assert [text(f) for f in ticks["fault_bits"].attrs["flags"]] == list(FAULTS)
+        assert [text(f) for f in ticks["valid_bits"].attrs["flags"]] == ["force", "board"]
+        for name in ("force_measured_N", "force.raw_V", "cells_reported"):
+            assert text(ticks[name].attrs["source"]) == "SIMULATED"
+
+
+def test_the_file_says_where_it_comes_from(all_on):
+    with h5py.File(all_on) as file:
+        attrs = {key: text(value) for key, value in file.attrs.items()}
+        assert attrs["format"] == "hil-run/1"
+        assert attrs["outcome"] == "complete"
+        assert (attrs["backend"], attrs["clock"], attrs["seed"]) == ("sim", "virtual", "1")
+        assert "SIMULATED" in attrs["simulated"]
+        assert {"numpy", "h5py", "python"} <= set(json.loads(attrs["software"]))
+        assert attrs["created_utc"].endswith("+00:00")
+        stored = tomllib.loads(attrs["experiment"])
+        assert stored["guard"]["force_max_N"] == 9.0
+        assert stored["model"]["arrays"]["muscle"]["cell"][0]["k_se_N_per_m"] == 386.52
+        assert stored["plant"]["arrays"]["muscle"]["cell"][0]["k_se_N_per_m"] == 390.0
+        assert file["calibration/force"].attrs["newtons_per_V"] == 0.95
+        assert [text(n) for n in file["inputs"]["name"]] == ["start"]
+        assert file["events"].dtype.names == ("t_s", "level", "source", "text")
+        # three masses that move and six cells with one internal state each
+        assert file["model/A"].shape == (12, 12)
+
+
+def test_the_recording_opens_as_a_labelled_dataset(all_on):
+    run = hil.open_run(all_on)
+    assert run.force_measured_N.attrs["units"] == "N"
+    assert run.cells_commanded.dims == ("tick", "cell")
+    assert run.cell.values.tolist() == [f"muscle.{n}" for n in range(1, 7)]
+    assert run.attrs["outcome"] == "complete"
+    assert "started on the virtual clock" in run.event_text.values.tolist()
+
+
+def test_the_export_has_every_value_and_says_simulated(all_on, tmp_path, capsys):
+    import csv
+
+    out = tmp_path / "run.csv"
+    assert main(["export", str(all_on), "--to", "csv", "--out", str(out)]) == 0
+    with out.open() as file:
+        rows = list(csv.DictReader(file))
+    columns = columns_of(all_on)
+    assert len(rows) == 5000
+    for name in ("t_s", "force_measured_N", "force_model_N"):
+        np.testing.assert_array_equal([float(row[name]) for row in rows], columns[name])
+    for cell in range(6):
+        found = [int(row[f"cells_reported.muscle.{cell + 1}"]) for row in rows]
+        np.testing.assert_array_equal(found, columns["cells_reported"][:, cell])
+    assert {row["source"] for row in rows} == {"SIMULATED"}
+
+
+SEEDS = range(12)
+
+
+def whiteness(configs, folder, seeds):
+    white = []
+    for seed in seeds:
+        path = hil.run(configs / "miga6/all_on.toml", seed=seed, out=folder / f"{seed}.h5")
+        summary = json.loads(hil.open_run(path).attrs["summary"])
+        white.append(summary["force"]["residual_white"])
+    return white
+
+
+def without_plant(rigs):
+    for path in rigs.glob("*/rig.toml"):
+        table = tomllib.loads(path.read_text())
+        table.pop("plant", None)
+        path.write_text(tomli_w.dumps(table))
+    return rigs
+
+
+def test_with_plant_and_model_alike_the_residual_is_sensor_noise(rigs, tmp_path):
+    white = whiteness(without_plant(rigs), tmp_path, SEEDS)
+    # at a stated false-alarm rate of 1 %, 2 or more of 12 have a chance of 0.6 %
+    assert white.count(False) <= 1
+
+
+def test_with_the_shipped_plant_the_residual_is_more_than_noise(configs, tmp_path):
+    assert not any(whiteness(configs, tmp_path, range(3)))

@@ -1,0 +1,65 @@
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hil.record import superblock
+from hil.record.layout import LIBVER
+
+
+def block_of(path):
+    head = path.read_bytes()[:64]
+    size = 12 + 4 * head[9]
+    return head[:size], head[size : size + 4]
+
+
+@pytest.mark.parametrize("n", [0, 1, 1000, 100000])
+def test_the_checksum_is_the_one_hdf5_writes(n, tmp_path):
+    path = tmp_path / "file.h5"
+    with h5py.File(path, "w", libver=LIBVER) as file:
+        file["x"] = np.arange(n)
+    block, stored = block_of(path)
+    assert superblock.checksum(block) == int.from_bytes(stored, "little")
+
+
+def test_the_checksum_is_jenkins_lookup3():
+    # hashlittle("", 0) and hashlittle("Four score and seven years ago", 0), printed in lookup3.c
+    assert superblock.checksum(b"") == 0xDEADBEEF
+    assert superblock.checksum(b"Four score and seven years ago") == 0x17770551
+
+
+def marked(path, flags):
+    """Write the mark that a killed writer leaves, with HDF5's own checksum."""
+    data = bytearray(path.read_bytes())
+    size = 12 + 4 * data[9]
+    data[11] = flags
+    data[size : size + 4] = superblock.checksum(bytes(data[:size])).to_bytes(4, "little")
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("flags", [1, 4, 5])
+def test_a_marked_file_opens_again_once_cleared(flags, tmp_path):
+    path = tmp_path / "file.h5"
+    with h5py.File(path, "w", libver=LIBVER) as file:
+        file["x"] = np.arange(100)
+    before = path.read_bytes()
+    marked(path, flags)
+    with pytest.raises(OSError, match=r"already open|consistency"):
+        h5py.File(path, "r+")
+    assert superblock.is_marked(path)
+    assert superblock.clear_flags(path)
+    assert path.read_bytes() == before
+    assert not superblock.clear_flags(path)
+    assert not superblock.is_marked(path)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=100), st.booleans())
+def test_whatever_is_no_sound_superblock_is_left_alone(tmp_path_factory, data, signed):
+    path = tmp_path_factory.mktemp("any") / "file"
+    path.write_bytes(b"\x89HDF\r\n\x1a\n\x03" + data if signed else data)
+    before = path.read_bytes()
+    assert not superblock.is_marked(path)
+    assert not superblock.clear_flags(path)
+    assert path.read_bytes() == before

@@ -1,0 +1,105 @@
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from hil import metrics
+
+RNG = np.random.default_rng(0)
+T = np.arange(0.0, 10.0, 0.001)
+
+
+def test_rms_of_a_sine_is_its_amplitude_over_root_two():
+    assert metrics.rms(3.0 * np.sin(2 * np.pi * T)) == pytest.approx(3.0 / math.sqrt(2), rel=1e-12)
+
+
+def test_nrmse_of_a_shifted_curve_is_the_shift_over_the_range():
+    y = np.linspace(-1.0, 4.0, 100)
+    assert metrics.nrmse(y, y + 0.25) == pytest.approx(0.25 / 5.0)
+
+
+def test_vaf_ignores_an_offset_and_is_one_less_the_ratio_of_variances():
+    y = RNG.normal(size=1000)
+    assert metrics.vaf(y, y - 7.0) == pytest.approx(1.0)
+    assert metrics.vaf(y, 0.5 * y) == pytest.approx(0.75)
+    assert metrics.vaf(y, -y) == pytest.approx(-3.0)
+
+
+@pytest.mark.parametrize("y", [np.zeros(0), np.full(5, 2.0)])
+def test_a_curve_without_range_has_no_relative_error(y):
+    assert math.isnan(metrics.nrmse(y, y))
+    assert math.isnan(metrics.vaf(y, y))
+
+
+@pytest.mark.parametrize("tau", [0.05, 0.3, 1.0])
+@pytest.mark.parametrize("final", [2.0, -3.0])
+def test_settling_of_a_first_order_response_is_its_closed_form(tau, final):
+    y = final * (1.0 - np.exp(-T / tau))
+    # the mean over the last second stands for the final value, e^-9 away at most
+    assert metrics.settling_s(T, y) == pytest.approx(-tau * math.log(0.02), abs=0.01 * tau + 0.001)
+
+
+@pytest.mark.parametrize("zeta", [0.1, 0.3, 0.6])
+def test_overshoot_of_a_second_order_response_is_its_closed_form(zeta):
+    w = 8.0
+    wd = w * math.sqrt(1 - zeta**2)
+    decay = np.exp(-zeta * w * T)
+    y = 1.5 * (1 - decay * (np.cos(wd * T) + zeta * w / wd * np.sin(wd * T)))
+    wanted = math.exp(-math.pi * zeta / math.sqrt(1 - zeta**2))
+    assert metrics.overshoot(y) == pytest.approx(wanted, rel=2e-3)
+    assert metrics.overshoot(5.0 - y) == pytest.approx(wanted, rel=2e-3)
+
+
+def test_a_response_without_overshoot_has_none_and_one_that_goes_on_never_settles():
+    assert metrics.overshoot(1.0 - np.exp(-T)) == pytest.approx(0.0, abs=1e-3)
+    assert math.isnan(metrics.settling_s(T, T**3))
+    assert metrics.settling_s(T, np.ones_like(T)) == 0.0
+
+
+def ljung_box(x, n_lags):
+    """Q and its p by the definition, autocorrelations from a full correlation."""
+    n = len(x)
+    c = np.correlate(x - x.mean(), x - x.mean(), "full")[n - 1 :]
+    r = c[1 : n_lags + 1] / c[0]
+    q = n * (n + 2) * sum(r[k - 1] ** 2 / (n - k) for k in range(1, n_lags + 1))
+    return scipy.stats.chi2.sf(q, n_lags)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_p_values_are_those_of_the_definitions(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(0.02, 1.0, 800)
+    x[1:] += 0.08 * x[:-1]
+    found = metrics.whiteness(x)
+    assert found.p_uncorrelated == pytest.approx(ljung_box(x, 20), rel=1e-9)
+    assert found.p_zero_mean == pytest.approx(scipy.stats.ttest_1samp(x, 0.0).pvalue, rel=1e-9)
+
+
+@pytest.mark.parametrize("false_alarm", [0.01, 0.1])
+def test_white_noise_is_called_coloured_as_often_as_stated(false_alarm):
+    n = 2000
+    alarms = sum(
+        not metrics.whiteness(np.random.default_rng(seed).normal(size=1000)).is_white(false_alarm)
+        for seed in range(n)
+    )
+    # two tests at half the rate each; within 4 standard deviations of the binomial
+    rate = 1.0 - (1.0 - false_alarm / 2.0) ** 2
+    assert abs(alarms - n * rate) < 4.0 * math.sqrt(n * rate * (1.0 - rate))
+
+
+def test_correlated_and_offset_noise_is_not_white():
+    x = RNG.normal(size=5000)
+    assert not metrics.whiteness(np.convolve(x, [1.0, 0.3], "valid")).is_white()
+    assert not metrics.whiteness(x + 0.1).is_white()
+
+
+def test_missing_readings_are_left_out():
+    x = RNG.normal(size=500)
+    gaps = np.insert(x, [10, 200], np.nan)
+    assert metrics.whiteness(gaps) == metrics.whiteness(x)
+
+
+@pytest.mark.parametrize("x", [np.zeros(0), np.ones(100), np.arange(30.0)])
+def test_too_little_noise_is_not_called_white(x):
+    assert not metrics.whiteness(x).is_white()
