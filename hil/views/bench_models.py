@@ -132,8 +132,7 @@ def _all_on(model: CellArray) -> tuple[Series, Series, Series, Series]:
 
 
 def _times(n_steps: int) -> Series:
-    times: Series = PERIOD_S * np.arange(n_steps + 1)
-    return times
+    return np.linspace(0.0, PERIOD_S * n_steps, n_steps + 1)
 
 
 def _lsim(text: str, n_steps: int) -> tuple[float, float, Series]:

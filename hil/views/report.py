@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-import matplotlib
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -20,16 +19,17 @@ from hil.errors import ConfigError
 from hil.guard import CAUSES, names_of
 from hil.record.read import open_run
 from hil.summary import summarise
-
-# Okabe & Ito's colours: told apart by colour-blind readers and in grey print.
-MEASURED, MODEL, REFERENCE, RESIDUAL, CELL, FAULT = (
-    "#0072B2",
-    "#D55E00",
-    "#000000",
-    "#009E73",
-    "#E69F00",
-    "#CC3311",
+from hil.views.style import (
+    CELL,
+    FAULT,
+    MEASURED,
+    MODEL,
+    REFERENCE,
+    RESIDUAL,
+    mark_simulated,
+    plot_style,
 )
+
 POINTS_MAX = 6000
 
 
@@ -65,14 +65,7 @@ def draw(run: xr.Dataset) -> Figure:
     """Measured over simulated, residual, raster of cells, and lateness where time was real."""
     real = run.attrs.get("clock") == "real"
     heights = [3.2, 1.5, 1.3, 1.0] if real else [3.2, 1.5, 1.3]
-    with matplotlib.rc_context(
-        {
-            "font.size": 9,
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "axes.titlelocation": "left",
-        }
-    ):
+    with plot_style():
         figure = Figure(figsize=(9.0, 1.6 + 1.0 * sum(heights)), layout="constrained")
         axes = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights)
         _draw_forces(axes[0], run)
@@ -87,28 +80,7 @@ def draw(run: xr.Dataset) -> Figure:
         title = f"{run.attrs['experiment_file'].split('/')[0]}: {run.attrs['experiment_name']}"
         figure.suptitle(title, x=0.01, ha="left", fontweight="bold", fontsize=11)
         if run.attrs.get("simulated"):
-            figure.text(
-                0.99,
-                0.995,
-                "SIMULATED",
-                ha="right",
-                va="top",
-                fontsize=11,
-                fontweight="bold",
-                color=FAULT,
-            )
-            axes[0].text(
-                0.5,
-                0.5,
-                "SIMULATED",
-                transform=axes[0].transAxes,
-                ha="center",
-                va="center",
-                fontsize=44,
-                color="0.5",
-                alpha=0.13,
-                fontweight="bold",
-            )
+            mark_simulated(figure, axes[0])
     return figure
 
 

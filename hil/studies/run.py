@@ -1,0 +1,107 @@
+"""`hil study NAME`: reruns a published experiment into a folder: results.json, figures, a page."""
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from hil.errors import ConfigError
+from hil.studies import fingerprint
+from hil.summary import plain
+
+Study = Callable[[Path, dict[str, float]], dict[str, Any]]
+
+STUDIES: dict[str, tuple[Study, dict[str, float]]] = {
+    "fingerprint": (fingerprint.run, fingerprint.DEFAULTS),
+}
+
+
+def run_study(name: str, sets: Iterable[str], out: Path) -> dict[str, Any]:
+    """Run a study; its results, as written to results.json.
+
+    Raises
+    ------
+    ConfigError
+        An unknown study or value, or a folder that cannot be written.
+    """
+    if name not in STUDIES:
+        raise ConfigError(f"study '{name}': unknown: choose {', '.join(STUDIES)}")
+    study, defaults = STUDIES[name]
+    values = dict(defaults)
+    for text in sets:
+        key, _, number = text.partition("=")
+        if key not in defaults:
+            raise ConfigError(f"--set {text}: this study has {', '.join(defaults)}")
+        try:
+            values[key] = float(number)
+        except ValueError:
+            raise ConfigError(f"--set {text}: give a number, such as {key}=1.0") from None
+        if not 0.0 <= values[key] < 1e6:
+            raise ConfigError(f"--set {text}: give a number from 0 to 1e6")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        results: dict[str, Any] = plain(study(out, values))
+        (out / "results.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+        (out / "index.html").write_text(_page(results), encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{out}: cannot be written ({error.strerror})") from None
+    return results
+
+
+def as_text(results: dict[str, Any]) -> str:
+    """Every check against print, one a line."""
+    lines = [results["title"], ""]
+    for check in results["checks"]:
+        mark = "agrees" if check["agrees"] else "NOT reproduced"
+        lines.append(
+            f"  {check['what']:<44} {check['value']:<14.9g} {check['expected']:>14} "
+            f"{check['unit']:<4} {mark}"
+        )
+    agreeing = sum(check["agrees"] for check in results["checks"])
+    lines.append(f"\n{agreeing} of {len(results['checks'])} figures agree to every digit")
+    return "\n".join(lines)
+
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{{ title }}</title>
+<style>
+ body { font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 58rem; margin: 2rem auto;
+        padding: 0 1rem; }
+ table { border-collapse: collapse; } td, th { padding: 0.2rem 1rem 0.2rem 0; text-align: left;
+        border-bottom: 1px solid #eee; } td.n { text-align: right;
+        font-variant-numeric: tabular-nums; }
+ figure { margin: 2rem 0; } img { width: 100%; } figcaption { color: #555; }
+ .no { color: #cc3311; font-weight: bold; } code { font-size: 13px; }
+</style></head><body>
+<h1>{{ title }}</h1>
+{% for f in figures %}<figure><img src="{{ f.file }}" alt="{{ f.file }}">
+<figcaption>{{ f.caption }}</figcaption></figure>{% endfor %}
+<h2>Figures to check against</h2>
+<p>The paper shows its results as curves. The expected figures follow from its published values by
+an independent derivation, cell by cell.</p>
+<table><tr><th></th><th>here</th><th>expected</th><th></th><th></th></tr>
+{% for c in checks %}<tr><td>{{ c.what }}</td><td class="n">{{ "%.9g"|format(c.value) }}</td>
+<td class="n">{{ c.expected }}</td><td>{{ c.unit }}</td>
+<td{% if not c.agrees %} class="no"{% endif %}>{{ "agrees" if c.agrees else "not reproduced" }}</td>
+</tr>{% endfor %}</table>
+{% if effort %}<h2>Effort</h2>
+<p>The paper: about 15 minutes to program six cells from base principles, 1 minute to form the
+fingerprint. Here as what has to be written, and what the machine takes.</p>
+<table><tr><th>array</th><th>with the method</th><th>lines</th><th>equations by hand</th>
+<th>terms by hand</th><th>assembly</th></tr>
+{% for e in effort %}<tr><td>{{ e.array }}</td><td><code>{{ e.fingerprint }}</code></td>
+<td class="n">{{ e.lines_with_the_method }}</td><td class="n">{{ e.equations_by_hand }}</td>
+<td class="n">{{ e.terms_by_hand }}</td>
+<td class="n">{{ "%.1f"|format(1000 * e.assembly_s) }} ms</td></tr>{% endfor %}</table>{% endif %}
+</body></html>
+"""
+
+
+def _page(results: dict[str, Any]) -> str:
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    return environment.from_string(_PAGE).render(
+        title=results["title"], figures=results["figures"], checks=results["checks"],
+        effort=results.get("effort", []),
+    )  # fmt: skip

@@ -1,0 +1,43 @@
+"""How figures look: colours told apart by colour-blind readers, and the SIMULATED mark."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+# Okabe & Ito's palette, legible in grey print too.
+MEASURED, MODEL, REFERENCE, RESIDUAL, CELL, FAULT = (
+    "#0072B2",
+    "#D55E00",
+    "#000000",
+    "#009E73",
+    "#E69F00",
+    "#CC3311",
+)
+
+
+@contextlib.contextmanager
+def plot_style() -> Iterator[None]:
+    """Plain axes, left titles, small type."""
+    settings: dict[Any, Any] = {
+        "font.size": 9,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.titlelocation": "left",
+    }
+    with matplotlib.rc_context(settings):
+        yield
+
+
+def mark_simulated(figure: Figure, axis: Axes) -> None:
+    """Say SIMULATED in the figure's corner and across these axes."""
+    figure.text(
+        0.99, 0.995, "SIMULATED", ha="right", va="top", fontsize=11, fontweight="bold", color=FAULT
+    )
+    axis.text(
+        0.5, 0.5, "SIMULATED", transform=axis.transAxes, ha="center", va="center", fontsize=44,
+        color="0.5", alpha=0.13, fontweight="bold",
+    )  # fmt: skip
