@@ -19,6 +19,7 @@ from hil.tap import EVENT, INPUT
 
 FORMAT = "hil-run/1"
 LIBVER = ("v110", "v110")
+RECORDED = "recorded_rows"
 OUTCOMES = ("running", "complete", "tripped", "aborted", "recovered")
 
 
@@ -36,7 +37,22 @@ def create(
     It gets its name only when it is complete, so that there is never half of it.
     """
     partial = path.with_name(path.name + ".new")
-    with h5py.File(partial, "w", libver=LIBVER) as file:
+    try:
+        _write(partial, columns, attributes, rows_per_chunk, calibration, model)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _write(
+    path: Path,
+    columns: Sequence[Column],
+    attributes: Mapping[str, str | int | float | bool],
+    rows_per_chunk: int,
+    calibration: Mapping[str, Mapping[str, str | float]],
+    model: Mapping[str, Any],
+) -> None:
+    with h5py.File(path, "w", libver=LIBVER) as file:
         file.attrs["NX_class"] = "NXroot"
         file.attrs["default"] = "ticks"
         file.attrs["format"] = FORMAT
@@ -69,6 +85,8 @@ def create(
                 dataset.attrs["flags"] = list(column.flags)
             if column.n_cells:
                 dataset.attrs["missing"] = np.uint8(CELL_UNKNOWN)
+        recorded = file.create_dataset(RECORDED, data=np.zeros(1, dtype=np.int64))
+        recorded.attrs["description"] = "rows of which every column is on file"
         for name, dtype in (("events", EVENT), ("inputs", INPUT)):
             file.create_dataset(name, shape=(0,), maxshape=(None,), dtype=dtype, chunks=(64,))
         for channel, record in calibration.items():
@@ -81,7 +99,6 @@ def create(
             if array.dtype.kind == "U":
                 array = np.char.encode(array, "utf-8") if array.size else np.zeros(0, dtype="S1")
             group.create_dataset(name, data=array)
-    os.replace(partial, path)
 
 
 def finish(path: Path, outcome: str, summary: Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from hil.errors import ConfigError, one_line
 from hil.record import superblock
-from hil.record.layout import FORMAT, text_of
+from hil.record.layout import FORMAT, RECORDED, text_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -70,8 +70,15 @@ def attributes_of(file: h5py.File) -> dict[str, Any]:
 
 
 def n_whole_rows(file: h5py.File) -> int:
-    """Rows that every column has."""
-    return min((len(dataset) for dataset in file["ticks"].values()), default=0)
+    """Rows that every column has in full.
+
+    A column may be longer than what was written of it: when the disk is full HDF5 would read
+    the rest as zeros.
+    """
+    lengths = [len(dataset) for dataset in file["ticks"].values()]
+    if RECORDED in file:
+        lengths.append(int(file[RECORDED][0]))
+    return min(lengths, default=0)
 
 
 def summary_of(file: h5py.File) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from hil import tap as taps
 from hil.errors import one_line
-from hil.record.layout import LIBVER
+from hil.record.layout import LIBVER, RECORDED
 
 POLL_S = 0.02
 
@@ -41,6 +41,8 @@ def record(tap: taps.Tap, path: Path, flush_s: float, fsync_s: float, parent: in
             if last or now_s - flushed_s >= flush_s:
                 for sink in sinks:
                     sink.flush()
+                file[RECORDED][0] = sinks[0].rows
+                file[RECORDED].flush()
                 flushed_s = now_s
             if last or now_s - synced_s >= fsync_s:
                 os.fsync(file.id.get_vfd_handle())
@@ -57,7 +59,7 @@ class _Sink:
     def __init__(self, ring: taps.Ring, datasets: list[tuple[str, h5py.Dataset]]) -> None:
         self._ring = ring
         self._datasets = datasets
-        self._rows = 0
+        self.rows = 0
         self.taken = 0
         self.lost = 0
 
@@ -67,11 +69,11 @@ class _Sink:
         self.lost += lost
         if not len(rows):
             return
-        end = self._rows + len(rows)
+        end = self.rows + len(rows)
         for name, dataset in self._datasets:
             dataset.resize(end, axis=0)
-            dataset[self._rows : end] = np.ascontiguousarray(rows[name]) if name else rows
-        self._rows = end
+            dataset[self.rows : end] = np.ascontiguousarray(rows[name]) if name else rows
+        self.rows = end
 
     def flush(self) -> None:
         for _, dataset in self._datasets:

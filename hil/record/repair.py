@@ -11,7 +11,7 @@ import numpy as np
 
 from hil.errors import ConfigError, DeviceError
 from hil.record import superblock
-from hil.record.layout import LIBVER, OUTCOMES, text_of
+from hil.record.layout import LIBVER, OUTCOMES, RECORDED, text_of
 from hil.record.read import DamagedError, attributes_of, n_whole_rows, open_h5
 
 WRITER_TIMEOUT_S = 10.0
@@ -56,8 +56,10 @@ def _copy_whole_rows(path: Path, partial: Path) -> int | None:
                 target.attrs[key] = value
             target.attrs["outcome"] = "recovered"
             for name, item in source.items():
-                if name != "ticks":
+                if name not in ("ticks", RECORDED):
                     source.copy(item, target, name)
+            recorded = target.create_dataset(RECORDED, data=np.array([n], dtype=np.int64))
+            recorded.attrs["description"] = "rows of which every column is on file"
             ticks = target.create_group("ticks")
             for key, value in source["ticks"].attrs.items():
                 ticks.attrs[key] = value
@@ -101,6 +103,8 @@ def _examine(path: Path, found: list[str]) -> None:
                 f"columns differ in length, from {lengths[shortest]} ({shortest}) "
                 f"to {max(lengths.values())} rows"
             )
+        elif lengths and (n := n_whole_rows(file)) < min(lengths.values()):
+            found.append(f"only {n} of {min(lengths.values())} rows were written in full")
         for name, dataset in [*file["ticks"].items(), ("events", file["events"])]:
             try:
                 values = dataset[:]
@@ -116,7 +120,8 @@ def _examine(path: Path, found: list[str]) -> None:
 
 def _settled(file: h5py.File) -> bool:
     lengths = {len(column) for column in file["ticks"].values()}
-    return text_of(attributes_of(file).get("outcome", "running")) != "running" and len(lengths) == 1
+    outcome = text_of(attributes_of(file).get("outcome", "running"))
+    return outcome != "running" and lengths == {n_whole_rows(file)}
 
 
 def _wait_for_writer(path: Path) -> None:

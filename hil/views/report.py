@@ -78,7 +78,7 @@ def draw(run: xr.Dataset) -> Figure:
             _mark_faults(axis, run)
         figure.align_ylabels(axes)
         title = f"{run.attrs['experiment_file'].split('/')[0]}: {run.attrs['experiment_name']}"
-        figure.suptitle(title, x=0.01, ha="left", fontweight="bold", fontsize=11)
+        figure.suptitle(title, parse_math=False, x=0.01, ha="left", fontweight="bold", fontsize=11)
         if run.attrs.get("simulated"):
             mark_simulated(figure, axes[0])
     return figure

@@ -1,0 +1,181 @@
+import numpy as np
+import pytest
+import scipy.signal
+
+from hil.devices.device import Readings
+from hil.devices.sim_board import SimBoard
+from hil.devices.sim_daq import SimDaq, SimForceChannel
+from hil.frame import Frame
+
+PERIOD_S = 0.001
+
+
+class Plant:
+    """Gates, and a force given as a function of time."""
+
+    def __init__(self, force_N, n_cells=4):
+        self.cells = np.zeros(n_cells, dtype=np.uint8)
+        self._force_N = force_N
+        self.t_s = 0.0
+
+    def advance(self, t_s):
+        self.t_s = t_s
+
+    def output(self, index):
+        return self._force_N(self.t_s)
+
+
+def channel(**changes):
+    plain = {
+        "name": "force",
+        "output": 0,
+        "newtons_per_V": 2.0,
+        "zero_V": 0.0,
+        "bandwidth_Hz": 1e6,
+        "noise_rms_V": 0.0,
+        "offset_V": 0.0,
+        "reading_lost_probability": 0.0,
+    }
+    return SimForceChannel(**(plain | changes))
+
+
+def readings(n_forces=1):
+    return Readings(
+        forces_N=np.full(n_forces, np.nan),
+        valid=np.zeros(n_forces + 1, dtype=bool),
+        ages_s=np.zeros(2),
+        cells_reported=np.zeros(4, dtype=np.uint8),
+    )
+
+
+def sample(force_N, n=2000, range_V=10.0, bits=16, seed=0, **changes):
+    """What a one-channel card reads of a force over n ticks; volts, newtons, valid, age."""
+    daq = SimDaq(
+        "daq", Plant(force_N), [channel(**changes)], range_V, bits, PERIOD_S,
+        np.random.default_rng(seed), 0, 0,
+    )  # fmt: skip
+    frame = Frame(daq.columns)
+    r = readings()
+    daq.bind(frame, r)
+    daq.open()
+    rows = []
+    for k in range(n):
+        daq.read(k * PERIOD_S)
+        volts = frame.values[frame.index("force.raw_V")]
+        rows.append((volts, r.forces_N[0], r.valid[0], r.ages_s[0]))
+    return [np.array(column) for column in zip(*rows, strict=True)]
+
+
+def sine(t_s):
+    return 3.0 * np.sin(2 * np.pi * 5.0 * t_s)
+
+
+T = np.arange(2000) * PERIOD_S
+
+
+@pytest.mark.parametrize("bits", [8, 12, 16])
+def test_volts_are_whole_steps_of_the_range_and_at_most_half_a_step_off(bits):
+    volts, newtons, valid, age = sample(sine, bits=bits)
+    step = 20.0 / 2**bits
+    counts = volts / step
+    np.testing.assert_allclose(counts, np.rint(counts), atol=1e-9)
+    assert np.abs(volts - sine(T) / 2.0).max() <= 0.5 * step * (1 + 1e-9)
+    np.testing.assert_allclose(newtons, 2.0 * volts)
+    assert valid.all()
+    assert not age.any()
+
+
+@pytest.mark.parametrize(("force", "volts"), [(1e3, 10.0 - 20.0 / 2**16), (-1e3, -10.0)])
+def test_the_card_saturates_at_its_range(force, volts):
+    found = sample(lambda t: force, n=10)[0]
+    np.testing.assert_allclose(found, volts, rtol=1e-12)
+
+
+def test_the_zero_is_taken_off_and_an_offset_is_not():
+    step = 20.0 / 2**16
+    _, newtons, _, _ = sample(lambda t: 1.0, zero_V=0.4, n=10)
+    np.testing.assert_allclose(newtons, 1.0, atol=2.0 * step)
+    _, newtons, _, _ = sample(lambda t: 1.0, offset_V=0.25, n=10)
+    np.testing.assert_allclose(newtons, 1.5, atol=2.0 * step)
+
+
+def test_noise_has_its_standard_deviation_and_is_white():
+    volts = sample(lambda t: 0.0, n=20000, noise_rms_V=0.05, bits=32)[0]
+    # four standard deviations of the estimates from 20000 samples
+    assert abs(volts.std() - 0.05) < 0.05 * 4 / np.sqrt(2 * 20000)
+    assert abs(volts.mean()) < 0.05 * 4 / np.sqrt(20000)
+    assert abs(np.corrcoef(volts[1:], volts[:-1])[0, 1]) < 4 / np.sqrt(20000)
+
+
+def test_the_conditioner_is_a_first_order_low_pass():
+    def step(t_s):
+        return 4.0 if t_s >= 0.01 - 1e-9 else 0.0
+
+    volts = sample(step, bandwidth_Hz=20.0, bits=32)[0]
+    a, b, c, d, _ = scipy.signal.cont2discrete(
+        (
+            np.array([[-2 * np.pi * 20.0]]),
+            np.array([[2 * np.pi * 20.0]]),
+            np.eye(1),
+            np.zeros((1, 1)),
+        ),
+        PERIOD_S,
+    )
+    held = np.array([step(t) / 2.0 for t in T])
+    # a reading at t_k has the force of the period that led to it
+    filtered = scipy.signal.dlsim((a, b, c, d, PERIOD_S), np.append(held[1:], held[-1]))[1]
+    np.testing.assert_allclose(volts[1:], filtered[1:, 0], atol=1e-8)
+
+
+def test_lost_readings_are_not_numbers_and_the_age_grows_meanwhile():
+    volts, newtons, valid, age = sample(sine, reading_lost_probability=0.5)
+    np.testing.assert_array_equal(np.isnan(volts), ~valid)
+    np.testing.assert_array_equal(np.isnan(newtons), ~valid)
+    since = 0.0
+    for k in range(len(valid)):
+        since = 0.0 if valid[k] else since + (PERIOD_S if k else 0.0)
+        assert age[k] == pytest.approx(since, abs=1e-12)
+
+
+def test_the_same_seed_repeats_and_another_does_not():
+    first, again, other = (
+        sample(sine, noise_rms_V=0.01, reading_lost_probability=0.1, seed=seed)[0]
+        for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).mean() > 0.5
+
+
+def board(plant, gates, lost=0.0):
+    made = SimBoard("board", plant, gates, lost, np.random.default_rng(0), 1, 1)
+    frame = Frame(made.columns)
+    r = readings()
+    made.bind(frame, r)
+    return made, r
+
+
+def test_a_board_switches_its_own_gates_only_and_reports_them():
+    plant = Plant(sine)
+    made, r = board(plant, [2, 0])
+    plant.cells[:] = 1
+    made.open()
+    assert plant.cells.tolist() == [0, 1, 0, 1]
+    made.write(0.0, np.array([1, 0, 0, 0], dtype=np.uint8))
+    assert plant.cells.tolist() == [1, 1, 0, 1]
+    made.read(0.001)
+    assert r.cells_reported.tolist() == [1, 0, 0, 0]
+    assert r.valid[1]
+    for way_out in (made.safe, made.safe, made.close):
+        plant.cells[:] = 1
+        way_out()
+        assert plant.cells.tolist() == [0, 1, 0, 1]
+
+
+def test_a_lost_reply_leaves_the_gates_unknown_and_ages():
+    made, r = board(Plant(sine), [0, 1, 2, 3], lost=1.0)
+    made.open()
+    for k in range(5):
+        made.read(k * PERIOD_S)
+        assert r.cells_reported.tolist() == [255] * 4
+        assert not r.valid[1]
+        assert r.ages_s[1] == pytest.approx(k * PERIOD_S)

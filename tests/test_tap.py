@@ -1,0 +1,149 @@
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hil import tap as taps
+from hil.errors import DeviceError
+
+ROW = np.dtype([("n", "<i8"), ("x", "<f8"), ("cells", "u1", (6,)), ("m", "<i8")])
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(taps, "_folder", lambda: tmp_path)
+    return tmp_path
+
+
+def row(n):
+    return np.array([(n, 0.5 * n, [n % 7] * 6, -n)], dtype=ROW)
+
+
+def ring_of(capacity):
+    return taps.Ring(np.zeros(capacity, dtype=ROW), np.zeros(1, dtype=np.int64))
+
+
+def check_rows(rows, first):
+    np.testing.assert_array_equal(rows["n"], np.arange(first, first + len(rows)))
+    np.testing.assert_array_equal(rows["m"], -rows["n"])
+    np.testing.assert_array_equal(rows["x"], 0.5 * rows["n"])
+    np.testing.assert_array_equal(rows["cells"], np.repeat(rows["n"] % 7, 6).reshape(-1, 6))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(1, 20), st.lists(st.integers(0, 50), max_size=20))
+def test_a_reader_gets_every_row_or_is_told_how_many_it_lost(capacity, bursts):
+    ring = ring_of(capacity)
+    written = taken = 0
+    for burst in bursts:
+        for _ in range(burst):
+            ring.push(row(written))
+            written += 1
+        rows, lost = ring.read(taken)
+        check_rows(rows, taken + lost)
+        # the slot that a writer may be in at this moment is never handed out
+        assert lost == max(0, written - taken - (capacity - 1))
+        assert taken + lost + len(rows) == written == ring.written
+        taken = written
+
+
+def test_two_readers_do_not_disturb_each_other():
+    ring = ring_of(10)
+    for n in range(5):
+        ring.push(row(n))
+    check_rows(ring.read(0)[0], 0)
+    check_rows(ring.read(3)[0], 3)
+    check_rows(ring.read(0)[0], 0)
+
+
+def test_an_attached_tap_shows_the_same_rows_events_and_words():
+    tap = taps.create(ROW, 16)
+    other = taps.attach(tap.path)
+    for n in range(12):
+        tap.ticks.push(row(n))
+    check_rows(other.ticks.read(0)[0], 0)
+    event = np.zeros(1, dtype=taps.EVENT)
+    event[0] = (1.5, "fault", "guard", "too much")
+    tap.events.push(event)
+    assert other.events.read(0)[0][0].tolist() == (1.5, b"fault", b"guard", b"too much")
+    assert (other.closed, other.recorder_ready, other.recorded, other.lost) == (False, False, 0, 0)
+    other.recorded, other.lost = 7, 3
+    other.set_recorder_ready()
+    tap.close_writer()
+    assert (tap.recorded, tap.lost, tap.recorder_ready, other.closed) == (7, 3, True, True)
+    tap.unlink()
+    tap.unlink()
+    assert not tap.path.exists()
+
+
+def test_what_is_no_tap_is_refused(folder):
+    path = folder / "hil-1-0.tap"
+    path.write_bytes(b"\0" * 100000)
+    with pytest.raises(ValueError, match="no tap"):
+        taps.attach(path)
+
+
+WRITER = """
+import sys, numpy as np
+from pathlib import Path
+from hil import tap as taps
+tap = taps.attach(Path(sys.argv[1]))
+row = np.zeros(1, dtype=np.dtype([(name, "<i8") for name in "abcdefgh"]))
+for n in range(int(sys.argv[2])):
+    for name in "abcdefgh":
+        row[name] = n
+    tap.ticks.push(row)
+tap.close_writer()
+"""
+
+
+@pytest.mark.parametrize("capacity", [2, 7, 64, 4096])
+def test_no_torn_row_is_seen_beside_a_writer_in_another_process(capacity):
+    wide = np.dtype([(name, "<i8") for name in "abcdefgh"])
+    tap = taps.create(wide, capacity)
+    n_rows = 40000
+    writer = subprocess.Popen([sys.executable, "-c", WRITER, str(tap.path), str(n_rows)])
+    try:
+        taken = lost_in_all = seen = 0
+        last = False
+        while not last:
+            last = tap.closed or writer.poll() is not None
+            rows, lost = tap.ticks.read(taken)
+            np.testing.assert_array_equal(rows["a"], np.arange(len(rows)) + taken + lost)
+            for name in "bcdefgh":
+                np.testing.assert_array_equal(rows[name], rows["a"])
+            taken += lost + len(rows)
+            lost_in_all += lost
+            seen += len(rows)
+        assert taken == n_rows == seen + lost_in_all
+    finally:
+        writer.kill()
+        assert writer.wait() in (0, -9)
+
+
+def test_taps_of_dead_processes_are_removed_and_others_left(folder):
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    names = {
+        f"hil-{dead.pid}-0123abcd.tap": False,
+        f"hil-{os.getpid()}-0123abcd.tap": True,
+        "hil-1-0123abcd.tap": True,
+        f"hil-{dead.pid}-notes.tap": True,
+        f"other-{dead.pid}-0123abcd.tap": True,
+    }
+    for name in names:
+        (folder / name).touch()
+    tap = taps.create(ROW, 4)
+    assert {name: (folder / name).exists() for name in names} == names
+    assert tap.path.exists()
+
+
+def test_no_room_for_a_tap_is_one_line_and_leaves_nothing(folder):
+    with pytest.raises(DeviceError, match=r"no room for a tap of .* MB") as caught:
+        taps.create(ROW, 2**55)
+    assert "\n" not in str(caught.value)
+    assert list(folder.iterdir()) == []
