@@ -89,6 +89,41 @@ def model(args: argparse.Namespace) -> int:
     return DONE
 
 
+def topologies(args: argparse.Namespace) -> int:
+    from dataclasses import asdict
+
+    from hil.config.cell_file import load_cell
+    from hil.models.topology_figures import LikeCells
+    from hil.sweep import sweep
+    from hil.views import topologies_page
+
+    cells = LikeCells() if args.cell is None else load_cell(args.cell)
+    try:
+        found = sweep(
+            args.n_cells,
+            cells,
+            mirror=args.mirror,
+            out=args.out,
+            scheduler=args.scheduler,
+            progress=not args.json,
+        )
+    except KeyboardInterrupt:
+        if args.out is not None:
+            print(f"{args.out} keeps what is done: the same command goes on", file=sys.stderr)
+        raise
+    rows = topologies_page.ranked(found, args.rank)
+    how = {"mirror": args.mirror, "rank": args.rank}
+    if args.out is not None:
+        written = topologies_page.write(rows, args.out, args.n_cells, cells, **how)
+    if args.json:
+        _print_json({"count": len(rows), "topologies": [asdict(row) for row in rows]})
+    else:
+        topologies_page.print_table(rows, args.n_cells, **how)
+        if args.out is not None:
+            print("table: {}\npage:  {}".format(*written))
+    return DONE
+
+
 def report(args: argparse.Namespace) -> int:
     from hil.views.report import write_report
 
@@ -268,6 +303,32 @@ def _parser() -> argparse.ArgumentParser:
     c.add_argument("file", type=Path, metavar="FILE")
     c.add_argument("--out", type=Path, metavar="M.npz|M.mat", help="write A, B, C, D and all names")
     sets(c)
+    c = add(
+        topologies,
+        "every topology of N cells with its figures",
+        "hil topologies 6 --rank robustness --out six-cells",
+    )
+    c.add_argument("n_cells", type=int, metavar="N")
+    c.add_argument(
+        "--rank",
+        choices=("n_masses", "blocked_force_N", "stroke_m", "n_force_levels",
+                 "smallest_step_N", "variance_N2", "robustness"),
+        metavar="KEY",
+        help="best first, by %(choices)s",
+    )  # fmt: skip
+    c.add_argument("--mirror", action="store_true", help="mirror images once")
+    c.add_argument(
+        "--cell",
+        type=Path,
+        metavar="FILE",
+        help="TOML with the table of a cell, or a rig of like cells (default: miga, F = 1 N)",
+    )
+    c.add_argument(
+        "--out", type=Path, metavar="DIR", help="write a page with pictures and a CSV file"
+    )
+    c.add_argument(
+        "--scheduler", metavar="ADDRESS", help="of a Dask cluster, such as tcp://host:8786"
+    )
     c = add(report, "figure and page of measured over simulated force", "hil report runs/*.h5")
     c.add_argument("runs", type=Path, nargs="+", metavar="RUN.h5")
     c.add_argument("--out", type=Path, metavar="DIR", help="default: beside the recording")

@@ -1,4 +1,4 @@
-"""A progress bar for a run, drawn by a process of its own so that the loop is left alone.
+"""Progress bars. A run's is drawn by a process of its own so that the loop is left alone.
 
 ``python -m hil.progress TAP N_TICKS`` reads the count of rows from the tap.
 """
@@ -7,7 +7,7 @@ import contextlib
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from hil import tap as taps
@@ -28,6 +28,35 @@ def show_progress(tap_path: Path, n_ticks: int, wanted: bool) -> Iterator[None]:
     finally:
         bar.terminate()
         bar.wait()
+
+
+@contextlib.contextmanager
+def count_progress(what: str, total: int, wanted: bool) -> Iterator[Callable[[int], None]]:
+    """Yield a function to be told how many more are done.
+
+    It shows a bar if wanted, standard error is a terminal and QUIET_S have passed.
+    """
+    if not (wanted and sys.stderr.isatty()):
+        yield lambda n_more: None
+        return
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress
+
+    console = Console(stderr=True)
+    columns = (*Progress.get_default_columns(), MofNCompleteColumn())
+    progress = Progress(*columns, console=console, transient=True)
+    task = progress.add_task(what, total=total)
+    shown_from_s = time.monotonic() + QUIET_S
+
+    def advance(n_more: int) -> None:
+        progress.advance(task, n_more)
+        if time.monotonic() >= shown_from_s:
+            progress.start()
+
+    try:
+        yield advance
+    finally:
+        progress.stop()
 
 
 def main() -> int:

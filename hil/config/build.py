@@ -41,7 +41,7 @@ def _array(name: str, table: ArrayTable) -> Array:
     laws = []
     for n, cell in enumerate(table.cell, start=1):
         try:
-            laws.append(_cell(cell))
+            laws.append(build_cell(cell))
         except ValueError as error:
             where = f"arrays.{name}.cell" + (f" {n}" if len(table.cell) > 1 else "")
             raise ModelError(f"{where}: {error}") from None
@@ -59,7 +59,8 @@ def _array(name: str, table: ArrayTable) -> Array:
         raise ModelError(f"arrays.{name}.fingerprint: {error}") from None
 
 
-def _cell(table: CellTable) -> cells.Cell:
+def build_cell(table: CellTable) -> cells.Cell:
+    """The cell that a table of any kind describes; ValueError where its values make none."""
     laws: dict[str, Callable[..., cells.Cell]] = {
         "hill": cells.hill,
         "miga": cells.miga,

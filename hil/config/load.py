@@ -20,7 +20,7 @@ from hil.errors import ConfigError, one_line
 from hil.models import CellArray, ModelError
 from hil.models.activation import CellActivation
 
-T = TypeVar("T", bound=schema.ModelTables)
+T = TypeVar("T", bound=schema.Table)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def load(path: str | Path, sets: Iterable[str] = ()) -> Config:
     merged = read_merged(path, sets)
     if "experiment" not in merged.table:
         raise ConfigError(f"{path}: no [experiment]: give an experiment, not a rig")
-    tables = _validated(schema.RunTables, merged)
+    tables = validated(schema.RunTables, merged)
     model, plant = _models(tables, merged)
     _raise_all(merged, [*crosscheck.rig(tables, model), *crosscheck.run(tables, model)])
     return Config(path, tables, model, plant)
@@ -91,7 +91,7 @@ def load_model(path: str | Path, sets: Iterable[str] = ()) -> tuple[CellArray, N
     """
     merged = read_merged(Path(path), sets)
     table = {key: value for key, value in merged.table.items() if key in ("model", "plant")}
-    tables = _validated(schema.ModelTables, Merged(table, merged.sources))
+    tables = validated(schema.ModelTables, Merged(table, merged.sources))
     model = _models(tables, merged)[0]
     return model, np.array([a.force_on_N for a in build_activation(tables.model)])
 
@@ -110,9 +110,9 @@ def check(path: str | Path, sets: Iterable[str] = ()) -> str:
         load(path, sets)
         return "experiment"
     if merged.table.keys() <= {"model", "plant"}:
-        _models(_validated(schema.ModelTables, merged), merged)
+        _models(validated(schema.ModelTables, merged), merged)
         return "model"
-    tables = _validated(schema.RigTables, merged)
+    tables = validated(schema.RigTables, merged)
     _raise_all(merged, list(crosscheck.rig(tables, _models(tables, merged)[0])))
     return "rig"
 
@@ -149,7 +149,8 @@ def _keys(dotted: str) -> list[str | int]:
     return [part.split(" =")[0] for part in dotted.split(".")]
 
 
-def _validated(kind: type[T], merged: Merged) -> T:
+def validated(kind: type[T], merged: Merged) -> T:
+    """The merged tables as one of the kinds of `hil.config.schema`; ConfigError where not."""
     try:
         return kind.model_validate(merged.table)
     except pydantic.ValidationError as error:

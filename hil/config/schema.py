@@ -136,6 +136,13 @@ class ModelTable(Table):
     arrays: Annotated[dict[Name, ArrayTable], Field(min_length=1)]
 
 
+class CellFile(Table):
+    """The file of `hil topologies --cell`: the one cell that all places hold."""
+
+    cell: CellTable
+    force_on_N: Positive = 1.0
+
+
 # [devices.<name>]
 
 

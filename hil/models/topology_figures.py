@@ -51,7 +51,7 @@ class LikeCells:
         return self.cell.static[1] * self.force_on_N
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TopologyFigures:
     """Figures of one topology with like cells, of static law T = K e + phi F.
 

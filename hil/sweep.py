@@ -1,0 +1,198 @@
+"""Figures of every topology of N cells, in batches that can be spread, stopped and resumed."""
+
+import hashlib
+import itertools
+import json
+import logging
+import signal
+import threading
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import astuple
+from functools import partial
+from pathlib import Path
+from typing import Any, TextIO
+
+from hil.errors import ConfigError
+from hil.models import topologies
+from hil.models.topology_figures import LikeCells, TopologyFigures, figures
+from hil.progress import count_progress
+
+CELLS_MAX = 16
+"""Of 16 cells there are 1.4 million topologies, of every further cell over three times more."""
+BATCH = 2000
+IN_PROCESS_MAX = 50_000
+"""Topologies up to which a few seconds of this process do; beyond, Dask spreads the batches."""
+
+Batch = tuple[int, int]
+Rows = list[TopologyFigures]
+
+
+def sweep(
+    n_cells: int,
+    cells: LikeCells,
+    *,
+    mirror: bool = False,
+    out: Path | None = None,
+    scheduler: str | None = None,
+    progress: bool = False,
+) -> Rows:
+    """Figures of every topology of n_cells like cells, in the order of `topologies`.
+
+    Parameters
+    ----------
+    n_cells : int
+        1 to CELLS_MAX.
+    cells : LikeCells
+    mirror : bool
+        One of each pair of mirror images.
+    out : Path, optional
+        Folder that keeps finished batches: the same sweep goes on from there.
+    scheduler : str, optional
+        Address of a Dask scheduler; a cluster of this machine's cores where it is not given
+        and the topologies are more than IN_PROCESS_MAX.
+    progress : bool
+        Show a bar on a terminal.
+
+    Raises
+    ------
+    ConfigError
+        n_cells out of range, a folder that cannot be written, no Dask, no scheduler there.
+    """
+    if not 1 <= n_cells <= CELLS_MAX:
+        raise ConfigError(f"{n_cells} cells: a table of all topologies is for 1 to {CELLS_MAX}")
+    n_all = topologies.count(n_cells)
+    batches = [(i, min(i + BATCH, n_all)) for i in range(0, n_all, BATCH)]
+    done: dict[Batch, Rows] = {}
+    with ExitStack() as stack:
+        keep: Callable[[Batch, Rows], None] | None = None
+        if out is not None and len(batches) > 1:
+            journal = stack.enter_context(_Journal(out, n_cells, cells, mirror))
+            done = {batch: rows for batch, rows in journal.kept.items() if batch in batches}
+            keep = journal.keep
+        todo = [batch for batch in batches if batch not in done]
+        work = partial(figures_of_slice, n_cells=n_cells, cells=cells, mirror=mirror)
+        if todo and (scheduler is not None or n_all > IN_PROCESS_MAX):
+            finished = _through_dask(todo, work, scheduler)
+        else:
+            finished = ((batch, work(*batch)) for batch in todo)
+        stack.enter_context(closing(finished))
+        advance = stack.enter_context(count_progress("topologies", n_all, progress))
+        advance(sum(stop - start for start, stop in done))
+        for batch, rows in finished:
+            if keep is not None:
+                keep(batch, rows)
+            done[batch] = rows
+            advance(batch[1] - batch[0])
+    return list(itertools.chain.from_iterable(done[batch] for batch in batches))
+
+
+def figures_of_slice(start: int, stop: int, n_cells: int, cells: LikeCells, mirror: bool) -> Rows:
+    """Figures of topologies number start to stop - 1, mirror images once if asked."""
+    found = topologies.topologies(n_cells, start, stop)
+    if mirror:
+        found = filter(topologies.stands_for_its_mirror_image, found)
+    return figures(found, cells)
+
+
+def _through_dask(
+    batches: list[Batch], work: Callable[[int, int], Rows], scheduler: str | None
+) -> Generator[tuple[Batch, Rows]]:
+    """Batches as they are finished; what is under way is cancelled when the caller stops."""
+    try:
+        from distributed import Client, LocalCluster, as_completed
+    except ImportError:
+        raise ConfigError(
+            "a sweep this large, or --scheduler, needs Dask: pip install hil-arrays[sweep]"
+        ) from None
+    with ExitStack() as stack:
+        if scheduler is None:
+            with _interrupts_ignored():
+                cluster = LocalCluster(  # type: ignore[no-untyped-call]
+                    threads_per_worker=1, dashboard_address=None, silence_logs=logging.ERROR
+                )
+            stack.enter_context(cluster)
+            client = Client(cluster)  # type: ignore[no-untyped-call]
+        else:
+            try:
+                client = Client(scheduler, timeout="3s")  # type: ignore[no-untyped-call]
+            except (OSError, ValueError, KeyError) as error:
+                raise ConfigError(
+                    f"--scheduler {scheduler}: no Dask scheduler answers there "
+                    f"({type(error).__name__}): give its address, such as tcp://host:8786"
+                ) from None
+        stack.enter_context(client)
+        futures = [client.submit(work, *batch, pure=False) for batch in batches]
+        batch_of = dict(zip((f.key for f in futures), batches, strict=True))
+        try:
+            for future, rows in as_completed(futures, with_results=True):  # type: ignore[no-untyped-call]
+                yield batch_of[future.key], rows
+                future.release()
+        finally:
+            client.cancel(futures)  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Processes started meanwhile leave Ctrl-C, which reaches them too, to this one."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class _Journal:
+    """Finished batches of one sweep, one line of JSON each, in a file named after the sweep.
+
+    A line that was cut off by a stop is dropped when the journal is opened again.
+    """
+
+    def __init__(self, folder: Path, n_cells: int, cells: LikeCells, mirror: bool) -> None:
+        K_N_per_m = cells.cell.static[0]
+        what = {"n_cells": n_cells, "K_N_per_m": K_N_per_m, "pull_N": cells.pull_N,
+                "mirror": mirror, "batch": BATCH}  # fmt: skip
+        key = hashlib.sha256(json.dumps(what).encode()).hexdigest()[:12]
+        self.path = folder / f"batches-{n_cells}-{key}.jsonl"
+        self.kept: dict[Batch, Rows] = {}
+        self._first_line = what
+        self._file: TextIO
+
+    def __enter__(self) -> "_Journal":
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self.path.open("a+", encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"{self.path}: cannot be written ({error.strerror})") from None
+        self._file.seek(0)
+        whole = 0
+        for line in iter(self._file.readline, ""):
+            try:
+                entry = json.loads(line)
+            except ValueError:
+                break
+            if not line.endswith("\n"):
+                break
+            whole = self._file.tell()
+            if "rows" in entry:
+                rows = [TopologyFigures(*row) for row in entry["rows"]]
+                self.kept[entry["start"], entry["stop"]] = rows
+        self._file.truncate(whole)
+        if not whole:
+            self._write(self._first_line)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def keep(self, batch: Batch, rows: Rows) -> None:
+        """Put a finished batch on disk."""
+        start, stop = batch
+        self._write({"start": start, "stop": stop, "rows": [astuple(row) for row in rows]})
+
+    def _write(self, entry: dict[str, Any]) -> None:
+        self._file.write(json.dumps(entry) + "\n")
+        self._file.flush()
