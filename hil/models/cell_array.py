@@ -3,40 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import splu
 
-from hil.models import fingerprint, network
+from hil.models import fingerprint, names, network
 from hil.models.cells import Cell
 from hil.models.network import Array, ModelError, Point, Support
+from hil.models.statics import StaticNetwork, Statics
 
 if TYPE_CHECKING:
     import control
 
 DENSE_ORDER_MAX = 4000
-
-
-@dataclass(frozen=True)
-class Statics:
-    """Equilibrium under constant inputs.
-
-    Attributes
-    ----------
-    position_m : (n,) array
-        Of every node (points first, then interior masses); NaN where nothing holds it.
-    tension_N : (K,) array
-        Carried by every cell.
-    """
-
-    position_m: NDArray[np.float64]
-    tension_N: NDArray[np.float64]
 
 
 class CellArray:
@@ -65,9 +48,9 @@ class CellArray:
             raise ModelError("arrays: there is none: a model needs at least one array")
         self.points = dict(points)
         self.arrays = dict(arrays)
-        self._nodes = network.number_nodes(self.points, self.arrays)
-        self._coefficients = network.collect_coefficients(self.arrays)
-        self._blocks = network.assemble(self._nodes, self._coefficients)
+        self.nodes = network.number_nodes(self.points, self.arrays)
+        self.coefficients = network.collect_coefficients(self.arrays)
+        self.statics = StaticNetwork(self.nodes, self.coefficients)
 
     @classmethod
     def from_fingerprint(
@@ -95,92 +78,50 @@ class CellArray:
         )
         return cls(points, {name: array})
 
-    @property
-    def nodes(self) -> network.Nodes:
-        """Every mass once, and the two that each cell joins."""
-        return self._nodes
-
-    @property
-    def coefficients(self) -> network.Coefficients:
-        """Every cell's coefficients, failures applied."""
-        return self._coefficients
-
     # Names
 
     @property
     def n_cells(self) -> int:
-        return len(self._coefficients.Ke)
+        return len(self.coefficients.Ke)
 
     @cached_property
     def cell_names(self) -> list[str]:
         """`array.n` for every cell in input order, n from 1."""
-        return [f"{a}.{n}" for a, array in self.arrays.items() for n in _cells(array)]
+        return names.cells(self.arrays)
+
+    @cached_property
+    def node_names(self) -> list[str]:
+        """Points, then interior masses `array.m`, m from 2."""
+        return names.nodes(self.points, self.arrays)
 
     @cached_property
     def states(self) -> list[str]:
-        names = []
-        for name, array in self.arrays.items():
-            masses = range(2, array.topology.n_masses)
-            names += [f"{name}.x{m}_m" for m in masses]
-            names += [f"{name}.v{m}_m_per_s" for m in masses]
-            names += [f"{name}.d{q + 1}.{n + 1}_m" for q, n in self._internal(name)]
-        for point in self._points("free"):
-            names += [f"{point}.x_m", f"{point}.v_m_per_s"]
-        return names
+        return names.states(self.points, self.arrays, self.coefficients)
 
     @cached_property
     def inputs(self) -> list[str]:
-        names = [f"{a}.F{n}_N" for a, array in self.arrays.items() for n in _cells(array)]
-        names += [f"{point}.F_N" for point in self._points("free")]
-        for point in self._points("driven"):
-            names += [f"{point}.x_m", f"{point}.v_m_per_s", f"{point}.a_m_per_s2"]
-        return names
+        return names.inputs(self.points, self.arrays)
 
     @cached_property
     def outputs(self) -> list[str]:
-        names = []
-        for name, array in self.arrays.items():
-            names += [f"{name}.left_N", f"{name}.right_N"]
-            names += [f"{name}.x{m}_m" for m in range(2, array.topology.n_masses)]
-        return names + [f"{point}.x_m" for point in self._points("free")]
-
-    def _points(self, support: Support) -> list[str]:
-        return [name for name, point in self.points.items() if point.support == support]
-
-    def _internal(self, name: str) -> list[tuple[int, int]]:
-        """(q, n) of every internal state of one array, from 0, in state order."""
-        first = sum(a.topology.n_cells for other, a in self._before(name) if other in self.arrays)
-        own = self._own_internal(name)
-        c = self._coefficients
-        cells = c.cell_of[own] - first
-        return list(zip(c.q_of[own].tolist(), cells.tolist(), strict=True))
-
-    def _before(self, name: str) -> list[tuple[str, Array]]:
-        names = list(self.arrays)
-        return [(other, self.arrays[other]) for other in names[: names.index(name)]]
-
-    def _own_internal(self, name: str) -> NDArray[np.int64]:
-        first = sum(a.topology.n_cells for _, a in self._before(name))
-        of = self._coefficients.cell_of
-        last = first + self.arrays[name].topology.n_cells
-        return np.flatnonzero((of >= first) & (of < last))
+        return names.outputs(self.points, self.arrays)
 
     # Matrices
 
     @cached_property
     def _order(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Where states sit in [x (n), v (n), d (R)], and driven inputs in [x, v] there."""
-        n = self._nodes.n
+        n = self.nodes.n
         picks = []
         first_node = len(self.points)
-        for name, array in self.arrays.items():
+        for array, own in zip(self.arrays.values(), self.coefficients.own_states, strict=True):
             x = np.arange(first_node, first_node + array.topology.n_masses - 2)
-            picks += [x, n + x, 2 * n + self._own_internal(name)]
+            picks += [x, n + x, 2 * n + np.arange(own.start, own.stop)]
             first_node += len(x)
         for i, point in enumerate(self.points.values()):
             if point.support == "free":
                 picks.append(np.array([i, n + i]))
-        driven = np.flatnonzero(self._nodes.driven)
+        driven = np.flatnonzero(self.nodes.driven)
         columns = np.stack((driven, n + driven), axis=1).ravel()
         return np.concatenate(picks), columns
 
@@ -192,7 +133,7 @@ class CellArray:
     @cached_property
     def sparse(self) -> tuple[sp.csr_array, sp.csr_array, sp.csr_array, sp.csr_array]:
         """A, B, C, D as SciPy sparse arrays."""
-        b, nodes = self._blocks, self._nodes
+        b, nodes = network.assemble(self.nodes, self.coefficients), self.nodes
         n, n_internal = nodes.n, b.iota.shape[0]
         order, driven = self._order
         rate = sp.block_array(
@@ -250,7 +191,7 @@ class CellArray:
             n_interior = array.topology.n_masses - 2
             rows += [np.array([i, n_arrays + i]), np.arange(first_node, first_node + n_interior)]
             first_node += n_interior
-        free = np.flatnonzero(self._nodes.free[: len(self.points)])
+        free = np.flatnonzero(self.nodes.free[: len(self.points)])
         return np.concatenate([*rows, 2 * n_arrays + free])
 
     def _dense(self, which: int) -> NDArray[np.float64]:
@@ -290,43 +231,10 @@ class CellArray:
 
     # Statics
 
-    @cached_property
-    def _components(self) -> tuple[int, NDArray[np.int64]]:
-        """Pieces of the network joined by cells that carry static load."""
-        nodes, K = self._nodes, self._coefficients.K_static
-        live = np.flatnonzero(K != 0.0)
-        ones = np.ones(len(live))
-        graph = sp.coo_array(
-            (ones, (nodes.left[live], nodes.right[live])), shape=(nodes.n, nodes.n)
-        )
-        n_pieces, piece = connected_components(graph, directed=False)
-        return n_pieces, piece
-
-    @cached_property
-    def _held(self) -> NDArray[np.bool_]:
-        """Nodes that live cells join to a fixed or driven point, these points included."""
-        n_pieces, piece = self._components
-        holds = np.zeros(n_pieces, dtype=bool)
-        holds[piece[~self._nodes.free]] = True
-        return holds[piece]
-
-    @cached_property
-    def node_names(self) -> list[str]:
-        """Points, then interior masses `array.m`, m from 2."""
-        names = list(self.points)
-        for name, array in self.arrays.items():
-            names += [f"{name}.{m}" for m in range(2, array.topology.n_masses)]
-        return names
-
     @property
     def floating(self) -> list[list[str]]:
         """Groups of masses that no live cell joins to a support; each is one rigid mode."""
-        _, piece = self._components
-        loose = np.flatnonzero(~self._held)
-        groups: dict[int, list[str]] = {}
-        for node in loose.tolist():
-            groups.setdefault(int(piece[node]), []).append(self.node_names[node])
-        return list(groups.values())
+        return [[self.node_names[node] for node in group] for group in self.statics.floating()]
 
     def solve_statics(
         self,
@@ -346,50 +254,28 @@ class CellArray:
         position_m : mapping of str to float
             Of driven points; 0 where not given.
         """
-        nodes, c, E = self._nodes, self._coefficients, self._blocks_E
-        names = {name: i for i, name in enumerate(self.points)}
-        load = np.zeros(nodes.n)
+        node = {name: i for i, name in enumerate(self.points)}
+        load_N, held_m = np.zeros(self.nodes.n), np.zeros(self.nodes.n)
         for name, value in (force_N or {}).items():
-            load[names[name]] = value
-        x = np.zeros(nodes.n)
+            load_N[node[name]] = value
         for name, value in (position_m or {}).items():
-            x[names[name]] = value
-        pull = c.phi * np.asarray(F_N, dtype=float)
-        solved = np.flatnonzero(self._held & nodes.free)
-        if len(solved):
-            tension = c.K_static * (E @ x) + pull
-            x[solved] = self._static_factor.solve((load - E.T @ tension)[solved])
-        x[~self._held] = 0.0
-        tension_N = c.K_static * (E @ x) + pull
-        x[~self._held] = np.nan
-        return Statics(x, tension_N)
+            held_m[node[name]] = value
+        return self.statics.solve(np.asarray(F_N, dtype=float), load_N, held_m)
 
     def equilibrium(self, F_N: ArrayLike) -> NDArray[np.float64]:
         """State in which these constant cell forces leave everything at rest, (n,).
 
         Points rest where they are held; floating masses stay at 0.
         """
-        c, n = self._coefficients, self._nodes.n
+        c, n = self.coefficients, self.nodes.n
         x = np.nan_to_num(self.solve_statics(F_N).position_m)
         z = np.zeros(2 * n + len(c.cell_of))
         z[:n] = x
         if len(c.cell_of):
-            e = (self._blocks_E @ x)[c.cell_of]
+            e = (self.statics.E @ x)[c.cell_of]
             pull = c.Ze * e + c.Kp * np.asarray(F_N, dtype=float)[c.cell_of]
             z[2 * n :] = splu(sp.csc_matrix(c.iota)).solve(-pull)
         return z[self.state_order]
-
-    @cached_property
-    def _blocks_E(self) -> sp.csr_array:
-        return self._nodes.E
-
-    @cached_property
-    def _static_factor(self) -> splu:
-        """Factorised stiffness of the held free nodes, E^T K E."""
-        E = self._blocks_E
-        solved = np.flatnonzero(self._held & self._nodes.free)
-        K = sp.csc_array(E.T @ sp.diags_array(self._coefficients.K_static) @ E)
-        return splu(sp.csc_matrix(K[:, solved].tocsr()[solved]))
 
     def cells_at(self, output: str) -> NDArray[np.bool_]:
         """Cells whose tensions `array.left_N` or `array.right_N` sums, (K,).
@@ -413,28 +299,9 @@ class CellArray:
     def static_gain(self, output: str) -> NDArray[np.float64]:
         """Static force at `output` per newton of every cell's F, in N/N, (K,).
 
-        With h = 1 for the cells that `output` sums and E of the held free masses alone, the
-        equilibrium E^T (K E x + phi F) = 0 gives the force h^T (K E x + phi F) = g^T F,
-
-            g = phi (h - E z),    E^T K E z = E^T K h,
-
-        so that one solve serves all cells. With fixed ends h - E z is the cell's share of a
-        unit motion of that end. Cells that touch a floating mass have g = 0.
-
-        Source: the static law of section 2 of the fingerprint method; reciprocity (Betti).
+        One sparse solve serves all cells; see `StaticNetwork.gain`.
         """
-        c, E = self._coefficients, self._blocks_E
-        h = self.cells_at(output).astype(float)
-        z = np.zeros(self._nodes.n)
-        solved = np.flatnonzero(self._held & self._nodes.free)
-        if len(solved):
-            z[solved] = self._static_factor.solve((E.T @ (c.K_static * h))[solved])
-        held = self._held[self._nodes.left] & self._held[self._nodes.right]
-        return np.where(held, c.phi * (h - E @ z), 0.0)
-
-
-def _cells(array: Array) -> range:
-    return range(1, array.topology.n_cells + 1)
+        return self.statics.gain(self.cells_at(output))
 
 
 def _with_unused(columns: sp.sparray) -> sp.csr_array:

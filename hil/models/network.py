@@ -72,7 +72,7 @@ class Coefficients:
     """The cells of all arrays as columns; K cells, R internal states in state order.
 
     `cell_of` and `q_of` say which cell, and which of its internal states, each of the R is;
-    `row, col, value` are the entries of the block-diagonal iota.
+    `own_states` which of the R belong to each array.
     """
 
     Ke: NDArray[np.float64]
@@ -87,6 +87,7 @@ class Coefficients:
     Zv: NDArray[np.float64]
     Kp: NDArray[np.float64]
     iota: sp.csr_array
+    own_states: tuple[slice, ...]
 
 
 @dataclass(frozen=True)
@@ -263,6 +264,10 @@ def collect_coefficients(arrays: Mapping[str, Array]) -> Coefficients:
         first_cell += n_cells
     return Coefficients(
         **{name: np.concatenate(parts) for name, parts in columns.items()},
+        own_states=tuple(
+            slice(int(b - len(q)), int(b))
+            for q, b in zip(q_of, np.cumsum([len(q) for q in q_of]), strict=True)
+        ),
         cell_of=np.concatenate(cell_of),
         q_of=np.concatenate(q_of),
         iota=sp.csr_array(sp.block_diag(iotas)),
