@@ -361,3 +361,30 @@ def test_check_goes_through_all_files_and_names_the_bad_ones(configs, tmp_path, 
     said = capsys.readouterr()
     assert said.out == f"{good}: a valid rig\n"
     assert all(line.startswith(f"{bad}: model") for line in said.err.splitlines())
+
+
+def test_a_cell_that_pulls_the_measured_force_down_is_refused_in_a_pids_order(rigs, capsys):
+    """Two arrays side by side hold a free point against a third; one unloads the other."""
+    path = rigs / "miga6/rig.toml"
+    text = path.read_text().split("[plant")[0]
+    text = text.replace('to = "transducer"', 'to = "hub"')
+    rest = "[loop]" + path.read_text().split("[loop]")[1]
+    hub = '[model.points.hub]\nsupport = "free"\nmass_kg = 0.1\n'
+    array = text.split("[model.arrays.muscle]")[1]
+    for name, end in (("helper", "hub"), ("spring", "transducer")):
+        other = "[model.arrays.muscle]" + array.replace('to = "hub"', f'to = "{end}"')
+        if name == "spring":
+            other = other.replace('from = "ground"', 'from = "hub"')
+        text += other.replace("arrays.muscle", f"arrays.{name}")
+    gates = [f'"{array}.{n}"' for array in ("muscle", "helper", "spring") for n in range(1, 7)]
+    start, end = rest.index("cells = ["), rest.index("]\n", rest.index("cells = [")) + 1
+    path.write_text(text + hub + rest[:start] + f"cells = [{', '.join(gates)}]" + rest[end:])
+    line = refused(
+        capsys, "check", rigs / "miga6/pid.toml", "--set", "reference.force_N=[0.1,0.2,0.1]"
+    )
+    assert "controller.order" in line
+    assert "'helper.1'" in line
+    assert "order without it" in line
+    order = "controller.order=['muscle.1', 'muscle.2', 'spring.1']"
+    words = ["check", str(rigs / "miga6/pid.toml"), "--set", order]
+    assert main([*words, "--set", "reference.force_N=[0.1, 0.2, 0.1]"]) == 0
