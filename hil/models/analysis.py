@@ -128,11 +128,20 @@ def describe(model: CellArray, force_on_N: NDArray[np.float64]) -> dict[str, Any
         facts["uncontrollable_states"] = unreachable(model.A, model.B)
         facts["unobservable_states"] = unreachable(model.A.T, model.C.T)
     on = model.solve_statics(force_on_N)
+    facts["free_points_m"] = {
+        name: float(x)
+        for name, x in zip(model.points, on.position_m, strict=False)
+        if model.points[name].support == "free"
+    }
     for name in model.arrays:
         statics: dict[str, Any] = {}
         for side in ("left_N", "right_N"):
             statics[f"all_on_{side}"] = model.force_at(f"{name}.{side}", on.tension_N)
-        statics["stiffness_N_per_m"] = stiffness_N_per_m(model, name)
+        stiffness = stiffness_N_per_m(model, name)
+        statics["stiffness_N_per_m"] = stiffness
+        if stiffness:
+            statics["stroke_m"] = statics["all_on_right_N"] / stiffness
+        statics["shares"] = model.static_gain(f"{name}.right_N").tolist()
         with contextlib.suppress(ModelError):  # too many levels to list
             levels = force_levels_N(model, force_on_N, f"{name}.right_N")
             steps = np.diff(levels)

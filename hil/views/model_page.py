@@ -10,6 +10,8 @@ from hil.errors import ConfigError
 from hil.models import CellArray
 from hil.models.analysis import describe
 
+SHARES_SHOWN_MAX = 20
+
 __all__ = ["as_text", "describe", "export"]
 
 
@@ -63,9 +65,16 @@ def as_text(facts: dict[str, Any]) -> str:
         lines.append(f"  force at the right end  {statics['all_on_right_N']:.9g} N")
         if statics["stiffness_N_per_m"] is not None:
             lines.append(f"  stiffness between ends  {statics['stiffness_N_per_m']:.9g} N/m")
+        if "stroke_m" in statics:
+            lines.append(f"  free contraction        {1e3 * statics['stroke_m']:.6g} mm")
+        if len(statics["shares"]) <= SHARES_SHOWN_MAX:
+            shares = " ".join(f"{share:.4f}" for share in statics["shares"])
+            lines.append(f"  each cell's share, N/N  {shares}")
         if "n_force_levels" in statics:
             lines.append(
                 f"  force levels            {statics['n_force_levels']}, "
                 f"steps {statics['smallest_step_N']:.4g} to {statics['largest_step_N']:.4g} N"
             )
+    for name, x_m in facts["free_points_m"].items():
+        lines += ["", f"{name} rests at {1e3 * x_m:.6g} mm with all cells on"]
     return "\n".join(lines)

@@ -5,7 +5,7 @@ import pytest
 import scipy.linalg
 
 from hil.models import CellArray, ModelError, cells
-from hil.models.analysis import poles, stiffness_N_per_m, unreachable
+from hil.models.analysis import describe, poles, stiffness_N_per_m, unreachable
 from hil.models.recruitment import force_levels_N, shares_N
 
 MIGA = cells.miga(k_pe_N_per_m=20.0, k_se_N_per_m=386.52, k_ae_N_per_m=1000.0, b_N_s_per_m=500.0)
@@ -207,3 +207,15 @@ def test_springs_and_dampers_must_be_above_zero(name, value):
     springs = {"k_pe_N_per_m": 0.0, "k_se_N_per_m": 1.0, "k_ae_N_per_m": 1.0, "b_N_s_per_m": 1.0}
     with pytest.raises(ValueError, match=name):
         cells.miga(**springs | {name: value})
+
+
+def test_free_contraction_is_blocked_force_over_stiffness():
+    """The same array with its right end let go comes to rest that much shorter."""
+    held = CellArray.from_fingerprint(FIG_2, cell=MIGA, mass_kg=0.01583)
+    free = CellArray.from_fingerprint(FIG_2, cell=MIGA, mass_kg=0.01583, right="free")
+    F = np.linspace(0.5, 2.0, 14)
+    facts = describe(held, F)["statics"]["array"]
+    let_go = describe(free, F)
+    assert let_go["free_points_m"]["right"] == pytest.approx(-facts["stroke_m"], rel=1e-9)
+    assert facts["all_on_right_N"] == pytest.approx(float(np.dot(facts["shares"], F)))
+    assert let_go["statics"]["array"]["all_on_right_N"] == pytest.approx(0.0, abs=1e-12)
