@@ -1,6 +1,7 @@
 """Every figure of every topology of five cells, one array at a time; closed forms; print."""
 
 import itertools
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -72,9 +73,9 @@ def test_parallel_cells_add_force_and_a_chain_adds_stroke(n_cells):
 def test_mirror_images_have_the_same_figures():
     whole = list(topologies(7))
     for one, other in zip(figures(whole), figures(map(mirrored, whole)), strict=True):
-        for key, value in vars(one).items():
+        for key, value in asdict(one).items():
             if key != "fingerprint":
-                assert vars(other)[key] == pytest.approx(value, rel=1e-9, abs=1e-12), key
+                assert asdict(other)[key] == pytest.approx(value, rel=1e-9, abs=1e-12), key
 
 
 def test_another_cell_and_force_scale_the_figures():
