@@ -5,10 +5,11 @@ Public here: `open_run`, `load`, `run`, and `hil.models.CellArray`; the rest is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False  # typing.TYPE_CHECKING without importing typing: start-up counts
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import Any
 
     import xarray as xr
 

@@ -74,8 +74,8 @@ _CAPTION_9 = (
 )
 _CAPTION_10 = (
     "Fig. 10: one, two, three and four silicone cells on, each from rest. The paper leaves out "
-    "k_pe, the damper, the masses and when cells were switched; these are assumed. Its printed sigmoid "
-    "for switching on falls; the corrected one is used. Measured is simulated hardware."
+    "k_pe, the damper, the masses and when cells were switched; these are assumed. Its printed "
+    "sigmoid for switching on falls; the corrected one is used. Measured is simulated hardware."
 )
 _CAPTION_11 = (
     "Fig. 11: all six Miga cells on for 3 s, then off. The paper leaves out F (assumed from eq. 1 "

@@ -1,0 +1,245 @@
+"""One function a command; what each needs is imported inside it."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from hil.errors import ConfigError
+
+DONE, BAD_INPUT, TRIPPED, DEVICE, ANSWER_NO, INTERRUPTED = 0, 2, 3, 4, 5, 130
+
+
+def run(args: argparse.Namespace) -> int:
+    from hil import session, summary
+    from hil.config import load
+
+    sets = [*args.set]
+    if args.duration is not None:
+        sets.append(f"experiment.duration_s={args.duration!r}")
+    result = session.run(
+        load(args.experiment, sets),
+        clock=args.clock,
+        backend=args.backend,
+        seed=args.seed,
+        out=args.out,
+        force=args.force,
+        progress=not args.json,
+    )
+    if args.json:
+        _print_json({"file": str(result.path), **result.summary})
+    else:
+        print(summary.as_text(result.path, result.summary))
+    if result.outcome == "tripped":
+        return TRIPPED
+    return INTERRUPTED if result.outcome == "aborted" else DONE
+
+
+def check(args: argparse.Namespace) -> int:
+    from hil.config import check as check_file
+    from hil.config import load
+    from hil.config.plan import energise_plan
+
+    faults, checked = [], []
+    for path in args.files:
+        try:
+            kind = check_file(path, args.set)
+            entry: dict[str, Any] = {"file": str(path), "kind": kind}
+            if args.energise_plan and kind == "experiment":
+                entry["energise_plan"] = energise_plan(load(path, args.set))
+            checked.append(entry)
+        except ConfigError as error:
+            faults.append(str(error))
+    if args.json:
+        _print_json(
+            {"checked": checked, "faults": [f for text in faults for f in text.split("\n")]}
+        )
+    else:
+        for entry in checked:
+            print(f"{entry['file']}: a valid {entry['kind']}")
+            for line in entry.get("energise_plan", []):
+                print(f"  {line}")
+    if faults:
+        raise ConfigError("\n".join(faults))
+    return DONE
+
+
+def model(args: argparse.Namespace) -> int:
+    from hil.config import load_model
+    from hil.models import ModelError
+    from hil.views import model_page
+
+    try:
+        built, force_on_N = load_model(args.file, args.set)
+        facts = model_page.describe(built, force_on_N)
+        if args.out is not None:
+            model_page.export(built, args.out)
+    except ModelError as error:
+        raise ConfigError(f"{args.file}: {error}") from None
+    if args.json:
+        _print_json(facts)
+    else:
+        print(model_page.as_text(facts))
+        if args.out is not None:
+            print(f"matrices and names are in {args.out}")
+    return DONE
+
+
+def topologies(args: argparse.Namespace) -> int:
+    from dataclasses import asdict
+
+    from hil.config.cell_file import load_cell
+    from hil.models.topology_figures import LikeCells
+    from hil.sweep import sweep
+    from hil.views import topologies_page
+
+    cells = LikeCells() if args.cell is None else load_cell(args.cell)
+    try:
+        found = sweep(
+            args.n_cells,
+            cells,
+            mirror=args.mirror,
+            out=args.out,
+            scheduler=args.scheduler,
+            progress=not args.json,
+        )
+    except KeyboardInterrupt:
+        if args.out is not None:
+            print(f"{args.out} keeps what is done: the same command goes on", file=sys.stderr)
+        raise
+    rows = topologies_page.ranked(found, args.rank)
+    how = {"mirror": args.mirror, "rank": args.rank}
+    if args.out is not None:
+        written = topologies_page.write(rows, args.out, args.n_cells, cells, **how)
+    if args.json:
+        _print_json({"count": len(rows), "topologies": [asdict(row) for row in rows]})
+    else:
+        topologies_page.print_table(rows, args.n_cells, **how)
+        if args.out is not None:
+            print("table: {}\npage:  {}".format(*written))
+    return DONE
+
+
+def report(args: argparse.Namespace) -> int:
+    from hil.views.report import write_report
+
+    written = []
+    for path in args.runs:
+        figure, page = write_report(path, args.out)
+        written.append({"run": str(path), "figure": str(figure), "page": str(page)})
+        if not args.json:
+            print(f"figure: {figure}\npage:   {page}")
+    if args.json:
+        _print_json({"reports": written})
+    return DONE
+
+
+def study(args: argparse.Namespace) -> int:
+    from hil.studies.run import as_text, run_study
+
+    out = Path("runs") / f"study-{args.name}" if args.out is None else args.out
+    results = run_study(args.name, args.set, out)
+    if args.json:
+        _print_json(results)
+    else:
+        print(as_text(results))
+        print(f"page:   {out / 'index.html'}")
+    return DONE
+
+
+def recover(args: argparse.Namespace) -> int:
+    from hil.record.repair import describe
+    from hil.record.repair import recover as make_whole
+
+    rows = make_whole(args.run)
+    facts = {**describe(args.run), "recovered": rows is not None}
+    if args.json:
+        _print_json(facts)
+    elif rows is None:
+        print(f"{args.run}: nothing to mend, {facts['rows']} rows, {facts['outcome']}")
+    else:
+        print(f"{args.run}: whole again with {rows} rows")
+    return DONE
+
+
+def verify(args: argparse.Namespace) -> int:
+    from hil.record.repair import describe, faults_of
+
+    faults = faults_of(args.run)
+    if args.json:
+        _print_json({**describe(args.run), "whole": not faults, "faults": faults})
+    elif faults:
+        print("\n".join(f"{args.run}: {fault}" for fault in faults))
+    else:
+        facts = describe(args.run)
+        print(f"{args.run}: whole, {facts['rows']} rows, {facts['outcome']}")
+    return ANSWER_NO if faults else DONE
+
+
+def export(args: argparse.Namespace) -> int:
+    from hil.record.export import to_csv
+
+    path = to_csv(args.run, args.out)
+    if args.json:
+        _print_json({"file": str(path)})
+    else:
+        print(path)
+    return DONE
+
+
+def doctor(args: argparse.Namespace) -> int:
+    from hil.views.doctor import as_text, examine
+
+    findings = examine()
+    if args.json:
+        _print_json(findings)
+    else:
+        print(as_text(findings))
+    return DONE if findings["fit"] else ANSWER_NO
+
+
+def bench(args: argparse.Namespace) -> int:
+    from hil.views.bench import as_text, measure
+
+    figures = measure(progress=not args.json)
+    if args.json:
+        _print_json(figures)
+    else:
+        print(as_text(figures))
+    return DONE
+
+
+def examples(args: argparse.Namespace) -> int:
+    from hil.shipped import copy_examples
+
+    files = copy_examples(args.folder)
+    if args.json:
+        _print_json({"files": [str(file) for file in files]})
+    else:
+        print(f"{len(files)} files are in {args.folder}")
+        print(f"try: hil run {args.folder / 'configs/miga6/all_on.toml'}")
+    return DONE
+
+
+def gui(args: argparse.Namespace) -> int:
+    import subprocess
+    from importlib.util import find_spec
+
+    if find_spec("pyqtgraph") is None or find_spec("PySide6") is None:
+        raise ConfigError("the window is an extra: pip install 'hil-arrays[gui]'")
+    if args.file is not None and args.file.suffix == ".toml":
+        raise ConfigError(
+            f"{args.file}: the window opens recordings: hil run {args.file}, then hil gui RUN.h5"
+        )
+    if args.file is not None and not args.file.is_file():
+        raise ConfigError(f"{args.file}: no such file")
+    words = [] if args.file is None else [str(args.file)]
+    return subprocess.run([sys.executable, "-m", "hil_gui", *words], check=False).returncode
+
+
+def _print_json(value: Any) -> None:
+    import json
+
+    from hil.summary import plain
+
+    print(json.dumps(plain(value), indent=2))
