@@ -112,7 +112,7 @@ def build_controller(
     pulls = np.diff(levels_N) > LEVEL_MIN * levels_N.max()
     order = [cell for cell, there in zip(order, pulls, strict=True) if there]
     levels_N = np.concatenate(([0.0], levels_N[1:][pulls]))
-    return Pid(gains, levels_N, order, table.hysteresis, period_s)
+    return Pid(gains, levels_N, order, table.hysteresis, table.dwell_s, period_s)
 
 
 def recruited_force_N(

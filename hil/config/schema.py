@@ -293,7 +293,7 @@ class PidTable(Table):
 
     u = Kp e + Ki int(e) + Kd de/dt with the derivative filtered at `derivative_filter_s`.
     Cells are taken in `order`; a cell joins or leaves when u is `hysteresis` of its step
-    beyond the middle between two levels.
+    beyond the middle between two levels, and no sooner than `dwell_s` after the last change.
     """
 
     kind: Literal["pid"]
@@ -303,6 +303,7 @@ class PidTable(Table):
     derivative_filter_s: Positive = 0.02
     order: Annotated[list[int | str] | None, PlainValidator(_cell_list)] = None
     hysteresis: Annotated[float, Field(ge=0.0, le=0.5)] = 0.1
+    dwell_s: NotNegative = 0.1
 
 
 ControllerTable = Annotated[ScheduleTable | PidTable, Field(discriminator="kind")]

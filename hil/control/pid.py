@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-_INTEGRAL, _FILTERED, _DERIVATIVE, _N_ON, _STARTED, _DEMAND = range(6)
+_INTEGRAL, _FILTERED, _DERIVATIVE, _N_ON, _STARTED, _DEMAND, _CHANGED_S = range(7)
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,9 @@ class Pid:
     hysteresis : float
         A cell joins or leaves when u is this share of its step beyond the middle between
         two levels.
+    dwell_s : float
+        Shortest time between two changes of the number of cells: cells switched faster than
+        they act stir up the array's modes and force nothing.
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class Pid:
         levels_N: NDArray[np.float64],
         order: Sequence[int],
         hysteresis: float,
+        dwell_s: float,
         period_s: float,
     ) -> None:
         rise = np.diff(levels_N)
@@ -61,7 +65,9 @@ class Pid:
         self._levels = np.asarray(levels_N, dtype=float)
         self.order = np.array(order, dtype=np.int64)
         self._hysteresis = hysteresis
-        self._state = np.zeros(6)
+        self._dwell_s = dwell_s
+        self._state = np.zeros(7)
+        self._state[_CHANGED_S] = -np.inf
 
     @property
     def demand_N(self) -> float:
@@ -75,7 +81,9 @@ class Pid:
             self._levels,
             self.order,
             self._hysteresis,
+            self._dwell_s,
             self._state,
+            t_s,
             reference_N,
             force_N,
             cells,
@@ -83,7 +91,9 @@ class Pid:
 
 
 @njit(cache=True)
-def _step(gains, levels, order, hysteresis, state, reference, force, cells):  # type: ignore[no-untyped-def]
+def _step(  # type: ignore[no-untyped-def]
+    gains, levels, order, hysteresis, dwell_s, state, t_s, reference, force, cells
+):
     k_p, k_i, k_d, filter_s, period_s = gains
     if not np.isnan(force):
         error = reference - force
@@ -115,7 +125,11 @@ def _step(gains, levels, order, hysteresis, state, reference, force, cells):  # 
         if wanted >= levels[n_on] - (0.5 + hysteresis) * size:
             break
         n_on -= 1
-    state[_N_ON] = n_on
+    if n_on != state[_N_ON]:
+        if t_s - state[_CHANGED_S] < dwell_s * (1.0 - 1e-9):
+            n_on = int(state[_N_ON])
+        else:
+            state[_N_ON], state[_CHANGED_S] = n_on, t_s
     cells[:] = 0
     for i in range(n_on):
         cells[order[i]] = 1

@@ -40,8 +40,8 @@ class PlainPid:
         return min(self.high, max(self.low, u))
 
 
-def make(gains, hysteresis=0.1, period_s=0.001):
-    return Pid(gains, LEVELS, ORDER, hysteresis, period_s)
+def make(gains, hysteresis=0.1, period_s=0.001, dwell_s=0.0):
+    return Pid(gains, LEVELS, ORDER, hysteresis, dwell_s, period_s)
 
 
 def demands(pid, references, forces):
@@ -167,4 +167,16 @@ def test_dead_cells_are_left_out_of_the_order(configs):
 
 def test_levels_that_do_not_rise_are_refused():
     with pytest.raises(ValueError, match="do not rise"):
-        Pid(PidGains(1.0, 0.0, 0.0, 1.0), np.array([0.0, 1.0, 1.0]), [0, 1], 0.1, 0.001)
+        Pid(PidGains(1.0, 0.0, 0.0, 1.0), np.array([0.0, 1.0, 1.0]), [0, 1], 0.1, 0.0, 0.001)
+
+
+@given(st.lists(st.floats(-1.0, 3.0), min_size=50, max_size=300))
+def test_the_number_of_cells_never_changes_twice_within_the_dwell(references):
+    pid = make(PidGains(2.0, 5.0, 0.0, 0.02), hysteresis=0.0, period_s=0.01, dwell_s=0.1)
+    cells = np.zeros(len(ORDER), dtype=np.uint8)
+    counts = []
+    for k, reference_N in enumerate(references):
+        pid.step(0.01 * k, reference_N, 0.5, cells)
+        counts.append(int(cells.sum()))
+    changes = np.flatnonzero(np.diff([0, *counts]))
+    assert np.all(np.diff(changes) >= 10)
