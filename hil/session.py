@@ -13,7 +13,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from hil import guard, loop
+from hil import guard, loop, realtime
 from hil.clock import Clock, RealClock, VirtualClock
 from hil.config import Config, schema
 from hil.config.build import build_controller, build_reference
@@ -182,9 +182,10 @@ def _run_recorded(
                 with show_progress(sink.tap.path, config.n_ticks, progress):
                     sink.input(0, 0.0, "start", 1.0)
                     sink.event(0.0, "info", "session", f"started on the {clock_name} clock")
-                    began_s = perf_counter()
-                    ended = loop.run(parts)
-                    loop_s = perf_counter() - began_s
+                    with _prepared(clock_name, sink):
+                        began_s = perf_counter()
+                        ended = loop.run(parts)
+                        loop_s = perf_counter() - began_s
             outcome = ended
         except BaseException as failure:
             error = str(failure) or type(failure).__name__
@@ -228,6 +229,18 @@ def _close(sink: Sink, parts: loop.Parts, outcome: str, error: str, loop_s: floa
     }
     layout.finish(sink.path, outcome, summary)
     return Result(sink.path, outcome, summary)
+
+
+@contextlib.contextmanager
+def _prepared(clock_name: str, sink: Sink) -> Iterator[None]:
+    """On the real clock, what the kernel grants; it is noted among the events."""
+    if clock_name != "real":
+        yield
+        return
+    with realtime.prepared() as granted:
+        said = ", ".join(f"{name.replace('_', ' ')} {what}" for name, what in granted.items())
+        sink.event(0.0, "info", "realtime", said)
+        yield
 
 
 @contextlib.contextmanager

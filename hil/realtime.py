@@ -1,0 +1,81 @@
+"""What the kernel grants a loop on the real clock: taken where permitted, said where not, undone.
+
+Priority SCHED_FIFO, memory locked, one CPU, timers without slack, no garbage collection.
+"""
+
+import contextlib
+import ctypes
+import gc
+import os
+import sys
+from collections.abc import Iterator
+
+PRIORITY = 80
+TIMER_SLACK_NS = 1
+_MCL_CURRENT, _MCL_FUTURE = 1, 2
+_PR_SET_TIMERSLACK, _PR_GET_TIMERSLACK = 29, 30
+
+
+@contextlib.contextmanager
+def prepared() -> Iterator[dict[str, str]]:
+    """Prepare this process for the block; yields what was granted, by name, or why not."""
+    if sys.platform != "linux":
+        yield {"realtime": "not on this system"}
+        return
+    with contextlib.ExitStack() as undo:
+        yield {
+            "timer_slack": _timer_slack(undo),  # first: under SCHED_FIFO it reads as 0
+            "priority": _priority(undo),
+            "memory": _memory(undo),
+            "cpu": _cpu(undo),
+            "garbage_collector": _garbage_collector(undo),
+        }
+
+
+def _priority(undo: contextlib.ExitStack) -> str:
+    policy, param = os.sched_getscheduler(0), os.sched_getparam(0)
+    try:
+        # Reset on fork: a process started meanwhile is an ordinary one.
+        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(PRIORITY))
+    except OSError as error:
+        return f"not granted ({error.strerror}): hil doctor says how"
+    undo.callback(os.sched_setscheduler, 0, policy, param)
+    return f"SCHED_FIFO {PRIORITY}"
+
+
+def _memory(undo: contextlib.ExitStack) -> str:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mlockall(_MCL_CURRENT | _MCL_FUTURE) != 0:
+        return f"not locked ({os.strerror(ctypes.get_errno())}): hil doctor says how"
+    undo.callback(libc.munlockall)
+    return "locked"
+
+
+def _cpu(undo: contextlib.ExitStack) -> str:
+    allowed = os.sched_getaffinity(0)
+    if len(allowed) < 2:
+        return "the only one"
+    chosen = max(allowed)  # interrupts and other work gather on the first
+    os.sched_setaffinity(0, {chosen})
+    undo.callback(os.sched_setaffinity, 0, allowed)
+    return f"CPU {chosen}"
+
+
+def _timer_slack(undo: contextlib.ExitStack) -> str:
+    libc = ctypes.CDLL(None, use_errno=True)
+    before_ns = libc.prctl(_PR_GET_TIMERSLACK, 0, 0, 0, 0)
+    if libc.prctl(_PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0) != 0:
+        return f"not set ({os.strerror(ctypes.get_errno())})"
+    undo.callback(libc.prctl, _PR_SET_TIMERSLACK, before_ns, 0, 0, 0)
+    return f"{TIMER_SLACK_NS} ns"
+
+
+def _garbage_collector(undo: contextlib.ExitStack) -> str:
+    was_on = gc.isenabled()
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    undo.callback(gc.unfreeze)
+    if was_on:
+        undo.callback(gc.enable)
+    return "off"
