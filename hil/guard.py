@@ -17,6 +17,7 @@ FAULTS = (
     "cell_on_too_long",
     "device_failed",
     "recorder_dead",
+    "board_fault",
 )
 (
     _FORCE_HIGH,
@@ -26,6 +27,7 @@ FAULTS = (
     _CELL_ON_TOO_LONG,
     DEVICE_FAILED,
     RECORDER_DEAD,
+    _BOARD_FAULT,
 ) = (1 << i for i in range(len(FAULTS)))
 
 CAUSES = {
@@ -36,6 +38,7 @@ CAUSES = {
     "cell_on_too_long": "a cell has been on without a break for guard.cell_on_max_s",
     "device_failed": "a device failed or went missing",
     "recorder_dead": "the recorder has stopped",
+    "board_fault": "a board has switched its cells off by itself; its own fault bits say why",
 }
 
 
@@ -82,6 +85,7 @@ class Guard:
         overruns: int,
         cells: NDArray[np.uint8],
         n_periods: int = 1,
+        board_faulted: bool = False,
     ) -> int:
         """Check one tick and, once tripped, turn the command `cells` off; all fault bits.
 
@@ -92,6 +96,8 @@ class Guard:
         found = _check(
             self._limits, forces_N, valid, ages_s, overruns, n_periods, self._on_periods, cells
         )
+        if board_faulted:
+            found |= _BOARD_FAULT
         if found:
             self.trip(found)
         if self.fault_bits:

@@ -98,6 +98,7 @@ def run(p: Parts) -> str:
     tick = last_tick = overruns = 0
     end = p.n_ticks
     tripped = False
+    p.rig.arm()
     p.clock.start()
     while tick < end and not p.stop.reason:
         t_s, n_periods = tick * p.period_s, tick - last_tick
@@ -114,7 +115,13 @@ def run(p: Parts) -> str:
             values[demand_at] = p.controller.demand_N
             controlled = perf_counter()
             row_bits[faults_at] = p.guard.step(
-                readings.forces_N, force_valid, readings.ages_s, overruns, cells, n_periods
+                readings.forces_N,
+                force_valid,
+                readings.ages_s,
+                overruns,
+                cells,
+                n_periods,
+                bool(readings.board_faults.any()),
             )
             guarded = perf_counter()
             p.rig.write(t_s)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
+from hil import wire
 from hil.config import Config, schema
 from hil.config.crosscheck import force_signal
+from hil.devices.cell_board import BoardPlace, CellBoard
 from hil.devices.device import Device, Readings
-from hil.devices.sim_board import SimBoard
+from hil.devices.native_board import NativeBoard
+from hil.devices.port import Port
 from hil.devices.sim_daq import SimDaq, SimForceChannel
 from hil.devices.sim_plant import SimPlant
 from hil.errors import ConfigError, DeviceError
@@ -17,6 +21,7 @@ from hil.frame import Column, Frame
 from hil.models.array_system import ArraySystem
 
 BACKENDS = ("sim",)
+CURRENT_ON_A = 0.2  # of a simulated cell whose wire is not modelled: assumed
 
 
 class Rig:
@@ -104,6 +109,7 @@ class Rig:
             valid=np.zeros(n_channels + len(self._boards), dtype=bool),
             ages_s=np.zeros(len(self._devices)),
             cells_reported=frame.cells("cells_reported"),
+            board_faults=np.zeros(len(self._boards), dtype=np.int64),
         )
         self._values, self._bits = frame.values, frame.bits
         self._valid_bits = frame.bit_index("valid_bits")
@@ -125,6 +131,11 @@ class Rig:
         except DeviceError:
             _each([device.close for device in opened])
             raise
+
+    def arm(self) -> None:
+        """Allow switching: boards prove that they and the rig mean the same limits."""
+        for device in self._devices:
+            device.arm()
 
     def read(self, t_s: float) -> None:
         for device in self._devices:
@@ -162,6 +173,10 @@ def _each(actions: list[Callable[[], None]]) -> None:
         raise DeviceError("; ".join(failures))
 
 
+def _same(port: Port) -> Port:
+    return port
+
+
 def parse_backend(text: str, devices: list[str]) -> dict[str, str]:
     """`sim`, or `board=sim,daq=sim`: the backend of every device.
 
@@ -188,7 +203,8 @@ def parse_backend(text: str, devices: list[str]) -> dict[str, str]:
 def build_rig(config: Config, seed: int) -> Rig:
     """The rig of a configuration with every device simulated on one plant."""
     tables, period_s = config.tables, config.tables.loop.period_s
-    plant = SimPlant(ArraySystem(config.plant, config.activation(plant=True), period_s), period_s)
+    system = ArraySystem(config.plant, config.activation(plant=True), period_s)
+    plant = SimPlant(system, period_s, CURRENT_ON_A)
     cell_index = {name: i for i, name in enumerate(config.model.cell_names)}
     default_signal = force_signal(tables, config.model)
     boards = [n for n, d in tables.devices.items() if isinstance(d, schema.CellBoardTable)]
@@ -202,10 +218,26 @@ def build_rig(config: Config, seed: int) -> Rig:
     for i, (name, table) in enumerate(tables.devices.items()):
         rng = np.random.default_rng(streams[i])
         if isinstance(table, schema.CellBoardTable):
-            gates = [cell_index[cell] for cell in table.cells]
-            lost = table.sim.reply_lost_probability
-            slot = len(channels) + boards.index(name)
-            devices.append(SimBoard(name, plant, gates, lost, rng, slot, i))
+            place = BoardPlace(
+                gates=tuple(cell_index[cell] for cell in table.cells),
+                cell_names=tuple(table.cells),
+                slot=len(channels) + boards.index(name),
+                device_slot=i,
+            )
+            limits = wire.default_limits() | table.limits
+            far_end = NativeBoard(i + 1, limits, table.sim.reply_lost_probability, rng)
+            plant.wire(far_end, place.gates)
+            devices.append(
+                CellBoard(
+                    name,
+                    partial(_same, far_end),
+                    place,
+                    limits,
+                    hold_s=table.hold_s,
+                    answer_timeout_s=period_s,
+                    simulated=True,
+                )
+            )
         else:
             own = [
                 SimForceChannel(

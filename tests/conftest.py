@@ -1,9 +1,12 @@
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
 import hil
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 

@@ -10,6 +10,7 @@ from hil.clock import VirtualClock
 from hil.config import load
 from hil.errors import DeviceError
 from hil.guard import FAULTS, names_of
+from hil.wire import fault_names
 
 
 class Rows:
@@ -68,7 +69,7 @@ def parts_of(configs, *sets, clock=None, experiment="miga6/all_on.toml", dead_af
 
 def gates(parts):
     """What the simulated plant's gates do."""
-    return parts.rig._devices[0]._plant.cells
+    return parts.rig._devices[0]._connect().gates()
 
 
 def first_fault(parts):
@@ -150,10 +151,20 @@ def test_the_tolerate_policy_notes_an_event_only_for_too_many_in_a_row(configs):
 
 def test_the_skip_policy_notes_nothing(configs):
     sets = ["loop.overrun='skip'", "experiment.duration_s=0.4"]
-    parts, sink = parts_of(configs, *sets, clock=LateClock({50: 0.2}))
+    parts, sink = parts_of(configs, *sets, clock=LateClock({50: 0.04}))
     assert loop.run(parts) == "complete"
     assert sink.events == []
-    assert sink["t_s"][51] == 0.25
+    assert sink["t_s"][51] == 0.09
+
+
+def test_a_board_left_alone_for_longer_than_its_commands_hold_switches_off_by_itself(configs):
+    sets = ["loop.overrun='skip'", "experiment.duration_s=0.6", "loop.after_trip_s=0.1"]
+    parts, sink = parts_of(configs, *sets, clock=LateClock({50: 0.2}))
+    assert loop.run(parts) == "tripped"
+    assert first_fault(parts) == ["reading_stale"]
+    assert "board_fault" in names_of(parts.guard.fault_bits)
+    assert fault_names(int(sink["board_fault_bits"][-1])) == ["host_silent"]
+    assert not gates(parts).any()
 
 
 def test_the_twin_crosses_missed_periods_exactly(configs):
@@ -393,5 +404,5 @@ def test_a_device_that_fails_at_the_end_does_not_keep_the_others_on(
     code, parts = wrecked_run(configs, tmp_path / "run.h5", monkeypatch, wreck)
     assert code == 4
     assert "stuck" in capsys.readouterr().err
-    assert not parts.rig._devices[1]._plant.cells.any()
+    assert not parts.rig._devices[1]._connect().gates().any()
     assert hil.open_run(tmp_path / "run.h5").attrs["outcome"] == "aborted"

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from hil import wire
 from hil.config import schema
 from hil.config.build import (
     LEVEL_MIN,
@@ -31,15 +32,36 @@ def rig(tables: schema.RigTables, model: CellArray) -> Found:
         yield "model", f"nothing holds {names}: fix a point or mend the broken cells around it"
     boards = {n: d for n, d in tables.devices.items() if isinstance(d, schema.CellBoardTable)}
     cards = {n: d for n, d in tables.devices.items() if isinstance(d, schema.NidaqTable)}
-    yield from _boards(boards, model)
+    yield from _boards(boards, model, tables.guard)
     yield from _channels(cards, tables, model)
 
 
-def _boards(boards: dict[str, schema.CellBoardTable], model: CellArray) -> Found:
+def _limits(name: str, limits: dict[str, int]) -> Found:
+    """Entries of the board's own table."""
+    for key, value in limits.items():
+        known = wire.LIMITS.get(key)
+        where = f"devices.{name}.limits.{key}"
+        if known is None:
+            yield where, f"the board has no such limit: it has {', '.join(wire.LIMITS)}"
+        elif not known.lowest <= value <= known.highest:
+            yield f"{where} = {value}", f"choose {known.lowest} to {known.highest}"
+
+
+def _boards(
+    boards: dict[str, schema.CellBoardTable], model: CellArray, guard: schema.GuardTable
+) -> Found:
     if not boards:
         yield "devices", "no cell_board: nothing would switch the cells"
     known = model.cell_names
     for name, board in boards.items():
+        yield from _limits(name, board.limits)
+        on_max_s = 1e-3 * (wire.default_limits() | board.limits)["on_time_max_ms"]
+        if guard.cell_on_max_s > on_max_s:
+            yield (
+                f"guard.cell_on_max_s = {guard.cell_on_max_s:g}",
+                f"'{name}' switches a cell off by itself after {on_max_s:g} s: lower it, or raise "
+                f"devices.{name}.limits.on_time_max_ms",
+            )
         for cell in board.cells:
             if cell not in known:
                 yield (

@@ -147,17 +147,23 @@ class CellFile(Table):
 
 
 class SimBoardTable(Table):
-    """What a simulated board does worse than a perfect one."""
+    """What a simulated board does worse than a perfect one: answers that miss their tick."""
 
     reply_lost_probability: Probability = 0.0
 
 
 class CellBoardTable(Table):
-    """A driver board; `cells` names the cell behind each gate, in gate order."""
+    """A driver board; `cells` names the cell behind each gate, in gate order.
+
+    `port` is `usb:SERIAL_NUMBER` or a device path. A command holds for `hold_s`. `limits` are
+    those of the board's own table (firmware/core/wire.h) that differ from its defaults.
+    """
 
     kind: Literal["cell_board"]
     port: str
-    cells: Annotated[list[str], Field(min_length=1)]
+    cells: Annotated[list[str], Field(min_length=1, max_length=12)]
+    hold_s: Annotated[float, Field(ge=0.002, le=0.1)] = 0.05
+    limits: dict[str, int] = {}
     sim: SimBoardTable = SimBoardTable()
 
 

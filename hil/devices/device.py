@@ -23,12 +23,15 @@ class Readings:
         Age of every device's last reading.
     cells_reported : (N,) uint8 array
         1 on, 0 off, 255 not known.
+    board_faults : (B,) int array
+        Faults that each board has latched.
     """
 
     forces_N: NDArray[np.float64]
     valid: NDArray[np.bool_]
     ages_s: NDArray[np.float64]
     cells_reported: NDArray[np.uint8]
+    board_faults: NDArray[np.int64]
 
 
 class Device(Protocol):
@@ -48,6 +51,10 @@ class Device(Protocol):
 
     def bind(self, frame: Frame, readings: Readings) -> None:
         """Learn where to write, before the first tick."""
+        ...
+
+    def arm(self) -> None:
+        """Allow switching, at the start of a run; devices that switch nothing ignore it."""
         ...
 
     def read(self, t_s: float) -> None:

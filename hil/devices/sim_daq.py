@@ -126,6 +126,9 @@ class SimDaq:
     def write(self, t_s: float, cells: NDArray[np.uint8]) -> None:
         """A card with inputs only switches nothing."""
 
+    def arm(self) -> None:
+        """A card with inputs only switches nothing."""
+
     def safe(self) -> None:
         """Inputs are always safe."""
 

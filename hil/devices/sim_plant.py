@@ -1,31 +1,64 @@
 """The one plant behind every simulated device of a rig."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
+from hil.devices.native_board import N_CELLS, NativeBoard
 from hil.models.array_system import ArraySystem
+
+AMBIENT_C = 20.0
+POWERED_BEFORE_US = 100_000  # long enough for a board to have looked at every cell
+
+
+@dataclass(frozen=True)
+class Wired:
+    """A board and the cells (from 0) behind its gates."""
+
+    board: NativeBoard
+    gates: NDArray[np.int64]
 
 
 class SimPlant:
-    """A cellular array that simulated devices switch and measure.
+    """A cellular array that simulated boards switch and simulated transducers measure.
+
+    Parameters
+    ----------
+    current_on_A : current of a cell whose wire the plant does not model
 
     Attributes
     ----------
     cells : (N,) uint8 array
-        Gates as they are now; boards write their own.
+        Cells that were on over the last period.
     """
 
-    def __init__(self, system: ArraySystem, period_s: float) -> None:
+    def __init__(self, system: ArraySystem, period_s: float, current_on_A: float) -> None:
         self._system = system
         self._period_s = period_s
+        self._period_us = round(1e6 * period_s)
+        self._current_on_A = current_on_A
+        self._wired: list[Wired] = []
         self._n = 0
         self.cells: NDArray[np.uint8] = np.zeros(system.model.n_cells, dtype=np.uint8)
 
+    def wire(self, board: NativeBoard, gates: Sequence[int]) -> None:
+        """Put these cells behind the board's gates."""
+        self._wired.append(Wired(board, np.array(gates)))
+        for gate in range(N_CELLS):
+            board.sense(gate, self._current_on_A, 0.0, AMBIENT_C)
+        board.advance(POWERED_BEFORE_US)
+
     def advance(self, t_s: float) -> None:
-        """Bring the plant to t_s, gates held, in whole periods."""
+        """Bring the plant to t_s in whole periods, boards and cells in step."""
         n = round(t_s / self._period_s)
         while self._n < n:
+            for wired in self._wired:
+                self.cells[wired.gates] = wired.board.gates()[: len(wired.gates)] != 0
             self._system.step(self.cells)
+            for wired in self._wired:
+                wired.board.advance(self._period_us)
             self._n += 1
 
     def output(self, index: int) -> float:

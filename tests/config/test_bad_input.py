@@ -376,9 +376,17 @@ def test_a_cell_that_pulls_the_measured_force_down_is_refused_in_a_pids_order(ri
         if name == "spring":
             other = other.replace('from = "ground"', 'from = "hub"')
         text += other.replace("arrays.muscle", f"arrays.{name}")
-    gates = [f'"{array}.{n}"' for array in ("muscle", "helper", "spring") for n in range(1, 7)]
-    start, end = rest.index("cells = ["), rest.index("]\n", rest.index("cells = [")) + 1
-    path.write_text(text + hub + rest[:start] + f"cells = [{', '.join(gates)}]" + rest[end:])
+    boards = rest.index("[devices.board]"), rest.index("[devices.daq]")
+    rest = (
+        rest[: boards[0]]
+        + "".join(
+            f'[devices.{array}]\nkind = "cell_board"\nport = "usb:{array}"\ncells = '
+            f"{[f'{array}.{n}' for n in range(1, 7)]}\n"
+            for array in ("muscle", "helper", "spring")
+        )
+        + rest[boards[1] :]
+    )
+    path.write_text(text + hub + rest)
     line = refused(
         capsys, "check", rigs / "miga6/pid.toml", "--set", "reference.force_N=[0.1,0.2,0.1]"
     )

@@ -3,7 +3,6 @@ import pytest
 import scipy.signal
 
 from hil.devices.device import Readings
-from hil.devices.sim_board import SimBoard
 from hil.devices.sim_daq import SimDaq, SimForceChannel
 from hil.frame import Frame
 
@@ -45,6 +44,7 @@ def readings(n_forces=1):
         valid=np.zeros(n_forces + 1, dtype=bool),
         ages_s=np.zeros(2),
         cells_reported=np.zeros(4, dtype=np.uint8),
+        board_faults=np.zeros(1, dtype=np.int64),
     )
 
 
@@ -144,38 +144,3 @@ def test_the_same_seed_repeats_and_another_does_not():
     )
     np.testing.assert_array_equal(first, again)
     assert (first != other).mean() > 0.5
-
-
-def board(plant, gates, lost=0.0):
-    made = SimBoard("board", plant, gates, lost, np.random.default_rng(0), 1, 1)
-    frame = Frame(made.columns)
-    r = readings()
-    made.bind(frame, r)
-    return made, r
-
-
-def test_a_board_switches_its_own_gates_only_and_reports_them():
-    plant = Plant(sine)
-    made, r = board(plant, [2, 0])
-    plant.cells[:] = 1
-    made.open()
-    assert plant.cells.tolist() == [0, 1, 0, 1]
-    made.write(0.0, np.array([1, 0, 0, 0], dtype=np.uint8))
-    assert plant.cells.tolist() == [1, 1, 0, 1]
-    made.read(0.001)
-    assert r.cells_reported.tolist() == [1, 0, 0, 0]
-    assert r.valid[1]
-    for way_out in (made.safe, made.safe, made.close):
-        plant.cells[:] = 1
-        way_out()
-        assert plant.cells.tolist() == [0, 1, 0, 1]
-
-
-def test_a_lost_reply_leaves_the_gates_unknown_and_ages():
-    made, r = board(Plant(sine), [0, 1, 2, 3], lost=1.0)
-    made.open()
-    for k in range(5):
-        made.read(k * PERIOD_S)
-        assert r.cells_reported.tolist() == [255] * 4
-        assert not r.valid[1]
-        assert r.ages_s[1] == pytest.approx(k * PERIOD_S)

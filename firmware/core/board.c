@@ -1,0 +1,151 @@
+#include "board.h"
+
+#include <string.h>
+
+#include "command.h"
+#include "guard.h"
+#include "limits.h"
+
+void board_boot(struct board *board, struct port *port)
+{
+    memset(board, 0, sizeof *board);
+    port_gates_off(port);
+    board->port = port;
+    board->identity = port_identity(port);
+    board->now_us = port_now_us(port);
+    board->ms_mark_us = board->now_us;
+    board->limits_whole = limits_load(&board->limits, port);
+    board->limits_crc = limits_crc(&board->limits);
+    for (uint8_t i = 0; i < WIRE_CELLS_MAX; i++)
+        cell_boot(&board->cells[i], board->now_ms, board->limits.current_max_mA);
+    if (!board->limits_whole)
+        board_trip(board, FAULT_limits_corrupt, 0);
+}
+
+void board_all_off(struct board *board)
+{
+    port_gates_off(board->port);
+    board->cells_on = 0;
+    for (uint8_t i = 0; i < board->identity.n_cells; i++)
+        cell_command(&board->cells[i], 0, board->now_ms);
+}
+
+void board_trip(struct board *board, uint16_t bits, uint16_t cells)
+{
+    if (board->fault_bits == 0)
+        board->first_fault_bits = bits;
+    board->fault_bits |= bits;
+    board->fault_cells |= cells;
+    board->state = STATE_faulted;
+    board_all_off(board);
+}
+
+void board_set(struct board *board, const uint8_t *duty_per_255, uint8_t valid_for_ms)
+{
+    uint8_t n_cells = board->identity.n_cells;
+    uint8_t hold_max_ms = board->limits.hold_max_ms;
+    uint16_t cells_on = 0;
+    uint16_t bit = 1;
+    uint8_t n_on = 0;
+    for (uint8_t i = 0; i < n_cells; i++, bit = (uint16_t)(bit << 1)) {
+        if (duty_per_255[i] > 0) {
+            cells_on |= bit;
+            n_on++;
+        }
+    }
+    if (guard_too_many(n_on, &board->limits)) {
+        board_trip(board, FAULT_too_many_cells_on, cells_on);
+        return;
+    }
+    for (uint8_t i = 0; i < n_cells; i++)
+        cell_command(&board->cells[i], duty_per_255[i], board->now_ms);
+    board->cells_on = cells_on;
+    board->commanded_us = board->now_us;
+    board->hold_us = (uint32_t)(valid_for_ms < hold_max_ms ? valid_for_ms : hold_max_ms) * 1000u;
+    port_gates_set(board->port, duty_per_255, n_cells);
+}
+
+uint16_t board_conditions(const struct board *board)
+{
+    uint16_t found = 0;
+    if (port_estop_open(board->port))
+        found |= FAULT_estop_open;
+    if (!board->limits_whole)
+        found |= FAULT_limits_corrupt;
+    if (!board->scanned || guard_scan_stale(board->now_ms - board->scanned_ms, &board->limits))
+        found |= FAULT_scan_stale;
+    for (uint8_t i = 0; i < board->identity.n_cells; i++)
+        found |= guard_condition(&board->cells[i], &board->limits);
+    return found;
+}
+
+static void keep_time(struct board *board)
+{
+    board->now_us = port_now_us(board->port);
+    while (board->now_us - board->ms_mark_us >= 1000u) {
+        board->ms_mark_us += 1000u;
+        board->now_ms++;
+    }
+}
+
+static void scan(struct board *board)
+{
+    struct port_sample sample;
+    while (port_sample(board->port, &sample)) {
+        struct cell *cell = &board->cells[sample.cell];
+        cell_sample(cell, &board->limits, &sample, board->now_ms);
+        uint16_t found = guard_sample(cell, &board->limits, &sample, board->now_ms);
+        if (found != 0)
+            board_trip(board, found, (uint16_t)(1u << sample.cell));
+        if (sample.cell == board->identity.n_cells - 1) {
+            board->scanned = true;
+            board->scanned_ms = board->now_ms;
+        }
+    }
+}
+
+static void watch(struct board *board)
+{
+    uint32_t silence_us = board->now_us - board->commanded_us;
+    if (port_estop_open(board->port) && (board->fault_bits & FAULT_estop_open) == 0)
+        board_trip(board, FAULT_estop_open, 0);
+    if (board->state == STATE_armed && guard_silent(silence_us, &board->limits))
+        board_trip(board, FAULT_host_silent, 0);
+    if (board->cells_on != 0 && silence_us > board->hold_us)
+        board_all_off(board);
+}
+
+/* The hardware watchdog lives on a loop that turns, a converter that converts and, once armed, a
+ * link that commands: the last is what `watch` has just made sure of. */
+static void watch_scan(struct board *board)
+{
+    bool stale = guard_scan_stale(board->now_ms - board->scanned_ms, &board->limits);
+    if (!stale)
+        port_watchdog_feed(board->port);
+    else if ((board->fault_bits & FAULT_scan_stale) == 0)
+        board_trip(board, FAULT_scan_stale, 0);
+}
+
+static void listen(struct board *board)
+{
+    uint8_t byte;
+    while (port_receive(board->port, &byte)) {
+        enum frame_event event = frame_take(&board->reader, byte);
+        if (event == FRAME_BAD && board->bad_frames < UINT16_MAX)
+            board->bad_frames++;
+        if (event == FRAME_WHOLE) {
+            command_serve(board);
+            board->reader.n = 0;
+            return; /* the guard looks between any two commands */
+        }
+    }
+}
+
+void board_poll(struct board *board)
+{
+    keep_time(board);
+    scan(board);
+    watch(board);
+    watch_scan(board);
+    listen(board);
+}

@@ -1,0 +1,50 @@
+/* The driver board: commands in, gates out, and its own last word on both. */
+#ifndef BOARD_H
+#define BOARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cell.h"
+#include "frame.h"
+#include "port.h"
+
+struct board {
+    struct port *port;
+    struct port_identity identity;
+    struct wire_limits limits;
+    struct frame_reader reader;
+    struct cell cells[WIRE_CELLS_MAX];
+    uint32_t now_us;
+    uint32_t now_ms;
+    uint32_t ms_mark_us;    /* now_ms counts up to here */
+    uint32_t scanned_ms;    /* when the last scan was complete */
+    uint32_t commanded_us;  /* the last command that feeds the dead-man */
+    uint32_t hold_us;       /* how long it holds */
+    uint32_t served_tick;
+    uint16_t limits_crc;
+    uint16_t fault_bits;
+    uint16_t first_fault_bits;
+    uint16_t fault_cells;
+    uint16_t cells_on;
+    uint16_t bad_frames;
+    uint8_t state; /* enum state */
+    uint8_t status_page;
+    bool limits_whole;
+    bool scanned; /* at least once since the reset */
+    bool tick_served;
+};
+
+/* After a reset: disarmed, all gates off. */
+void board_boot(struct board *board, struct port *port);
+
+/* One turn of the main loop; takes at most one command. */
+void board_poll(struct board *board);
+
+/* For command.c */
+uint16_t board_conditions(const struct board *board);
+void board_trip(struct board *board, uint16_t bits, uint16_t cells);
+void board_all_off(struct board *board);
+void board_set(struct board *board, const uint8_t *duty_per_255, uint8_t valid_for_ms);
+
+#endif

@@ -1,0 +1,32 @@
+/* One cell: what it was told, what was read of it, how long and how hot it has been. */
+#ifndef CELL_H
+#define CELL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "message.h"
+#include "port.h"
+
+/* The checks of a cell's readings that must fail several scans in a row. */
+enum check { CHECK_HIGH, CHECK_LOW, CHECK_OFF, CHECK_HOT, CHECK_RANGE, N_CHECKS };
+
+struct cell {
+    uint32_t on_since_ms;
+    uint32_t elapsed_ms;       /* duty_time counts up to here */
+    uint32_t duty_time_ms_256; /* since the last sample: time weighted with the duty, times 256 */
+    uint32_t heat_cA2ms;       /* what the continuous current would not have carried away */
+    uint32_t sampled_ms;
+    uint16_t current_mA;    /* last sample that agrees with the command: on, or off */
+    uint16_t current_on_mA; /* last sample with the gate on */
+    int16_t temperature_cC;
+    uint8_t duty_per_255;
+    uint8_t streak[N_CHECKS];
+};
+
+void cell_boot(struct cell *cell, uint32_t now_ms, uint16_t current_max_mA);
+void cell_command(struct cell *cell, uint8_t duty_per_255, uint32_t now_ms);
+void cell_sample(struct cell *cell, const struct wire_limits *limits,
+                 const struct port_sample *sample, uint32_t now_ms);
+
+#endif

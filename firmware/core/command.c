@@ -1,0 +1,255 @@
+#include "command.h"
+
+#include <string.h>
+
+#include "draw.h"
+#include "limits.h"
+
+enum { DUTY_ON = 255 };
+
+static uint8_t refusal(const struct board *board)
+{
+    if (board->state == STATE_faulted)
+        return RESULT_is_faulted;
+    return board->state == STATE_armed ? RESULT_done : RESULT_not_armed;
+}
+
+/* What a set command comes to: it may have tripped the guard. */
+static uint8_t set(struct board *board, const uint8_t *duty_per_255, uint8_t valid_for_ms)
+{
+    if (valid_for_ms == 0)
+        return RESULT_bad_value;
+    for (uint8_t i = board->identity.n_cells; i < WIRE_CELLS_MAX; i++)
+        if (duty_per_255[i] != 0)
+            return RESULT_bad_value;
+    uint8_t result = refusal(board);
+    if (result == RESULT_done)
+        board_set(board, duty_per_255, valid_for_ms);
+    return result == RESULT_done ? refusal(board) : result;
+}
+
+static uint8_t serve_set_mask(struct board *board, const uint8_t *payload)
+{
+    struct wire_set_mask command;
+    uint8_t duty_per_255[WIRE_CELLS_MAX];
+    wire_unpack_set_mask(payload, &command);
+    uint16_t left = command.cells_on;
+    for (uint8_t i = 0; i < WIRE_CELLS_MAX; i++, left >>= 1)
+        duty_per_255[i] = (left & 1u) != 0 ? DUTY_ON : 0;
+    return set(board, duty_per_255, command.valid_for_ms);
+}
+
+static uint8_t serve_set_duties(struct board *board, const uint8_t *payload)
+{
+    struct wire_set_duties command;
+    wire_unpack_set_duties(payload, &command);
+    return set(board, command.duty_per_255, command.valid_for_ms);
+}
+
+static bool happens(uint16_t draw, uint16_t probability_per_65536)
+{
+    return probability_per_65536 == WIRE_PROBABILITY_ONE || draw < probability_per_65536;
+}
+
+static void draw_cells(const struct board *board, const struct wire_broadcast *command,
+                       uint8_t *duty_per_255)
+{
+    uint32_t key = draw_key(command->seed, command->tick);
+    for (uint8_t i = 0; i < board->identity.n_cells; i++) {
+        uint16_t draw = draw_u16(key, (uint16_t)(command->first_cell + i));
+        if (duty_per_255[i] == 0)
+            duty_per_255[i] = happens(draw, command->p_on_per_65536) ? DUTY_ON : 0;
+        else if (happens(draw, command->q_off_per_65536))
+            duty_per_255[i] = 0;
+    }
+}
+
+static uint8_t serve_broadcast(struct board *board, const uint8_t *payload)
+{
+    struct wire_broadcast command;
+    uint8_t duty_per_255[WIRE_CELLS_MAX] = {0};
+    wire_unpack_broadcast(payload, &command);
+    for (uint8_t i = 0; i < board->identity.n_cells; i++)
+        duty_per_255[i] = board->cells[i].duty_per_255;
+    bool served = board->tick_served && command.tick <= board->served_tick;
+    if (!served)
+        draw_cells(board, &command, duty_per_255);
+    uint8_t result = set(board, duty_per_255, command.valid_for_ms);
+    if (result == RESULT_done && !served) {
+        board->served_tick = command.tick;
+        board->tick_served = true;
+    }
+    return result;
+}
+
+static uint8_t serve_arm(struct board *board, const uint8_t *payload)
+{
+    struct wire_arm command;
+    wire_unpack_arm(payload, &command);
+    if (board->state != STATE_disarmed)
+        return board->state == STATE_armed ? RESULT_is_armed : RESULT_is_faulted;
+    if (command.limits_crc != board->limits_crc)
+        return RESULT_limits_differ;
+    if (board_conditions(board) != 0)
+        return RESULT_condition_present;
+    board->state = STATE_armed;
+    board->tick_served = false;
+    board->commanded_us = board->now_us;
+    return RESULT_done;
+}
+
+static uint8_t serve_disarm(struct board *board)
+{
+    board_all_off(board);
+    if (board->state == STATE_armed)
+        board->state = STATE_disarmed;
+    return RESULT_done;
+}
+
+static uint8_t serve_clear_faults(struct board *board)
+{
+    if (board->state != STATE_faulted)
+        return board->state == STATE_armed ? RESULT_is_armed : RESULT_done;
+    if (board_conditions(board) != 0)
+        return RESULT_condition_present;
+    board->fault_bits = 0;
+    board->first_fault_bits = 0;
+    board->fault_cells = 0;
+    board->state = STATE_disarmed;
+    return RESULT_done;
+}
+
+static uint8_t serve_set_limits(struct board *board, const uint8_t *payload)
+{
+    struct wire_set_limits command;
+    wire_unpack_set_limits(payload, &command);
+    if (board->state == STATE_armed)
+        return RESULT_is_armed;
+    if (!limits_sane(&command.limits))
+        return RESULT_bad_value;
+    if (!limits_store(&command.limits, board->port))
+        return RESULT_store_failed;
+    board->limits = command.limits;
+    board->limits_crc = limits_crc(&board->limits);
+    board->limits_whole = true;
+    return RESULT_done;
+}
+
+static void put_faults(const struct board *board, uint16_t *all, uint16_t *first, uint16_t *cells)
+{
+    *all = board->fault_bits;
+    *first = board->first_fault_bits;
+    *cells = board->fault_cells;
+}
+
+static uint8_t *put_status(struct board *board, uint8_t *at, uint8_t result)
+{
+    struct wire_status answer = {0};
+    answer.time_us = board->now_us;
+    answer.result = result;
+    answer.state = board->state;
+    put_faults(board, &answer.fault_bits, &answer.first_fault_bits, &answer.fault_cells);
+    answer.cells_on = board->cells_on;
+    answer.first_cell = board->status_page;
+    for (uint8_t i = 0; i < WIRE_CELLS_PER_STATUS; i++) {
+        const struct cell *cell = &board->cells[board->status_page + i];
+        answer.current_mA[i] = cell->current_mA;
+        answer.temperature_cC[i] = cell->temperature_cC;
+    }
+    board->status_page = (uint8_t)(board->status_page + WIRE_CELLS_PER_STATUS);
+    if (board->status_page >= board->identity.n_cells)
+        board->status_page = 0;
+    return wire_pack_status(at, &answer);
+}
+
+static uint8_t *put_readings(struct board *board, uint8_t *at)
+{
+    struct wire_readings answer = {0};
+    answer.time_us = board->now_us;
+    answer.state = board->state;
+    put_faults(board, &answer.fault_bits, &answer.first_fault_bits, &answer.fault_cells);
+    answer.bad_frames = board->bad_frames;
+    for (uint8_t i = 0; i < board->identity.n_cells; i++) {
+        answer.duty_per_255[i] = board->cells[i].duty_per_255;
+        answer.current_mA[i] = board->cells[i].current_mA;
+        answer.temperature_cC[i] = board->cells[i].temperature_cC;
+    }
+    return wire_pack_readings(at, &answer);
+}
+
+static uint8_t *put_identity(struct board *board, uint8_t *at)
+{
+    struct wire_identity answer = {0};
+    answer.wire_hash = WIRE_HASH;
+    answer.firmware_hash = FIRMWARE_HASH;
+    answer.serial = board->identity.serial;
+    answer.time_us = board->now_us;
+    answer.reset_cause = board->identity.reset_cause;
+    answer.n_cells = board->identity.n_cells;
+    answer.scan_period_us = board->identity.scan_period_us;
+    answer.limits_crc = board->limits_crc;
+    answer.limits = board->limits;
+    return wire_pack_identity(at, &answer);
+}
+
+static uint8_t payload_size(uint8_t code)
+{
+#define CASE_SIZE(name, code, answer) \
+    case COMMAND_##name:              \
+        return WIRE_SIZE_##name;
+    switch (code) {
+        WIRE_COMMANDS(CASE_SIZE)
+    default:
+        return 0;
+    }
+}
+
+static uint8_t serve(struct board *board, uint8_t code, const uint8_t *payload)
+{
+    switch (code) {
+    case COMMAND_set_mask:
+        return serve_set_mask(board, payload);
+    case COMMAND_set_duties:
+        return serve_set_duties(board, payload);
+    case COMMAND_broadcast:
+        return serve_broadcast(board, payload);
+    case COMMAND_arm:
+        return serve_arm(board, payload);
+    case COMMAND_disarm:
+        return serve_disarm(board);
+    case COMMAND_clear_faults:
+        return serve_clear_faults(board);
+    case COMMAND_set_limits:
+        return serve_set_limits(board, payload);
+    default:
+        return RESULT_unknown_command;
+    }
+}
+
+void command_serve(struct board *board)
+{
+    uint8_t frame[FRAME_SENT_MAX];
+    const uint8_t *bytes = board->reader.bytes;
+    uint8_t code = bytes[1];
+    uint8_t n = (uint8_t)(board->reader.n - FRAME_HEADER);
+    uint8_t *payload = frame + 1 + FRAME_HEADER;
+    uint8_t *end;
+    frame[1] = WIRE_VERSION;
+    frame[2] = ANSWER_status;
+    frame[3] = bytes[2];
+    if (bytes[0] != WIRE_VERSION) {
+        end = put_status(board, payload, RESULT_version_differs);
+    } else if (n != payload_size(code)) {
+        end = put_status(board, payload, RESULT_bad_length);
+    } else if (code == COMMAND_identify) {
+        frame[2] = ANSWER_identity;
+        end = put_identity(board, payload);
+    } else if (code == COMMAND_read) {
+        frame[2] = ANSWER_readings;
+        end = put_readings(board, payload);
+    } else {
+        uint8_t result = serve(board, code, bytes + FRAME_HEADER);
+        end = put_status(board, payload, result);
+    }
+    port_send(board->port, frame, frame_close(frame, (uint8_t)(end - (frame + 1))));
+}

@@ -1,0 +1,27 @@
+#include "draw.h"
+
+/* A permutation of 32-bit words. Constants: C. Wellons, "Prospecting for hash functions" (2018),
+ * lowbias32, public domain: every input bit flips every output bit with probability 0.5 within
+ * 0.17 %. */
+static uint32_t mix(uint32_t x)
+{
+    x ^= x >> 16;
+    x *= UINT32_C(0x7feb352d);
+    x ^= x >> 15;
+    x *= UINT32_C(0x846ca68b);
+    x ^= x >> 16;
+    return x;
+}
+
+/* 2^32 over the golden ratio: neighbouring counts differ in many bits before they are mixed. */
+#define STRIDE UINT32_C(0x9e3779b9)
+
+uint32_t draw_key(uint32_t seed, uint32_t tick)
+{
+    return mix(seed ^ mix(tick + STRIDE));
+}
+
+uint16_t draw_u16(uint32_t key, uint16_t cell)
+{
+    return (uint16_t)(mix(key + (cell + UINT32_C(1)) * STRIDE) >> 16);
+}

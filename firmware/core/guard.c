@@ -1,0 +1,102 @@
+#include "guard.h"
+
+/* Counts scans in a row in which a check failed; true from the limit's number on. */
+static bool persists(uint8_t *streak, bool failed, uint8_t scans)
+{
+    if (!failed)
+        *streak = 0;
+    else if (*streak < UINT8_MAX)
+        (*streak)++;
+    return *streak >= scans;
+}
+
+static uint16_t check_current_on(struct cell *cell, const struct wire_limits *limits)
+{
+    uint16_t found = 0;
+    uint16_t current_mA = cell->current_on_mA;
+    if (persists(&cell->streak[CHECK_HIGH], current_mA > limits->current_max_mA,
+                 limits->persistence_scans))
+        found |= FAULT_current_high;
+    if (persists(&cell->streak[CHECK_LOW], current_mA < limits->current_on_min_mA,
+                 limits->persistence_scans))
+        found |= FAULT_current_low;
+    return found;
+}
+
+static uint16_t check_current_off(struct cell *cell, const struct wire_limits *limits,
+                                  uint16_t current_counts)
+{
+    uint16_t current_mA =
+        (uint16_t)((uint32_t)current_counts * limits->current_full_scale_mA >> 10);
+    bool failed = current_mA > limits->current_off_max_mA;
+    bool lasts = persists(&cell->streak[CHECK_OFF], failed, limits->persistence_scans);
+    return lasts ? FAULT_current_when_off : 0;
+}
+
+static uint16_t check_temperature(struct cell *cell, const struct wire_limits *limits,
+                                  uint16_t counts)
+{
+    bool below = counts < limits->temperature_counts_min;
+    bool above = counts > limits->temperature_counts_max;
+    bool hot = cell->temperature_cC > limits->temperature_max_cC;
+    uint16_t found = 0;
+    if (persists(&cell->streak[CHECK_RANGE], below || above, limits->persistence_scans))
+        found |= FAULT_temperature_range;
+    if (persists(&cell->streak[CHECK_HOT], hot, limits->persistence_scans))
+        found |= FAULT_temperature_high;
+    return found;
+}
+
+static bool on_too_long(const struct cell *cell, const struct wire_limits *limits, uint32_t now_ms)
+{
+    return cell->duty_per_255 > 0 && now_ms - cell->on_since_ms > limits->on_time_max_ms;
+}
+
+static bool energy_high(const struct cell *cell, const struct wire_limits *limits)
+{
+    return cell->heat_cA2ms > limits->heat_max_cA2ms;
+}
+
+uint16_t guard_sample(struct cell *cell, const struct wire_limits *limits,
+                      const struct port_sample *sample, uint32_t now_ms)
+{
+    uint16_t found = check_temperature(cell, limits, sample->temperature_counts);
+    if (sample->gate_on)
+        found |= check_current_on(cell, limits);
+    else
+        found |= check_current_off(cell, limits, sample->current_counts);
+    if (on_too_long(cell, limits, now_ms))
+        found |= FAULT_cell_on_too_long;
+    if (energy_high(cell, limits))
+        found |= FAULT_cell_energy_high;
+    return found;
+}
+
+uint16_t guard_condition(const struct cell *cell, const struct wire_limits *limits)
+{
+    uint16_t found = 0;
+    if (cell->streak[CHECK_OFF] > 0)
+        found |= FAULT_current_when_off;
+    if (cell->streak[CHECK_RANGE] > 0)
+        found |= FAULT_temperature_range;
+    if (cell->streak[CHECK_HOT] > 0)
+        found |= FAULT_temperature_high;
+    if (energy_high(cell, limits))
+        found |= FAULT_cell_energy_high;
+    return found;
+}
+
+bool guard_too_many(uint8_t n_on, const struct wire_limits *limits)
+{
+    return n_on > limits->cells_on_max;
+}
+
+bool guard_silent(uint32_t silence_us, const struct wire_limits *limits)
+{
+    return silence_us > (uint32_t)limits->silence_max_ms * 1000u;
+}
+
+bool guard_scan_stale(uint32_t age_ms, const struct wire_limits *limits)
+{
+    return age_ms > limits->scan_age_max_ms;
+}

@@ -1,0 +1,21 @@
+/* Every limit of the board. A level at its limit is allowed. */
+#ifndef GUARD_H
+#define GUARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cell.h"
+
+/* One cell's sample against the limits: the faults found. Before it, cell_sample. */
+uint16_t guard_sample(struct cell *cell, const struct wire_limits *limits,
+                      const struct port_sample *sample, uint32_t now_ms);
+
+/* What is wrong with a cell now, on or off: a fault is not cleared before this is nothing. */
+uint16_t guard_condition(const struct cell *cell, const struct wire_limits *limits);
+
+bool guard_too_many(uint8_t n_on, const struct wire_limits *limits);
+bool guard_silent(uint32_t silence_us, const struct wire_limits *limits);
+bool guard_scan_stale(uint32_t age_ms, const struct wire_limits *limits);
+
+#endif

@@ -1,0 +1,22 @@
+/* The table of limits and its place in memory. */
+#ifndef LIMITS_H
+#define LIMITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "message.h"
+#include "port.h"
+
+void limits_default(struct wire_limits *limits);
+uint16_t limits_crc(const struct wire_limits *limits);
+
+/* Every entry lies between its lowest and highest value. */
+bool limits_sane(const struct wire_limits *limits);
+
+/* What was stored, or the defaults on a board that never stored any; false: what is stored is not
+ * whole, and the defaults stand in for it. */
+bool limits_load(struct wire_limits *limits, struct port *port);
+bool limits_store(const struct wire_limits *limits, struct port *port);
+
+#endif

@@ -1,0 +1,165 @@
+/* The wire between host and driver board: the only definition of it. hil/wire.py reads this file
+ * and accepts nothing but comments, integer constants and the tables below.
+ *
+ * A frame is COBS(header, payload, CRC) followed by 0x00. The header is version, message code and
+ * sequence number, one byte each; integers are little endian; the CRC is CRC-16/CCITT (polynomial
+ * 0x1021, most significant bit first) over header and payload, little endian too. The board answers
+ * every intact command with exactly one frame that repeats the command's sequence number, and
+ * nothing else makes it speak.
+ *
+ * F(type, name) is an integer, A(type, name, n) an array of n, N(layout, name) another layout.
+ * Lists of cells have one place for each of WIRE_CELLS_MAX; a mask has cell i in bit i.
+ */
+#ifndef WIRE_H
+#define WIRE_H
+
+#define WIRE_VERSION 1
+#define WIRE_CELLS_MAX 16
+#define WIRE_CELLS_PER_STATUS 4
+#define WIRE_CRC_INIT 0xFFFF
+#define WIRE_FRAME_MAX 128 /* bytes before COBS; below 254, so that COBS needs one more byte */
+#define WIRE_PROBABILITY_ONE 65535 /* means certain; any smaller p is p / 65536 */
+
+/* C(name, code, answer): a command; its payload is the table of its name, if there is one. */
+#define WIRE_COMMANDS(C)             \
+    C(identify, 0x01, identity)      \
+    C(read, 0x02, readings)          \
+    C(set_mask, 0x03, status)        \
+    C(set_duties, 0x04, status)      \
+    C(broadcast, 0x05, status)       \
+    C(arm, 0x06, status)             \
+    C(disarm, 0x07, status)          \
+    C(clear_faults, 0x08, status)    \
+    C(set_limits, 0x09, status)
+
+/* C(name, code) */
+#define WIRE_ANSWERS(C)  \
+    C(identity, 0x81)    \
+    C(readings, 0x82)    \
+    C(status, 0x83)
+
+/* The set commands hold for valid_for_ms, at most hold_max_ms: then all cells go off. */
+#define WIRE_SET_MASK(F, A, N) \
+    F(u8, valid_for_ms)        \
+    F(u16, cells_on)
+
+#define WIRE_SET_DUTIES(F, A, N) \
+    F(u8, valid_for_ms)          \
+    A(u8, duty_per_255, WIRE_CELLS_MAX)
+
+/* Every cell that is off goes on with probability p, every one that is on goes off with q. A cell's
+ * draw depends on seed, tick and first_cell + its own number. A tick not above the last one served
+ * since arming draws nothing, but counts as a command. */
+#define WIRE_BROADCAST(F, A, N) \
+    F(u8, valid_for_ms)         \
+    F(u16, p_on_per_65536)      \
+    F(u16, q_off_per_65536)     \
+    F(u32, tick)                \
+    F(u32, seed)                \
+    F(u16, first_cell)
+
+/* limits_crc is that of the table which the host believes the board to have. */
+#define WIRE_ARM(F, A, N) \
+    F(u16, limits_crc)
+
+#define WIRE_SET_LIMITS(F, A, N) \
+    N(limits, limits)
+
+/* The answer to every command that changes something: command and reading in one exchange. Four
+ * cells' readings a frame, from first_cell on, in turn. */
+#define WIRE_STATUS(F, A, N)                              \
+    F(u32, time_us)                                       \
+    F(u8, result)                                         \
+    F(u8, state)                                          \
+    F(u16, fault_bits)                                    \
+    F(u16, first_fault_bits)                              \
+    F(u16, fault_cells)                                   \
+    F(u16, cells_on)                                      \
+    F(u8, first_cell)                                     \
+    A(u16, current_mA, WIRE_CELLS_PER_STATUS)             \
+    A(i16, temperature_cC, WIRE_CELLS_PER_STATUS)
+
+#define WIRE_READINGS(F, A, N)               \
+    F(u32, time_us)                          \
+    F(u8, state)                             \
+    F(u16, fault_bits)                       \
+    F(u16, first_fault_bits)                 \
+    F(u16, fault_cells)                      \
+    F(u16, bad_frames)                       \
+    A(u8, duty_per_255, WIRE_CELLS_MAX)      \
+    A(u16, current_mA, WIRE_CELLS_MAX)       \
+    A(i16, temperature_cC, WIRE_CELLS_MAX)
+
+#define WIRE_IDENTITY(F, A, N)  \
+    F(u32, wire_hash)           \
+    F(u32, firmware_hash)       \
+    F(u32, serial)              \
+    F(u32, time_us)             \
+    F(u8, reset_cause)          \
+    F(u8, n_cells)              \
+    F(u32, scan_period_us)      \
+    F(u16, limits_crc)          \
+    N(limits, limits)
+
+/* L(type, name, default, lowest, highest): what the board enforces, kept in its own memory. A level
+ * at its limit is allowed. limits_crc is the CRC of the packed table. */
+#define WIRE_LIMITS(L)                                       \
+    L(u8, silence_max_ms, 100, 1, 100)                       \
+    L(u8, hold_max_ms, 100, 1, 100)                          \
+    L(u8, cells_on_max, 12, 1, 16)                           \
+    L(u8, persistence_scans, 2, 1, 10)                       \
+    L(u8, scan_age_max_ms, 20, 10, 50)                       \
+    L(u16, on_time_max_ms, 10000, 1, 60000)                  \
+    L(u16, current_max_mA, 1200, 1, 1900)                    \
+    L(u16, current_on_min_mA, 20, 0, 1900)                   \
+    L(u16, current_off_max_mA, 20, 4, 1900)                  \
+    L(u16, current_continuous_mA, 200, 0, 1900)              \
+    L(u32, heat_max_cA2ms, 50000000, 1, 4000000000)          \
+    L(i16, temperature_max_cC, 9000, 0, 12000)               \
+    L(u16, temperature_counts_min, 20, 1, 1022)              \
+    L(u16, temperature_counts_max, 1000, 1, 1022)            \
+    L(u16, current_full_scale_mA, 2000, 1, 10000)            \
+    L(u16, temperature_full_scale_cC, 50000, 1, 65535)       \
+    L(i16, temperature_zero_cC, -5000, -30000, 30000)
+
+/* X(name, number) */
+#define WIRE_STATES(X) \
+    X(disarmed, 0)     \
+    X(armed, 1)        \
+    X(faulted, 2)
+
+#define WIRE_RESULTS(X)      \
+    X(done, 0)               \
+    X(version_differs, 1)    \
+    X(unknown_command, 2)    \
+    X(bad_length, 3)         \
+    X(bad_value, 4)          \
+    X(not_armed, 5)          \
+    X(is_armed, 6)           \
+    X(is_faulted, 7)         \
+    X(limits_differ, 8)      \
+    X(condition_present, 9)  \
+    X(store_failed, 10)
+
+#define WIRE_RESETS(X) \
+    X(power_on, 0)     \
+    X(external, 1)     \
+    X(brown_out, 2)    \
+    X(watchdog, 3)
+
+/* The bits of fault_bits; a name that hil/guard.py has too means the same there. */
+#define WIRE_FAULTS(X)         \
+    X(host_silent, 0)          \
+    X(estop_open, 1)           \
+    X(cell_on_too_long, 2)     \
+    X(cell_energy_high, 3)     \
+    X(too_many_cells_on, 4)    \
+    X(current_high, 5)         \
+    X(current_low, 6)          \
+    X(current_when_off, 7)     \
+    X(temperature_high, 8)     \
+    X(temperature_range, 9)    \
+    X(scan_stale, 10)          \
+    X(limits_corrupt, 11)
+
+#endif

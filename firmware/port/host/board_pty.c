@@ -1,0 +1,95 @@
+/* A simulated driver board behind a pseudo-terminal, in wall time: prints the terminal's name and
+ * runs until its input closes or it is told to stop. Cells draw CURRENT_ON at room temperature. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libboard.h"
+
+enum { CURRENT_ON_COUNTS = 205, ROOM_COUNTS = 153, PERIOD_MS = 1, CATCH_UP_US = 200000 };
+
+static volatile sig_atomic_t stop;
+
+static void on_signal(int number)
+{
+    (void)number;
+    stop = 1;
+}
+
+static uint64_t clock_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
+}
+
+/* A raw terminal whose far end is held open here, so that clients may come and go. */
+static int open_terminal(void)
+{
+    int master = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
+    if (master < 0 || grantpt(master) != 0 || unlockpt(master) != 0)
+        return -1;
+    int far_end = open(ptsname(master), O_RDWR | O_NOCTTY);
+    struct termios settings;
+    if (far_end < 0 || tcgetattr(far_end, &settings) != 0)
+        return -1;
+    cfmakeraw(&settings);
+    return tcsetattr(far_end, TCSANOW, &settings) == 0 ? master : -1;
+}
+
+static void write_all(int file, const uint8_t *bytes, size_t n)
+{
+    ssize_t written = write(file, bytes, n);
+    if (written < 0 && errno != EAGAIN)
+        stop = 1;
+}
+
+int main(int argc, char **argv)
+{
+    long n_cells = argc > 1 ? strtol(argv[1], NULL, 10) : 12;
+    unsigned long serial = argc > 2 ? strtoul(argv[2], NULL, 0) : 1;
+    void *board = calloc(1, libboard_size());
+    if (n_cells < 1 || n_cells > 16 || board == NULL ||
+        libboard_init(board, (uint8_t)n_cells, (uint32_t)serial, 3000, 0) != 0) {
+        fprintf(stderr, "usage: board_pty [CELLS 1..16] [SERIAL]\n");
+        free(board);
+        return 2;
+    }
+    for (uint8_t i = 0; i < n_cells; i++)
+        libboard_set_analog(board, i, CURRENT_ON_COUNTS, 0, ROOM_COUNTS);
+    int terminal = open_terminal();
+    if (terminal < 0) {
+        perror("board_pty");
+        free(board);
+        return 4;
+    }
+    signal(SIGINT, on_signal);
+    signal(SIGTERM, on_signal);
+    printf("%s\n", ptsname(terminal));
+    fflush(stdout);
+    uint64_t then_us = clock_us();
+    uint8_t bytes[4096];
+    while (!stop) {
+        struct pollfd ready = {.fd = terminal, .events = POLLIN};
+        poll(&ready, 1, PERIOD_MS);
+        uint64_t now_us = clock_us();
+        uint64_t step_us = now_us - then_us;
+        then_us = now_us;
+        libboard_advance(board, (uint32_t)(step_us < CATCH_UP_US ? step_us : CATCH_UP_US));
+        ssize_t n = read(terminal, bytes, sizeof bytes);
+        if (n > 0)
+            libboard_receive(board, bytes, (size_t)n);
+        size_t answered = libboard_send(board, bytes, sizeof bytes);
+        if (answered > 0)
+            write_all(terminal, bytes, answered);
+    }
+    free(board);
+    return 0;
+}

@@ -1,0 +1,243 @@
+#include "libboard.h"
+
+#include <string.h>
+
+#include "board.h"
+#include "draw.h"
+#include "message.h"
+
+enum {
+    POLL_US = 50, /* the main loop's turn */
+    RX_ROOM = 4096,
+    TX_ROOM = 4096,
+    MEMORY = WIRE_SIZE_limits + FRAME_CRC,
+};
+
+struct pins {
+    uint16_t on_counts;
+    uint16_t off_counts;
+    uint16_t temperature_counts;
+};
+
+struct port {
+    struct board board;
+    struct port_identity identity;
+    struct pins pins[WIRE_CELLS_MAX];
+    uint8_t gates[WIRE_CELLS_MAX];
+    uint8_t rx[RX_ROOM];
+    uint8_t tx[TX_ROOM];
+    uint8_t memory[MEMORY];
+    size_t rx_first, rx_n, tx_n;
+    uint64_t scan_us; /* of this board's life: what the scan has reached */
+    uint64_t life_us;
+    uint32_t now_us;
+    uint32_t watchdog_feeds;
+    uint32_t sample; /* number of the next one */
+    bool memory_used;
+    bool estop_open;
+    bool scan_runs;
+};
+
+struct port_identity port_identity(struct port *port)
+{
+    return port->identity;
+}
+
+uint32_t port_now_us(struct port *port)
+{
+    return port->now_us;
+}
+
+void port_gates_off(struct port *port)
+{
+    memset(port->gates, 0, sizeof port->gates);
+}
+
+void port_gates_set(struct port *port, const uint8_t *duty_per_255, uint8_t n_cells)
+{
+    memcpy(port->gates, duty_per_255, n_cells);
+}
+
+bool port_estop_open(struct port *port)
+{
+    return port->estop_open;
+}
+
+bool port_sample(struct port *port, struct port_sample *sample)
+{
+    uint8_t n_cells = port->identity.n_cells;
+    uint64_t due_us = port->scan_us + port->identity.scan_period_us / n_cells;
+    if (!port->scan_runs || port->life_us < due_us)
+        return false;
+    port->scan_us = due_us;
+    sample->cell = (uint8_t)(port->sample++ % n_cells);
+    const struct pins *pins = &port->pins[sample->cell];
+    sample->gate_on = port->gates[sample->cell] > 0;
+    sample->current_counts = sample->gate_on ? pins->on_counts : pins->off_counts;
+    sample->temperature_counts = pins->temperature_counts;
+    return true;
+}
+
+bool port_receive(struct port *port, uint8_t *byte)
+{
+    if (port->rx_first == port->rx_n)
+        return false;
+    *byte = port->rx[port->rx_first++];
+    return true;
+}
+
+bool port_send(struct port *port, const uint8_t *bytes, uint8_t n)
+{
+    if (n > TX_ROOM - port->tx_n)
+        return false;
+    memcpy(port->tx + port->tx_n, bytes, n);
+    port->tx_n += n;
+    return true;
+}
+
+void port_watchdog_feed(struct port *port)
+{
+    port->watchdog_feeds++;
+}
+
+bool port_memory_load(struct port *port, uint8_t *bytes, uint8_t n)
+{
+    if (port->memory_used)
+        memcpy(bytes, port->memory, n);
+    return port->memory_used;
+}
+
+bool port_memory_store(struct port *port, const uint8_t *bytes, uint8_t n)
+{
+    memcpy(port->memory, bytes, n);
+    port->memory_used = true;
+    return true;
+}
+
+size_t libboard_size(void)
+{
+    return sizeof(struct port);
+}
+
+int libboard_init(void *board, uint8_t n_cells, uint32_t serial, uint32_t scan_period_us,
+                  uint32_t now_us)
+{
+    struct port *port = board;
+    if (n_cells < 1 || n_cells > WIRE_CELLS_MAX || scan_period_us < n_cells)
+        return -1;
+    memset(port, 0, sizeof *port);
+    port->identity.n_cells = n_cells;
+    port->identity.serial = serial;
+    port->identity.scan_period_us = scan_period_us;
+    port->now_us = now_us;
+    port->scan_runs = true;
+    libboard_reset(port, RESET_power_on);
+    return 0;
+}
+
+void libboard_reset(void *board, uint8_t cause)
+{
+    struct port *port = board;
+    port->identity.reset_cause = cause;
+    port->rx_first = port->rx_n = port->tx_n = 0;
+    port->sample = 0;
+    port->scan_us = port->life_us;
+    board_boot(&port->board, port);
+}
+
+static void poll_until_read(struct port *port)
+{
+    do
+        board_poll(&port->board);
+    while (port->rx_first < port->rx_n);
+    port->rx_first = port->rx_n = 0;
+}
+
+void libboard_receive(void *board, const uint8_t *bytes, size_t n)
+{
+    struct port *port = board;
+    while (n > 0) {
+        size_t part = n < RX_ROOM ? n : RX_ROOM;
+        memcpy(port->rx, bytes, part);
+        port->rx_first = 0;
+        port->rx_n = part;
+        poll_until_read(port);
+        bytes += part;
+        n -= part;
+    }
+}
+
+size_t libboard_send(void *board, uint8_t *bytes, size_t room)
+{
+    struct port *port = board;
+    size_t n = port->tx_n < room ? port->tx_n : room;
+    memcpy(bytes, port->tx, n);
+    memmove(port->tx, port->tx + n, port->tx_n - n);
+    port->tx_n -= n;
+    return n;
+}
+
+void libboard_advance(void *board, uint32_t duration_us)
+{
+    struct port *port = board;
+    while (duration_us > 0) {
+        uint32_t step_us = duration_us < POLL_US ? duration_us : POLL_US;
+        port->now_us += step_us;
+        port->life_us += step_us;
+        if (!port->scan_runs)
+            port->scan_us = port->life_us;
+        board_poll(&port->board);
+        duration_us -= step_us;
+    }
+}
+
+uint32_t libboard_now_us(const void *board)
+{
+    const struct port *port = board;
+    return port->now_us;
+}
+
+void libboard_set_analog(void *board, uint8_t cell, uint16_t on_counts, uint16_t off_counts,
+                         uint16_t temperature_counts)
+{
+    struct port *port = board;
+    if (cell >= WIRE_CELLS_MAX)
+        return;
+    port->pins[cell] = (struct pins){on_counts, off_counts, temperature_counts};
+}
+
+void libboard_set_estop(void *board, int open)
+{
+    struct port *port = board;
+    port->estop_open = open != 0;
+}
+
+void libboard_set_scan(void *board, int runs)
+{
+    struct port *port = board;
+    port->scan_runs = runs != 0;
+}
+
+void libboard_gates(const void *board, uint8_t *duty_per_255)
+{
+    const struct port *port = board;
+    memcpy(duty_per_255, port->gates, port->identity.n_cells);
+}
+
+uint32_t libboard_watchdog_feeds(const void *board)
+{
+    const struct port *port = board;
+    return port->watchdog_feeds;
+}
+
+uint8_t *libboard_memory(void *board, size_t *size)
+{
+    struct port *port = board;
+    *size = sizeof port->memory;
+    return port->memory;
+}
+
+uint16_t libboard_draw(uint32_t seed, uint32_t tick, uint16_t cell)
+{
+    return draw_u16(draw_key(seed, tick), cell);
+}

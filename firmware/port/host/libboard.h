@@ -1,0 +1,36 @@
+/* The board as a library: the shipped core on simulated pins, in the caller's memory and time.
+ * Bytes arrive at once; time passes in libboard_advance only. */
+#ifndef LIBBOARD_H
+#define LIBBOARD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+size_t libboard_size(void);
+
+/* Powers a board up whose memory of limits is blank; 0, or -1 for a number of cells it cannot have. */
+int libboard_init(void *board, uint8_t n_cells, uint32_t serial, uint32_t scan_period_us,
+                  uint32_t now_us);
+
+/* Resets the processor: pins and stored limits stay. `cause` is one of WIRE_RESETS. */
+void libboard_reset(void *board, uint8_t cause);
+
+void libboard_receive(void *board, const uint8_t *bytes, size_t n);
+size_t libboard_send(void *board, uint8_t *bytes, size_t room);
+void libboard_advance(void *board, uint32_t duration_us);
+uint32_t libboard_now_us(const void *board);
+
+/* Counts of the 10-bit converter: current with the gate on, with it off, and temperature. */
+void libboard_set_analog(void *board, uint8_t cell, uint16_t on_counts, uint16_t off_counts,
+                         uint16_t temperature_counts);
+void libboard_set_estop(void *board, int open);
+void libboard_set_scan(void *board, int runs);
+void libboard_gates(const void *board, uint8_t *duty_per_255);
+uint32_t libboard_watchdog_feeds(const void *board);
+
+/* The memory of limits, to be read or spoilt. */
+uint8_t *libboard_memory(void *board, size_t *size);
+
+uint16_t libboard_draw(uint32_t seed, uint32_t tick, uint16_t cell);
+
+#endif

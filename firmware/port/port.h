@@ -1,0 +1,45 @@
+/* What the core needs of a chip. Every port, the host's among them, is these functions. */
+#ifndef PORT_H
+#define PORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct port; /* the port's own state */
+
+/* What never changes while the board runs. */
+struct port_identity {
+    uint32_t serial;
+    uint32_t scan_period_us; /* every cell's current and temperature once */
+    uint8_t n_cells;
+    uint8_t reset_cause; /* enum reset */
+};
+
+/* One cell's turn in the scan. */
+struct port_sample {
+    uint16_t current_counts; /* 10 bits of full scale */
+    uint16_t temperature_counts;
+    uint8_t cell;
+    bool gate_on; /* the gate has been so since long enough for the current to settle */
+};
+
+struct port_identity port_identity(struct port *port);
+uint32_t port_now_us(struct port *port);
+
+/* All gates low at once, whatever a PWM period is at; they stay so until the next port_gates_set. */
+void port_gates_off(struct port *port);
+void port_gates_set(struct port *port, const uint8_t *duty_per_255, uint8_t n_cells);
+
+bool port_estop_open(struct port *port);
+bool port_sample(struct port *port, struct port_sample *sample); /* false: none is ready */
+
+bool port_receive(struct port *port, uint8_t *byte);
+bool port_send(struct port *port, const uint8_t *bytes, uint8_t n); /* all or nothing */
+
+void port_watchdog_feed(struct port *port);
+
+/* The memory that outlives a reset; load says whether anything was ever stored. */
+bool port_memory_load(struct port *port, uint8_t *bytes, uint8_t n);
+bool port_memory_store(struct port *port, const uint8_t *bytes, uint8_t n);
+
+#endif

@@ -1,0 +1,29 @@
+"""Builds the simulated driver board into wheels: the firmware compiled for the machine at hand."""
+
+import subprocess
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class FirmwareHook(BuildHookInterface):  # type: ignore[type-arg]
+    """Puts libboard.so into the wheel and names the platform in its tag."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if version == "editable":
+            return  # a checkout uses firmware/build, which scripts/environment makes
+        self._folder = tempfile.TemporaryDirectory()
+        library = Path(self._folder.name) / "libboard.so"
+        command = ["make", "--silent", "-C", "firmware", f"BUILD={self._folder.name}", str(library)]
+        subprocess.run(command, cwd=self.root, check=True)
+        build_data["force_include"][str(library)] = "hil/firmware/libboard.so"
+        platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-{platform}"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        if version != "editable":
+            self._folder.cleanup()

@@ -1,0 +1,228 @@
+"""The driver of an SMA driver board: one command and one answer a tick, over any Port.
+
+The command of tick k goes out in `write` and its answer is collected by `read` of tick k + 1, so
+that the exchange overlaps whatever else the loop does meanwhile. Every command holds for
+`hold_s`: a silent host means all cells off, by the board itself. The board is armed once, at the
+start of a run, and never again by itself.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil import wire
+from hil.devices.device import Readings, time_columns
+from hil.devices.port import Port
+from hil.errors import DeviceError
+from hil.frame import CELL_UNKNOWN, Column, Frame
+
+ATTEMPTS = 3
+PATIENT_S = 0.1
+
+
+@dataclass(frozen=True)
+class BoardPlace:
+    """Where a board stands in its rig.
+
+    Attributes
+    ----------
+    gates : sequence of int
+        The model's cell (from 0) behind every gate.
+    cell_names : sequence of str
+        Their names, gate by gate.
+    slot, device_slot : int
+        Where its validity and age stand in the readings.
+    """
+
+    gates: tuple[int, ...]
+    cell_names: tuple[str, ...]
+    slot: int
+    device_slot: int
+
+
+class CellBoard:
+    """A board behind a port.
+
+    Parameters
+    ----------
+    connect : makes the open port
+    limits : the table that the board is believed to have; arming is refused on a mismatch
+    hold_s : how long a command holds
+    answer_timeout_s : longest wait for an answer within a tick
+    simulated : the far end is a simulation
+    """
+
+    def __init__(
+        self,
+        name: str,
+        connect: Callable[[], Port],
+        place: BoardPlace,
+        limits: Mapping[str, int],
+        *,
+        hold_s: float,
+        answer_timeout_s: float,
+        simulated: bool,
+    ) -> None:
+        self.name = name
+        self.simulated = simulated
+        self._connect = connect
+        self._place = place
+        self._gates = np.array(place.gates)
+        self._bit = 1 << np.arange(len(place.gates))
+        self._limits = dict(limits)
+        self._hold_ms = math.ceil(1e3 * hold_s)
+        self._timeout_s = answer_timeout_s
+        self._port: Port | None = None
+        self._pending: wire.Message | None = None
+        self._decoder = wire.Decoder()
+        self._seq = 0
+        self._sent_t_s = 0.0  # a reading is as old as the command it answers
+        self._last_t_s = 0.0
+        self._first_time_us: int | None = None
+
+    @property
+    def columns(self) -> list[Column]:
+        cells = [
+            column
+            for cell in self._place.cell_names
+            for column in (
+                Column(f"{cell}.current_A", "A", "measured", f"current of {cell}; NaN if not read",
+                       simulated=self.simulated),
+                Column(f"{cell}.temperature_C", "degC", "measured",
+                       f"temperature of {cell}; NaN if not read", simulated=self.simulated),
+            )
+        ]  # fmt: skip
+        faults = tuple(sorted(wire.FAULTS, key=lambda fault: wire.FAULTS[fault]))
+        return [
+            *time_columns(self.name, self.simulated),
+            *cells,
+            Column(f"{self.name}_fault_bits", "1", "fault", f"faults latched on {self.name}",
+                   flags=faults, simulated=self.simulated),
+        ]  # fmt: skip
+
+    def bind(self, frame: Frame, readings: Readings) -> None:
+        self._values, self._bits = frame.values, frame.bits
+        self._age = frame.index(f"{self.name}_age_s")
+        self._clock = frame.index(f"{self.name}_t_s")
+        self._faults = frame.bit_index(f"{self.name}_fault_bits")
+        cells = self._place.cell_names
+        self._currents = [frame.index(f"{cell}.current_A") for cell in cells]
+        self._temperatures = [frame.index(f"{cell}.temperature_C") for cell in cells]
+        self._readings = readings
+
+    def open(self) -> None:
+        """Find the board, check who it is and what it enforces; nothing is energised."""
+        self._port = self._connect()
+        self._port.write(b"\0")  # ends whatever half a frame stands in the board's buffer
+        identity = self._ask("identify")
+        if identity["wire_hash"] != wire.WIRE_HASH:
+            raise DeviceError(
+                f"{self.name}: its firmware speaks another version of the wire: hil board flash"
+            )
+        if identity["n_cells"] < len(self._gates):
+            raise DeviceError(
+                f"{self.name}: the board has {identity['n_cells']} gates, the rig asks for "
+                f"{len(self._gates)}"
+            )
+        for key, value in self._limits.items():
+            there = identity["limits"][key]
+            if there != value:
+                raise DeviceError(
+                    f"{self.name}: limits differ: {key} is {there} on the board, {value} in the "
+                    "rig: set one to the other"
+                )
+        self._ask("disarm")
+        cleared = self._ask("clear_faults")
+        if cleared["fault_bits"]:
+            names = ", ".join(wire.fault_names(cleared["fault_bits"]))
+            raise DeviceError(f"{self.name}: cannot be armed while this persists: {names}")
+
+    def arm(self) -> None:
+        """Allow switching; its answer is the reading of the first tick."""
+        answer = self._ask("arm", limits_crc=wire.limits_crc(self._limits))
+        # Disarmed since `open`: armed already means that only the first answer was lost.
+        result = wire.result_name(answer["result"])
+        if result not in ("done", "is_armed"):
+            faults = ", ".join(wire.fault_names(answer["fault_bits"]))
+            why = f"{result} ({faults})" if faults else result
+            raise DeviceError(f"{self.name}: refused to be armed: {why}")
+        self._pending = answer
+
+    def read(self, t_s: float) -> None:
+        """Collect the answer to the last command."""
+        answer, self._pending = self._pending or self._collect(self._timeout_s), None
+        r, place = self._readings, self._place
+        r.valid[place.slot] = answer is not None
+        for column in (*self._currents, *self._temperatures):
+            self._values[column] = math.nan
+        if answer is None:
+            r.cells_reported[self._gates] = CELL_UNKNOWN
+        else:
+            self._take(answer)
+        age_s = t_s - self._last_t_s
+        r.ages_s[place.device_slot] = age_s
+        self._values[self._age] = age_s
+
+    def _take(self, answer: wire.Message) -> None:
+        r = self._readings
+        self._last_t_s = self._sent_t_s
+        r.cells_reported[self._gates] = (answer["cells_on"] & self._bit) != 0
+        self._bits[self._faults] = answer["fault_bits"]
+        r.board_faults[self._place.slot - len(r.forces_N)] = answer["fault_bits"]
+        first = answer["first_cell"]
+        readings = zip(answer["current_mA"], answer["temperature_cC"], strict=True)
+        for cell, (current_mA, temperature_cC) in enumerate(readings, start=first):
+            if cell < len(self._currents):
+                self._values[self._currents[cell]] = 1e-3 * current_mA
+                self._values[self._temperatures[cell]] = 1e-2 * temperature_cC
+        time_us = answer["time_us"]
+        if self._first_time_us is None:
+            self._first_time_us = time_us
+        self._values[self._clock] = 1e-6 * ((time_us - self._first_time_us) % 2**32)
+
+    def write(self, t_s: float, cells: NDArray[np.uint8]) -> None:
+        """Send the command; it holds for `hold_s`."""
+        self._sent_t_s = t_s
+        mask = int(self._bit[cells[self._gates] != 0].sum())
+        self._send("set_mask", valid_for_ms=self._hold_ms, cells_on=mask)
+
+    def safe(self) -> None:
+        """Disarm, which turns every gate off."""
+        if self._port is not None:
+            self._ask("disarm")
+
+    def close(self) -> None:
+        if self._port is not None:
+            self._port.close()
+            self._port = None
+
+    def _send(self, command: str, **fields: int) -> None:
+        if self._port is None:
+            raise DeviceError(f"{self.name}: is not open")
+        self._seq = (self._seq + 1) % 256
+        self._port.write(wire.encode(command, self._seq, **fields))
+
+    def _collect(self, timeout_s: float) -> wire.Message | None:
+        """The answer to the last command sent; None when it does not come in time."""
+        if self._port is None:
+            raise DeviceError(f"{self.name}: is not open")
+        while data := self._port.read(timeout_s):
+            for message in self._decoder.feed(data):
+                if message.seq == self._seq:
+                    return message
+        return None
+
+    def _ask(self, command: str, **fields: int) -> wire.Message:
+        """An exchange outside the tick, with time and attempts."""
+        for _ in range(ATTEMPTS):
+            self._send(command, **fields)
+            answer = self._collect(PATIENT_S)
+            if answer is not None:
+                return answer
+        raise DeviceError(
+            f"{self.name}: does not answer: it switches its cells off by itself; check cable, "
+            "power and firmware"
+        )

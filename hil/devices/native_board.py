@@ -1,0 +1,133 @@
+"""The far end of a simulated board: the shipped firmware core, compiled for this machine.
+
+`firmware/port/host/libboard.so` runs the same C that a board carries. It sees bytes through the
+Port interface, its gates drive cells of the plant, and the plant's currents and temperatures come
+back to it as counts of its converter.
+"""
+
+import ctypes
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil import wire
+from hil.errors import ConfigError
+
+N_CELLS = 12
+SCAN_PERIOD_US = 4000
+COUNTS_FULL = 1023
+ROOM_B = 1024
+PATIENT_S = 0.1
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """The firmware as a library, in a wheel inside the package, in a checkout where make puts it.
+
+    Raises
+    ------
+    ConfigError
+        It has not been built.
+    """
+    package = Path(__file__).resolve().parents[1]
+    places = (package / "firmware" / "libboard.so", package.parent / "firmware/build/libboard.so")
+    path = next((place for place in places if place.is_file()), None)
+    if path is None:
+        raise ConfigError(
+            f"{places[1]}: the simulated board has not been built: make -C firmware host "
+            "(needs a C compiler: apt-get install gcc make)"
+        )
+    loaded = ctypes.CDLL(str(path))
+    loaded.libboard_size.restype = ctypes.c_size_t
+    loaded.libboard_send.restype = ctypes.c_size_t
+    loaded.libboard_send.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
+    loaded.libboard_receive.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
+    loaded.libboard_gates.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+    loaded.libboard_advance.argtypes = [ctypes.c_void_p, ctypes.c_uint32]
+    loaded.libboard_set_estop.argtypes = [ctypes.c_void_p, ctypes.c_int]
+    loaded.libboard_set_analog.argtypes = [
+        ctypes.c_void_p, ctypes.c_uint8, ctypes.c_uint16, ctypes.c_uint16, ctypes.c_uint16,
+    ]  # fmt: skip
+    loaded.libboard_init.argtypes = [
+        ctypes.c_void_p, ctypes.c_uint8, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32,
+    ]  # fmt: skip
+    return loaded
+
+
+class NativeBoard:
+    """A simulated board and the port to it.
+
+    Parameters
+    ----------
+    serial : int
+        Its serial number.
+    limits : its stored table of limits
+    answer_lost_probability : chance that an answer never arrives
+    """
+
+    def __init__(
+        self,
+        serial: int,
+        limits: dict[str, int],
+        answer_lost_probability: float,
+        rng: np.random.Generator,
+        n_cells: int = N_CELLS,
+    ) -> None:
+        self._library = library()
+        self._memory = ctypes.create_string_buffer(self._library.libboard_size())
+        self._limits = limits
+        self._lost = answer_lost_probability
+        self._rng = rng
+        self._room = ctypes.create_string_buffer(ROOM_B)
+        self.duty_per_255: NDArray[np.uint8] = np.zeros(wire.CELLS_MAX, dtype=np.uint8)
+        self._duty_at = self.duty_per_255.ctypes.data
+        self._library.libboard_init(self._memory, n_cells, serial, SCAN_PERIOD_US, 0)
+        if limits != wire.default_limits():
+            self.write(wire.encode("set_limits", 0, limits=limits))
+            self._receive()
+
+    def write(self, data: bytes) -> None:
+        self._library.libboard_receive(self._memory, data, len(data))
+
+    def read(self, timeout_s: float) -> bytes:
+        """What the board has sent. An answer gets lost only to those who wait a tick or so."""
+        data = self._receive()
+        hasty = timeout_s < PATIENT_S
+        return b"" if data and hasty and self._lost and self._rng.random() < self._lost else data
+
+    def _receive(self) -> bytes:
+        n = self._library.libboard_send(self._memory, self._room, ROOM_B)
+        return self._room.raw[:n] if n else b""
+
+    def close(self) -> None:
+        """A board stays where it is when its port is closed."""
+
+    def gates(self) -> NDArray[np.uint8]:
+        """Duty of every gate, in 1/255."""
+        self._library.libboard_gates(self._memory, self._duty_at)
+        return self.duty_per_255
+
+    def advance(self, duration_us: int) -> None:
+        """Let the board's time pass."""
+        self._library.libboard_advance(self._memory, duration_us)
+
+    def sense(self, cell: int, current_A: float, leakage_A: float, temperature_C: float) -> None:
+        """What a gate's current is when on and when off, and the cell's temperature."""
+        table = self._limits
+        full_mA, span_cC = table["current_full_scale_mA"], table["temperature_full_scale_cC"]
+        above_zero_cC = 100.0 * temperature_C - table["temperature_zero_cC"]
+        counts = [_counts(1e3 * I_A / full_mA) for I_A in (current_A, leakage_A)]
+        self._library.libboard_set_analog(
+            self._memory, cell, *counts, _counts(above_zero_cC / span_cC)
+        )
+
+    def set_estop(self, is_open: bool) -> None:
+        """Open or close the e-stop loop."""
+        self._library.libboard_set_estop(self._memory, is_open)
+
+
+def _counts(share: float) -> int:
+    """A share of full scale as the converter gives it."""
+    return min(COUNTS_FULL, max(0, round(share * COUNTS_FULL)))

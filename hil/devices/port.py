@@ -1,0 +1,111 @@
+"""A byte stream to a driver board: a serial line, or a simulated far end."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from hil.errors import DeviceError
+
+BAUD = 1_000_000
+
+
+class Port(Protocol):
+    """Every method may raise DeviceError, and nothing else."""
+
+    def write(self, data: bytes) -> None: ...
+
+    def read(self, timeout_s: float) -> bytes:
+        """What has arrived; waits up to timeout_s for the first byte, b"" if none comes."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class SerialPort:
+    """A serial line opened exclusively.
+
+    Parameters
+    ----------
+    address : str
+        `usb:SERIAL_NUMBER`, a device path, or any URL that pyserial knows.
+
+    Raises
+    ------
+    DeviceError
+        There is no such port, or another process holds it (named where the system tells).
+    """
+
+    def __init__(self, name: str, address: str) -> None:
+        import serial
+
+        self._name = name
+        path = _path_of(name, address)
+        self._path = path
+        options: dict[str, Any] = {"baudrate": BAUD, "timeout": 0.0, "write_timeout": 0.1}
+        if "://" not in path:
+            options["exclusive"] = True
+        self._line = self._guarded(
+            lambda: serial.serial_for_url(path, **options), "cannot be opened"
+        )
+
+    def _guarded(self, action: Callable[[], Any], what: str) -> Any:
+        # An unplugged port shows itself as any of these, depending on platform and moment.
+        import serial
+
+        try:
+            return action()
+        except (serial.SerialException, OSError, TypeError, ValueError) as error:
+            holder = _holder_of(self._path)
+            by = f" (held by process {holder})" if holder is not None else ""
+            reason = str(error).splitlines()[0]
+            raise DeviceError(f"{self._name}: {self._path} {what}{by}: {reason}") from None
+
+    def write(self, data: bytes) -> None:
+        self._guarded(lambda: self._line.write(data), "does not take data: is it unplugged?")
+
+    def read(self, timeout_s: float) -> bytes:
+        def arrived() -> bytes:
+            self._line.timeout = timeout_s
+            first: bytes = self._line.read(1)
+            waiting = self._line.in_waiting
+            return first + self._line.read(waiting) if first and waiting else first
+
+        data: bytes = self._guarded(arrived, "gives no data: is it unplugged?")
+        return data
+
+    def close(self) -> None:
+        self._guarded(self._line.close, "cannot be closed")
+
+
+def _path_of(name: str, address: str) -> str:
+    if not address.startswith("usb:"):
+        return address
+    from serial.tools import list_ports
+
+    wanted = address.removeprefix("usb:")
+    found = {
+        port.serial_number: port.device for port in list_ports.comports() if port.serial_number
+    }
+    if wanted not in found:
+        there = ", ".join(sorted(filter(None, found))) or "none"
+        raise DeviceError(
+            f"{name}: no board with USB serial number {wanted}: there are {there}: "
+            "check cable and power, hil devices lists boards"
+        )
+    return str(found[wanted])
+
+
+def _holder_of(path: str) -> int | None:
+    """Another process that has this device open, as far as this user may see."""
+    try:
+        wanted = os.stat(path).st_rdev
+    except OSError:
+        return None
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        try:
+            if link.stat().st_rdev == wanted and wanted and int(link.parts[2]) != os.getpid():
+                return int(link.parts[2])
+        except OSError:
+            continue
+    return None

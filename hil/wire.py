@@ -1,0 +1,393 @@
+"""Bytes <-> messages of the driver board; no I/O.
+
+Everything about the wire is read from ``firmware/core/wire.h``, which the board is compiled from;
+board and host compare a hash of it when they meet. The file travels in a wheel as
+``hil/firmware/core/wire.h``.
+"""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+import re
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+class WireError(Exception):
+    """wire.h says something that this module cannot read, or a message does not fit it."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One entry of the board's table of limits."""
+
+    default: int
+    lowest: int
+    highest: int
+
+
+@dataclass(frozen=True)
+class Message:
+    """A decoded frame: `name` of command or answer, `seq`, and its fields (arrays are tuples)."""
+
+    name: str
+    seq: int
+    fields: Mapping[str, Any]
+
+    def __getitem__(self, field: str) -> Any:
+        return self.fields[field]
+
+
+# --- reading wire.h -----------------------------------------------------------------------------
+
+_TYPES = {"u8": "B", "u16": "H", "u32": "I", "i16": "h"}
+_CONSTANT = re.compile(r"#define (WIRE_[A-Z0-9_]+) +(0x[0-9A-Fa-f]+|\d+)$")
+_TABLE = re.compile(r"#define (WIRE_[A-Z0-9_]+)\(([A-Z](?:, [A-Z])*)\)((?: +[A-Z]\([^()]*\))+)$")
+_ENTRY = re.compile(r"([A-Z])\(([^()]*)\)")
+_FRAMING = ("#ifndef WIRE_H", "#define WIRE_H", "#endif")
+
+
+@dataclass(frozen=True)
+class _Definitions:
+    constants: dict[str, int]
+    tables: dict[str, list[tuple[str, list[str]]]]
+
+    @classmethod
+    def read(cls, text: str) -> _Definitions:
+        """Every line of a header, or an error that names the first one not understood."""
+        found = cls({}, {})
+        bare = re.sub(r"/\*.*?\*/", lambda m: "\n" * m[0].count("\n"), text, flags=re.DOTALL)
+        pending, start = "", 0
+        for number, line in enumerate(bare.splitlines(), 1):
+            start = start if pending else number
+            pending += line.rstrip()
+            if pending.endswith("\\"):
+                pending = pending[:-1]
+                continue
+            if pending.strip() and pending not in _FRAMING:
+                found._take(pending, start)
+            pending = ""
+        if pending:
+            raise WireError(f"wire.h line {start}: ends in the middle of a table")
+        return found
+
+    def _take(self, line: str, number: int) -> None:
+        if match := _CONSTANT.match(line):
+            name, known = match[1], match[1] in self.constants
+            self.constants[name] = int(match[2], 0)
+        elif match := _TABLE.match(line):
+            name, known = match[1], match[1] in self.tables
+            entries = _ENTRY.findall(match[3])
+            self.tables[name] = [
+                (letter, [arg.strip() for arg in args.split(",")]) for letter, args in entries
+            ]
+            if wrong := {letter for letter, _ in entries} - set(match[2].split(", ")):
+                raise WireError(f"wire.h line {number}: {name} has no {min(wrong)}(...)")
+        else:
+            raise WireError(f"wire.h line {number}: cannot read `{line.strip()}`")
+        if known:
+            raise WireError(f"wire.h line {number}: {name} is defined twice")
+
+    def integer(self, text: str) -> int:
+        if text in self.constants:
+            return self.constants[text]
+        try:
+            return int(text, 0)
+        except ValueError:
+            raise WireError(f"wire.h: `{text}` is no integer and no constant") from None
+
+    def table(self, name: str) -> list[tuple[str, list[str]]]:
+        if name not in self.tables:
+            raise WireError(f"wire.h: there is no table {name}")
+        return self.tables[name]
+
+    def numbers(self, name: str) -> dict[str, int]:
+        """A table of names and numbers, every number once."""
+        numbers = {args[0]: self.integer(args[1]) for _, args in self.table(name)}
+        if len(set(numbers.values())) != len(self.table(name)):
+            raise WireError(f"wire.h: {name} uses a name or a number twice")
+        return numbers
+
+
+class Layout:
+    """The payload of a message: its fields in order, packed and unpacked as one structure."""
+
+    codes: str
+    size: int
+
+    def __init__(self, definitions: _Definitions, table: str) -> None:
+        self.table = table
+        self.fields: list[tuple[str, int | Layout | None]] = []
+        codes = ""
+        for letter, args in definitions.table(table):
+            n_args = {"F": 2, "A": 3, "N": 2, "L": 5}.get(letter)
+            if len(args) != n_args:
+                raise WireError(f"wire.h: {table}: cannot read {letter}({', '.join(args)})")
+            if letter == "N":
+                nested = Layout(definitions, f"WIRE_{args[0].upper()}")
+                self.fields.append((args[1], nested))
+                codes += nested.codes
+                continue
+            if args[0] not in _TYPES:
+                raise WireError(f"wire.h: {table}: there is no type {args[0]}")
+            n = definitions.integer(args[2]) if letter == "A" else None
+            self.fields.append((args[1], n))
+            codes += _TYPES[args[0]] * (1 if n is None else n)
+        if len({name for name, _ in self.fields}) != len(self.fields):
+            raise WireError(f"wire.h: {table} uses a name twice")
+        self.codes = codes
+        self._struct = struct.Struct("<" + codes)
+        self.size = self._struct.size
+
+    def pack(self, values: Mapping[str, Any]) -> bytes:
+        """Bytes of a message.
+
+        Raises
+        ------
+        WireError
+            A field is missing, unknown, of the wrong length or out of its type's range.
+        """
+        try:
+            return self._struct.pack(*self._flat(values))
+        except struct.error as error:
+            raise WireError(f"{self.table}: {error} in {dict(values)}") from None
+
+    def unpack(self, payload: bytes) -> dict[str, Any]:
+        return self._shaped(iter(self._struct.unpack(payload)))
+
+    def _flat(self, values: Mapping[str, Any]) -> list[int]:
+        if len(values) != len(self.fields):
+            names = [name for name, _ in self.fields]
+            raise WireError(f"{self.table} has the fields {names}, not {list(values)}")
+        flat: list[int] = []
+        for name, shape in self.fields:
+            if name not in values:
+                raise WireError(f"{self.table}: {name} is missing")
+            value = values[name]
+            if shape is None:
+                flat.append(value)
+            elif isinstance(shape, Layout):
+                flat += shape._flat(value)
+            elif len(value) != shape:
+                raise WireError(f"{self.table}: {name} has {shape} places, not {len(value)}")
+            else:
+                flat += value
+        return flat
+
+    def _shaped(self, numbers: Any) -> dict[str, Any]:
+        shaped: dict[str, Any] = {}
+        for name, shape in self.fields:
+            if shape is None:
+                shaped[name] = next(numbers)
+            elif isinstance(shape, Layout):
+                shaped[name] = shape._shaped(numbers)
+            else:
+                shaped[name] = tuple(next(numbers) for _ in range(shape))
+        return shaped
+
+
+def header_path() -> Path:
+    """Where wire.h lies: inside the package in a wheel, beside it in a checkout."""
+    package = Path(__file__).resolve().parent
+    inside = package / "firmware/core/wire.h"
+    return inside if inside.is_file() else package.parent / "firmware/core/wire.h"
+
+
+_BYTES = header_path().read_bytes()
+_DEFINED = _Definitions.read(_BYTES.decode())
+
+#: First four bytes of the SHA-256 of wire.h; the board says with which it was compiled.
+WIRE_HASH = int.from_bytes(hashlib.sha256(_BYTES).digest()[:4], "big")
+VERSION = _DEFINED.integer("WIRE_VERSION")
+CELLS_MAX = _DEFINED.integer("WIRE_CELLS_MAX")
+CELLS_PER_STATUS = _DEFINED.integer("WIRE_CELLS_PER_STATUS")
+PROBABILITY_ONE = _DEFINED.integer("WIRE_PROBABILITY_ONE")
+_FRAME_MAX = _DEFINED.integer("WIRE_FRAME_MAX")
+_CRC_INIT = _DEFINED.integer("WIRE_CRC_INIT")
+
+COMMANDS = _DEFINED.numbers("WIRE_COMMANDS")
+ANSWERS = _DEFINED.numbers("WIRE_ANSWERS")
+#: Name of the answer to every command.
+ANSWER_OF = {args[0]: args[2] for _, args in _DEFINED.table("WIRE_COMMANDS")}
+STATES = _DEFINED.numbers("WIRE_STATES")
+RESULTS = _DEFINED.numbers("WIRE_RESULTS")
+RESETS = _DEFINED.numbers("WIRE_RESETS")
+#: Number of the bit of every fault.
+FAULTS = _DEFINED.numbers("WIRE_FAULTS")
+LIMITS = {
+    args[1]: Limit(*(_DEFINED.integer(arg) for arg in args[2:]))
+    for _, args in _DEFINED.table("WIRE_LIMITS")
+}
+
+_STATE_NAMES = {number: name for name, number in STATES.items()}
+_RESULT_NAMES = {number: name for name, number in RESULTS.items()}
+
+_CODES = COMMANDS | ANSWERS
+_NAMES = {code: name for name, code in _CODES.items()}
+_LAYOUTS = {
+    name: Layout(_DEFINED, f"WIRE_{name.upper()}")
+    for name in _CODES
+    if name in ANSWERS or f"WIRE_{name.upper()}" in _DEFINED.tables
+}
+_LIMITS_LAYOUT = Layout(_DEFINED, "WIRE_LIMITS")
+
+if len(_NAMES) != len(_CODES):
+    raise WireError("wire.h: two messages share a code")
+if any(layout.size + 5 > _FRAME_MAX for layout in _LAYOUTS.values()):
+    raise WireError("wire.h: a message is longer than WIRE_FRAME_MAX")
+if set(ANSWER_OF.values()) - set(ANSWERS):
+    raise WireError("wire.h: a command's answer is not in WIRE_ANSWERS")
+
+
+# --- frames -------------------------------------------------------------------------------------
+
+
+def encode(name: str, seq: int, **fields: Any) -> bytes:
+    """A frame with its delimiter.
+
+    Parameters
+    ----------
+    name : str
+        A command (or an answer) of wire.h.
+    seq : int
+        0..255; the answer repeats it.
+
+    Raises
+    ------
+    WireError
+        There is no such message, or the fields do not fit it.
+    """
+    if name not in _CODES:
+        raise WireError(f"there is no message '{name}'")
+    if name in _LAYOUTS:
+        payload = _LAYOUTS[name].pack(fields)
+    elif fields:
+        raise WireError(f"{name} has no fields, not {list(fields)}")
+    else:
+        payload = b""
+    return _framed(bytes((VERSION, _CODES[name], seq)) + payload)
+
+
+def _framed(body: bytes) -> bytes:
+    whole = body + binascii.crc_hqx(body, _CRC_INIT).to_bytes(2, "little")
+    # COBS: every run between zeros, led by its length + 1; frames are shorter than one COBS block
+    return b"".join([bytes((len(run) + 1,)) + run for run in whole.split(b"\0")]) + b"\0"
+
+
+def _unframed(stuffed: bytes) -> bytes | None:
+    """Header and payload of what stood before a delimiter, or None."""
+    runs, at = [], 0
+    while at < len(stuffed):
+        end = at + stuffed[at]
+        runs.append(stuffed[at + 1 : end])
+        at = end
+    whole = b"\0".join(runs)
+    body, crc = whole[:-2], whole[-2:]
+    intact = at == len(stuffed) and 5 <= len(whole) <= _FRAME_MAX
+    intact = intact and binascii.crc_hqx(body, _CRC_INIT).to_bytes(2, "little") == crc
+    return body if intact else None
+
+
+class Decoder:
+    """Bytes in any portions -> messages; what is broken or foreign is counted and left out.
+
+    Attributes
+    ----------
+    n_bad : int
+        Frames that were not whole.
+    n_foreign : int
+        Whole frames of another version, an unknown code or the wrong length.
+    """
+
+    def __init__(self) -> None:
+        self.n_bad = 0
+        self.n_foreign = 0
+        self._rest = b""
+
+    def feed(self, received: bytes) -> list[Message]:
+        *frames, self._rest = (self._rest + received).split(b"\0")
+        self._rest = self._rest[: 2 * _FRAME_MAX]  # noise without an end does not pile up
+        messages = []
+        for frame in frames:
+            if not frame:
+                continue
+            body = _unframed(frame)
+            message = None if body is None else _message(body)
+            self.n_bad += body is None
+            self.n_foreign += body is not None and message is None
+            if message is not None:
+                messages.append(message)
+        return messages
+
+
+def _message(body: bytes) -> Message | None:
+    version, code, seq = body[:3]
+    name = _NAMES.get(code)
+    if version != VERSION or name is None:
+        return None
+    layout = _LAYOUTS.get(name)
+    if len(body) - 3 != (layout.size if layout else 0):
+        return None
+    return Message(name, seq, layout.unpack(body[3:]) if layout else {})
+
+
+# --- what the numbers mean ----------------------------------------------------------------------
+
+
+def default_limits() -> dict[str, int]:
+    """The table of a board that was never given one."""
+    return {name: limit.default for name, limit in LIMITS.items()}
+
+
+def limits_crc(limits: Mapping[str, int]) -> int:
+    """What `arm` must say for a board with these limits."""
+    return binascii.crc_hqx(_LIMITS_LAYOUT.pack(limits), _CRC_INIT)
+
+
+def state_name(number: int) -> str:
+    return _STATE_NAMES.get(number, f"state {number}")
+
+
+def result_name(number: int) -> str:
+    return _RESULT_NAMES.get(number, f"result {number}")
+
+
+def fault_names(bits: int) -> list[str]:
+    return [name for name, bit in FAULTS.items() if bits >> bit & 1]
+
+
+def probability_per_65536(p: float) -> int:
+    """A probability as the wire has it: p 65536 rounded; only p = 1 is certain.
+
+    Raises
+    ------
+    WireError
+        p is not within 0..1.
+    """
+    if not 0.0 <= p <= 1.0:
+        raise WireError(f"{p} is no probability")
+    return PROBABILITY_ONE if p == 1.0 else min(round(p * 65536), PROBABILITY_ONE - 1)
+
+
+def draw(seed: int, tick: int, cell: int) -> int:
+    """The board's random number, uniform on 0..65535, of a rig's cell (from 0) at a broadcast.
+
+    The same function as firmware/core/draw.c. A cell changes over if its draw is below the
+    probability of the message, or if that is PROBABILITY_ONE.
+    """
+    key = _mix(seed ^ _mix(tick + _STRIDE))
+    return _mix(key + (cell + 1) * _STRIDE) >> 16
+
+
+_STRIDE = 0x9E3779B9
+
+
+def _mix(x: int) -> int:
+    x &= 0xFFFFFFFF
+    x = (x ^ x >> 16) * 0x7FEB352D & 0xFFFFFFFF
+    x = (x ^ x >> 15) * 0x846CA68B & 0xFFFFFFFF
+    return x ^ x >> 16

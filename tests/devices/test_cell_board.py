@@ -1,0 +1,209 @@
+"""The driver against the shipped firmware core, and against boards that misbehave."""
+
+import math
+
+import numpy as np
+import pytest
+
+from hil import wire
+from hil.devices.cell_board import BoardPlace, CellBoard
+from hil.devices.device import Readings
+from hil.devices.native_board import N_CELLS, NativeBoard
+from hil.errors import DeviceError
+from hil.frame import Frame
+
+GATES = (2, 0, 3)
+
+
+def native(**limits):
+    board = NativeBoard(7, wire.default_limits() | limits, 0.0, np.random.default_rng(0))
+    for cell in range(N_CELLS):
+        board.sense(cell, 0.2, 0.0, 25.0)
+    board.advance(100_000)
+    return board
+
+
+def driver(port, **limits):
+    place = BoardPlace(GATES, ("a.3", "a.1", "a.4"), slot=1, device_slot=0)
+    made = CellBoard(
+        "board", lambda: port, place, wire.default_limits() | limits,
+        hold_s=0.05, answer_timeout_s=0.001, simulated=True,
+    )  # fmt: skip
+    frame = Frame(made.columns)
+    readings = Readings(
+        forces_N=np.full(1, np.nan),
+        valid=np.zeros(2, dtype=bool),
+        ages_s=np.zeros(1),
+        cells_reported=np.zeros(4, dtype=np.uint8),
+        board_faults=np.zeros(1, dtype=np.int64),
+    )
+    made.bind(frame, readings)
+    return made, frame, readings
+
+
+def on(*cells):
+    mask = np.zeros(4, dtype=np.uint8)
+    mask[list(cells)] = 1
+    return mask
+
+
+def armed(board=None, **limits):
+    board = board or native(**limits)
+    made, frame, readings = driver(board, **limits)
+    made.open()
+    made.arm()
+    made.read(0.0)
+    return board, made, frame, readings
+
+
+def test_a_command_reaches_the_gates_of_its_cells_and_comes_back():
+    board, made, _, r = armed()
+    made.write(0.0, on(0, 3))
+    assert board.gates()[:4].tolist() == [0, 255, 255, 0]
+    board.advance(1000)
+    made.read(0.001)
+    assert r.cells_reported.tolist() == [1, 0, 0, 1]
+    assert r.valid[1]
+    assert r.ages_s[0] == pytest.approx(0.001)
+
+
+def test_opening_energises_nothing_and_unarmed_commands_switch_nothing():
+    board = native()
+    made, _, r = driver(board)
+    made.open()
+    made.write(0.0, on(0, 2, 3))
+    assert not board.gates().any()
+    made.read(0.001)
+    assert not r.cells_reported.any()
+
+
+def test_currents_and_temperatures_are_read_back_cell_by_cell():
+    board, made, frame, _ = armed()
+    seen = {}
+    for k in range(40):
+        made.write(0.001 * k, on(0))
+        board.advance(1000)
+        made.read(0.001 * (k + 1))
+        for name in ("a.1.current_A", "a.3.current_A", "a.1.temperature_C"):
+            value = frame.values[frame.index(name)]
+            if not math.isnan(value):
+                seen[name] = value
+    # one count of 1023 is 2 mA and 0.49 degC
+    assert seen["a.1.current_A"] == pytest.approx(0.2, abs=0.002)
+    assert seen["a.3.current_A"] == 0.0
+    assert seen["a.1.temperature_C"] == pytest.approx(25.0, abs=0.49)
+
+
+def test_a_silent_host_is_switched_off_by_the_board_and_stays_off():
+    board, made, frame, r = armed()
+    made.write(0.0, on(0, 2, 3))
+    board.advance(40_000)
+    assert board.gates().any()
+    board.advance(70_000)
+    assert not board.gates().any()
+    made.read(0.11)
+    made.write(0.11, on(0, 2, 3))
+    made.read(0.111)
+    assert not board.gates().any()
+    assert wire.fault_names(int(r.board_faults[0])) == ["host_silent"]
+    assert wire.fault_names(int(frame.bits[frame.bit_index("board_fault_bits")])) == ["host_silent"]
+
+
+def test_safe_turns_everything_off_at_any_time_and_any_number_of_times():
+    board, made, _, _ = armed()
+    made.write(0.0, on(0, 2, 3))
+    for _ in range(3):
+        made.safe()
+        assert not board.gates().any()
+    made.close()
+    made.safe()
+    made.close()
+
+
+def test_an_open_estop_refuses_arming_with_its_name():
+    board = native()
+    board.set_estop(True)
+    board.advance(5_000)
+    made, _, _ = driver(board)
+    with pytest.raises(DeviceError, match=r"cannot be armed while this persists: estop_open"):
+        made.open()
+    assert not board.gates().any()
+
+
+def test_limits_that_differ_are_found_at_opening_and_named():
+    made, _, _ = driver(native(), on_time_max_ms=20_000)
+    with pytest.raises(DeviceError, match="on_time_max_ms is 10000 on the board, 20000 in the rig"):
+        made.open()
+
+
+def test_a_board_with_its_own_limits_is_armed_by_a_rig_that_knows_them():
+    board, made, _, _ = armed(on_time_max_ms=20_000)
+    made.write(0.0, on(0))
+    assert board.gates().any()
+
+
+class Port:
+    """A port whose answers are spoilt by a function."""
+
+    def __init__(self, spoil):
+        self._board = native()
+        self._spoil = spoil
+
+    def write(self, data):
+        self._board.write(data)
+
+    def read(self, timeout_s):
+        return self._spoil(self._board.read(1.0))
+
+    def close(self):
+        """Stays open."""
+
+
+def test_a_board_that_says_nothing_is_reported_with_what_to_check():
+    made, _, _ = driver(Port(lambda data: b""))
+    with pytest.raises(DeviceError, match=r"board: does not answer.*cable"):
+        made.open()
+
+
+def test_a_flipped_bit_makes_a_missing_answer_and_never_a_wrong_one():
+    spoil = [lambda data: data]
+    _, made, _, r = armed(Port(lambda data: spoil[0](data)))
+    made.write(0.0, on(0))
+    spoil[0] = lambda data: bytes([data[0], data[1] ^ 4, *data[2:]]) if data else data
+    made.read(0.001)
+    assert not r.valid[1]
+    assert r.cells_reported[list(GATES)].tolist() == [255, 255, 255]
+
+
+def test_an_answer_to_an_earlier_command_is_not_taken_for_the_latest():
+    kept = []
+    hold = [False]
+
+    def delayed(data):
+        if not hold[0] or not data:
+            return data
+        kept.append(data)
+        return kept.pop(0) if len(kept) > 1 else b""
+
+    _, made, _, r = armed(Port(delayed))
+    hold[0] = True
+    made.write(0.0, on(0))
+    made.read(0.001)
+    assert not r.valid[1]
+    made.write(0.001, on())
+    made.read(0.002)  # brings the answer to the first command only
+    assert not r.valid[1]
+
+
+def test_a_board_with_other_firmware_is_refused():
+    def other_hash(data):
+        decoder = wire.Decoder()
+        messages = decoder.feed(data)
+        if messages and messages[0].name == "identity":
+            fields = dict(messages[0].fields) | {"wire_hash": wire.WIRE_HASH ^ 1}
+            return wire.encode("identity", messages[0].seq, **fields)
+        return data
+
+    made, _, _ = driver(Port(other_hash))
+    with pytest.raises(DeviceError, match="another version of the wire"):
+        made.open()
