@@ -10,16 +10,17 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class FirmwareHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Puts libboard.so into the wheel and names the platform in its tag."""
+    """Puts libboard.so and board_pty into the wheel and names the platform in its tag."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version == "editable":
             return  # a checkout uses firmware/build, which scripts/environment makes
         self._folder = tempfile.TemporaryDirectory()
-        library = Path(self._folder.name) / "libboard.so"
-        command = ["make", "--silent", "-C", "firmware", f"BUILD={self._folder.name}", str(library)]
+        command = ["make", "--silent", "-C", "firmware", f"BUILD={self._folder.name}", "host"]
         subprocess.run(command, cwd=self.root, check=True)
-        build_data["force_include"][str(library)] = "hil/firmware/libboard.so"
+        for name in ("libboard.so", "board_pty"):
+            made = str(Path(self._folder.name) / name)
+            build_data["force_include"][made] = f"hil/firmware/{name}"
         platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{platform}"

@@ -69,13 +69,13 @@ def _parser() -> argparse.ArgumentParser:
     c.add_argument(
         "--backend",
         default="sim",
-        help="sim, or one a device such as board=sim,daq=sim (default: sim)",
+        help="sim, bench, or one a device such as board=bench,daq=sim (default: sim)",
     )
     c.add_argument(
         "--clock",
         choices=("virtual", "real"),
-        default="virtual",
-        help="virtual: as fast as it goes, repeatable (default); real: on the wall clock",
+        help="virtual: as fast as it goes, repeatable (default); real: on the wall clock "
+        "(default with a device on the bench)",
     )
     c.add_argument("--duration", type=float, metavar="S", help="length of the run in s")
     c.add_argument(
@@ -145,6 +145,18 @@ def _parser() -> argparse.ArgumentParser:
     c.add_argument("--out", type=_path, metavar="FILE", help="default: beside the recording")
     add("doctor", "is this machine fit for real time", "hil doctor --json")
     add("bench", "how fast is it on this machine", "hil bench --json")
+    add("devices", "what is plugged in", "hil devices")
+    c = add("board", "a driver board's identity and limits; sets them with confirmation",
+            "hil board limits usb:HIL-0001 --set on_time_max_ms=20000")  # fmt: skip
+    c.add_argument("what", choices=("limits",))
+    c.add_argument("port", metavar="PORT", help="usb:SERIAL_NUMBER or a device path")
+    c.add_argument("--set", action="append", default=[], metavar="LIMIT=VALUE",
+                   help="change a limit in the board's memory (repeatable)")  # fmt: skip
+    c.add_argument("--yes", action="store_true", help="do not ask")
+    c = add("simboard", "a simulated driver board on a pty, for anyone's program",
+            "hil simboard --cells 6")  # fmt: skip
+    c.add_argument("--cells", type=int, choices=range(1, 17), default=12, metavar="N")
+    c.add_argument("--serial", type=int, default=1, metavar="NUMBER")
     c = add("gui", "the window: a recording's force, difference and cells", "hil gui runs/done.h5")
     c.add_argument("file", type=_path, nargs="?", metavar="RUN.h5")
     c = add("examples", "copy the shipped configurations out", "hil examples my-rigs")

@@ -221,6 +221,54 @@ def examples(args: argparse.Namespace) -> int:
     return DONE
 
 
+def devices(args: argparse.Namespace) -> int:
+    from hil.views.boards import ports_as_text, serial_ports
+
+    _need_serial()
+    ports = serial_ports()
+    if args.json:
+        _print_json({"serial_ports": ports})
+    else:
+        print(ports_as_text(ports))
+    return DONE
+
+
+def board(args: argparse.Namespace) -> int:
+    from hil.views import boards
+
+    _need_serial()
+    found = boards.identity(args.port)
+    if args.set:
+        table = boards.changed_limits(found["limits"], args.set)
+        changes = [f"{k}: {found['limits'][k]} -> {v}" for k, v in table.items()
+                   if found["limits"][k] != v]  # fmt: skip
+        if not args.yes:
+            print("\n".join(["these limits of the board would change:", *changes]))
+            if input("store them? type yes: ").strip() != "yes":
+                print("nothing was changed")
+                return ANSWER_NO
+        boards.store_limits(args.port, table)
+        found = boards.identity(args.port)
+    if args.json:
+        _print_json(found)
+    else:
+        print(boards.identity_as_text(args.port, found))
+    return DONE
+
+
+def simboard(args: argparse.Namespace) -> int:
+    from hil.views.boards import run_simulated
+
+    return DONE if run_simulated(args.cells, args.serial) == 0 else DEVICE
+
+
+def _need_serial() -> None:
+    from importlib.util import find_spec
+
+    if find_spec("serial") is None:
+        raise ConfigError("serial ports need an extra: pip install 'hil-arrays[daq]'")
+
+
 def gui(args: argparse.Namespace) -> int:
     import subprocess
     from importlib.util import find_spec

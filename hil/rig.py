@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
@@ -13,14 +13,15 @@ from hil.config.crosscheck import force_signal
 from hil.devices.cell_board import BoardPlace, CellBoard
 from hil.devices.device import Device, Readings
 from hil.devices.native_board import NativeBoard
-from hil.devices.port import Port
+from hil.devices.port import Port, SerialPort
 from hil.devices.sim_daq import SimDaq, SimForceChannel
 from hil.devices.sim_plant import SimPlant
 from hil.errors import ConfigError, DeviceError
 from hil.frame import Column, Frame
 from hil.models.array_system import ArraySystem
 
-BACKENDS = ("sim",)
+BACKENDS = ("sim", "bench")
+ANSWER_SHARE = 0.5  # of a period that a board's answer is waited for
 CURRENT_ON_A = 0.2  # of a simulated cell whose wire is not modelled: assumed
 
 
@@ -177,13 +178,13 @@ def _same(port: Port) -> Port:
     return port
 
 
-def parse_backend(text: str, devices: list[str]) -> dict[str, str]:
-    """`sim`, or `board=sim,daq=sim`: the backend of every device.
+def parse_backend(text: str, devices: Mapping[str, schema.DeviceTable]) -> dict[str, str]:
+    """`sim`, `bench`, or one a device such as `board=bench,daq=sim`: every device's backend.
 
     Raises
     ------
     ConfigError
-        An unknown backend or device.
+        An unknown backend or device, or a device that has no such backend.
     """
     chosen = dict.fromkeys(devices, "sim")
     for part in text.split(","):
@@ -197,73 +198,91 @@ def parse_backend(text: str, devices: list[str]) -> dict[str, str]:
                 f"--backend {text}: the rig has no device '{name}', only {', '.join(devices)}"
             )
         chosen.update({name: kind} if name else dict.fromkeys(devices, kind))
+    for name, kind in chosen.items():
+        if kind == "bench" and isinstance(devices[name], schema.NidaqTable):
+            raise ConfigError(
+                f"--backend {text}: '{name}': this version has no driver for the card itself: "
+                f"add {name}=sim"
+            )
     return chosen
 
 
-def build_rig(config: Config, seed: int) -> Rig:
-    """The rig of a configuration with every device simulated on one plant."""
+def build_rig(config: Config, seed: int, backends: Mapping[str, str] | None = None) -> Rig:
+    """The rig of a configuration; its simulated devices share one plant.
+
+    Parameters
+    ----------
+    backends : of every device, as `parse_backend` gives them; by default all are simulated
+    """
     tables, period_s = config.tables, config.tables.loop.period_s
     system = ArraySystem(config.plant, config.activation(plant=True), period_s)
     plant = SimPlant(system, period_s, CURRENT_ON_A)
-    cell_index = {name: i for i, name in enumerate(config.model.cell_names)}
-    default_signal = force_signal(tables, config.model)
-    boards = [n for n, d in tables.devices.items() if isinstance(d, schema.CellBoardTable)]
-    channels: list[str] = []
-    for table in tables.devices.values():
-        if isinstance(table, schema.NidaqTable):
-            channels += table.channels
-    devices: list[Device] = []
-    first_channel = 0
+    boards = {n: d for n, d in tables.devices.items() if isinstance(d, schema.CellBoardTable)}
+    cards = {n: d for n, d in tables.devices.items() if isinstance(d, schema.NidaqTable)}
+    channels = [name for card in cards.values() for name in card.channels]
     streams = np.random.SeedSequence(seed).spawn(len(tables.devices))
-    for i, (name, table) in enumerate(tables.devices.items()):
-        rng = np.random.default_rng(streams[i])
-        if isinstance(table, schema.CellBoardTable):
-            place = BoardPlace(
-                gates=tuple(cell_index[cell] for cell in table.cells),
-                cell_names=tuple(table.cells),
-                slot=len(channels) + boards.index(name),
-                device_slot=i,
-            )
-            limits = wire.default_limits() | table.limits
-            far_end = NativeBoard(i + 1, limits, table.sim.reply_lost_probability, rng)
-            plant.wire(far_end, place.gates)
-            devices.append(
-                CellBoard(
-                    name,
-                    partial(_same, far_end),
-                    place,
-                    limits,
-                    hold_s=table.hold_s,
-                    answer_timeout_s=period_s,
-                    simulated=True,
-                )
-            )
+    rngs = dict(zip(tables.devices, map(np.random.default_rng, streams), strict=True))
+    devices: list[Device] = []
+    # Boards first: a simulated plant behind a real board follows what that board reports.
+    for i, (name, board) in enumerate(boards.items()):
+        cells = config.model.cell_names
+        place = BoardPlace(
+            gates=tuple(cells.index(cell) for cell in board.cells),
+            cell_names=tuple(board.cells),
+            slot=len(channels) + i,
+            device_slot=i,
+        )
+        limits = wire.default_limits() | board.limits
+        on_bench = backends is not None and backends[name] == "bench"
+        connect: Callable[[], Port]
+        if on_bench:
+            connect = partial(SerialPort, name, board.port)
+            plant.follow(place.gates)
         else:
-            own = [
-                SimForceChannel(
-                    name=channel_name,
-                    output=config.plant.outputs.index(channel.signal or default_signal),
-                    newtons_per_V=channel.newtons_per_V,
-                    zero_V=channel.zero_V,
-                    bandwidth_Hz=channel.sim.bandwidth_Hz,
-                    noise_rms_V=channel.sim.noise_rms_V,
-                    offset_V=channel.sim.offset_V,
-                    reading_lost_probability=channel.sim.reading_lost_probability,
-                )
-                for channel_name, channel in table.channels.items()
-            ]
-            devices.append(
-                SimDaq(
-                    name,
-                    plant,
-                    own,
-                    table.range_V,
-                    table.resolution_bits,
-                    period_s,
-                    rng,
-                    first_channel,
-                    i,
-                )
+            lost = board.sim.reply_lost_probability
+            far_end = NativeBoard(i + 1, limits, lost, rngs[name])
+            plant.wire(far_end, place.gates)
+            connect = partial(_same, far_end)
+        devices.append(
+            CellBoard(
+                name,
+                connect,
+                place,
+                limits,
+                hold_s=board.hold_s,
+                answer_timeout_s=ANSWER_SHARE * period_s,
+                simulated=not on_bench,
             )
-            first_channel += len(own)
-    return Rig(devices, channels, boards, config.model.n_cells)
+        )
+    first_channel = 0
+    for i, (name, card) in enumerate(cards.items(), start=len(boards)):
+        own = [
+            SimForceChannel(
+                name=channel_name,
+                output=config.plant.outputs.index(
+                    channel.signal or force_signal(tables, config.model)
+                ),
+                newtons_per_V=channel.newtons_per_V,
+                zero_V=channel.zero_V,
+                bandwidth_Hz=channel.sim.bandwidth_Hz,
+                noise_rms_V=channel.sim.noise_rms_V,
+                offset_V=channel.sim.offset_V,
+                reading_lost_probability=channel.sim.reading_lost_probability,
+            )
+            for channel_name, channel in card.channels.items()
+        ]
+        devices.append(
+            SimDaq(
+                name,
+                plant,
+                own,
+                card.range_V,
+                card.resolution_bits,
+                period_s,
+                rngs[name],
+                first_channel,
+                i,
+            )
+        )
+        first_channel += len(own)
+    return Rig(devices, channels, list(boards), config.model.n_cells)

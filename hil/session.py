@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,7 +42,7 @@ class Result:
 def run(
     config: Config,
     *,
-    clock: str = "virtual",
+    clock: str | None = None,
     backend: str = "sim",
     seed: int = 0,
     out: str | Path | None = None,
@@ -54,8 +54,9 @@ def run(
     Parameters
     ----------
     clock : {"virtual", "real"}
+        By default virtual, and real when a device is on the bench.
     backend : str
-        `sim`, or one a device (`board=sim,daq=sim`).
+        `sim`, or one a device (`board=bench,daq=sim`).
     seed : int
         Of every random draw; the same seed on the virtual clock repeats every value.
     out : path of the recording; by default `runs/<rig>-<experiment>-<UTC>.h5`
@@ -73,11 +74,15 @@ def run(
     """
     if not 0 <= seed < 2**63:
         raise ConfigError(f"--seed {seed}: give a whole number from 0 to 2^63 - 1")
-    parse_backend(backend, list(config.tables.devices))
+    backends = parse_backend(backend, config.tables.devices)
+    on_bench = "bench" in backends.values()
+    clock = clock or ("real" if on_bench else "virtual")
+    if on_bench and clock == "virtual":
+        raise ConfigError(f"--clock virtual: --backend {backend} runs in real time")
     if clock not in ("virtual", "real"):
         raise ConfigError(f"--clock {clock}: choose virtual or real")
     path = _output_path(config, out, force)
-    stages = _build(config, seed)
+    stages = _build(config, seed, backends)
     check_disk(path, config.n_ticks, stages.frame.dtype.itemsize)
     _create_recording(path, config, stages, clock, backend, seed)
     return _run_recorded(config, path, stages, clock, progress)
@@ -92,9 +97,9 @@ class _Stages:
     frame: Frame
 
 
-def _build(config: Config, seed: int) -> _Stages:
+def _build(config: Config, seed: int, backends: Mapping[str, str] | None = None) -> _Stages:
     tables, signal_name = config.tables, force_signal(config.tables, config.model)
-    rig = build_rig(config, seed)
+    rig = build_rig(config, seed, backends)
     estimator = Estimator(
         ArraySystem(config.model, config.activation(), tables.loop.period_s),
         config.model.outputs.index(signal_name),

@@ -52,12 +52,14 @@ _FRAMING = ("#ifndef WIRE_H", "#define WIRE_H", "#endif")
 
 
 @dataclass(frozen=True)
-class _Definitions:
+class Definitions:
+    """The constants and tables of a header."""
+
     constants: dict[str, int]
     tables: dict[str, list[tuple[str, list[str]]]]
 
     @classmethod
-    def read(cls, text: str) -> _Definitions:
+    def read(cls, text: str) -> Definitions:
         """Every line of a header, or an error that names the first one not understood."""
         found = cls({}, {})
         bare = re.sub(r"/\*.*?\*/", lambda m: "\n" * m[0].count("\n"), text, flags=re.DOTALL)
@@ -119,7 +121,7 @@ class Layout:
     codes: str
     size: int
 
-    def __init__(self, definitions: _Definitions, table: str) -> None:
+    def __init__(self, definitions: Definitions, table: str) -> None:
         self.table = table
         self.fields: list[tuple[str, int | Layout | None]] = []
         codes = ""
@@ -198,7 +200,7 @@ def header_path() -> Path:
 
 
 _BYTES = header_path().read_bytes()
-_DEFINED = _Definitions.read(_BYTES.decode())
+_DEFINED = Definitions.read(_BYTES.decode())
 
 #: First four bytes of the SHA-256 of wire.h; the board says with which it was compiled.
 WIRE_HASH = int.from_bytes(hashlib.sha256(_BYTES).digest()[:4], "big")
@@ -243,6 +245,11 @@ if set(ANSWER_OF.values()) - set(ANSWERS):
     raise WireError("wire.h: a command's answer is not in WIRE_ANSWERS")
 
 
+def layout(name: str) -> Layout | None:
+    """The payload of a message, or of the table of limits (`limits`); None: it has no payload."""
+    return _LIMITS_LAYOUT if name == "limits" else _LAYOUTS.get(name)
+
+
 # --- frames -------------------------------------------------------------------------------------
 
 
@@ -269,10 +276,11 @@ def encode(name: str, seq: int, **fields: Any) -> bytes:
         raise WireError(f"{name} has no fields, not {list(fields)}")
     else:
         payload = b""
-    return _framed(bytes((VERSION, _CODES[name], seq)) + payload)
+    return framed(bytes((VERSION, _CODES[name], seq)) + payload)
 
 
-def _framed(body: bytes) -> bytes:
+def framed(body: bytes) -> bytes:
+    """Header and payload with CRC, stuffed, and the delimiter."""
     whole = body + binascii.crc_hqx(body, _CRC_INIT).to_bytes(2, "little")
     # COBS: every run between zeros, led by its length + 1; frames are shorter than one COBS block
     return b"".join([bytes((len(run) + 1,)) + run for run in whole.split(b"\0")]) + b"\0"

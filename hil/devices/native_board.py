@@ -22,9 +22,8 @@ ROOM_B = 1024
 PATIENT_S = 0.1
 
 
-@cache
-def library() -> ctypes.CDLL:
-    """The firmware as a library, in a wheel inside the package, in a checkout where make puts it.
+def built(name: str) -> Path:
+    """A host product of the firmware: inside the package in a wheel, else where make puts it.
 
     Raises
     ------
@@ -32,14 +31,20 @@ def library() -> ctypes.CDLL:
         It has not been built.
     """
     package = Path(__file__).resolve().parents[1]
-    places = (package / "firmware" / "libboard.so", package.parent / "firmware/build/libboard.so")
-    path = next((place for place in places if place.is_file()), None)
-    if path is None:
-        raise ConfigError(
-            f"{places[1]}: the simulated board has not been built: make -C firmware host "
-            "(needs a C compiler: apt-get install gcc make)"
-        )
-    loaded = ctypes.CDLL(str(path))
+    places = (package / "firmware" / name, package.parent / "firmware" / "build" / name)
+    for place in places:
+        if place.is_file():
+            return place
+    raise ConfigError(
+        f"{places[1]}: the simulated board has not been built: make -C firmware host "
+        "(needs a C compiler: apt-get install gcc make)"
+    )
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """The firmware as a library; ConfigError where it has not been built."""
+    loaded = ctypes.CDLL(str(built("libboard.so")))
     loaded.libboard_size.restype = ctypes.c_size_t
     loaded.libboard_send.restype = ctypes.c_size_t
     loaded.libboard_send.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]

@@ -92,6 +92,7 @@ class SimDaq:
         self._readings = readings
 
     def read(self, t_s: float) -> None:
+        self._plant.report(self._readings.cells_reported)
         self._plant.advance(t_s)
         if self._n % NOISE_BLOCK == 0:
             self._rng.standard_normal(out=self._noise)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.devices.native_board import N_CELLS, NativeBoard
+from hil.frame import CELL_UNKNOWN
 from hil.models.array_system import ArraySystem
 
 AMBIENT_C = 20.0
@@ -40,6 +41,7 @@ class SimPlant:
         self._period_us = round(1e6 * period_s)
         self._current_on_A = current_on_A
         self._wired: list[Wired] = []
+        self._followed: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._n = 0
         self.cells: NDArray[np.uint8] = np.zeros(system.model.n_cells, dtype=np.uint8)
 
@@ -49,6 +51,17 @@ class SimPlant:
         for gate in range(N_CELLS):
             board.sense(gate, self._current_on_A, 0.0, AMBIENT_C)
         board.advance(POWERED_BEFORE_US)
+
+    def follow(self, gates: Sequence[int]) -> None:
+        """These cells are switched by a real board: do as it reports."""
+        self._followed = np.concatenate((self._followed, np.array(gates)))
+
+    def report(self, cells_reported: NDArray[np.uint8]) -> None:
+        """What the boards report at this tick, before the plant comes to it."""
+        if len(self._followed):
+            reported = cells_reported[self._followed]
+            known = reported != CELL_UNKNOWN
+            self.cells[self._followed[known]] = reported[known]
 
     def advance(self, t_s: float) -> None:
         """Bring the plant to t_s in whole periods, boards and cells in step."""

@@ -17,6 +17,9 @@ class Plant:
         self._force_N = force_N
         self.t_s = 0.0
 
+    def report(self, cells_reported):
+        """Boards are simulated here."""
+
     def advance(self, t_s):
         self.t_s = t_s
 

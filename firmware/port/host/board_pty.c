@@ -1,5 +1,5 @@
 /* A simulated driver board behind a pseudo-terminal, in wall time: prints the terminal's name and
- * runs until its input closes or it is told to stop. Cells draw CURRENT_ON at room temperature. */
+ * runs until it or the process that started it is stopped. Cells draw CURRENT_ON at room temperature. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
@@ -72,6 +73,7 @@ int main(int argc, char **argv)
     }
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
     printf("%s\n", ptsname(terminal));
     fflush(stdout);
     uint64_t then_us = clock_us();

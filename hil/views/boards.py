@@ -1,0 +1,128 @@
+"""Bringing driver boards up: what is plugged in, a board's limits, a simulated board on a pty."""
+
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from hil import wire
+from hil.devices.native_board import built
+from hil.devices.port import SerialPort
+from hil.errors import ConfigError, DeviceError
+
+ATTEMPTS = 3
+TIMEOUT_S = 0.3
+
+
+def serial_ports() -> list[dict[str, str]]:
+    """Serial ports with their USB serial numbers; none is opened."""
+    from serial.tools import list_ports
+
+    return [
+        {"port": p.device, "usb": p.serial_number or "", "what": p.description or ""}
+        for p in sorted(list_ports.comports(), key=lambda p: str(p.device))
+    ]
+
+
+def ports_as_text(ports: list[dict[str, str]]) -> str:
+    """One line a port."""
+    if not ports:
+        return "no serial ports: check cable and power; on Linux, membership of group dialout"
+    return "\n".join(
+        f"{p['port']:<16} {'usb:' + p['usb'] if p['usb'] else '':<24} {p['what']}".rstrip()
+        for p in ports
+    )
+
+
+def ask(address: str, command: str, **fields: Any) -> wire.Message:
+    """One exchange with a board; nothing is energised.
+
+    Raises
+    ------
+    DeviceError
+        There is no such port, it is held, or nobody answers.
+    """
+    port = SerialPort("board", address)
+    decoder = wire.Decoder()
+    try:
+        port.write(b"\0")
+        for seq in range(1, ATTEMPTS + 1):
+            port.write(wire.encode(command, seq, **fields))
+            while data := port.read(TIMEOUT_S):
+                for message in decoder.feed(data):
+                    if message.seq == seq:
+                        return message
+    finally:
+        port.close()
+    raise DeviceError(f"board: {address}: nobody answers: is this a driver board with firmware?")
+
+
+def identity(address: str) -> dict[str, Any]:
+    """Who the board is, and its limits."""
+    answer = ask(address, "identify")
+    fields = dict(answer.fields)
+    fields["wire_agrees"] = fields["wire_hash"] == wire.WIRE_HASH
+    return fields
+
+
+def identity_as_text(address: str, found: dict[str, Any]) -> str:
+    """A few lines, then the table of limits."""
+    agrees = "agrees" if found["wire_agrees"] else "DIFFERS: hil needs the firmware it came with"
+    lines = [
+        f"{address}: serial {found['serial']}, {found['n_cells']} cells, "
+        f"firmware {found['firmware_hash']:08x}, wire {agrees}",
+        f"every cell is looked at once in {1e-3 * found['scan_period_us']:g} ms",
+    ]
+    for name, value in found["limits"].items():
+        changed = "" if value == wire.LIMITS[name].default else "   (changed)"
+        lines.append(f"  {name:<28} {value:>10}{changed}")
+    return "\n".join(lines)
+
+
+def changed_limits(current: dict[str, int], sets: Iterable[str]) -> dict[str, int]:
+    """The table with `name=value` changes.
+
+    Raises
+    ------
+    ConfigError
+        An unknown limit or a value it cannot have.
+    """
+    table = dict(current)
+    for text in sets:
+        name, _, value = text.partition("=")
+        known = wire.LIMITS.get(name)
+        if known is None:
+            names = ", ".join(wire.LIMITS)
+            raise ConfigError(f"--set {text}: the board has no such limit, only {names}")
+        if not value.lstrip("-").isdigit() or not known.lowest <= int(value) <= known.highest:
+            raise ConfigError(
+                f"--set {text}: choose a whole number from {known.lowest} to {known.highest}"
+            )
+        table[name] = int(value)
+    return table
+
+
+def store_limits(address: str, table: dict[str, int]) -> None:
+    """Write a table into the board's memory.
+
+    Raises
+    ------
+    DeviceError
+        The board refuses, such as while it is armed.
+    """
+    answer = ask(address, "set_limits", limits=table)
+    result = wire.result_name(answer["result"])
+    if result != "done":
+        raise DeviceError(f"board: {address}: the limits were not stored: {result}")
+
+
+def run_simulated(n_cells: int, serial: int) -> int:
+    """A simulated board on a pty until it is told to stop.
+
+    Raises
+    ------
+    ConfigError
+        It has not been built.
+    """
+    program: Path = built("board_pty")
+    return subprocess.run([str(program), str(n_cells), str(serial)], check=False).returncode

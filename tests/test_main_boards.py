@@ -1,0 +1,95 @@
+"""Boards on the bench, played by the shipped firmware behind a pty, in wall time."""
+
+import json
+import subprocess
+
+import numpy as np
+import pytest
+
+from hil import open_run, wire
+from hil.__main__ import main
+from hil.devices.native_board import built
+from hil.devices.port import SerialPort
+
+
+@pytest.fixture
+def pty_board():
+    """Path of a pty with a six-cell board behind it."""
+    board = subprocess.Popen([built("board_pty"), "6", "42"], stdout=subprocess.PIPE, text=True)
+    yield board.stdout.readline().strip()
+    board.terminate()
+    assert board.wait(10) == 0
+    board.stdout.close()
+
+
+def test_a_run_drives_a_board_behind_a_serial_port(pty_board, configs, tmp_path):
+    out = tmp_path / "run.h5"
+    words = ["run", str(configs / "miga6/all_on.toml"), "--backend", "board=bench,daq=sim"]
+    words += ["--set", f"devices.board.port={pty_board}", "--set", "loop.overrun='skip'"]
+    words += ["--set", "guard.reading_age_max_s=0.05", "--duration", "1.0", "--out", str(out)]
+    assert main(words) in (0, 3)  # a machine that stalls for 50 ms is tripped, and rightly
+    run = open_run(out)
+    assert run.attrs["clock"] == "real"
+    assert run.attrs["simulated"] == "SIMULATED: daq"
+    assert "source" not in run["muscle.1.current_A"].attrs
+    on = run.cells_reported.values == 1
+    assert on.all(axis=1).any()
+    currents_A = run["muscle.1.current_A"].values
+    assert np.nanmax(currents_A) == pytest.approx(0.4, abs=0.01)  # what this board draws
+
+
+def test_a_bench_cannot_run_on_the_virtual_clock(configs, capsys, tmp_path):
+    words = ["run", str(configs / "miga6/all_on.toml"), "--backend", "board=bench,daq=sim"]
+    assert main([*words, "--clock", "virtual", "--out", str(tmp_path / "run.h5")]) == 2
+    assert "runs in real time" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_board_that_is_not_there_is_named_and_leaves_no_recording(configs, capsys, tmp_path):
+    words = ["run", str(configs / "miga6/all_on.toml"), "--backend", "board=bench,daq=sim"]
+    assert main([*words, "--out", str(tmp_path / "run.h5")]) == 4
+    assert "no board with USB serial number HIL-0001" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_card_without_a_driver_is_refused_with_what_to_write(configs, capsys):
+    assert main(["run", str(configs / "miga6/all_on.toml"), "--backend", "bench"]) == 2
+    assert "add daq=sim" in capsys.readouterr().err
+
+
+def test_limits_are_read_set_with_consent_and_kept(pty_board, capsys, monkeypatch):
+    assert main(["board", "limits", pty_board, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["serial"] == 42
+    assert found["wire_agrees"] is True
+    assert found["limits"] == wire.default_limits()
+    change = ["board", "limits", pty_board, "--set", "on_time_max_ms=20000"]
+    monkeypatch.setattr("builtins.input", lambda prompt: "no")
+    assert main(change) == 5
+    assert "on_time_max_ms: 10000 -> 20000" in capsys.readouterr().out
+    assert main([*change, "--yes"]) == 0
+    capsys.readouterr()
+    assert main(["board", "limits", pty_board, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["limits"]["on_time_max_ms"] == 20000
+
+
+@pytest.mark.parametrize("value", ["on_time_max_ms=0", "on_time_max_ms=60001", "on_time=1",
+                                   "on_time_max_ms=x"])  # fmt: skip
+def test_a_limit_that_the_board_cannot_have_is_refused(pty_board, capsys, value):
+    assert main(["board", "limits", pty_board, "--set", value, "--yes"]) == 2
+    assert capsys.readouterr().err.startswith(f"--set {value}: ")
+
+
+def test_a_board_held_by_someone_is_not_taken(pty_board, capsys):
+    holder = SerialPort("holder", pty_board)
+    assert main(["board", "limits", pty_board]) == 4
+    assert "cannot be opened" in capsys.readouterr().err
+    holder.close()
+    assert main(["board", "limits", pty_board]) == 0
+
+
+def test_ports_are_listed_as_lines_or_json(capsys):
+    assert main(["devices", "--json"]) == 0
+    assert "serial_ports" in json.loads(capsys.readouterr().out)
+    assert main(["devices"]) == 0
+    assert capsys.readouterr().out.strip()
