@@ -139,6 +139,12 @@ def _parser() -> argparse.ArgumentParser:
     c.add_argument("run", type=_path, metavar="RUN.h5")
     c = add("verify", "find out whether a recording is whole", "hil verify runs/done.h5")
     c.add_argument("run", type=_path, metavar="RUN.h5")
+    c = add(
+        "replay",
+        "feed recorded readings through estimator, controller and guard again",
+        "hil replay runs/done.h5",
+    )
+    c.add_argument("run", type=_path, metavar="RUN.h5")
     c = add("export", "write a recording in another format", "hil export runs/done.h5 --to csv")
     c.add_argument("run", type=_path, metavar="RUN.h5")
     c.add_argument("--to", choices=("csv",), default="csv")

@@ -176,6 +176,25 @@ def verify(args: argparse.Namespace) -> int:
     return ANSWER_NO if faults else DONE
 
 
+def replay(args: argparse.Namespace) -> int:
+    from dataclasses import asdict
+
+    from hil.replay import replay as replay_run
+
+    rows, difference = replay_run(args.run)
+    if args.json:
+        _print_json({"file": str(args.run), "rows": rows, "identical": difference is None,
+                     "difference": None if difference is None else asdict(difference)})  # fmt: skip
+    elif difference is None:
+        print(f"{args.run}: identical in {rows} rows")
+    else:
+        print(
+            f"{args.run}: differs first at {difference.t_s:g} s (row {difference.row}) in "
+            f"{difference.column}: recorded {difference.recorded}, replayed {difference.replayed}"
+        )
+    return DONE if difference is None else ANSWER_NO
+
+
 def export(args: argparse.Namespace) -> int:
     from hil.record.export import to_csv
 

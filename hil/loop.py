@@ -8,6 +8,7 @@ from hil import guard as guards
 from hil.clock import Clock
 from hil.control.controller import Controller
 from hil.control.reference import Reference
+from hil.devices.replay import ReplayRig
 from hil.errors import DeviceError
 from hil.estimate import Estimator
 from hil.frame import Column, Frame
@@ -47,7 +48,7 @@ class Parts:
     """
 
     clock: Clock
-    rig: Rig
+    rig: Rig | ReplayRig
     estimator: Estimator
     reference: Reference
     controller: Controller

@@ -82,14 +82,14 @@ def run(
     if clock not in ("virtual", "real"):
         raise ConfigError(f"--clock {clock}: choose virtual or real")
     path = _output_path(config, out, force)
-    stages = _build(config, seed, backends)
+    stages = build(config, seed, backends)
     check_disk(path, config.n_ticks, stages.frame.dtype.itemsize)
     _create_recording(path, config, stages, clock, backend, seed)
     return _run_recorded(config, path, stages, clock, progress)
 
 
 @dataclass(frozen=True)
-class _Stages:
+class Stages:
     """A rig and what estimates on it, bound to one row."""
 
     rig: Rig
@@ -97,7 +97,7 @@ class _Stages:
     frame: Frame
 
 
-def _build(config: Config, seed: int, backends: Mapping[str, str] | None = None) -> _Stages:
+def build(config: Config, seed: int, backends: Mapping[str, str] | None = None) -> Stages:
     tables, signal_name = config.tables, force_signal(config.tables, config.model)
     rig = build_rig(config, seed, backends)
     estimator = Estimator(
@@ -109,10 +109,10 @@ def _build(config: Config, seed: int, backends: Mapping[str, str] | None = None)
     frame = Frame([*loop.columns(), *rig.columns, *estimator.columns])
     rig.bind(frame)
     estimator.bind(frame, rig.readings)
-    return _Stages(rig, estimator, frame)
+    return Stages(rig, estimator, frame)
 
 
-def _parts(config: Config, stages: _Stages, clock: Clock, sink: loop.RowSink) -> loop.Parts:
+def parts_of(config: Config, stages: Stages, clock: Clock, sink: loop.RowSink) -> loop.Parts:
     tables, period_s = config.tables, config.tables.loop.period_s
     F_N = [a.force_on_N for a in config.activation()]
     limits = guard.Limits(
@@ -143,13 +143,13 @@ def _parts(config: Config, stages: _Stages, clock: Clock, sink: loop.RowSink) ->
 
 def compile_tick(config: Config) -> None:
     """Run two ticks on a simulated rig of their own, so that no tick of the run compiles."""
-    parts = _parts(config, _build(config, 0), VirtualClock(), _NoSink())
-    parts.rig.open()
-    loop.run(replace(parts, n_ticks=2))
-    parts.rig.close()
+    stages = build(config, 0)
+    stages.rig.open()
+    loop.run(replace(parts_of(config, stages, VirtualClock(), NoSink()), n_ticks=2))
+    stages.rig.close()
 
 
-class _NoSink:
+class NoSink:
     """Takes rows and keeps none."""
 
     def push(self) -> bool:
@@ -160,7 +160,7 @@ class _NoSink:
 
 
 def _run_recorded(
-    config: Config, path: Path, stages: _Stages, clock_name: str, progress: bool
+    config: Config, path: Path, stages: Stages, clock_name: str, progress: bool
 ) -> Result:
     record = config.tables.record
     clock: Clock = RealClock() if clock_name == "real" else VirtualClock()
@@ -174,7 +174,7 @@ def _run_recorded(
     )
     try:
         compile_tick(config)
-        parts = _parts(config, stages, clock, sink)
+        parts = parts_of(config, stages, clock, sink)
         stages.rig.open()
     except BaseException:
         sink.abandon()
@@ -291,7 +291,7 @@ def _output_path(config: Config, out: str | Path | None, force: bool) -> Path:
 
 
 def _create_recording(
-    path: Path, config: Config, stages: _Stages, clock: str, backend: str, seed: int
+    path: Path, config: Config, stages: Stages, clock: str, backend: str, seed: int
 ) -> None:
     tables, model = config.tables, config.model
     simulated = stages.rig.simulated

@@ -60,9 +60,9 @@ class LateClock:
 
 def parts_of(configs, *sets, clock=None, experiment="miga6/all_on.toml", dead_after=None):
     config = load(configs / experiment, sets)
-    stages = session._build(config, 0)
+    stages = session.build(config, 0)
     sink = Rows(stages.frame, dead_after)
-    parts = session._parts(config, stages, clock or VirtualClock(), sink)
+    parts = session.parts_of(config, stages, clock or VirtualClock(), sink)
     parts.rig.open()
     return parts, sink
 
@@ -294,7 +294,7 @@ def test_a_failing_device_ends_the_run_and_the_last_row_says_so(configs, method,
 def wrecked_run(configs, out, monkeypatch, wreck):
     """A whole recorded run with something in its parts wrecked; the parts and how it ended."""
     made = {}
-    real_parts = session._parts
+    real_parts = session.parts_of
 
     def parts_with_wreck(config, stages, clock, sink):
         parts = real_parts(config, stages, clock, sink)
@@ -303,7 +303,7 @@ def wrecked_run(configs, out, monkeypatch, wreck):
             made["parts"] = parts
         return parts
 
-    monkeypatch.setattr(session, "_parts", parts_with_wreck)
+    monkeypatch.setattr(session, "parts_of", parts_with_wreck)
     from hil.__main__ import main
 
     code = main(["run", str(configs / "miga6/all_on.toml"), "--out", str(out)])

@@ -74,6 +74,15 @@ def load(path: str | Path, sets: Iterable[str] = ()) -> Config:
     merged = read_merged(path, sets)
     if "experiment" not in merged.table:
         raise ConfigError(f"{path}: no [experiment]: give an experiment, not a rig")
+    return _run(path, merged)
+
+
+def from_toml(path: Path, table: dict[str, Any]) -> Config:
+    """The configuration that a recording carries, validated again; `path` is named in errors."""
+    return _run(path, Merged(table, [(str(path), table)]))
+
+
+def _run(path: Path, merged: Merged) -> Config:
     tables = validated(schema.RunTables, merged)
     model, plant = _models(tables, merged)
     _raise_all(merged, [*crosscheck.rig(tables, model), *crosscheck.run(tables, model)])

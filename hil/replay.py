@@ -1,0 +1,127 @@
+"""A recording's readings through estimator, controller and guard again, by the very loop.
+
+A run made on the virtual clock replays bit for bit; one made on the real clock does so on the
+same machine. What differs points at changed software, a changed model, or a damaged file.
+"""
+
+import tomllib
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from hil import guard, loop, session
+from hil.clock import VirtualClock
+from hil.config import schema
+from hil.config.load import from_toml
+from hil.devices.replay import ReplayRig
+from hil.errors import ConfigError
+from hil.frame import Frame
+from hil.record.read import open_run
+
+COMPARED = (
+    "force_reference_N",
+    "force_model_N",
+    "force_estimate_N",
+    "force_demand_N",
+    "cells_commanded",
+    "fault_bits",
+)
+# What the readings alone do not say again.
+NOT_REPLAYED = guard.DEVICE_FAILED | guard.RECORDER_DEAD
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first row and column in which recording and replay differ."""
+
+    row: int
+    t_s: float
+    column: str
+    recorded: Any
+    replayed: Any
+
+
+class _RecordedClock(VirtualClock):
+    """Ticks when the recording did, as late as it was."""
+
+    def __init__(self, t_s: NDArray[np.float64], late_s: NDArray[np.float64], period_s: float):
+        super().__init__()
+        self._t_s, self._late_s, self._period_s = t_s, late_s, period_s
+        self._row = -1
+
+    def sleep_until_s(self, deadline_s: float) -> float:
+        self._row += 1
+        return float(self._late_s[self._row])
+
+    def now_s(self) -> float:
+        # The middle of the period of the next row, so that rounding picks that row.
+        following = min(self._row + 1, len(self._t_s) - 1)
+        return float(self._t_s[following]) + self._period_s / 2.0
+
+
+class _Comparing:
+    """Takes the loop's rows and keeps the first difference from the recorded ones."""
+
+    def __init__(self, run: xr.Dataset, frame: Frame, stop: loop.Stop) -> None:
+        self._recorded = {name: run[name].values for name in ("t_s", *COMPARED)}
+        self._recorded["fault_bits"] = self._recorded["fault_bits"] & ~np.uint64(NOT_REPLAYED)
+        self._frame = frame
+        self._stop = stop
+        self.rows = 0
+        self.difference: Difference | None = None
+
+    def push(self) -> bool:
+        row, now = self.rows, self._frame.row[0]
+        self.rows += 1
+        for name, values in self._recorded.items():
+            if not np.array_equal(values[row], now[name], equal_nan=name.startswith("force_")):
+                t_s = float(self._recorded["t_s"][row])
+                self.difference = Difference(row, t_s, name, _plain(values[row]), _plain(now[name]))
+                self._stop.reason = "difference"
+                break
+        if self.rows == len(self._recorded["t_s"]):
+            self._stop.reason = "end"
+        return True
+
+    def event(self, t_s: float, level: str, source: str, text: str) -> None:
+        """The recording has its own."""
+
+
+def replay(path: Path) -> tuple[int, Difference | None]:
+    """Replay a recording: rows that were compared, and the first difference.
+
+    Raises
+    ------
+    ConfigError
+        Not a recording, or one that this version cannot configure again.
+    """
+    run = open_run(path)
+    if not run.sizes["tick"]:
+        raise ConfigError(f"{path}: has no rows")
+    config = from_toml(path, tomllib.loads(run.attrs["experiment"]))
+    tables = config.tables
+    stages = session.build(config, 0)
+    boards = [n for n, d in tables.devices.items() if isinstance(d, schema.CellBoardTable)]
+    cards = {n: d for n, d in tables.devices.items() if isinstance(d, schema.NidaqTable)}
+    channels = [name for card in cards.values() for name in card.channels]
+    try:
+        rig = ReplayRig(run, stages.rig.columns, channels, boards, [*boards, *cards])
+    except KeyError as missing:
+        raise ConfigError(f"{path}: has no column {missing}: made by another version") from None
+    rig.bind(stages.frame)
+    stages.estimator.bind(stages.frame, rig.readings)
+    period_s = tables.loop.period_s
+    clock = _RecordedClock(run.t_s.values, run.late_s.values, period_s)
+    parts = session.parts_of(config, stages, clock, session.NoSink())
+    comparing = _Comparing(run, stages.frame, parts.stop)
+    n_ticks = round(float(run.t_s.values[-1]) / period_s) + 1
+    loop.run(replace(parts, rig=rig, sink=comparing, n_ticks=n_ticks))
+    return comparing.rows, comparing.difference
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
