@@ -1,0 +1,167 @@
+"""The firmware's core behind a board's pins: bytes in and out, time on demand."""
+
+import ctypes
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from hil import wire
+
+FIRMWARE = Path(__file__).resolve().parents[2] / "firmware"
+ROOM_COUNTS = 153  # 24.7 C
+ON_COUNTS = 256  # 500 mA of 2 A
+
+
+def make(build: Path, *targets: str, source: Path = FIRMWARE) -> Path:
+    """Builds targets of the firmware into a folder; a failure says what is missing."""
+    for tool in ("make", "cc"):
+        assert shutil.which(tool), f"{tool} is missing: apt-get install -y make gcc libc6-dev"
+    done = subprocess.run(
+        ["make", "-C", source, f"BUILD={build}", *targets],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"MAKEFLAGS": ""},
+    )
+    assert done.returncode == 0, done.stderr
+    return build
+
+
+def load(path: Path) -> ctypes.CDLL:
+    lib = ctypes.CDLL(str(path))
+    u8, u16, u32, pointer = ctypes.c_uint8, ctypes.c_uint16, ctypes.c_uint32, ctypes.c_void_p
+    size = ctypes.c_size_t
+    for name, result, *arguments in [
+        ("size", size),
+        ("init", ctypes.c_int, pointer, u8, u32, u32, u32),
+        ("reset", None, pointer, u8),
+        ("receive", None, pointer, ctypes.c_char_p, size),
+        ("send", size, pointer, pointer, size),
+        ("advance", None, pointer, u32),
+        ("now_us", u32, pointer),
+        ("set_analog", None, pointer, u8, u16, u16, u16),
+        ("set_estop", None, pointer, ctypes.c_int),
+        ("set_scan", None, pointer, ctypes.c_int),
+        ("gates", None, pointer, pointer),
+        ("watchdog_feeds", u32, pointer),
+        ("memory", ctypes.POINTER(u8), pointer, ctypes.POINTER(size)),
+        ("draw", u16, u32, u32, u16),
+    ]:
+        function = getattr(lib, f"libboard_{name}")
+        function.restype, function.argtypes = result, arguments
+    return lib
+
+
+class Bench:
+    """What a test does with a board, whatever carries its pins."""
+
+    n_cells = 12
+    reaction_us = 0  # from a pin or a byte to the core, at most
+
+    def __init__(self) -> None:
+        self.decoder = wire.Decoder()
+        self.seq = 0
+
+    def command(self, name: str, **fields) -> wire.Message:
+        """One exchange; there is exactly one answer and it repeats the number."""
+        self.seq = (self.seq + 1) % 256
+        answers = self.decoder.feed(self.exchange(wire.encode(name, self.seq, **fields)))
+        assert [a.seq for a in answers] == [self.seq]
+        return answers[0]
+
+    def result(self, name: str, **fields) -> str:
+        return wire.result_name(self.command(name, **fields)["result"])
+
+    def faults(self) -> list[str]:
+        return wire.fault_names(self.command("read")["fault_bits"])
+
+    def state(self) -> str:
+        return wire.state_name(self.command("read")["state"])
+
+    def set(self, *cells: int, ms: int = 100) -> str:
+        """Switches these cells on and the others off."""
+        return self.result("set_mask", valid_for_ms=ms, cells_on=sum(1 << c for c in cells))
+
+    def set_good_pins(self) -> None:
+        self.set_estop(False)
+        self.set_scan(True)
+        for cell in range(self.n_cells):
+            self.set_analog(cell)
+
+    def recover(self) -> None:
+        """Good pins, no faults, disarmed."""
+        self.set_good_pins()
+        self.advance(40_000)
+        self.command("disarm")
+        assert self.result("clear_faults") == "done"
+
+    def arm(self) -> None:
+        crc = self.command("identify")["limits_crc"]
+        assert self.result("arm", limits_crc=crc) == "done"
+
+    def ready(self) -> None:
+        self.recover()
+        self.arm()
+
+    def limit(self, **limits: int) -> None:
+        """A table of limits that differs from the default only in these."""
+        self.command("disarm")
+        table = wire.default_limits() | limits
+        assert self.result("set_limits", limits=table) == "done"
+
+    def advance_fed(self, duration_us: int, *cells: int) -> bool:
+        """Time passes with a command a millisecond; false as soon as the board has tripped."""
+        for _ in range(duration_us // 1000):
+            self.advance(1000)
+            if self.set(*cells) != "done":
+                return False
+        return True
+
+
+class NativeBoard(Bench):
+    """libboard.so. Bytes take no time; the main loop turns every 50 us."""
+
+    reaction_us = 50
+
+    def __init__(self, lib: ctypes.CDLL, n_cells=12, serial=7, scan_period_us=3000, now_us=0):
+        super().__init__()
+        self.lib, self.n_cells = lib, n_cells
+        self.memory = ctypes.create_string_buffer(lib.libboard_size())
+        assert lib.libboard_init(self.memory, n_cells, serial, scan_period_us, now_us) == 0
+        self._answers = ctypes.create_string_buffer(4096)
+        self._gates = (ctypes.c_uint8 * 16)()
+        self.set_good_pins()
+
+    def exchange(self, data: bytes) -> bytes:
+        self.lib.libboard_receive(self.memory, data, len(data))
+        n = self.lib.libboard_send(self.memory, self._answers, 4096)
+        return self._answers.raw[:n]
+
+    def advance(self, duration_us: int) -> None:
+        self.lib.libboard_advance(self.memory, duration_us)
+
+    def now_us(self) -> int:
+        return self.lib.libboard_now_us(self.memory)
+
+    def set_analog(self, cell, on=ON_COUNTS, off=0, temperature=ROOM_COUNTS) -> None:
+        self.lib.libboard_set_analog(self.memory, cell, on, off, temperature)
+
+    def set_estop(self, is_open: bool) -> None:
+        self.lib.libboard_set_estop(self.memory, is_open)
+
+    def set_scan(self, runs: bool) -> None:
+        self.lib.libboard_set_scan(self.memory, runs)
+
+    def gates(self) -> list[int]:
+        self.lib.libboard_gates(self.memory, self._gates)
+        return list(self._gates)[: self.n_cells]
+
+    def reset(self, cause: str = "external") -> None:
+        self.lib.libboard_reset(self.memory, wire.RESETS[cause])
+        self.decoder = wire.Decoder()
+
+    def stored(self):
+        """The memory of limits, to be read or spoilt."""
+        size = ctypes.c_size_t()
+        bytes_ = self.lib.libboard_memory(self.memory, ctypes.byref(size))
+        return (ctypes.c_uint8 * size.value).from_address(ctypes.addressof(bytes_.contents))

@@ -1,0 +1,375 @@
+"""What the board does with commands, with silence, with resets and with noise."""
+
+import ctypes
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from firmware.boards import NativeBoard
+from hil import wire
+
+# one board serves all examples of a property: what it did before must not matter
+PROPERTY = settings(
+    deadline=None,
+    max_examples=150,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+
+def test_a_board_says_who_it_is_and_what_it_enforces(board):
+    identity = board.command("identify")
+    assert identity.name == "identity"
+    assert identity["wire_hash"] == wire.WIRE_HASH
+    assert identity["firmware_hash"] != 0
+    assert (identity["serial"], identity["n_cells"]) == (7, 12)
+    assert identity["scan_period_us"] == 3000
+    assert identity["limits"] == wire.default_limits()
+    assert identity["limits_crc"] == wire.limits_crc(wire.default_limits())
+
+
+def test_a_board_boots_disarmed_and_obeys_no_set_command(board):
+    assert board.state() == "disarmed"
+    for name, fields in SET_COMMANDS.items():
+        assert board.result(name, **fields) == "not_armed"
+        assert not any(board.gates())
+
+
+SET_COMMANDS = {
+    "set_mask": {"valid_for_ms": 100, "cells_on": 0xFFF},
+    "set_duties": {"valid_for_ms": 100, "duty_per_255": (255,) * 12 + (0,) * 4},
+    "broadcast": {
+        "valid_for_ms": 100,
+        "p_on_per_65536": wire.PROBABILITY_ONE,
+        "q_off_per_65536": 0,
+        "tick": 1,
+        "seed": 1,
+        "first_cell": 0,
+    },
+}
+
+
+def test_every_set_command_switches_cells_once_armed(board):
+    for name, fields in SET_COMMANDS.items():
+        board.ready()
+        answer = board.command(name, **fields)
+        assert wire.result_name(answer["result"]) == "done"
+        assert answer["cells_on"] == 0xFFF
+        assert board.gates() == [255] * 12
+        board.command("disarm")
+        assert not any(board.gates())
+
+
+@PROPERTY
+@given(duties=st.lists(st.integers(0, 255), min_size=12, max_size=12))
+def test_duties_reach_the_gates_as_they_are(board, duties):
+    board.ready()
+    answer = board.command("set_duties", valid_for_ms=50, duty_per_255=(*duties, 0, 0, 0, 0))
+    assert board.gates() == duties
+    assert answer["cells_on"] == sum(1 << i for i, duty in enumerate(duties) if duty)
+    assert board.command("read")["duty_per_255"][:12] == tuple(duties)
+    board.command("disarm")
+
+
+def test_cells_that_a_board_does_not_have_are_refused(libboard):
+    board = NativeBoard(libboard, n_cells=6)
+    board.ready()
+    assert board.set(0, 5) == "done"
+    assert board.set(6) == "bad_value"
+    assert board.set(15) == "bad_value"
+    assert board.gates() == [255, 0, 0, 0, 0, 255]
+
+
+def test_a_command_that_holds_for_no_time_is_refused(armed):
+    assert armed.set(1, ms=0) == "bad_value"
+    assert not any(armed.gates())
+
+
+def test_four_cells_readings_travel_with_each_answer_in_turn(armed):
+    for cell in range(12):
+        armed.set_analog(cell, on=100 + 10 * cell, temperature=150 + cell)
+    armed.set(*range(12))
+    armed.advance_fed(8000, *range(12))
+    seen = {}
+    for _ in range(3):
+        answer = armed.command("set_mask", valid_for_ms=100, cells_on=0xFFF)
+        for i in range(wire.CELLS_PER_STATUS):
+            seen[answer["first_cell"] + i] = (answer["current_mA"][i], answer["temperature_cC"][i])
+    reading = armed.command("read")
+    for cell in range(12):
+        current_mA = (100 + 10 * cell) * 2000 // 1024
+        temperature_cC = (150 + cell) * 50000 // 1024 - 5000
+        assert seen[cell] == (current_mA, temperature_cC)
+        assert reading["current_mA"][cell] == current_mA
+        assert reading["temperature_cC"][cell] == temperature_cC
+
+
+def test_time_goes_on_across_the_wrap_of_its_counter(libboard):
+    board = NativeBoard(libboard, now_us=2**32 - 50_000)
+    board.ready()
+    assert board.advance_fed(300_000, 1, 2)
+    assert board.gates()[1:3] == [255, 255]
+    board.advance(101_000)
+    assert board.faults() == ["host_silent"]
+
+
+# --- silence, faults, resets ---
+
+
+def test_reading_does_not_feed_the_dead_man(armed):
+    armed.set(1)
+    for _ in range(11):
+        armed.advance(10_000)
+        armed.command("read")
+        armed.command("identify")
+    assert armed.faults() == ["host_silent"]
+    assert not any(armed.gates())
+
+
+def test_traffic_alone_never_re_enables_a_silent_board(armed):
+    armed.set(1)
+    armed.advance(101_000)
+    for _ in range(50):
+        armed.advance(1000)
+        assert armed.set(1) == "is_faulted"
+        assert not any(armed.gates())
+    assert armed.result("arm", limits_crc=wire.limits_crc(wire.default_limits())) == "is_faulted"
+    assert armed.result("clear_faults") == "done"
+    assert armed.state() == "disarmed"
+    assert armed.set(1) == "not_armed"
+
+
+def test_the_first_cause_and_all_causes_are_kept(armed):
+    armed.set_estop(True)
+    armed.advance(100)
+    armed.set_estop(False)
+    armed.set_analog(4, off=900)
+    armed.advance(10_000)
+    reading = armed.command("read")
+    assert wire.fault_names(reading["first_fault_bits"]) == ["estop_open"]
+    assert wire.fault_names(reading["fault_bits"]) == ["estop_open", "current_when_off"]
+    assert reading["fault_cells"] == 1 << 4
+
+
+@pytest.mark.parametrize("cause", wire.RESETS)
+@pytest.mark.parametrize("state", ["armed", "faulted"])
+def test_a_reset_never_restarts(armed, cause, state):
+    armed.set(0, 1, 2)
+    if state == "faulted":
+        armed.advance(150_000)
+    armed.reset(cause)
+    assert not any(armed.gates())
+    assert armed.state() == "disarmed"
+    assert wire.RESETS[cause] == armed.command("identify")["reset_cause"]
+    armed.advance(20_000)
+    assert armed.set(0, 1, 2) == "not_armed"
+    assert not any(armed.gates())
+
+
+def test_a_board_is_not_armed_before_its_first_scan_is_complete(board):
+    crc = wire.limits_crc(wire.default_limits())
+    assert board.result("arm", limits_crc=crc) == "condition_present"
+    board.advance(3000)
+    assert board.result("arm", limits_crc=crc) == "done"
+
+
+def test_the_hardware_watchdog_starves_when_the_scan_stops(board):
+    feeds = board.lib.libboard_watchdog_feeds
+    board.advance(50_000)
+    before = feeds(board.memory)
+    board.advance(10_000)
+    assert feeds(board.memory) > before
+    board.set_scan(False)
+    board.advance(30_000)
+    before = feeds(board.memory)
+    board.advance(200_000)
+    assert feeds(board.memory) == before
+
+
+def test_a_partial_duty_uses_up_energy_in_proportion(board):
+    board.limit(heat_max_cA2ms=1_000_000, current_continuous_mA=0)
+    board.ready()
+    board.set_analog(3, on=512)  # 1 A: 10^4 cA^2
+    duties = [0] * 16
+    duties[3] = 127
+    start_us = board.now_us()
+    while (
+        any(
+            board.command("set_duties", valid_for_ms=9, duty_per_255=duties)["fault_bits"]
+            for _ in range(1)
+        )
+        is False
+    ):
+        board.advance(1000)
+        assert board.now_us() - start_us < 300_000
+    assert board.faults() == ["cell_energy_high"]
+    assert 200 <= (board.now_us() - start_us) / 1000 <= 205
+
+
+def test_heat_is_carried_away_at_the_continuous_current_and_clears_only_then(board):
+    board.limit(heat_max_cA2ms=500_000, current_continuous_mA=200)
+    board.ready()
+    board.set_analog(3, on=512)
+    assert not board.advance_fed(100_000, 3)
+    # just above 500 000, carried away at 400 a ms: 51..75 ms of 9600 each were gained too much
+    assert board.result("clear_faults") == "condition_present"
+    board.advance(100_000)
+    assert board.result("clear_faults") == "done"
+
+
+# --- limits ---
+
+
+def test_limits_are_kept_across_a_reset(board):
+    board.limit(on_time_max_ms=1234)
+    board.reset("power_on")
+    identity = board.command("identify")
+    assert identity["limits"] == wire.default_limits() | {"on_time_max_ms": 1234}
+    assert board.result("arm", limits_crc=wire.limits_crc(wire.default_limits())) == "limits_differ"
+
+
+@pytest.mark.parametrize("name", wire.LIMITS)
+def test_a_limit_outside_its_range_is_refused_and_one_at_its_end_is_taken(board, name):
+    limit = wire.LIMITS[name]
+    layout = wire.layout("limits")
+    pairs = {"temperature_counts_min": 1022, "temperature_counts_max": 1}
+    for value in (limit.lowest - 1, limit.lowest, limit.highest, limit.highest + 1):
+        table = wire.default_limits() | {name: value}
+        try:
+            layout.pack(table)
+        except wire.WireError:
+            continue  # the wire itself cannot say it
+        inside = limit.lowest <= value <= limit.highest and pairs.get(name) != value
+        expected = "done" if inside else "bad_value"
+        assert board.result("set_limits", limits=table) == expected, value
+
+
+def test_limits_are_not_changed_while_armed(armed):
+    assert armed.result("set_limits", limits=wire.default_limits()) == "is_armed"
+
+
+def test_a_spoilt_table_refuses_arming_until_a_new_one_is_stored(board):
+    board.limit(on_time_max_ms=1234)
+    n = len(board.stored())
+    for bit in range(8 * n):
+        board.stored()[bit // 8] ^= 1 << bit % 8
+        board.reset("power_on")
+        board.advance(10_000)
+        assert board.faults() == ["limits_corrupt"], bit
+        assert board.result("clear_faults") == "condition_present"
+        board.stored()[bit // 8] ^= 1 << bit % 8
+    board.limit()
+    assert board.result("clear_faults") == "done"
+    board.arm()
+
+
+# --- bytes that are no command ---
+
+
+def _whole_frames():
+    return [wire.encode(name, 9, **fields) for name, fields in SET_COMMANDS.items()] + [
+        wire.encode(name, 9) for name in ("identify", "read", "disarm", "clear_faults")
+    ]
+
+
+@PROPERTY
+@given(noise=st.binary(max_size=400))
+def test_noise_changes_no_gate(armed_once, noise):
+    board, before = armed_once
+    board.set(2, 5)
+    board.exchange(b"\0" + noise + b"\0")
+    assert board.gates() == before
+
+
+@PROPERTY
+@given(frame=st.sampled_from(_whole_frames()), data=st.data())
+def test_a_truncated_frame_changes_no_gate_and_gets_no_answer(armed_once, frame, data):
+    board, before = armed_once
+    board.set(2, 5)
+    length = data.draw(st.integers(0, len(frame) - 2))
+    assert board.exchange(frame[:length] + b"\0") == b""
+    assert board.gates() == before
+
+
+def test_a_frame_with_one_bit_flipped_changes_no_gate_and_gets_no_answer(armed_once):
+    board, before = armed_once
+    for frame in _whole_frames():
+        for bit in range(8 * (len(frame) - 1)):
+            board.set(2, 5)
+            spoilt = bytearray(frame)
+            spoilt[bit // 8] ^= 1 << bit % 8
+            assert board.exchange(bytes(spoilt) + b"\0") == b""
+            assert board.gates() == before
+
+
+def test_whole_frames_that_make_no_sense_are_answered_and_change_no_gate(armed_once):
+    board, before = armed_once
+    for body, result in [
+        (bytes((wire.VERSION + 1, wire.COMMANDS["disarm"], 3)), "version_differs"),
+        (bytes((wire.VERSION, 0x7F, 3)), "unknown_command"),
+        (bytes((wire.VERSION, wire.ANSWERS["status"], 3)), "unknown_command"),
+        (bytes((wire.VERSION, wire.COMMANDS["disarm"], 3, 0)), "bad_length"),
+        (bytes((wire.VERSION, wire.COMMANDS["set_mask"], 3, 100, 255)), "bad_length"),
+    ]:
+        board.set(2, 5)
+        (answer,) = wire.Decoder().feed(board.exchange(wire.framed(body)))
+        assert (answer.seq, wire.result_name(answer["result"])) == (3, result)
+        assert board.gates() == before
+
+
+def test_broken_frames_are_counted(board):
+    for _ in range(5):
+        board.exchange(b"\x05abcd\0")
+    assert board.command("read")["bad_frames"] == 5
+
+
+def test_a_command_that_comes_in_single_bytes_and_after_noise_is_obeyed(armed):
+    frame = wire.encode("set_mask", 1, valid_for_ms=50, cells_on=6)
+    answer = b"".join(armed.exchange(bytes((byte,))) for byte in b"noise\0" + frame)
+    assert [m.seq for m in wire.Decoder().feed(answer)] == [1]
+    assert armed.gates()[:4] == [0, 255, 255, 0]
+
+
+@pytest.fixture
+def armed_once(armed):
+    armed.set(2, 5)
+    return armed, armed.gates()
+
+
+# --- instances ---
+
+
+def test_two_boards_in_one_process_are_independent(libboard):
+    one, two = NativeBoard(libboard, serial=1), NativeBoard(libboard, serial=2, n_cells=6)
+    one.ready()
+    two.ready()
+    one.set(1)
+    two.set(2)
+    before = bytes(two.memory)
+    one.advance(50_000)
+    one.set(*range(12))
+    one.set_estop(True)
+    one.advance(200_000)
+    assert bytes(two.memory) == before
+    assert (one.command("identify")["serial"], two.command("identify")["serial"]) == (1, 2)
+    assert two.gates() == [0, 0, 255, 0, 0, 0]
+
+
+def test_the_same_bytes_and_times_give_the_same_board_bit_for_bit(libboard):
+    answers = []
+    for _ in range(2):
+        board = NativeBoard(libboard)
+        board.ready()
+        log = []
+        for tick in range(200):
+            fields = SET_COMMANDS["broadcast"] | {"tick": tick, "p_on_per_65536": 9000}
+            log.append(board.exchange(wire.encode("broadcast", tick % 256, **fields)))
+            board.advance(1000)
+        answers.append(log)
+    assert answers[0] == answers[1]
+
+
+def test_a_board_with_no_or_too_many_cells_is_refused(libboard):
+    memory = ctypes.create_string_buffer(libboard.libboard_size())
+    for n_cells in (0, 17, 255):
+        assert libboard.libboard_init(memory, n_cells, 1, 3000, 0) == -1
