@@ -196,9 +196,9 @@ def replay(args: argparse.Namespace) -> int:
 
 
 def export(args: argparse.Namespace) -> int:
-    from hil.record.export import to_csv
+    from hil.record.export import export as write
 
-    path = to_csv(args.run, args.out)
+    path = write(args.run, args.to, args.out)
     if args.json:
         _print_json({"file": str(path)})
     else:

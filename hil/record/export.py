@@ -2,17 +2,15 @@
 
 from pathlib import Path
 
+import scipy.io
 import xarray as xr
 
 from hil.errors import ConfigError
 from hil.record.read import open_run
 
 
-def to_csv(path: Path, out: Path | None = None) -> Path:
-    """One line a tick, one column a value; cells become `cells_commanded.<cell>`.
-
-    The first line names the columns, units being part of the names. Readings of simulated
-    devices are marked by a column `source` that says SIMULATED.
+def export(path: Path, kind: str, out: Path | None = None) -> Path:
+    """Write a recording as `csv` or `mat`; the file made.
 
     Raises
     ------
@@ -20,7 +18,20 @@ def to_csv(path: Path, out: Path | None = None) -> Path:
         Not a recording, or a file that cannot be written.
     """
     run = open_run(path)
-    target = path.with_suffix(".csv") if out is None else out
+    target = path.with_suffix(f".{kind}") if out is None else out
+    try:
+        {"csv": _to_csv, "mat": _to_mat}[kind](run, target)
+    except OSError as error:
+        raise ConfigError(f"{target}: cannot be written ({error.strerror or error})") from None
+    return target
+
+
+def _to_csv(run: xr.Dataset, target: Path) -> None:
+    """One line a tick, one column a value; cells become `cells_commanded.<cell>`.
+
+    The first line names the columns, units being part of the names. Readings of simulated
+    devices are marked by a column `source` that says SIMULATED.
+    """
     columns = {"t_s": run.t_s.values}
     for name in run.data_vars:
         variable = run[name]
@@ -32,8 +43,20 @@ def to_csv(path: Path, out: Path | None = None) -> Path:
     table = xr.Dataset({k: ("tick", v) for k, v in columns.items()}).to_dataframe()
     if run.attrs.get("simulated"):
         table["source"] = "SIMULATED"
-    try:
-        table.to_csv(target, index=False)
-    except OSError as error:
-        raise ConfigError(f"{target}: cannot be written ({error.strerror or error})") from None
-    return target
+    table.to_csv(target, index=False)
+
+
+def _to_mat(run: xr.Dataset, target: Path) -> None:
+    """Structures `ticks`, `units` and `attributes`; dots in names become underscores.
+
+    `attributes.simulated` says which devices were simulated; the cells' names are in `cells`.
+    """
+    ticks = {"t_s": run.t_s, **{str(name): run[name] for name in run.data_vars}}
+    kept = {name.replace(".", "_"): v for name, v in ticks.items() if v.dims[0] == "tick"}
+    content = {
+        "ticks": {name: variable.values for name, variable in kept.items()},
+        "units": {name: variable.attrs["units"] for name, variable in kept.items()},
+        "attributes": {key: run.attrs[key] for key in run.attrs if key[0].islower()},
+        "cells": run.cell.values.astype(object),
+    }
+    scipy.io.savemat(target, content, long_field_names=True, oned_as="column")

@@ -6,6 +6,7 @@ import tomllib
 import h5py
 import numpy as np
 import pytest
+import scipy.io
 import scipy.signal
 import tomli_w
 
@@ -242,3 +243,17 @@ def test_with_plant_and_model_alike_the_residual_is_sensor_noise(rigs, tmp_path)
 
 def test_with_the_shipped_plant_the_residual_is_more_than_noise(configs, tmp_path):
     assert not any(whiteness(configs, tmp_path, range(3)))
+
+
+def test_matlab_reads_every_value_with_its_unit(all_on, tmp_path):
+    out = tmp_path / "run.mat"
+    assert main(["export", str(all_on), "--to", "mat", "--out", str(out)]) == 0
+    read = scipy.io.loadmat(out, simplify_cells=True)
+    columns = columns_of(all_on)
+    assert len(read["ticks"]) == len(columns)
+    for name, values in columns.items():
+        np.testing.assert_array_equal(read["ticks"][name.replace(".", "_")], values)
+    assert read["units"]["force_measured_N"] == "N"
+    assert read["units"]["muscle_1_temperature_C"] == "degC"
+    assert read["attributes"]["simulated"] == "SIMULATED: board, daq"
+    assert list(read["cells"]) == [f"muscle.{n}" for n in range(1, 7)]
