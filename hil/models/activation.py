@@ -3,7 +3,9 @@
 `step`: F is there at once. `sigmoid` (SMA heating and cooling): a state theta per cell with
 theta' = +rate while on, -rate while off, clipped to +-rate x delay; F = force_on/(1+exp(-theta)).
 Switched on from rest this is F/(1+exp(-(rate t - rate delay))): half at `delay`. A cell at rest
-sits at the lower stop; switched at any moment, F does not jump.
+sits at the lower stop; switched at any moment, F does not jump. `thermal` (a simulated wire):
+F = force_on xi with the austenite fraction xi of `hil.models.sma_wire`, that is eq. (1),
+F = k_ae s, with a contraction s in proportion to xi.
 
 Source: MacNair & Ueda, activation profile of Fig. 10, corrected: the printed expression for
 switching on falls.
@@ -17,6 +19,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from hil.models.sma_wire import SmaWire, SmaWires
+
+Drive = NDArray[np.uint8] | NDArray[np.float64]
+KINDS = ("step", "sigmoid", "thermal")
+FLEXINOL = SmaWire()
+
 
 @dataclass(frozen=True)
 class CellActivation:
@@ -26,15 +34,18 @@ class CellActivation:
     ----------
     force_on_N : float
         F of an active cell.
-    kind : {"step", "sigmoid"}
+    kind : {"step", "sigmoid", "thermal"}
     rate_per_s, delay_s : float
         Of the sigmoid; the paper's SMA wire has 5/s and 1.2 s.
+    wire : SmaWire
+        Of a thermal cell.
     """
 
     force_on_N: float
-    kind: Literal["step", "sigmoid"] = "step"
+    kind: Literal["step", "sigmoid", "thermal"] = "step"
     rate_per_s: float = 5.0
     delay_s: float = 1.2
+    wire: SmaWire = FLEXINOL
 
 
 class Activation:
@@ -44,13 +55,19 @@ class Activation:
     ----------
     theta : (N,) array
         State of the sigmoid cells.
+    wires : SmaWires
+        State and electrical quantities of the thermal cells.
     F_before_N, F_N : (N,) arrays
         Activation forces at the start (cells already switched) and end of the last period.
     """
 
     def __init__(self, cells: Sequence[CellActivation], period_s: float) -> None:
         self._force_on = np.array([c.force_on_N for c in cells])
-        self._sigmoid = np.array([c.kind == "sigmoid" for c in cells])
+        self._kind = np.array([KINDS.index(c.kind) for c in cells], dtype=np.uint8)
+        self._period_s = period_s
+        self._thermal = any(c.kind == "thermal" for c in cells)
+        wires = [c.wire if c.kind == "thermal" else None for c in cells]
+        self.wires = SmaWires(wires, self._force_on)
         self._stop = np.array([c.rate_per_s * c.delay_s for c in cells])
         self._step = np.array([c.rate_per_s * period_s for c in cells])
         self.theta = np.empty(len(cells))
@@ -62,15 +79,24 @@ class Activation:
         """All cells cold."""
         self.theta[:] = -self._stop
         rest = self._force_on / (1.0 + np.exp(self._stop))
-        self.F_N[:] = np.where(self._sigmoid, rest, 0.0)
+        self.F_N[:] = np.where(self._kind == 1, rest, 0.0)
         self.F_before_N[:] = self.F_N
+        self.wires.reset(self.F_before_N, self.F_N)
 
-    def step(self, cells: NDArray[np.uint8]) -> None:
-        """Advance one period with these cells (1 = on) held."""
+    def step(self, drive: Drive) -> None:
+        """Advance one period with this drive held.
+
+        Parameters
+        ----------
+        drive : (N,) array
+            Duties 0 to 1. A thermal cell is heated in proportion; any other is on from 1/2.
+        """
+        if self._thermal:
+            self.wires.step(drive, self._period_s, self.F_before_N, self.F_N)
         _step(
-            cells,
+            drive,
             self._force_on,
-            self._sigmoid,
+            self._kind,
             self._stop,
             self._step,
             self.theta,
@@ -80,13 +106,14 @@ class Activation:
 
 
 @njit(cache=True)
-def _step(cells, force_on, sigmoid, stop, step, theta, F_before, F):  # type: ignore[no-untyped-def]
-    for n in range(len(cells)):
-        if sigmoid[n]:
+def _step(drive, force_on, kind, stop, step, theta, F_before, F):  # type: ignore[no-untyped-def]
+    for n in range(len(drive)):
+        on = 0.5 <= drive[n] <= 1.0
+        if kind[n] == 1:
             F_before[n] = F[n]
-            change = step[n] if cells[n] == 1 else -step[n]
+            change = step[n] if on else -step[n]
             theta[n] = min(stop[n], max(-stop[n], theta[n] + change))
             F[n] = force_on[n] / (1.0 + np.exp(-theta[n]))
-        else:
-            F[n] = force_on[n] if cells[n] == 1 else 0.0
+        elif kind[n] == 0:
+            F[n] = force_on[n] if on else 0.0
             F_before[n] = F[n]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.models.activation import Activation, CellActivation
+from hil.models.activation import Activation, CellActivation, Drive
 from hil.models.cell_array import CellArray
 from hil.models.discrete import Discrete, LinearStepper, discretise
 from hil.models.network import ModelError
@@ -20,9 +20,9 @@ class ArraySystem:
     """Cells on and off in, forces and positions out; one period a step.
 
     Up to EXACT_ORDER_MAX states the step is the matrix exponential; beyond it a series summed
-    cell by cell, whose error `hil.models.sparse_step` states. The memory is `activation.theta`
-    and `linear.x`. A run starts cold and in equilibrium. External forces and driven points rest
-    at zero.
+    cell by cell, whose error `hil.models.sparse_step` states. The memory is `activation.theta`,
+    `activation.wires` and `linear.x`. A run starts cold and in equilibrium. External forces and
+    driven points rest at zero.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class ArraySystem:
         """Outputs now, in the order of `model.outputs`."""
         return self.linear.y
 
-    def step(self, cells: NDArray[np.uint8]) -> None:
-        """Advance one period with these cells (1 = on) held."""
-        self.activation.step(cells)
+    def step(self, drive: Drive) -> None:
+        """Advance one period with this drive, a duty 0 to 1 a cell (a mask: 0 or 1), held."""
+        self.activation.step(drive)
         self.linear.step(self.activation.F_before_N, self.activation.F_N)
