@@ -1,12 +1,12 @@
 """Tables of the configuration -> models, references and controllers."""
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from hil.config import schema
-from hil.config.schema import ArrayTable, CellTable, ModelTable, SigmoidTable
+from hil.config.schema import ArrayTable, CellTable, ModelTable, SigmoidTable, ThermalTable
 from hil.control import reference
 from hil.control.controller import Controller
 from hil.control.pid import Pid, PidGains
@@ -16,6 +16,7 @@ from hil.models.activation import CellActivation
 from hil.models.cell_array import make_array
 from hil.models.fingerprint import FingerprintError
 from hil.models.network import Array, Point
+from hil.models.sma_wire import SmaWire
 
 LEVEL_MIN = 1e-9
 
@@ -78,9 +79,17 @@ def _activations(name: str, table: ArrayTable) -> list[CellActivation]:
             f"arrays.{name}.force_on_N: {len(forces)} forces given, the fingerprint has "
             f"{n_cells} cells: give one number for all or a list of {n_cells}"
         )
-    a = table.activation
-    shape = (a.rate_per_s, a.delay_s) if isinstance(a, SigmoidTable) else (5.0, 1.2)
-    return [CellActivation(force, a.kind, *shape) for force in forces]
+    shape: dict[str, Any] = {}
+    match table.activation:
+        case SigmoidTable() as a:
+            shape = {"rate_per_s": a.rate_per_s, "delay_s": a.delay_s}
+        case ThermalTable() as a:
+            try:
+                wire = SmaWire(**a.model_dump(exclude={"kind"}, exclude_none=True))
+            except ValueError as error:
+                raise ModelError(f"arrays.{name}.activation: {error}") from None
+            shape = {"wire": wire}
+    return [CellActivation(force, table.activation.kind, **shape) for force in forces]
 
 
 def build_reference(table: schema.ReferenceTable | None) -> reference.Reference:

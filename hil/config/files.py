@@ -88,13 +88,22 @@ def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Tables merged key by key; everything else replaced."""
+    """Tables merged key by key; everything else replaced.
+
+    An activation of another kind shares no key with the old one, and replaces it whole.
+    """
     result = dict(base)
     for key, value in over.items():
         old = result.get(key)
         both = isinstance(old, dict) and isinstance(value, dict)
-        result[key] = merge(old, value) if both else value  # type: ignore[arg-type]
+        if both and not (key == "activation" and _of_another_kind(old, value)):  # type: ignore[arg-type]
+            value = merge(old, value)  # type: ignore[arg-type]
+        result[key] = value
     return result
+
+
+def _of_another_kind(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    return "kind" in new and "kind" in old and bool(new["kind"] != old["kind"])
 
 
 def _refuse_foreign(

@@ -163,13 +163,18 @@ def validated(kind: type[T], merged: Merged) -> T:
     try:
         return kind.model_validate(merged.table)
     except pydantic.ValidationError as error:
-        lines = []
+        lines, said = [], set()
         for detail in error.errors(include_url=False):
             path = _path_in(merged.table, detail)
             if detail["type"].startswith("union_tag"):
                 path = (*path, "kind")
+            said.add((path, detail["type"]))
             shadow = ("model", *path[1:])
-            if path[0] == "plant" and _has(merged.table, shadow) == _has(merged.table, path):
+            if (
+                path[0] == "plant"
+                and (shadow, detail["type"]) in said
+                and _has(merged.table, shadow) == _has(merged.table, path)
+            ):
                 continue  # said already of [model], which [plant] starts from
             lines.append(_line(merged, path, detail))
         raise ConfigError("\n".join(dict.fromkeys(lines))) from None

@@ -16,6 +16,8 @@ from pydantic import (
     model_validator,
 )
 
+from hil.models.sma_wire import SmaWire
+
 Positive = Annotated[float, Field(gt=0.0)]
 NotNegative = Annotated[float, Field(ge=0.0)]
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -79,6 +81,36 @@ class SigmoidTable(Table):
     delay_s: Positive = 1.2
 
 
+WIRE = SmaWire()
+Supply = Annotated[float, Field(gt=0.0, le=1000.0)]
+Celsius = Annotated[float, Field(ge=-273.0, le=1000.0)]
+
+
+class ThermalTable(Table):
+    """An SMA wire heated by its current; defaults are Flexinol 0.10 mm HT (`models.sma_wire`).
+
+    In [model] it is run, as any other kind, on the cells reported on or off.
+    """
+
+    kind: Literal["thermal"]
+    length_m: Annotated[float, Field(ge=1e-3)] = WIRE.length_m
+    n_wires: Annotated[int, Field(ge=1)] = WIRE.n_wires
+    wiring: Literal["series", "parallel"] = WIRE.wiring
+    supply_V: Supply | None = None
+    ambient_C: Celsius = WIRE.ambient_C
+    diameter_m: Annotated[float, Field(ge=1e-6, le=0.01)] = WIRE.diameter_m
+    density_kg_per_m3: Positive = WIRE.density_kg_per_m3
+    specific_heat_J_per_kg_K: Positive = WIRE.specific_heat_J_per_kg_K
+    latent_heat_J_per_kg: NotNegative = WIRE.latent_heat_J_per_kg
+    convection_W_per_m2_K: Positive = WIRE.convection_W_per_m2_K
+    martensite_Ohm_per_m: Positive = WIRE.martensite_Ohm_per_m
+    austenite_Ohm_per_m: Positive = WIRE.austenite_Ohm_per_m
+    A_s_C: Celsius = WIRE.A_s_C
+    A_f_C: Celsius = WIRE.A_f_C
+    M_s_C: Celsius = WIRE.M_s_C
+    M_f_C: Celsius = WIRE.M_f_C
+
+
 class SpringCellTable(Table):
     """Hill and Miga cells: three springs, one damper."""
 
@@ -115,7 +147,7 @@ class CustomCellTable(Table):
 CellTable = Annotated[
     SpringCellTable | TwoDamperCellTable | CustomCellTable, Field(discriminator="kind")
 ]
-ActivationTable = Annotated[StepTable | SigmoidTable, Field(discriminator="kind")]
+ActivationTable = Annotated[StepTable | SigmoidTable | ThermalTable, Field(discriminator="kind")]
 
 
 class ArrayTable(Table):

@@ -33,6 +33,8 @@ class SimPlant:
     ----------
     cells : (N,) uint8 array
         Cells that were on over the last period.
+    temperature_C, current_A, resistance_Ohm : (N,) arrays
+        Of the wires now, the current as a mean over the PWM; NaN where a cell is not thermal.
     """
 
     def __init__(self, system: ArraySystem, period_s: float, current_on_A: float) -> None:
@@ -44,12 +46,21 @@ class SimPlant:
         self._followed: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._n = 0
         self.cells: NDArray[np.uint8] = np.zeros(system.model.n_cells, dtype=np.uint8)
+        wires = system.activation.wires
+        self.temperature_C, self.current_A = wires.T_C, wires.current_A
+        self.resistance_Ohm = wires.resistance_Ohm
+        self._supply_V = wires.supply_V
+        self._thermal = np.isfinite(self._supply_V)
+        self._has_wires = bool(self._thermal.any())
+        self._duty = np.zeros(system.model.n_cells)
 
     def wire(self, board: NativeBoard, gates: Sequence[int]) -> None:
         """Put these cells behind the board's gates."""
         self._wired.append(Wired(board, np.array(gates)))
         for gate in range(N_CELLS):
             board.sense(gate, self._current_on_A, 0.0, AMBIENT_C)
+        if self._has_wires:
+            self._sense()
         board.advance(POWERED_BEFORE_US)
 
     def follow(self, gates: Sequence[int]) -> None:
@@ -68,11 +79,27 @@ class SimPlant:
         n = round(t_s / self._period_s)
         while self._n < n:
             for wired in self._wired:
-                self.cells[wired.gates] = wired.board.gates()[: len(wired.gates)] != 0
-            self._system.step(self.cells)
+                duty_per_255 = wired.board.gates()[: len(wired.gates)]
+                self.cells[wired.gates] = duty_per_255 != 0
+                if self._has_wires:
+                    self._duty[wired.gates] = duty_per_255 / 255.0
+            if self._has_wires:
+                self._duty[self._followed] = self.cells[self._followed]
+                self._system.step(np.where(self._thermal, self._duty, self.cells))
+                self._sense()
+            else:
+                self._system.step(self.cells)
             for wired in self._wired:
                 wired.board.advance(self._period_us)
             self._n += 1
+
+    def _sense(self) -> None:
+        """Show the boards what the wires of their cells carry when on, and how hot they are."""
+        on_A = self._supply_V / self.resistance_Ohm
+        for wired in self._wired:
+            for gate, cell in enumerate(wired.gates):
+                if self._thermal[cell]:
+                    wired.board.sense(gate, on_A[cell], 0.0, self.temperature_C[cell])
 
     def output(self, index: int) -> float:
         """One of the model's outputs, now."""

@@ -1,0 +1,105 @@
+import numpy as np
+import pytest
+
+from hil.config import load
+from hil.devices.sim_plant import SimPlant
+from hil.errors import ConfigError
+from hil.models.array_system import ArraySystem
+from hil.models.sma_wire import SmaWire
+
+PID = "configs/silicone4/pid.toml"
+PLANT = "plant.arrays.muscle.activation"
+THERMAL = f"{PLANT}.kind='thermal'"
+
+
+@pytest.fixture(autouse=True)
+def _at_the_root(monkeypatch, pytestconfig):
+    monkeypatch.chdir(pytestconfig.rootpath)
+
+
+def test_a_plant_of_wires_stands_behind_a_twin_of_sigmoids():
+    config = load(PID, [THERMAL])
+    assert {a.kind for a in config.activation()} == {"sigmoid"}
+    plant = config.activation(plant=True)
+    assert {a.kind for a in plant} == {"thermal"}
+    assert {a.wire for a in plant} == {SmaWire()}
+    assert [a.force_on_N for a in plant] == [6.8] * 4
+
+
+def test_the_keys_of_the_wire_are_those_of_the_table():
+    config = load(
+        PID, [THERMAL, f"{PLANT}.n_wires=4", f"{PLANT}.wiring='parallel'", f"{PLANT}.supply_V=3.0"]
+    )
+    assert config.activation(plant=True)[0].wire == SmaWire(
+        n_wires=4, wiring="parallel", supply_V=3.0
+    )
+    assert "A_f_C = 98.0" in config.to_toml()
+
+
+def test_a_twin_of_wires_is_allowed():
+    config = load(PID, ["model.arrays.muscle.activation.kind='thermal'"])
+    assert {a.kind for a in config.activation()} == {"thermal"}
+
+
+@pytest.mark.parametrize(
+    ("sets", "words"),
+    [
+        ([f"{PLANT}.length_m=0.0"], ["activation.length_m = 0.0", "greater"]),
+        ([f"{PLANT}.wiring='star'"], ["activation.wiring = 'star'", "'series' or 'parallel'"]),
+        ([f"{PLANT}.rate_per_s=5.0"], ["activation.rate_per_s", "unknown key"]),
+        ([f"{PLANT}.A_s_C=99.0"], ["plant.arrays.muscle.activation: A_s_C must be below A_f_C"]),
+        ([f"{PLANT}.supply_V=1e9"], ["activation.supply_V", "less than or equal to 1000"]),
+    ],
+)
+def test_a_wire_that_cannot_be_is_one_line(sets, words):
+    with pytest.raises(ConfigError) as caught:
+        load(PID, [THERMAL, *sets])
+    assert "\n" not in str(caught.value)
+    for word in words:
+        assert word in str(caught.value)
+
+
+class Board:
+    """Gates at a duty; what the plant lets it sense."""
+
+    def __init__(self, duty_per_255):
+        self._duty = np.array(duty_per_255, dtype=np.uint8)
+        self.sensed = {}
+
+    def gates(self):
+        return self._duty
+
+    def advance(self, duration_us):
+        """Its time is not looked at."""
+
+    def sense(self, cell, current_A, leakage_A, temperature_C):
+        self.sensed[cell] = (current_A, leakage_A, temperature_C)
+
+
+def plant_of(config, duty_per_255):
+    system = ArraySystem(config.plant, config.activation(plant=True), 0.001)
+    plant, board = SimPlant(system, 0.001, 0.2), Board(duty_per_255)
+    plant.wire(board, range(4))
+    return plant, board
+
+
+def test_a_plant_of_wires_reads_back_and_shows_its_board_currents_and_temperatures():
+    plant, board = plant_of(load(PID, [THERMAL]), [255, 127, 0, 255])
+    assert plant.temperature_C.tolist() == [25.0] * 4
+    assert board.sensed[0] == pytest.approx((0.2, 0.0, 25.0))  # the maker's current, when on
+    plant.advance(0.3)
+    hot, warm, cold, _ = plant.temperature_C
+    assert hot > warm > cold == 25.0
+    on_A = 0.2  # martensite still
+    assert plant.current_A == pytest.approx([on_A, on_A * 127 / 255, 0.0, on_A])
+    assert plant.resistance_Ohm == pytest.approx([12.6] * 4)
+    assert board.sensed[1] == pytest.approx((on_A, 0.0, warm))
+    assert plant.cells.tolist() == [1, 1, 0, 1]
+
+
+def test_a_plant_without_wires_reads_back_nothing():
+    plant, board = plant_of(load(PID), [255] * 4)
+    plant.advance(0.1)
+    for readings in (plant.temperature_C, plant.current_A, plant.resistance_Ohm):
+        assert np.isnan(readings).all()
+    assert board.sensed[0] == (0.2, 0.0, 20.0)
