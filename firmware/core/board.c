@@ -88,6 +88,12 @@ static void keep_time(struct board *board)
     }
 }
 
+void board_resume(struct board *board)
+{
+    keep_time(board);
+    board->scanned_ms = board->now_ms;
+}
+
 static void scan(struct board *board)
 {
     struct port_sample sample;

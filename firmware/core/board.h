@@ -45,6 +45,8 @@ void board_poll(struct board *board);
 uint16_t board_conditions(const struct board *board);
 void board_trip(struct board *board, uint16_t bits, uint16_t cells);
 void board_all_off(struct board *board);
+/* After an operation that held the loop up with all gates off: the scan was not at fault. */
+void board_resume(struct board *board);
 void board_set(struct board *board, const uint8_t *duty_per_255, uint8_t valid_for_ms);
 
 #endif

@@ -127,7 +127,9 @@ static uint8_t serve_set_limits(struct board *board, const uint8_t *payload)
         return RESULT_is_armed;
     if (!limits_sane(&command.limits))
         return RESULT_bad_value;
-    if (!limits_store(&command.limits, board->port))
+    bool stored = limits_store(&command.limits, board->port);
+    board_resume(board);
+    if (!stored)
         return RESULT_store_failed;
     board->limits = command.limits;
     board->limits_crc = limits_crc(&board->limits);

@@ -165,3 +165,68 @@ class NativeBoard(Bench):
         size = ctypes.c_size_t()
         bytes_ = self.lib.libboard_memory(self.memory, ctypes.byref(size))
         return (ctypes.c_uint8 * size.value).from_address(ctypes.addressof(bytes_.contents))
+
+
+class AvrBoard(Bench):
+    """The ATmega328P image under libsimavr: bytes take their time on a 1 Mbaud line."""
+
+    reaction_us = 1000
+    patience_us = 5000
+
+    def __init__(self, build: Path):
+        super().__init__()
+        self.lib = ctypes.CDLL(str(build / "libemulate.so"))
+        self.lib.emulate_open.restype = ctypes.c_void_p
+        self.lib.emulate_cycle.restype = ctypes.c_uint64
+        opened = self.lib.emulate_open(str(build / "board.elf").encode())
+        assert opened, "the image cannot be emulated"
+        self.chip = ctypes.c_void_p(opened)
+        self._answers = ctypes.create_string_buffer(4096)
+        self._estop = False
+        self.set_good_pins()
+        self.advance(5000)
+
+    def close(self) -> None:
+        self.lib.emulate_close(self.chip)
+
+    def exchange(self, data: bytes) -> bytes:
+        self.lib.emulate_receive(self.chip, data, len(data))
+        answer = b""
+        for _ in range(0, self.patience_us, 20):
+            self.advance(20)
+            n = self.lib.emulate_send(self.chip, self._answers)
+            answer += self._answers.raw[:n]
+            if answer.endswith(b"\0"):
+                break
+        return answer
+
+    def advance(self, duration_us: int) -> None:
+        if duration_us > 0:
+            assert self.lib.emulate_advance(self.chip, duration_us) == 0, "the chip has crashed"
+
+    def now_us(self) -> int:
+        return self.lib.emulate_cycle(self.chip) // 16
+
+    def set_analog(self, cell, on=ON_COUNTS, off=0, temperature=ROOM_COUNTS) -> None:
+        self.lib.emulate_set_analog(self.chip, cell, on, off, temperature)
+
+    def set_estop(self, is_open: bool) -> None:
+        self.lib.emulate_set_estop(self.chip, int(is_open))
+
+    def set_scan(self, runs: bool) -> None:
+        assert runs, "the chip's converter cannot be stopped from outside"
+
+    def gates(self) -> list[int]:
+        high = self.lib.emulate_gates(self.chip)
+        return [255 * (high >> cell & 1) for cell in range(12)]
+
+    def on_us(self) -> list[float]:
+        """How long each gate has been high."""
+        cycles = (ctypes.c_uint64 * 12)()
+        self.lib.emulate_on_cycles(self.chip, cycles)
+        return [n / 16 for n in cycles]
+
+    def reset(self, cause: str = "external") -> None:
+        self.lib.emulate_reset(self.chip)
+        self.decoder = wire.Decoder()
+        self.advance(5000)

@@ -33,7 +33,7 @@ def _until_trip_us(board, at_most_ms, *cells):
 
 
 def silence(board):
-    for silence_ms in (1, 5, 99, 100):
+    for silence_ms in (5, 50, 99, 100):
         board.limit(silence_max_ms=silence_ms)
         for step in range(-6, 7):
             board.ready()

@@ -1,0 +1,253 @@
+/* The ATmega328P image under libsimavr, in lock step with whoever calls: bytes, pins and time.
+ *
+ * What simavr 1.6 does not do by itself and is done here: bytes take ten bits both ways (it counts
+ * eleven) and are lost when the chip leaves more than three unread; the e-stop loop beats the pull-up;
+ * INT0 held low is not polled at every cycle; inputs are driven again after a reset of the chip. */
+#include <avr_adc.h>
+#include <avr_extint.h>
+#include <avr_ioport.h>
+#include <avr_uart.h>
+#include <sim_avr.h>
+#include <sim_elf.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pins.h"
+
+enum { MHZ = 16, CYCLES_PER_BYTE = 10 * MHZ, RUN_LIMIT = 1000, ROOM = 4096, VCC_MV = 5000 };
+enum { PORT_C = 0x28, UNREAD_MAX = 3 }; /* PORTC's data address */
+
+struct analog {
+    uint16_t on_counts, off_counts, temperature_counts;
+};
+
+struct emulated {
+    avr_t *avr;
+    avr_uart_t *uart;
+    void (*core_reset)(avr_t *);
+    struct analog analog[16];
+    uint64_t on_cycles[N_CELLS];
+    uint64_t on_since[N_CELLS];
+    bool on[N_CELLS];
+    uint8_t rx[ROOM], tx[ROOM];
+    uint32_t rx_first, rx_n, tx_n, lost, resets;
+    bool estop_open;
+};
+
+static const struct gate {
+    char port;
+    uint8_t pin;
+} GATES[N_CELLS] = {{'B', 0}, {'B', 1}, {'B', 2}, {'B', 3}, {'B', 4}, {'B', 5},
+                    {'D', 3}, {'D', 4}, {'D', 5}, {'D', 6}, {'D', 7}, {'C', 4}};
+
+static void drive_inputs(struct emulated *e)
+{
+    avr_ioport_external_t pull = {.name = 'D', .mask = ESTOP_D, .value = e->estop_open ? ESTOP_D : 0};
+    avr_ioctl(e->avr, AVR_IOCTL_IOPORT_SET_EXTERNAL('D'), &pull);
+    avr_raise_irq(avr_io_getirq(e->avr, AVR_IOCTL_IOPORT_GETIRQ('D'), 2), e->estop_open);
+}
+
+static unsigned unread(const uart_fifo_t *fifo)
+{
+    return (unsigned)(fifo->write - fifo->read) & 63u; /* simavr's own size */
+}
+
+static avr_cycle_count_t deliver_byte(avr_t *avr, avr_cycle_count_t when, void *param)
+{
+    struct emulated *e = param;
+    e->uart->cycles_per_byte = CYCLES_PER_BYTE;
+    if (e->rx_first == e->rx_n)
+        return 0;
+    uint8_t byte = e->rx[e->rx_first++];
+    if (unread(&e->uart->input) > UNREAD_MAX)
+        e->lost++;
+    else
+        avr_raise_irq(avr_io_getirq(avr, AVR_IOCTL_UART_GETIRQ('0'), UART_IRQ_INPUT), byte);
+    return when + CYCLES_PER_BYTE;
+}
+
+static void on_reset(avr_t *avr)
+{
+    struct emulated *e = avr->custom.data;
+    e->core_reset(avr);
+    e->resets++;
+    avr_extint_set_strict_lvl_trig(avr, 0, 0);
+    avr->run_cycle_limit = RUN_LIMIT;
+    e->rx_first = e->rx_n = 0;
+    drive_inputs(e);
+}
+
+static void on_sent(struct avr_irq_t *irq, uint32_t value, void *param)
+{
+    struct emulated *e = param;
+    (void)irq;
+    e->uart->cycles_per_byte = CYCLES_PER_BYTE;
+    if (e->tx_n < ROOM)
+        e->tx[e->tx_n++] = (uint8_t)value;
+}
+
+static void on_gate(struct avr_irq_t *irq, uint32_t value, void *param)
+{
+    struct emulated *e = param;
+    for (int i = 0; i < N_CELLS; i++) {
+        const struct gate *gate = &GATES[i];
+        if (irq != avr_io_getirq(e->avr, AVR_IOCTL_IOPORT_GETIRQ(gate->port), gate->pin))
+            continue;
+        if (e->on[i])
+            e->on_cycles[i] += e->avr->cycle - e->on_since[i];
+        e->on_since[i] = e->avr->cycle;
+        e->on[i] = value != 0;
+    }
+}
+
+/* A conversion starts: the multiplexers pass on what the addressed cell shows. */
+static void on_conversion(struct avr_irq_t *irq, uint32_t value, void *param)
+{
+    struct emulated *e = param;
+    uint32_t channel = value >> 19; /* avr_adc_mux_t's `src` */
+    (void)irq;
+    uint8_t cell = e->avr->data[PORT_C] & SELECT_C;
+    const struct analog *analog = &e->analog[cell];
+    uint32_t counts = analog->temperature_counts;
+    if (channel == CHANNEL_CURRENT)
+        counts = cell < N_CELLS && e->on[cell] ? analog->on_counts : analog->off_counts;
+    avr_raise_irq(avr_io_getirq(e->avr, AVR_IOCTL_ADC_GETIRQ, ADC_IRQ_ADC0 + channel),
+                  (counts * VCC_MV + 1022) / 1023);
+}
+
+static void no_sleep(avr_t *avr, avr_cycle_count_t cycles)
+{
+    (void)avr;
+    (void)cycles;
+}
+
+static avr_uart_t *find_uart(avr_t *avr)
+{
+    for (avr_io_t *io = avr->io_port; io != NULL; io = io->next)
+        if (strcmp(io->kind, "uart") == 0)
+            return (avr_uart_t *)io;
+    return NULL;
+}
+
+void *emulate_open(const char *elf_path)
+{
+    elf_firmware_t firmware = {0};
+    struct emulated *e = calloc(1, sizeof *e);
+    avr_t *avr = avr_make_mcu_by_name("atmega328p");
+    if (e == NULL || avr == NULL || elf_read_firmware(elf_path, &firmware) != 0)
+        return NULL;
+    firmware.frequency = MHZ * 1000000u; /* the image itself names neither chip nor clock */
+    avr_init(avr);
+    avr->frequency = MHZ * 1000000u;
+    avr->vcc = avr->avcc = avr->aref = VCC_MV;
+    avr->log = LOG_ERROR;
+    avr_load_firmware(avr, &firmware);
+    avr->frequency = MHZ * 1000000u;
+    avr->vcc = avr->avcc = avr->aref = VCC_MV;
+    avr->sleep = no_sleep;
+    e->avr = avr;
+    e->uart = find_uart(avr);
+    avr->custom.data = e;
+    uint32_t flags = 0;
+    avr_ioctl(avr, AVR_IOCTL_UART_SET_FLAGS('0'), &flags);
+    avr_irq_register_notify(avr_io_getirq(avr, AVR_IOCTL_UART_GETIRQ('0'), UART_IRQ_OUTPUT), on_sent, e);
+    avr_irq_register_notify(avr_io_getirq(avr, AVR_IOCTL_ADC_GETIRQ, ADC_IRQ_OUT_TRIGGER), on_conversion, e);
+    for (int i = 0; i < N_CELLS; i++)
+        avr_irq_register_notify(
+            avr_io_getirq(avr, AVR_IOCTL_IOPORT_GETIRQ(GATES[i].port), GATES[i].pin), on_gate, e);
+    e->core_reset = avr->reset;
+    avr->reset = on_reset;
+    avr_extint_set_strict_lvl_trig(avr, 0, 0);
+    avr->run_cycle_limit = RUN_LIMIT;
+    drive_inputs(e);
+    return e;
+}
+
+void emulate_close(struct emulated *e)
+{
+    avr_terminate(e->avr);
+    free(e->avr);
+    free(e);
+}
+
+/* Runs to the first instruction at or after now + duration; 0, or -1 if the chip has crashed. */
+int emulate_advance(struct emulated *e, uint32_t duration_us)
+{
+    avr_cycle_count_t end = e->avr->cycle + (avr_cycle_count_t)duration_us * MHZ;
+    while (e->avr->cycle < end) {
+        avr_cycle_count_t left = end - e->avr->cycle;
+        e->avr->run_cycle_limit = left < RUN_LIMIT ? left : RUN_LIMIT;
+        int state = avr_run(e->avr);
+        if (state == cpu_Done || state == cpu_Crashed)
+            return -1;
+    }
+    return 0;
+}
+
+void emulate_receive(struct emulated *e, const uint8_t *bytes, uint32_t n)
+{
+    bool idle = e->rx_first == e->rx_n;
+    if (idle)
+        e->rx_first = e->rx_n = 0;
+    for (uint32_t i = 0; i < n && e->rx_n < ROOM; i++)
+        e->rx[e->rx_n++] = bytes[i];
+    if (idle)
+        avr_cycle_timer_register(e->avr, CYCLES_PER_BYTE, deliver_byte, e);
+}
+
+uint32_t emulate_send(struct emulated *e, uint8_t *bytes)
+{
+    uint32_t n = e->tx_n;
+    memcpy(bytes, e->tx, n);
+    e->tx_n = 0;
+    return n;
+}
+
+void emulate_set_analog(struct emulated *e, uint8_t cell, uint16_t on, uint16_t off, uint16_t temperature)
+{
+    if (cell < 16)
+        e->analog[cell] = (struct analog){on, off, temperature};
+}
+
+void emulate_set_estop(struct emulated *e, int open)
+{
+    e->estop_open = open != 0;
+    drive_inputs(e);
+}
+
+void emulate_reset(struct emulated *e)
+{
+    avr_reset(e->avr);
+}
+
+/* Bit i: gate i is high now. */
+uint16_t emulate_gates(const struct emulated *e)
+{
+    uint16_t bits = 0;
+    for (int i = 0; i < N_CELLS; i++)
+        bits |= (uint16_t)(e->on[i] << i);
+    return bits;
+}
+
+/* How long each gate has been high since the start. */
+void emulate_on_cycles(const struct emulated *e, uint64_t *cycles)
+{
+    for (int i = 0; i < N_CELLS; i++)
+        cycles[i] = e->on_cycles[i] + (e->on[i] ? e->avr->cycle - e->on_since[i] : 0);
+}
+
+uint64_t emulate_cycle(const struct emulated *e)
+{
+    return e->avr->cycle;
+}
+
+uint32_t emulate_lost_bytes(const struct emulated *e)
+{
+    return e->lost;
+}
+
+uint32_t emulate_resets(const struct emulated *e)
+{
+    return e->resets;
+}

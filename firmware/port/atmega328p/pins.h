@@ -1,0 +1,26 @@
+/* The pin map; firmware/README.md shows it as a table.
+ *
+ * gate  0..5   PB0..PB5     high: cell on
+ * gate  6..10  PD3..PD7
+ * gate  11     PC4
+ * select 0..3  PC0..PC3     address of both multiplexers
+ * ADC6         current multiplexer
+ * ADC7         temperature multiplexer
+ * PD0, PD1     UART
+ * PD2 (INT0)   e-stop loop: closed to ground, pulled up: high is open
+ */
+#ifndef PINS_H
+#define PINS_H
+
+enum {
+    N_CELLS = 12,
+    GATES_B = 0x3F,
+    GATES_D = 0xF8,
+    GATES_C = 0x10,
+    SELECT_C = 0x0F,
+    ESTOP_D = 0x04,
+    CHANNEL_CURRENT = 6,
+    CHANNEL_TEMPERATURE = 7,
+};
+
+#endif

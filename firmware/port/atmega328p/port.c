@@ -1,0 +1,365 @@
+/* ATmega328P at 16 MHz, 5 V. Timer 1 counts half microseconds: it is the clock, and its compare
+ * interrupt steps the bit-angle modulation. Converter and UART run from interrupts too, so that the
+ * main loop may take its time over a command. */
+#include "port.h"
+
+#include <avr/eeprom.h>
+#include <avr/interrupt.h>
+#include <avr/io.h>
+#include <avr/wdt.h>
+#include <string.h>
+#include <util/atomic.h>
+
+#include "board.h"
+#include "pins.h"
+
+enum {
+    SLOTS = 8,
+    SOONEST_TICKS = 16,
+    UNIT_TICKS = 32, /* 16 us for the lowest bit: 245 Hz over all */
+    RX_ROOM = 64,    /* powers of two */
+    TX_ROOM = 256,
+    SCAN_PERIOD_US = 4000, /* at most: conversions across an edge of a gate are repeated */
+    MEMORY_AT = 0,
+    SERIAL_AT = 64,
+};
+
+struct slot {
+    uint8_t b, c, d;
+};
+
+struct port {
+    struct slot slots[SLOTS]; /* what the ports carry in the slot of each bit of the duty */
+    uint16_t slot_ticks;
+    uint32_t overflows;
+    uint8_t slot;
+    uint8_t edges; /* gates may have changed: counts */
+    uint8_t edges_at_start;
+    uint8_t cell;
+    uint16_t current_counts;
+    bool gate_on;
+    bool temperature_next;
+    bool sample_ready;
+    bool estop_seen;
+    struct port_sample sample;
+    uint8_t rx_first, rx_end, tx_first, tx_end;
+    uint8_t rx[RX_ROOM];
+    uint8_t tx[TX_ROOM];
+};
+
+/* Interrupt routines take no argument: this chip's one port has to be found by name. */
+static volatile struct port the_port;
+static struct board the_board;
+static uint8_t reset_flags __attribute__((section(".noinit")));
+
+/* Before anything else: a watchdog that has bitten stays on, with its shortest time. */
+void save_reset_flags(void) __attribute__((naked, used, section(".init3")));
+void save_reset_flags(void)
+{
+    reset_flags = MCUSR;
+    MCUSR = 0;
+    wdt_disable();
+}
+
+/* --- gates --- */
+
+static void drive(const volatile struct slot *slot)
+{
+    PORTB = (uint8_t)((PORTB & (uint8_t)~GATES_B) | slot->b);
+    PORTC = (uint8_t)((PORTC & (uint8_t)~GATES_C) | slot->c);
+    PORTD = (uint8_t)((PORTD & (uint8_t)~GATES_D) | slot->d);
+}
+
+static void gates_off(void)
+{
+    PORTB &= (uint8_t)~GATES_B;
+    PORTC &= (uint8_t)~GATES_C;
+    PORTD &= (uint8_t)~GATES_D;
+    for (uint8_t i = 0; i < SLOTS; i++)
+        the_port.slots[i] = (struct slot){0, 0, 0};
+    the_port.edges++;
+}
+
+ISR(TIMER1_COMPA_vect)
+{
+    uint8_t slot = (the_port.slot + 1) & (SLOTS - 1);
+    uint16_t ticks = slot == 0 ? UNIT_TICKS : (uint16_t)(the_port.slot_ticks * 2);
+    the_port.slot = slot;
+    the_port.slot_ticks = ticks;
+    /* Another interrupt may have held this one up: a compare value already passed would only come
+     * round again in 33 ms. */
+    uint16_t next = (uint16_t)(OCR1A + ticks);
+    uint16_t soonest = (uint16_t)(TCNT1 + SOONEST_TICKS);
+    OCR1A = (int16_t)(next - soonest) < 0 ? soonest : next;
+    const volatile struct slot *now = &the_port.slots[slot];
+    const volatile struct slot *before = &the_port.slots[(slot + SLOTS - 1) & (SLOTS - 1)];
+    if (now->b != before->b || now->c != before->c || now->d != before->d) {
+        drive(now);
+        the_port.edges++;
+    }
+}
+
+void port_gates_off(struct port *port)
+{
+    (void)port;
+    ATOMIC_BLOCK(ATOMIC_RESTORESTATE) gates_off();
+}
+
+static void add_gate(struct slot slots[SLOTS], uint8_t duty, struct slot gate)
+{
+    for (uint8_t i = 0; i < SLOTS; i++, duty = (uint8_t)(duty >> 1)) {
+        if ((duty & 1) != 0) {
+            slots[i].b |= gate.b;
+            slots[i].c |= gate.c;
+            slots[i].d |= gate.d;
+        }
+    }
+}
+
+static const struct slot GATES[N_CELLS] = {
+    {.b = 1 << 0}, {.b = 1 << 1}, {.b = 1 << 2}, {.b = 1 << 3}, {.b = 1 << 4}, {.b = 1 << 5},
+    {.d = 1 << 3}, {.d = 1 << 4}, {.d = 1 << 5}, {.d = 1 << 6}, {.d = 1 << 7}, {.c = 1 << 4},
+};
+
+void port_gates_set(struct port *port, const uint8_t *duty_per_255, uint8_t n_cells)
+{
+    struct slot slots[SLOTS] = {{0, 0, 0}};
+    (void)port;
+    for (uint8_t i = 0; i < n_cells; i++)
+        if (duty_per_255[i] != 0)
+            add_gate(slots, duty_per_255[i], GATES[i]);
+    ATOMIC_BLOCK(ATOMIC_RESTORESTATE)
+    {
+        if (memcmp(slots, (const void *)the_port.slots, sizeof slots) != 0 && !the_port.estop_seen) {
+            memcpy((void *)the_port.slots, slots, sizeof slots);
+            drive(&the_port.slots[the_port.slot]);
+            the_port.edges++;
+        }
+    }
+}
+
+/* --- e-stop: the interrupt acts, the core then learns of it --- */
+
+ISR(INT0_vect)
+{
+    the_port.estop_seen = true;
+    gates_off();
+}
+
+bool port_estop_open(struct port *port)
+{
+    bool open = false;
+    (void)port;
+    ATOMIC_BLOCK(ATOMIC_RESTORESTATE)
+    {
+        open = the_port.estop_seen || (PIND & ESTOP_D) != 0;
+        the_port.estop_seen = false;
+    }
+    return open;
+}
+
+/* --- scan: current, then temperature of one cell after the other --- */
+
+static bool gate_is_on(uint8_t cell)
+{
+    const struct slot *gate = &GATES[cell];
+    return ((PORTB & gate->b) | (PORTC & gate->c) | (PORTD & gate->d)) != 0;
+}
+
+static void convert(uint8_t channel)
+{
+    ADMUX = (uint8_t)(1 << REFS0 | channel);
+    ADCSRA |= 1 << ADSC;
+}
+
+static void convert_current(void)
+{
+    uint8_t cell = the_port.cell;
+    PORTC = (uint8_t)((PORTC & (uint8_t)~SELECT_C) | cell);
+    the_port.gate_on = gate_is_on(cell);
+    the_port.edges_at_start = the_port.edges;
+    the_port.temperature_next = true;
+    convert(CHANNEL_CURRENT);
+}
+
+ISR(ADC_vect)
+{
+    if (!the_port.temperature_next) {
+        the_port.sample.cell = the_port.cell;
+        the_port.sample.gate_on = the_port.gate_on;
+        the_port.sample.current_counts = the_port.current_counts;
+        the_port.sample.temperature_counts = ADC;
+        the_port.sample_ready = true; /* the main loop goes on to the next cell when it has taken it */
+        return;
+    }
+    if (the_port.edges != the_port.edges_at_start) {
+        convert_current(); /* a gate may have switched under it */
+        return;
+    }
+    the_port.current_counts = ADC;
+    the_port.temperature_next = false;
+    convert(CHANNEL_TEMPERATURE);
+}
+
+bool port_sample(struct port *port, struct port_sample *sample)
+{
+    (void)port;
+    if (!the_port.sample_ready)
+        return false;
+    ATOMIC_BLOCK(ATOMIC_RESTORESTATE)
+    {
+        memcpy(sample, (const void *)&the_port.sample, sizeof *sample);
+        the_port.sample_ready = false;
+        the_port.cell = the_port.cell + 1 < N_CELLS ? (uint8_t)(the_port.cell + 1) : 0;
+        convert_current();
+    }
+    return true;
+}
+
+/* --- time --- */
+
+ISR(TIMER1_OVF_vect)
+{
+    the_port.overflows++;
+}
+
+uint32_t port_now_us(struct port *port)
+{
+    uint16_t ticks = 0;
+    uint32_t overflows = 0;
+    (void)port;
+    ATOMIC_BLOCK(ATOMIC_RESTORESTATE)
+    {
+        ticks = TCNT1;
+        overflows = the_port.overflows;
+        if ((TIFR1 & 1 << TOV1) != 0 && ticks < 0x8000)
+            overflows++;
+    }
+    return (overflows << 15) + (ticks >> 1);
+}
+
+/* --- UART --- */
+
+ISR(USART_RX_vect)
+{
+    uint8_t byte = UDR0;
+    uint8_t end = (the_port.rx_end + 1) & (RX_ROOM - 1);
+    if (end != the_port.rx_first) {
+        the_port.rx[the_port.rx_end] = byte;
+        the_port.rx_end = end;
+    }
+}
+
+ISR(USART_UDRE_vect)
+{
+    if (the_port.tx_first == the_port.tx_end)
+        UCSR0B &= (uint8_t) ~(1 << UDRIE0);
+    else
+        UDR0 = the_port.tx[the_port.tx_first++];
+}
+
+bool port_receive(struct port *port, uint8_t *byte)
+{
+    (void)port;
+    uint8_t first = the_port.rx_first;
+    if (first == the_port.rx_end)
+        return false;
+    *byte = the_port.rx[first];
+    the_port.rx_first = (first + 1) & (RX_ROOM - 1);
+    return true;
+}
+
+bool port_send(struct port *port, const uint8_t *bytes, uint8_t n)
+{
+    (void)port;
+    uint8_t end = the_port.tx_end;
+    uint8_t used = (uint8_t)(end - the_port.tx_first);
+    if (n > TX_ROOM - 1 - used)
+        return false;
+    for (uint8_t i = 0; i < n; i++)
+        the_port.tx[end++] = bytes[i];
+    the_port.tx_end = end;
+    UCSR0B |= 1 << UDRIE0;
+    return true;
+}
+
+/* --- watchdog, memory, identity --- */
+
+void port_watchdog_feed(struct port *port)
+{
+    (void)port;
+    wdt_reset();
+}
+
+bool port_memory_load(struct port *port, uint8_t *bytes, uint8_t n)
+{
+    (void)port;
+    eeprom_read_block(bytes, (const void *)MEMORY_AT, n);
+    for (uint8_t i = 0; i < n; i++)
+        if (bytes[i] != 0xFF)
+            return true;
+    return false;
+}
+
+bool port_memory_store(struct port *port, const uint8_t *bytes, uint8_t n)
+{
+    (void)port;
+    for (uint8_t i = 0; i < n; i++) {
+        eeprom_update_byte((uint8_t *)(MEMORY_AT + i), bytes[i]); /* 3.4 ms where it differs */
+        wdt_reset();
+    }
+    for (uint8_t i = 0; i < n; i++)
+        if (eeprom_read_byte((const uint8_t *)(MEMORY_AT + i)) != bytes[i])
+            return false;
+    return true;
+}
+
+static uint8_t reset_cause(void)
+{
+    if ((reset_flags & 1 << WDRF) != 0)
+        return RESET_watchdog;
+    if ((reset_flags & 1 << PORF) != 0)
+        return RESET_power_on;
+    return (reset_flags & 1 << BORF) != 0 ? RESET_brown_out : RESET_external;
+}
+
+struct port_identity port_identity(struct port *port)
+{
+    (void)port;
+    return (struct port_identity){
+        .serial = eeprom_read_dword((const uint32_t *)SERIAL_AT),
+        .scan_period_us = SCAN_PERIOD_US,
+        .n_cells = N_CELLS,
+        .reset_cause = reset_cause(),
+    };
+}
+
+static void start(void)
+{
+    DDRB = GATES_B;
+    DDRC = GATES_C | SELECT_C;
+    DDRD = GATES_D | 1 << 1;
+    PORTD = ESTOP_D; /* pulled up: a broken wire is an open loop */
+    EICRA = 1 << ISC01 | 1 << ISC00;
+    EIMSK = 1 << INT0;
+    TCCR1B = 1 << CS11;
+    the_port.slot_ticks = UNIT_TICKS;
+    OCR1A = UNIT_TICKS;
+    TIMSK1 = 1 << OCIE1A | 1 << TOIE1;
+    UBRR0 = 1;
+    UCSR0A = 1 << U2X0;
+    UCSR0C = 1 << UCSZ01 | 1 << UCSZ00;
+    UCSR0B = 1 << RXEN0 | 1 << TXEN0 | 1 << RXCIE0;
+    ADCSRA = 1 << ADEN | 1 << ADIE | 1 << ADPS2 | 1 << ADPS1; /* 250 kHz: 52 us a conversion */
+    convert_current();
+    wdt_enable(WDTO_120MS);
+    sei();
+}
+
+int main(void)
+{
+    start();
+    board_boot(&the_board, (struct port *)&the_port);
+    for (;;)
+        board_poll(&the_board);
+}
