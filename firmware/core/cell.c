@@ -4,10 +4,10 @@
 
 enum { DT_MAX_MS = 255 }; /* keeps products in 32 bits; a scan this old has tripped long before */
 
-static uint32_t elapsed_ms(uint32_t now_ms, uint32_t then_ms)
+static uint16_t elapsed_ms(uint32_t now_ms, uint32_t then_ms)
 {
     uint32_t dt_ms = now_ms - then_ms;
-    return dt_ms < DT_MAX_MS ? dt_ms : DT_MAX_MS;
+    return dt_ms < DT_MAX_MS ? (uint16_t)dt_ms : DT_MAX_MS;
 }
 
 /* 0 and 255 are exact: off adds nothing, on adds 256 a millisecond. */
@@ -18,8 +18,8 @@ static uint16_t duty_per_256(uint8_t duty_per_255)
 
 static void add_duty_time(struct cell *cell, uint32_t now_ms)
 {
-    uint32_t dt_ms = elapsed_ms(now_ms, cell->elapsed_ms);
-    cell->duty_time_ms_256 += dt_ms * duty_per_256(cell->duty_per_255);
+    uint16_t dt_ms = elapsed_ms(now_ms, cell->elapsed_ms);
+    cell->duty_time_ms_256 += (uint32_t)dt_ms * duty_per_256(cell->duty_per_255);
     cell->elapsed_ms = now_ms;
 }
 

@@ -105,15 +105,22 @@ void port_gates_off(struct port *port)
     ATOMIC_BLOCK(ATOMIC_RESTORESTATE) gates_off();
 }
 
-static void add_gate(struct slot slots[SLOTS], uint8_t duty, struct slot gate)
+/* `lane` is the gate's own port in the first slot. */
+static void add_gate(uint8_t *lane, uint8_t duty, uint8_t mask)
 {
-    for (uint8_t i = 0; i < SLOTS; i++, duty = (uint8_t)(duty >> 1)) {
-        if ((duty & 1) != 0) {
-            slots[i].b |= gate.b;
-            slots[i].c |= gate.c;
-            slots[i].d |= gate.d;
-        }
-    }
+    for (; duty != 0; duty = (uint8_t)(duty >> 1), lane += sizeof(struct slot))
+        if ((duty & 1) != 0)
+            *lane |= mask;
+}
+
+static void add_duty(struct slot *first, uint8_t duty, const struct slot *gate)
+{
+    if (gate->b != 0)
+        add_gate(&first->b, duty, gate->b);
+    else if (gate->c != 0)
+        add_gate(&first->c, duty, gate->c);
+    else
+        add_gate(&first->d, duty, gate->d);
 }
 
 static const struct slot GATES[N_CELLS] = {
@@ -127,7 +134,7 @@ void port_gates_set(struct port *port, const uint8_t *duty_per_255, uint8_t n_ce
     (void)port;
     for (uint8_t i = 0; i < n_cells; i++)
         if (duty_per_255[i] != 0)
-            add_gate(slots, duty_per_255[i], GATES[i]);
+            add_duty(slots, duty_per_255[i], &GATES[i]);
     ATOMIC_BLOCK(ATOMIC_RESTORESTATE)
     {
         if (memcmp(slots, (const void *)the_port.slots, sizeof slots) != 0 && !the_port.estop_seen) {
