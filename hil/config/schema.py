@@ -154,11 +154,11 @@ class ArrayTable(Table):
     fingerprint: str
     start: str = Field(alias="from")
     end: str = Field(alias="to")
-    mass_kg: Annotated[list[Positive], BeforeValidator(_as_list)]
-    force_on_N: Annotated[list[NotNegative], BeforeValidator(_as_list)] = [1.0]
+    mass_kg: Annotated[list[Positive], BeforeValidator(_as_list), Field(min_length=1)]
+    force_on_N: Annotated[list[NotNegative], BeforeValidator(_as_list), Field(min_length=1)] = [1.0]
     dead_cells: list[int] = []
     broken_cells: list[int] = []
-    cell: Annotated[list[CellTable], BeforeValidator(_as_list)]
+    cell: Annotated[list[CellTable], BeforeValidator(_as_list), Field(min_length=1)]
     activation: ActivationTable = StepTable(kind="step")
 
 
