@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import splu
 
-from hil.models.network import Coefficients, Nodes
+from hil.models.network import Coefficients, ModelError, Nodes
 
 Vector = NDArray[np.float64]
 
@@ -69,7 +69,12 @@ class StaticNetwork:
     def _factor(self) -> splu:
         """E^T K E of the solved nodes."""
         K = sp.csc_array(self.E.T @ sp.diags_array(self.coefficients.K_static) @ self.E)
-        return splu(sp.csc_matrix(K[:, self.solved].tocsr()[self.solved]))
+        try:
+            return splu(sp.csc_matrix(K[:, self.solved].tocsr()[self.solved]))
+        except RuntimeError:
+            raise ModelError(
+                "statics: custom cells of negative stiffness leave no equilibrium"
+            ) from None
 
     def floating(self) -> list[list[int]]:
         """Groups of nodes that no live cell joins to a support; each is one rigid mode."""

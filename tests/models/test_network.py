@@ -173,3 +173,10 @@ def test_parts_that_make_no_model_are_refused_by_name(points, array, message):
 def test_a_model_without_arrays_is_refused():
     with pytest.raises(ModelError, match="there is none"):
         CellArray({"a": Point()}, {})
+
+
+def test_springs_that_cancel_are_refused_in_statics_with_the_reason():
+    cells_ = [cells.custom(Ke=100.0), cells.custom(Ke=-100.0)]
+    model = CellArray.from_fingerprint("-:1 | &1:1 | &1:-1", cell=cells_, mass_kg=0.01)
+    with pytest.raises(ModelError, match="negative stiffness"):
+        model.solve_statics(np.zeros(2))

@@ -80,7 +80,10 @@ def test_any_network_is_stepped_as_by_the_matrix_exponential(pair):
     assume(len(model.states) > 0)
     period_s = 0.05
     assume(np.abs(scipy.linalg.expm(model.A * period_s)).max() < 1e3)
-    exact, sparse = both(model, period_s)
+    try:
+        exact, sparse = both(model, period_s)
+    except ModelError:
+        assume(False)  # negative stiffness of random custom cells cancels
     rng = np.random.default_rng(0)
     F0, F1 = rng.standard_normal((2, model.n_cells))
     exact.step(F0, F1)
