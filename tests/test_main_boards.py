@@ -11,6 +11,9 @@ from hil.__main__ import main
 from hil.devices.native_board import built
 from hil.devices.port import SerialPort
 
+# Runs on the real clock want the machine one at a time.
+pytestmark = pytest.mark.xdist_group("real time")
+
 
 @pytest.fixture
 def pty_board():

@@ -8,6 +8,9 @@ import pytest
 
 from hil import realtime
 
+# Runs on the real clock want the machine one at a time.
+pytestmark = pytest.mark.xdist_group("real time")
+
 
 def state():
     libc = ctypes.CDLL(None)

@@ -11,6 +11,9 @@ import hil
 from hil.__main__ import main
 from hil.replay import replay
 
+# Runs on the real clock want the machine one at a time.
+pytestmark = pytest.mark.xdist_group("real time")
+
 RUNS = {
     "a schedule": ("miga6/all_on.toml", ()),
     "a pid": ("miga6/pid.toml", ()),

@@ -14,6 +14,9 @@ from hil import tap as taps
 from hil.__main__ import main
 from hil.record import layout
 
+# Runs on the real clock want the machine one at a time.
+pytestmark = pytest.mark.xdist_group("real time")
+
 
 def test_an_existing_recording_is_replaced_only_by_force(configs, tmp_path, capsys):
     out = tmp_path / "run.h5"
@@ -95,7 +98,7 @@ def test_a_signal_to_the_whole_group_still_gives_a_closed_recording(configs, tmp
     finally:
         loop.kill()
         loop.wait()
-    assert (loop.returncode, errors) == (130, "")
+    assert (loop.returncode, errors) == (130, ""), said
     assert said.startswith("aborted: ")
     run = hil.open_run(out)
     assert run.attrs["outcome"] == "aborted"

@@ -19,6 +19,9 @@ from hil.__main__ import main
 from hil.record import superblock
 from hil.record.layout import LIBVER
 
+# Runs on the real clock want the machine one at a time.
+pytestmark = pytest.mark.xdist_group("real time")
+
 FLUSH_S = 0.1
 
 
