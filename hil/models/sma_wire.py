@@ -26,9 +26,10 @@ the period.
 Source
 ------
 Dynalloy, Technical Characteristics of Flexinol Actuator Wires, F1140 (TCF1140): density
-6.45 g/cm3, latent heat 5.78 cal/g, specific heat 0.2 cal/g K, and cooling times without the last
-0.5 % of deformation. Its wire table, 0.10 mm (not seen in print here): 126 Ohm/m, 200 mA for a
-contraction in 1 s, 0.9 s to cool (HT), 143 g pull. Transitions of HT wire 88, 98, 72, 62 degC:
+6.45 g/cm3, latent heat 5.78 cal/g, specific heat 0.2 cal/g K. The maker's wire table, 0.10 mm (not
+seen in print here): 126 Ohm/m, 200 mA for a contraction in 1 s, 0.9 s to cool (HT), 143 g pull;
+cooling times leave out the last 0.5 % of deformation, as a seller's table for Flexinol springs
+says. Transitions of HT wire 88, 98, 72, 62 degC:
 as N. Baraghini, Modeling and Simulation of Mechatronic Systems (GitHub), takes them.
 
 No single h gives both times with the printed heats (837 J/kg K and 24.2 kJ/kg): 1.6 s and 1.2 s
