@@ -102,6 +102,12 @@ def _parser() -> argparse.ArgumentParser:
     c.add_argument("file", type=_path, metavar="FILE")
     c.add_argument("--out", type=_path, metavar="M.npz|M.mat", help="write A B C D and all names")
     sets(c)
+    c.add_argument(
+        "--reduce",
+        type=int,
+        metavar="ORDER",
+        help="balanced reduction from cells to forces; --out writes it",
+    )
     c = add(
         "topologies",
         "every topology of N cells with its figures",

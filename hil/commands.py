@@ -67,13 +67,19 @@ def check(args: argparse.Namespace) -> int:
 def model(args: argparse.Namespace) -> int:
     from hil.config import load_model
     from hil.models import ModelError
+    from hil.models.reduction import reduce
     from hil.views import model_page
 
     try:
         built, force_on_N = load_model(args.file, args.set)
         facts = model_page.describe(built, force_on_N)
+        reduced = None
+        if args.reduce is not None:
+            forces = [name for name in built.outputs if name.endswith(("left_N", "right_N"))]
+            reduced = reduce(built, args.reduce, forces)
+            facts["reduction"] = model_page.describe_reduced(reduced, forces)
         if args.out is not None:
-            model_page.export(built, args.out)
+            model_page.export(built, args.out, reduced)
     except ModelError as error:
         raise ConfigError(f"{args.file}: {error}") from None
     if args.json:

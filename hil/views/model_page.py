@@ -9,22 +9,39 @@ import scipy.io
 from hil.errors import ConfigError
 from hil.models import CellArray
 from hil.models.analysis import describe
+from hil.models.reduction import Reduced
 
 SHARES_SHOWN_MAX = 20
 
 __all__ = ["as_text", "describe", "export"]
 
 
-def export(model: CellArray, path: Path) -> None:
+def describe_reduced(reduced: Reduced, outputs: list[str]) -> dict[str, Any]:
+    """Order, bound and Hankel singular values of a balanced reduction."""
+    return {
+        "order": len(reduced.A),
+        "outputs": outputs,
+        "error_bound": reduced.error_bound,
+        "hankel_singular_values": reduced.hankel_singular_values.tolist(),
+    }
+
+
+def export(model: CellArray, path: Path, reduced: Reduced | None = None) -> None:
     """Write A, B, C, D and the lists `states`, `inputs`, `outputs` as .npz or .mat.
+
+    A reduced model keeps the inputs and the forces; its states are r1, r2, ...
 
     Raises
     ------
     ConfigError
         Another ending, or a file that cannot be written.
     """
-    content = {"A": model.A, "B": model.B, "C": model.C, "D": model.D}
+    source = model if reduced is None else reduced
+    content = {"A": source.A, "B": source.B, "C": source.C, "D": source.D}
     names = {"states": model.states, "inputs": model.inputs, "outputs": model.outputs}
+    if reduced is not None:
+        names["states"] = [f"r{i}" for i in range(1, len(reduced.A) + 1)]
+        names["outputs"] = [n for n in model.outputs if n.endswith(("left_N", "right_N"))]
     try:
         if path.suffix == ".npz":
             texts = {key: np.array(value) for key, value in names.items()}
@@ -75,6 +92,14 @@ def as_text(facts: dict[str, Any]) -> str:
                 f"  force levels            {statics['n_force_levels']}, "
                 f"steps {statics['smallest_step_N']:.4g} to {statics['largest_step_N']:.4g} N"
             )
+    if "reduction" in facts:
+        r = facts["reduction"]
+        values = " ".join(
+            f"{value:.3g}" for value in r["hankel_singular_values"][:SHARES_SHOWN_MAX]
+        )
+        lines += ["", f"reduced to order {r['order']}, from cells to {', '.join(r['outputs'])}"]
+        lines.append(f"  largest gain error      {r['error_bound']:.4g} N/N at any frequency")
+        lines.append(f"  Hankel singular values  {values}")
     for name, x_m in facts["free_points_m"].items():
         lines += ["", f"{name} rests at {1e3 * x_m:.6g} mm with all cells on"]
     return "\n".join(lines)

@@ -1,9 +1,12 @@
 """Balanced reduction: the printed bound against the measured error."""
 
+import json
+
 import numpy as np
 import pytest
 import scipy.signal
 
+from hil.__main__ import main
 from hil.models import CellArray, ModelError, cells
 from hil.models.reduction import reduce
 
@@ -74,3 +77,23 @@ def test_a_model_with_a_rigid_mode_is_refused():
     )
     with pytest.raises(ModelError, match="not stable"):
         reduce(model, 1)
+
+
+def test_the_command_line_prints_bound_and_values_and_writes_the_reduced_model(
+    fig_2, configs, tmp_path, capsys
+):
+    out = tmp_path / "small.npz"
+    rig = str(configs / "array14" / "rig.toml")
+    assert main(["model", rig, "--reduce", "8", "--out", str(out), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)["reduction"]
+    forces = ["array.left_N", "array.right_N"]
+    same = reduce(fig_2, 8, forces)
+    assert said["order"] == 8
+    assert said["error_bound"] == pytest.approx(same.error_bound)
+    written = np.load(out)
+    assert written["A"].shape == (8, 8)
+    assert written["C"].shape == (2, 8)
+    assert list(written["outputs"]) == ["muscle.left_N", "muscle.right_N"]
+    assert list(written["states"]) == [f"r{i}" for i in range(1, 9)]
+    assert main(["model", rig, "--reduce", "27"]) == 2
+    assert "choose 1 to 26" in capsys.readouterr().err
