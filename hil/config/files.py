@@ -73,7 +73,7 @@ def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
     table = merge(table, own)
     sources.append((str(path), own))
     for text in sets:
-        change = _parse_set(text)
+        change = parse_set(text)
         table = merge(table, change)
         sources.append((f"--set {one_line(text)}", change))
     for name, source in sources:
@@ -128,7 +128,8 @@ def _refuse_looser_guard(name: str, own: Any, rig: Any) -> None:
             )
 
 
-def _parse_set(text: str) -> dict[str, Any]:
+def parse_set(text: str) -> dict[str, Any]:
+    """`--set key.path=value` as a table; a value that is no TOML is taken as a text."""
     key, equals, value = text.partition("=")
     parts = [part.strip() for part in key.split(".")]
     if not equals or not all(parts):

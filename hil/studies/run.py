@@ -1,21 +1,25 @@
-"""`hil study NAME`: reruns a published experiment into a folder: results.json, figures, a page."""
+"""`hil study NAME`: reruns a published experiment into a folder: results.json, figures, a page.
 
+A study is a module of this folder with `Values`, the table of what `--set` may change, and
+`run(out, values)`, which writes its figures into `out` and returns what goes into results.json:
+`title`, `figures` (file, caption) and its own keys. Of these, `checks` (what, value, expected,
+unit, agrees) and `notes` (sentences) are also printed and put on the page.
+"""
+
+import importlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
-from hil.errors import ConfigError
-from hil.studies import fingerprint
+from hil.config.files import Merged, parse_set
+from hil.config.load import validated
+from hil.errors import ConfigError, one_line
 from hil.summary import plain
 
-Study = Callable[[Path, dict[str, float]], dict[str, Any]]
-
-STUDIES: dict[str, tuple[Study, dict[str, float]]] = {
-    "fingerprint": (fingerprint.run, fingerprint.DEFAULTS),
-}
+STUDIES = {"fingerprint": "hil.studies.fingerprint"}
 
 
 def run_study(name: str, sets: Iterable[str], out: Path) -> dict[str, Any]:
@@ -28,21 +32,19 @@ def run_study(name: str, sets: Iterable[str], out: Path) -> dict[str, Any]:
     """
     if name not in STUDIES:
         raise ConfigError(f"study '{name}': unknown: choose {', '.join(STUDIES)}")
-    study, defaults = STUDIES[name]
-    values = dict(defaults)
+    study = importlib.import_module(STUDIES[name])
+    table: dict[str, Any] = {}
     for text in sets:
-        key, _, number = text.partition("=")
-        if key not in defaults:
-            raise ConfigError(f"--set {text}: this study has {', '.join(defaults)}")
-        try:
-            values[key] = float(number)
-        except ValueError:
-            raise ConfigError(f"--set {text}: give a number, such as {key}=1.0") from None
-        if not 0.0 <= values[key] < 1e6:
-            raise ConfigError(f"--set {text}: give a number from 0 to 1e6")
+        change = parse_set(text)
+        if not change.keys() <= study.Values.model_fields.keys():
+            has = ", ".join(study.Values.model_fields)
+            raise ConfigError(f"--set {one_line(text)}: this study has {has}")
+        table |= change
+    values = validated(study.Values, Merged(table, [(f"study {name}", table)]))
     try:
         out.mkdir(parents=True, exist_ok=True)
-        results: dict[str, Any] = plain(study(out, values))
+        found = {"study": name, "values": values.model_dump(), **study.run(out, values)}
+        results: dict[str, Any] = plain(found)
         (out / "results.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
         (out / "index.html").write_text(_page(results), encoding="utf-8")
     except OSError as error:
@@ -51,17 +53,18 @@ def run_study(name: str, sets: Iterable[str], out: Path) -> dict[str, Any]:
 
 
 def as_text(results: dict[str, Any]) -> str:
-    """Every check against print, one a line."""
-    lines = [results["title"], ""]
-    for check in results["checks"]:
+    """Every check against print and every note, one a line."""
+    checks, lines = results.get("checks", []), [results["title"], ""]
+    for check in checks:
         mark = "agrees" if check["agrees"] else "NOT reproduced"
         lines.append(
             f"  {check['what']:<44} {check['value']:<14.9g} {check['expected']:>14} "
             f"{check['unit']:<4} {mark}"
         )
-    agreeing = sum(check["agrees"] for check in results["checks"])
-    lines.append(f"\n{agreeing} of {len(results['checks'])} figures agree to every digit")
-    return "\n".join(lines)
+    if checks:
+        agreeing = sum(check["agrees"] for check in checks)
+        lines.append(f"\n{agreeing} of {len(checks)} figures agree to every digit")
+    return "\n".join([*lines, *(f"- {note}" for note in results.get("notes", []))])
 
 
 _PAGE = """<!doctype html>
@@ -78,14 +81,13 @@ _PAGE = """<!doctype html>
 <h1>{{ title }}</h1>
 {% for f in figures %}<figure><img src="{{ f.file }}" alt="{{ f.file }}">
 <figcaption>{{ f.caption }}</figcaption></figure>{% endfor %}
-<h2>Figures to check against</h2>
-<p>The paper shows its results as curves. The expected figures follow from its published values by
-an independent derivation, cell by cell.</p>
+{% if notes %}<ul>{% for n in notes %}<li>{{ n }}</li>{% endfor %}</ul>{% endif %}
+{% if checks %}<h2>Figures to check against</h2>
 <table><tr><th></th><th>here</th><th>expected</th><th></th><th></th></tr>
 {% for c in checks %}<tr><td>{{ c.what }}</td><td class="n">{{ "%.9g"|format(c.value) }}</td>
 <td class="n">{{ c.expected }}</td><td>{{ c.unit }}</td>
 <td{% if not c.agrees %} class="no"{% endif %}>{{ "agrees" if c.agrees else "not reproduced" }}</td>
-</tr>{% endfor %}</table>
+</tr>{% endfor %}</table>{% endif %}
 {% if effort %}<h2>Effort</h2>
 <p>The paper: about 15 minutes to program six cells from base principles, 1 minute to form the
 fingerprint. Here as what has to be written, and what the machine takes.</p>
@@ -102,6 +104,6 @@ fingerprint. Here as what has to be written, and what the machine takes.</p>
 def _page(results: dict[str, Any]) -> str:
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     return environment.from_string(_PAGE).render(
-        title=results["title"], figures=results["figures"], checks=results["checks"],
-        effort=results.get("effort", []),
+        title=results["title"], figures=results["figures"], notes=results.get("notes", []),
+        checks=results.get("checks", []), effort=results.get("effort", []),
     )  # fmt: skip

@@ -43,8 +43,14 @@ def test_effort_counts_what_is_written_by_hand(study):
     [
         (["fingerprints"], "study 'fingerprints': unknown"),
         (["fingerprint", "--set", "speed=1"], "--set speed=1: this study has group_on_s, seed"),
-        (["fingerprint", "--set", "seed=x"], "--set seed=x: give a number"),
-        (["fingerprint", "--set", "seed=-1"], "--set seed=-1: give a number from 0"),
+        (
+            ["fingerprint", "--set", "seed=x"],
+            "study fingerprint: seed = 'x': must be a whole number",
+        ),
+        (
+            ["fingerprint", "--set", "seed=-1"],
+            "study fingerprint: seed = -1: must be greater than or equal to 0",
+        ),
     ],
 )
 def test_a_study_that_cannot_be_run_says_why_in_one_line(arguments, message, tmp_path, capsys):
