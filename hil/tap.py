@@ -1,13 +1,18 @@
-"""Rows from the loop to whoever looks: rings in one mapped file.
+"""Rows from the loop to whoever looks, requests back from a window: rings in one mapped file.
 
 The loop writes, never waits and never looks back; the recorder and any window map the same
 file and read. A ring is overwritten when it is full: a reader that falls a whole ring behind
 sees it by the count of rows written and says how many it lost.
 
+The other way goes one more ring, `requests`, with one writer (`Requests`, in the window) and one
+reader, the loop, which takes what is there between two ticks. It is never overwritten: a full one
+refuses. Nothing depends on it: a run ends on a signal when window and ring are dead.
+
 The file lies under /dev/shm where there is one. Not `multiprocessing.shared_memory`: on
 Python 3.11 a process that only attaches unlinks the memory when it exits.
 """
 
+import fcntl
 import json
 import mmap
 import os
@@ -15,13 +20,14 @@ import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from types import TracebackType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hil.errors import DeviceError
 
-_MAGIC = b"hil-tap/1\0"
+_MAGIC = b"hil-tap/2\0"
 _HEADER = 65536
 _NAME = re.compile(r"hil-(\d+)-[0-9a-f]+\.tap")
 
@@ -31,6 +37,12 @@ EVENT = np.dtype(
 INPUT = np.dtype(
     [("tick", "<i8"), ("t_s", "<f8"), ("name", "S64"), ("value", "<f8"), ("text", "S256")],
 )
+REQUEST = np.dtype([("name", "S64"), ("value", "<f8"), ("text", "S256")])
+
+# Words behind the header: counts of the rings in this order, then the words below.
+_RINGS = ("ticks", "events", "inputs", "requests")
+_CLOSED, _RECORDED, _LOST, _READY, _TAKEN = range(len(_RINGS), len(_RINGS) + 5)
+_N_WORDS = len(_RINGS) + 5
 
 
 class Ring:
@@ -70,7 +82,7 @@ class Ring:
 
 
 class Tap:
-    """The mapped file: rings `ticks`, `events`, `inputs` and a few words about the run."""
+    """The mapped file: its rings and a few words about the run."""
 
     def __init__(
         self,
@@ -81,9 +93,9 @@ class Tap:
     ) -> None:
         self.path = path
         self._mapped = mapped
-        words = np.frombuffer(mapped, dtype=np.int64, count=8, offset=_HEADER)
+        words = np.frombuffer(mapped, dtype=np.int64, count=_N_WORDS, offset=_HEADER)
         self._words = words
-        self.ticks, self.events, self.inputs = (
+        self.ticks, self.events, self.inputs, self.requests = (
             Ring(
                 np.frombuffer(
                     mapped,
@@ -93,44 +105,160 @@ class Tap:
                 ),
                 words[i : i + 1],
             )
-            for i, name in enumerate(("ticks", "events", "inputs"))
+            for i, name in enumerate(_RINGS)
         )
+        self._n_taken = self.taken
 
     @property
     def closed(self) -> bool:
         """The loop has written its last row."""
-        return bool(self._words[3])
+        return bool(self._words[_CLOSED])
 
     def close_writer(self) -> None:
-        self._words[3] = 1
+        self._words[_CLOSED] = 1
 
     @property
     def recorded(self) -> int:
         """Rows that the recorder has taken."""
-        return int(self._words[4])
+        return int(self._words[_RECORDED])
 
     @recorded.setter
     def recorded(self, count: int) -> None:
-        self._words[4] = count
+        self._words[_RECORDED] = count
 
     @property
     def lost(self) -> int:
         """Rows that were overwritten before the recorder took them."""
-        return int(self._words[5])
+        return int(self._words[_LOST])
 
     @lost.setter
     def lost(self, count: int) -> None:
-        self._words[5] = count
+        self._words[_LOST] = count
 
     @property
     def recorder_ready(self) -> bool:
-        return bool(self._words[6])
+        return bool(self._words[_READY])
 
     def set_recorder_ready(self) -> None:
-        self._words[6] = 1
+        self._words[_READY] = 1
+
+    @property
+    def taken(self) -> int:
+        """Requests that the loop has taken."""
+        return int(self._words[_TAKEN])
+
+    def take_requests(self) -> list[tuple[str, float, str]]:
+        """What was asked since the last call: name, value and text; for the loop only."""
+        if self.requests.written == self._n_taken:
+            return []
+        rows, lost = self.requests.read(self._n_taken)
+        self._n_taken += lost + len(rows)
+        self._words[_TAKEN] = self._n_taken
+        return [
+            (row["name"].decode(errors="replace"), float(row["value"]),
+             row["text"].decode(errors="replace"))
+            for row in rows
+        ]  # fmt: skip
 
     def unlink(self) -> None:
         self.path.unlink(missing_ok=True)
+
+
+class Requests:
+    """A window's end of the way to the loop; one window at a time holds it.
+
+    What the loop takes has effect from its next tick on and is noted in `/inputs` with that tick;
+    what it refuses it says among the events. The names, with their value and text:
+
+    ==================== ================================================================
+    `force_reference_N`  set point held from now on; NaN: the configured reference again
+    `controller.<gain>`  a gain by its key in the configuration, such as `controller.k_p`
+    `arm`                1: cells may be switched; 0: all off until the next 1
+    `tare`               newtons to be taken off the reading of channel `text` (empty: the
+                         first) from now on, beyond what earlier ones took: the mean shown
+    `note`               `text`, for people
+    `stop`               ends the run safely; `text` says who asked
+    ==================== ================================================================
+
+    Parameters
+    ----------
+    path : the run's tap, as `running` finds it
+
+    Raises
+    ------
+    DeviceError
+        Another window holds it, or the run is over.
+
+    Examples
+    --------
+    >>> with Requests(running()[0][1]) as requests:  # doctest: +SKIP
+    ...     number = requests.send("force_reference_N", 2.5)
+    ...     requests.taken >= number  # whether the loop has taken it
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._file = path.open("rb+")
+        except FileNotFoundError:
+            raise DeviceError(f"{path}: the run is over") from None
+        try:
+            # The kernel lets go of it when this process dies.
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._tap = attach(path)
+        except BlockingIOError:
+            self._file.close()
+            raise DeviceError(f"{path}: another window already commands this run") from None
+        except (OSError, ValueError):
+            self._file.close()
+            raise DeviceError(f"{path}: the run is over, or of another version") from None
+        self._row = np.zeros(1, dtype=REQUEST)
+
+    def send(self, name: str, value: float = float("nan"), text: str = "") -> int:
+        """Ask; the request's number, from 1, to compare with `taken`.
+
+        Raises
+        ------
+        DeviceError
+            The run is over, or its loop has taken nothing for a whole ring.
+        """
+        ring = self._tap.requests
+        if self._tap.closed:
+            raise DeviceError(f"{name}: not sent, the run is over")
+        if ring.written - self._tap.taken >= ring.capacity - 1:
+            raise DeviceError(f"{name}: not sent, the loop takes no requests: stop it by a signal")
+        self._row[0] = (name.encode()[:64], value, text.encode()[:256])
+        ring.push(self._row)
+        return ring.written
+
+    @property
+    def taken(self) -> int:
+        """Number of the last request that the loop has taken."""
+        return self._tap.taken
+
+    def close(self) -> None:
+        """Let another window have it."""
+        self._file.close()
+
+    def __enter__(self) -> "Requests":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def running() -> list[tuple[int, Path]]:
+    """Process and tap of every run on this machine that has not ended, in order of process."""
+    found = []
+    for path in _folder().glob("hil-*.tap"):
+        match = _NAME.fullmatch(path.name)
+        if match and _is_running(int(match[1])):
+            found.append((int(match[1]), path))
+    return sorted(found)
 
 
 def create(dtype: np.dtype[np.void], capacity: int) -> Tap:
@@ -138,8 +266,8 @@ def create(dtype: np.dtype[np.void], capacity: int) -> Tap:
     folder = _folder()
     _remove_stale(folder)
     path = folder / f"hil-{os.getpid()}-{os.urandom(4).hex()}.tap"
-    dtypes = {"ticks": dtype, "events": EVENT, "inputs": INPUT}
-    capacities = {"ticks": capacity, "events": 1024, "inputs": 1024}
+    dtypes = {"ticks": dtype, "events": EVENT, "inputs": INPUT, "requests": REQUEST}
+    capacities = {"ticks": capacity, "events": 1024, "inputs": 1024, "requests": 256}
     layout: dict[str, dict[str, int]] = {}
     offset = _HEADER + mmap.PAGESIZE
     for name, count in capacities.items():

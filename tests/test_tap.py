@@ -147,3 +147,86 @@ def test_no_room_for_a_tap_is_one_line_and_leaves_nothing(folder):
         taps.create(ROW, 2**55)
     assert "\n" not in str(caught.value)
     assert list(folder.iterdir()) == []
+
+
+def test_requests_reach_the_loop_in_order_and_their_taking_is_seen():
+    tap = taps.create(ROW, 4)
+    assert tap.take_requests() == []
+    with taps.Requests(tap.path) as requests:
+        assert requests.send("force_reference_N", 2.5) == 1
+        assert requests.send("note", text="größer") == 2
+        assert requests.taken == 0
+        first, second = tap.take_requests()
+        assert first == ("force_reference_N", 2.5, "")
+        assert (second[0], second[2]) == ("note", "größer")
+        assert np.isnan(second[1])
+        assert requests.taken == 2
+        assert tap.take_requests() == []
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(0, 60), max_size=30))
+def test_every_request_is_taken_once_however_the_ring_wraps(bursts):
+    tap = taps.create(ROW, 4)
+    asked, taken = 0, []
+    with taps.Requests(tap.path) as requests:
+        for burst in bursts:
+            for _ in range(burst):
+                asked = requests.send("note", float(asked))
+            taken += [value for _, value, _ in tap.take_requests()]
+    assert taken == [float(n) for n in range(asked)]
+    tap.unlink()
+
+
+def test_a_full_queue_refuses_and_overwrites_nothing():
+    tap = taps.create(ROW, 4)
+    with taps.Requests(tap.path) as requests:
+        room = tap.requests.capacity - 1
+        for n in range(room):
+            requests.send("note", float(n))
+        with pytest.raises(DeviceError, match="the loop takes no requests"):
+            requests.send("note")
+        assert [value for _, value, _ in tap.take_requests()] == list(range(room))
+        requests.send("stop")
+
+
+def test_one_window_at_a_time_commands_a_run_and_a_killed_one_lets_go():
+    tap = taps.create(ROW, 4)
+    code = (
+        "import sys; from pathlib import Path; from hil import tap as taps\n"
+        "requests = taps.Requests(Path(sys.argv[1])); requests.send('note', 1.0)\n"
+        "print(flush=True); input()"
+    )
+    window = subprocess.Popen(
+        [sys.executable, "-c", code, str(tap.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        window.stdout.readline()
+        with pytest.raises(DeviceError, match="another window already commands"):
+            taps.Requests(tap.path)
+    finally:
+        window.kill()
+        window.communicate()
+    with taps.Requests(tap.path) as requests:
+        assert requests.send("stop") == 2
+    assert [name for name, _, _ in tap.take_requests()] == ["note", "stop"]
+
+
+def test_a_run_that_is_over_takes_no_requests():
+    tap = taps.create(ROW, 4)
+    with taps.Requests(tap.path) as requests:
+        tap.close_writer()
+        with pytest.raises(DeviceError, match="the run is over"):
+            requests.send("note")
+    tap.unlink()
+    with pytest.raises(DeviceError, match="the run is over"):
+        taps.Requests(tap.path)
+
+
+def test_running_loops_are_found_and_dead_ones_are_not(folder):
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    tap = taps.create(ROW, 4)
+    (folder / f"hil-{dead.pid}-0123abcd.tap").touch()
+    (folder / f"hil-{dead.pid}-notes.tap").touch()
+    assert taps.running() == [(os.getpid(), tap.path)]
