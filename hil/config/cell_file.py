@@ -5,7 +5,8 @@ from pathlib import Path
 from hil.config import schema
 from hil.config.build import build_cell
 from hil.config.files import Merged, read_toml
-from hil.config.load import load_model, validated
+from hil.config.load import load_model
+from hil.config.validate import validated
 from hil.errors import ConfigError
 from hil.models.topology_figures import LikeCells
 

@@ -15,7 +15,7 @@ from typing import Any
 import jinja2
 
 from hil.config.files import Merged, parse_set
-from hil.config.load import validated
+from hil.config.validate import validated
 from hil.errors import ConfigError, one_line
 from hil.summary import plain
 

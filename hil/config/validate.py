@@ -1,0 +1,112 @@
+"""Tables of TOML -> validated tables; every error is one line with file, key, value and remedy."""
+
+import difflib
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, TypeVar
+
+import pydantic
+from pydantic_core import ErrorDetails
+
+from hil.config import schema
+from hil.config.files import Merged
+from hil.errors import ConfigError, one_line
+
+T = TypeVar("T", bound=schema.Table)
+
+
+def validated(kind: type[T], merged: Merged) -> T:
+    """The merged tables as one of the kinds of `hil.config.schema`; ConfigError where not."""
+    try:
+        return kind.model_validate(merged.table)
+    except pydantic.ValidationError as error:
+        lines, said = [], set()
+        for detail in error.errors(include_url=False):
+            path = _path_in(merged.table, detail)
+            if detail["type"].startswith("union_tag"):
+                path = (*path, "kind")
+            said.add((path, detail["type"]))
+            shadow = ("model", *path[1:])
+            if (
+                path[0] == "plant"
+                and (shadow, detail["type"]) in said
+                and _has(merged.table, shadow) == _has(merged.table, path)
+            ):
+                continue  # said already of [model], which [plant] starts from
+            lines.append(_line(merged, path, detail))
+        raise ConfigError("\n".join(dict.fromkeys(lines))) from None
+
+
+def _has(table: Any, path: Sequence[str | int]) -> Any:
+    """The value at a path, wrapped; empty where there is none."""
+    for part in path:
+        try:
+            table = table[part]
+        except (KeyError, IndexError, TypeError):
+            return ()
+    return (table,)
+
+
+def _path_in(table: Any, detail: ErrorDetails) -> tuple[str | int, ...]:
+    """The error's location without what only the validator knows (tags of unions)."""
+    path: list[str | int] = []
+    for i, part in enumerate(detail["loc"]):
+        found = _has(table, [part]) if isinstance(table, dict | list) else ()
+        if found:
+            path.append(part)
+            table = found[0]
+        elif detail["type"] == "missing" and i == len(detail["loc"]) - 1:
+            path.append(part)
+    return tuple(path) or tuple(detail["loc"][:1])
+
+
+def _line(merged: Merged, path: Sequence[str | int], detail: ErrorDetails) -> str:
+    key = ".".join(str(part) for part in path)
+    kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
+    if kind == "union_tag_not_found":
+        kind = "missing"
+    shown = "" if isinstance(value, dict) or kind == "missing" else f" = {_short(value)}"
+    where = merged.origin(path[:-1] if kind == "missing" else path)
+    match kind:
+        case "missing":
+            text = "missing: add it"
+        case "extra_forbidden":
+            close = difflib.get_close_matches(str(path[-1]), _known_keys(), n=1)
+            text = "unknown key" + (f": did you mean '{close[0]}'?" if close else ": remove it")
+            shown = ""
+        case "union_tag_invalid":
+            shown = f" = {_short(context['tag'])}"
+            text = f"unknown: choose {context['expected_tags']}"
+        case "float_type" | "int_type" | "string_type" | "bool_type":
+            wanted = {
+                "float_type": "a number",
+                "int_type": "a whole number",
+                "string_type": "a text in quotes",
+                "bool_type": "true or false",
+            }[kind]
+            text = f"must be {wanted}, without unit: the key names the unit"
+            if kind == "string_type":
+                text = f"must be {wanted}"
+        case "value_error":
+            text = str(context["error"])
+        case _:
+            text = detail["msg"].replace("Input should", "must")
+            text = text[0].lower() + text[1:]
+    return one_line(f"{where}: {key}{shown}: {text}")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+@cache
+def _known_keys() -> list[str]:
+    """Every key of every table."""
+    keys: set[str] = set()
+    todo = list(schema.Table.__subclasses__())
+    while todo:
+        table = todo.pop()
+        todo += table.__subclasses__()
+        keys |= {info.alias or name for name, info in table.model_fields.items()}
+    return sorted(keys)

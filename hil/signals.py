@@ -1,0 +1,265 @@
+"""The signal chain: volts -> mV/V -> newtons, encoder counts -> angle, and what is wrong with them.
+
+    r = (V - V_0) / (1e-3 G E)        conditioner of gain G, offset V_0 and excitation E; r in mV/V
+    F = sum_k c_k (r - r_0)^k         certificate's polynomial in the deflection from the zero r_0
+    theta = theta_0 + s 2 pi c / (4 n)   c counts of an encoder of n pulses a turn, all four edges
+
+Source: ASTM E74, Standard Practices for Calibration and Verification for Force-Measuring
+Instruments: force as a polynomial in the deflection, the reading less the reading at no force.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Values = TypeVar("Values", float, NDArray[np.float64])
+
+AT_RAIL, FROZEN, NOT_A_NUMBER = 1, 2, 4
+TROUBLES = {
+    AT_RAIL: "at_rail",
+    FROZEN: "frozen",
+    NOT_A_NUMBER: "not_a_number",
+}
+NEWTON_STEPS = 50
+
+
+@dataclass(frozen=True)
+class ForceChain:
+    """From what the card gives to force.
+
+    Attributes
+    ----------
+    raw_per_ratio : float
+        Raw units (V, or mV/V of a bridge card) for one unit of what the polynomial takes.
+    offset : float
+        Raw reading where that is zero.
+    coefficients : tuple of float
+        c_k, N for the k-th power.
+    zero_ratio : float
+        Reading at no force, r_0.
+    """
+
+    raw_per_ratio: float
+    offset: float
+    coefficients: tuple[float, ...]
+    zero_ratio: float = 0.0
+
+    @classmethod
+    def linear(cls, newtons_per_V: float, zero_V: float) -> "ForceChain":
+        """F = newtons_per_V (V - zero_V), for a channel without a record."""
+        return cls(1.0, zero_V, (0.0, newtons_per_V))
+
+    @classmethod
+    def conditioned(
+        cls, gain: float, offset_V: float, excitation_V: float, coefficients: Sequence[float]
+    ) -> "ForceChain":
+        """A transducer behind a conditioner."""
+        return cls(1e-3 * gain * excitation_V, offset_V, tuple(coefficients))
+
+    def ratio(self, raw: Values) -> Values:
+        """R of a raw reading; the zero is not taken off."""
+        return (raw - self.offset) / self.raw_per_ratio
+
+    def force_N(self, raw: Values) -> Values:
+        """Force of a raw reading."""
+        deflection = self.ratio(raw) - self.zero_ratio
+        force_N = deflection * 0.0
+        for coefficient in reversed(self.coefficients):
+            force_N = force_N * deflection + coefficient
+        return force_N
+
+    def raw(self, force_N: float) -> float:
+        """The raw reading that means this force: what a simulated transducer gives.
+
+        Newton's method from the linear term; ValueError where the polynomial has no way there.
+        """
+        slope = self.coefficients[1]
+        deflection = (force_N - self.coefficients[0]) / slope
+        if len(self.coefficients) > 2:
+            polynomial = np.polynomial.Polynomial(self.coefficients)
+            slope_of = polynomial.deriv()
+            for _ in range(NEWTON_STEPS):
+                change = (float(polynomial(deflection)) - force_N) / float(slope_of(deflection))
+                deflection -= change
+                if abs(change) <= 1e-14 * max(1.0, abs(deflection)):
+                    break
+            else:
+                raise ValueError(f"the polynomial does not reach {force_N:g} N")
+        return self.offset + self.raw_per_ratio * (deflection + self.zero_ratio)
+
+    def newtons_per_raw(self) -> float:
+        """Slope at no force."""
+        return self.coefficients[1] / self.raw_per_ratio
+
+    def zeroed(self, raw_at_no_force: float) -> "ForceChain":
+        """The same chain with this reading for its zero."""
+        return replace(self, zero_ratio=self.ratio(raw_at_no_force))
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """A quadrature encoder of which all four edges of a pulse are counted.
+
+    Attributes
+    ----------
+    pulses_per_rev : int
+    direction : {1, -1}
+    offset_rad : float
+        Angle at the count 0.
+    bits : int
+        Of the counter, which rolls over.
+    """
+
+    pulses_per_rev: int
+    direction: int = 1
+    offset_rad: float = 0.0
+    bits: int = 32
+
+    @property
+    def rad_per_count(self) -> float:
+        return self.direction * 2.0 * math.pi / (4.0 * self.pulses_per_rev)
+
+    def signed(self, count: int) -> int:
+        """The count as a number of either sign: a counter at rest at 0 rolls under to its top."""
+        half = 1 << (self.bits - 1)
+        return (count + half) % (1 << self.bits) - half
+
+    def angle_rad(self, signed_count: float) -> float:
+        return self.offset_rad + self.rad_per_count * signed_count
+
+
+class BlockFilter:
+    """One reading a tick out of a block of samples, and whether to believe it.
+
+    The reading is the mean over the block: a boxcar whose zeros lie at the multiples of the
+    tick's rate, and which is late by half its length.
+
+    Parameters
+    ----------
+    low, high : (C,) array_like
+        A sample at or beyond these is at its rail.
+    frozen_after : (C,) array_like of int
+        Equal samples in a row that no live channel gives; 0 where that cannot be said.
+
+    Attributes
+    ----------
+    mean : (C,) array
+        NaN before the first block.
+    troubles : (C,) int array
+        Of the last block: AT_RAIL, FROZEN, NOT_A_NUMBER.
+    """
+
+    def __init__(
+        self, low: Sequence[float], high: Sequence[float], frozen_after: Sequence[int]
+    ) -> None:
+        n = len(low)
+        self._low, self._high = np.array(low, dtype=float), np.array(high, dtype=float)
+        self._frozen_after = np.array(frozen_after, dtype=np.int64)
+        self._last = np.full(n, np.nan)
+        self._equal = np.zeros(n, dtype=np.int64)
+        self.mean = np.full(n, np.nan)
+        self.troubles = np.zeros(n, dtype=np.int64)
+        # Compiled now, not in the first tick.
+        _reduce(np.zeros((0, 1)), 1, self._low[:0], self._high[:0], self._frozen_after[:0],
+                self._last[:0], self._equal[:0], self.mean[:0], self.troubles[:0])  # fmt: skip
+
+    def take(self, block: NDArray[np.float64], n_samples: int) -> None:
+        """Reduce the first `n_samples` of a (C, n) block."""
+        _reduce(block, n_samples, self._low, self._high, self._frozen_after, self._last,
+                self._equal, self.mean, self.troubles)  # fmt: skip
+
+    @staticmethod
+    def delay_s(n_samples: int, rate_Hz: float) -> float:
+        """How much older the mean of a block is than its last sample."""
+        return 0.5 * (n_samples - 1) / rate_Hz
+
+
+@njit(cache=True)
+def _reduce(  # type: ignore[no-untyped-def]
+    block, n_samples, low, high, frozen_after, last, equal, mean, troubles
+):
+    for c in range(len(low)):
+        total, found = 0.0, 0
+        for i in range(n_samples):
+            value = block[c, i]
+            total += value
+            if np.isnan(value):
+                found |= 4
+            elif value <= low[c] or value >= high[c]:
+                found |= 1
+            equal[c] = equal[c] + 1 if value == last[c] else 1
+            last[c] = value
+        if frozen_after[c] and equal[c] >= frozen_after[c]:
+            found |= 2
+        mean[c] = total / n_samples
+        troubles[c] = found
+
+
+def rails(range_V: float, resolution_bits: int) -> tuple[float, float]:
+    """Lowest and highest reading that is still a measurement, just outside of it.
+
+    An ideal converter ends one step below its range; real ones go on for a few per cent, which
+    their calibration does not vouch for.
+    """
+    step_V = 2.0 * range_V / 2**resolution_bits
+    return -range_V + 0.5 * step_V, range_V - 1.5 * step_V
+
+
+def frozen_after(noise_rms: float, step: float, rate_Hz: float) -> int:
+    """Equal samples in a row after which a channel is dead rather than quiet; 0 for never.
+
+    With noise of half a step or more the likeliest code has a probability of at most 0.68, so
+    that a fifth of a second and at least 100 samples of one code are beyond chance (1e-16).
+    A quieter channel may rest on one code for ever.
+    """
+    return 0 if noise_rms < 0.5 * step else max(100, math.ceil(0.2 * rate_Hz))
+
+
+@dataclass(frozen=True)
+class ZeroCheck:
+    """A reading at no force beside what it was when the channel was commissioned.
+
+    Attributes
+    ----------
+    zero, noise_rms : float
+        Mean and standard deviation, raw units.
+    remarks : tuple of str
+        What is unlike the commissioning figures.
+    """
+
+    zero: float
+    noise_rms: float
+    remarks: tuple[str, ...]
+
+
+def check_zero(
+    samples: NDArray[np.float64],
+    chain: ForceChain,
+    *,
+    zero_ratio: float | None,
+    zero_tolerance_N: float | None,
+    noise_rms: float | None,
+) -> ZeroCheck:
+    """Zero and noise of (n,) raw samples against commissioning figures; None where there is none.
+
+    A noise of twice or less than a quarter of what it was is worth a remark: a loose shield, or a
+    conditioner that passes nothing on.
+    """
+    zero, noise = float(samples.mean()), float(samples.std())
+    remarks = []
+    if zero_ratio is not None and zero_tolerance_N is not None:
+        drift_N = (chain.ratio(zero) - zero_ratio) * chain.coefficients[1]
+        if abs(drift_N) > zero_tolerance_N:
+            remarks.append(
+                f"zero is {drift_N:+.3g} N from commissioning, {zero_tolerance_N:g} N is usual"
+            )
+    if noise_rms is not None and noise_rms > 0.0:
+        share = noise / noise_rms
+        if share > 2.0 or share < 0.25:
+            remarks.append(f"noise is {share:.2g} times that of commissioning")
+    return ZeroCheck(zero, noise, tuple(remarks))
