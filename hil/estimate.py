@@ -1,7 +1,8 @@
 """The twin and the observer: the rig's model run beside the hardware.
 
-The twin runs open loop on the cells that the boards report; no measured force enters it. The
-observer is the same model corrected by the measured force with the steady-state Kalman gain
+The twin runs open loop on the cells that the boards report and the outputs commanded; nothing
+measured enters it. The observer of an array is the same model corrected by the measured force
+with the steady-state Kalman gain
 
     x_hat += P C^T (C P C^T + R)^-1 (y - y_hat)
 
@@ -10,19 +11,81 @@ with P from the discrete Riccati equation, process noise on every cell's force.
 Source: Anderson & Moore, Optimal Filtering, ch. 4.
 """
 
+from collections.abc import Sequence
+from typing import Protocol
+
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from hil.devices.device import Readings
+from hil.devices.device import Channel, Readings
 from hil.errors import ConfigError
-from hil.frame import CELL_UNKNOWN, Column, Frame
+from hil.frame import CELL_UNKNOWN, Column, Commands, Frame, units
 from hil.models.array_system import ArraySystem
 from hil.models.discrete import Discrete
+from hil.models.system import System
 
 
-class Estimator:
-    """Twin and observer of one rig.
+class Estimator(Protocol):
+    """The stage of the tick that says what the readings should be."""
+
+    @property
+    def columns(self) -> list[Column]: ...
+
+    def bind(self, frame: Frame, readings: Readings, commands: Commands) -> None:
+        """Learn where to read and to write."""
+        ...
+
+    def step(self, n_periods: int) -> None:
+        """Come to the current tick, this many periods after the last one."""
+        ...
+
+
+class Twin:
+    """The model of any rig beside it: what every channel would read.
+
+    Parameters
+    ----------
+    outputs : sequence of int
+        Which of the system's outputs each channel measures.
+    """
+
+    def __init__(self, system: System, channels: Sequence[Channel], outputs: Sequence[int]) -> None:
+        self._system = system
+        self._channels = channels
+        self._outputs = np.array(outputs, dtype=np.int64)
+        self._cells = np.zeros(len(system.cell_names), dtype=np.uint8)
+        self._started = False
+
+    @property
+    def columns(self) -> list[Column]:
+        return [
+            Column(
+                c.column("model"),
+                units(c.suffix),
+                "model",
+                f"{c.name} of the twin, run open loop on what was commanded",
+            )
+            for c in self._channels
+        ]
+
+    def bind(self, frame: Frame, readings: Readings, commands: Commands) -> None:
+        self._model = frame.span([column.name for column in self.columns])
+        self._reported = readings.cells_reported
+        self._inputs = commands.outputs
+
+    def step(self, n_periods: int) -> None:
+        known = self._reported != CELL_UNKNOWN
+        np.copyto(self._cells, self._reported, where=known)
+        if self._started:
+            for _ in range(n_periods):
+                self._system.step(self._cells, self._inputs)
+        self._started = True
+        self._model[:] = self._system.y[self._outputs]
+
+
+class ForceObserver:
+    """Twin and observer of a cellular array.
 
     Parameters
     ----------
@@ -52,14 +115,13 @@ class Estimator:
             Column("force_estimate_N", "N", "model", "observer corrected by the measured force"),
         ]
 
-    def bind(self, frame: Frame, readings: Readings) -> None:
+    def bind(self, frame: Frame, readings: Readings, commands: Commands) -> None:
         self._values = frame.values
         self._model = frame.index("force_model_N")
         self._estimate = frame.index("force_estimate_N")
         self._readings = readings
 
     def step(self, n_periods: int) -> None:
-        """Come to the current tick, this many periods after the last one."""
         r = self._readings
         known = r.cells_reported != CELL_UNKNOWN
         np.copyto(self._cells, r.cells_reported, where=known)
@@ -69,7 +131,7 @@ class Estimator:
                 self._twin.step(self._cells)
                 self._observer.step(activation.F_before_N, activation.F_N)
         self._started = True
-        force_N = r.forces_N[0]
+        force_N = r.measured[0]
         if r.valid[0] and np.isfinite(force_N):
             error_N = force_N - self._observer.y[self._output]
             self._observer.correct(self.gain, self._output, error_N, self._twin.activation.F_N)

@@ -1,6 +1,6 @@
 """One tick = one row: names, units and columns, fixed before the loop starts."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -9,6 +9,26 @@ from numpy.typing import NDArray
 
 Role = Literal["measured", "commanded", "model", "reference", "state", "timing", "fault"]
 CELL_UNKNOWN = 255
+UNITS = {
+    "_rad_per_s": "rad/s",
+    "_m_per_s": "m/s",
+    "_1_per_m": "1/m",
+    "_N_m": "N m",
+    "_rad": "rad",
+    "_N": "N",
+    "_m": "m",
+    "_V": "V",
+}
+
+
+def unit_suffix(name: str) -> str:
+    """The unit at the end of a name, `_N_m` of `motor.torque_N_m`; empty for a pure number."""
+    return next((suffix for suffix in UNITS if name.endswith(suffix)), "")
+
+
+def units(name: str) -> str:
+    """The unit that a name ends with, as a column's attribute gives it."""
+    return UNITS.get(unit_suffix(name), "1")
 
 
 @dataclass(frozen=True)
@@ -40,6 +60,22 @@ class Column:
         if self.flags:
             return np.dtype("<u8")
         return np.dtype(("u1", (self.n_cells,))) if self.n_cells else np.dtype("<f8")
+
+
+@dataclass(frozen=True)
+class Commands:
+    """What a rig is told to do from the current tick on; both are views of the row.
+
+    Attributes
+    ----------
+    cells : (N,) uint8 array
+        Cells on (1) and off (0).
+    outputs : (M,) array
+        Values of the actuators' outputs, in their own units.
+    """
+
+    cells: NDArray[np.uint8]
+    outputs: NDArray[np.float64]
 
 
 class Frame:
@@ -87,6 +123,15 @@ class Frame:
 
     def bit_index(self, name: str) -> int:
         return self._bit_index[name]
+
+    def span(self, names: Sequence[str]) -> NDArray[np.float64]:
+        """The current values of float columns that stand side by side."""
+        if not names:
+            return self.values[:0]
+        first = self._index[names[0]]
+        if [self._index[name] for name in names] != list(range(first, first + len(names))):
+            raise ValueError(f"{names} do not stand side by side")
+        return self.values[first : first + len(names)]
 
     def cells(self, name: str) -> NDArray[np.uint8]:
         """The current row of a cell column."""

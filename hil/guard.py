@@ -1,13 +1,17 @@
 """The last word on every command: limits as levels, looked at every tick, latched.
 
-A trip turns all cells off at the same tick and keeps them off; it is not undone within a run.
+A trip turns all cells off and all outputs to rest at the same tick and keeps them there; it is
+not undone within a run. Outputs never leave their range, nor move faster than their rate.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
+
+from hil.devices.device import Readings
+from hil.frame import Commands
 
 FAULTS = (
     "force_high",
@@ -18,6 +22,8 @@ FAULTS = (
     "device_failed",
     "recorder_dead",
     "board_fault",
+    "signal_out_of_range",
+    "output_invalid",
 )
 (
     _FORCE_HIGH,
@@ -28,6 +34,8 @@ FAULTS = (
     DEVICE_FAILED,
     RECORDER_DEAD,
     _BOARD_FAULT,
+    _SIGNAL_OUT_OF_RANGE,
+    _OUTPUT_INVALID,
 ) = (1 << i for i in range(len(FAULTS)))
 
 CAUSES = {
@@ -39,21 +47,43 @@ CAUSES = {
     "device_failed": "a device failed or went missing",
     "recorder_dead": "the recorder has stopped",
     "board_fault": "a board has switched its cells off by itself; its own fault bits say why",
+    "signal_out_of_range": "a signal is beyond its limits in guard.signals",
+    "output_invalid": "the controller asked an output for what is not a number",
 }
+
+
+@dataclass(frozen=True)
+class SignalLimits:
+    """Smallest and largest value that a channel may read; both are allowed."""
+
+    min: float = -np.inf
+    max: float = np.inf
+    is_force: bool = False
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """What an output may be told: its range, its largest rate, and its value at rest."""
+
+    min: float
+    max: float
+    rate_max_per_s: float
+    rest: float = 0.0
 
 
 @dataclass(frozen=True)
 class Limits:
     """Absolute limits; a level at or below its limit is allowed."""
 
-    force_max_N: float
     cell_on_max_s: float
     reading_age_max_s: float
     overruns_max: int
+    signals: Sequence[SignalLimits] = ()
+    outputs: Sequence[Envelope] = ()
 
 
 class Guard:
-    """Checks readings and command of every tick.
+    """Checks readings and commands of every tick.
 
     Attributes
     ----------
@@ -66,49 +96,68 @@ class Guard:
     def __init__(self, limits: Limits, n_cells: int, period_s: float) -> None:
         self.fault_bits = 0
         self.first_bits = 0
-        self._limits = np.array(
+        self._levels = np.array(
             [
-                limits.force_max_N,
                 limits.reading_age_max_s,
                 limits.overruns_max,
                 # in whole periods, so that no rounding adds up
                 np.floor(limits.cell_on_max_s / period_s + 1e-9),
             ]
         )
+        self._signals = np.array(
+            [(s.min, s.max, s.is_force) for s in limits.signals], dtype=float
+        ).reshape(-1, 3)
+        self._envelopes = np.array(
+            [(e.min, e.max, e.rate_max_per_s * period_s, e.rest) for e in limits.outputs]
+        ).reshape(-1, 4)
+        self._rest = self._envelopes[:, 3]
+        self._outputs_before = self._rest.copy()
         self._on_periods = np.full(n_cells, -1, dtype=np.int64)
 
-    def step(
-        self,
-        forces_N: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-        ages_s: NDArray[np.float64],
-        overruns: int,
-        cells: NDArray[np.uint8],
-        n_periods: int = 1,
-        board_faulted: bool = False,
-    ) -> int:
-        """Check one tick and, once tripped, turn the command `cells` off; all fault bits.
+    def bind(self, readings: Readings, commands: Commands) -> None:
+        """Learn what to look at; outputs stand at rest before the first tick."""
+        self._readings = readings
+        self._commands = commands
+        commands.outputs[:] = self._rest
+
+    def step(self, overruns: int, n_periods: int = 1) -> int:
+        """Check one tick and hold its commands within their limits; all fault bits.
 
         `n_periods` have passed since the last tick: cells stayed on while ticks were missed.
         """
+        r, cells, outputs = self._readings, self._commands.cells, self._commands.outputs
         if self.fault_bits:
-            cells[:] = 0
+            self._put_to_rest()
         found = _check(
-            self._limits, forces_N, valid, ages_s, overruns, n_periods, self._on_periods, cells
+            self._levels,
+            self._signals,
+            r.measured,
+            r.valid,
+            r.ages_s,
+            overruns,
+            n_periods,
+            self._on_periods,
+            cells,
         )
-        if board_faulted:
+        if len(outputs):
+            found |= _hold(self._envelopes, self._outputs_before, n_periods, outputs)
+        if r.board_faults.any():
             found |= _BOARD_FAULT
         if found:
             self.trip(found)
-        if self.fault_bits:
-            cells[:] = 0
+        self._outputs_before[:] = outputs
         return self.fault_bits
 
     def trip(self, bits: int) -> None:
-        """Latch these faults."""
+        """Latch these faults and put every command to rest."""
         if not self.fault_bits:
             self.first_bits = bits
         self.fault_bits |= bits
+        self._put_to_rest()
+
+    def _put_to_rest(self) -> None:
+        self._commands.cells[:] = 0
+        self._commands.outputs[:] = self._rest
 
 
 def names_of(bits: int) -> list[str]:
@@ -118,17 +167,18 @@ def names_of(bits: int) -> list[str]:
 
 @njit(cache=True)
 def _check(  # type: ignore[no-untyped-def]
-    limits, forces, valid, ages, overruns, n_periods, on_periods, cells
+    levels, signals, measured, valid, ages, overruns, n_periods, on_periods, cells
 ):
-    force_max, age_max, overruns_max, on_periods_max = limits
+    age_max, overruns_max, on_periods_max = levels
     found = 0
-    for i in range(len(forces)):
+    for i in range(len(signals)):
+        low, high, is_force = signals[i]
         if not valid[i]:
             continue
-        if np.isnan(forces[i]):
-            found |= _FORCE_NAN
-        elif abs(forces[i]) > force_max:
-            found |= _FORCE_HIGH
+        if np.isnan(measured[i]):
+            found |= _FORCE_NAN if is_force else _SIGNAL_OUT_OF_RANGE
+        elif not low <= measured[i] <= high:
+            found |= _FORCE_HIGH if is_force else _SIGNAL_OUT_OF_RANGE
     for age in ages:
         if not age <= age_max:
             found |= _READING_STALE
@@ -142,4 +192,19 @@ def _check(  # type: ignore[no-untyped-def]
                 found |= _CELL_ON_TOO_LONG
         else:
             on_periods[n] = -1
+    return found
+
+
+@njit(cache=True)
+def _hold(envelopes, before, n_periods, outputs):  # type: ignore[no-untyped-def]
+    """Every output within its range and its rate; a fault where one is not a number."""
+    found = 0
+    for i in range(len(outputs)):
+        low, high, change_max, _ = envelopes[i]
+        if np.isnan(outputs[i]):
+            found |= _OUTPUT_INVALID
+            continue
+        most = change_max * n_periods
+        wished = min(max(outputs[i], before[i] - most), before[i] + most)
+        outputs[i] = min(max(wished, low), high)
     return found

@@ -6,8 +6,7 @@ from typing import Protocol
 
 from hil import guard as guards
 from hil.clock import Clock
-from hil.control.controller import Controller
-from hil.control.reference import Reference
+from hil.control.controller import Control
 from hil.devices.replay import ReplayRig
 from hil.errors import DeviceError
 from hil.estimate import Estimator
@@ -50,8 +49,7 @@ class Parts:
     clock: Clock
     rig: Rig | ReplayRig
     estimator: Estimator
-    reference: Reference
-    controller: Controller
+    control: Control
     guard: Guard
     frame: Frame
     sink: RowSink
@@ -69,8 +67,6 @@ def columns() -> list[Column]:
         Column("late_s", "s", "timing", "start of the tick after its scheduled time"),
         Column("busy_s", "s", "timing", "from the start of the tick until its row was complete"),
         *(Column(f"{name}_stage_s", "s", "timing", f"spent in stage {name}") for name in STAGES),
-        Column("force_reference_N", "N", "reference", "set point; NaN where there is none"),
-        Column("force_demand_N", "N", "commanded", "force the controller asks for; NaN if none"),
         Column("fault_bits", "1", "fault", "faults since the start, latched", flags=guards.FAULTS),
     ]
 
@@ -78,24 +74,19 @@ def columns() -> list[Column]:
 def run(p: Parts) -> str:
     """Tick until the end, a stop or a trip; the outcome `complete`, `aborted` or `tripped`.
 
-    Missed periods are skipped, never caught up in a burst. After a trip all cells stay off
-    and the rows go on for a while, so that the recording shows what followed.
+    Missed periods are skipped, never caught up in a burst. After a trip all cells stay
+    off, all outputs at rest, and the rows go on for a while, so that the recording shows what
+    followed.
 
     Raises
     ------
     DeviceError
         A device failed; the row of that tick carries the fault bit.
     """
-    values, row_bits, cells = p.frame.values, p.frame.bits, p.rig.cells_commanded
-    readings = p.rig.readings
+    values, row_bits = p.frame.values, p.frame.bits
     t_at, late_at, busy_at = (p.frame.index(name) for name in ("t_s", "late_s", "busy_s"))
-    reference_at, demand_at = (
-        p.frame.index(name) for name in ("force_reference_N", "force_demand_N")
-    )
     stage_at = p.frame.index("read_stage_s")
     faults_at = p.frame.bit_index("fault_bits")
-    n_forces = len(readings.forces_N)
-    force_valid = readings.valid[:n_forces]
     tick = last_tick = overruns = 0
     end = p.n_ticks
     tripped = False
@@ -111,24 +102,13 @@ def run(p: Parts) -> str:
             read = perf_counter()
             p.estimator.step(n_periods)
             estimated = perf_counter()
-            values[reference_at] = p.reference.force_N(t_s)
-            p.controller.step(t_s, values[reference_at], readings.forces_N[0], cells)
-            values[demand_at] = p.controller.demand_N
+            p.control.step(t_s)
             controlled = perf_counter()
-            row_bits[faults_at] = p.guard.step(
-                readings.forces_N,
-                force_valid,
-                readings.ages_s,
-                overruns,
-                cells,
-                n_periods,
-                bool(readings.board_faults.any()),
-            )
+            row_bits[faults_at] = p.guard.step(overruns, n_periods)
             guarded = perf_counter()
             p.rig.write(t_s)
         except DeviceError:
             p.guard.trip(guards.DEVICE_FAILED)
-            cells[:] = 0
             row_bits[faults_at] = p.guard.fault_bits
             p.sink.push()
             raise

@@ -15,21 +15,13 @@ from numpy.typing import NDArray
 
 from hil import guard, loop, session
 from hil.clock import VirtualClock
-from hil.config import schema
 from hil.config.load import from_toml
 from hil.devices.replay import ReplayRig
 from hil.errors import ConfigError
 from hil.frame import Frame
 from hil.record.read import open_run
 
-COMPARED = (
-    "force_reference_N",
-    "force_model_N",
-    "force_estimate_N",
-    "force_demand_N",
-    "cells_commanded",
-    "fault_bits",
-)
+COMPARED_ROLES = ("reference", "model", "commanded", "fault")
 # What the readings alone do not say again.
 NOT_REPLAYED = guard.DEVICE_FAILED | guard.RECORDER_DEAD
 
@@ -67,7 +59,8 @@ class _Comparing:
     """Takes the loop's rows and keeps the first difference from the recorded ones."""
 
     def __init__(self, run: xr.Dataset, frame: Frame, stop: loop.Stop) -> None:
-        self._recorded = {name: run[name].values for name in ("t_s", *COMPARED)}
+        compared = [c.name for c in frame.columns if c.role in COMPARED_ROLES]
+        self._recorded = {name: run[name].values for name in ("t_s", *compared)}
         self._recorded["fault_bits"] = self._recorded["fault_bits"] & ~np.uint64(NOT_REPLAYED)
         self._frame = frame
         self._stop = stop
@@ -78,7 +71,7 @@ class _Comparing:
         row, now = self.rows, self._frame.row[0]
         self.rows += 1
         for name, values in self._recorded.items():
-            if not np.array_equal(values[row], now[name], equal_nan=name.startswith("force_")):
+            if not np.array_equal(values[row], now[name], equal_nan=values.dtype.kind == "f"):
                 t_s = float(self._recorded["t_s"][row])
                 self.difference = Difference(row, t_s, name, _plain(values[row]), _plain(now[name]))
                 self._stop.reason = "difference"
@@ -105,21 +98,16 @@ def replay(path: Path) -> tuple[int, Difference | None]:
     config = from_toml(path, tomllib.loads(run.attrs["experiment"]))
     tables = config.tables
     stages = session.build(config, 0)
-    boards = [n for n, d in tables.devices.items() if isinstance(d, schema.CellBoardTable)]
-    cards = {n: d for n, d in tables.devices.items() if isinstance(d, schema.NidaqTable)}
-    channels = [name for card in cards.values() for name in card.channels]
     try:
-        rig = ReplayRig(run, stages.rig.columns, channels, boards, [*boards, *cards])
-    except KeyError as missing:
+        rig = ReplayRig(run, stages.rig.layout)
+    except (KeyError, AttributeError) as missing:
         raise ConfigError(f"{path}: has no column {missing}: made by another version") from None
-    rig.bind(stages.frame)
-    stages.estimator.bind(stages.frame, rig.readings)
     period_s = tables.loop.period_s
     clock = _RecordedClock(run.t_s.values, run.late_s.values, period_s)
-    parts = session.parts_of(config, stages, clock, session.NoSink())
+    parts = session.parts_of(config, stages, clock, session.NoSink(), rig)
     comparing = _Comparing(run, stages.frame, parts.stop)
     n_ticks = round(float(run.t_s.values[-1]) / period_s) + 1
-    loop.run(replace(parts, rig=rig, sink=comparing, n_ticks=n_ticks))
+    loop.run(replace(parts, sink=comparing, n_ticks=n_ticks))
     return comparing.rows, comparing.difference
 
 

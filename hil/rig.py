@@ -11,17 +11,18 @@ from hil import wire
 from hil.config import Config, schema
 from hil.config.crosscheck import force_signal
 from hil.devices.cell_board import BoardPlace, CellBoard
-from hil.devices.device import Device, Readings
+from hil.devices.device import Channel, Device, Readings, RigLayout
 from hil.devices.native_board import NativeBoard
 from hil.devices.port import Port, SerialPort
-from hil.devices.sim_daq import SimDaq, SimForceChannel
+from hil.devices.sim_daq import SimChannel, SimDaq, SimOutput
 from hil.devices.sim_plant import SimPlant
 from hil.errors import ConfigError, DeviceError
-from hil.frame import Column, Frame
-from hil.models.array_system import ArraySystem
+from hil.frame import Column, Commands, Frame, unit_suffix, units
+from hil.models.system import System
 
 BACKENDS = ("sim", "bench")
 ANSWER_SHARE = 0.5  # of a period that a board's answer is waited for
+COUNTS_MAX = float(2**31 - 1)
 CURRENT_ON_A = 0.2  # of a simulated cell whose wire is not modelled: assumed
 
 
@@ -30,71 +31,75 @@ class Rig:
 
     Attributes
     ----------
+    layout : RigLayout
     readings : Readings
-        What they read at the current tick.
-    cells_commanded : (N,) uint8 array
-        The command, a view of the row.
+        What the devices read at the current tick.
+    commands : Commands
+        What they are told, views of the row.
     """
 
     readings: Readings
+    commands: Commands
 
-    def __init__(
-        self, devices: list[Device], channels: list[str], boards: list[str], n_cells: int
-    ) -> None:
+    def __init__(self, devices: list[Device], layout: RigLayout) -> None:
+        self.layout = layout
         self._devices = devices
-        self._channels = channels
-        self._boards = boards
-        self._n_cells = n_cells
+        forces = [c for c in layout.channels if c.force]
+        self._first_of_several = forces[0].name if len(forces) > 1 else ""
 
     @property
     def columns(self) -> list[Column]:
         sim = any(device.simulated for device in self._devices)
         columns = [column for device in self._devices for column in device.columns]
-        columns.append(
+        columns += [
             Column(
-                "force_measured_N",
-                "N",
+                c.column("measured"),
+                units(c.suffix),
                 "measured",
-                f"force on channel {self._channels[0]}",
+                f"{'force' if c.force else 'reading'} on channel {c.name}",
                 simulated=sim,
             )
-        )
-        if len(self._channels) > 1:
-            columns += [
+            for c in self.layout.channels
+        ]
+        if self._first_of_several:
+            columns.append(
                 Column(
-                    f"{name}.force_measured_N",
+                    f"{self._first_of_several}.force_measured_N",
                     "N",
                     "measured",
-                    f"force on channel {name}",
+                    "the same as force_measured_N",
                     simulated=sim,
                 )
-                for name in self._channels
-            ]
-        return [
-            *columns,
-            Column(
-                "valid_bits",
-                "1",
-                "measured",
-                "readings that are there at this tick",
-                flags=(*self._channels, *self._boards),
-            ),
-            Column(
-                "cells_commanded",
-                "1",
-                "commanded",
-                "cells switched on (1) from t_s on",
-                n_cells=self._n_cells,
-            ),
-            Column(
-                "cells_reported",
-                "1",
-                "measured",
-                "cells that the boards report on (1) at t_s",
-                n_cells=self._n_cells,
-                simulated=sim,
-            ),
+            )
+        columns += [
+            Column(name, units(name), "commanded", "value of an output from t_s on")
+            for name in self.layout.outputs
         ]
+        flags = (*(c.name for c in self.layout.channels), *self.layout.boards)
+        columns.append(
+            Column(
+                "valid_bits", "1", "measured", "readings that are there at this tick", flags=flags
+            )
+        )
+        if self.layout.n_cells:
+            columns += [
+                Column(
+                    "cells_commanded",
+                    "1",
+                    "commanded",
+                    "cells switched on (1) from t_s on",
+                    n_cells=self.layout.n_cells,
+                ),
+                Column(
+                    "cells_reported",
+                    "1",
+                    "measured",
+                    "cells that the boards report on (1) at t_s",
+                    n_cells=self.layout.n_cells,
+                    simulated=sim,
+                ),
+            ]
+        return columns
 
     @property
     def simulated(self) -> list[str]:
@@ -103,21 +108,15 @@ class Rig:
 
     def bind(self, frame: Frame) -> None:
         """Give every device its place in the row."""
-        n_channels = len(self._channels)
-        self.cells_commanded = frame.cells("cells_commanded")
-        self.readings = Readings(
-            forces_N=np.full(n_channels, np.nan),
-            valid=np.zeros(n_channels + len(self._boards), dtype=bool),
-            ages_s=np.zeros(len(self._devices)),
-            cells_reported=frame.cells("cells_reported"),
-            board_faults=np.zeros(len(self._boards), dtype=np.int64),
-        )
+        self.readings, self.commands = self.layout.bind(frame)
+        self._measured = frame.span([c.column("measured") for c in self.layout.channels])
+        self._copies: list[tuple[int, int]] = []
+        if self._first_of_several:
+            first = next(i for i, c in enumerate(self.layout.channels) if c.force)
+            own = frame.index(f"{self._first_of_several}.force_measured_N")
+            self._copies.append((first, own))
         self._values, self._bits = frame.values, frame.bits
         self._valid_bits = frame.bit_index("valid_bits")
-        self._force = frame.index("force_measured_N")
-        self._each = [
-            frame.index(f"{name}.force_measured_N") for name in self._channels if n_channels > 1
-        ]
         self._weights = [1 << i for i in range(len(self.readings.valid))]
         for device in self._devices:
             device.bind(frame, self.readings)
@@ -141,18 +140,17 @@ class Rig:
     def read(self, t_s: float) -> None:
         for device in self._devices:
             device.read(t_s)
-        r = self.readings
-        self._values[self._force] = r.forces_N[0]
-        for i, column in enumerate(self._each):
-            self._values[column] = r.forces_N[i]
-        valid = r.valid.tolist()
+        self._measured[:] = self.readings.measured
+        for slot, column in self._copies:
+            self._values[column] = self.readings.measured[slot]
+        valid = self.readings.valid.tolist()
         self._bits[self._valid_bits] = sum(
             weight for weight, there in zip(self._weights, valid, strict=True) if there
         )
 
     def write(self, t_s: float) -> None:
         for device in self._devices:
-            device.write(t_s, self.cells_commanded)
+            device.write(t_s, self.commands)
 
     def safe(self) -> None:
         """Switch everything off; one device's failure does not keep the others on."""
@@ -207,6 +205,40 @@ def parse_backend(text: str, devices: Mapping[str, schema.DeviceTable]) -> dict[
     return chosen
 
 
+def layout_of(devices: Mapping[str, schema.DeviceTable], n_cells: int) -> RigLayout:
+    """What a rig of these devices consists of: boards first, then cards."""
+    channels: list[Channel] = []
+    for card in cards_of(devices).values():
+        for name, table in card.channels.items():
+            if isinstance(table, schema.ForceChannelTable):
+                force = "further" if any(c.force for c in channels) else "first"
+                channels.append(Channel(name, "_N", force))  # type: ignore[arg-type]
+            else:
+                channels.append(Channel(name, unit_suffix(table.signal)))
+    boards = tuple(n for n, d in devices.items() if isinstance(d, schema.CellBoardTable))
+    return RigLayout(
+        channels=tuple(channels),
+        outputs=tuple(outputs_of(devices)),
+        boards=boards,
+        devices=(*boards, *cards_of(devices)),
+        n_cells=n_cells,
+    )
+
+
+def cards_of(devices: Mapping[str, schema.DeviceTable]) -> dict[str, schema.NidaqTable]:
+    """The data acquisition cards among the devices."""
+    return {name: d for name, d in devices.items() if isinstance(d, schema.NidaqTable)}
+
+
+def outputs_of(devices: Mapping[str, schema.DeviceTable]) -> dict[str, schema.OutputTable]:
+    """Every output of a rig under the name of its column, in the order of the commands."""
+    return {
+        f"{name}_commanded{unit_suffix(table.drives)}": table
+        for card in cards_of(devices).values()
+        for name, table in card.outputs.items()
+    }
+
+
 def build_rig(config: Config, seed: int, backends: Mapping[str, str] | None = None) -> Rig:
     """The rig of a configuration; its simulated devices share one plant.
 
@@ -215,21 +247,21 @@ def build_rig(config: Config, seed: int, backends: Mapping[str, str] | None = No
     backends : of every device, as `parse_backend` gives them; by default all are simulated
     """
     tables, period_s = config.tables, config.tables.loop.period_s
-    system = ArraySystem(config.plant, config.activation(plant=True), period_s)
+    system = config.system(plant=True)
     plant = SimPlant(system, period_s, CURRENT_ON_A)
     boards = {n: d for n, d in tables.devices.items() if isinstance(d, schema.CellBoardTable)}
-    cards = {n: d for n, d in tables.devices.items() if isinstance(d, schema.NidaqTable)}
-    channels = [name for card in cards.values() for name in card.channels]
+    cards = cards_of(tables.devices)
+    layout = layout_of(tables.devices, len(system.cell_names))
     streams = np.random.SeedSequence(seed).spawn(len(tables.devices))
     rngs = dict(zip(tables.devices, map(np.random.default_rng, streams), strict=True))
     devices: list[Device] = []
     # Boards first: a simulated plant behind a real board follows what that board reports.
     for i, (name, board) in enumerate(boards.items()):
-        cells = config.model.cell_names
+        cells = list(system.cell_names)
         place = BoardPlace(
             gates=tuple(cells.index(cell) for cell in board.cells),
             cell_names=tuple(board.cells),
-            slot=len(channels) + i,
+            slot=len(layout.channels) + i,
             device_slot=i,
         )
         limits = wire.default_limits() | board.limits
@@ -254,35 +286,64 @@ def build_rig(config: Config, seed: int, backends: Mapping[str, str] | None = No
                 simulated=not on_bench,
             )
         )
-    first_channel = 0
+    slot = output_slot = 0
     for i, (name, card) in enumerate(cards.items(), start=len(boards)):
-        own = [
-            SimForceChannel(
-                name=channel_name,
-                output=config.plant.outputs.index(
-                    channel.signal or force_signal(tables, config.model)
-                ),
-                newtons_per_V=channel.newtons_per_V,
-                zero_V=channel.zero_V,
-                bandwidth_Hz=channel.sim.bandwidth_Hz,
-                noise_rms_V=channel.sim.noise_rms_V,
-                offset_V=channel.sim.offset_V,
-                reading_lost_probability=channel.sim.reading_lost_probability,
-            )
-            for channel_name, channel in card.channels.items()
+        own = [_sim_channel(n, c, card, config, system) for n, c in card.channels.items()]
+        step_V = 2.0 * card.range_V / 2**card.resolution_bits
+        outputs = [
+            SimOutput(list(system.inputs).index(o.drives), o.units_per_V, step_V, card.range_V)
+            for o in card.outputs.values()
         ]
         devices.append(
-            SimDaq(
-                name,
-                plant,
-                own,
-                card.range_V,
-                card.resolution_bits,
-                period_s,
-                rngs[name],
-                first_channel,
-                i,
-            )
+            SimDaq(name, plant, own, outputs, period_s, rngs[name], slot, output_slot, i)
         )
-        first_channel += len(own)
-    return Rig(devices, channels, list(boards), config.model.n_cells)
+        slot, output_slot = slot + len(own), output_slot + len(outputs)
+    return Rig(devices, layout)
+
+
+def _sim_channel(
+    name: str,
+    table: schema.AnyChannelTable,
+    card: schema.NidaqTable,
+    config: Config,
+    system: System,
+) -> SimChannel:
+    delay_periods = round(table.sim.delay_s / config.tables.loop.period_s)
+    lost = table.sim.reading_lost_probability
+    if isinstance(table, schema.EncoderChannelTable):
+        return SimChannel(
+            name=name,
+            output=list(system.outputs).index(table.signal),
+            raw_unit="counts",
+            units_per_raw=2.0 * np.pi / table.counts_per_turn,
+            zero_raw=0.0,
+            step_raw=1.0,
+            low_raw=-COUNTS_MAX,
+            high_raw=COUNTS_MAX,
+            bandwidth_Hz=np.inf,
+            noise_rms_raw=0.0,
+            offset_raw=0.0,
+            delay_periods=delay_periods,
+            reading_lost_probability=lost,
+        )
+    if isinstance(table, schema.ForceChannelTable):
+        signal = table.signal or force_signal(config.tables, config.model)
+        units_per_V = table.newtons_per_V
+    else:
+        signal, units_per_V = table.signal, table.units_per_V
+    step_V = 2.0 * card.range_V / 2**card.resolution_bits
+    return SimChannel(
+        name=name,
+        output=list(system.outputs).index(signal),
+        raw_unit="V",
+        units_per_raw=units_per_V,
+        zero_raw=table.zero_V,
+        step_raw=step_V,
+        low_raw=-card.range_V,
+        high_raw=card.range_V - step_V,
+        bandwidth_Hz=table.sim.bandwidth_Hz,
+        noise_rms_raw=table.sim.noise_rms_V,
+        offset_raw=table.sim.offset_V,
+        delay_periods=delay_periods,
+        reading_lost_probability=lost,
+    )

@@ -13,20 +13,25 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+
 from hil import guard, loop, realtime
 from hil.clock import Clock, RealClock, VirtualClock
 from hil.config import Config, schema
-from hil.config.build import build_controller, build_reference
+from hil.config.build import build_control
 from hil.config.crosscheck import force_signal
+from hil.control.controller import Control
+from hil.devices.device import RigLayout
+from hil.devices.replay import ReplayRig
 from hil.errors import ConfigError
-from hil.estimate import Estimator
+from hil.estimate import Estimator, ForceObserver
 from hil.frame import Frame
 from hil.models.array_system import ArraySystem
 from hil.progress import show_progress
 from hil.provenance import software
 from hil.record import layout
 from hil.record.sink import Sink, check_disk
-from hil.rig import Rig, build_rig, parse_backend
+from hil.rig import Rig, build_rig, cards_of, outputs_of, parse_backend
 from hil.summary import plain, summarise
 
 
@@ -90,46 +95,56 @@ def run(
 
 @dataclass(frozen=True)
 class Stages:
-    """A rig and what estimates on it, bound to one row."""
+    """A rig, and what estimates and controls on it, bound to one row."""
 
     rig: Rig
     estimator: Estimator
+    control: Control
     frame: Frame
+
+    def bind(self, rig: Rig | ReplayRig) -> None:
+        """Let this rig fill the row, and the others work on what it read."""
+        rig.bind(self.frame)
+        self.estimator.bind(self.frame, rig.readings, rig.commands)
+        self.control.bind(self.frame, rig.readings.measured, rig.commands)
 
 
 def build(config: Config, seed: int, backends: Mapping[str, str] | None = None) -> Stages:
     tables, signal_name = config.tables, force_signal(config.tables, config.model)
     rig = build_rig(config, seed, backends)
-    estimator = Estimator(
+    estimator = ForceObserver(
         ArraySystem(config.model, config.activation(), tables.loop.period_s),
         config.model.outputs.index(signal_name),
         tables.observer.cell_force_noise_N,
         tables.observer.force_noise_N,
     )
-    frame = Frame([*loop.columns(), *rig.columns, *estimator.columns])
-    rig.bind(frame)
-    estimator.bind(frame, rig.readings)
-    return Stages(rig, estimator, frame)
+    control = build_control(tables, config.model, signal_name)
+    frame = Frame([*loop.columns(), *rig.columns, *estimator.columns, *control.columns])
+    stages = Stages(rig, estimator, control, frame)
+    stages.bind(rig)
+    return stages
 
 
-def parts_of(config: Config, stages: Stages, clock: Clock, sink: loop.RowSink) -> loop.Parts:
+def parts_of(
+    config: Config,
+    stages: Stages,
+    clock: Clock,
+    sink: loop.RowSink,
+    rig: Rig | ReplayRig | None = None,
+) -> loop.Parts:
+    """What the loop works with; on another rig than the stages' own where one is given."""
     tables, period_s = config.tables, config.tables.loop.period_s
-    F_N = [a.force_on_N for a in config.activation()]
-    limits = guard.Limits(
-        force_max_N=tables.guard.force_max_N,
-        cell_on_max_s=tables.guard.cell_on_max_s,
-        reading_age_max_s=tables.guard.reading_age_max_s,
-        overruns_max=tables.loop.overruns_max if tables.loop.overrun == "trip" else 2**62,
-    )
+    rig = stages.rig if rig is None else rig
+    stages.bind(rig)
+    layout = stages.rig.layout
+    checks = guard.Guard(_limits(tables, layout), layout.n_cells, period_s)
+    checks.bind(rig.readings, rig.commands)
     return loop.Parts(
         clock=clock,
-        rig=stages.rig,
+        rig=rig,
         estimator=stages.estimator,
-        reference=build_reference(tables.reference),
-        controller=build_controller(
-            tables.controller, config.model, F_N, force_signal(tables, config.model), period_s
-        ),
-        guard=guard.Guard(limits, config.model.n_cells, period_s),
+        control=stages.control,
+        guard=checks,
         frame=stages.frame,
         sink=sink,
         period_s=period_s,
@@ -138,6 +153,27 @@ def parts_of(config: Config, stages: Stages, clock: Clock, sink: loop.RowSink) -
         tolerated_overruns=(
             tables.loop.overruns_max if tables.loop.overrun == "tolerate" else None
         ),
+    )
+
+
+def _limits(tables: schema.RunTables, layout: RigLayout) -> guard.Limits:
+    g, force_max_N = tables.guard, tables.guard.force_max_N or np.inf
+    signals = []
+    for channel in layout.channels:
+        own = g.signals.get(channel.name)
+        low, high = (-np.inf, np.inf) if own is None else (own.min, own.max)
+        if channel.force:
+            low, high = max(low, -force_max_N), min(high, force_max_N)
+        signals.append(guard.SignalLimits(low, high, bool(channel.force)))
+    return guard.Limits(
+        cell_on_max_s=g.cell_on_max_s or np.inf,
+        reading_age_max_s=g.reading_age_max_s,
+        overruns_max=tables.loop.overruns_max if tables.loop.overrun == "trip" else 2**62,
+        signals=signals,
+        outputs=[
+            guard.Envelope(o.min, o.max, o.rate_max_per_s, rest=min(max(0.0, o.min), o.max))
+            for o in outputs_of(tables.devices).values()
+        ],
     )
 
 
@@ -308,10 +344,9 @@ def _create_recording(
         "force_signal": force_signal(tables, model),
     }
     calibration: dict[str, dict[str, str | float]] = {
-        name: {"terminal": c.terminal, "newtons_per_V": c.newtons_per_V, "zero_V": c.zero_V}
-        for device in tables.devices.values()
-        if isinstance(device, schema.NidaqTable)
-        for name, c in device.channels.items()
+        name: channel.model_dump(exclude={"sim"}, exclude_none=True)
+        for card in cards_of(tables.devices).values()
+        for name, channel in card.channels.items()
     }
     matrices = {
         "A": model.A,

@@ -5,25 +5,41 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hil.guard import CAUSES, FAULTS, Guard, Limits, names_of
+from hil.devices.device import Readings
+from hil.frame import Commands
+from hil.guard import CAUSES, FAULTS, Envelope, Guard, Limits, SignalLimits, names_of
 
-LIMITS = Limits(force_max_N=9.0, cell_on_max_s=0.05, reading_age_max_s=0.02, overruns_max=5)
+FORCE_MAX_N = 9.0
+FORCE = SignalLimits(-FORCE_MAX_N, FORCE_MAX_N, is_force=True)
+LIMITS = Limits(cell_on_max_s=0.05, reading_age_max_s=0.02, overruns_max=5, signals=(FORCE, FORCE))
 PERIOD_S = 0.01
 N_ON_MAX = 5  # 0.05 s of 0.01 s periods
 
 
-def tick(guard, *, forces=(0.0,), valid=None, ages=(0.0,), overruns=0, cells=(0, 0), periods=1):
+def tick(
+    guard,
+    *,
+    forces=(0.0,),
+    valid=None,
+    ages=(0.0,),
+    overruns=0,
+    cells=(0, 0),
+    periods=1,
+    board_faults=(0,),
+):
     """One step; the cells that come out, and the fault bits."""
     command = np.array(cells, dtype=np.uint8)
-    there = np.ones(len(forces), dtype=bool) if valid is None else np.array(valid)
-    bits = guard.step(
-        np.array(forces, dtype=float),
-        there,
-        np.array(ages, dtype=float),
-        overruns,
-        command,
-        periods,
+    forces = [*forces, *[0.0] * (2 - len(forces))]
+    there = [True, True] if valid is None else [*valid, *[True] * (2 - len(valid))]
+    readings = Readings(
+        measured=np.array(forces, dtype=float),
+        valid=np.array(there),
+        ages_s=np.array(ages, dtype=float),
+        cells_reported=command,
+        board_faults=np.array(board_faults),
     )
+    guard.bind(readings, Commands(command, np.zeros(0)))
+    bits = guard.step(overruns, periods)
     return command.tolist(), names_of(bits)
 
 
@@ -41,7 +57,7 @@ def sweep(limit, relative=1e-3, n=2001):
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize("channel", [0, 1])
 def test_force_trips_exactly_beyond_its_limit_in_either_direction(sign, channel):
-    for force in sweep(LIMITS.force_max_N):
+    for force in sweep(FORCE_MAX_N):
         forces = [0.0, 0.0]
         forces[channel] = sign * force
         cells, faults = tick(fresh(), forces=forces, cells=(1, 0))
@@ -120,12 +136,74 @@ def test_periods_missed_before_a_cell_is_switched_on_do_not_count():
     [(10.0, 0.001, 10000), (0.3, 0.1, 3), (20.0, 1e-4, 200000), (0.0015, 0.001, 1)],
 )
 def test_no_rounding_of_periods_shortens_or_lengthens_the_time_on(cell_on_max_s, period_s, n):
-    guard = Guard(Limits(9.0, cell_on_max_s, 1.0, 9), 1, period_s)
-    steps = (guard.step, np.zeros(1), np.ones(1, dtype=bool), np.zeros(1))
-    step, *readings = steps
+    guard = Guard(Limits(cell_on_max_s, 1.0, 9), 1, period_s)
+    cells = np.ones(1, dtype=np.uint8)
+    none = np.zeros(0)
+    guard.bind(Readings(none, none.astype(bool), none, cells, none), Commands(cells, none))
     for _ in range(n):
-        assert step(*readings, 0, np.ones(1, dtype=np.uint8)) == 0
-    assert names_of(step(*readings, 0, np.ones(1, dtype=np.uint8))) == ["cell_on_too_long"]
+        assert guard.step(0) == 0
+    assert names_of(guard.step(0)) == ["cell_on_too_long"]
+    assert not cells.any()
+
+
+OUTPUT = Envelope(min=-1.0, max=2.0, rate_max_per_s=50.0, rest=0.0)
+
+
+def outputs(wished, *, envelope=OUTPUT, faulted_at=None, periods=1):
+    """What an output is let do, tick by tick, and the guard."""
+    guard = Guard(Limits(1.0, 1.0, 9, outputs=(envelope,)), 0, PERIOD_S)
+    none, value = np.zeros(0), np.full(1, np.nan)
+    guard.bind(Readings(none, none.astype(bool), none, none, none), Commands(none, value))
+    assert value[0] == envelope.rest
+    found = []
+    for k, wish in enumerate(wished):
+        value[0] = wish
+        if k == faulted_at:
+            guard.trip(1)
+        guard.step(0, periods)
+        found.append(value[0])
+    return found, guard
+
+
+def test_an_output_moves_to_its_wish_no_faster_than_its_rate_and_no_further_than_its_range():
+    # 50 per s over 10 ms: half a unit a tick
+    assert outputs([5.0] * 6)[0] == pytest.approx([0.5, 1.0, 1.5, 2.0, 2.0, 2.0])
+    assert outputs([-5.0] * 4)[0] == pytest.approx([-0.5, -1.0, -1.0, -1.0])
+    assert outputs([0.3, 0.1, -0.2])[0] == pytest.approx([0.3, 0.1, -0.2])
+    assert outputs([5.0, 5.0], periods=3)[0] == pytest.approx([1.5, 2.0])
+
+
+@given(st.lists(st.floats(allow_nan=False), min_size=1, max_size=30))
+def test_no_wish_however_wild_makes_an_output_leave_its_envelope(wishes):
+    before = 0.0
+    for value in outputs(wishes)[0]:
+        assert -1.0 <= value <= 2.0
+        assert abs(value - before) <= 0.5 + 1e-12
+        before = value
+
+
+def test_an_output_that_is_asked_for_what_is_not_a_number_trips_and_goes_to_rest():
+    found, guard = outputs([0.4, math.nan, 0.4])
+    assert found == [0.4, 0.0, 0.0]
+    assert names_of(guard.first_bits) == ["output_invalid"]
+
+
+def test_after_a_trip_an_output_is_at_rest_at_once_and_stays_there():
+    assert outputs([0.4, 0.4, 0.4], faulted_at=1)[0] == [0.4, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(("value", "trips"), [(-0.1, False), (0.7, False), (-0.11, True),
+                                              (0.71, True), (math.nan, True)])  # fmt: skip
+def test_a_signal_beyond_its_own_limits_trips(value, trips):
+    guard = Guard(Limits(1.0, 1.0, 9, signals=(SignalLimits(-0.1, 0.7),)), 0, PERIOD_S)
+    none = np.zeros(0)
+    readings = Readings(np.array([value]), np.array([True]), none, none, none)
+    guard.bind(readings, Commands(none, none))
+    assert names_of(guard.step(0)) == (["signal_out_of_range"] if trips else [])
+
+
+def test_a_board_that_latched_a_fault_trips():
+    assert tick(fresh(), board_faults=(0, 4), cells=(1, 1)) == ([0, 0], ["board_fault"])
 
 
 def test_every_fault_of_one_tick_is_named_and_stays():
@@ -142,6 +220,7 @@ def test_every_fault_of_one_tick_is_named_and_stays():
 
 def test_a_trip_from_outside_turns_the_next_command_off():
     guard = fresh()
+    tick(guard, cells=(1, 1))
     guard.trip(1 << FAULTS.index("device_failed"))
     assert tick(guard, cells=(1, 1)) == ([0, 0], ["device_failed"])
 

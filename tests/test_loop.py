@@ -318,9 +318,7 @@ def fail_device(parts, method="read", error=None, device=1):
 
 
 def fail_controller(error):
-    return lambda parts: replace(
-        parts, controller=Failing(parts.controller, "step", raising(error))
-    )
+    return lambda parts: replace(parts, control=Failing(parts.control, "step", raising(error)))
 
 
 def interrupt(number):
@@ -328,7 +326,7 @@ def interrupt(number):
         def strike():
             os.kill(os.getpid(), number)
 
-        return replace(parts, controller=Failing(parts.controller, "step", strike, 100))
+        return replace(parts, control=Failing(parts.control, "step", strike, 100))
 
     return wreck
 
@@ -337,9 +335,9 @@ def low_limit(parts):
     """A force that is beyond every limit, from one tick on."""
 
     def strike():
-        parts.rig.readings.forces_N[0] = 50.0
+        parts.rig.readings.measured[0] = 50.0
 
-    return replace(parts, reference=Failing(parts.reference, "force_N", strike))
+    return replace(parts, control=Failing(parts.control, "step", strike))
 
 
 # what goes wrong -> exit code, outcome, what standard error says

@@ -8,7 +8,8 @@ import numpy as np
 from hil.config import schema
 from hil.config.schema import ArrayTable, CellTable, ModelTable, SigmoidTable, ThermalTable
 from hil.control import reference
-from hil.control.controller import Controller
+from hil.control.controller import CellController
+from hil.control.force import ForceControl
 from hil.control.pid import Pid, PidGains
 from hil.control.schedule import Schedule
 from hil.models import CellArray, ModelError, cells, fingerprint
@@ -105,9 +106,16 @@ def build_reference(table: schema.ReferenceTable | None) -> reference.Reference:
             return reference.Sine(table.mean_N, table.amplitude_N, table.frequency_Hz)
 
 
+def build_control(tables: schema.RunTables, model: CellArray, signal: str) -> ForceControl:
+    """The control stage of a run: what follows which set point."""
+    F_N = [a.force_on_N for a in build_activation(tables.model)]
+    controller = build_controller(tables.controller, model, F_N, signal, tables.loop.period_s)
+    return ForceControl(build_reference(tables.reference), controller)
+
+
 def build_controller(
     table: schema.ControllerTable, model: CellArray, F_N: list[float], signal: str, period_s: float
-) -> Controller:
+) -> CellController:
     """The controller that `[controller]` describes, for a model with these cell forces."""
     if isinstance(table, schema.ScheduleTable):
         steps = [

@@ -4,7 +4,7 @@ Every check yields (key, text) pairs.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -34,6 +34,8 @@ def rig(tables: schema.RigTables, model: CellArray) -> Found:
     cards = {n: d for n, d in tables.devices.items() if isinstance(d, schema.NidaqTable)}
     yield from _boards(boards, model, tables.guard)
     yield from _channels(cards, tables, model)
+    yield from _outputs(cards, ())
+    yield from _signal_limits(cards, tables.guard)
 
 
 def _limits(name: str, limits: dict[str, int]) -> Found:
@@ -53,10 +55,12 @@ def _boards(
     if not boards:
         yield "devices", "no cell_board: nothing would switch the cells"
     known = model.cell_names
+    if guard.cell_on_max_s is None:
+        yield "guard.cell_on_max_s", "missing: add it"
     for name, board in boards.items():
         yield from _limits(name, board.limits)
         on_max_s = 1e-3 * (wire.default_limits() | board.limits)["on_time_max_ms"]
-        if guard.cell_on_max_s > on_max_s:
+        if guard.cell_on_max_s is not None and guard.cell_on_max_s > on_max_s:
             yield (
                 f"guard.cell_on_max_s = {guard.cell_on_max_s:g}",
                 f"'{name}' switches a cell off by itself after {on_max_s:g} s: lower it, or raise "
@@ -83,7 +87,10 @@ def _channels(
 ) -> Found:
     if not cards:
         yield "devices", "no nidaq card: nothing would measure the force"
-    forces = [name for name in model.outputs if name.endswith(("left_N", "right_N"))]
+    elif all(c.kind != "force" for card in cards.values() for c in card.channels.values()):
+        yield "devices", "no channel of kind 'force': nothing would measure the force"
+    if tables.guard.force_max_N is None:
+        yield "guard.force_max_N", "missing: add it"
     seen: dict[str, str] = {}
     for name, card in cards.items():
         terminals = Counter(channel.terminal for channel in card.channels.values())
@@ -94,17 +101,56 @@ def _channels(
             if channel_name in seen:
                 yield key, f"card '{seen[channel_name]}' has a channel of that name: rename one"
             seen[channel_name] = name
-            if channel.signal is not None and channel.signal not in forces:
-                yield (
-                    f"{key}.signal = '{channel.signal}'",
-                    f"the model has no such force: choose {', '.join(forces)}",
-                )
+            yield from _signal(key, channel, model.outputs)
+            if channel.kind != "force" or tables.guard.force_max_N is None:
+                continue
             largest_N = abs(channel.newtons_per_V) * (card.range_V - abs(channel.zero_V))
             if largest_N <= tables.guard.force_max_N:
                 yield (
                     f"{key}.newtons_per_V = {channel.newtons_per_V:g}",
                     f"the channel ends at {largest_N:g} N, below guard.force_max_N = "
                     f"{tables.guard.force_max_N:g}: the guard would never see it",
+                )
+
+
+def _signal(key: str, channel: schema.AnyChannelTable, outputs: list[str]) -> Found:
+    suffix = {"force": "_N", "voltage": "", "encoder": "_rad"}[channel.kind]
+    fitting = [name for name in outputs if name.endswith(suffix)]
+    if channel.signal is not None and channel.signal not in fitting:
+        what = {"force": "force", "voltage": "signal", "encoder": "angle"}[channel.kind]
+        choice = f"choose {', '.join(fitting)}" if fitting else "it has none"
+        yield f"{key}.signal = '{channel.signal}'", f"the model has no such {what}: {choice}"
+
+
+def _signal_limits(cards: dict[str, schema.NidaqTable], guard: schema.GuardTable) -> Found:
+    channels = [name for card in cards.values() for name in card.channels]
+    for name, limit in guard.signals.items():
+        key = f"guard.signals.{name}"
+        if name not in channels:
+            yield key, f"no channel of that name: choose {', '.join(channels)}"
+        if not limit.min < limit.max:
+            yield f"{key}.max = {limit.max:g}", f"must be above min = {limit.min:g}"
+
+
+def _outputs(cards: dict[str, schema.NidaqTable], inputs: Sequence[str]) -> Found:
+    """Actuators' outputs against the model's inputs."""
+    driven: dict[str, str] = {}
+    for name, card in cards.items():
+        for output_name, output in card.outputs.items():
+            key = f"devices.{name}.outputs.{output_name}"
+            if output.drives not in inputs:
+                choice = f"choose {', '.join(inputs)}" if inputs else "it has none"
+                yield f"{key}.drives = '{output.drives}'", f"the model has no such input: {choice}"
+            if output.drives in driven:
+                yield f"{key}.drives", f"'{output.drives}' is driven by {driven[output.drives]}"
+            driven[output.drives] = output_name
+            if not output.min < output.max:
+                yield f"{key}.max = {output.max:g}", f"must be above min = {output.min:g}"
+            reach = abs(output.units_per_V) * card.range_V
+            if max(abs(output.min), abs(output.max)) > reach:
+                yield (
+                    f"{key}.units_per_V = {output.units_per_V:g}",
+                    (f"the card's {card.range_V:g} V give at most {reach:g}, less than min to max"),
                 )
 
 
@@ -182,7 +228,7 @@ def _reference(table: schema.ReferenceTable, tables: schema.RunTables, model: Ce
             "reference",
             f"asks for {low_N:g} to {high_N:g} N; all cells on give 0 to {most_N:.4g} N",
         )
-    if high_N > tables.guard.force_max_N:
+    if tables.guard.force_max_N is not None and high_N > tables.guard.force_max_N:
         yield (
             "reference",
             f"asks for {high_N:g} N, beyond guard.force_max_N = {tables.guard.force_max_N:g}",
@@ -199,6 +245,7 @@ def force_signal(tables: schema.RigTables, model: CellArray) -> str:
     """What the first force channel measures: by default the first array's right end."""
     for device in tables.devices.values():
         if isinstance(device, schema.NidaqTable):
-            first = next(iter(device.channels.values()))
-            return first.signal or f"{next(iter(model.arrays))}.right_N"
+            for channel in device.channels.values():
+                if isinstance(channel, schema.ForceChannelTable):
+                    return channel.signal or f"{next(iter(model.arrays))}.right_N"
     raise ValueError("the rig has no force channel")

@@ -116,14 +116,17 @@ def _refuse_foreign(
             )
 
 
-def _refuse_looser_guard(name: str, own: Any, rig: Any) -> None:
+def _refuse_looser_guard(name: str, own: Any, rig: Any, where: str = "guard") -> None:
     if not isinstance(own, dict) or not isinstance(rig, dict):
         return
     for key, value in own.items():
-        limit = rig.get(key)
-        if isinstance(value, int | float) and isinstance(limit, int | float) and value > limit:
+        limit, path = rig.get(key), f"{where}.{one_line(key)}"
+        _refuse_looser_guard(name, value, limit, path)
+        if not isinstance(value, int | float) or not isinstance(limit, int | float):
+            continue
+        if value < limit if key == "min" else value > limit:
             raise ConfigError(
-                f"{name}: guard.{one_line(key)} = {value}: looser than the rig's {limit}: "
+                f"{name}: {path} = {value}: looser than the rig's {limit}: "
                 "an experiment may only tighten a limit"
             )
 

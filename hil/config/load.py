@@ -16,6 +16,8 @@ from hil.config.validate import validated
 from hil.errors import ConfigError, one_line
 from hil.models import CellArray, ModelError
 from hil.models.activation import CellActivation
+from hil.models.array_system import ArraySystem
+from hil.models.system import System
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,11 @@ class Config:
     @property
     def n_ticks(self) -> int:
         return max(1, round(self.tables.experiment.duration_s / self.tables.loop.period_s))
+
+    def system(self, *, plant: bool = False) -> System:
+        """A new twin, or the simulated plant, stepped by the loop's period."""
+        activation, model = self.activation(plant=plant), self.plant if plant else self.model
+        return ArraySystem(model, activation, self.tables.loop.period_s)
 
     def activation(self, *, plant: bool = False) -> list[CellActivation]:
         return build_activation(self.tables.plant if plant else self.tables.model)

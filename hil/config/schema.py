@@ -11,8 +11,10 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
     PlainValidator,
+    Tag,
     model_validator,
 )
 
@@ -20,6 +22,7 @@ from hil.models.sma_wire import SmaWire
 
 Positive = Annotated[float, Field(gt=0.0)]
 NotNegative = Annotated[float, Field(ge=0.0)]
+Delay = Annotated[float, Field(ge=0.0, le=10.0)]
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
@@ -199,9 +202,17 @@ class CellBoardTable(Table):
     sim: SimBoardTable = SimBoardTable()
 
 
-class SimChannelTable(Table):
-    """What a simulated transducer and its conditioner add to the force."""
+class SimEncoderTable(Table):
+    """What a simulated encoder does worse than a perfect one."""
 
+    delay_s: Delay = 0.0
+    reading_lost_probability: Probability = 0.0
+
+
+class SimChannelTable(Table):
+    """What a simulated transducer and its conditioner add to the signal."""
+
+    delay_s: Delay = 0.0
     bandwidth_Hz: Positive = 25000.0
     noise_rms_V: NotNegative = 0.0
     offset_V: float = 0.0
@@ -211,6 +222,7 @@ class SimChannelTable(Table):
 class ForceChannelTable(Table):
     """A force transducer on an analogue input: force_N = newtons_per_V (volts - zero_V)."""
 
+    kind: Literal["force"] = "force"
     terminal: str
     signal: str | None = None
     newtons_per_V: float
@@ -218,12 +230,65 @@ class ForceChannelTable(Table):
     sim: SimChannelTable = SimChannelTable()
 
 
+class VoltageChannelTable(Table):
+    """Any signal of the model as a voltage: value = units_per_V (volts - zero_V)."""
+
+    kind: Literal["voltage"]
+    terminal: str
+    signal: str
+    units_per_V: float
+    zero_V: float = 0.0
+    sim: SimChannelTable = SimChannelTable()
+
+
+class EncoderChannelTable(Table):
+    """An incremental encoder on a counter: angle_rad = 2 pi counts / counts_per_turn."""
+
+    kind: Literal["encoder"]
+    terminal: str
+    signal: str
+    counts_per_turn: Annotated[int, Field(ge=4)]
+    sim: SimEncoderTable = SimEncoderTable()
+
+
+def _kind_of_channel(value: Any) -> str:
+    kind = (
+        value.get("kind", "force") if isinstance(value, dict) else getattr(value, "kind", "force")
+    )
+    return kind if isinstance(kind, str) else repr(kind)
+
+
+AnyChannelTable = ForceChannelTable | VoltageChannelTable | EncoderChannelTable
+ChannelTable = Annotated[
+    Annotated[ForceChannelTable, Tag("force")]
+    | Annotated[VoltageChannelTable, Tag("voltage")]
+    | Annotated[EncoderChannelTable, Tag("encoder")],
+    Discriminator(_kind_of_channel),
+]
+
+
+class OutputTable(Table):
+    """An analogue output that sets an input of the model: value = units_per_V volts.
+
+    The guard holds its value between `min` and `max` and its change below `rate_max_per_s`;
+    at rest it is 0, or the end of its range that is nearest to 0.
+    """
+
+    terminal: str
+    drives: str
+    units_per_V: float
+    min: float
+    max: float
+    rate_max_per_s: Positive
+
+
 class NidaqTable(Table):
     kind: Literal["nidaq"]
     card: str
     range_V: Positive = 10.0
     resolution_bits: Annotated[int, Field(ge=8, le=32)] = 16
-    channels: Annotated[dict[Name, ForceChannelTable], Field(min_length=1)]
+    channels: Annotated[dict[Name, ChannelTable], Field(min_length=1)]
+    outputs: dict[Name, OutputTable] = {}
 
 
 DeviceTable = Annotated[CellBoardTable | NidaqTable, Field(discriminator="kind")]
@@ -246,11 +311,19 @@ class LoopTable(Table):
     after_trip_s: NotNegative = 0.5
 
 
+class SignalLimitTable(Table):
+    """Smallest and largest value that a channel may read."""
+
+    min: float
+    max: float
+
+
 class GuardTable(Table):
     """Absolute limits. An experiment may tighten what its rig sets, never loosen it."""
 
-    force_max_N: Positive
-    cell_on_max_s: Positive
+    force_max_N: Positive | None = None
+    cell_on_max_s: Positive | None = None
+    signals: dict[Name, SignalLimitTable] = {}
     reading_age_max_s: Positive = 0.05
 
 

@@ -1,16 +1,35 @@
-"""What every controller offers the loop."""
+"""What the control stage of every rig offers the loop, and what a controller of cells offers it."""
 
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hil.frame import Column, Commands, Frame
 
-class Controller(Protocol):
-    """Turns set point and measurement into cells on and off.
 
-    A controller never switches anything itself: the guard has the last word.
+class Control(Protocol):
+    """The stage of the tick that turns set points and readings into commands.
+
+    It never moves anything itself: the guard has the last word.
     """
+
+    @property
+    def columns(self) -> list[Column]:
+        """What it adds to every row: set points, and what it asks for."""
+        ...
+
+    def bind(self, frame: Frame, measured: NDArray[np.float64], commands: Commands) -> None:
+        """Learn where readings stand (NaN where there is none) and where commands go."""
+        ...
+
+    def step(self, t_s: float) -> None:
+        """One tick: write set points and wished commands."""
+        ...
+
+
+class CellController(Protocol):
+    """Turns a force's set point and measurement into cells on and off."""
 
     @property
     def demand_N(self) -> float:

@@ -11,13 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hil import wire
 from hil.devices.device import Readings, time_columns
 from hil.devices.port import Port
 from hil.errors import DeviceError
-from hil.frame import CELL_UNKNOWN, Column, Frame
+from hil.frame import CELL_UNKNOWN, Column, Commands, Frame
 
 ATTEMPTS = 3
 PATIENT_S = 0.1
@@ -171,7 +170,7 @@ class CellBoard:
         self._last_t_s = self._sent_t_s
         r.cells_reported[self._gates] = (answer["cells_on"] & self._bit) != 0
         self._bits[self._faults] = answer["fault_bits"]
-        r.board_faults[self._place.slot - len(r.forces_N)] = answer["fault_bits"]
+        r.board_faults[self._place.slot - len(r.measured)] = answer["fault_bits"]
         first = answer["first_cell"]
         readings = zip(answer["current_mA"], answer["temperature_cC"], strict=True)
         for cell, (current_mA, temperature_cC) in enumerate(readings, start=first):
@@ -183,10 +182,10 @@ class CellBoard:
             self._first_time_us = time_us
         self._values[self._clock] = 1e-6 * ((time_us - self._first_time_us) % 2**32)
 
-    def write(self, t_s: float, cells: NDArray[np.uint8]) -> None:
+    def write(self, t_s: float, commands: Commands) -> None:
         """Send the command; it holds for `hold_s`."""
         self._sent_t_s = t_s
-        mask = int(self._bit[cells[self._gates] != 0].sum())
+        mask = int(self._bit[commands.cells[self._gates] != 0].sum())
         self._send("set_mask", valid_for_ms=self._hold_ms, cells_on=mask)
 
     def safe(self) -> None:

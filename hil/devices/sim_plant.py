@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from hil.devices.native_board import N_CELLS, NativeBoard
 from hil.frame import CELL_UNKNOWN
-from hil.models.array_system import ArraySystem
+from hil.models.system import System
 
 AMBIENT_C = 20.0
 POWERED_BEFORE_US = 100_000  # long enough for a board to have looked at every cell
@@ -23,7 +23,7 @@ class Wired:
 
 
 class SimPlant:
-    """A cellular array that simulated boards switch and simulated transducers measure.
+    """What simulated boards and outputs move and simulated instruments measure.
 
     Parameters
     ----------
@@ -33,11 +33,13 @@ class SimPlant:
     ----------
     cells : (N,) uint8 array
         Cells that were on over the last period.
+    inputs : (M,) array
+        Values of the system's inputs, which simulated outputs set.
     temperature_C, current_A, resistance_Ohm : (N,) arrays
         Of the wires now, the current as a mean over the PWM; NaN where a cell is not thermal.
     """
 
-    def __init__(self, system: ArraySystem, period_s: float, current_on_A: float) -> None:
+    def __init__(self, system: System, period_s: float, current_on_A: float) -> None:
         self._system = system
         self._period_s = period_s
         self._period_us = round(1e6 * period_s)
@@ -45,14 +47,15 @@ class SimPlant:
         self._wired: list[Wired] = []
         self._followed: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._n = 0
-        self.cells: NDArray[np.uint8] = np.zeros(system.model.n_cells, dtype=np.uint8)
-        wires = system.activation.wires
+        n_cells, wires = len(system.cell_names), system.wires
+        self.cells: NDArray[np.uint8] = np.zeros(n_cells, dtype=np.uint8)
+        self.inputs = np.zeros(len(system.inputs))
         self.temperature_C, self.current_A = wires.T_C, wires.current_A
         self.resistance_Ohm = wires.resistance_Ohm
         self._supply_V = wires.supply_V
         self._thermal = np.isfinite(self._supply_V)
         self._has_wires = bool(self._thermal.any())
-        self._duty = np.zeros(system.model.n_cells)
+        self._duty = np.zeros(n_cells)
 
     def wire(self, board: NativeBoard, gates: Sequence[int]) -> None:
         """Put these cells behind the board's gates."""
@@ -85,10 +88,10 @@ class SimPlant:
                     self._duty[wired.gates] = duty_per_255 / 255.0
             if self._has_wires:
                 self._duty[self._followed] = self.cells[self._followed]
-                self._system.step(np.where(self._thermal, self._duty, self.cells))
+                self._system.step(np.where(self._thermal, self._duty, self.cells), self.inputs)
                 self._sense()
             else:
-                self._system.step(self.cells)
+                self._system.step(self.cells, self.inputs)
             for wired in self._wired:
                 wired.board.advance(self._period_us)
             self._n += 1
@@ -102,5 +105,5 @@ class SimPlant:
                     wired.board.sense(gate, on_A[cell], 0.0, self.temperature_C[cell])
 
     def output(self, index: int) -> float:
-        """One of the model's outputs, now."""
+        """One of the system's outputs, now."""
         return float(self._system.y[index])

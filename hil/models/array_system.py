@@ -12,6 +12,7 @@ from hil.models.network import ModelError
 from hil.models.sparse_step import SparseStepper
 
 EXACT_ORDER_MAX = 200
+NO_INPUTS: NDArray[np.float64] = np.zeros(0)
 
 Stepper = LinearStepper | SparseStepper
 
@@ -25,6 +26,8 @@ class ArraySystem:
     driven points rest at zero.
     """
 
+    inputs: tuple[str, ...] = ()
+
     def __init__(
         self, model: CellArray, activation: Sequence[CellActivation], period_s: float
     ) -> None:
@@ -33,7 +36,10 @@ class ArraySystem:
         self.model = model
         self.cells = activation
         self.period_s = period_s
+        self.cell_names = model.cell_names
+        self.outputs = model.outputs
         self.activation = Activation(activation, period_s)
+        self.wires = self.activation.wires
         self.linear = self.stepper()
 
     def discrete(self) -> Discrete:
@@ -54,7 +60,7 @@ class ArraySystem:
         """Outputs now, in the order of `model.outputs`."""
         return self.linear.y
 
-    def step(self, drive: Drive) -> None:
+    def step(self, drive: Drive, inputs: NDArray[np.float64] = NO_INPUTS) -> None:
         """Advance one period with this drive, a duty 0 to 1 a cell (a mask: 0 or 1), held."""
         self.activation.step(drive)
         self.linear.step(self.activation.F_before_N, self.activation.F_N)

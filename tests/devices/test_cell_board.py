@@ -10,7 +10,7 @@ from hil.devices.cell_board import BoardPlace, CellBoard
 from hil.devices.device import Readings
 from hil.devices.native_board import N_CELLS, NativeBoard
 from hil.errors import DeviceError
-from hil.frame import Frame
+from hil.frame import Commands, Frame
 
 GATES = (2, 0, 3)
 
@@ -31,7 +31,7 @@ def driver(port, **limits):
     )  # fmt: skip
     frame = Frame(made.columns)
     readings = Readings(
-        forces_N=np.full(1, np.nan),
+        measured=np.full(1, np.nan),
         valid=np.zeros(2, dtype=bool),
         ages_s=np.zeros(1),
         cells_reported=np.zeros(4, dtype=np.uint8),
@@ -44,7 +44,7 @@ def driver(port, **limits):
 def on(*cells):
     mask = np.zeros(4, dtype=np.uint8)
     mask[list(cells)] = 1
-    return mask
+    return Commands(mask, np.zeros(0))
 
 
 def armed(board=None, **limits):

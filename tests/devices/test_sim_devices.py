@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import scipy.signal
 
-from hil.devices.device import Readings
-from hil.devices.sim_daq import SimDaq, SimForceChannel
-from hil.frame import Frame
+from hil.devices.device import Channel, RigLayout
+from hil.devices.sim_daq import SimChannel, SimDaq, SimOutput
+from hil.frame import Commands, Frame
 
 PERIOD_S = 0.001
 
@@ -27,45 +27,42 @@ class Plant:
         return self._force_N(self.t_s)
 
 
-def channel(**changes):
+def channel(range_V=10.0, bits=16, **changes):
+    step_V = 2.0 * range_V / 2**bits
     plain = {
         "name": "force",
         "output": 0,
-        "newtons_per_V": 2.0,
-        "zero_V": 0.0,
-        "bandwidth_Hz": 1e6,
-        "noise_rms_V": 0.0,
-        "offset_V": 0.0,
+        "raw_unit": "V",
+        "units_per_raw": 2.0,
+        "zero_raw": 0.0,
+        "step_raw": step_V,
+        "low_raw": -range_V,
+        "high_raw": range_V - step_V,
+        "bandwidth_Hz": np.inf,
+        "noise_rms_raw": 0.0,
+        "offset_raw": 0.0,
+        "delay_periods": 0,
         "reading_lost_probability": 0.0,
     }
-    return SimForceChannel(**(plain | changes))
+    return SimChannel(**(plain | changes))
 
 
-def readings(n_forces=1):
-    return Readings(
-        forces_N=np.full(n_forces, np.nan),
-        valid=np.zeros(n_forces + 1, dtype=bool),
-        ages_s=np.zeros(2),
-        cells_reported=np.zeros(4, dtype=np.uint8),
-        board_faults=np.zeros(1, dtype=np.int64),
-    )
+LAYOUT = RigLayout((Channel("force", "_N", "first"),), (), ("board",), ("board", "daq"), 0)
 
 
-def sample(force_N, n=2000, range_V=10.0, bits=16, seed=0, **changes):
-    """What a one-channel card reads of a force over n ticks; volts, newtons, valid, age."""
-    daq = SimDaq(
-        "daq", Plant(force_N), [channel(**changes)], range_V, bits, PERIOD_S,
-        np.random.default_rng(seed), 0, 0,
-    )  # fmt: skip
+def sample(signal, n=2000, seed=0, **changes):
+    """What a one-channel card reads of a signal over n ticks; raw, value, valid, age."""
+    made = channel(**changes)
+    daq = SimDaq("daq", Plant(signal), [made], [], PERIOD_S, np.random.default_rng(seed), 0, 0, 0)
     frame = Frame(daq.columns)
-    r = readings()
+    r, _ = LAYOUT.bind(frame)
     daq.bind(frame, r)
     daq.open()
     rows = []
     for k in range(n):
         daq.read(k * PERIOD_S)
-        volts = frame.values[frame.index("force.raw_V")]
-        rows.append((volts, r.forces_N[0], r.valid[0], r.ages_s[0]))
+        raw = frame.values[frame.index(made.raw_column)]
+        rows.append((raw, r.measured[0], r.valid[0], r.ages_s[0]))
     return [np.array(column) for column in zip(*rows, strict=True)]
 
 
@@ -96,14 +93,14 @@ def test_the_card_saturates_at_its_range(force, volts):
 
 def test_the_zero_is_taken_off_and_an_offset_is_not():
     step = 20.0 / 2**16
-    _, newtons, _, _ = sample(lambda t: 1.0, zero_V=0.4, n=10)
+    _, newtons, _, _ = sample(lambda t: 1.0, zero_raw=0.4, n=10)
     np.testing.assert_allclose(newtons, 1.0, atol=2.0 * step)
-    _, newtons, _, _ = sample(lambda t: 1.0, offset_V=0.25, n=10)
+    _, newtons, _, _ = sample(lambda t: 1.0, offset_raw=0.25, n=10)
     np.testing.assert_allclose(newtons, 1.5, atol=2.0 * step)
 
 
 def test_noise_has_its_standard_deviation_and_is_white():
-    volts = sample(lambda t: 0.0, n=20000, noise_rms_V=0.05, bits=32)[0]
+    volts = sample(lambda t: 0.0, n=20000, noise_rms_raw=0.05, bits=32)[0]
     # four standard deviations of the estimates from 20000 samples
     assert abs(volts.std() - 0.05) < 0.05 * 4 / np.sqrt(2 * 20000)
     assert abs(volts.mean()) < 0.05 * 4 / np.sqrt(20000)
@@ -142,8 +139,38 @@ def test_lost_readings_are_not_numbers_and_the_age_grows_meanwhile():
 
 def test_the_same_seed_repeats_and_another_does_not():
     first, again, other = (
-        sample(sine, noise_rms_V=0.01, reading_lost_probability=0.1, seed=seed)[0]
+        sample(sine, noise_rms_raw=0.01, reading_lost_probability=0.1, seed=seed)[0]
         for seed in (1, 1, 2)
     )
     np.testing.assert_array_equal(first, again)
     assert (first != other).mean() > 0.5
+
+
+@pytest.mark.parametrize("delay_periods", [1, 3, 20])
+def test_a_delay_gives_the_signal_of_that_many_periods_ago(delay_periods):
+    now = sample(sine, bits=32)[0]
+    late = sample(sine, bits=32, delay_periods=delay_periods)[0]
+    np.testing.assert_array_equal(late[delay_periods:], now[:-delay_periods])
+    np.testing.assert_array_equal(late[:delay_periods], now[0])
+
+
+def test_an_encoder_counts_whole_steps_of_a_turn():
+    turn = {"raw_unit": "counts", "units_per_raw": 2 * np.pi / 40000, "step_raw": 1.0,
+            "low_raw": -2.0**31, "high_raw": 2.0**31}  # fmt: skip
+    counts, angle_rad, _, _ = sample(sine, **turn)
+    np.testing.assert_array_equal(counts, np.rint(counts))
+    assert np.abs(angle_rad - sine(T)).max() <= np.pi / 40000 * (1 + 1e-9)
+
+
+def test_an_output_sets_the_plants_input_to_the_nearest_step_within_its_range():
+    plant = Plant(sine)
+    plant.inputs = np.zeros(2)
+    output = SimOutput(input=1, units_per_V=0.1, step_V=20.0 / 2**16, range_V=10.0)
+    daq = SimDaq("daq", plant, [], [output], PERIOD_S, np.random.default_rng(0), 0, 0, 0)
+    none = np.zeros(0, dtype=np.uint8)
+    for wished in (0.0136, -0.5, 0.999, 7.0):
+        daq.write(0.0, Commands(none, np.array([wished])))
+        within = min(wished, 0.1 * (10.0 - 20.0 / 2**16))
+        assert abs(plant.inputs[1] - within) <= 0.05 * 20.0 / 2**16 * (1 + 1e-9)
+    daq.safe()
+    np.testing.assert_array_equal(plant.inputs, [0.0, 0.0])

@@ -1,0 +1,33 @@
+"""The control stage of a cellular array: one force follows one set point."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.control.controller import CellController
+from hil.control.reference import Reference
+from hil.frame import Column, Commands, Frame
+
+
+class ForceControl:
+    """A reference and a controller of cells; the first channel's force is fed back."""
+
+    columns = [  # noqa: RUF012  never changed
+        Column("force_reference_N", "N", "reference", "set point; NaN where there is none"),
+        Column("force_demand_N", "N", "commanded", "force the controller asks for; NaN if none"),
+    ]
+
+    def __init__(self, reference: Reference, controller: CellController) -> None:
+        self.reference = reference
+        self.controller = controller
+
+    def bind(self, frame: Frame, measured: NDArray[np.float64], commands: Commands) -> None:
+        self._values = frame.values
+        self._reference, self._demand = (frame.index(column.name) for column in self.columns)
+        self._measured = measured
+        self._cells = commands.cells
+
+    def step(self, t_s: float) -> None:
+        reference_N = self.reference.force_N(t_s)
+        self._values[self._reference] = reference_N
+        self.controller.step(t_s, reference_N, self._measured[0], self._cells)
+        self._values[self._demand] = self.controller.demand_N
