@@ -183,7 +183,9 @@ def as_text(path: Path, summary: dict[str, Any]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """NumPy scalars as Python's, NaN as None, so that it is valid JSON."""
+    """NumPy arrays and scalars as Python's, NaN as None, so that it is valid JSON."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

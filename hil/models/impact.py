@@ -117,7 +117,8 @@ def decompose_many(
     for name, part in (("M", M), ("A", A), ("qdot", qdot), ("closing", toward)):
         if not np.all(np.isfinite(part)):
             raise ModelError(f"{name}: every value must be finite")
-    if not np.allclose(M, M.swapaxes(1, 2), rtol=1e-9, atol=0.0):
+    size = np.sqrt(np.abs(np.einsum("kii->ki", M)))
+    if np.any(np.abs(M - M.swapaxes(1, 2)) > 1e-9 * size[:, :, None] * size[:, None, :]):
         raise ModelError("M: must be symmetric")
     m = A.shape[1]
     v_c, v_a, after = np.empty((k, n)), np.empty((k, n)), np.empty((k, n))

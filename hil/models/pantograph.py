@@ -293,4 +293,5 @@ def dynamics(
         cor[i] += m_EE * (J[0, i] * ex + J[1, i] * ey)
         for j in range(2):
             M[i, j] += m_EE * (J[0, i] * J[0, j] + J[1, i] * J[1, j])
+    M[1, 0] = M[0, 1]
     return M, cor, J, bias

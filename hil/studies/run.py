@@ -2,8 +2,9 @@
 
 A study is a module of this folder with `Values`, the table of what `--set` may change, and
 `run(out, values)`, which writes its figures into `out` and returns what goes into results.json:
-`title`, `figures` (file, caption) and its own keys. Of these, `checks` (what, value, expected,
-unit, agrees) and `notes` (sentences) are also printed and put on the page.
+`title`, `figures` (file, caption) and its own keys. Of these, `tables` (title, columns, rows of
+texts), `checks` (what, value, expected, unit, agrees) and `notes` (sentences) are also printed and
+put on the page.
 """
 
 import importlib
@@ -17,9 +18,13 @@ import jinja2
 from hil.config.files import Merged, parse_set
 from hil.config.validate import validated
 from hil.errors import ConfigError, one_line
+from hil.models import ModelError
 from hil.summary import plain
 
-STUDIES = {"fingerprint": "hil.studies.fingerprint"}
+STUDIES = {
+    "fingerprint": "hil.studies.fingerprint",
+    "pantograph": "hil.studies.pantograph",
+}
 
 
 def run_study(name: str, sets: Iterable[str], out: Path) -> dict[str, Any]:
@@ -28,7 +33,8 @@ def run_study(name: str, sets: Iterable[str], out: Path) -> dict[str, Any]:
     Raises
     ------
     ConfigError
-        An unknown study or value, or a folder that cannot be written.
+        An unknown study or value, one that the model cannot take, or a folder that cannot be
+        written.
     """
     if name not in STUDIES:
         raise ConfigError(f"study '{name}': unknown: choose {', '.join(STUDIES)}")
@@ -49,12 +55,22 @@ def run_study(name: str, sets: Iterable[str], out: Path) -> dict[str, Any]:
         (out / "index.html").write_text(_page(results), encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"{out}: cannot be written ({error.strerror})") from None
+    except ModelError as error:
+        raise ConfigError(one_line(f"study {name}: {error}")) from None
     return results
 
 
 def as_text(results: dict[str, Any]) -> str:
-    """Every check against print and every note, one a line."""
+    """Every table, every check against print and every note, one a line."""
     checks, lines = results.get("checks", []), [results["title"], ""]
+    for table in results.get("tables", []):
+        widths = [max(map(len, column)) for column in zip(table["columns"], *table["rows"],
+                                                          strict=True)]  # fmt: skip
+        lines.append(table["title"])
+        for row in (table["columns"], *table["rows"]):
+            cells = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+            lines.append("  " + "  ".join(cells))
+        lines.append("")
     for check in checks:
         mark = "agrees" if check["agrees"] else "NOT reproduced"
         lines.append(
@@ -63,7 +79,7 @@ def as_text(results: dict[str, Any]) -> str:
         )
     if checks:
         agreeing = sum(check["agrees"] for check in checks)
-        lines.append(f"\n{agreeing} of {len(checks)} figures agree to every digit")
+        lines.append(f"\n{agreeing} of {len(checks)} figures agree")
     return "\n".join([*lines, *(f"- {note}" for note in results.get("notes", []))])
 
 
@@ -73,7 +89,7 @@ _PAGE = """<!doctype html>
  body { font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 58rem; margin: 2rem auto;
         padding: 0 1rem; }
  table { border-collapse: collapse; } td, th { padding: 0.2rem 1rem 0.2rem 0; text-align: left;
-        border-bottom: 1px solid #eee; } td.n { text-align: right;
+        border-bottom: 1px solid #eee; } td.n, th.n { text-align: right;
         font-variant-numeric: tabular-nums; }
  figure { margin: 2rem 0; } img { width: 100%; } figcaption { color: #555; }
  .no { color: #cc3311; font-weight: bold; } code { font-size: 13px; }
@@ -82,6 +98,10 @@ _PAGE = """<!doctype html>
 {% for f in figures %}<figure><img src="{{ f.file }}" alt="{{ f.file }}">
 <figcaption>{{ f.caption }}</figcaption></figure>{% endfor %}
 {% if notes %}<ul>{% for n in notes %}<li>{{ n }}</li>{% endfor %}</ul>{% endif %}
+{% for t in tables %}<h2>{{ t.title }}</h2>
+<table><tr>{% for c in t.columns %}<th class="n">{{ c }}</th>{% endfor %}</tr>
+{% for r in t.rows %}<tr>{% for c in r %}<td class="n">{{ c }}</td>{% endfor %}</tr>
+{% endfor %}</table>{% endfor %}
 {% if checks %}<h2>Figures to check against</h2>
 <table><tr><th></th><th>here</th><th>expected</th><th></th><th></th></tr>
 {% for c in checks %}<tr><td>{{ c.what }}</td><td class="n">{{ "%.9g"|format(c.value) }}</td>
@@ -105,5 +125,6 @@ def _page(results: dict[str, Any]) -> str:
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     return environment.from_string(_PAGE).render(
         title=results["title"], figures=results["figures"], notes=results.get("notes", []),
-        checks=results.get("checks", []), effort=results.get("effort", []),
+        tables=results.get("tables", []), checks=results.get("checks", []),
+        effort=results.get("effort", []),
     )  # fmt: skip
