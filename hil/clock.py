@@ -20,18 +20,24 @@ class Clock(Protocol):
 
 
 class RealClock:
-    """The machine's monotonic clock with absolute deadlines."""
+    """The machine's monotonic clock with absolute deadlines.
+
+    Attributes
+    ----------
+    started_s : float
+        When the run started, on the machine's own scale.
+    """
 
     name = "real"
 
     def __init__(self) -> None:
-        self._start_s = 0.0
+        self.started_s = 0.0
 
     def start(self) -> None:
-        self._start_s = time.perf_counter()
+        self.started_s = time.perf_counter()
 
     def now_s(self) -> float:
-        return time.perf_counter() - self._start_s
+        return time.perf_counter() - self.started_s
 
     def sleep_until_s(self, deadline_s: float) -> float:
         while (remaining_s := deadline_s - self.now_s()) > 0.0:

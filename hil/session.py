@@ -268,6 +268,8 @@ def _close(sink: Sink, parts: loop.Parts, outcome: str, error: str, loop_s: floa
         "loop_s": plain(loop_s),
         **summarise(sink.path, parts.period_s, parts.clock.name),
     }
+    if isinstance(parts.clock, RealClock):
+        summary["timing"]["started_monotonic_s"] = parts.clock.started_s
     layout.finish(sink.path, outcome, summary)
     return Result(sink.path, outcome, summary)
 
@@ -364,7 +366,7 @@ def _create_recording(
             path,
             stages.frame.columns,
             attributes,
-            rows_per_chunk=int(min(8192, max(256, 1.0 / tables.loop.period_s))),
+            rows_per_chunk=int(min(4096, max(256, 1.0 / tables.loop.period_s))),
             calibration=calibration,
             model=matrices,
         )

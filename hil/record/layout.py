@@ -20,6 +20,7 @@ from hil.tap import EVENT, INPUT
 FORMAT = "hil-run/1"
 LIBVER = ("v110", "v110")
 RECORDED = "recorded_rows"
+RINGS = ("ticks", "events", "inputs")  # the order of the counts in RECORDED
 OUTCOMES = ("running", "complete", "tripped", "aborted", "recovered")
 
 
@@ -85,8 +86,7 @@ def _write(
                 dataset.attrs["flags"] = list(column.flags)
             if column.n_cells:
                 dataset.attrs["missing"] = np.uint8(CELL_UNKNOWN)
-        recorded = file.create_dataset(RECORDED, data=np.zeros(1, dtype=np.int64))
-        recorded.attrs["description"] = "rows of which every column is on file"
+        create_recorded(file, [0] * len(RINGS))
         for name, dtype in (("events", EVENT), ("inputs", INPUT)):
             file.create_dataset(name, shape=(0,), maxshape=(None,), dtype=dtype, chunks=(64,))
         for channel, record in calibration.items():
@@ -99,6 +99,12 @@ def _write(
             if array.dtype.kind == "U":
                 array = np.char.encode(array, "utf-8") if array.size else np.zeros(0, dtype="S1")
             group.create_dataset(name, data=array)
+
+
+def create_recorded(file: h5py.File, n_rows: Sequence[int]) -> None:
+    """The counts of rows that are on file in full: of the ticks every column."""
+    recorded = file.create_dataset(RECORDED, data=np.array(n_rows, dtype=np.int64))
+    recorded.attrs["description"] = f"rows that are whole on file: {', '.join(RINGS)}"
 
 
 def finish(path: Path, outcome: str, summary: Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from hil.errors import ConfigError, one_line
 from hil.record import superblock
-from hil.record.layout import FORMAT, RECORDED, text_of
+from hil.record.layout import FORMAT, RECORDED, RINGS, text_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -69,15 +69,17 @@ def attributes_of(file: h5py.File) -> dict[str, Any]:
     return found
 
 
-def n_whole_rows(file: h5py.File) -> int:
-    """Rows that every column has in full.
+def n_whole_rows(file: h5py.File, ring: str = "ticks") -> int:
+    """Rows that are whole: of the `ticks` those that every column has; of `events` or `inputs`.
 
-    A column may be longer than what was written of it: when the disk is full HDF5 would read
+    A dataset may be longer than what was written of it: when the disk is full HDF5 would read
     the rest as zeros.
     """
-    lengths = [len(dataset) for dataset in file["ticks"].values()]
+    datasets = file["ticks"].values() if ring == "ticks" else [file[ring]]
+    lengths = [len(dataset) for dataset in datasets]
     if RECORDED in file:
-        lengths.append(int(file[RECORDED][0]))
+        # Files of the first versions count the ticks only.
+        lengths += file[RECORDED][RINGS.index(ring) :][:1].tolist()
     return min(lengths, default=0)
 
 
@@ -107,7 +109,7 @@ def open_run(path: str | Path) -> xr.Dataset:
             dims = ("tick", "cell")[: dataset.ndim]
             attrs = {key: _plain(value) for key, value in dataset.attrs.items() if key[0].islower()}
             variables[name] = xr.Variable(dims, dataset[:n], attrs)
-        events = file["events"][:]
+        events = file["events"][: n_whole_rows(file, "events")]
         for field in events.dtype.names:
             values = events[field]
             if values.dtype.kind == "S":

@@ -19,6 +19,9 @@ from hil.errors import one_line
 from hil.record.layout import LIBVER, RECORDED
 
 POLL_S = 0.02
+# How full the ring may be before rows are taken without waiting for the next flush: a write
+# costs a column about as much for one row as for a thousand.
+FULL_SHARE = 0.125
 
 
 def record(tap: taps.Tap, path: Path, flush_s: float, fsync_s: float, parent: int) -> None:
@@ -34,14 +37,18 @@ def record(tap: taps.Tap, path: Path, flush_s: float, fsync_s: float, parent: in
         flushed_s = synced_s = time.monotonic()
         while True:
             last = tap.closed or os.getppid() != parent
+            now_s = time.monotonic()
+            due = last or now_s - flushed_s >= flush_s
+            if not due and tap.ticks.written - tap.recorded < FULL_SHARE * tap.ticks.capacity:
+                time.sleep(POLL_S)
+                continue
             for sink in sinks:
                 sink.take()
             tap.recorded, tap.lost = sinks[0].taken, sinks[0].lost
-            now_s = time.monotonic()
-            if last or now_s - flushed_s >= flush_s:
+            if due:
                 for sink in sinks:
                     sink.flush()
-                file[RECORDED][0] = sinks[0].rows
+                file[RECORDED][:] = [sink.rows for sink in sinks]
                 file[RECORDED].flush()
                 flushed_s = now_s
             if last or now_s - synced_s >= fsync_s:
@@ -49,8 +56,6 @@ def record(tap: taps.Tap, path: Path, flush_s: float, fsync_s: float, parent: in
                 synced_s = now_s
             if last:
                 break
-            if tap.ticks.written - tap.recorded < tap.ticks.capacity // 8:
-                time.sleep(POLL_S)
 
 
 class _Sink:

@@ -11,7 +11,7 @@ import numpy as np
 
 from hil.errors import ConfigError, DeviceError
 from hil.record import superblock
-from hil.record.layout import LIBVER, OUTCOMES, RECORDED, text_of
+from hil.record.layout import LIBVER, OUTCOMES, RECORDED, RINGS, create_recorded, text_of
 from hil.record.read import DamagedError, attributes_of, n_whole_rows, open_h5
 
 WRITER_TIMEOUT_S = 10.0
@@ -49,34 +49,73 @@ def _copy_whole_rows(path: Path, partial: Path) -> int | None:
     with open_h5(path) as source:
         if _settled(source):
             return None
-        n = n_whole_rows(source)
+        n = {ring: n_whole_rows(source, ring) for ring in RINGS}
         partial.unlink(missing_ok=True)
         with h5py.File(partial, "x", libver=LIBVER) as target:
             for key, value in attributes_of(source).items():
                 target.attrs[key] = value
             target.attrs["outcome"] = "recovered"
             for name, item in source.items():
-                if name not in ("ticks", RECORDED):
+                if name not in (*RINGS, RECORDED):
                     source.copy(item, target, name)
-            recorded = target.create_dataset(RECORDED, data=np.array([n], dtype=np.int64))
-            recorded.attrs["description"] = "rows of which every column is on file"
             ticks = target.create_group("ticks")
             for key, value in source["ticks"].attrs.items():
                 ticks.attrs[key] = value
-            for name, column in source["ticks"].items():
-                copy = ticks.create_dataset(
-                    name,
-                    data=column[:n],
-                    maxshape=column.maxshape,
-                    chunks=column.chunks,
-                    fletcher32=column.fletcher32,
-                )
-                for key, value in column.attrs.items():
-                    copy.attrs[key] = value
+            torn = [
+                name for name, column in source["ticks"].items()
+                if _copy_rows(column, ticks, name, n["ticks"])
+            ]  # fmt: skip
+            for ring in ("events", "inputs"):
+                _copy_rows(source[ring], target, ring, n[ring])
+            if torn:
+                n["events"] = _add_event(target["events"], target["ticks/t_s"], torn)
+            create_recorded(target, [n[ring] for ring in RINGS])
             target.flush()
             os.fsync(target.id.get_vfd_handle())
     os.replace(partial, path)
-    return n
+    return n["ticks"]
+
+
+def _copy_rows(source: h5py.Dataset, target: h5py.Group, name: str, n: int) -> bool:
+    """Copy the first n rows; whether the last chunk's checksum did not match."""
+    values, torn = _first_rows(source, n)
+    copy = target.create_dataset(
+        name,
+        data=values,
+        maxshape=source.maxshape,
+        chunks=source.chunks,
+        fletcher32=source.fletcher32,
+    )
+    for key, value in source.attrs.items():
+        copy.attrs[key] = value
+    return torn
+
+
+def _first_rows(column: h5py.Dataset, n: int) -> tuple[np.ndarray[Any, Any], bool]:
+    """The first n rows, and whether those in the last chunk come without their checksum.
+
+    A chunk that is not full is written again, in place, at every flush. A kill in the middle of
+    that leaves new bytes before old ones and a checksum that fits neither; but of the rows that
+    were whole before, both hold the same bytes. Any other chunk that is damaged is an error.
+    """
+    try:
+        return column[:n], False
+    except OSError:
+        first = (n - 1) // column.chunks[0] * column.chunks[0]
+        whole = column[:first]
+    _, stored = column.id.read_direct_chunk((first, *(0,) * (column.ndim - 1)))
+    count = int(np.prod(column.chunks))
+    chunk = np.frombuffer(stored, dtype=column.dtype, count=count).reshape(column.chunks)
+    return np.concatenate((whole, chunk[: n - first])), True
+
+
+def _add_event(events: h5py.Dataset, t_s: h5py.Dataset, torn: list[str]) -> int:
+    """Say which columns were taken without a checksum; the number of events."""
+    n = len(events)
+    events.resize(n + 1, axis=0)
+    text = f"cut off within a write: last rows taken without their checksum: {', '.join(torn)}"
+    events[n] = (t_s[-1] if len(t_s) else 0.0, b"warning", b"recover", text.encode()[:256])
+    return n + 1
 
 
 def faults_of(path: Path) -> list[str]:

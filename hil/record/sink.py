@@ -77,6 +77,11 @@ class Sink:
             time.sleep(0.002)
 
     @property
+    def pid(self) -> int:
+        """The recorder's process."""
+        return self._process.pid
+
+    @property
     def alive(self) -> bool:
         return self._process.poll() is None
 

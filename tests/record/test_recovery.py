@@ -337,3 +337,91 @@ def test_a_disk_that_fills_up_ends_the_run_safely(configs, tiny_disk, capsys):
     assert (np.diff(ticks) > 0).all()
     assert (run.valid_bits.values == 3).all()
     assert (run.busy_s.values > 0.0).all()
+
+
+def appended(path, first, end):
+    """Rows first to end of a recording that is being written, flushed and counted."""
+    with h5py.File(path, "r+", libver=LIBVER) as file:
+        for i, (name, column) in enumerate(file["ticks"].items()):
+            column.resize(end, axis=0)
+            rows = np.arange(first, end) * (i + 1)
+            column[first:end] = (
+                rows.reshape(-1, *(1,) * (column.ndim - 1)) % 256 if name != "t_s" else rows * 0.001
+            )
+        file["recorded_rows"][0] = end
+
+
+def being_written(all_on, path):
+    """The empty recording of a run that has just started."""
+    shutil.copy(all_on, path)
+    with h5py.File(path, "r+", libver=LIBVER) as file:
+        for column in file["ticks"].values():
+            column.resize(0, axis=0)
+        file.attrs["outcome"] = "running"
+    return path
+
+
+@pytest.mark.parametrize("n_new_bytes", [0, 8, 4096, 7000])
+def test_a_chunk_torn_by_a_kill_within_its_rewriting_keeps_every_flushed_row(
+    all_on, tmp_path, n_new_bytes, capsys
+):
+    out = being_written(all_on, tmp_path / "run.h5")
+    appended(out, 0, 1250)
+    with h5py.File(out) as file:
+        per_chunk = file["ticks/t_s"].chunks[0]
+        assert 1250 % per_chunk
+        wanted = {name: column[:] for name, column in file["ticks"].items()}
+        places = {
+            name: column.id.get_chunk_info_by_coord((1250 // per_chunk * per_chunk,))
+            for name, column in file["ticks"].items() if column.ndim == 1
+        }  # fmt: skip
+    data = bytearray(out.read_bytes())
+    appended(out, 1250, 1400)
+    later = out.read_bytes()
+    # SIGKILL ends a write between two pages of a file: new bytes before old ones
+    for name in ("force_measured_N", "late_s"):
+        at, size = places[name].byte_offset, places[name].size
+        assert later[at : at + size] != data[at : at + size]
+        data[at : at + n_new_bytes] = later[at : at + n_new_bytes]
+    # the checksum stands at the end: new beside old bytes where nothing else is new
+    if n_new_bytes == 0:
+        data[at + size - 4 : at + size] = later[at + size - 4 : at + size]
+    out.write_bytes(data)
+    assert main(["recover", str(out)]) == 0
+    assert main(["verify", str(out)]) == 0
+    with h5py.File(out) as file:
+        for name, values in wanted.items():
+            np.testing.assert_array_equal(file["ticks"][name][:], values, err_msg=name)
+        last = file["events"][-1]
+    said = last["text"].decode() if last["source"] == b"recover" else ""
+    assert ("late_s" in said) == (n_new_bytes != 8)
+
+
+def test_a_damaged_chunk_in_the_middle_of_a_cut_off_run_is_no_tear(all_on, tmp_path, capsys):
+    out = being_written(all_on, tmp_path / "run.h5")
+    appended(out, 0, 2500)
+    with h5py.File(out) as file:
+        at = file["ticks/late_s"].id.get_chunk_info(0).byte_offset
+    data = bytearray(out.read_bytes())
+    data[at + 100] ^= 1
+    out.write_bytes(data)
+    assert main(["recover", str(out)]) == 2
+    assert "damaged" in capsys.readouterr().err
+    assert out.read_bytes() == data
+
+
+def test_events_and_inputs_that_never_reached_a_full_disk_are_left_out(all_on, tmp_path, capsys):
+    out = shutil.copy(all_on, tmp_path / "run.h5")
+    with h5py.File(out, "r+", libver=LIBVER) as file:
+        n_events, n_inputs = len(file["events"]), len(file["inputs"])
+        assert file["recorded_rows"][:].tolist() == [5000, n_events, n_inputs]
+        # extended, but the disk took nothing of them
+        file["events"].resize(n_events + 2, axis=0)
+        file["inputs"].resize(n_inputs + 1, axis=0)
+        file.attrs["outcome"] = "running"
+    assert hil.open_run(out).sizes["event"] == n_events
+    assert main(["recover", str(out)]) == 0
+    with h5py.File(out) as file:
+        assert len(file["events"]) == n_events
+        assert len(file["inputs"]) == n_inputs
+        assert (file["events"]["level"] != b"").all()
