@@ -156,7 +156,16 @@ def _parser() -> argparse.ArgumentParser:
     c.add_argument("--to", choices=("csv", "mat"), default="csv")
     c.add_argument("--out", type=_path, metavar="FILE", help="default: beside the recording")
     add("doctor", "is this machine fit for real time", "hil doctor --json")
-    add("bench", "how fast is it on this machine", "hil bench --json")
+    c = add("bench", "how fast is it on this machine, beside a loop in C", "hil bench --quick")
+    extent = c.add_mutually_exclusive_group()
+    extent.add_argument(
+        "--quick", action="store_true", help="some ten seconds, without the comparison of models"
+    )
+    extent.add_argument(
+        "--full",
+        action="store_true",
+        help="some three hours: a million ticks a loop, ten minutes of recording",
+    )
     add("devices", "what is plugged in", "hil devices")
     c = add("board", "a driver board's identity and limits; sets them with confirmation",
             "hil board limits usb:HIL-0001 --set on_time_max_ms=20000")  # fmt: skip

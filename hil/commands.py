@@ -226,7 +226,8 @@ def doctor(args: argparse.Namespace) -> int:
 def bench(args: argparse.Namespace) -> int:
     from hil.views.bench import as_text, measure
 
-    figures = measure(progress=not args.json)
+    extent = "quick" if args.quick else "full" if args.full else "usual"
+    figures = measure(extent, progress=not args.json and sys.stderr.isatty())
     if args.json:
         _print_json(figures)
     else:
