@@ -87,3 +87,66 @@ class Sine:
         phase = np.linspace(0.0, min(cycles, 1.0), 1001)
         wave = self.amplitude_N * np.sin(2.0 * pi * phase)
         return self.mean_N + float(wave.min()), self.mean_N + float(wave.max())
+
+
+@dataclass(frozen=True)
+class Chirp:
+    """mean + amplitude sin(2 pi (f_0 t + (f_1 - f_0) t^2 / (2 T))), f rising from f_0 to f_1 in T.
+
+    After T the frequency stays at f_1, without a jump of phase.
+    """
+
+    mean_N: float
+    amplitude_N: float
+    from_Hz: float
+    to_Hz: float
+    sweep_s: float
+
+    def cycles(self, t_s: float) -> float:
+        swept_s = min(t_s, self.sweep_s)
+        rise = (self.to_Hz - self.from_Hz) * swept_s**2 / (2.0 * self.sweep_s)
+        return self.from_Hz * swept_s + rise + self.to_Hz * (t_s - swept_s)
+
+    def force_N(self, t_s: float) -> float:
+        return self.mean_N + self.amplitude_N * sin(2.0 * pi * self.cycles(t_s))
+
+    def extremes_N(self, duration_s: float) -> tuple[float, float]:
+        cycles = self.cycles(duration_s)  # rising in time, so that every phase up to it occurs
+        phase = 2.0 * pi * np.linspace(0.0, min(cycles, 1.0), 1001)
+        wave = self.amplitude_N * np.sin(phase)
+        return self.mean_N + float(wave.min()), self.mean_N + float(wave.max())
+
+
+@dataclass(frozen=True)
+class Reach:
+    """A point-to-point reach from from_N to to_N and, after a hold, back.
+
+    With tau = (t - start) / move, the movement of least jerk:
+
+        f = f_0 + (f_1 - f_0) (10 tau^3 - 15 tau^4 + 6 tau^5)
+
+    Source: Flash & Hogan 1985, J. Neuroscience 5(7), eq. (3), for one coordinate.
+    """
+
+    from_N: float
+    to_N: float
+    start_s: float
+    move_s: float
+    hold_s: float
+    returns: bool
+
+    def force_N(self, t_s: float) -> float:
+        there = _least_jerk((t_s - self.start_s) / self.move_s)
+        back = 0.0
+        if self.returns:
+            back = _least_jerk((t_s - self.start_s - self.move_s - self.hold_s) / self.move_s)
+        return self.from_N + (self.to_N - self.from_N) * (there - back)
+
+    def extremes_N(self, duration_s: float) -> tuple[float, float]:
+        seen = [self.from_N, self.force_N(min(duration_s, self.start_s + self.move_s))]
+        return min(seen), max(seen)
+
+
+def _least_jerk(tau: float) -> float:
+    tau = min(1.0, max(0.0, tau))
+    return tau**3 * (10.0 - 15.0 * tau + 6.0 * tau**2)

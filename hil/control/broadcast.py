@@ -1,0 +1,150 @@
+"""Broadcast control: one message for all cells, two probabilities, no addresses.
+
+Every cell draws by itself, so that with N cells, n of them on,
+
+    n+ = n + Bin(N - n, p) - Bin(n, q)
+
+The laws are one-sided: too little force gives q = 0, too much gives p = 0, and within the dead
+zone p = q = 0, which is absorbing. Forces are counted in cells of the mean size
+sum(s^2) / sum(s); of m such cells that may change over, for an error of e cells,
+
+    dead beat            p = min(1, e / m)                      the expected next error is 0
+    least mean square    p = (2 e - 1) / (2 (m - 1)), within 0..1; p = 1 for m <= 1 or e > m
+    error over N         p = min(1, e / N)
+    fixed gain           p = min(1, k e)
+
+With unlike shares s, E (e - sum(s_i b_i))^2 for b_i ~ Bernoulli(p) is least at
+p = (2 e S_1 - S_2) / (2 (S_1^2 - S_2)), S_k = sum(s^k) over the cells that may change over; with
+S_2 / S_1 taken as that of the whole array this is the second line.
+
+Source: Ueda, Odhner & Asada 2007, Int. J. Robotics Research 26(11-12), 1251-1265.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+Law = Literal["dead_beat", "least_mean_square", "error_over_n", "fixed_gain"]
+LAWS: tuple[Law, ...] = ("dead_beat", "least_mean_square", "error_over_n", "fixed_gain")
+_DEAD_BEAT, _LEAST_MEAN_SQUARE, _ERROR_OVER_N = range(3)
+_NEXT_S, _TICK, _P_ON, _Q_OFF, _DEMAND = range(5)
+
+
+@dataclass(frozen=True)
+class BroadcastLaw:
+    """How an error becomes probabilities; `gain` (per cell of error) is the fixed gain's."""
+
+    law: Law
+    gain: float = 0.1
+    dead_zone_N: float = 0.0
+    period_s: float = 1.0
+
+
+class Broadcaster:
+    """Keeps time, and turns the force's error into p and q at every broadcast.
+
+    Parameters
+    ----------
+    shares_N : (N,) array
+        What each cell adds to the static force.
+
+    Attributes
+    ----------
+    p_on, q_off : float
+        Of the last broadcast.
+    tick : int
+        Its number, from 1; 0 before the first. A message repeated with it draws nothing.
+    """
+
+    def __init__(self, law: BroadcastLaw, shares_N: ArrayLike) -> None:
+        self._law = LAWS.index(law.law)
+        self._numbers = np.array([law.gain, law.dead_zone_N, law.period_s])
+        self._shares = np.array(shares_N, dtype=float)
+        self._state = np.zeros(5)
+        self._state[_DEMAND] = np.nan
+
+    @property
+    def p_on(self) -> float:
+        return float(self._state[_P_ON])
+
+    @property
+    def q_off(self) -> float:
+        return float(self._state[_Q_OFF])
+
+    @property
+    def tick(self) -> int:
+        return int(self._state[_TICK])
+
+    @property
+    def demand_N(self) -> float:
+        """The set point at the last broadcast."""
+        return float(self._state[_DEMAND])
+
+    def step(
+        self, t_s: float, reference_N: float, force_N: float, usable: NDArray[np.uint8]
+    ) -> bool:
+        """One tick; whether a new broadcast is due.
+
+        Parameters
+        ----------
+        force_N : float
+            What the error is formed from: the measured force, or that which the cells now on
+            will come to. NaN sends p = q = 0.
+        usable : (N,) array
+            1 for cells that are not known to have failed.
+        """
+        return bool(
+            _step(
+                self._law, self._numbers, self._shares, self._state, t_s, reference_N, force_N,
+                usable,
+            )
+        )  # fmt: skip
+
+
+@njit(cache=True)
+def probability(law, gain, error, movable, n_cells):  # type: ignore[no-untyped-def]
+    """Chance that one of `movable` cells changes over for `error` cells too few (or too many)."""
+    if error <= 0.0 or movable <= 0.0:
+        return 0.0
+    if law == _DEAD_BEAT:
+        p = error / movable
+    elif law == _LEAST_MEAN_SQUARE:
+        if movable <= 1.0 or error > movable:
+            return 1.0
+        p = (2.0 * error - 1.0) / (2.0 * (movable - 1.0))
+    elif law == _ERROR_OVER_N:
+        p = error / n_cells
+    else:
+        p = gain * error
+    return min(1.0, max(0.0, p))
+
+
+@njit(cache=True)
+def _step(law, numbers, shares, state, t_s, reference, force, usable):  # type: ignore[no-untyped-def]
+    gain, dead_zone, period_s = numbers
+    if t_s < state[_NEXT_S] - 1e-9:
+        return False
+    while state[_NEXT_S] <= t_s + 1e-9:
+        state[_NEXT_S] += period_s
+    state[_TICK] += 1.0
+    state[_DEMAND] = reference
+    state[_P_ON], state[_Q_OFF] = 0.0, 0.0
+    total = squares = 0.0
+    for n in range(len(shares)):
+        if usable[n]:
+            total += shares[n]
+            squares += shares[n] * shares[n]
+    error = reference - force
+    if not abs(error) > dead_zone or total <= 0.0:
+        return True
+    cell = squares / total
+    on = min(total, max(0.0, force))
+    n_cells = total / cell
+    if error > 0.0:
+        state[_P_ON] = probability(law, gain, error / cell, (total - on) / cell, n_cells)
+    else:
+        state[_Q_OFF] = probability(law, gain, -error / cell, on / cell, n_cells)
+    return True
