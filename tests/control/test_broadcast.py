@@ -100,7 +100,7 @@ def test_a_fixed_gain_settles_as_fast_as_its_markov_chain():
 
 
 def test_certain_probabilities_never_settle():
-    """p = q = 1: all cells on, all off, for ever (section 6)."""
+    """Section 6: all cells on, then all off, for ever."""
     took, n_on = _settle("fixed_gain", 10, 5, 3, gain=1.0, limit=60)
     assert took == 60
     assert set(n_on) == {0, 10}

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from hil.control.reference import NoReference, Ramp, Sine, Steps
+from hil.control.reference import Chirp, NoReference, Ramp, Reach, Sine, Steps
 
 T = [0.5, 2.0, 3.25]
 LEVELS = [1.0, -0.5, 2.0]
@@ -55,3 +55,26 @@ def test_extremes_are_those_of_the_curve(reference, duration_s):
     # the grid's own miss of a peak: slope 3 N/s over 1 ms
     assert low == pytest.approx(min(curve), abs=3e-3)
     assert high == pytest.approx(max(curve), abs=3e-3)
+
+
+def test_a_chirp_has_the_frequency_of_its_time():
+    """Its phase's slope, by central differences, runs straight from one frequency to the other."""
+    chirp = Chirp(mean_N=1.0, amplitude_N=0.5, from_Hz=0.1, to_Hz=0.9, sweep_s=8.0)
+    for t_s in np.linspace(0.1, 12.0, 60):
+        slope_Hz = (chirp.cycles(t_s + 1e-5) - chirp.cycles(t_s - 1e-5)) / 2e-5
+        assert slope_Hz == pytest.approx(0.1 + 0.8 * min(t_s, 8.0) / 8.0, abs=2e-5)
+    assert chirp.extremes_N(12.0) == pytest.approx((0.5, 1.5), abs=1e-5)
+
+
+def test_a_reach_has_least_jerk():
+    """Flash & Hogan: the sixth derivative is zero, ends are at rest, the middle is fastest."""
+    reach = Reach(from_N=0.5, to_N=2.5, start_s=1.0, move_s=2.0, hold_s=1.0, returns=True)
+    t_s = np.linspace(1.0, 3.0, 9)
+    force_N = [reach.force_N(t) for t in t_s]
+    assert np.diff(force_N, 6) == pytest.approx(0.0, abs=1e-9)
+    speed_N_per_s = (reach.force_N(2.001) - reach.force_N(1.999)) / 0.002
+    assert speed_N_per_s == pytest.approx(1.875 * 2.0 / 2.0, rel=1e-5)  # 15/8 of the mean speed
+    assert [reach.force_N(t) for t in (0.0, 1.0, 3.0, 4.0, 6.0, 9.0)] == pytest.approx(
+        [0.5, 0.5, 2.5, 2.5, 0.5, 0.5]
+    )
+    assert reach.extremes_N(9.0) == pytest.approx((0.5, 2.5))
