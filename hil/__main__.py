@@ -138,7 +138,7 @@ def _parser() -> argparse.ArgumentParser:
     c.add_argument("runs", type=_path, nargs="+", metavar="RUN.h5")
     c.add_argument("--out", type=_path, metavar="DIR", help="default: beside the recording")
     c = add("study", "rerun a published experiment", "hil study fingerprint --out fingerprint")
-    c.add_argument("name", metavar="NAME", help="fingerprint, pantograph")
+    c.add_argument("name", metavar="NAME", help="fingerprint, pantograph, walker")
     c.add_argument("--out", type=_path, metavar="DIR", help="default: runs/study-NAME")
     sets(c)
     c = add("recover", "make a recording whole that was cut off", "hil recover runs/cut.h5")

@@ -24,6 +24,7 @@ from hil.summary import plain
 STUDIES = {
     "fingerprint": "hil.studies.fingerprint",
     "pantograph": "hil.studies.pantograph",
+    "walker": "hil.studies.walker",
 }
 
 

@@ -73,3 +73,62 @@ class FiveBar:
         A[0, 13] = 1.0
         friction[12, 0] = mu  # lambda is below zero: the plate pushes towards -y
         return event(self.mass, self.G, A, v, friction)
+
+
+class WalkerBodies:
+    """Two rods, a hip and a torso as bodies (x, y, angle clockwise from the vertical)."""
+
+    def __init__(self, m, m_H, m_T, length, b, l_T, R):
+        self.mass = np.array([m, m, 0, m, m, 0, m_H, m_H, m_T, m_T, 0], dtype=float)
+        self.length, self.b, self.l_T, self.R = length, b, l_T, R
+
+    def joints(self, stance, swing, torso):
+        """Both legs and the torso meet at the hip."""
+        rows = []
+        for first, reach, angle in ((0, self.b, stance), (3, self.b, swing), (8, -self.l_T, torso)):
+            x, y = np.zeros(11), np.zeros(11)
+            x[[first, first + 2, 6]] = 1.0, reach * np.cos(angle), -1.0
+            y[[first + 1, first + 2, 7]] = 1.0, -reach * np.sin(angle), -1.0
+            rows += [x, y]
+        return np.array(rows)
+
+    def sole(self, first, angle):
+        """Velocity of a foot's material point on the ground: forward, up."""
+        down = self.length - self.R - self.b
+        A = np.zeros((2, 11))
+        A[0, [first, first + 2]] = 1.0, -down * np.cos(angle) - self.R
+        A[1, [first + 1, first + 2]] = 1.0, down * np.sin(angle)
+        return A
+
+    def heel_strike(self, theta, torso, rate):
+        """v-, v+, impulses (forward, up), and the old foot's velocity after the event."""
+        stance, swing = theta / 2.0, -theta / 2.0
+        G = self.joints(stance, swing, torso)
+        turning = np.zeros((3, 11))
+        turning[0, 2] = turning[1, 5] = turning[2, 10] = 1.0
+        before = np.linalg.solve(
+            np.vstack((G, self.sole(0, stance), turning)),
+            np.concatenate((np.zeros(8), [rate, rate, 0.0])),
+        )
+        after, impulse = event(self.mass, G, self.sole(3, swing), before)
+        return before, after, impulse, self.sole(0, stance) @ after
+
+    def accelerations(self, z, g, slope):
+        """q3'', q4'' while rolling on the stance foot; a torso without lever stands still."""
+        q3, q4, w3, w4 = z
+
+        def rows(h):
+            a, b = q3 + h * w3, q4 + h * w4
+            return np.vstack((self.joints(a, b, 0.0), self.sole(0, a), np.eye(11)[10:]))
+
+        G = rows(0.0)
+        v = np.linalg.solve(
+            np.vstack((G, np.eye(11)[[2, 5]])), np.concatenate((np.zeros(9), [w3, w4]))
+        )
+        turning = (rows(1e-6) - rows(-1e-6)) / 2e-6 @ v
+        weight = np.zeros(11)
+        weight[[0, 3, 6, 8]], weight[[1, 4, 7, 9]] = g * np.sin(slope), -g * np.cos(slope)
+        n = len(G)
+        K = np.block([[np.diag(self.mass), -G.T], [G, np.zeros((n, n))]])
+        found = np.linalg.solve(K, np.concatenate((self.mass * weight, -turning)))
+        return found[[2, 5]]
