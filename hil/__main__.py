@@ -85,6 +85,9 @@ def _parser() -> argparse.ArgumentParser:
         "--out", type=_path, metavar="FILE.h5", help="default: runs/RIG-EXPERIMENT-UTC.h5"
     )
     c.add_argument("--force", action="store_true", help="overwrite an existing file")
+    c.add_argument(
+        "--disarmed", action="store_true", help="keep all off until a window arms the run"
+    )
     sets(c)
     c = add(
         "check",

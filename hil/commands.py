@@ -25,6 +25,7 @@ def run(args: argparse.Namespace) -> int:
         out=args.out,
         force=args.force,
         progress=not args.json,
+        armed=not args.disarmed,
     )
     if args.json:
         _print_json({"file": str(result.path), **result.summary})

@@ -91,11 +91,14 @@ class Guard:
         All faults since the start, bit i for FAULTS[i]; latched.
     first_bits : int
         Those of the tick that tripped.
+    armed : bool
+        Whether commands are let through at all.
     """
 
     def __init__(self, limits: Limits, n_cells: int, period_s: float) -> None:
         self.fault_bits = 0
         self.first_bits = 0
+        self.armed = True
         self._levels = np.array(
             [
                 limits.reading_age_max_s,
@@ -126,7 +129,7 @@ class Guard:
         `n_periods` have passed since the last tick: cells stayed on while ticks were missed.
         """
         r, cells, outputs = self._readings, self._commands.cells, self._commands.outputs
-        if self.fault_bits:
+        if self.fault_bits or not self.armed:
             self._put_to_rest()
         found = _check(
             self._levels,
@@ -148,12 +151,25 @@ class Guard:
         self._outputs_before[:] = outputs
         return self.fault_bits
 
+    def trip_when_late(self, overruns: int) -> bool:
+        """Trip if too many periods were missed in a row; whether they were."""
+        late = bool(overruns >= self._levels[1])
+        if late:
+            self.trip(_LOOP_LATE)
+        return late
+
     def trip(self, bits: int) -> None:
         """Latch these faults and put every command to rest."""
         if not self.fault_bits:
             self.first_bits = bits
         self.fault_bits |= bits
         self._put_to_rest()
+
+    @property
+    def commands_anything(self) -> bool:
+        """Whether the last command had a cell on or an output away from rest."""
+        on = self._commands.cells.any() or (self._commands.outputs != self._rest).any()
+        return bool(on)
 
     def _put_to_rest(self) -> None:
         self._commands.cells[:] = 0

@@ -1,6 +1,7 @@
 """The loop: read, estimate, control, guard, write, record; on a bench and in simulation alike."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from math import nan
 from time import perf_counter
 from typing import Protocol
 
@@ -12,28 +13,19 @@ from hil.errors import DeviceError
 from hil.estimate import Estimator
 from hil.frame import Column, Frame
 from hil.guard import Guard
+from hil.inputs import Inputs, Way
 from hil.rig import Rig
 
+FOREVER = 2**62
 STAGES = ("read", "estimate", "control", "guard", "write")
 
 
-class RowSink(Protocol):
-    """Where the rows go."""
+class RowSink(Way, Protocol):
+    """Where the rows go, and where requests come from."""
 
     def push(self) -> bool:
         """Take the current row; False when nobody records any more."""
         ...
-
-    def event(self, t_s: float, level: str, source: str, text: str) -> None:
-        """Take a remark for people."""
-        ...
-
-
-@dataclass
-class Stop:
-    """Set from outside, by a signal or a window, to end the run between two ticks."""
-
-    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -51,13 +43,13 @@ class Parts:
     estimator: Estimator
     control: Control
     guard: Guard
+    inputs: Inputs
     frame: Frame
     sink: RowSink
     period_s: float
     n_ticks: int
     after_trip_ticks: int
     tolerated_overruns: int | None = None
-    stop: Stop = field(default_factory=Stop)
 
 
 def columns() -> list[Column]:
@@ -74,6 +66,9 @@ def columns() -> list[Column]:
 def run(p: Parts) -> str:
     """Tick until the end, a stop or a trip; the outcome `complete`, `aborted` or `tripped`.
 
+    The experiment begins at the tick at which the run is armed, its time with it; before, all is
+    off and set points are NaN. Requests take effect between two ticks.
+
     Missed periods are skipped, never caught up in a burst. After a trip all cells stay
     off, all outputs at rest, and the rows go on for a while, so that the recording shows what
     followed.
@@ -87,22 +82,33 @@ def run(p: Parts) -> str:
     t_at, late_at, busy_at = (p.frame.index(name) for name in ("t_s", "late_s", "busy_s"))
     stage_at = p.frame.index("read_stage_s")
     faults_at = p.frame.bit_index("fault_bits")
+    for column in p.control.columns:
+        if not column.n_cells and not column.flags:
+            values[p.frame.index(column.name)] = nan
     tick = last_tick = overruns = 0
-    end = p.n_ticks
-    tripped = False
-    p.rig.arm()
+    begun, first, end, tripped = p.guard.armed, 0, p.n_ticks, False
+    if begun:
+        p.rig.arm()
+    else:
+        end = FOREVER
     p.clock.start()
-    while tick < end and not p.stop.reason:
+    while tick < end:
         t_s, n_periods = tick * p.period_s, tick - last_tick
+        if not p.inputs.apply(tick, t_s):
+            break
         values[t_at] = t_s
         values[late_at] = p.clock.sleep_until_s(t_s)
         began = perf_counter()
         try:
+            if p.guard.armed and not begun:
+                p.rig.arm()
+                begun, first, end = True, tick, tick + p.n_ticks
             p.rig.read(t_s)
             read = perf_counter()
             p.estimator.step(n_periods)
             estimated = perf_counter()
-            p.control.step(t_s)
+            if begun:
+                p.control.step((tick - first) * p.period_s)
             controlled = perf_counter()
             row_bits[faults_at] = p.guard.step(overruns, n_periods)
             guarded = perf_counter()
@@ -128,11 +134,14 @@ def run(p: Parts) -> str:
             causes = "; ".join(f"{name}: {guards.CAUSES[name]}" for name in names)
             p.sink.event(t_s, "fault", "guard", causes)
         last_tick, tick = tick, max(tick + 1, int(p.clock.now_s() / p.period_s))
-        skipped = tick - last_tick - 1
+        skipped = min(tick, end) - last_tick - 1
         overruns = overruns + skipped if skipped else 0
         if p.tolerated_overruns is not None and overruns >= p.tolerated_overruns:
             p.sink.event(t_s, "warning", "loop", f"{overruns} periods missed in a row")
             overruns = 0
+    if not tripped and p.guard.trip_when_late(overruns):  # missed after the last tick
+        p.sink.event(last_tick * p.period_s, "fault", "guard", guards.CAUSES["loop_late"])
+        tripped = True
     if tripped:
         return "tripped"
-    return "aborted" if p.stop.reason else "complete"
+    return "aborted" if p.inputs.stop.reason else "complete"

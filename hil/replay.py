@@ -5,6 +5,7 @@ same machine. What differs points at changed software, a changed model, or a dam
 """
 
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from hil.config.load import from_toml
 from hil.devices.replay import ReplayRig
 from hil.errors import ConfigError
 from hil.frame import Frame
+from hil.inputs import Request, Stop
 from hil.record.read import open_run
 
 COMPARED_ROLES = ("reference", "model", "commanded", "fault")
@@ -58,12 +60,18 @@ class _RecordedClock(VirtualClock):
 class _Comparing:
     """Takes the loop's rows and keeps the first difference from the recorded ones."""
 
-    def __init__(self, run: xr.Dataset, frame: Frame, stop: loop.Stop) -> None:
+    def __init__(self, run: xr.Dataset, frame: Frame) -> None:
         compared = [c.name for c in frame.columns if c.role in COMPARED_ROLES]
         self._recorded = {name: run[name].values for name in ("t_s", *compared)}
         self._recorded["fault_bits"] = self._recorded["fault_bits"] & ~np.uint64(NOT_REPLAYED)
         self._frame = frame
-        self._stop = stop
+        self._asked: dict[int, list[Request]] = {}
+        for i, tick in enumerate(run.input_tick.values.tolist()):
+            name, value = str(run.input_name.values[i]), float(run.input_value.values[i])
+            if name not in ("start", "stop"):
+                request = (name, value, str(run.input_text.values[i]))
+                self._asked.setdefault(tick, []).append(request)
+        self.stop = Stop()
         self.rows = 0
         self.difference: Difference | None = None
 
@@ -74,14 +82,21 @@ class _Comparing:
             if not np.array_equal(values[row], now[name], equal_nan=values.dtype.kind == "f"):
                 t_s = float(self._recorded["t_s"][row])
                 self.difference = Difference(row, t_s, name, _plain(values[row]), _plain(now[name]))
-                self._stop.reason = "difference"
+                self.stop.reason = "difference"
                 break
         if self.rows == len(self._recorded["t_s"]):
-            self._stop.reason = "end"
+            self.stop.reason = "end"
         return True
 
     def event(self, t_s: float, level: str, source: str, text: str) -> None:
         """The recording has its own."""
+
+    def requests(self, tick: int) -> Sequence[Request]:
+        """What took effect at this tick then."""
+        return self._asked.get(tick, ())
+
+    def input(self, tick: int, t_s: float, name: str, value: float, text: str = "") -> None:
+        """The recording has it."""
 
 
 def replay(path: Path) -> tuple[int, Difference | None]:
@@ -104,10 +119,13 @@ def replay(path: Path) -> tuple[int, Difference | None]:
         raise ConfigError(f"{path}: has no column {missing}: made by another version") from None
     period_s = tables.loop.period_s
     clock = _RecordedClock(run.t_s.values, run.late_s.values, period_s)
-    parts = session.parts_of(config, stages, clock, session.NoSink(), rig)
-    comparing = _Comparing(run, stages.frame, parts.stop)
+    comparing = _Comparing(run, stages.frame)
+    starts = run.input_value.values[run.input_name.values == "start"]
+    armed = bool(starts[0]) if len(starts) else True
+    parts = session.parts_of(config, stages, clock, comparing, rig, armed)
+    comparing.stop = parts.inputs.stop
     n_ticks = round(float(run.t_s.values[-1]) / period_s) + 1
-    loop.run(replace(parts, sink=comparing, n_ticks=n_ticks))
+    loop.run(replace(parts, n_ticks=n_ticks))
     return comparing.rows, comparing.difference
 
 

@@ -45,6 +45,8 @@ class Rig:
         self.layout = layout
         self._devices = devices
         forces = [c for c in layout.channels if c.force]
+        self._tare = np.zeros(len(layout.channels))
+        self._tared = False
         self._first_of_several = forces[0].name if len(forces) > 1 else ""
 
     @property
@@ -137,9 +139,25 @@ class Rig:
         for device in self._devices:
             device.arm()
 
+    def tare(self, channel: str, newtons: float) -> None:
+        """Take this off a force channel's readings from now on; the first one is also ''.
+
+        Raises
+        ------
+        ValueError
+            There is no such force channel.
+        """
+        forces = {c.name: i for i, c in enumerate(self.layout.channels) if c.force}
+        if not forces or (channel and channel not in forces):
+            raise ValueError(f"there is no force channel '{channel}'")
+        self._tare[forces[channel] if channel else min(forces.values())] += newtons
+        self._tared = True
+
     def read(self, t_s: float) -> None:
         for device in self._devices:
             device.read(t_s)
+        if self._tared:
+            self.readings.measured[:] -= self._tare
         self._measured[:] = self.readings.measured
         for slot, column in self._copies:
             self._values[column] = self.readings.measured[slot]

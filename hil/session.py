@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from hil import guard, loop, realtime
+from hil import guard, inputs, loop, realtime
 from hil.clock import Clock, RealClock, VirtualClock
 from hil.config import Config, schema
 from hil.config.build import build_control
@@ -53,6 +53,7 @@ def run(
     out: str | Path | None = None,
     force: bool = False,
     progress: bool = False,
+    armed: bool = True,
 ) -> Result:
     """Run an experiment and record it.
 
@@ -69,6 +70,8 @@ def run(
         Overwrite an existing file.
     progress : bool
         Draw a progress bar on the terminal.
+    armed : bool
+        Begin at once; else keep everything off until a window arms the run.
 
     Raises
     ------
@@ -86,11 +89,13 @@ def run(
         raise ConfigError(f"--clock virtual: --backend {backend} runs in real time")
     if clock not in ("virtual", "real"):
         raise ConfigError(f"--clock {clock}: choose virtual or real")
+    if not armed and clock == "virtual":
+        raise ConfigError("--disarmed: nobody can arm a run on the virtual clock: --clock real")
     path = _output_path(config, out, force)
     stages = build(config, seed, backends)
     check_disk(path, config.n_ticks, stages.frame.dtype.itemsize)
     _create_recording(path, config, stages, clock, backend, seed)
-    return _run_recorded(config, path, stages, clock, progress)
+    return _run_recorded(config, path, stages, clock, progress, armed)
 
 
 @dataclass(frozen=True)
@@ -131,20 +136,29 @@ def parts_of(
     clock: Clock,
     sink: loop.RowSink,
     rig: Rig | ReplayRig | None = None,
+    armed: bool = True,
 ) -> loop.Parts:
     """What the loop works with; on another rig than the stages' own where one is given."""
     tables, period_s = config.tables, config.tables.loop.period_s
     rig = stages.rig if rig is None else rig
     stages.bind(rig)
     layout = stages.rig.layout
-    checks = guard.Guard(_limits(tables, layout), layout.n_cells, period_s)
+    limits = _limits(tables, layout)
+    checks = guard.Guard(limits, layout.n_cells, period_s)
     checks.bind(rig.readings, rig.commands)
+    checks.armed = armed
+    set_points = {
+        channel.column("reference"): (signal.min, signal.max)
+        for channel, signal in zip(layout.channels, limits.signals, strict=True)
+    }
+    tare_max_N = inputs.TARE_SHARE_MAX * (tables.guard.force_max_N or np.inf)
     return loop.Parts(
         clock=clock,
         rig=rig,
         estimator=stages.estimator,
         control=stages.control,
         guard=checks,
+        inputs=inputs.Inputs(sink, stages.control, checks, rig, set_points, tare_max_N),
         frame=stages.frame,
         sink=sink,
         period_s=period_s,
@@ -194,9 +208,16 @@ class NoSink:
     def event(self, t_s: float, level: str, source: str, text: str) -> None:
         """Forgotten."""
 
+    def requests(self, tick: int) -> Sequence[inputs.Request]:
+        """Nobody asks."""
+        return ()
+
+    def input(self, tick: int, t_s: float, name: str, value: float, text: str = "") -> None:
+        """Forgotten."""
+
 
 def _run_recorded(
-    config: Config, path: Path, stages: Stages, clock_name: str, progress: bool
+    config: Config, path: Path, stages: Stages, clock_name: str, progress: bool, armed: bool
 ) -> Result:
     record = config.tables.record
     clock: Clock = RealClock() if clock_name == "real" else VirtualClock()
@@ -210,19 +231,20 @@ def _run_recorded(
     )
     try:
         compile_tick(config)
-        parts = parts_of(config, stages, clock, sink)
+        parts = parts_of(config, stages, clock, sink, armed=armed)
         stages.rig.open()
     except BaseException:
         sink.abandon()
         raise
     outcome, error, loop_s = "aborted", "", float("nan")
-    with stop_on_signals(parts.stop):
+    with stop_on_signals(parts.inputs.stop):
         try:
             with _safe_at_the_end(stages.rig):
                 sink.wait_ready()
                 with show_progress(sink.tap.path, config.n_ticks, progress):
-                    sink.input(0, 0.0, "start", 1.0)
-                    sink.event(0.0, "info", "session", f"started on the {clock_name} clock")
+                    sink.input(0, 0.0, "start", float(armed))
+                    how = "" if armed else ", not armed"
+                    sink.event(0.0, "info", "session", f"started on the {clock_name} clock{how}")
                     with _prepared(clock_name, sink):
                         began_s = perf_counter()
                         ended = loop.run(parts)
@@ -250,10 +272,9 @@ def _safe_at_the_end(rig: Rig) -> Iterator[None]:
 
 def _close(sink: Sink, parts: loop.Parts, outcome: str, error: str, loop_s: float) -> Result:
     t_s = float(parts.frame.values[parts.frame.index("t_s")])
-    if parts.stop.reason:
-        tick = round(t_s / parts.period_s) + 1
-        sink.input(tick, tick * parts.period_s, "stop", 1.0, parts.stop.reason)
-        sink.event(t_s, "warning", "operator", f"stopped by {parts.stop.reason}")
+    stopped_by = parts.inputs.stop.reason
+    if stopped_by:
+        sink.event(t_s, "warning", "operator", f"stopped by {stopped_by}")
     if error:
         sink.event(t_s, "error", "session", error)
     sink.event(t_s, "info", "session", f"ended: {outcome}")
@@ -262,7 +283,7 @@ def _close(sink: Sink, parts: loop.Parts, outcome: str, error: str, loop_s: floa
         "outcome": outcome,
         "first_fault": guard.names_of(parts.guard.first_bits),
         "faults": guard.names_of(parts.guard.fault_bits),
-        "stopped_by": parts.stop.reason,
+        "stopped_by": stopped_by,
         "error": error,
         "rows_lost": lost,
         "loop_s": plain(loop_s),
@@ -287,7 +308,7 @@ def _prepared(clock_name: str, sink: Sink) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def stop_on_signals(stop: loop.Stop) -> Iterator[None]:
+def stop_on_signals(stop: inputs.Stop) -> Iterator[None]:
     """Ctrl-C, SIGTERM and SIGHUP end the run between two ticks; only in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -21,6 +21,8 @@ class Rows:
         self._dead_after = dead_after
         self.rows = []
         self.events = []
+        self.inputs = []
+        self.asked = {}  # tick -> requests
 
     def push(self):
         self.rows.append(self._frame.row[0].copy())
@@ -28,6 +30,12 @@ class Rows:
 
     def event(self, t_s, level, source, text):
         self.events.append((t_s, level, source, text))
+
+    def requests(self, tick):
+        return self.asked.get(tick, [])
+
+    def input(self, tick, t_s, name, value, text=""):
+        self.inputs.append((tick, t_s, name, value, text))
 
     def __getitem__(self, name):
         return np.array([row[name] for row in self.rows])
@@ -110,6 +118,27 @@ def test_missed_periods_are_skipped_never_caught_up_and_no_time_stamp_moves(conf
     wanted_late = {107: 0.0005, 230: 0.0005, 301: 0.0002}
     late = [wanted_late.get(tick, 0.0) for tick in ticks]
     np.testing.assert_allclose(sink["late_s"], late, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("last", "work_s", "outcome"),
+    [
+        (480, 0.0205, "tripped"),
+        (480, 5.0, "tripped"),
+        (481, 5.0, "complete"),
+        (490, 0.03, "complete"),
+    ],
+)
+def test_periods_missed_after_the_last_tick_count_up_to_the_runs_end(
+    configs, last, work_s, outcome
+):
+    sets = ("experiment.duration_s=0.5", "loop.overruns_max=19")
+    parts, sink = parts_of(configs, *sets, clock=LateClock({last: work_s}))
+    assert loop.run(parts) == outcome
+    assert sink["t_s"][-1] == pytest.approx(0.001 * last)
+    # of 500 periods, those after the last tick: 19 after 480
+    assert first_fault(parts) == (["loop_late"] if outcome == "tripped" else [])
+    assert [level for _, level, _, _ in sink.events] == ["fault"] * (outcome == "tripped")
 
 
 def test_the_trip_policy_turns_all_cells_off_at_the_first_tick_after_too_many(configs):
@@ -243,7 +272,7 @@ def test_a_stop_ends_the_run_between_two_ticks(configs):
     class Stopping(VirtualClock):
         def sleep_until_s(self, deadline_s):
             if deadline_s >= 0.1:
-                parts.stop.reason = "SIGINT"
+                parts.inputs.stop.reason = "SIGINT"
             return super().sleep_until_s(deadline_s)
 
     assert loop.run(replace(parts, clock=Stopping())) == "aborted"
@@ -296,8 +325,8 @@ def wrecked_run(configs, out, monkeypatch, wreck):
     made = {}
     real_parts = session.parts_of
 
-    def parts_with_wreck(config, stages, clock, sink):
-        parts = real_parts(config, stages, clock, sink)
+    def parts_with_wreck(config, stages, clock, sink, **more):
+        parts = real_parts(config, stages, clock, sink, **more)
         if isinstance(sink, session.Sink):
             parts = wreck(parts)
             made["parts"] = parts

@@ -4,7 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.control.controller import CellController
-from hil.control.reference import Reference
+from hil.control.reference import NoReference, Reference
+from hil.control.steering import Steerable, Tunable
 from hil.frame import Column, Commands, Frame
 
 
@@ -17,8 +18,21 @@ class ForceControl:
     ]
 
     def __init__(self, reference: Reference, controller: CellController) -> None:
-        self.reference = reference
+        self.reference = Steerable(reference)
         self.controller = controller
+
+    @property
+    def set_points(self) -> dict[str, Steerable]:
+        """The set point that can be held; none for a controller that follows none."""
+        if isinstance(self.reference.configured, NoReference):
+            return {}
+        return {"force_reference_N": self.reference}
+
+    def set_gain(self, key: str, value: float) -> None:
+        """Change a gain of the controller; KeyError where it has none of this name."""
+        if not isinstance(self.controller, Tunable):
+            raise KeyError(key)
+        self.controller.set_gain(key, value)
 
     def bind(self, frame: Frame, measured: NDArray[np.float64], commands: Commands) -> None:
         self._values = frame.values

@@ -11,7 +11,7 @@ Source: Astrom & Murray, Feedback Systems, ch. 11 (derivative filter, anti-windu
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numba import njit
@@ -68,6 +68,11 @@ class Pid:
         self._dwell_s = dwell_s
         self._state = np.zeros(7)
         self._state[_CHANGED_S] = -np.inf
+
+    def set_gain(self, key: str, value: float) -> None:
+        """Change a gain by its name in `PidGains`, from the next step on."""
+        places = {field.name: i for i, field in enumerate(fields(PidGains))}
+        self._gains[places[key]] = value
 
     @property
     def demand_N(self) -> float:

@@ -39,6 +39,9 @@ class ReplayRig:
     def arm(self) -> None:
         """Nothing can be switched."""
 
+    def tare(self, channel: str, newtons: float) -> None:
+        """The recorded readings are tared."""
+
     def read(self, t_s: float) -> None:
         """The next row's readings."""
         self._row += 1

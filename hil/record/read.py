@@ -91,8 +91,8 @@ def summary_of(file: h5py.File) -> dict[str, Any]:
 def open_run(path: str | Path) -> xr.Dataset:
     """A recording as an `xarray.Dataset`.
 
-    Dimensions are `tick` (with the coordinate `t_s`), `cell` (the model's input order) and
-    `event`. Every variable carries `units`, `role` and `description`; the dataset's
+    Dimensions are `tick` (with the coordinate `t_s`), `cell` (the model's input order), `event`
+    and `input`. Every variable carries `units`, `role` and `description`; the dataset's
     attributes are the recording's, with `summary` as JSON text.
 
     Raises
@@ -109,12 +109,13 @@ def open_run(path: str | Path) -> xr.Dataset:
             dims = ("tick", "cell")[: dataset.ndim]
             attrs = {key: _plain(value) for key, value in dataset.attrs.items() if key[0].islower()}
             variables[name] = xr.Variable(dims, dataset[:n], attrs)
-        events = file["events"][: n_whole_rows(file, "events")]
-        for field in events.dtype.names:
-            values = events[field]
-            if values.dtype.kind == "S":
-                values = np.char.decode(values, "utf-8", "replace")
-            variables[f"event_{field}"] = xr.Variable(("event",), values)
+        for ring, dim in (("events", "event"), ("inputs", "input")):
+            noted = file[ring][: n_whole_rows(file, ring)]
+            for field in noted.dtype.names:
+                values = noted[field]
+                if values.dtype.kind == "S":
+                    values = np.char.decode(values, "utf-8", "replace")
+                variables[f"{dim}_{field}"] = xr.Variable((dim,), values)
         attrs = {key: _plain(value) for key, value in attributes_of(file).items()}
         cells = [text_of(cell) for cell in file["model/cells"][:]] if "model/cells" in file else []
     coords: dict[str, Any] = {"t_s": variables.pop("t_s")}

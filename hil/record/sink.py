@@ -106,6 +106,10 @@ class Sink:
         self._input[0] = (tick, t_s, name, value, text.encode()[:256])
         self.tap.inputs.push(self._input)
 
+    def requests(self, tick: int) -> list[tuple[str, float, str]]:
+        """What windows have asked for since the last tick."""
+        return self.tap.take_requests()
+
     def drain(self) -> int:
         """End the recorder once it has every row; how many were lost on the way.
 

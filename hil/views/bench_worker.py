@@ -9,6 +9,7 @@ many rows were `lost`. The order is done when the answer is there; between order
 
 import json
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from hil import loop, realtime, session, shipped
 from hil.clock import RealClock
 from hil.config import Config, load
 from hil.frame import Frame
+from hil.inputs import Request
 from hil.record.read import open_run
 
 
@@ -40,6 +42,13 @@ class _Times:
 
     def event(self, t_s: float, level: str, source: str, text: str) -> None:
         """Nobody reads it."""
+
+    def requests(self, tick: int) -> Sequence[Request]:
+        """Nobody asks."""
+        return ()
+
+    def input(self, tick: int, t_s: float, name: str, value: float, text: str = "") -> None:
+        """Nothing is changed."""
 
 
 def run(period_s: float, n_ticks: int, recorded: str | None, out: str) -> dict[str, Any]:

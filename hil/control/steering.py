@@ -1,0 +1,54 @@
+"""What a window may change about control in mid-run: set points held, gains."""
+
+from dataclasses import dataclass, field
+from math import isnan, nan
+from typing import Protocol, runtime_checkable
+
+from hil.control.reference import Reference
+
+
+@dataclass
+class Steerable:
+    """A reference that can be held at a value.
+
+    Attributes
+    ----------
+    held : float
+        The set point while it is a number; the configured one is followed at NaN.
+    """
+
+    configured: Reference
+    held: float = field(default=nan)
+
+    def force_N(self, t_s: float) -> float:
+        """The set point at t_s."""
+        return self.configured.force_N(t_s) if isnan(self.held) else self.held
+
+    def extremes_N(self, duration_s: float) -> tuple[float, float]:
+        """Of the configured reference."""
+        return self.configured.extremes_N(duration_s)
+
+
+@runtime_checkable
+class Steered(Protocol):
+    """A control stage with set points that can be held, by the names of their columns."""
+
+    @property
+    def set_points(self) -> dict[str, Steerable]: ...
+
+    def set_gain(self, key: str, value: float) -> None:
+        """Change a gain, by its key in [controller].
+
+        Raises
+        ------
+        KeyError
+            There is no such gain.
+        """
+        ...
+
+
+@runtime_checkable
+class Tunable(Protocol):
+    """A controller whose gains may change while it runs."""
+
+    def set_gain(self, key: str, value: float) -> None: ...

@@ -1,0 +1,144 @@
+"""Changes from outside: what a window asks for takes effect between two ticks, and is noted.
+
+Set points and gains reach the control stage, arming the guard, a tare the rig. What takes effect
+goes into `/inputs` with its tick, so that a replay applies it at the same one; what does not is
+said among the events, with the reason.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import isfinite, isnan
+from typing import Protocol
+
+from hil.control.controller import Control
+from hil.control.steering import Steered
+from hil.guard import Guard
+
+TARE_SHARE_MAX = 0.05  # of the guard's largest force
+
+Request = tuple[str, float, str]
+
+
+class Way(Protocol):
+    """Where requests come from, and where it is noted what became of them."""
+
+    def requests(self, tick: int) -> Sequence[Request]:
+        """Name, value and text of what is to take effect at this tick."""
+        ...
+
+    def input(self, tick: int, t_s: float, name: str, value: float, text: str = "") -> None:
+        """Note a change that took effect."""
+        ...
+
+    def event(self, t_s: float, level: str, source: str, text: str) -> None:
+        """Say something to people."""
+        ...
+
+
+class Tared(Protocol):
+    """A rig whose force channels can be set to zero."""
+
+    def tare(self, channel: str, newtons: float) -> None:
+        """Take this off the channel's readings; ValueError with the reason where it must not."""
+        ...
+
+
+@dataclass
+class Stop:
+    """Set from outside, by a signal or a window, to end the run between two ticks."""
+
+    reason: str = ""
+
+
+@dataclass
+class Inputs:
+    """Applies requests.
+
+    Attributes
+    ----------
+    set_points : limits, lowest and highest, of the set points that may be held, by column
+    tare_max_N : most that may be taken off a force in all
+    """
+
+    way: Way
+    control: Control
+    guard: Guard
+    rig: Tared
+    set_points: dict[str, tuple[float, float]]
+    tare_max_N: float
+    stop: Stop = field(default_factory=Stop)
+    _tared_N: dict[str, float] = field(default_factory=dict)
+
+    def apply(self, tick: int, t_s: float) -> bool:
+        """Let everything that was asked take effect at this tick; whether the run goes on."""
+        for name, value, text in self.way.requests(tick):
+            try:
+                self._apply(name, value, text)
+            except ValueError as why:
+                self.way.event(t_s, "warning", "window", f"refused: {name}: {why}")
+            else:
+                if name != "stop":
+                    self.way.input(tick, t_s, name, value, text)
+        if self.stop.reason:
+            self.way.input(tick, t_s, "stop", 1.0, self.stop.reason)
+            return False
+        return True
+
+    def _apply(self, name: str, value: float, text: str) -> None:
+        if name in ("note", "start"):
+            return
+        if name == "stop":
+            self.stop.reason = text or "a window"
+        elif name == "arm":
+            self._arm(value)
+        elif name == "tare":
+            self._tare(text, _finite(value))
+        elif name.startswith("controller."):
+            self._set_gain(name.removeprefix("controller."), value)
+        else:
+            self._hold(name, value)
+
+    def _arm(self, value: float) -> None:
+        if value not in (0.0, 1.0):
+            raise ValueError(f"{value:g} is neither 0 nor 1")
+        if value and self.guard.fault_bits:
+            raise ValueError("the guard has tripped: start another run")
+        self.guard.armed = bool(value)
+
+    def _tare(self, channel: str, newtons: float) -> None:
+        if self.guard.commands_anything:
+            raise ValueError("only while every cell is off and every output at rest")
+        total_N = self._tared_N.get(channel, 0.0) + newtons
+        if abs(total_N) > self.tare_max_N:
+            raise ValueError(
+                f"{total_N:g} N in all is beyond {self.tare_max_N:g} N: the guard looks at tared "
+                "forces: take the load off, or calibrate"
+            )
+        self.rig.tare(channel, newtons)
+        self._tared_N[channel] = total_N
+
+    def _set_gain(self, key: str, value: float) -> None:
+        if not isinstance(self.control, Steered):
+            raise ValueError("this control stage has no gains")
+        if not 0.0 <= _finite(value):
+            raise ValueError(f"{value:g} is below zero")
+        try:
+            self.control.set_gain(key, value)
+        except KeyError:
+            raise ValueError("this controller has no such gain") from None
+
+    def _hold(self, name: str, value: float) -> None:
+        there = self.control.set_points if isinstance(self.control, Steered) else {}
+        if name not in there:
+            known = ", ".join((*there, "controller.<gain>", "arm", "tare", "note", "stop"))
+            raise ValueError(f"there is none: known are {known}")
+        low, high = self.set_points[name]
+        if not (isnan(value) or low <= value <= high):
+            raise ValueError(f"{value:g} is beyond {low:g} to {high:g}")
+        there[name].held = value
+
+
+def _finite(value: float) -> float:
+    if not isfinite(value):
+        raise ValueError(f"{value:g} is not a finite number")
+    return value
