@@ -1,0 +1,283 @@
+"""Functions that make, start, time and trigger tasks, and custom scales."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from nidaqmx.constants import SampleTimingType, ScaleType, TaskMode, TriggerType
+
+from hil.devices.simdaq import errors, scales
+from hil.devices.simdaq.errors import DaqmxError
+from hil.devices.simdaq.inputs import wait_until_done
+from hil.devices.simdaq.system import System
+from hil.devices.simdaq.task import RESERVED, RUNNING, UNVERIFIED, VERIFIED, Task
+from hil.devices.simdaq.timing import Timing, Trigger
+
+
+def set_runtime_environment(system: System, **_: str) -> None:
+    """The program names its language; nothing depends on it."""
+    del system
+
+
+def create_task(system: System, *, session_name: str) -> int:
+    """A new, empty task."""
+    return system.create(session_name).handle
+
+
+def clear_task(system: System, *, task: int) -> None:
+    """Stop and forget."""
+    system.clear(system.task(task))
+
+
+def start_task(system: System, *, task: int) -> None:
+    """Start."""
+    system.task(task).start()
+
+
+def stop_task(system: System, *, task: int) -> None:
+    """Stop."""
+    system.task(task).stop()
+
+
+def task_control(system: System, *, task: int, action: int) -> None:
+    """Move a task through its states."""
+    owner = system.task(task)
+    if action == TaskMode.TASK_START.value:
+        owner.start()
+    elif action == TaskMode.TASK_STOP.value:
+        owner.stop()
+    elif action == TaskMode.TASK_VERIFY.value:
+        owner.verify()
+    elif action == TaskMode.TASK_RESERVE.value:
+        owner.reserve()
+    elif action == TaskMode.TASK_COMMIT.value:
+        owner.commit()
+    elif action == TaskMode.TASK_UNRESERVE.value:
+        if owner.state == RUNNING:
+            raise owner.error(errors.RUNNING)
+        owner.release(VERIFIED)
+    elif action == TaskMode.TASK_ABORT.value:
+        owner.stop()
+        owner.release(VERIFIED)
+    else:
+        raise owner.error(errors.BAD_VALUE, Property="Task.Action", Requested_Value=action)
+
+
+def is_task_done(system: System, *, task: int) -> bool:
+    """Whether all is over; an error that stopped the task is raised."""
+    owner = system.task(task)
+    if owner.pending is not None:
+        raise owner.pending
+    return owner.done
+
+
+def wait_until_task_done(system: System, *, task: int, time_to_wait: float) -> None:
+    """Wait."""
+    wait_until_done(system.task(task), time_to_wait)
+
+
+def _retime(system: System, task: int, timing: Timing) -> None:
+    owner = system.task(task)
+    if owner.state == RUNNING:
+        raise owner.error(errors.PROPERTY_WHILE_RUNNING, Property="SampTimingType")
+    if not owner.channels:
+        raise owner.error(errors.NO_CHANNELS)
+    owner.release(UNVERIFIED)
+    owner.timing = timing
+
+
+def cfg_samp_clk_timing(
+    system: System, *, task: int, source: str, rate: float, active_edge: int, sample_mode: int,
+    samps_per_chan: int,
+) -> None:  # fmt: skip
+    """By a sample clock."""
+    _retime(
+        system, task,
+        Timing(SampleTimingType.SAMPLE_CLOCK.value, rate, source, active_edge, sample_mode,
+               int(samps_per_chan)),
+    )  # fmt: skip
+
+
+def cfg_implicit_timing(
+    system: System, *, task: int, sample_mode: int, samps_per_chan: int
+) -> None:
+    """By the signal itself: every period is a sample."""
+    _retime(
+        system, task,
+        Timing(SampleTimingType.IMPLICIT.value, mode=sample_mode, samples=int(samps_per_chan)),
+    )  # fmt: skip
+
+
+def cfg_change_detection_timing(
+    system: System, *, task: int, rising_edge_chan: str, falling_edge_chan: str,
+    sample_mode: int, samps_per_chan: int,
+) -> None:  # fmt: skip
+    """By changes of digital lines."""
+    owner = system.task(task)
+    _retime(
+        system, task,
+        Timing(SampleTimingType.CHANGE_DETECTION.value, mode=sample_mode,
+               samples=int(samps_per_chan)),
+    )  # fmt: skip
+    owner.properties["timing", "change_detect_di_rising_edge_physical_chans"] = rising_edge_chan
+    owner.properties["timing", "change_detect_di_falling_edge_physical_chans"] = falling_edge_chan
+
+
+def _trigger(system: System, task: int, name: str, trigger: Trigger) -> Task:
+    owner = system.task(task)
+    if owner.state == RUNNING:
+        raise owner.error(errors.PROPERTY_WHILE_RUNNING, Property="Trigger")
+    setattr(owner, name, trigger)
+    owner.release(RESERVED - 1)
+    return owner
+
+
+def cfg_dig_edge_start_trig(
+    system: System, *, task: int, trigger_source: str, trigger_edge: int
+) -> None:
+    """Start at an edge of a terminal."""
+    kind = TriggerType.DIGITAL_EDGE.value
+    _trigger(system, task, "start_trigger", Trigger(kind, trigger_source, trigger_edge))
+
+
+def cfg_anlg_edge_start_trig(
+    system: System, *, task: int, trigger_source: str, trigger_slope: int, trigger_level: float
+) -> None:
+    """Start where an analogue channel crosses a level."""
+    kind = TriggerType.ANALOG_EDGE.value
+    trigger = Trigger(kind, trigger_source, trigger_slope, trigger_level)
+    _trigger(system, task, "start_trigger", trigger)
+
+
+def disable_start_trig(system: System, *, task: int) -> None:
+    """Start at once."""
+    _trigger(system, task, "start_trigger", Trigger())
+
+
+def cfg_dig_edge_ref_trig(
+    system: System, *, task: int, trigger_source: str, trigger_edge: int, pretrigger_samples: int
+) -> None:
+    """Stop a set number of samples after an edge of a terminal."""
+    kind = TriggerType.DIGITAL_EDGE.value
+    trigger = Trigger(kind, trigger_source, trigger_edge, pretrigger=int(pretrigger_samples))
+    _trigger(system, task, "reference_trigger", trigger)
+
+
+def cfg_anlg_edge_ref_trig(
+    system: System, *, task: int, trigger_source: str, trigger_slope: int, trigger_level: float,
+    pretrigger_samples: int,
+) -> None:  # fmt: skip
+    """Stop a set number of samples after an analogue channel crosses a level."""
+    kind = TriggerType.ANALOG_EDGE.value
+    trigger = Trigger(kind, trigger_source, trigger_slope, trigger_level, int(pretrigger_samples))
+    _trigger(system, task, "reference_trigger", trigger)
+
+
+def disable_ref_trig(system: System, *, task: int) -> None:
+    """No reference trigger."""
+    _trigger(system, task, "reference_trigger", Trigger())
+
+
+def export_signal(system: System, *, task: int, signal_id: int, output_terminal: str) -> None:
+    """Lead a signal of a task out at a terminal; nothing outside is there to see it."""
+    owner = system.task(task)
+    owner.properties["exported_signal", str(signal_id)] = output_terminal
+
+
+def connect_terms(
+    system: System, *, source_terminal: str, destination_terminal: str, signal_modifiers: int
+) -> None:
+    """Routes between terminals of the simulated cards are only looked up."""
+    del signal_modifiers
+    for terminal in (source_terminal, destination_terminal):
+        device = terminal.lstrip("/").partition("/")[0]
+        if device not in system.cards:
+            raise DaqmxError(errors.UNKNOWN_DEVICE_IN_TERMINAL, Source_Terminal=terminal)
+
+
+def disconnect_terms(system: System, *, source_terminal: str, destination_terminal: str) -> None:
+    """Undo it."""
+    connect_terms(
+        system, source_terminal=source_terminal, destination_terminal=destination_terminal,
+        signal_modifiers=0,
+    )  # fmt: skip
+
+
+def reset_device(system: System, *, device_name: str) -> None:
+    """Abort everything on a device; its outputs go to 0."""
+    card = system.card(device_name)
+    card.must_be_there()
+    for task in list(system.tasks.values()):
+        if card in task.cards:
+            task.stop()
+            task.release(UNVERIFIED)
+    for output in card.outputs.values():
+        output.put(system.now_s, 0.0)
+
+
+def self_test_device(system: System, *, device_name: str) -> None:
+    """A plugged-in card passes."""
+    system.card(device_name).must_be_there()
+
+
+def create_lin_scale(
+    system: System, *, name: str, slope: float, y_intercept: float, pre_scaled_units: int,
+    scaled_units: str,
+) -> None:  # fmt: skip
+    """A straight line."""
+    system.scales.add(
+        name, ScaleType.LINEAR,
+        {"lin_slope": slope, "lin_y_intercept": y_intercept,
+         "pre_scaled_units": pre_scaled_units, "scaled_units": scaled_units},
+    )  # fmt: skip
+
+
+def create_map_scale(
+    system: System, *, name: str, prescaled_min: float, prescaled_max: float, scaled_min: float,
+    scaled_max: float, pre_scaled_units: int, scaled_units: str,
+) -> None:  # fmt: skip
+    """A range onto a range."""
+    system.scales.add(
+        name, ScaleType.MAP_RANGES,
+        {"map_pre_scaled_min": prescaled_min, "map_pre_scaled_max": prescaled_max,
+         "map_scaled_min": scaled_min, "map_scaled_max": scaled_max,
+         "pre_scaled_units": pre_scaled_units, "scaled_units": scaled_units},
+    )  # fmt: skip
+
+
+def create_polynomial_scale(
+    system: System, *, name: str, forward_coeffs: Sequence[float],
+    reverse_coeffs: Sequence[float], pre_scaled_units: int, scaled_units: str,
+) -> None:  # fmt: skip
+    """A polynomial, constant term first."""
+    system.scales.add(
+        name, ScaleType.POLYNOMIAL,
+        {"poly_forward_coeff": [float(c) for c in forward_coeffs],
+         "poly_reverse_coeff": [float(c) for c in reverse_coeffs],
+         "pre_scaled_units": pre_scaled_units, "scaled_units": scaled_units},
+    )  # fmt: skip
+
+
+def create_table_scale(
+    system: System, *, name: str, prescaled_vals: Sequence[float], scaled_vals: Sequence[float],
+    pre_scaled_units: int, scaled_units: str,
+) -> None:  # fmt: skip
+    """Points and straight lines between them."""
+    system.scales.add(
+        name, ScaleType.TABLE,
+        {"table_pre_scaled_vals": [float(v) for v in prescaled_vals],
+         "table_scaled_vals": [float(v) for v in scaled_vals],
+         "pre_scaled_units": pre_scaled_units, "scaled_units": scaled_units},
+    )  # fmt: skip
+
+
+def calculate_reverse_poly_coeff(
+    system: System, *, forward_coeffs: Sequence[float], min_val_x: float, max_val_x: float,
+    num_points_to_compute: int, reverse_poly_order: int, **_: Any,
+) -> list[float]:  # fmt: skip
+    """Coefficients of the inverse."""
+    del system
+    return scales.reverse(
+        forward_coeffs, min_val_x, max_val_x, num_points_to_compute, reverse_poly_order
+    )

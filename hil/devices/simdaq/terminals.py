@@ -1,0 +1,129 @@
+"""What a card's terminals carry: signals that come in, faults on them, outputs that go out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Times = Any  # a time in s or an array of them
+Source = float | Callable[[Times], Any]
+Fault = Literal["stuck", "high rail", "low rail"]
+
+
+class Track:
+    """A signal that somebody else computes step by step: linear between points, level after.
+
+    A plant puts its value at the end of every step; samples that a card takes within the step
+    are read from the line between both ends.
+    """
+
+    def __init__(self, value: float = 0.0) -> None:
+        self._t0_s = self._t1_s = 0.0
+        self._v0 = self._v1 = value
+        self._slope_per_s = 0.0
+
+    def put(self, t_s: float, value: float) -> None:
+        """The signal has come to this value at t_s."""
+        self._t0_s, self._v0 = self._t1_s, self._v1
+        self._t1_s, self._v1 = t_s, value
+        step_s = t_s - self._t0_s
+        self._slope_per_s = (value - self._v0) / step_s if step_s > 0.0 else 0.0
+
+    def __call__(self, t_s: Times) -> Any:
+        if isinstance(t_s, float):
+            behind_s = min(max(self._t1_s - t_s, 0.0), self._t1_s - self._t0_s)
+            return self._v1 - self._slope_per_s * behind_s
+        behind = np.clip(self._t1_s - t_s, 0.0, self._t1_s - self._t0_s)
+        return self._v1 - self._slope_per_s * behind
+
+
+@dataclass(frozen=True)
+class Pulses:
+    """A regular pulse train on a digital line: `n` pulses, each high first `high_s`, then low.
+
+    The first rising edge is at `first_s`.
+    """
+
+    period_s: float
+    high_s: float
+    first_s: float = 0.0
+    n: float = np.inf
+
+    def rising(self, after_s: float, until_s: float) -> NDArray[np.float64]:
+        """Times of rising edges in (after_s, until_s]."""
+        return self._edges(after_s, until_s, self.first_s)
+
+    def falling(self, after_s: float, until_s: float) -> NDArray[np.float64]:
+        """Times of falling edges in (after_s, until_s]."""
+        return self._edges(after_s, until_s, self.first_s + self.high_s)
+
+    def _edges(self, after_s: float, until_s: float, first_s: float) -> NDArray[np.float64]:
+        tiny = 1e-9
+        first = max(np.floor((after_s - first_s) / self.period_s + tiny) + 1.0, 0.0)
+        last = min(np.floor((until_s - first_s) / self.period_s + tiny), self.n - 1.0)
+        return first_s + self.period_s * np.arange(first, last + 1.0)
+
+    def count(self, t_s: Times) -> Any:
+        """Rising edges up to and including t_s."""
+        cycles = np.floor((np.asarray(t_s) - self.first_s) / self.period_s + 1e-9) + 1.0
+        return np.clip(cycles, 0.0, self.n)
+
+    def __call__(self, t_s: Times) -> Any:
+        """The level, 0.0 or 1.0."""
+        since_s = np.asarray(t_s) - self.first_s
+        k = np.floor(since_s / self.period_s + 1e-9)
+        inside = since_s - k * self.period_s < self.high_s - 1e-9 * self.period_s
+        return np.where(inside & (k >= 0.0) & (k < self.n), 1.0, 0.0)
+
+
+@dataclass
+class Terminal:
+    """An input: what is wired to it, and what is broken about it."""
+
+    source: Source = 0.0
+    fault: Fault | None = None
+    frozen: float = 0.0
+
+    def at(self, t_s: Times) -> Any:
+        """Its signal at a time or an array of times; a rail is an infinity that clips later."""
+        if self.fault is not None:
+            if self.fault == "stuck":
+                return self.frozen
+            return np.inf if self.fault == "high rail" else -np.inf
+        source = self.source
+        return source(t_s) if callable(source) else source
+
+
+@dataclass
+class Output:
+    """An output: its level now, since when, and on demand every change."""
+
+    value: float = 0.0
+    since_s: float = 0.0
+    watched: bool = False
+    changes: list[tuple[float, float]] = field(default_factory=list)
+    train: Pulses | None = None
+
+    def put(self, t_s: float, value: float) -> None:
+        if self.watched and value != self.value:
+            self.changes.append((t_s, value))
+        self.value, self.since_s = value, t_s
+        self.train = None
+
+    def put_block(self, t_s: NDArray[np.float64], values: NDArray[np.float64]) -> None:
+        """The levels that a clock has put out one after the other."""
+        if not len(t_s):
+            return
+        if self.watched:
+            before = np.concatenate(([self.value], values[:-1]))
+            kept = values != before
+            self.changes += zip(t_s[kept].tolist(), values[kept].tolist(), strict=True)
+        self.value, self.since_s = float(values[-1]), float(t_s[-1])
+        self.train = None
+
+    def at(self, t_s: float) -> float:
+        return self.value if self.train is None else float(self.train(t_s))

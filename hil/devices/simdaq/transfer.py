@@ -1,0 +1,129 @@
+"""Reads and writes as numbers that a program sees; both adaptors come through here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.devices.simdaq import errors, inputs, outputs
+from hil.devices.simdaq.channels import AnalogInput, DigitalLines
+from hil.devices.simdaq.errors import DaqmxError
+from hil.devices.simdaq.inputs import Block
+from hil.devices.simdaq.system import System
+from hil.devices.simdaq.task import Task
+
+Answer = tuple[Any, DaqmxError | None]
+
+
+def _read(system: System, handle: int, kind: str, n: int, timeout_s: float) -> tuple[Task, Answer]:
+    task = system.task(handle)
+    system.catch_up()
+    if task.kind and task.kind != kind:
+        raise task.error(errors.WRONG_CHANNEL_TYPE)
+    return task, inputs.read(task, n, timeout_s)
+
+
+def read_analog(system: System, handle: int, n: int, timeout_s: float) -> Answer:
+    """(channels, samples) in the channels' units."""
+    task, (raw, failure) = _read(system, handle, "ai", n, timeout_s)
+    out = np.empty(raw.shape)
+    for i, channel in enumerate(task.channels):
+        assert isinstance(channel, AnalogInput)
+        out[i] = channel.scaled(raw[i])
+    return out, failure
+
+
+def read_codes(system: System, handle: int, n: int, timeout_s: float) -> Answer:
+    """(channels, samples) as the converter gave them."""
+    task = system.task(handle)
+    _, answer = _read(system, handle, task.kind or "ai", n, timeout_s)
+    return answer
+
+
+def read_words(system: System, handle: int, n: int, timeout_s: float) -> Answer:
+    """(channels, samples) of digital words."""
+    _, (raw, failure) = _read(system, handle, "di", n, timeout_s)
+    return raw, failure
+
+
+def read_lines(system: System, handle: int, n: int, timeout_s: float) -> Answer:
+    """(channels, samples, lines) of bytes 0 or 1; as wide as the widest channel."""
+    task, (raw, failure) = _read(system, handle, "di", n, timeout_s)
+    return lines_of(task, raw), failure
+
+
+def lines_of(task: Task, raw: Block) -> NDArray[np.uint8]:
+    """Words taken apart."""
+    channels = [c for c in task.channels if isinstance(c, DigitalLines)]
+    width = max(len(c.lines) for c in channels)
+    out = np.zeros((*raw.shape, width), dtype=np.uint8)
+    words = raw.astype(np.uint64)
+    for i, channel in enumerate(channels):
+        for k, bit in enumerate(channel.position):
+            out[i, :, k] = (words[i] >> np.uint64(bit)) & np.uint64(1)
+    return out
+
+
+def read_counter(system: System, handle: int, n: int, timeout_s: float) -> Answer:
+    """(channels, samples) in the channels' units."""
+    task, (raw, failure) = _read(system, handle, "ci", n, timeout_s)
+    return np.stack([c.scaled(row) for c, row in zip(task.channels, raw, strict=True)]), failure
+
+
+def write_analog(
+    system: System, handle: int, block: Block, *, auto_start: bool, timeout_s: float
+) -> int:
+    """(channels, samples) in the channels' units."""
+    task = system.task(handle)
+    system.catch_up()
+    if task.kind and task.kind != "ao":
+        raise task.error(errors.WRONG_CHANNEL_TYPE)
+    return outputs.write(task, block, auto_start=auto_start, timeout_s=timeout_s)
+
+
+def write_codes(
+    system: System, handle: int, block: Block, *, auto_start: bool, timeout_s: float
+) -> int:
+    """(channels, samples) as the converter takes them."""
+    task = system.task(handle)
+    if task.kind == "ao":
+        ao = task.card.model.ao
+        assert ao is not None
+        block = block * (ao.ranges[-1] / 2 ** (ao.bits - 1))
+    system.catch_up()
+    return outputs.write(task, block, auto_start=auto_start, timeout_s=timeout_s)
+
+
+def write_words(
+    system: System, handle: int, block: Block, *, auto_start: bool, timeout_s: float
+) -> int:
+    """(channels, samples) of digital words."""
+    task = system.task(handle)
+    system.catch_up()
+    if task.kind and task.kind != "do":
+        raise task.error(errors.WRONG_CHANNEL_TYPE)
+    return outputs.write(task, block, auto_start=auto_start, timeout_s=timeout_s)
+
+
+def write_lines(
+    system: System, handle: int, lines: NDArray[np.uint8], *, auto_start: bool, timeout_s: float
+) -> int:
+    """(channels, samples, lines) of bytes 0 or 1."""
+    task = system.task(handle)
+    channels = [c for c in task.channels if isinstance(c, DigitalLines)]
+    if len(channels) != lines.shape[0] or not channels:
+        raise task.error(errors.WRONG_CHANNEL_TYPE if task.channels else errors.NO_CHANNELS)
+    words = np.zeros(lines.shape[:2])
+    for i, channel in enumerate(channels):
+        for k, bit in enumerate(channel.position):
+            words[i] += np.where(lines[i, :, k] != 0, float(1 << bit), 0.0)
+    return write_words(system, handle, words, auto_start=auto_start, timeout_s=timeout_s)
+
+
+def width(system: System, handle: int) -> tuple[int, int]:
+    """Channels of a task, and lines of its widest digital channel."""
+    task = system.task(handle)
+    widths = [len(c.lines) for c in task.channels if isinstance(c, DigitalLines)]
+    return len(task.channels), max(widths, default=1)
