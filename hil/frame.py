@@ -1,7 +1,7 @@
 """One tick = one row: names, units and columns, fixed before the loop starts."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -64,7 +64,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Commands:
-    """What a rig is told to do from the current tick on; both are views of the row.
+    """What a rig is told to do from the current tick on; cells and outputs are views of the row.
 
     Attributes
     ----------
@@ -72,10 +72,13 @@ class Commands:
         Cells on (1) and off (0).
     outputs : (M,) array
         Values of the actuators' outputs, in their own units.
+    enabled : (1,) bool array
+        Supplies may be on; not after a trip.
     """
 
     cells: NDArray[np.uint8]
     outputs: NDArray[np.float64]
+    enabled: NDArray[np.bool_] = field(default_factory=lambda: np.ones(1, dtype=bool))
 
 
 class Frame:

@@ -24,6 +24,8 @@ FAULTS = (
     "board_fault",
     "signal_out_of_range",
     "output_invalid",
+    "estop_open",
+    "channel_untrue",
 )
 (
     _FORCE_HIGH,
@@ -36,6 +38,8 @@ FAULTS = (
     _BOARD_FAULT,
     _SIGNAL_OUT_OF_RANGE,
     _OUTPUT_INVALID,
+    _ESTOP_OPEN,
+    _CHANNEL_UNTRUE,
 ) = (1 << i for i in range(len(FAULTS)))
 
 CAUSES = {
@@ -49,6 +53,8 @@ CAUSES = {
     "board_fault": "a board has switched its cells off by itself; its own fault bits say why",
     "signal_out_of_range": "a signal is beyond its limits in guard.signals",
     "output_invalid": "the controller asked an output for what is not a number",
+    "estop_open": "the e-stop loop is open",
+    "channel_untrue": "a channel is at its rail or frozen; its card's fault bits say which",
 }
 
 
@@ -146,6 +152,9 @@ class Guard:
             found |= _hold(self._envelopes, self._outputs_before, n_periods, outputs)
         if r.board_faults.any():
             found |= _BOARD_FAULT
+        if r.card_faults.any():
+            found |= _ESTOP_OPEN if (r.card_faults & 1).any() else 0
+            found |= _CHANNEL_UNTRUE if (r.card_faults >> 1).any() else 0
         if found:
             self.trip(found)
         self._outputs_before[:] = outputs
@@ -174,6 +183,7 @@ class Guard:
     def _put_to_rest(self) -> None:
         self._commands.cells[:] = 0
         self._commands.outputs[:] = self._rest
+        self._commands.enabled[:] = False
 
 
 def names_of(bits: int) -> list[str]:

@@ -9,20 +9,19 @@ import numpy as np
 
 from hil import wire
 from hil.config import Config, schema
-from hil.config.crosscheck import force_signal
+from hil.config.cards import cards_of
 from hil.devices.cell_board import BoardPlace, CellBoard
 from hil.devices.device import Channel, Device, Readings, RigLayout
 from hil.devices.native_board import NativeBoard
+from hil.devices.nidaq.channels import Place
 from hil.devices.port import Port, SerialPort
-from hil.devices.sim_daq import SimChannel, SimDaq, SimOutput
 from hil.devices.sim_plant import SimPlant
 from hil.errors import ConfigError, DeviceError
 from hil.frame import Column, Commands, Frame, unit_suffix, units
-from hil.models.system import System
+from hil.rig_cards import build_card
 
 BACKENDS = ("sim", "bench")
 ANSWER_SHARE = 0.5  # of a period that a board's answer is waited for
-COUNTS_MAX = float(2**31 - 1)
 CURRENT_ON_A = 0.2  # of a simulated cell whose wire is not modelled: assumed
 
 
@@ -243,11 +242,6 @@ def layout_of(devices: Mapping[str, schema.DeviceTable], n_cells: int) -> RigLay
     )
 
 
-def cards_of(devices: Mapping[str, schema.DeviceTable]) -> dict[str, schema.NidaqTable]:
-    """The data acquisition cards among the devices."""
-    return {name: d for name, d in devices.items() if isinstance(d, schema.NidaqTable)}
-
-
 def outputs_of(devices: Mapping[str, schema.DeviceTable]) -> dict[str, schema.OutputTable]:
     """Every output of a rig under the name of its column, in the order of the commands."""
     return {
@@ -272,6 +266,7 @@ def build_rig(config: Config, seed: int, backends: Mapping[str, str] | None = No
     layout = layout_of(tables.devices, len(system.cell_names))
     streams = np.random.SeedSequence(seed).spawn(len(tables.devices))
     rngs = dict(zip(tables.devices, map(np.random.default_rng, streams), strict=True))
+    kinds = backends or {}
     devices: list[Device] = []
     # Boards first: a simulated plant behind a real board follows what that board reports.
     for i, (name, board) in enumerate(boards.items()):
@@ -283,7 +278,7 @@ def build_rig(config: Config, seed: int, backends: Mapping[str, str] | None = No
             device_slot=i,
         )
         limits = wire.default_limits() | board.limits
-        on_bench = backends is not None and backends[name] == "bench"
+        on_bench = kinds.get(name) == "bench"
         connect: Callable[[], Port]
         if on_bench:
             connect = partial(SerialPort, name, board.port)
@@ -305,63 +300,10 @@ def build_rig(config: Config, seed: int, backends: Mapping[str, str] | None = No
             )
         )
     slot = output_slot = 0
-    for i, (name, card) in enumerate(cards.items(), start=len(boards)):
-        own = [_sim_channel(n, c, card, config, system) for n, c in card.channels.items()]
-        step_V = 2.0 * card.range_V / 2**card.resolution_bits
-        outputs = [
-            SimOutput(list(system.inputs).index(o.drives), o.units_per_V, step_V, card.range_V)
-            for o in card.outputs.values()
-        ]
+    for i, (name, card) in enumerate(cards.items()):
+        where = Place(slot, output_slot, device=len(boards) + i, card=i)
         devices.append(
-            SimDaq(name, plant, own, outputs, period_s, rngs[name], slot, output_slot, i)
+            build_card(name, config, system, plant, where, rngs[name], kinds.get(name, "sim"))
         )
-        slot, output_slot = slot + len(own), output_slot + len(outputs)
+        slot, output_slot = slot + len(card.channels), output_slot + len(card.outputs)
     return Rig(devices, layout)
-
-
-def _sim_channel(
-    name: str,
-    table: schema.AnyChannelTable,
-    card: schema.NidaqTable,
-    config: Config,
-    system: System,
-) -> SimChannel:
-    delay_periods = round(table.sim.delay_s / config.tables.loop.period_s)
-    lost = table.sim.reading_lost_probability
-    if isinstance(table, schema.EncoderChannelTable):
-        return SimChannel(
-            name=name,
-            output=list(system.outputs).index(table.signal),
-            raw_unit="counts",
-            units_per_raw=2.0 * np.pi / table.counts_per_turn,
-            zero_raw=0.0,
-            step_raw=1.0,
-            low_raw=-COUNTS_MAX,
-            high_raw=COUNTS_MAX,
-            bandwidth_Hz=np.inf,
-            noise_rms_raw=0.0,
-            offset_raw=0.0,
-            delay_periods=delay_periods,
-            reading_lost_probability=lost,
-        )
-    if isinstance(table, schema.ForceChannelTable):
-        signal = table.signal or force_signal(config.tables, config.model)
-        units_per_V = table.newtons_per_V
-    else:
-        signal, units_per_V = table.signal, table.units_per_V
-    step_V = 2.0 * card.range_V / 2**card.resolution_bits
-    return SimChannel(
-        name=name,
-        output=list(system.outputs).index(signal),
-        raw_unit="V",
-        units_per_raw=units_per_V,
-        zero_raw=table.zero_V,
-        step_raw=step_V,
-        low_raw=-card.range_V,
-        high_raw=card.range_V - step_V,
-        bandwidth_Hz=table.sim.bandwidth_Hz,
-        noise_rms_raw=table.sim.noise_rms_V,
-        offset_raw=table.sim.offset_V,
-        delay_periods=delay_periods,
-        reading_lost_probability=lost,
-    )

@@ -19,6 +19,7 @@ from hil import guard, inputs, loop, realtime
 from hil.clock import Clock, RealClock, VirtualClock
 from hil.config import Config, schema
 from hil.config.build import build_control
+from hil.config.cards import cards_of
 from hil.config.crosscheck import force_signal
 from hil.control.controller import Control
 from hil.devices.device import RigLayout
@@ -31,7 +32,7 @@ from hil.progress import show_progress
 from hil.provenance import software
 from hil.record import layout
 from hil.record.sink import Sink, check_disk
-from hil.rig import Rig, build_rig, cards_of, outputs_of, parse_backend
+from hil.rig import Rig, build_rig, outputs_of, parse_backend
 from hil.summary import plain, summarise
 
 

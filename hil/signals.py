@@ -2,7 +2,7 @@
 
     r = (V - V_0) / (1e-3 G E)        conditioner of gain G, offset V_0 and excitation E; r in mV/V
     F = sum_k c_k (r - r_0)^k         certificate's polynomial in the deflection from the zero r_0
-    theta = theta_0 + s 2 pi c / (4 n)   c counts of an encoder of n pulses a turn, all four edges
+    theta = theta_0 + s 2 pi c / n    c counts of an encoder that gives n in a turn
 
 Source: ASTM E74, Standard Practices for Calibration and Verification for Force-Measuring
 Instruments: force as a polynomial in the deflection, the reading less the reading at no force.
@@ -29,8 +29,8 @@ NEWTON_STEPS = 50
 
 
 @dataclass(frozen=True)
-class ForceChain:
-    """From what the card gives to force.
+class Chain:
+    """From what the card gives to what it means.
 
     Attributes
     ----------
@@ -39,9 +39,9 @@ class ForceChain:
     offset : float
         Raw reading where that is zero.
     coefficients : tuple of float
-        c_k, N for the k-th power.
+        c_k of the k-th power, N for a force.
     zero_ratio : float
-        Reading at no force, r_0.
+        Ratio at no force, r_0.
     """
 
     raw_per_ratio: float
@@ -50,14 +50,14 @@ class ForceChain:
     zero_ratio: float = 0.0
 
     @classmethod
-    def linear(cls, newtons_per_V: float, zero_V: float) -> "ForceChain":
-        """F = newtons_per_V (V - zero_V), for a channel without a record."""
-        return cls(1.0, zero_V, (0.0, newtons_per_V))
+    def linear(cls, units_per_V: float, zero_V: float) -> "Chain":
+        """Value = units_per_V (V - zero_V), for a channel without a record."""
+        return cls(1.0, zero_V, (0.0, units_per_V))
 
     @classmethod
     def conditioned(
         cls, gain: float, offset_V: float, excitation_V: float, coefficients: Sequence[float]
-    ) -> "ForceChain":
+    ) -> "Chain":
         """A transducer behind a conditioner."""
         return cls(1e-3 * gain * excitation_V, offset_V, tuple(coefficients))
 
@@ -65,69 +65,74 @@ class ForceChain:
         """R of a raw reading; the zero is not taken off."""
         return (raw - self.offset) / self.raw_per_ratio
 
-    def force_N(self, raw: Values) -> Values:
-        """Force of a raw reading."""
+    def value(self, raw: Values) -> Values:
+        """What a raw reading means, in newtons for a force."""
         deflection = self.ratio(raw) - self.zero_ratio
-        force_N = deflection * 0.0
+        value = deflection * 0.0
         for coefficient in reversed(self.coefficients):
-            force_N = force_N * deflection + coefficient
-        return force_N
+            value = value * deflection + coefficient
+        return value
 
-    def raw(self, force_N: float) -> float:
-        """The raw reading that means this force: what a simulated transducer gives.
+    def raw(self, value: float) -> float:
+        """The raw reading that means this: what a simulated transducer gives.
 
         Newton's method from the linear term; ValueError where the polynomial has no way there.
         """
-        slope = self.coefficients[1]
-        deflection = (force_N - self.coefficients[0]) / slope
+        deflection = (value - self.coefficients[0]) / self.coefficients[1]
         if len(self.coefficients) > 2:
-            polynomial = np.polynomial.Polynomial(self.coefficients)
-            slope_of = polynomial.deriv()
             for _ in range(NEWTON_STEPS):
-                change = (float(polynomial(deflection)) - force_N) / float(slope_of(deflection))
+                reached = slope = 0.0
+                for coefficient in reversed(self.coefficients):
+                    slope = slope * deflection + reached
+                    reached = reached * deflection + coefficient
+                change = (reached - value) / slope
                 deflection -= change
                 if abs(change) <= 1e-14 * max(1.0, abs(deflection)):
                     break
             else:
-                raise ValueError(f"the polynomial does not reach {force_N:g} N")
+                raise ValueError(f"the polynomial does not reach {value:g}")
         return self.offset + self.raw_per_ratio * (deflection + self.zero_ratio)
 
-    def newtons_per_raw(self) -> float:
-        """Slope at no force."""
+    def slope(self) -> float:
+        """Change of the value with the raw reading, at no force."""
         return self.coefficients[1] / self.raw_per_ratio
 
-    def zeroed(self, raw_at_no_force: float) -> "ForceChain":
+    def zeroed(self, raw_at_no_force: float) -> "Chain":
         """The same chain with this reading for its zero."""
         return replace(self, zero_ratio=self.ratio(raw_at_no_force))
 
 
 @dataclass(frozen=True)
 class Encoder:
-    """A quadrature encoder of which all four edges of a pulse are counted.
+    """A quadrature encoder on a counter that rolls over.
 
     Attributes
     ----------
-    pulses_per_rev : int
+    counts_per_turn : int
+        All four edges of every pulse.
     direction : {1, -1}
     offset_rad : float
         Angle at the count 0.
-    bits : int
-        Of the counter, which rolls over.
     """
 
-    pulses_per_rev: int
+    counts_per_turn: int
     direction: int = 1
     offset_rad: float = 0.0
-    bits: int = 32
+    counter_bits: int = 32
 
     @property
     def rad_per_count(self) -> float:
-        return self.direction * 2.0 * math.pi / (4.0 * self.pulses_per_rev)
+        return self.direction * 2.0 * math.pi / self.counts_per_turn
+
+    @property
+    def chain(self) -> Chain:
+        """From signed counts to radians."""
+        return Chain.linear(self.rad_per_count, -self.offset_rad / self.rad_per_count)
 
     def signed(self, count: int) -> int:
         """The count as a number of either sign: a counter at rest at 0 rolls under to its top."""
-        half = 1 << (self.bits - 1)
-        return (count + half) % (1 << self.bits) - half
+        half = 1 << (self.counter_bits - 1)
+        return (count + half) % (1 << self.counter_bits) - half
 
     def angle_rad(self, signed_count: float) -> float:
         return self.offset_rad + self.rad_per_count * signed_count
@@ -239,7 +244,7 @@ class ZeroCheck:
 
 def check_zero(
     samples: NDArray[np.float64],
-    chain: ForceChain,
+    chain: Chain,
     *,
     zero_ratio: float | None,
     zero_tolerance_N: float | None,

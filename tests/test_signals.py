@@ -12,8 +12,8 @@ from hil.signals import (
     FROZEN,
     NOT_A_NUMBER,
     BlockFilter,
+    Chain,
     Encoder,
-    ForceChain,
     check_zero,
     frozen_after,
     rails,
@@ -22,42 +22,42 @@ from hil.signals import (
 
 def test_a_cell_of_2_mV_per_V_at_10_V_gives_20_mV_and_10_V_behind_a_gain_of_500():
     """A transducer maker's own arithmetic: full scale is 2 mV/V times the excitation."""
-    chain = ForceChain.conditioned(500.0, 0.0, 10.0, [0.0, 4.5])
+    chain = Chain.conditioned(500.0, 0.0, 10.0, [0.0, 4.5])
     assert 500.0 * (2e-3 * 10.0) == 10.0
     assert chain.ratio(10.0) == pytest.approx(2.0, rel=1e-15)
-    assert chain.force_N(10.0) == pytest.approx(9.0, rel=1e-15)
-    assert chain.newtons_per_raw() == pytest.approx(0.9)
+    assert chain.value(10.0) == pytest.approx(9.0, rel=1e-15)
+    assert chain.slope() == pytest.approx(0.9)
 
 
 def test_omegas_printed_example_comes_out():
     """2.05 mV/V, 3000 lb, 10 V of excitation: 20.5 mV at full scale."""
-    chain = ForceChain.conditioned(1.0, 0.0, 10.0, [0.0, 3000.0 / 2.05])
+    chain = Chain.conditioned(1.0, 0.0, 10.0, [0.0, 3000.0 / 2.05])
     assert chain.raw(3000.0) == pytest.approx(20.5e-3)
 
 
 def test_the_conditioners_offset_and_the_zero_are_taken_off_before_the_polynomial():
-    chain = ForceChain.conditioned(500.0, 0.2, 10.0, [0.0, 4.0, 0.1])
+    chain = Chain.conditioned(500.0, 0.2, 10.0, [0.0, 4.0, 0.1])
     assert chain.ratio(0.2) == 0.0
     zeroed = chain.zeroed(0.7)  # 0.1 mV/V at no force
     assert zeroed.zero_ratio == pytest.approx(0.1)
-    assert zeroed.force_N(0.7) == 0.0
+    assert zeroed.value(0.7) == 0.0
     # deflection of 1 mV/V
-    assert zeroed.force_N(5.7) == pytest.approx(4.0 + 0.1)
+    assert zeroed.value(5.7) == pytest.approx(4.0 + 0.1)
 
 
 def test_a_channel_without_a_record_is_a_line_through_its_zero():
-    chain = ForceChain.linear(0.95, 0.4)
-    assert chain.force_N(0.4) == 0.0
-    assert chain.force_N(10.4) == pytest.approx(9.5)
+    chain = Chain.linear(0.95, 0.4)
+    assert chain.value(0.4) == 0.0
+    assert chain.value(10.4) == pytest.approx(9.5)
 
 
 def test_arrays_and_numbers_go_the_same_way():
-    chain = ForceChain.conditioned(500.0, 0.1, 10.0, [0.01, 4.5, -0.02, 0.003])
+    chain = Chain.conditioned(500.0, 0.1, 10.0, [0.01, 4.5, -0.02, 0.003])
     volts = np.linspace(-10.0, 10.0, 41)
-    each = [chain.force_N(float(v)) for v in volts]
-    np.testing.assert_array_equal(chain.force_N(volts), each)
+    each = [chain.value(float(v)) for v in volts]
+    np.testing.assert_array_equal(chain.value(volts), each)
     expected = np.polynomial.polynomial.polyval((volts - 0.1) / 5.0, [0.01, 4.5, -0.02, 0.003])
-    np.testing.assert_allclose(chain.force_N(volts), expected, rtol=1e-13, atol=1e-14)
+    np.testing.assert_allclose(chain.value(volts), expected, rtol=1e-13, atol=1e-14)
 
 
 @given(
@@ -67,20 +67,20 @@ def test_arrays_and_numbers_go_the_same_way():
     zero=st.floats(-0.2, 0.2),
 )
 def test_what_a_simulated_transducer_gives_means_the_force_it_was_given(force_N, bend, cube, zero):
-    chain = ForceChain(5.0, 0.1, (0.0, 4.5, bend, cube), zero)
+    chain = Chain(5.0, 0.1, (0.0, 4.5, bend, cube), zero)
     # 1e-12 of full scale: rounding of a few operations on numbers of order 10
-    assert chain.force_N(chain.raw(force_N)) == pytest.approx(force_N, abs=1e-11)
+    assert chain.value(chain.raw(force_N)) == pytest.approx(force_N, abs=1e-11)
 
 
 def test_a_force_beyond_the_polynomials_turning_point_has_no_reading():
     with pytest.raises(ValueError, match="does not reach"):
-        ForceChain(1.0, 0.0, (0.0, 1.0, -0.25)).raw(1.5)  # turns at 1 N
+        Chain(1.0, 0.0, (0.0, 1.0, -0.25)).raw(1.5)  # turns at 1 N
 
 
-def test_four_edges_a_pulse_make_a_turn():
-    encoder = Encoder(pulses_per_rev=500, offset_rad=0.25)
+def test_all_counts_of_a_turn_are_a_turn():
+    encoder = Encoder(counts_per_turn=2000, offset_rad=0.25)
     assert encoder.angle_rad(2000) == pytest.approx(0.25 + 2 * math.pi)
-    assert Encoder(500, direction=-1).angle_rad(500) == pytest.approx(-math.pi / 2)
+    assert Encoder(2000, direction=-1).angle_rad(500) == pytest.approx(-math.pi / 2)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_four_edges_a_pulse_make_a_turn():
     [(0, 0), (1, 1), (2**32 - 1, -1), (2**31 - 1, 2**31 - 1), (2**31, -(2**31))],
 )
 def test_a_counter_that_rolls_under_is_negative(count, signed):
-    assert Encoder(500).signed(count) == signed
+    assert Encoder(2000).signed(count) == signed
 
 
 def block_filter(n=1, **changes):
@@ -175,7 +175,7 @@ def test_a_channel_quieter_than_its_converter_is_never_called_frozen():
     assert frozen_after(0.5, 1.0, 1e4) == 2000
 
 
-CHAIN = ForceChain.conditioned(500.0, 0.0, 10.0, [0.0, 4.75])
+CHAIN = Chain.conditioned(500.0, 0.0, 10.0, [0.0, 4.75])
 USUAL = {"zero_ratio": 0.0, "zero_tolerance_N": 0.05, "noise_rms": 0.002}
 
 

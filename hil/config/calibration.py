@@ -7,6 +7,7 @@ A record says which article was calibrated, by whom, when, against what, and wha
 import datetime
 import hashlib
 import json
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from hil.config.files import Merged, read_toml
 from hil.config.schema import NotNegative, Positive, Table, Title
 from hil.config.validate import validated
 from hil.errors import ConfigError
-from hil.signals import ForceChain
+from hil.signals import Chain
 
 FORMAT = "hil-calibration/1"
 
@@ -143,13 +144,13 @@ class Calibration:
         """Short name: file and the beginning of the hash."""
         return f"{self.path.stem}@{self.record.hash.removeprefix('sha256:')[:12]}"
 
-    def chain(self, *, bridge: bool) -> ForceChain:
+    def chain(self, *, bridge: bool) -> Chain:
         """Volts (or, of a bridge card, mV/V) to newtons."""
         coefficients = self.record.model.coefficients_N
         conditioner = self.record.conditioner
         if bridge or conditioner is None:
-            return ForceChain(1.0, 0.0, tuple(coefficients))
-        return ForceChain.conditioned(
+            return Chain(1.0, 0.0, tuple(coefficients))
+        return Chain.conditioned(
             conditioner.gain, conditioner.offset_V, conditioner.excitation_V, coefficients
         )
 
@@ -162,7 +163,7 @@ class Calibration:
         g_k = r^k. Source: JCGM 100:2008 (GUM), eq. (13).
         """
         model = self.record.model
-        r = ForceChain(1.0, 0.0, tuple(model.coefficients_N)).raw(force_N)
+        r = Chain(1.0, 0.0, tuple(model.coefficients_N)).raw(force_N)
         g = r ** np.arange(len(model.coefficients_N))
         return float(np.sqrt(g @ np.array(model.covariance_N2) @ g))
 
@@ -188,7 +189,15 @@ def load_record(path: Path, *, named_by: str) -> Calibration:
     """
     if not path.is_file():
         raise ConfigError(f"{named_by}: no such file: {path}")
-    table = read_toml(path)
+    return _parsed(path, read_toml(path), path.read_text(encoding="utf-8"))
+
+
+def parse_record(path: Path, text: str) -> Calibration:
+    """The record whose text a recording kept; `path` is named in errors."""
+    return _parsed(path, tomllib.loads(text), text)
+
+
+def _parsed(path: Path, table: dict[str, Any], text: str) -> Calibration:
     record = validated(ForceTransducerRecord, Merged(table, [(str(path), table)]))
     content = hash_of(table)
     if record.hash != content:
@@ -196,4 +205,4 @@ def load_record(path: Path, *, named_by: str) -> Calibration:
             f"{path}: hash: its content is not what was calibrated ({content[:19]}...): take the "
             "original file, or calibrate anew"
         )
-    return Calibration(path, path.read_text(encoding="utf-8"), record)
+    return Calibration(path, text, record)

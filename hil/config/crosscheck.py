@@ -102,15 +102,6 @@ def _channels(
                 yield key, f"card '{seen[channel_name]}' has a channel of that name: rename one"
             seen[channel_name] = name
             yield from _signal(key, channel, model.outputs)
-            if channel.kind != "force" or tables.guard.force_max_N is None:
-                continue
-            largest_N = abs(channel.newtons_per_V) * (card.range_V - abs(channel.zero_V))
-            if largest_N <= tables.guard.force_max_N:
-                yield (
-                    f"{key}.newtons_per_V = {channel.newtons_per_V:g}",
-                    f"the channel ends at {largest_N:g} N, below guard.force_max_N = "
-                    f"{tables.guard.force_max_N:g}: the guard would never see it",
-                )
 
 
 def _signal(key: str, channel: schema.AnyChannelTable, outputs: list[str]) -> Found:

@@ -1,7 +1,7 @@
 """Files and `--set` -> a validated configuration; every error is one line."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +9,9 @@ import numpy as np
 import tomli_w
 from numpy.typing import NDArray
 
-from hil.config import crosscheck, schema
+from hil.config import cards, crosscheck, schema
 from hil.config.build import build_activation, build_model
+from hil.config.calibration import Calibration
 from hil.config.files import Merged, read_merged
 from hil.config.validate import validated
 from hil.errors import ConfigError, one_line
@@ -31,12 +32,15 @@ class Config:
     tables : RunTables
     model, plant : CellArray
         The twin's and the simulated plant's.
+    records : dict of Calibration
+        Of the channels that have one.
     """
 
     path: Path
     tables: schema.RunTables
     model: CellArray
     plant: CellArray
+    records: Mapping[str, Calibration] = field(default_factory=dict)
 
     @property
     def rig_name(self) -> str:
@@ -79,16 +83,21 @@ def load(path: str | Path, sets: Iterable[str] = ()) -> Config:
     return _run(path, merged)
 
 
-def from_toml(path: Path, table: dict[str, Any]) -> Config:
-    """The configuration that a recording carries, validated again; `path` is named in errors."""
-    return _run(path, Merged(table, [(str(path), table)]))
+def from_toml(
+    path: Path, table: dict[str, Any], records: Mapping[str, Calibration] | None = None
+) -> Config:
+    """The configuration that a recording carries with its records; `path` is named in errors."""
+    return _run(path, Merged(table, [(str(path), table)]), records or {})
 
 
-def _run(path: Path, merged: Merged) -> Config:
+def _run(path: Path, merged: Merged, records: Mapping[str, Calibration] | None = None) -> Config:
     tables = validated(schema.RunTables, merged)
     model, plant = _models(tables, merged)
-    _raise_all(merged, [*crosscheck.rig(tables, model), *crosscheck.run(tables, model)])
-    return Config(path, tables, model, plant)
+    if records is None:
+        records = cards.load_records(tables.devices, merged)
+    found = [*crosscheck.rig(tables, model), *cards.check(tables, records)]
+    _raise_all(merged, [*found, *crosscheck.run(tables, model)])
+    return Config(path, tables, model, plant, records)
 
 
 def load_model(path: str | Path, sets: Iterable[str] = ()) -> tuple[CellArray, NDArray[np.float64]]:
@@ -124,7 +133,9 @@ def check(path: str | Path, sets: Iterable[str] = ()) -> str:
         _models(validated(schema.ModelTables, merged), merged)
         return "model"
     tables = validated(schema.RigTables, merged)
-    _raise_all(merged, list(crosscheck.rig(tables, _models(tables, merged)[0])))
+    records = cards.load_records(tables.devices, merged)
+    model = _models(tables, merged)[0]
+    _raise_all(merged, [*crosscheck.rig(tables, model), *cards.check(tables, records)])
     return "rig"
 
 

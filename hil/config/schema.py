@@ -219,15 +219,42 @@ class SimChannelTable(Table):
     reading_lost_probability: Probability = 0.0
 
 
+Wiring = Literal["default", "differential", "single_ended", "non_referenced"]
+
+
+class BridgeTable(Table):
+    """A transducer straight on a bridge input, which the card feeds."""
+
+    excitation_V: Annotated[float, Field(gt=0.0, le=20.0)]
+    resistance_Ohm: Positive = 350.0
+
+
 class ForceChannelTable(Table):
-    """A force transducer on an analogue input: force_N = newtons_per_V (volts - zero_V)."""
+    """A force transducer: by its calibration record, or force_N = newtons_per_V (volts - zero_V).
+
+    Where both are given they must agree. With `tare` the mean before the run is its zero.
+    `shunt_line` is a digital output that closes the conditioner's shunt before the run.
+    """
 
     kind: Literal["force"] = "force"
     terminal: str
     signal: str | None = None
-    newtons_per_V: float
+    record: str | None = None
+    newtons_per_V: float | None = None
     zero_V: float = 0.0
+    wiring: Wiring = "default"
+    bridge: BridgeTable | None = None
+    tare: bool = False
+    shunt_line: str | None = None
     sim: SimChannelTable = SimChannelTable()
+
+    @model_validator(mode="after")
+    def _means_something(self) -> "ForceChannelTable":
+        if self.record is None and self.newtons_per_V is None:
+            raise ValueError("give the record of its calibration, or newtons_per_V")
+        if self.record is None and self.bridge is not None:
+            raise ValueError("a bridge input needs the record of its calibration")
+        return self
 
 
 class VoltageChannelTable(Table):
@@ -238,16 +265,22 @@ class VoltageChannelTable(Table):
     signal: str
     units_per_V: float
     zero_V: float = 0.0
+    wiring: Wiring = "default"
     sim: SimChannelTable = SimChannelTable()
 
 
 class EncoderChannelTable(Table):
-    """An incremental encoder on a counter: angle_rad = 2 pi counts / counts_per_turn."""
+    """A quadrature encoder on a counter, all four edges of a pulse counted.
+
+    angle_rad = offset_rad + direction 2 pi counts / counts_per_turn, counts from the run's start.
+    """
 
     kind: Literal["encoder"]
     terminal: str
     signal: str
-    counts_per_turn: Annotated[int, Field(ge=4)]
+    counts_per_turn: Annotated[int, Field(ge=4, multiple_of=4)]
+    direction: Literal[1, -1] = 1
+    offset_rad: float = 0.0
     sim: SimEncoderTable = SimEncoderTable()
 
 
@@ -282,13 +315,44 @@ class OutputTable(Table):
     rate_max_per_s: Positive
 
 
+class LineTable(Table):
+    """A digital line.
+
+    An `estop` is high while its loop is closed and trips when it opens; an `enable`, such as the
+    supply's, is high from arming until the guard trips or the run ends.
+    """
+
+    kind: Literal["input", "estop", "enable"]
+    terminal: str
+
+
+class SimCardTable(Table):
+    """The card that `--backend emulated` plays."""
+
+    product: str = "PCIe-6363"
+
+
 class NidaqTable(Table):
+    """An NI card, named as in NI's own tools.
+
+    In `block` the card samples at `rate_Hz` (10 samples a period where it is not given) and a
+    reading is the mean over a period. The watchdog switches the outputs off when the program has
+    been silent for `watchdog_s`. Before the run the inputs are looked at for `before_s`.
+    """
+
     kind: Literal["nidaq"]
     card: str
     range_V: Positive = 10.0
     resolution_bits: Annotated[int, Field(ge=8, le=32)] = 16
+    acquisition: Literal["block", "on_demand", "single_point"] = "block"
+    rate_Hz: Positive | None = None
+    before_s: Annotated[float, Field(gt=0.0, le=60.0)] = 0.1
+    watchdog: Literal["required", "if_present", "off"] = "if_present"
+    watchdog_s: Annotated[float, Field(ge=0.01, le=30.0)] = 0.1
     channels: Annotated[dict[Name, ChannelTable], Field(min_length=1)]
     outputs: dict[Name, OutputTable] = {}
+    lines: dict[Name, LineTable] = {}
+    sim: SimCardTable = SimCardTable()
 
 
 DeviceTable = Annotated[CellBoardTable | NidaqTable, Field(discriminator="kind")]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hil import wire
-from hil.devices.device import Readings, time_columns
+from hil.devices.device import Readings, Remark, time_columns
 from hil.devices.port import Port
 from hil.errors import DeviceError
 from hil.frame import CELL_UNKNOWN, Column, Commands, Frame
@@ -149,6 +149,10 @@ class CellBoard:
             why = f"{result} ({faults})" if faults else result
             raise DeviceError(f"{self.name}: refused to be armed: {why}")
         self._pending = answer
+
+    def remarks(self) -> list[Remark]:
+        """A board says everything in its fault bits."""
+        return []
 
     def read(self, t_s: float) -> None:
         """Collect the answer to the last command."""

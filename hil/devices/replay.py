@@ -31,6 +31,10 @@ class ReplayRig:
         self._faults = np.zeros((n_rows, len(boards)), dtype=np.int64)
         for i, name in enumerate(boards):
             self._faults[:, i] = run[f"{name}_fault_bits"].values
+        self._card_faults = np.zeros((n_rows, len(like.cards)), dtype=np.int64)
+        for i, name in enumerate(like.cards):
+            if f"{name}_fault_bits" in run:  # not in recordings made before cards had any
+                self._card_faults[:, i] = run[f"{name}_fault_bits"].values
 
     def bind(self, frame: Frame) -> None:
         """Give every reading its place in the row."""
@@ -51,6 +55,7 @@ class ReplayRig:
         r.ages_s[:] = self._ages[k]
         r.cells_reported[:] = self._reported[k]
         r.board_faults[:] = self._faults[k]
+        r.card_faults[:] = self._card_faults[k]
 
     def write(self, t_s: float) -> None:
         """Commands of a replay go nowhere."""

@@ -5,30 +5,33 @@ Out: value -> volts -> range -> bits -> value, held until the next.
 """
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from hil.devices.device import Readings, time_columns
+from hil.devices.device import Readings, Remark, card_columns, card_fault, time_columns
+from hil.devices.nidaq.channels import Line, Place
 from hil.devices.sim_plant import SimPlant
 from hil.frame import Column, Commands, Frame
+from hil.signals import AT_RAIL, Chain
 
 NOISE_BLOCK = 4096
 
 
 @dataclass(frozen=True)
 class SimChannel:
-    """One instrument: `output` is the plant's output it sits on; raw is volts or counts.
+    """One instrument: `output` is the plant's output it sits on; raw is V, mV/V or counts.
 
-    A reading is units_per_raw (raw - zero_raw), raw a whole number of steps of `step_raw`
-    from `low_raw` to `high_raw`. A bandwidth of infinity passes everything.
+    A reading is what `chain` makes of raw, a whole number of steps of `step_raw` from `low_raw`
+    to `high_raw`. A bandwidth of infinity passes everything. With `tare` its offset is taken off.
     """
 
     name: str
     output: int
-    raw_unit: str
-    units_per_raw: float
-    zero_raw: float
+    raw_unit: Literal["V", "mV_per_V", "counts"]
+    chain: Chain
     step_raw: float
     low_raw: float
     high_raw: float
@@ -37,6 +40,7 @@ class SimChannel:
     offset_raw: float
     delay_periods: int
     reading_lost_probability: float
+    tare: bool = False
 
     @property
     def raw_column(self) -> str:
@@ -67,10 +71,8 @@ class SimDaq:
 
     Parameters
     ----------
-    slot : int
-        Where the first channel's reading and validity stand in the readings.
-    output_slot : int
-        Where the first output's value stands among the commands.
+    place : where its readings and commands stand in the rig's
+    lines : digital lines; every e-stop loop is closed
     """
 
     simulated = True
@@ -83,18 +85,19 @@ class SimDaq:
         outputs: list[SimOutput],
         period_s: float,
         rng: np.random.Generator,
-        slot: int,
-        output_slot: int,
-        device_slot: int,
+        place: Place,
+        lines: Sequence[Line] = (),
     ) -> None:
         self.name = name
         self._plant = plant
         self._channels = channels
         self._outputs = outputs
         self._rng = rng
-        self._slot = slot
-        self._output_slot = output_slot
-        self._device_slot = device_slot
+        self._place = place
+        self._analog = [i for i, c in enumerate(channels) if c.raw_unit != "counts"]
+        self._chains = [c.chain for c in channels]
+        self._lines_in = [line.name for line in lines if line.kind != "enable"]
+        self._lines_out = [line.name for line in lines if line.kind == "enable"]
         self._keep = [float(np.exp(-2.0 * np.pi * c.bandwidth_Hz * period_s)) for c in channels]
         self._noise = np.empty((NOISE_BLOCK, len(channels)))
         self._n = 0
@@ -107,17 +110,24 @@ class SimDaq:
         raw = [
             Column(
                 c.raw_column,
-                {"V": "V", "counts": "1"}[c.raw_unit],
+                {"V": "V", "mV_per_V": "mV/V", "counts": "1"}[c.raw_unit],
                 "measured",
                 f"{c.raw_unit} read on channel {c.name}",
                 simulated=True,
             )
             for c in self._channels
         ]
-        return [*time_columns(self.name, simulated=True), *raw]
+        names = [self._channels[i].name for i in self._analog]
+        lines = [*self._lines_in, *self._lines_out]
+        own = card_columns(self.name, names, lines, simulated=True)
+        return [*time_columns(self.name, simulated=True), *raw, *own]
 
     def open(self) -> None:
         self._filtered = [self._input_raw(channel) for channel in self._channels]
+        self._chains = [
+            c.chain.zeroed(raw + c.offset_raw) if c.tare else c.chain
+            for c, raw in zip(self._channels, self._filtered, strict=True)
+        ]
         self._late = [
             deque([now] * c.delay_periods, maxlen=c.delay_periods + 1)
             for c, now in zip(self._channels, self._filtered, strict=True)
@@ -127,6 +137,10 @@ class SimDaq:
         self._values = frame.values
         self._age = frame.index(f"{self.name}_age_s")
         self._clock = frame.index(f"{self.name}_t_s")
+        self._bits = frame.bits
+        self._faults_at = frame.bit_index(f"{self.name}_fault_bits")
+        some = self._lines_in or self._lines_out
+        self._lines_at = frame.bit_index(f"{self.name}_line_bits") if some else -1
         self._raw = [frame.index(c.raw_column) for c in self._channels]
         self._readings = readings
 
@@ -137,7 +151,7 @@ class SimDaq:
             self._rng.standard_normal(out=self._noise)
         noise = self._noise[self._n % NOISE_BLOCK]
         self._n += 1
-        r = self._readings
+        r, faults = self._readings, 0
         for i, channel in enumerate(self._channels):
             late = self._late[i]
             late.append(self._input_raw(channel))
@@ -151,24 +165,40 @@ class SimDaq:
                 )
                 self._last_t_s[i] = t_s
             self._values[self._raw[i]] = raw
-            r.measured[self._slot + i] = channel.units_per_raw * (raw - channel.zero_raw)
-            r.valid[self._slot + i] = valid
+            slot = self._place.channel + i
+            r.measured[slot] = self._chains[i].value(raw)
+            if i in self._analog and (raw <= channel.low_raw or raw >= channel.high_raw):
+                faults |= card_fault(self._analog.index(i), AT_RAIL)
+                valid = False
+            r.valid[slot] = valid
+        r.card_faults[self._place.card] = faults
+        self._bits[self._faults_at] = faults
+        if self._lines_in:
+            self._bits[self._lines_at] = (1 << len(self._lines_in)) - 1
         # A card is as old as its oldest channel: one dead wire must not hide behind others.
         last_t_s = min(self._last_t_s)
         age_s = t_s - last_t_s
-        r.ages_s[self._device_slot] = age_s
+        r.ages_s[self._place.device] = age_s
         self._values[self._age] = age_s
         self._values[self._clock] = last_t_s
 
     def _input_raw(self, channel: SimChannel) -> float:
-        return self._plant.output(channel.output) / channel.units_per_raw + channel.zero_raw
+        return channel.chain.raw(self._plant.output(channel.output))
 
     def write(self, t_s: float, commands: Commands) -> None:
-        for i, output in enumerate(self._outputs, start=self._output_slot):
+        for i, output in enumerate(self._outputs, start=self._place.output):
             self._plant.inputs[output.input] = output.set_to(float(commands.outputs[i]))
+        if self._lines_out:
+            high = (1 << len(self._lines_out)) - 1 << len(self._lines_in)
+            before = int(self._bits[self._lines_at]) & ~high
+            self._bits[self._lines_at] = before | (high if commands.enabled[0] else 0)
 
     def arm(self) -> None:
         """Outputs follow the commands at once."""
+
+    def remarks(self) -> list[Remark]:
+        """A simulated card has nothing to say."""
+        return []
 
     def safe(self) -> None:
         """All outputs to zero."""

@@ -3,8 +3,10 @@ import pytest
 import scipy.signal
 
 from hil.devices.device import Channel, RigLayout
+from hil.devices.nidaq.channels import Place
 from hil.devices.sim_daq import SimChannel, SimDaq, SimOutput
 from hil.frame import Commands, Frame
+from hil.signals import Chain
 
 PERIOD_S = 0.001
 
@@ -33,8 +35,7 @@ def channel(range_V=10.0, bits=16, **changes):
         "name": "force",
         "output": 0,
         "raw_unit": "V",
-        "units_per_raw": 2.0,
-        "zero_raw": 0.0,
+        "chain": Chain.linear(2.0, 0.0),
         "step_raw": step_V,
         "low_raw": -range_V,
         "high_raw": range_V - step_V,
@@ -47,13 +48,14 @@ def channel(range_V=10.0, bits=16, **changes):
     return SimChannel(**(plain | changes))
 
 
+PLACE = Place(channel=0, output=0, device=1, card=0)
 LAYOUT = RigLayout((Channel("force", "_N", "first"),), (), ("board",), ("board", "daq"), 0)
 
 
 def sample(signal, n=2000, seed=0, **changes):
     """What a one-channel card reads of a signal over n ticks; raw, value, valid, age."""
     made = channel(**changes)
-    daq = SimDaq("daq", Plant(signal), [made], [], PERIOD_S, np.random.default_rng(seed), 0, 0, 0)
+    daq = SimDaq("daq", Plant(signal), [made], [], PERIOD_S, np.random.default_rng(seed), PLACE)
     frame = Frame(daq.columns)
     r, _ = LAYOUT.bind(frame)
     daq.bind(frame, r)
@@ -62,7 +64,7 @@ def sample(signal, n=2000, seed=0, **changes):
     for k in range(n):
         daq.read(k * PERIOD_S)
         raw = frame.values[frame.index(made.raw_column)]
-        rows.append((raw, r.measured[0], r.valid[0], r.ages_s[0]))
+        rows.append((raw, r.measured[0], r.valid[0], r.ages_s[1]))
     return [np.array(column) for column in zip(*rows, strict=True)]
 
 
@@ -93,7 +95,7 @@ def test_the_card_saturates_at_its_range(force, volts):
 
 def test_the_zero_is_taken_off_and_an_offset_is_not():
     step = 20.0 / 2**16
-    _, newtons, _, _ = sample(lambda t: 1.0, zero_raw=0.4, n=10)
+    _, newtons, _, _ = sample(lambda t: 1.0, chain=Chain.linear(2.0, 0.4), n=10)
     np.testing.assert_allclose(newtons, 1.0, atol=2.0 * step)
     _, newtons, _, _ = sample(lambda t: 1.0, offset_raw=0.25, n=10)
     np.testing.assert_allclose(newtons, 1.5, atol=2.0 * step)
@@ -155,7 +157,7 @@ def test_a_delay_gives_the_signal_of_that_many_periods_ago(delay_periods):
 
 
 def test_an_encoder_counts_whole_steps_of_a_turn():
-    turn = {"raw_unit": "counts", "units_per_raw": 2 * np.pi / 40000, "step_raw": 1.0,
+    turn = {"raw_unit": "counts", "chain": Chain.linear(2 * np.pi / 40000, 0.0), "step_raw": 1.0,
             "low_raw": -2.0**31, "high_raw": 2.0**31}  # fmt: skip
     counts, angle_rad, _, _ = sample(sine, **turn)
     np.testing.assert_array_equal(counts, np.rint(counts))
@@ -166,7 +168,7 @@ def test_an_output_sets_the_plants_input_to_the_nearest_step_within_its_range():
     plant = Plant(sine)
     plant.inputs = np.zeros(2)
     output = SimOutput(input=1, units_per_V=0.1, step_V=20.0 / 2**16, range_V=10.0)
-    daq = SimDaq("daq", plant, [], [output], PERIOD_S, np.random.default_rng(0), 0, 0, 0)
+    daq = SimDaq("daq", plant, [], [output], PERIOD_S, np.random.default_rng(0), PLACE)
     none = np.zeros(0, dtype=np.uint8)
     for wished in (0.0136, -0.5, 0.999, 7.0):
         daq.write(0.0, Commands(none, np.array([wished])))

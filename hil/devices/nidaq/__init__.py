@@ -1,0 +1,1 @@
+"""The driver of an NI card, on the `nidaqmx` package and NI's own library."""

@@ -1,0 +1,102 @@
+"""A look at the inputs before anything moves: rails, zero, noise, shunt, e-stop."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.devices.device import Remark
+from hil.devices.nidaq.channels import AnalogInput, CardPlan, Line
+from hil.devices.nidaq.errors import said_by
+from hil.devices.nidaq.inputs import Inputs
+from hil.devices.nidaq.outputs import Outputs
+from hil.errors import DeviceError
+from hil.signals import TROUBLES, Chain, check_zero
+
+
+def look(
+    name: str, plan: CardPlan, inputs: Inputs, outputs: Outputs
+) -> tuple[list[Chain], list[Remark]]:
+    """The channels' chains with their zeros taken, and what is to be said about them.
+
+    Raises
+    ------
+    DeviceError
+        A channel is at its rail or dead, or a shunt does not change it as it should.
+    """
+    chains, remarks = [c.chain for c in plan.analog], []
+    samples = inputs.sampled(plan.before_s)
+    _refuse_troubles(name, plan, inputs, samples)
+    for i, channel in enumerate(plan.analog):
+        usual = channel.usual
+        found = check_zero(
+            samples[i],
+            channel.chain,
+            zero_ratio=usual.zero_ratio,
+            zero_tolerance_N=usual.zero_tolerance,
+            noise_rms=usual.noise_rms_raw,
+        )
+        remarks += [Remark("warning", f"{channel.name}: {text}") for text in found.remarks]
+        if channel.tare:
+            chains[i] = channel.chain.zeroed(found.zero)
+            text = f"{channel.name}: zero taken at {found.zero:.6g} {channel.unit}"
+            remarks.append(Remark("info", text, f"{channel.name}.zero_ratio", chains[i].zero_ratio))
+        if channel.shunt_line:
+            remarks.append(_check_shunt(name, plan, inputs, outputs, i, found.zero))
+    return chains, remarks
+
+
+def _refuse_troubles(
+    name: str, plan: CardPlan, inputs: Inputs, samples: NDArray[np.float64]
+) -> None:
+    if not plan.analog:
+        return
+    inputs.filter.take(np.ascontiguousarray(samples), samples.shape[1])
+    for i, channel in enumerate(plan.analog):
+        for bit, trouble in TROUBLES.items():
+            if inputs.filter.troubles[i] & bit:
+                raise DeviceError(
+                    f"{name}: '{channel.name}' on {channel.terminal} is {said(trouble)} "
+                    f"({samples[i, -1]:.4g} {channel.unit}): is a wire open, the conditioner off, "
+                    "the force beyond its range?"
+                )
+
+
+def said(trouble: str) -> str:
+    """A trouble's name in words."""
+    return {"at_rail": "at its rail"}.get(trouble, trouble.replace("_", " "))
+
+
+def _check_shunt(
+    name: str, plan: CardPlan, inputs: Inputs, outputs: Outputs, i: int, zero: float
+) -> Remark:
+    """A known change of the bridge shows that wires, excitation and gain are well.
+
+    It says nothing of the transducer. Source: Interface Inc., Shunt Calibration for Dummies.
+    """
+    channel: AnalogInput = plan.analog[i]
+    usual = channel.usual
+    if usual.shunt_ratio is None or usual.shunt_tolerance is None:
+        return Remark("warning", f"{channel.name}: its record has no shunt figure to compare with")
+    with said_by(name, f"shunt of '{channel.name}'"), outputs.shunt(channel):
+        shunted = float(inputs.sampled(plan.before_s)[i].mean())
+    change = channel.chain.ratio(shunted) - channel.chain.ratio(zero)
+    if abs(change - usual.shunt_ratio) > usual.shunt_tolerance:
+        raise DeviceError(
+            f"{name}: the shunt changes '{channel.name}' by {change:.4g} mV/V, "
+            f"{usual.shunt_ratio:g} +/- {usual.shunt_tolerance:g} at commissioning: look at wires, "
+            "excitation and gain"
+        )
+    return Remark(
+        "info", f"{channel.name}: the shunt changes it by {change:.4g} mV/V, as it should"
+    )
+
+
+def refuse_open_estop(name: str, lines: Sequence[Line], levels: NDArray[np.bool_]) -> None:
+    """An open e-stop loop is refused before the start."""
+    for line, level in zip(lines, levels, strict=True):
+        if line.kind == "estop" and not level:
+            raise DeviceError(
+                f"{name}: the e-stop loop '{line.name}' on {line.terminal} is open: close it, then "
+                "run again"
+            )

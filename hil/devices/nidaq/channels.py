@@ -1,0 +1,183 @@
+"""What a rig asks of a card, as plain data."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hil.signals import Chain, Encoder
+
+Wiring = Literal["default", "differential", "single_ended", "non_referenced"]
+LineKind = Literal["input", "estop", "enable"]
+
+
+@dataclass(frozen=True)
+class Bridge:
+    """How a bridge card feeds its transducer."""
+
+    excitation_V: float
+    resistance_Ohm: float
+
+
+@dataclass(frozen=True)
+class Usual:
+    """What a healthy channel showed at commissioning; None where nobody looked.
+
+    Attributes
+    ----------
+    zero_ratio : float or None
+        Reading at no force.
+    zero_tolerance : float or None
+        Change of the zero that is usual, as a force.
+    noise_rms_raw : float or None
+    shunt_ratio, shunt_tolerance : float or None
+        Change of the reading when the shunt is closed.
+    """
+
+    zero_ratio: float | None = None
+    zero_tolerance: float | None = None
+    noise_rms_raw: float | None = None
+    shunt_ratio: float | None = None
+    shunt_tolerance: float | None = None
+
+
+@dataclass(frozen=True)
+class AnalogInput:
+    """A signal on a voltage or bridge input.
+
+    Attributes
+    ----------
+    chain : from V (mV/V on a bridge input) to what it means
+    range_raw : float
+        Largest reading expected, V or mV/V.
+    tare : bool
+        The mean before the run is its zero.
+    shunt_line : str
+        Line that closes the conditioner's shunt; empty where there is none.
+    """
+
+    name: str
+    terminal: str
+    chain: Chain
+    range_raw: float
+    wiring: Wiring = "default"
+    bridge: Bridge | None = None
+    tare: bool = False
+    usual: Usual = Usual()
+    shunt_line: str = ""
+
+    @property
+    def unit(self) -> str:
+        return "V" if self.bridge is None else "mV/V"
+
+    @property
+    def raw_column(self) -> str:
+        return f"{self.name}.raw_{'V' if self.bridge is None else 'mV_per_V'}"
+
+
+@dataclass(frozen=True)
+class EncoderInput:
+    """A quadrature encoder on a counter."""
+
+    name: str
+    terminal: str
+    encoder: Encoder
+
+    @property
+    def raw_column(self) -> str:
+        return f"{self.name}.raw_counts"
+
+
+@dataclass(frozen=True)
+class Line:
+    """A digital line.
+
+    An `estop` is high while the loop is closed; an `enable` is high from arming until the guard
+    trips or the run ends.
+    """
+
+    name: str
+    terminal: str
+    kind: LineKind
+
+
+@dataclass(frozen=True)
+class AnalogOutput:
+    """An actuator's command: volts = value / units_per_V, held within the range; `rest` is safe."""
+
+    name: str
+    terminal: str
+    units_per_V: float
+    range_V: float
+    rest: float = 0.0
+
+
+@dataclass(frozen=True)
+class Acquisition:
+    """How samples are taken.
+
+    Attributes
+    ----------
+    kind : {"block", "on_demand", "single_point"}
+        Blocks by the card's sample clock; one reading whenever asked; one by the card's clock a
+        tick.
+    per_tick : int
+        Samples of every channel in a tick; 1 unless in blocks.
+    """
+
+    kind: Literal["block", "on_demand", "single_point"]
+    period_s: float
+    per_tick: int = 1
+
+    @property
+    def rate_Hz(self) -> float:
+        return self.per_tick / self.period_s
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a card stands: its first channel and output, itself among devices and cards."""
+
+    channel: int
+    output: int
+    device: int
+    card: int
+
+
+@dataclass(frozen=True)
+class CardPlan:
+    """Everything that a rig asks of one card.
+
+    Attributes
+    ----------
+    inputs : in the order of the rig's readings
+    before_s : float
+        How long the inputs are looked at before the run.
+    """
+
+    card: str
+    acquisition: Acquisition
+    inputs: tuple[AnalogInput | EncoderInput, ...]
+    lines: tuple[Line, ...] = ()
+    outputs: tuple[AnalogOutput, ...] = ()
+    before_s: float = 0.1
+    watchdog: Literal["required", "if_present", "off"] = "if_present"
+    watchdog_s: float = 0.1
+
+    @property
+    def analog(self) -> tuple[AnalogInput, ...]:
+        return tuple(c for c in self.inputs if isinstance(c, AnalogInput))
+
+    @property
+    def encoders(self) -> tuple[EncoderInput, ...]:
+        return tuple(c for c in self.inputs if isinstance(c, EncoderInput))
+
+    @property
+    def lines_in(self) -> tuple[Line, ...]:
+        return tuple(line for line in self.lines if line.kind != "enable")
+
+    @property
+    def lines_out(self) -> tuple[Line, ...]:
+        return tuple(line for line in self.lines if line.kind == "enable")
+
+    def physical(self, terminal: str) -> str:
+        """NI's name of a terminal; one that starts with '/' names its own device."""
+        return terminal[1:] if terminal.startswith("/") else f"{self.card}/{terminal}"

@@ -1,0 +1,261 @@
+"""An NI card as a device: inputs read, outputs written, nothing asked of the library in a tick.
+
+In blocks (the default) the card samples by its own clock, many times a tick. Every tick takes the
+samples of the periods that have passed; their mean is the reading, late by half a block, and
+`<card>_age_s` says so. A block that is not there yet is left for the next tick: that tick has no
+reading, and all that follow are a period older. Once a second, after the commands have gone out,
+the driver asks how many samples wait, sets the card's time against the run's, and takes a block
+more where it has fallen two behind.
+
+Encoders are latched by the sample clock of the analogue inputs: force and angle of one sample are
+of one instant.
+"""
+
+import contextlib
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.devices.device import (
+    ESTOP_OPEN,
+    RawSink,
+    Readings,
+    Remark,
+    card_columns,
+    card_fault,
+    time_columns,
+)
+from hil.devices.nidaq import abilities, before
+from hil.devices.nidaq.channels import AnalogInput, CardPlan, Place
+from hil.devices.nidaq.errors import said_by
+from hil.devices.nidaq.inputs import Inputs, places, row_dtype
+from hil.devices.nidaq.lock import CardLock
+from hil.devices.nidaq.outputs import Outputs
+from hil.devices.nidaq.tasks import LineReader, close_all
+from hil.errors import DeviceError
+from hil.frame import Column, Commands, Frame
+from hil.signals import BlockFilter, Chain
+
+CLOCK_CHECK_S = 1.0
+
+
+class NiDaq:
+    """A card behind the `nidaqmx` package.
+
+    Parameters
+    ----------
+    place : where its readings and commands stand in the rig's
+    simulated : the library is a simulation
+    """
+
+    def __init__(self, name: str, plan: CardPlan, place: Place, *, simulated: bool) -> None:
+        self.name = name
+        self.simulated = simulated
+        self._plan = plan
+        self._place = place
+        self._period_s = plan.acquisition.period_s
+        self._analog_at, self._encoders_at = places(plan)
+        self._remarks: list[Remark] = []
+        self._raw_sink: RawSink | None = None
+        self._lock: CardLock | None = None
+        self._inputs: Inputs | None = None
+        self._lines: LineReader | None = None
+        self._outputs: Outputs | None = None
+        self._chains: list[Chain] = []
+
+    @property
+    def columns(self) -> list[Column]:
+        plan, sim = self._plan, self.simulated
+        columns = time_columns(self.name, sim)
+        for c in plan.inputs:
+            unit, text = ("1", "") if not isinstance(c, AnalogInput) else (c.unit, _filtered(plan))
+            about = f"{c.terminal} on channel {c.name}{text}"
+            columns.append(Column(c.raw_column, unit, "measured", about, simulated=sim))
+        lines = [line.name for line in (*plan.lines_in, *plan.lines_out)]
+        return columns + card_columns(self.name, [c.name for c in plan.analog], lines, sim)
+
+    @property
+    def raw_dtype(self) -> np.dtype[np.void] | None:
+        """A sample of every channel with the card's time; None where it samples once a tick."""
+        return row_dtype(self._plan) if self._plan.acquisition.kind == "block" else None
+
+    def record_raw(self, sink: RawSink) -> None:
+        """Give every sample to this as well."""
+        self._raw_sink = sink
+
+    def bind(self, frame: Frame, readings: Readings) -> None:
+        self._values, self._bits = frame.values, frame.bits
+        self._age_at = frame.index(f"{self.name}_age_s")
+        self._clock_at = frame.index(f"{self.name}_t_s")
+        self._faults_at = frame.bit_index(f"{self.name}_fault_bits")
+        self._lines_at = frame.bit_index(f"{self.name}_line_bits") if self._plan.lines else -1
+        self._raw_at = [frame.index(c.raw_column) for c in self._plan.inputs]
+        self._readings = readings
+
+    def remarks(self) -> list[Remark]:
+        found, self._remarks = self._remarks, []
+        return found
+
+    def open(self) -> None:
+        """Find the card, compare it with what is asked, look at its inputs; energises nothing."""
+        try:
+            self._open()
+        except BaseException:
+            with contextlib.suppress(DeviceError):
+                self.close()
+            raise
+
+    def _open(self) -> None:
+        name, plan = self.name, self._plan
+        with said_by(name):
+            card = abilities.find(name, plan.card)
+            if card.is_simulated and not self.simulated:
+                raise DeviceError(
+                    f"{name}: {plan.card} is a simulated device, whose readings would pass for "
+                    f"measured ones: use --backend {name}=emulated"
+                )
+            serial = int(card.serial_num)
+            what = abilities.describe(card)
+        if serial:
+            self._lock = CardLock(name, plan.card, serial)
+        abilities.check(name, plan)
+        self._remarks.append(Remark("info", f"{plan.card} is a {what}"))
+        self._outputs = Outputs(name, plan)
+        with said_by(name, "inputs"):
+            if plan.lines_in:
+                self._lines = LineReader(plan)
+            self._inputs = Inputs(name, plan)
+        self._chains, remarks = before.look(name, plan, self._inputs, self._outputs)
+        self._remarks += remarks
+        if self._raw_sink is not None:
+            self._inputs.record_raw(self._raw_sink)
+
+    def arm(self) -> None:
+        """Start sampling, watchdog and outputs; then the enable lines go high."""
+        inputs, outputs = self._inputs, self._outputs
+        if inputs is None or outputs is None:
+            raise DeviceError(f"{self.name}: is not open")
+        with said_by(self.name, "start"):
+            if self._lines is not None:
+                before.refuse_open_estop(self.name, self._plan.lines_in, self._lines.levels())
+            self._remarks += outputs.start()
+            inputs.start()
+            outputs.enable(True)
+        self._tick = 0
+        self._start_s = 0.0  # the run's time at the card's first sample
+        self._checked_s = 0.0
+        self._reading_s = 0.0
+
+    def read(self, t_s: float) -> None:
+        inputs, r = self._inputs, self._readings
+        if inputs is None:
+            raise DeviceError(f"{self.name}: is not open")
+        tick = round(t_s / self._period_s)
+        n_periods, self._tick = tick - self._tick, tick
+        faults = 0
+        with said_by(self.name, "read"):
+            if self._lines is not None:
+                faults |= self._take_lines(self._lines.levels())
+            there = inputs.read(n_periods)
+        if there:
+            in_blocks = self._plan.acquisition.kind == "block"
+            card_s = inputs.card_s if in_blocks else t_s
+            self._values[self._clock_at] = card_s
+            self._reading_s = self._start_s + card_s - inputs.delay_s
+        faults |= self._give_analog(inputs, there)
+        self._give_encoders(inputs)
+        age_s = t_s - self._reading_s
+        r.ages_s[self._place.device] = age_s
+        self._values[self._age_at] = age_s
+        r.card_faults[self._place.card] = faults
+        self._bits[self._faults_at] = faults
+
+    def _take_lines(self, levels: NDArray[np.bool_]) -> int:
+        word = faults = 0
+        for i, line in enumerate(self._plan.lines_in):
+            if levels[i]:
+                word |= 1 << i
+            elif line.kind == "estop":
+                faults |= ESTOP_OPEN
+        self._bits[self._lines_at] = word
+        return faults
+
+    def _give_analog(self, inputs: Inputs, there: bool) -> int:
+        """Readings of the analogue inputs into their slots; what is wrong with them."""
+        r, faults = self._readings, 0
+        for i, at in enumerate(self._analog_at):
+            troubles = int(inputs.filter.troubles[i]) if there else 0
+            faults |= card_fault(i, troubles)
+            raw = float(inputs.filter.mean[i]) if there else math.nan
+            self._values[self._raw_at[at]] = raw
+            r.measured[self._place.channel + at] = self._chains[i].value(raw)
+            r.valid[self._place.channel + at] = there and not troubles
+        return faults
+
+    def _give_encoders(self, inputs: Inputs) -> None:
+        r = self._readings
+        for i, at in enumerate(self._encoders_at):
+            counted, count = bool(inputs.counted[i]), int(inputs.counts[i])
+            encoder = self._plan.encoders[i].encoder
+            self._values[self._raw_at[at]] = count if counted else math.nan
+            slot = self._place.channel + at
+            r.measured[slot] = encoder.angle_rad(count) if counted else math.nan
+            r.valid[slot] = counted
+
+    def write(self, t_s: float, commands: Commands) -> None:
+        outputs, first = self._outputs, self._place.output
+        if outputs is None:
+            raise DeviceError(f"{self.name}: is not open")
+        with said_by(self.name, "write"):
+            outputs.enable(bool(commands.enabled[0]))
+            outputs.put(commands.outputs[first : first + len(self._plan.outputs)])
+            outputs.feed_watchdog(t_s)
+            if self._plan.acquisition.kind == "block" and t_s - self._checked_s >= CLOCK_CHECK_S:
+                self._check_clock(t_s)
+        if outputs.enabled:
+            high = (1 << len(self._plan.lines_out)) - 1 << len(self._plan.lines_in)
+            self._bits[self._lines_at] = int(self._bits[self._lines_at]) | high
+
+    def _check_clock(self, t_s: float) -> None:
+        """The card's time against the run's, which drift apart; catch up where far behind."""
+        self._checked_s = t_s
+        inputs, acquisition = self._inputs, self._plan.acquisition
+        if inputs is None:
+            return
+        waiting = inputs.behind()
+        newest_s = inputs.card_s + waiting / acquisition.rate_Hz
+        if abs(t_s - self._start_s - newest_s) > self._period_s:
+            self._start_s = t_s - newest_s
+        if waiting >= 2 * acquisition.per_tick:
+            inputs.read(1)
+
+    def safe(self) -> None:
+        """Enables low, outputs to rest; whatever fails, the others have their turn."""
+        if self._outputs is not None:
+            self._outputs.safe()
+
+    def close(self) -> None:
+        """Let go of the card."""
+        outputs, inputs, lines = self._outputs, self._inputs, self._lines
+        self._outputs = self._inputs = self._lines = None
+        if inputs is not None:
+            inputs.close()
+        if lines is not None:
+            close_all([lines.task])
+        if outputs is not None:
+            outputs.close()
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+
+def _filtered(plan: CardPlan) -> str:
+    acquisition = plan.acquisition
+    if acquisition.per_tick == 1:
+        return ""
+    delay_ms = 1e3 * BlockFilter.delay_s(acquisition.per_tick, acquisition.rate_Hz)
+    return (
+        f", mean of {acquisition.per_tick} samples at {acquisition.rate_Hz:g} Hz, late by "
+        f"{delay_ms:g} ms"
+    )

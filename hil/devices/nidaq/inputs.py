@@ -1,0 +1,189 @@
+"""What a card samples: analogue inputs and encoders on one clock."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.devices.device import RawSink
+from hil.devices.nidaq.channels import AnalogInput, CardPlan
+from hil.devices.nidaq.errors import said_by
+from hil.devices.nidaq.tasks import AnalogReader, CounterReader, close_all
+from hil.errors import DeviceError
+from hil.signals import BlockFilter, frozen_after
+
+PATIENT_S = 2.0
+OF_A_PERIOD = 0.5  # that the counters' samples may come after those of the analogue inputs
+NOT_COUNTED = np.iinfo(np.int64).min
+
+
+class Inputs:
+    """Readers of one card, and what they last read.
+
+    Attributes
+    ----------
+    filter : BlockFilter
+        Means and troubles of the analogue inputs.
+    counts : (E,) int array
+        Signed counts of the encoders.
+    counted : (E,) bool array
+        Whether they are of this tick.
+    card_s : float
+        The card's time of the newest sample.
+    delay_s : float
+        How much older than it the means are.
+    """
+
+    def __init__(self, name: str, plan: CardPlan) -> None:
+        self._name, self._plan = name, plan
+        self._acquisition = plan.acquisition
+        self._counters: list[CounterReader] = []
+        self._analog: AnalogReader | None = None
+        try:
+            for encoder in plan.encoders:
+                self._counters.append(CounterReader(name, plan, encoder))
+            if plan.analog:
+                self._analog = AnalogReader(name, plan)
+        except BaseException:
+            self.close()
+            raise
+        rails, steps = self._analog.converters if self._analog is not None else ([], [])
+        noise = [c.usual.noise_rms_raw for c in plan.analog]
+        dead_after = [
+            0 if rms is None else frozen_after(rms, step, plan.acquisition.rate_Hz)
+            for rms, step in zip(noise, steps, strict=True)
+        ]
+        self.filter = BlockFilter([low for low, _ in rails], [up for _, up in rails], dead_after)
+        self.counts = np.zeros(len(plan.encoders), dtype=np.int64)
+        self.counted = np.zeros(len(plan.encoders), dtype=bool)
+        self._rows = np.zeros(0, dtype=row_dtype(plan))
+        self._sink: RawSink | None = None
+        self._begin()
+
+    @property
+    def _tasks(self) -> list[Any]:
+        """What is clocked before what clocks it."""
+        counters = [counter.task for counter in self._counters]
+        return counters if self._analog is None else [*counters, self._analog.task]
+
+    def _begin(self) -> None:
+        self._n_read = 0  # samples of every channel since the start
+        self._n_counts = [0] * len(self._counters)
+        self.card_s = self.delay_s = 0.0
+
+    def record_raw(self, sink: RawSink) -> None:
+        """Give every sample to this as well."""
+        self._sink = sink
+
+    def start(self) -> None:
+        self._begin()
+        for task in self._tasks:
+            task.start()
+
+    def stop(self) -> None:
+        for task in reversed(self._tasks):
+            task.stop()
+
+    def close(self) -> None:
+        close_all(self._tasks)
+        self._counters, self._analog = [], None
+
+    def sampled(self, seconds: float) -> NDArray[np.float64]:
+        """(C, n) readings of the analogue inputs over this time, from a start of their own.
+
+        Raises
+        ------
+        DeviceError
+            None came.
+        """
+        reader = self._analog
+        if reader is None:
+            return np.zeros((0, 2))
+        samples: NDArray[np.float64] | None
+        n = max(2, round(seconds * self._acquisition.rate_Hz))
+        with said_by(self._name, "inputs"):
+            self.start()
+            if self._acquisition.kind == "block":
+                block = reader.block(n, seconds + PATIENT_S)
+                samples = None if block is None else block.copy()
+            else:
+                samples = np.hstack([reader.one(PATIENT_S).copy() for _ in range(n)])
+            self.stop()
+        if samples is None:
+            raise DeviceError(
+                f"{self._name}: no samples came in {seconds + PATIENT_S:g} s: is its clock there?"
+            )
+        return samples
+
+    def read(self, n_periods: int) -> bool:
+        """Take what was sampled since the last tick; False where it has not all come yet.
+
+        The first tick takes the sample of the start.
+        """
+        if self._acquisition.kind == "block" and self._analog is not None:
+            first = self._n_read == 0
+            n = 1 if first else n_periods * self._acquisition.per_tick
+            return self._read_block(self._analog, n, PATIENT_S if first else 0.0)
+        wait_s = 2.0 * self._acquisition.period_s
+        if self._analog is not None:
+            self.filter.take(self._analog.one(wait_s), 1)
+        for i, counter in enumerate(self._counters):
+            self.counts[i] = self._plan.encoders[i].encoder.signed(int(counter.one(wait_s)[0]))
+            self.counted[i] = True
+        return True
+
+    def behind(self) -> int:
+        """Samples of every channel that wait to be read: a question to the library."""
+        reader = self._analog
+        return 0 if reader is None else int(reader.task.in_stream.avail_samp_per_chan)
+
+    def _read_block(self, reader: AnalogReader, n: int, wait_s: float) -> bool:
+        block = reader.block(n, wait_s)
+        if block is None:
+            self.counted[:] = False
+            return False
+        self.filter.take(block, n)
+        rate_Hz = self._acquisition.rate_Hz
+        rows = self._rows_of(n)
+        rows["t_s"] = (self._n_read + np.arange(n)) / rate_Hz
+        for i, channel in enumerate(self._plan.analog):
+            rows[channel.raw_column] = block[i]
+        for i in range(len(self._counters)):
+            self._count(i, n, rows)
+        self._n_read += n
+        self.card_s = (self._n_read - 1) / rate_Hz
+        self.delay_s = BlockFilter.delay_s(n, rate_Hz)
+        if self._sink is not None:
+            self._sink.push_many(rows)
+        return True
+
+    def _rows_of(self, n: int) -> NDArray[np.void]:
+        if n > len(self._rows):
+            self._rows = np.zeros(n, dtype=self._rows.dtype)
+        return self._rows[:n]
+
+    def _count(self, i: int, n: int, rows: NDArray[np.void]) -> None:
+        """The counts of these samples; earlier ones that came too late are passed over."""
+        due = self._n_read + n - self._n_counts[i]
+        encoder = self._plan.encoders[i]
+        counts = self._counters[i].block(due, OF_A_PERIOD * self._acquisition.period_s)
+        self.counted[i] = counts is not None
+        if counts is None:
+            rows[encoder.raw_column] = NOT_COUNTED
+            return
+        self._n_counts[i] += due
+        self.counts[i] = encoder.encoder.signed(int(counts[-1]))
+        rows[encoder.raw_column] = counts[-n:].view(np.int32)
+
+
+def row_dtype(plan: CardPlan) -> np.dtype[np.void]:
+    """One sample of every channel with the card's time; `NOT_COUNTED` where a count is missing."""
+    fields = [(c.raw_column, "<f8" if isinstance(c, AnalogInput) else "<i8") for c in plan.inputs]
+    return np.dtype([("t_s", "<f8"), *fields])
+
+
+def places(plan: CardPlan) -> tuple[Sequence[int], Sequence[int]]:
+    """Where analogue inputs and where encoders stand among the inputs."""
+    analog = [i for i, c in enumerate(plan.inputs) if isinstance(c, AnalogInput)]
+    return analog, [i for i in range(len(plan.inputs)) if i not in analog]

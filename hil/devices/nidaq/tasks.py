@@ -1,0 +1,288 @@
+"""Tasks of a card: built once, read and written without a question to the library."""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.devices.nidaq.abilities import check_clock
+from hil.devices.nidaq.channels import AnalogInput, AnalogOutput, CardPlan, EncoderInput
+from hil.devices.nidaq.errors import SAMPLES_NOT_YET_AVAILABLE
+
+BUFFER_S = 2.0
+
+
+class AnalogReader:
+    """Voltage and bridge inputs of a card in one task.
+
+    Attributes
+    ----------
+    converters : (rails, steps)
+        Of every channel: lowest and highest reading that its converter vouches for, one step.
+    """
+
+    def __init__(self, name: str, plan: CardPlan) -> None:
+        from nidaqmx import Task
+        from nidaqmx.stream_readers import AnalogMultiChannelReader
+
+        self.task: Any = Task()
+        try:
+            for channel in plan.analog:
+                _add_analog(self.task, plan, channel)
+            _time(name, self.task, plan, source="")
+            self.converters = _converters(self.task, plan)
+        except BaseException:
+            self.task.close()
+            raise
+        self._reader = AnalogMultiChannelReader(self.task.in_stream)
+        self._reader.verify_array_shape = False
+        self._buffer = _Buffer(len(plan.analog), np.dtype(np.float64))
+        self._one = np.empty(len(plan.analog))
+
+    def block(self, n: int, timeout_s: float) -> NDArray[np.float64] | None:
+        """The next n samples, (C, n); None where they are not all there yet."""
+        block = self._buffer.view(n)
+        return block if _read(self._reader.read_many_sample, block, n, timeout_s) else None
+
+    def one(self, timeout_s: float) -> NDArray[np.float64]:
+        """A reading of now, or of the next sample clock, (C, 1)."""
+        self._reader.read_one_sample(self._one, timeout=timeout_s)
+        return self._one[:, None]
+
+
+class CounterReader:
+    """One encoder; its task takes its samples on the analogue inputs' clock."""
+
+    def __init__(self, name: str, plan: CardPlan, channel: EncoderInput) -> None:
+        from nidaqmx import Task
+        from nidaqmx.constants import AngleUnits, EncoderType
+        from nidaqmx.stream_readers import CounterReader as Reader
+
+        self.task: Any = Task()
+        try:
+            self.task.ci_channels.add_ci_ang_encoder_chan(
+                plan.physical(channel.terminal),
+                channel.name,
+                decoding_type=EncoderType.X_4,
+                units=AngleUnits.TICKS,
+                pulses_per_rev=channel.encoder.counts_per_turn // 4,
+            )
+            _time(name, self.task, plan, source=f"/{_clock_owner(plan)}/ai/SampleClock")
+        except BaseException:
+            self.task.close()
+            raise
+        self._reader = Reader(self.task.in_stream)
+        self._reader.verify_array_shape = False
+        self._buffer = _Buffer(1, np.dtype(np.uint32))
+        self._encoder = channel.encoder
+
+    def block(self, n: int, timeout_s: float) -> NDArray[np.uint32] | None:
+        """The next n counts as the counter holds them; None where they are not all there."""
+        counts: NDArray[np.uint32] = self._buffer.view(n)[0]
+        there = _read(self._reader.read_many_sample_uint32, counts, n, timeout_s)
+        return counts if there else None
+
+    def one(self, timeout_s: float) -> NDArray[np.uint32]:
+        counts: NDArray[np.uint32] = self._buffer.view(1)[0]
+        counts[0] = self._reader.read_one_sample_uint32(timeout=timeout_s)
+        return counts
+
+
+class LineReader:
+    """Digital inputs, read on demand."""
+
+    def __init__(self, plan: CardPlan) -> None:
+        from nidaqmx import Task
+        from nidaqmx.constants import LineGrouping
+        from nidaqmx.stream_readers import DigitalMultiChannelReader
+
+        self.task: Any = Task()
+        try:
+            for line in plan.lines_in:
+                self.task.di_channels.add_di_chan(
+                    plan.physical(line.terminal), line.name, LineGrouping.CHAN_PER_LINE
+                )
+        except BaseException:
+            self.task.close()
+            raise
+        self._reader = DigitalMultiChannelReader(self.task.in_stream)
+        self._reader.verify_array_shape = False
+        self._levels = np.zeros(len(plan.lines_in), dtype=bool)
+
+    def levels(self) -> NDArray[np.bool_]:
+        self._reader.read_one_sample_one_line(self._levels, timeout=0.1)
+        return self._levels
+
+
+class LineWriter:
+    """Digital outputs, all of one level."""
+
+    def __init__(self, terminals: Sequence[str]) -> None:
+        from nidaqmx import Task
+        from nidaqmx.constants import LineGrouping
+        from nidaqmx.stream_writers import DigitalMultiChannelWriter
+
+        self.task: Any = Task()
+        try:
+            for terminal in terminals:
+                self.task.do_channels.add_do_chan(
+                    terminal, line_grouping=LineGrouping.CHAN_PER_LINE
+                )
+        except BaseException:
+            self.task.close()
+            raise
+        self._writer = DigitalMultiChannelWriter(self.task.out_stream, auto_start=True)
+        self._writer.verify_array_shape = False
+        self._levels = np.zeros(len(terminals), dtype=bool)
+
+    def set_all(self, level: bool) -> None:
+        self._levels[:] = level
+        self._writer.write_one_sample_one_line(self._levels, timeout=0.1)
+
+
+class AnalogWriter:
+    """Actuators' outputs in one task, held within their ranges."""
+
+    def __init__(self, plan: CardPlan, outputs: Sequence[AnalogOutput]) -> None:
+        from nidaqmx import Task
+        from nidaqmx.stream_writers import AnalogMultiChannelWriter
+
+        self.task: Any = Task()
+        try:
+            for output in outputs:
+                self.task.ao_channels.add_ao_voltage_chan(
+                    plan.physical(output.terminal),
+                    output.name,
+                    min_val=-output.range_V,
+                    max_val=output.range_V,
+                )
+        except BaseException:
+            self.task.close()
+            raise
+        self._writer = AnalogMultiChannelWriter(self.task.out_stream, auto_start=True)
+        self._writer.verify_array_shape = False
+        self._per_unit = np.array([1.0 / output.units_per_V for output in outputs])
+        self._range_V = np.array([output.range_V for output in outputs])
+        self._volts = np.zeros(len(outputs))
+        self._rest = np.array([output.rest for output in outputs])
+
+    def put(self, values: NDArray[np.float64]) -> None:
+        """These values, in their own units; the guard has seen that they are numbers."""
+        np.multiply(values, self._per_unit, out=self._volts)
+        np.clip(self._volts, -self._range_V, self._range_V, out=self._volts)
+        self._writer.write_one_sample(self._volts, timeout=0.1)
+
+    def rest(self) -> None:
+        """All outputs to where they are safe."""
+        self.put(self._rest)
+
+
+class _Buffer:
+    """Memory for blocks of any length, taken once and seen as (C, n) without a copy."""
+
+    def __init__(self, n_channels: int, dtype: np.dtype[Any]) -> None:
+        self._n_channels = n_channels
+        self._memory = np.empty(0, dtype=dtype)
+        self._views: dict[int, NDArray[Any]] = {}
+
+    def view(self, n: int) -> NDArray[Any]:
+        found = self._views.get(n)
+        if found is None:
+            if len(self._memory) < n * self._n_channels:
+                self._memory = np.empty(n * self._n_channels, dtype=self._memory.dtype)
+                self._views.clear()
+            found = self._memory[: n * self._n_channels].reshape(self._n_channels, n)
+            self._views[n] = found
+        return found
+
+
+def _read(read: Callable[..., Any], into: NDArray[Any], n: int, timeout_s: float) -> bool:
+    from nidaqmx.errors import DaqError
+
+    try:
+        read(into, number_of_samples_per_channel=n, timeout=timeout_s)
+    except DaqError as error:
+        if error.error_code != SAMPLES_NOT_YET_AVAILABLE:
+            raise
+        return False
+    return True
+
+
+def _add_analog(task: Any, plan: CardPlan, channel: AnalogInput) -> None:
+    from nidaqmx.constants import BridgeUnits, TerminalConfiguration
+
+    wiring = {
+        "default": TerminalConfiguration.DEFAULT,
+        "differential": TerminalConfiguration.DIFF,
+        "single_ended": TerminalConfiguration.RSE,
+        "non_referenced": TerminalConfiguration.NRSE,
+    }[channel.wiring]
+    physical, widest = plan.physical(channel.terminal), channel.range_raw
+    if channel.bridge is None:
+        task.ai_channels.add_ai_voltage_chan(
+            physical, channel.name, wiring, min_val=-widest, max_val=widest
+        )
+    else:
+        task.ai_channels.add_ai_bridge_chan(
+            physical,
+            channel.name,
+            min_val=-widest,
+            max_val=widest,
+            units=BridgeUnits.MILLIVOLTS_PER_VOLT,
+            voltage_excit_val=channel.bridge.excitation_V,
+            nominal_bridge_resistance=channel.bridge.resistance_Ohm,
+        )
+
+
+def _time(name: str, task: Any, plan: CardPlan, *, source: str) -> None:
+    from nidaqmx.constants import AcquisitionType
+
+    acquisition = plan.acquisition
+    if acquisition.kind == "on_demand":
+        return
+    in_blocks = acquisition.kind == "block"
+    task.timing.cfg_samp_clk_timing(
+        acquisition.rate_Hz,
+        source=source,
+        sample_mode=(
+            AcquisitionType.CONTINUOUS if in_blocks else AcquisitionType.HW_TIMED_SINGLE_POINT
+        ),
+        samps_per_chan=max(2, round(BUFFER_S * acquisition.rate_Hz)),
+    )
+    if not source:
+        check_clock(name, acquisition.rate_Hz, task.timing.samp_clk_rate)
+
+
+def _converters(task: Any, plan: CardPlan) -> tuple[list[tuple[float, float]], list[float]]:
+    """Rails and steps of the ranges that the card has chosen."""
+    rails, steps = [], []
+    for channel, own in zip(plan.analog, task.ai_channels, strict=True):
+        per_unit = 1.0 if channel.bridge is None else 1e3  # the card's range is in V, or V/V
+        low, high = per_unit * own.ai_rng_low, per_unit * own.ai_rng_high
+        step = (high - low) / 2.0**own.ai_resolution
+        rails.append((low + 0.5 * step, high - 1.5 * step))
+        steps.append(step)
+    return rails, steps
+
+
+def _clock_owner(plan: CardPlan) -> str:
+    """The device whose analogue inputs make the sample clock: a module's chassis, or the card."""
+    from nidaqmx.constants import ProductCategory
+    from nidaqmx.system import System
+
+    first = plan.physical(plan.analog[0].terminal).split("/")[0] if plan.analog else plan.card
+    device = System.local().devices[first]
+    if device.product_category == ProductCategory.C_SERIES_MODULE:
+        return str(device.compact_daq_chassis_device.name)
+    return first
+
+
+def close_all(tasks: Sequence[Any]) -> None:
+    """Close every task, whichever fail: a lost card cannot even be let go."""
+    from nidaqmx.errors import DaqError
+
+    for task in tasks:
+        with contextlib.suppress(DaqError):
+            task.close()

@@ -1,0 +1,171 @@
+"""A data acquisition card of a rig: the card itself, or a simulated one."""
+
+import numpy as np
+
+from hil.config import Config, schema
+from hil.config.cards import cards_of, chain_of, per_tick, range_raw
+from hil.config.crosscheck import force_signal
+from hil.devices.device import Device
+from hil.devices.nidaq.channels import (
+    Acquisition,
+    AnalogInput,
+    AnalogOutput,
+    Bridge,
+    CardPlan,
+    EncoderInput,
+    Line,
+    Place,
+    Usual,
+)
+from hil.devices.nidaq.driver import NiDaq
+from hil.devices.sim_daq import SimChannel, SimDaq, SimOutput
+from hil.devices.sim_plant import SimPlant
+from hil.models.system import System
+from hil.signals import Encoder
+
+COUNTS_MAX = float(2**31 - 1)
+
+
+def build_card(
+    name: str,
+    config: Config,
+    system: System,
+    plant: SimPlant,
+    place: Place,
+    rng: np.random.Generator,
+    backend: str,
+) -> Device:
+    """The card of this name: `bench`, or `sim`."""
+    if backend == "bench":
+        return NiDaq(name, plan_of(name, config), place, simulated=False)
+    return _sim_card(name, config, system, plant, place, rng)
+
+
+def plan_of(name: str, config: Config) -> CardPlan:
+    """What the rig asks of a card."""
+    table, period_s = cards_of(config.tables.devices)[name], config.tables.loop.period_s
+    return CardPlan(
+        card=table.card,
+        acquisition=Acquisition(table.acquisition, period_s, per_tick(table, period_s)),
+        inputs=tuple(_input(n, c, table, config) for n, c in table.channels.items()),
+        lines=_lines(table),
+        outputs=tuple(
+            AnalogOutput(n, o.terminal, o.units_per_V, table.range_V, min(max(0.0, o.min), o.max))
+            for n, o in table.outputs.items()
+        ),
+        before_s=table.before_s,
+        watchdog=table.watchdog,
+        watchdog_s=table.watchdog_s,
+    )
+
+
+def _lines(table: schema.NidaqTable) -> tuple[Line, ...]:
+    return tuple(Line(name, line.terminal, line.kind) for name, line in table.lines.items())
+
+
+def _input(
+    name: str, channel: schema.AnyChannelTable, table: schema.NidaqTable, config: Config
+) -> AnalogInput | EncoderInput:
+    if isinstance(channel, schema.EncoderChannelTable):
+        return EncoderInput(name, channel.terminal, _encoder(channel))
+    record = config.records.get(name)
+    chain = chain_of(channel, record)
+    bridge, usual = None, Usual()
+    if isinstance(channel, schema.ForceChannelTable):
+        if channel.bridge is not None:
+            bridge = Bridge(channel.bridge.excitation_V, channel.bridge.resistance_Ohm)
+        if record is not None:
+            known = record.record.commissioning
+            noise = known.noise_rms_mV_per_V
+            usual = Usual(
+                zero_ratio=known.zero_mV_per_V,
+                zero_tolerance=known.zero_tolerance_N,
+                noise_rms_raw=None if noise is None else noise * chain.raw_per_ratio,
+                shunt_ratio=known.shunt_mV_per_V,
+                shunt_tolerance=known.shunt_tolerance_mV_per_V,
+            )
+    force = channel if isinstance(channel, schema.ForceChannelTable) else None
+    return AnalogInput(
+        name=name,
+        terminal=channel.terminal,
+        chain=chain,
+        range_raw=range_raw(table, channel, record),
+        wiring=channel.wiring,
+        bridge=bridge,
+        tare=force is not None and force.tare,
+        usual=usual,
+        shunt_line="" if force is None or force.shunt_line is None else force.shunt_line,
+    )
+
+
+def _encoder(channel: schema.EncoderChannelTable) -> Encoder:
+    return Encoder(channel.counts_per_turn, channel.direction, channel.offset_rad)
+
+
+def _sim_card(
+    name: str,
+    config: Config,
+    system: System,
+    plant: SimPlant,
+    place: Place,
+    rng: np.random.Generator,
+) -> SimDaq:
+    table = cards_of(config.tables.devices)[name]
+    step_V = 2.0 * table.range_V / 2**table.resolution_bits
+    outputs = [
+        SimOutput(list(system.inputs).index(o.drives), o.units_per_V, step_V, table.range_V)
+        for o in table.outputs.values()
+    ]
+    channels = [_sim_channel(n, c, table, config, system) for n, c in table.channels.items()]
+    period_s = config.tables.loop.period_s
+    return SimDaq(name, plant, channels, outputs, period_s, rng, place, _lines(table))
+
+
+def signal_of(channel: schema.AnyChannelTable, config: Config) -> str:
+    """The model's output that a channel measures."""
+    return channel.signal or force_signal(config.tables, config.model)
+
+
+def _sim_channel(
+    name: str,
+    channel: schema.AnyChannelTable,
+    table: schema.NidaqTable,
+    config: Config,
+    system: System,
+) -> SimChannel:
+    output = list(system.outputs).index(signal_of(channel, config))
+    delay_periods = round(channel.sim.delay_s / config.tables.loop.period_s)
+    lost = channel.sim.reading_lost_probability
+    if isinstance(channel, schema.EncoderChannelTable):
+        return SimChannel(
+            name=name,
+            output=output,
+            raw_unit="counts",
+            chain=_encoder(channel).chain,
+            step_raw=1.0,
+            low_raw=-COUNTS_MAX,
+            high_raw=COUNTS_MAX,
+            bandwidth_Hz=np.inf,
+            noise_rms_raw=0.0,
+            offset_raw=0.0,
+            delay_periods=delay_periods,
+            reading_lost_probability=lost,
+        )
+    own = _input(name, channel, table, config)
+    assert isinstance(own, AnalogInput)
+    step = 2.0 * own.range_raw / 2**table.resolution_bits
+    return SimChannel(
+        name=name,
+        output=output,
+        raw_unit="V" if own.bridge is None else "mV_per_V",
+        chain=own.chain,
+        step_raw=step,
+        low_raw=-own.range_raw,
+        high_raw=own.range_raw - step,
+        bandwidth_Hz=channel.sim.bandwidth_Hz,
+        noise_rms_raw=channel.sim.noise_rms_V,
+        offset_raw=channel.sim.offset_V,
+        delay_periods=delay_periods,
+        reading_lost_probability=lost,
+        tare=own.tare,
+    )
