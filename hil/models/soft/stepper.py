@@ -1,0 +1,241 @@
+"""A soft tree with its state, stepped in time by `hil.models.soft.kernel`."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.optimize
+
+from hil.models.network import ModelError
+from hil.models.soft import kernel, outside, planar, spatial
+from hil.models.soft.kernel import KM, REST, TAU, X_BEFORE, X_NEW, A, C, K, Parts, Q, R, V, X
+from hil.models.soft.tree import Array, SoftTree, still_base
+
+_NO_PATH = np.empty((0, 0))
+
+
+@dataclass(frozen=True)
+class AlphaParameters:
+    """The scheme of a spectral radius at infinite frequency, 0 (most damping) to 1 (none)."""
+
+    spectral_radius: float = 0.8
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.spectral_radius <= 1.0:
+            raise ModelError(f"spectral_radius = {self.spectral_radius}: must be from 0 to 1")
+
+    @property
+    def values(self) -> tuple[float, float, float, float]:
+        """am, af, beta, gamma."""
+        rho = self.spectral_radius
+        am, af = (2.0 * rho - 1.0) / (rho + 1.0), rho / (rho + 1.0)
+        gamma = 0.5 + af - am
+        return am, af, 0.25 * (gamma + 0.5) ** 2, gamma
+
+
+@dataclass(frozen=True)
+class History:
+    """What `run` went through, a row a step, the start first.
+
+    Attributes
+    ----------
+    t_s : (k+1,) array
+    q, v, x : (k+1, N) arrays
+        Positions, rates and accelerations of the joints.
+    R : (k+1, B) array
+        Torques of the Maxwell branches.
+    """
+
+    t_s: Array
+    q: Array
+    v: Array
+    x: Array
+    R: Array
+
+
+class SoftStepper:
+    """A soft tree with its state, stepped in time.
+
+    Parameters
+    ----------
+    tree : SoftTree
+    spectral_radius : float
+        Of the scheme, 0 to 1.
+    q, v : (N,) arrays
+        Where it starts; by default every joint at its rest, standing still, branches relaxed.
+    u : (m,) array
+        Inputs at the start; by default `tree.rest_input()`.
+
+    Attributes
+    ----------
+    q, v, x : (N,) arrays
+        Joint positions, rates and accelerations now.
+    t_s : float
+    """
+
+    def __init__(
+        self,
+        tree: SoftTree,
+        spectral_radius: float = 0.8,
+        q: Array | None = None,
+        v: Array | None = None,
+        u: Array | None = None,
+    ) -> None:
+        n, bodies = tree.n, tree.bodies
+        self.tree = tree
+        self.parameters = AlphaParameters(spectral_radius)
+        joints = np.zeros((5, n))
+        elements = [body.element for body in bodies]
+        joints[K] = [0.0 if e is None else e.k for e in elements]
+        joints[C] = [0.0 if e is None else e.c for e in elements]
+        joints[REST] = [body.rest for body in bodies]
+        branches = np.zeros((6, len(tree.branch_joint)))
+        pairs = [pair for e in elements if e is not None for pair in e.branches]
+        if pairs:
+            branches[KM], branches[TAU] = np.transpose(pairs)
+        flat = tree.is_planar
+        body, at, starts = outside.places(tree)
+        lines = np.zeros((len(tree.tendons), 7))
+        for i, tendon in enumerate(tree.tendons):
+            lines[i, :4] = tendon.k_N_per_m, tendon.c_N_s_per_m, 0.0, tendon.pulls_only
+        grounds = np.array(
+            [
+                (*np.asarray(g.normal) / np.linalg.norm(g.normal), *g.at_m, g.k_N_per_m,
+                 g.c_N_s_per_m, g.friction, g.slip_m_per_s)
+                for g in tree.grounds
+            ]
+        ).reshape(-1, 10)  # fmt: skip
+        rest = tree.rest_input()
+        self.parts = Parts(
+            parent=np.array([b.parent for b in bodies], dtype=np.int64),
+            geo_planar=planar.geometry(tree) if flat else np.zeros((7, 0)),
+            geo_spatial=np.zeros((0, spatial.GEO)) if flat else spatial.geometry(tree),
+            is_planar=flat,
+            joints=joints,
+            branch_joint=tree.branch_joint,
+            branches=branches,
+            state=np.zeros((13, n)),
+            w=np.zeros((planar.ROWS, n) if flat else (n, spatial.ROWS)),
+            pose=np.zeros((n, 18) if flat else (0, 18)),
+            wrench=np.zeros((n, 6)),
+            body=body,
+            at=at,
+            starts=starts,
+            lines=lines,
+            grounds=grounds,
+            place_x=np.zeros((len(body), 3)),
+            place_v=np.zeros((len(body), 3)),
+            drives=np.array(tree.drives, dtype=np.int64),
+            n_loads=len(tree.loads),
+            gravity=np.array(tree.gravity_m_per_s2, dtype=float),
+            base=still_base(),
+            u=rest.copy(),
+            u_last=rest.copy(),
+            memory=np.zeros(6),
+            alpha=np.array(self.parameters.values),
+        )
+        p = self.parts
+        self.q, self.v, self.x, self.R = p.state[Q], p.state[V], p.state[X], branches[R]
+        self.q[:] = joints[REST] if q is None else q
+        self.v[:] = 0.0 if v is None else v
+        p.u_last[:] = rest if u is None else u
+        self._goal = np.empty((1, len(rest)))
+        p.u[:] = p.u_last
+        kernel.measure(p, self.q, self.v)
+        p.lines[:, outside.L0] = p.lines[:, outside.LENGTH]
+        self.settle()
+
+    @property
+    def t_s(self) -> float:
+        return float(self.parts.memory[kernel.T])
+
+    @property
+    def passes(self) -> int:
+        """Recursions that the last step took."""
+        return int(self.parts.memory[kernel.PASSES])
+
+    @property
+    def halvings(self) -> int:
+        """How often a step was halved, since the start."""
+        return int(self.parts.memory[kernel.HALVINGS])
+
+    @property
+    def lines(self) -> Array:
+        """Tendons, a row each; `outside` names the columns."""
+        return np.asarray(self.parts.lines)
+
+    def settle(self) -> None:
+        """Make the accelerations those of the state: at the start, or after setting q or v."""
+        p = self.parts
+        p.u[:] = p.u_last
+        kernel.explicit(p, self.q, self.v, 0.0)
+        for row in (X, A, X_BEFORE):
+            p.state[row] = p.state[X_NEW]
+        p.memory[kernel.H_LAST], p.memory[kernel.SHRINK] = 0.0, 1.0
+
+    def accelerations(self, q: Array, v: Array, u: Array | None = None) -> Array:
+        """True accelerations in a state, with the branches as they are: explicit, O(N)."""
+        p = self.parts
+        if u is not None:
+            p.u[:] = u
+        kernel.explicit(p, q, v, 0.0)
+        return np.array(p.state[X_NEW])
+
+    def step(self, h_s: float, u: Array | None = None) -> None:
+        """Advance by h_s to the instant at which the inputs are u.
+
+        Raises
+        ------
+        ModelError
+            It does not converge, however often the step is halved.
+        """
+        p = self.parts
+        self._goal[0] = p.u_last if u is None else u
+        if kernel.run(p, h_s, self._goal, _NO_PATH) == 0:
+            self._refuse(h_s)
+
+    def run(self, h_s: float, u: Array) -> History:
+        """Steps of h_s, each ending at the inputs in its row of u, (k, m)."""
+        p, n, start = self.parts, self.tree.n, self.t_s
+        path = np.empty((len(u) + 1, 3 * n + len(self.R)))
+        if kernel.run(p, h_s, np.ascontiguousarray(u, dtype=float), path) < len(u):
+            self._refuse(h_s)
+        t_s = np.asarray(start + h_s * np.arange(len(u) + 1), dtype=float)
+        q, v, x, R = path[:, :n], path[:, n : 2 * n], path[:, 2 * n : 3 * n], path[:, 3 * n :]
+        return History(t_s, q, v, x, R)
+
+    def relax(self, u: Array | None = None) -> None:
+        """Put the tree at rest in static equilibrium under the inputs u, its branches relaxed.
+
+        Newton-Krylov on K^-1 f(q), how far the springs alone would give way: one recursion.
+
+        Raises
+        ------
+        ModelError
+            A joint without a spring, or a load beyond what one search from here finds.
+        """
+        p = self.parts
+        if not np.all(p.joints[K] > 0.0):
+            raise ModelError(f"joint {int(np.argmin(p.joints[K]))} has no spring and never rests")
+        if u is not None:
+            p.u_last[:] = u
+        p.u[:] = p.u_last
+        self.v[:] = 0.0
+        self.R[:] = 0.0
+
+        def sag(q: Array) -> Array:
+            kernel.explicit(p, q, self.v, kernel.SOFTEST)
+            return np.asarray(p.state[X_NEW] * kernel.SOFTEST)
+
+        close = kernel.SAG_TOLERANCE
+        try:
+            if np.abs(sag(self.q)).max() > close:
+                self.q[:] = scipy.optimize.newton_krylov(sag, self.q.copy(), f_tol=close)
+        except scipy.optimize.NoConvergence:
+            raise ModelError("no static equilibrium found: the load is too large") from None
+        self.settle()
+
+    def _refuse(self, h_s: float) -> None:
+        raise ModelError(
+            f"a step of {h_s:g} s does not converge at t = {self.t_s:.9g} s, not even when it is "
+            f"halved {kernel.HALVINGS_MAX} times: take a shorter step"
+        )
