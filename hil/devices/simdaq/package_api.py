@@ -157,8 +157,8 @@ def _attributes(tree: ast.Module, prefix: str) -> list[Attribute]:
         for function in (n for n in owner.body if isinstance(n, ast.FunctionDef)):
             for call in (n for n in ast.walk(function) if isinstance(n, ast.Call)):
                 name = function.name
-                if name == "channel_names" and owner.name.endswith("PhysicalChannelCollection"):
-                    name = owner.name.removesuffix("PhysicalChannelCollection")
+                if name == "channel_names" and owner.name != "ChannelCollection":
+                    name = owner.name.removesuffix("Collection").removesuffix("PhysicalChannel")
                 attribute = _attribute(call, prefix + name)
                 found += [attribute] if attribute else []
     return found
