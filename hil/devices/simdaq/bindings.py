@@ -19,6 +19,7 @@ from hil.devices.simdaq.system import System
 from hil.devices.simdaq.task import Event
 
 Handler = Callable[..., int]
+PulseForm = Callable[[Any, Any], tuple[Any, Any]]
 CODES = {
     "int32": "int32_t *", "uint32": "uint32_t *", "bool": "uint32_t *", "uint64": "uint64_t *",
     "double": "double *",
@@ -241,6 +242,76 @@ class Bindings:
 
         return action
 
+    def pulse_reader(self, dtype: Any) -> Callable[..., int | None]:
+        """A DAQmxReadCtr... function: two arrays."""
+
+        def action(
+            task: Any, n: int, timeout_s: float, interleaved: int, first: Any, second: Any,
+            size: int, n_read: Any, _: Any,
+        ) -> int | None:  # fmt: skip
+            del interleaved
+            block, failure = transfer.read_pulses(self.current(), self.handle(task), n, timeout_s)
+            if block[0].size > size:
+                raise DaqmxError(errors.BAD_VALUE, "The array is too small for the samples.")
+            for pointer, values in zip((first, second), block, strict=True):
+                if values.size:
+                    self.array(pointer, values.size, dtype)[:] = values.reshape(-1)
+            self.store(n_read, "int32_t *", block.shape[2])
+            if failure is not None:
+                raise failure
+            return None
+
+        return action
+
+    def pulse_scalar_reader(self, c_type: str) -> Callable[..., int | None]:
+        """A DAQmxReadCtr...Scalar function."""
+        number = float if c_type == "double *" else int
+
+        def action(task: Any, timeout_s: float, first: Any, second: Any, _: Any) -> int | None:
+            block, failure = transfer.read_pulses(self.current(), self.handle(task), 1, timeout_s)
+            if failure is not None:
+                raise failure
+            self.store(first, c_type, number(block[0].flat[0]))
+            self.store(second, c_type, number(block[1].flat[0]))
+            return None
+
+        return action
+
+    def pulse_writer(self, dtype: Any, convert: PulseForm) -> Callable[..., int | None]:
+        """A DAQmxWriteCtr... function: two arrays."""
+
+        def action(
+            task: Any, n: int, auto_start: int, timeout_s: float, layout: int, first: Any,
+            second: Any, n_written: Any, _: Any,
+        ) -> int | None:  # fmt: skip
+            del timeout_s, layout
+            high_s, low_s = convert(
+                self.array(first, n, dtype).astype(float),
+                self.array(second, n, dtype).astype(float),
+            )
+            done = transfer.write_pulses(
+                self.current(), self.handle(task), high_s, low_s, auto_start=bool(auto_start)
+            )
+            self.store(n_written, "int32_t *", done)
+            return None
+
+        return action
+
+    def pulse_scalar_writer(self, convert: PulseForm) -> Callable[..., int | None]:
+        """A DAQmxWriteCtr...Scalar function."""
+
+        def action(
+            task: Any, auto_start: int, timeout_s: float, first: float, second: float, _: Any
+        ) -> int | None:
+            del timeout_s
+            high_s, low_s = convert(np.array([float(first)]), np.array([float(second)]))
+            transfer.write_pulses(
+                self.current(), self.handle(task), high_s, low_s, auto_start=bool(auto_start)
+            )
+            return None
+
+        return action
+
     # Properties
 
     def _attribute(self, owner: int, number: int) -> tuple[str, Attribute]:
@@ -364,10 +435,22 @@ def _special(b: Bindings) -> dict[str, Callable[..., int | None]]:
         "ReadDigitalLines": b.reader(t.read_lines, u8, lines=True),
         "ReadCounterF64": b.reader(t.read_counter, f64, has_fill_mode=False),
         "ReadCounterF64Ex": b.reader(t.read_counter, f64),
-        "ReadCounterU32": b.reader(t.read_counter, u32, has_fill_mode=False),
-        "ReadCounterU32Ex": b.reader(t.read_counter, u32),
+        "ReadCounterU32": b.reader(t.read_counts, u32, has_fill_mode=False),
+        "ReadCounterU32Ex": b.reader(t.read_counts, u32),
         "ReadCounterScalarF64": b.scalar_reader(t.read_counter, "double *"),
-        "ReadCounterScalarU32": b.scalar_reader(t.read_counter, "uint32_t *"),
+        "ReadCounterScalarU32": b.scalar_reader(t.read_counts, "uint32_t *"),
+        "ReadCtrFreq": b.pulse_reader(f64),
+        "ReadCtrTime": b.pulse_reader(f64),
+        "ReadCtrTicks": b.pulse_reader(u32),
+        "ReadCtrFreqScalar": b.pulse_scalar_reader("double *"),
+        "ReadCtrTimeScalar": b.pulse_scalar_reader("double *"),
+        "ReadCtrTicksScalar": b.pulse_scalar_reader("uint32_t *"),
+        "WriteCtrFreq": b.pulse_writer(f64, t.by_frequency),
+        "WriteCtrTime": b.pulse_writer(f64, t.by_time),
+        "WriteCtrTicks": b.pulse_writer(u32, t.by_ticks),
+        "WriteCtrFreqScalar": b.pulse_scalar_writer(t.by_frequency),
+        "WriteCtrTimeScalar": b.pulse_scalar_writer(t.by_time),
+        "WriteCtrTicksScalar": b.pulse_scalar_writer(t.by_ticks),
         "WriteAnalogF64": b.writer(t.write_analog, f64),
         "WriteAnalogScalarF64": b.scalar_writer(t.write_analog),
         "WriteBinaryI16": b.writer(t.write_codes, i16),

@@ -156,13 +156,14 @@ class Card:
         """A digital line: as driven from outside, else as driven by the card itself."""
         inside = self.outputs.get(line)
         terminal = self.terminals.get(line)
-        if terminal is None and inside is not None:
+        if inside is not None and (terminal is None or not terminal.fed):
             return inside.at(t_s)
         return 1.0 if self.terminal(line).at(t_s) > 0.5 else 0.0
 
     def pulses(self, short: str) -> Pulses | None:
         """The pulse train on a terminal, if it is one."""
-        source = self.terminal(short).source
+        terminal = self.terminals.get(short)
+        source = self.default_source.get(short) if terminal is None else terminal.source
         return source if isinstance(source, Pulses) else None
 
     # Reservation

@@ -29,6 +29,18 @@ class Channel:
     short: str
     properties: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def rows(self) -> int:
+        """Numbers in one sample."""
+        return 1
+
+    def begin(self, t_s: float) -> None:
+        """Its task starts."""
+
+    def ready_s(self, now_s: float) -> float | None:
+        """When there is a first sample without a clock."""
+        return now_s
+
     def resources(self) -> list[str]:
         """What it occupies on its card while its task is reserved."""
         return [self.short]
@@ -190,7 +202,8 @@ class DigitalLines(Channel):
     def sample(self, t_s: Samples) -> Samples:
         word = np.zeros(t_s.shape)
         for line, bit in zip(self.lines, self.position, strict=True):
-            if line in self.card.terminals or line not in self.card.outputs:
+            terminal = self.card.terminals.get(line)
+            if line not in self.card.outputs or (terminal is not None and terminal.fed):
                 level = np.asarray(self.card.terminal(line).at(t_s)) > 0.5
             else:
                 level = np.array([self.card.outputs[line].at(float(t)) > 0.5 for t in t_s])

@@ -52,13 +52,11 @@ def _add_inputs(
 ) -> None:
     owner = system.task(task)
     physicals = names.unflatten(physical_channel)
-    given = names.unflatten(name_to_assign_to_channel)
     if not physicals:
         raise owner.error(errors.BAD_NAME, Physical_Channel_Name=repr(physical_channel))
-    if len(physicals) > 1 and len(given) == 1:
-        given = [f"{given[0]}{i}" for i in range(len(physicals))]
     created: list[Channel] = []
-    for i, physical in enumerate(physicals):
+    labels = names.labels(name_to_assign_to_channel, physicals)
+    for label, physical in zip(labels, physicals, strict=True):
         device, rest = names.split(physical)
         card = system.card(device)
         short = card.check(rest, "ai")
@@ -85,10 +83,9 @@ def _add_inputs(
                 errors.BAD_VALUE, Property="AI.TermCfg", Requested_Value=configuration,
                 Channel_Name=physical,
             )  # fmt: skip
-        name = given[i] if i < len(given) else physical
         created.append(
             AnalogInput(
-                name, physical, "ai", card, short, found,
+                label, physical, "ai", card, short, found,
                 curve=curve, custom=custom, physical_signal=physical_signal,
             )
         )  # fmt: skip
@@ -198,21 +195,19 @@ def create_ao_voltage_chan(
 ) -> None:  # fmt: skip
     """Volts out."""
     owner = system.task(task)
-    given = names.unflatten(name_to_assign_to_channel)
     physicals = names.unflatten(physical_channel)
     if not physicals:
         raise owner.error(errors.BAD_NAME, Physical_Channel_Name=repr(physical_channel))
-    if len(physicals) > 1 and len(given) == 1:
-        given = [f"{given[0]}{i}" for i in range(len(physicals))]
     created: list[Channel] = []
-    for i, physical in enumerate(physicals):
+    labels = names.labels(name_to_assign_to_channel, physicals)
+    for label, physical in zip(labels, physicals, strict=True):
         device, rest = names.split(physical)
         card = system.card(device)
         short = card.check(rest, "ao")
         from_scale = units == FROM_CUSTOM_SCALE
         created.append(
             AnalogOutput(
-                given[i] if i < len(given) else physical, physical, "ao", card, short,
+                label, physical, "ao", card, short,
                 {"ao_min": min_val, "ao_max": max_val, "ao_voltage_units": units,
                  "ao_output_type": UsageTypeAO.VOLTAGE.value,
                  "ao_custom_scale_name": custom_scale_name if from_scale else "",

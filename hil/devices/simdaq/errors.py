@@ -2,6 +2,7 @@
 
 INVALID_TASK = -200088
 DUPLICATE_TASK = -200089
+COUNTER_NEEDS_CLOCK = -200303
 INVALID_DEVICE = -200220
 NO_SUCH_CHANNEL = -200170
 WRONG_CHANNEL_TYPE = -200430
@@ -47,6 +48,7 @@ STOPPED_BEFORE_DONE = 200010
 TRUNCATED = 200026
 
 TEXTS = {
+    COUNTER_NEEDS_CLOCK: "A counter has no sample clock of its own: name an outer one.",
     DUPLICATE_TASK: "There is already a task of this name.",
     INVALID_TASK: "This task does not exist, or was closed.",
     INVALID_DEVICE: "No device of this name is present.",

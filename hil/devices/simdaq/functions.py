@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hil.devices.simdaq import control, create_analog, create_digital
+from hil.devices.simdaq import control, create_analog, create_counter, create_digital
 
-MODULES = (control, create_analog, create_digital)
+MODULES = (control, create_analog, create_counter, create_digital)
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     name: function
@@ -16,4 +16,5 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     if callable(function)
     and not name.startswith("_")
     and getattr(function, "__module__", "") == module.__name__
+    and not isinstance(function, type)
 }

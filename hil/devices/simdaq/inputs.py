@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from nidaqmx.constants import OverwriteMode, ReadRelativeTo
+from nidaqmx.constants import Edge, OverwriteMode, ReadRelativeTo, SampleTimingType
 from numpy.typing import NDArray
 
-from hil.devices.simdaq import errors, routes
+from hil.devices.simdaq import errors, names, routes
 from hil.devices.simdaq.buffers import InputBuffer
 from hil.devices.simdaq.channels import AnalogInput, DigitalLines, is_infinite
+from hil.devices.simdaq.counters import CounterInput
 from hil.devices.simdaq.errors import DaqmxError
 from hil.devices.simdaq.task import RESERVED, RUNNING, Run
-from hil.devices.simdaq.timing import ExternalClock, InternalClock
+from hil.devices.simdaq.timing import NONE, Edges, ExternalClock, InternalClock
 
 if TYPE_CHECKING:
     from hil.devices.simdaq.task import Task
@@ -59,14 +60,21 @@ class InputRun(Run):
             or self._reference is not None
             or timing.single_point
         )
-        self.buffer = InputBuffer(len(task.channels), capacity, may_overwrite=overwrite)
-        self.clock: InternalClock | ExternalClock = task.clock(n if finite else np.inf)
+        rows = sum(c.rows for c in task.channels)
+        self.buffer = InputBuffer(rows, capacity, may_overwrite=overwrite)
+        for channel in task.channels:
+            channel.begin(task.system.now_s)
+        self.clock: InternalClock | ExternalClock = _clock(task, n if finite else np.inf)
         self.started_s = task.system.now_s
         self._end: int | None = None
 
     @property
     def done(self) -> bool:
         return self.clock.done or self.buffer.lost
+
+    @property
+    def planned(self) -> float:  # type: ignore[override]
+        return self.clock.n
 
     @property
     def total(self) -> int:
@@ -91,7 +99,7 @@ class InputRun(Run):
             times = self._look_for_reference(times, after_s, until_s)
         self.fresh = times
         if len(times):
-            self.buffer.push(np.stack([c.sample(times) for c in self.task.channels]))
+            self.buffer.push(np.vstack([c.sample(times) for c in self.task.channels]))
             if self._end is not None and self.buffer.written >= self._end:
                 self.buffer.position = self._end - self.task.timing.samples
 
@@ -180,42 +188,92 @@ def _seek(task: Task, run: InputRun) -> None:
         buffer.position = max(offset, buffer.written - buffer.capacity)
 
 
+def _clock(task: Task, n: float) -> InternalClock | ExternalClock:
+    if task.timing.type == SampleTimingType.IMPLICIT.value:
+        return ExternalClock(_measurements(task), n, routes.trigger_edges(
+            task.system, task.start_trigger, task))  # fmt: skip
+    if task.timing.type == SampleTimingType.CHANGE_DETECTION.value:
+        return ExternalClock(_changes(task), n)
+    return task.clock(n)
+
+
+def _measurements(task: Task) -> Edges:
+    """Implicit timing: the end of every period of the first channel's signal is a sample."""
+    channel = task.channels[0]
+    assert isinstance(channel, CounterInput)
+
+    def found(after_s: float, until_s: float) -> Block:
+        train, ready_s = channel.train(), channel.ready_s(task.system.now_s)
+        if train is None or ready_s is None or ready_s > until_s:
+            return NONE
+        just_before_s = np.nextafter(ready_s, -np.inf) - 1e-9 * train.period_s
+        return train.rising(max(after_s, just_before_s), until_s)
+
+    return found
+
+
+def _changes(task: Task) -> Edges:
+    """Change detection: every rising or falling edge of the lines asked for, once a time."""
+    hear = [
+        routes.line_edges(task.system, task.card, line, edge)
+        for key, edge in (("rising", Edge.RISING.value), ("falling", Edge.FALLING.value))
+        for physical in names.unflatten(
+            str(task.properties.get(("timing", f"change_detect_di_{key}_edge_physical_chans"), ""))
+        )
+        for line in task.card.lines(names.split(physical)[1])
+    ]
+
+    def found(after_s: float, until_s: float) -> Block:
+        times = [edges(after_s, until_s) for edges in hear]
+        return np.unique(np.concatenate(times)) if times else NONE
+
+    return found
+
+
 def read_on_demand(task: Task, n: int, timeout_s: float) -> tuple[Block, DaqmxError | None]:
     """Samples taken now, n of them as fast as software goes: all at the same instant."""
     system = task.system
     if task.state < RESERVED:
         task.verify()
         system.must_be_free(task)
-    failure = None
-    ready_s = max((getattr(c, "ready_s", 0.0) for c in task.channels), default=0.0)
+    there = True
     if task.kind == "ci":
         if task.state != RUNNING:
             task.start(implicit=True)
-        system.wait(
-            lambda: all(getattr(c, "has_reading", True) for c in task.channels),
-            lambda: ready_s or None,
-            timeout_s,
-        )
-        if not all(getattr(c, "has_reading", True) for c in task.channels):
-            failure = task.error(errors.NOT_YET_THERE, Samples_Read=0, Timeout_s=timeout_s)
-            if task.implicit:
-                task.stop()
-            return np.empty((len(task.channels), 0)), failure
-    now_s = system.now_s
-    if any(card.stalled for card in task.cards):
-        return np.empty((len(task.channels), 0)), task.error(
+        there = _wait_for_counters(task, timeout_s)
+    if not there or any(card.stalled for card in task.cards):
+        if task.implicit:
+            task.stop()
+        rows = sum(c.rows for c in task.channels)
+        return np.empty((rows, 0)), task.error(
             errors.NOT_YET_THERE, Samples_Read=0, Samples_Requested=n, Timeout_s=timeout_s
         )
-    values = [_now(c, now_s) for c in task.channels]
+    now_s = system.now_s
+    values: list[float] = []
+    for channel in task.channels:
+        if isinstance(channel, AnalogInput | DigitalLines):
+            values.append(channel.sample_now(now_s))
+        else:
+            values += np.ravel(channel.sample(np.array([now_s]))).tolist()
     if task.implicit:
         task.stop()
-    return np.repeat(np.array(values)[:, None], n, axis=1), failure
+    column = np.array(values)[:, None]
+    return column if n == 1 else np.repeat(column, n, axis=1), None
 
 
-def _now(channel: object, now_s: float) -> float:
-    if isinstance(channel, AnalogInput | DigitalLines):
-        return channel.sample_now(now_s)
-    return float(channel.sample(np.array([now_s]))[0])  # type: ignore[attr-defined]
+def _wait_for_counters(task: Task, timeout_s: float) -> bool:
+    system = task.system
+
+    def ready() -> bool:
+        times = [c.ready_s(system.now_s) for c in task.channels]
+        return all(t is not None and t <= system.now_s for t in times)
+
+    def when() -> float | None:
+        times = [c.ready_s(system.now_s) for c in task.channels]
+        known = [t for t in times if t is not None]
+        return max(known) if len(known) == len(times) else None
+
+    return system.wait(ready, when, timeout_s)
 
 
 def wait_until_done(task: Task, timeout_s: float) -> None:
@@ -229,10 +287,9 @@ def wait_until_done(task: Task, timeout_s: float) -> None:
 
     def remaining() -> float | None:
         run = task.run
-        if run is None:
+        if run is None or not np.isfinite(run.planned):
             return None
-        left = task.timing.samples - run.total
-        return run.when(max(left, 1))
+        return run.when(max(int(run.planned) - run.total, 1))
 
     if not task.system.wait(lambda: task.done, remaining, timeout_s):
         forever = is_infinite(timeout_s)

@@ -42,3 +42,11 @@ def split(physical: str) -> tuple[str, str]:
     if not device:
         raise DaqmxError(errors.BAD_NAME, Name=repr(physical))
     return device, rest
+
+
+def labels(given: str, physicals: list[str]) -> list[str]:
+    """Names of the channels that one call creates: those given, else the physical ones."""
+    found = unflatten(given)
+    if len(physicals) > 1 and len(found) == 1:
+        found = [f"{found[0]}{i}" for i in range(len(physicals))]
+    return [found[i] if i < len(found) else p for i, p in enumerate(physicals)]

@@ -48,6 +48,10 @@ class OutputRun(Run):
         return self.clock.done or self._starved
 
     @property
+    def planned(self) -> float:  # type: ignore[override]
+        return self.clock.n
+
+    @property
     def total(self) -> int:
         return self.clock.taken
 

@@ -11,6 +11,7 @@ import numpy as np
 from hil.devices.simdaq import catalog, errors, names, routes
 from hil.devices.simdaq.card import Card
 from hil.devices.simdaq.channels import is_infinite
+from hil.devices.simdaq.counters import PulseRun
 from hil.devices.simdaq.errors import DaqmxError
 from hil.devices.simdaq.inputs import InputRun
 from hil.devices.simdaq.outputs import OutputRun
@@ -81,7 +82,8 @@ class System:
         """
         card, short = self._terminal(terminal)
         with self.lock:
-            card.terminal(short).source = source
+            found = card.terminal(short)
+            found.source, found.fed = source, True
 
     def output(self, terminal: str) -> float:
         """What an output puts out now: volts of `Dev1/ao0`, 0 or 1 of `Dev1/port0/line0`."""
@@ -209,8 +211,8 @@ class System:
             more = [1] if "signal" in task.events else []
             if event is not None:
                 more.append(event.n - (task.run.total - event.seen))
-            if "done" in task.events and task.timing.finite and not task.run.done:
-                more.append(task.timing.samples - task.run.total)
+            if "done" in task.events and np.isfinite(task.run.planned):
+                more.append(int(task.run.planned) - task.run.total)
             for n in more:
                 when_s = task.run.when(max(n, 1)) if not task.run.done else None
                 if when_s is not None and (soonest is None or when_s < soonest):
@@ -320,7 +322,11 @@ class System:
 
     def make_run(self, task: Task) -> Run:
         """What starts when the task starts."""
+        if task.kind == "co":
+            return PulseRun(task)
         if task.timing.on_demand:
+            for channel in task.channels:
+                channel.begin(self.now_s)
             return SOFTWARE_TIMED
         return OutputRun(task) if task.kind in ("ao", "do") else InputRun(task)
 

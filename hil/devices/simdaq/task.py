@@ -35,6 +35,8 @@ class Run:
     def done(self) -> bool:
         return False
 
+    planned: float = float("inf")  # samples per channel after which all is over
+
     @property
     def total(self) -> int:
         """Samples per channel so far."""
@@ -169,6 +171,8 @@ class Task:
                     Property="SampQuant.SampMode", Device=card.name,
                 )  # fmt: skip
             if timing.type == SampleTimingType.SAMPLE_CLOCK.value:
+                if self.kind == "ci" and timing.source in ("", "OnboardClock"):
+                    raise DaqmxError(errors.COUNTER_NEEDS_CLOCK, Device=card.name)
                 highest_Hz, lowest_Hz, alone_Hz = self.rates(card)
                 if highest_Hz == 0.0:
                     raise DaqmxError(errors.NO_BUFFER, Device=card.name)

@@ -87,6 +87,7 @@ class Terminal:
     source: Source = 0.0
     fault: Fault | None = None
     frozen: float = 0.0
+    fed: bool = False  # somebody has wired it; else it carries the scene's default
 
     def at(self, t_s: Times) -> Any:
         """Its signal at a time or an array of times; a rail is an infinity that clips later."""
@@ -107,12 +108,17 @@ class Output:
     watched: bool = False
     changes: list[tuple[float, float]] = field(default_factory=list)
     train: Pulses | None = None
+    inverted: bool = False
 
     def put(self, t_s: float, value: float) -> None:
         if self.watched and value != self.value:
             self.changes.append((t_s, value))
         self.value, self.since_s = value, t_s
         self.train = None
+
+    def put_train(self, t_s: float, train: Pulses, *, inverted: bool) -> None:
+        """From now on the level follows a pulse train; its edges are not among the changes."""
+        self.since_s, self.train, self.inverted = t_s, train, inverted
 
     def put_block(self, t_s: NDArray[np.float64], values: NDArray[np.float64]) -> None:
         """The levels that a clock has put out one after the other."""
@@ -126,4 +132,7 @@ class Output:
         self.train = None
 
     def at(self, t_s: float) -> float:
-        return self.value if self.train is None else float(self.train(t_s))
+        if self.train is None:
+            return self.value
+        level = float(self.train(t_s))
+        return 1.0 - level if self.inverted else level

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from hil.devices.simdaq import errors, inputs, outputs
 from hil.devices.simdaq.channels import AnalogInput, DigitalLines
+from hil.devices.simdaq.counters import CounterOutput
 from hil.devices.simdaq.errors import DaqmxError
 from hil.devices.simdaq.inputs import Block
 from hil.devices.simdaq.system import System
-from hil.devices.simdaq.task import Task
+from hil.devices.simdaq.task import RUNNING, Task
 
 Answer = tuple[Any, DaqmxError | None]
 
@@ -72,6 +73,42 @@ def read_counter(system: System, handle: int, n: int, timeout_s: float) -> Answe
     return np.stack([c.scaled(row) for c, row in zip(task.channels, raw, strict=True)]), failure
 
 
+def read_counts(system: System, handle: int, n: int, timeout_s: float) -> Answer:
+    """(channels, samples) as the counters' registers, of 32 bits."""
+    _, (raw, failure) = _read(system, handle, "ci", n, timeout_s)
+    return np.mod(raw, 2.0**32), failure
+
+
+def read_pulses(system: System, handle: int, n: int, timeout_s: float) -> Answer:
+    """(2, channels, samples): frequency and duty cycle, or high and low."""
+    _, (raw, failure) = _read(system, handle, "ci", n, timeout_s)
+    return np.stack((raw[0::2], raw[1::2])), failure
+
+
+def write_pulses(
+    system: System, handle: int, high_s: Block, low_s: Block, *, auto_start: bool
+) -> int:
+    """Pulses to make, one after the other; on a running task without a buffer the one to make
+    from now on.
+    """
+    task = system.task(handle)
+    system.catch_up()
+    if task.kind != "co":
+        raise task.error(errors.WRONG_CHANNEL_TYPE if task.channels else errors.NO_CHANNELS)
+    if not (np.all(high_s > 0.0) and np.all(low_s > 0.0)):
+        raise task.error(errors.BAD_VALUE, Property="CO.Pulse")
+    if task.timing.on_demand or task.state == RUNNING:
+        for channel in task.channels:
+            assert isinstance(channel, CounterOutput)
+            channel.high_s, channel.low_s = float(high_s[-1]), float(low_s[-1])
+            channel.retime(system.now_s)
+    else:
+        task.written = np.stack((high_s, low_s))
+    if auto_start and task.state != RUNNING:
+        task.start()
+    return len(high_s)
+
+
 def write_analog(
     system: System, handle: int, block: Block, *, auto_start: bool, timeout_s: float
 ) -> int:
@@ -127,3 +164,17 @@ def width(system: System, handle: int) -> tuple[int, int]:
     task = system.task(handle)
     widths = [len(c.lines) for c in task.channels if isinstance(c, DigitalLines)]
     return len(task.channels), max(widths, default=1)
+
+
+def by_frequency(frequency_Hz: Block, duty: Block) -> tuple[Block, Block]:
+    """High and low times of pulses by frequency and duty cycle."""
+    return duty / frequency_Hz, (1.0 - duty) / frequency_Hz
+
+
+def by_time(high_s: Block, low_s: Block) -> tuple[Block, Block]:
+    return high_s, low_s
+
+
+def by_ticks(high: Block, low: Block) -> tuple[Block, Block]:
+    """Of a 100 MHz timebase."""
+    return 1e-8 * high, 1e-8 * low
