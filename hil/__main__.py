@@ -75,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
         "--clock",
         choices=("virtual", "real"),
         help="virtual: as fast as it goes, repeatable (default); real: on the wall clock "
-        "(default with a device on the bench)",
+        "(default with a device on the bench and with --gui)",
     )
     c.add_argument("--duration", type=float, metavar="S", help="length of the run in s")
     c.add_argument(
@@ -87,6 +87,9 @@ def _parser() -> argparse.ArgumentParser:
     c.add_argument("--force", action="store_true", help="overwrite an existing file")
     c.add_argument(
         "--disarmed", action="store_true", help="keep all off until a window arms the run"
+    )
+    c.add_argument(
+        "--gui", action="store_true", help="show it live in the window, on the real clock"
     )
     sets(c)
     c = add(
@@ -181,8 +184,10 @@ def _parser() -> argparse.ArgumentParser:
             "hil simboard --cells 6")  # fmt: skip
     c.add_argument("--cells", type=int, choices=range(1, 17), default=12, metavar="N")
     c.add_argument("--serial", type=int, default=1, metavar="NUMBER")
-    c = add("gui", "the window: a recording's force, difference and cells", "hil gui runs/done.h5")
-    c.add_argument("file", type=_path, nargs="?", metavar="RUN.h5")
+    c = add("gui", "the window: run an experiment, look at recordings",
+            "hil gui configs/miga6/pid.toml")  # fmt: skip
+    c.add_argument("file", type=_path, nargs="?", metavar="FILE",
+                   help="an experiment (.toml) or a recording (.h5)")  # fmt: skip
     c = add("examples", "copy the shipped configurations out", "hil examples my-rigs")
     c.add_argument("folder", type=_path, metavar="DIR")
     return parser

@@ -13,19 +13,23 @@ DONE, BAD_INPUT, TRIPPED, DEVICE, ANSWER_NO, INTERRUPTED = 0, 2, 3, 4, 5, 130
 def run(args: argparse.Namespace) -> int:
     from hil import session, summary
     from hil.config import load
+    from hil.window import require_window
 
+    if args.gui:
+        require_window()
     sets = [*args.set]
     if args.duration is not None:
         sets.append(f"experiment.duration_s={args.duration!r}")
     result = session.run(
         load(args.experiment, sets),
-        clock=args.clock,
+        clock=args.clock or ("real" if args.gui else None),
         backend=args.backend,
         seed=args.seed,
         out=args.out,
         force=args.force,
         progress=not args.json,
         armed=not args.disarmed,
+        window=args.gui,
     )
     if args.json:
         _print_json({"file": str(result.path), **result.summary})
@@ -297,19 +301,12 @@ def _need_serial() -> None:
 
 
 def gui(args: argparse.Namespace) -> int:
-    import subprocess
-    from importlib.util import find_spec
+    from hil.window import open_window, require_window
 
-    if find_spec("pyqtgraph") is None or find_spec("PySide6") is None:
-        raise ConfigError("the window is an extra: pip install 'hil-arrays[gui]'")
-    if args.file is not None and args.file.suffix == ".toml":
-        raise ConfigError(
-            f"{args.file}: the window opens recordings: hil run {args.file}, then hil gui RUN.h5"
-        )
+    require_window()
     if args.file is not None and not args.file.is_file():
-        raise ConfigError(f"{args.file}: no such file")
-    words = [] if args.file is None else [str(args.file)]
-    return subprocess.run([sys.executable, "-m", "hil_gui", *words], check=False).returncode
+        raise ConfigError(f"{args.file}: no such file: give an experiment or a recording")
+    return open_window(args.file)
 
 
 def _print_json(value: Any) -> None:

@@ -34,6 +34,7 @@ from hil.record import layout
 from hil.record.sink import Sink, check_disk
 from hil.rig import Rig, build_rig, outputs_of, parse_backend
 from hil.summary import plain, summarise
+from hil.window import watch_this_run
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ def run(
     force: bool = False,
     progress: bool = False,
     armed: bool = True,
+    window: bool = False,
 ) -> Result:
     """Run an experiment and record it.
 
@@ -73,6 +75,8 @@ def run(
         Draw a progress bar on the terminal.
     armed : bool
         Begin at once; else keep everything off until a window arms the run.
+    window : bool
+        Show it live in a window.
 
     Raises
     ------
@@ -96,7 +100,7 @@ def run(
     stages = build(config, seed, backends)
     check_disk(path, config.n_ticks, stages.frame.dtype.itemsize)
     _create_recording(path, config, stages, clock, backend, seed)
-    return _run_recorded(config, path, stages, clock, progress, armed)
+    return _run_recorded(config, path, stages, clock, progress, armed, window)
 
 
 @dataclass(frozen=True)
@@ -218,7 +222,13 @@ class NoSink:
 
 
 def _run_recorded(
-    config: Config, path: Path, stages: Stages, clock_name: str, progress: bool, armed: bool
+    config: Config,
+    path: Path,
+    stages: Stages,
+    clock_name: str,
+    progress: bool,
+    armed: bool,
+    window: bool,
 ) -> Result:
     record = config.tables.record
     clock: Clock = RealClock() if clock_name == "real" else VirtualClock()
@@ -242,6 +252,8 @@ def _run_recorded(
         try:
             with _safe_at_the_end(stages.rig):
                 sink.wait_ready()
+                if window:
+                    watch_this_run(path)
                 with show_progress(sink.tap.path, config.n_ticks, progress):
                     sink.input(0, 0.0, "start", float(armed))
                     how = "" if armed else ", not armed"

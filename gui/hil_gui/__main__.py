@@ -1,20 +1,37 @@
-"""Start the window: `python -m hil_gui [RUN.h5]`."""
+"""Start the window: `python -m hil_gui [FILE] [--attach PID]`; `hil gui` does."""
 
+import argparse
+import signal
 import sys
+import threading
 from pathlib import Path
 
 import pyqtgraph as pg
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication
 
+from hil_gui.data import warm_up
 from hil_gui.window import Window
 
 
 def main() -> int:
-    pg.setConfigOptions(background="w", foreground="#333333", antialias=True)
-    application = pg.mkQApp("hil")
+    parser = argparse.ArgumentParser(prog="python -m hil_gui", description=__doc__)
+    parser.add_argument("file", nargs="?", type=Path, help="an experiment or a recording")
+    parser.add_argument("--attach", type=int, metavar="PID", help="the run that records FILE")
+    args = parser.parse_args()
+    pg.setConfigOptions(antialias=False)
+    application = QApplication(sys.argv[:1])
+    application.setApplicationName("hil")
+    # Ctrl-C in the terminal is for the run, which says how it ended.
+    signal.signal(signal.SIGINT, signal.SIG_IGN if args.attach else signal.SIG_DFL)
     window = Window()
-    if len(sys.argv) > 1 and not window.open(Path(sys.argv[1])):
-        return 2
     window.show()
+    # The first frame first: what opening a file imports takes longer than the window itself.
+    threading.Thread(target=warm_up, daemon=True).start()
+    if args.attach is not None:
+        window.bench.watch(args.attach, args.file)
+    elif args.file is not None:
+        QTimer.singleShot(0, lambda: window.open(args.file))
     return int(application.exec())
 
 

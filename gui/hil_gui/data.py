@@ -1,47 +1,335 @@
-"""Recordings for the window; the only module here that imports hil."""
+"""Runs and configurations for the window; the only module here that imports hil.
 
+What takes long to import is imported where it is used, so that the first frame need not wait.
+"""
+
+import contextlib
+import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hil import open_run
-from hil.errors import ConfigError
-from hil.guard import names_of
+from hil import tap as taps
+from hil.errors import ConfigError, DeviceError
+from hil_gui.run_data import About, Column, Note
 
-__all__ = ["ConfigError", "Recording", "read_recording"]
+__all__ = ["ConfigError", "DeviceError"]
+
+BLOCK = 8192
+MOTION_S = 0.01
+"""Period at which the array's motion is worked out for its picture."""
 
 
 @dataclass(frozen=True)
-class Recording:
-    """What the window draws of a run; one sample a tick."""
+class ArrayPicture:
+    """One array as it is built: masses on a plane 1 by 1, cells as pairs of masses.
 
-    title: str
-    simulated: bool
-    outcome: str
-    faults: list[str]
-    t_s: NDArray[np.float64]
-    measured_N: NDArray[np.float64]
-    model_N: NDArray[np.float64]
-    reference_N: NDArray[np.float64]
-    cells_on: NDArray[np.uint8]
-    cell_names: list[str]
+    Attributes
+    ----------
+    x, y : (M,) arrays
+        Where masses are drawn at rest, layers from left (0) to right (1).
+    moves : tuple of str
+        For every mass the model's output that is its displacement in m; '' where it is held.
+    cells : (N,) array
+        The cells' places in the columns `cells_*`.
+    dead, broken : frozenset of int
+        Cells of this array, from 0, that heat nothing, and that hold nothing.
+    """
+
+    name: str
+    ends: tuple[str, str]
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    moves: tuple[str, ...]
+    cells: NDArray[np.int64]
+    dead: frozenset[int]
+    broken: frozenset[int]
 
 
-def read_recording(path: Path) -> Recording:
-    """Read a recording; ConfigError in one line where it is none."""
-    run = open_run(path)
-    bits = run.fault_bits.values
-    return Recording(
-        title=f"{run.attrs['experiment_file'].split('/')[0]}: {run.attrs['experiment_name']}",
-        simulated=bool(run.attrs["simulated"]),
-        outcome=run.attrs["outcome"],
-        faults=names_of(int(bits[-1])) if len(bits) else [],
-        t_s=run.t_s.values,
-        measured_N=run.force_measured_N.values,
-        model_N=run.force_model_N.values,
-        reference_N=run.force_reference_N.values,
-        cells_on=(run.cells_reported.values == 1).astype(np.uint8),
-        cell_names=[str(name) for name in run.cell.values],
+def causes() -> Mapping[str, str]:
+    """What every fault of the guard means, in words."""
+    from hil.guard import CAUSES
+
+    return CAUSES
+
+
+def warm_up() -> None:
+    """Import what opening a run will need."""
+    from hil import config  # noqa: F401
+    from hil.models import array_system  # noqa: F401
+    from hil.record import read  # noqa: F401
+
+
+class File:
+    """A recording, complete or still growing.
+
+    Raises
+    ------
+    ConfigError
+        It is missing, damaged, or no recording.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.n_rows = 0
+        self._n_events = 0
+        self._n_inputs = 0
+        self.outcome = "running"
+        self.summary: dict[str, Any] = {}
+        with self._open() as (file, text_of, _):
+            attrs = {key: text_of(value) for key, value in dict(file.attrs).items()}
+            settings = tomllib.loads(attrs["experiment"])
+            cells = file["model/cells"][:] if "model/cells" in file else []
+            self.about = About(
+                path=path,
+                title=f"{attrs['experiment_file'].split('/')[0]}: {attrs['experiment_name']}",
+                backend=attrs["backend"],
+                clock=attrs["clock"],
+                created_utc=attrs["created_utc"],
+                simulated=attrs["simulated"],
+                columns=tuple(_column(name, d, text_of) for name, d in file["ticks"].items()),
+                cell_names=tuple(text_of(cell) for cell in cells),
+                settings=settings,
+                arrays=array_pictures(settings),
+            )
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[Any]:
+        from hil.record.layout import text_of
+        from hil.record.read import n_whole_rows, open_h5
+
+        with open_h5(self.path) as file:
+            yield file, text_of, n_whole_rows
+
+    def blocks(self) -> Iterator[tuple[dict[str, NDArray[Any]], float]]:
+        """Rows that were not taken before, in blocks, each with the share that is then done."""
+        with self._open() as (file, text_of, n_whole_rows):
+            end = n_whole_rows(file)
+            ticks = dict(file["ticks"].items())
+            while self.n_rows < end:
+                a, b = self.n_rows, min(self.n_rows + BLOCK, end)
+                block = {name: dataset[a:b] for name, dataset in ticks.items()}
+                self.n_rows = b
+                yield block, b / end
+            self.outcome = text_of(file.attrs["outcome"])
+            from hil.record.read import summary_of
+
+            self.summary = summary_of(file)
+
+    def outcome_now(self) -> str:
+        """How the run ended, as the file says."""
+        with self._open() as (file, text_of, _):
+            return str(text_of(file.attrs["outcome"]))
+
+    def notes(self) -> list[Note]:
+        """Events and inputs that were not taken before."""
+        with self._open() as (file, _, _):
+            events, inputs = file["events"][self._n_events :], file["inputs"][self._n_inputs :]
+        self._n_events += len(events)
+        self._n_inputs += len(inputs)
+        return as_notes(events, inputs)
+
+
+def _column(name: str, dataset: Any, text_of: Any) -> Column:
+    attrs = dict(dataset.attrs)
+    return Column(
+        name=name,
+        units=text_of(attrs["units"]),
+        role=text_of(attrs["role"]),
+        description=text_of(attrs["description"]),
+        n_cells=dataset.shape[1] if dataset.ndim == 2 else 0,
+        flags=tuple(text_of(flag) for flag in attrs.get("flags", ())),
     )
+
+
+def as_notes(events: NDArray[np.void], inputs: NDArray[np.void]) -> list[Note]:
+    """Events and inputs as lines, in the order of time."""
+    notes = [
+        Note(float(e["t_s"]), *(e[k].decode(errors="replace") for k in ("level", "source", "text")))
+        for e in events
+    ]
+    for i in inputs:
+        name, text = (i[k].decode(errors="replace") for k in ("name", "text"))
+        value = float(i["value"])
+        said = text if name == "note" else f"{name} = {value:g} {text}".rstrip()
+        if np.isnan(value) and name != "note":
+            said = f"{name} {text}".rstrip()
+        notes.append(Note(float(i["t_s"]), "note" if name == "note" else "input", "operator", said))
+    return sorted(notes, key=lambda note: note.t_s)
+
+
+class Live:
+    """A run in another process, through its tap; what it asks of the loop are requests.
+
+    Raises
+    ------
+    DeviceError
+        The run is over.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        found = [path for number, path in taps.running() if number == pid]
+        if not found:
+            raise DeviceError("the run is over, or has not begun")
+        try:
+            self._tap = taps.attach(found[0])
+        except (OSError, ValueError):
+            raise DeviceError("the run is over, or of another version") from None
+        self._path = found[0]
+        self._taken = self._n_events = self._n_inputs = 0
+        self._requests: taps.Requests | None = None
+        self.n_lost = 0
+
+    @property
+    def is_recording(self) -> bool:
+        """The recorder has the file open: it may be looked at."""
+        return self._tap.recorder_ready
+
+    @property
+    def is_over(self) -> bool:
+        """The loop has written its last row, or its process is gone."""
+        return self._tap.closed or not any(pid == self.pid for pid, _ in taps.running())
+
+    def skip(self, n_rows: int) -> None:
+        """These rows have been taken from the file."""
+        self._taken = n_rows + self._tap.lost
+
+    def rows(self) -> NDArray[np.void]:
+        """Rows since the last call."""
+        rows, lost = self._tap.ticks.read(self._taken)
+        self._taken += lost + len(rows)
+        self.n_lost += lost
+        return rows
+
+    def notes(self) -> list[Note]:
+        """Events and inputs since the last call."""
+        events, lost = self._tap.events.read(self._n_events)
+        self._n_events += lost + len(events)
+        inputs, lost = self._tap.inputs.read(self._n_inputs)
+        self._n_inputs += lost + len(inputs)
+        return as_notes(events, inputs)
+
+    def send(self, name: str, value: float = float("nan"), text: str = "") -> int:
+        """Ask the loop for something; `hil.tap.Requests` has the names.
+
+        Raises
+        ------
+        DeviceError
+            Another window commands the run, or it is over.
+        """
+        if self._requests is None:
+            self._requests = taps.Requests(self._path)
+        return self._requests.send(name, value, text)
+
+    def close(self) -> None:
+        if self._requests is not None:
+            self._requests.close()
+            self._requests = None
+
+
+def array_pictures(settings: Mapping[str, Any]) -> tuple[ArrayPicture, ...]:
+    """The arrays of a configuration, laid out for drawing; none on rigs of another kind."""
+    from hil.models.fingerprint import parse
+    from hil.views import topology_picture
+
+    model = settings.get("model", {})
+    pictures, first = [], 0
+    for name, table in model.get("arrays", {}).items():
+        topology = parse(table["fingerprint"])
+        x, y = topology_picture.positions(topology)
+        inner = [f"{name}.x{m}_m" for m in range(2, topology.n_masses)]
+        ends = (str(table["from"]), str(table["to"]))
+        free = [model["points"][end]["support"] == "free" for end in ends]
+        moves = [f"{end}.x_m" if is_free else "" for end, is_free in zip(ends, free, strict=True)]
+        pictures.append(
+            ArrayPicture(
+                name=name,
+                ends=ends,
+                left=topology.left,
+                right=topology.right,
+                x=(x - x[0]) / (x[-1] - x[0]),
+                y=y / topology_picture.HEIGHT,
+                moves=(moves[0], *inner, moves[1]),
+                cells=first + np.arange(topology.n_cells),
+                dead=frozenset(n - 1 for n in table.get("dead_cells", ())),
+                broken=frozenset(n - 1 for n in table.get("broken_cells", ())),
+            )
+        )
+        first += topology.n_cells
+    return tuple(pictures)
+
+
+class Motion:
+    """Displacements of an array's masses, from the twin's own equations.
+
+    Recordings hold the twin's force but not where its masses are; the model that runs beside
+    the hardware is run here once more on the reported cells, every MOTION_S.
+    """
+
+    def __init__(self, about: About) -> None:
+        from hil.config.load import from_toml
+        from hil.models.array_system import ArraySystem
+
+        config = from_toml(about.path, dict(about.settings))
+        self._system = ArraySystem(config.model, config.activation(), MOTION_S)
+        outputs = config.model.outputs
+        self.names = [name for name in outputs if name.endswith("_m")]
+        self._rows = np.array([outputs.index(name) for name in self.names], dtype=np.int64)
+        self._next_s = 0.0
+        self._duty = np.zeros(len(about.cell_names))
+        self._left_t_s = np.zeros(0)
+        self._left_on = np.zeros((len(about.cell_names), 0))
+
+    def take(
+        self, t_s: NDArray[np.float64], cells: NDArray[np.uint8]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Come up to these rows (n,), (N, n): new times (m,) and displacements (D, m) in m."""
+        t_s = np.concatenate((self._left_t_s, t_s))
+        on = np.hstack((self._left_on, np.where(cells == 255, 0, cells)))
+        times, moved = [], []
+        while self._next_s + MOTION_S <= t_s[-1] + 1e-9:
+            a, b = np.searchsorted(t_s, (self._next_s - 1e-9, self._next_s + MOTION_S - 1e-9))
+            if b > a:
+                self._duty = on[:, a:b].mean(axis=1)
+            self._system.step(self._duty)
+            self._next_s += MOTION_S
+            times.append(self._next_s)
+            moved.append(self._system.y[self._rows].copy())
+        left = int(np.searchsorted(t_s, self._next_s - 1e-9))
+        self._left_t_s, self._left_on = t_s[left:], on[:, left:]
+        if not times:
+            return np.zeros(0), np.zeros((len(self.names), 0))
+        return np.array(times), np.array(moved).T
+
+
+def load_settings(path: Path, sets: Mapping[str, str]) -> dict[str, Any]:
+    """The whole configuration of an experiment with these keys changed, checked as `hil run` does.
+
+    Raises
+    ------
+    ConfigError
+        One line an error: file, key, value, remedy.
+    """
+    from hil.config import load
+
+    config = load(path, [f"{key}={value}" for key, value in sets.items()])
+    return dict(tomllib.loads(config.to_toml()))
+
+
+def rig_limits(path: Path) -> dict[str, float]:
+    """The rig's own limits, which an experiment may tighten but not loosen."""
+    with path.open("rb") as file:
+        experiment = tomllib.load(file)
+    rig = path.parent / str(experiment.get("rig", ""))
+    if not rig.is_file():
+        return {}
+    with rig.open("rb") as file:
+        limits = tomllib.load(file).get("guard", {})
+    return {key: float(v) for key, v in limits.items() if isinstance(v, int | float)}

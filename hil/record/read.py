@@ -45,7 +45,8 @@ def open_h5(path: str | Path) -> Iterator[h5py.File]:
     try:
         # Only a file with an undamaged mark: HDF5 reads a damaged one again and again for
         # minutes in this mode, hoping for its writer.
-        with h5py.File(path, "r", swmr=superblock.is_marked(path)) as file:
+        # Without a lock: a reader must never keep recorder or session from opening the file.
+        with h5py.File(path, "r", swmr=superblock.is_marked(path), locking=False) as file:
             if text_of(file.attrs.get("format", "")) != FORMAT:
                 raise ConfigError(f"{path}: not a recording of format {FORMAT}")
             yield file

@@ -19,7 +19,7 @@ _SWEEPS = 4
 
 def svg(topology: Topology) -> str:
     """The picture as one `<svg>` element; its colours come from the page's style sheet."""
-    x, y = _positions(topology)
+    x, y = positions(topology)
     parts = [
         f'<svg viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" aria-label="{escape(topology.text)}">',
         f'<path class="layer" d="{_guides(topology, x)}"/>',
@@ -60,8 +60,11 @@ def _cells(topology: Topology, x: NDArray[np.float64], y: NDArray[np.float64]) -
     return "".join(curves)
 
 
-def _positions(topology: Topology) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Layers evenly from left to right; masses centred, in an order that crosses few cells."""
+def positions(topology: Topology) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Where the masses stand, (M,) each, in a picture of WIDTH by HEIGHT.
+
+    Layers stand evenly from left to right, masses centred, in an order that crosses few cells.
+    """
     n_layers = len(topology.layers)
     starts = np.concatenate(([0], np.cumsum(topology.layers)))
     layer_of = np.repeat(np.arange(n_layers), topology.layers)

@@ -1,69 +1,109 @@
 """The window draws what the recording holds."""
 
 import numpy as np
-import pyqtgraph as pg
 import pytest
 
 import hil
-from hil_gui.data import read_recording
-from hil_gui.window import Window
+from hil_gui.run_data import RESIDUAL
 
 
-@pytest.fixture(scope="module")
-def recording(tmp_path_factory, pytestconfig):
-    experiment = pytestconfig.rootpath / "configs" / "miga6" / "pid.toml"
-    path = tmp_path_factory.mktemp("runs") / "run.h5"
-    return hil.run(hil.load(experiment, ("experiment.duration_s=1.5",)), out=path)
+def _whole(window):
+    """Drawn wide enough for every sample to be a point of its own."""
+    window.traces.redraw()
+    n = 2 * window.data.n_rows
+    return window.data.values.view(0.0, window.data.last_s, n)
 
 
-@pytest.fixture
-def window(qtbot):
-    pg.setConfigOptions(background="w", foreground="#333333")
-    window = Window()
-    qtbot.addWidget(window)
-    window.show()
-    return window
+def test_every_sample_of_a_recording_is_there_to_be_drawn(opened, pid_run):
+    window, run = opened(pid_run), hil.open_run(pid_run)
+    bins, data = _whole(window), window.data
+    np.testing.assert_array_equal(bins.t_s, run.t_s.values)
+    for name in ("force_measured_N", "force_model_N", "force_reference_N"):
+        np.testing.assert_array_equal(bins.low[data.index(name)], run[name].values)
+    residual_N = run.force_measured_N.values - run.force_model_N.values
+    np.testing.assert_array_equal(bins.low[data.index(RESIDUAL)], residual_N)
 
 
-def test_a_recording_is_drawn_sample_for_sample(window, recording):
-    assert window.open(recording)
-    run = hil.open_run(recording)
-    t_s, measured_N = window.measured_curve.getOriginalDataset()
-    np.testing.assert_array_equal(t_s, run.t_s.values)
-    np.testing.assert_array_equal(measured_N, run.force_measured_N.values)
-    model_N = window.model_curve.getOriginalDataset()[1]
-    np.testing.assert_array_equal(model_N, run.force_model_N.values)
-    residual_N = window.residual_curve.getOriginalDataset()[1]
-    np.testing.assert_array_equal(residual_N, measured_N - model_N)
-    np.testing.assert_array_equal(window.raster.image, (run.cells_reported.values == 1).T)
+@pytest.mark.parametrize(("from_s", "to_s"), [(0.0, 3.0), (0.4, 1.1), (2.9, 2.95)])
+def test_drawn_curves_reach_from_the_smallest_to_the_largest_sample(opened, pid_run, from_s, to_s):
+    window, run = opened(pid_run), hil.open_run(pid_run)
+    window.timeline.look(from_s, to_s)
+    window.frame()
+    x, y = window.traces.strips["signal"].drawn("measured")
+    inside = (run.t_s.values >= from_s) & (run.t_s.values <= to_s)
+    shown = (x >= from_s) & (x <= to_s)
+    force_N = run.force_measured_N.values
+    # a bin stands at its first sample's time: one bin may reach in from each side
+    assert np.nanmin(y[shown]) <= force_N[inside].min()
+    assert np.nanmax(y[shown]) >= force_N[inside].max()
+    assert y.min() >= force_N.min()
+    assert y.max() <= force_N.max()
+    assert set(y) <= set(force_N)
 
 
-def test_simulated_readings_say_so_in_the_title(window, recording):
-    window.open(recording)
+def test_the_raster_lights_a_cell_where_it_was_reported_on(opened, pid_run):
+    window, run = opened(pid_run), hil.open_run(pid_run)
+    window.frame()
+    image, line = window.traces.raster.image, window.timeline
+    n_columns = image.shape[1]
+    on = run.cells_reported.values == 1
+    for column in range(1, n_columns - 1):
+        a, b = (line.from_s + (line.to_s - line.from_s) * (column + k) / n_columns for k in (-1, 1))
+        near = on[(run.t_s.values >= a - 0.01) & (run.t_s.values <= b + 0.01)]
+        for cell in range(on.shape[1]):
+            if near[:, cell].all():
+                assert image[cell, column] == 2
+            elif not near[:, cell].any():
+                assert image[cell, column] == 0
+
+
+def test_the_figures_agree_with_the_runs_own_summary(opened, pid_run):
+    window = opened(pid_run)
+    window._refresh_slow()
+    figures, late = window.data.figures_at(window.data.last_s)
+    force = window.feed.file.summary["force"]
+    assert figures.rms == pytest.approx(force["residual_rms_N"], rel=1e-9)
+    assert figures.nrmse == pytest.approx(force["nrmse"], rel=1e-9)
+    assert figures.vaf == pytest.approx(force["vaf"], rel=1e-9)
+    assert late.sum() == window.data.n_rows
+    assert window.numbers.values["vaf"].text() == f"{100 * force['vaf']:.2f} %"
+
+
+def test_simulated_readings_say_so(opened, pid_run):
+    window = opened(pid_run)
     assert "SIMULATED" in window.windowTitle()
-    assert "SIMULATED" in window.force.titleLabel.text
+    assert window.header.mark.isVisible()
+    assert window.header.mark.text() == "SIMULATED"
 
 
-def test_the_state_names_what_tripped(window, pytestconfig, tmp_path):
-    experiment = pytestconfig.rootpath / "configs" / "miga6" / "all_on.toml"
-    config = hil.load(experiment, ("guard.force_max_N=0.5", "experiment.duration_s=2.0"))
-    window.open(hil.run(config, out=tmp_path / "tripped.h5"))
-    assert "tripped: force_high" in window.state.text()
+def test_the_state_names_what_tripped_in_words(opened, configs, tmp_path):
+    changes = ("guard.force_max_N=0.5", "experiment.duration_s=2.0")
+    config = hil.load(configs / "miga6" / "all_on.toml", changes)
+    window = opened(hil.run(config, out=tmp_path / "tripped.h5"))
+    window.timeline.follow()
+    window._refresh_slow()
+    assert window.header.state.text() == "TRIPPED"
+    assert "force_high: a force is beyond guard.force_max_N" in window.header.causes.text()
 
 
-def test_what_is_no_recording_is_refused_with_the_reason(window, tmp_path, monkeypatch):
-    said = []
-    monkeypatch.setattr(
-        "hil_gui.window.QMessageBox.warning", lambda parent, title, text: said.append(text)
-    )
+def test_what_is_no_recording_is_refused_with_the_reason(window, said, tmp_path):
     path = tmp_path / "notes.h5"
     path.write_text("no recording")
     assert not window.open(path)
     assert said == [f"{path}: not an HDF5 file: give a recording made by hil run"]
 
 
-def test_the_window_shows_pixels(window, recording):
-    window.open(recording)
+def test_an_experiment_that_is_not_valid_says_what_to_do(window, said, rigs):
+    path = rigs / "miga6" / "pid.toml"
+    path.write_text(path.read_text().replace("k_p = 1.0", "k_q = 1.0"))
+    assert not window.open(path)
+    assert "controller.k_q: unknown key: did you mean 'k_p'?" in said[0]
+
+
+def test_the_window_shows_pixels(opened, pid_run):
+    window = opened(pid_run)
+    window.set_theme("light")
+    window.timeline.follow()
     image = window.grab().toImage()
     colours = {
         image.pixelColor(x, y).name()
@@ -72,4 +112,3 @@ def test_the_window_shows_pixels(window, recording):
     }
     assert "#e69f00" in colours  # cells on
     assert len(colours) > 20
-    assert read_recording(recording).cells_on.any()

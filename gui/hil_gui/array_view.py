@@ -1,0 +1,295 @@
+"""The array drawn as it is built, moving with the model, every cell lit by what it does."""
+
+from dataclasses import dataclass
+from math import atan2, degrees, hypot
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from hil_gui.data import ArrayPicture
+from hil_gui.theme import LIGHT, Theme
+
+LIT_BY = ("state", "duty", "heat")
+COLD_C, HOT_C = 20.0, 110.0
+"""Ends of the scale of heat: room, and beyond the end of transformation of Flexinol HT."""
+REACH = 0.3
+"""Largest drawn displacement, as a share of the distance between layers."""
+DETAILED_MAX = 60
+"""Cells beyond which an array is drawn with plain lines."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """What is known of every cell at one instant, (N,) each; NaN where it is not."""
+
+    reported: NDArray[np.uint8]
+    commanded: NDArray[np.uint8]
+    duty: NDArray[np.float64]
+    heat_C: NDArray[np.float64]
+
+
+class ArrayView(QWidget):
+    """Arrays one below the other; masses are circles, cells springs with an actuator."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setMinimumSize(220, 130)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.setAccessibleName("The array as it is built")
+        self.lit_by = "state"
+        self.scale = 0.0
+        self._theme = LIGHT
+        self._pictures: tuple[ArrayPicture, ...] = ()
+        self._cells: Cells | None = None
+        self._moved_m: dict[str, float] = {}
+        self._largest_m = 0.0
+
+    def sizeHint(self) -> QSize:
+        return QSize(300, 190)
+
+    def set_theme(self, theme: Theme) -> None:
+        self._theme = theme
+        self.update()
+
+    def set_pictures(self, pictures: tuple[ArrayPicture, ...]) -> None:
+        self._pictures = pictures
+        self._cells, self._moved_m, self._largest_m = None, {}, 0.0
+        self.update()
+
+    def show_state(self, cells: Cells, moved_m: dict[str, float]) -> None:
+        """Draw an instant: the cells, and the masses' displacements by the model's output."""
+        self._cells, self._moved_m = cells, moved_m
+        self._largest_m = max([self._largest_m, *(abs(v) for v in moved_m.values())])
+        self.update()
+
+    def light_by(self, what: str) -> None:
+        self.lit_by = what
+        self.update()
+
+    # Drawing
+
+    def paintEvent(self, event) -> None:
+        painter = QPainter(self)
+        self.paint(painter, QRectF(self.rect()))
+        painter.end()
+
+    def paint(self, painter: QPainter, area: QRectF) -> None:
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.fillRect(area, QColor(self._theme.surface))
+        if not self._pictures:
+            painter.setPen(QColor(self._theme.muted))
+            text = "No array here: open an experiment or a recording of one"
+            painter.drawText(area, Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap, text)
+            return
+        legend_px = 20.0
+        height = (area.height() - legend_px) / len(self._pictures)
+        for i, picture in enumerate(self._pictures):
+            place = QRectF(area.left(), area.top() + i * height, area.width(), height)
+            self._paint_array(painter, picture, place)
+        self._paint_legend(
+            painter, QRectF(area.left(), area.bottom() - legend_px, area.width(), legend_px)
+        )
+
+    def places(self, picture: ArrayPicture, area: QRectF) -> NDArray[np.float64]:
+        """Where every mass is drawn, (M, 2) px, its displacement drawn larger than life."""
+        margin = 34.0
+        width, height = area.width() - 2 * margin, area.height() - 2 * 16.0
+        x = area.left() + margin + width * picture.x
+        off = picture.y - 0.5
+        most = float(np.abs(off).max())
+        y = area.top() + 16.0 + height * (0.5 + off * (0.34 / most if most > 0.0 else 1.0))
+        spacing = width / max(len(set(np.round(picture.x, 6))) - 1, 1)
+        self.scale = REACH * spacing / self._largest_m if self._largest_m > 1e-9 else 0.0
+        moved = np.array([self._moved_m.get(name, 0.0) for name in picture.moves])
+        return np.column_stack((x + self.scale * moved, y))
+
+    @staticmethod
+    def attachments(
+        picture: ArrayPicture, at: NDArray[np.float64], area: QRectF
+    ) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        """Where every cell begins and ends: one below the other on a wall or mass it shares."""
+        last = len(at) - 1
+        starts, ends = at[picture.left].copy(), at[picture.right].copy()
+        for mass in range(len(at)):
+            for here, there, side in ((starts, ends, picture.left), (ends, starts, picture.right)):
+                cells = np.flatnonzero(side == mass)
+                if len(cells) < 2:
+                    continue
+                wall = mass in (0, last)
+                room = area.height() - 60.0 if wall else 9.0 * (len(cells) - 1)
+                step = min(room / (len(cells) - 1), 40.0)
+                order = cells[np.argsort(there[cells, 1], kind="stable")]
+                offset = step * (np.arange(len(order)) - (len(order) - 1) / 2.0)
+                here[order, 1] += offset
+        return list(zip(starts, ends, strict=True))
+
+    def _paint_array(self, painter: QPainter, picture: ArrayPicture, area: QRectF) -> None:
+        theme, at = self._theme, self.places(picture, area)
+        detailed = len(picture.left) <= DETAILED_MAX
+        for n, (a, b) in enumerate(self.attachments(picture, at, area)):
+            self._paint_cell(painter, picture, n, a, b, detailed)
+        painter.setPen(QPen(QColor(theme.text), 1.2))
+        painter.setBrush(QColor(theme.surface))
+        last = len(at) - 1
+        radius = 6.0 if detailed else 3.0
+        for m, (x, y) in enumerate(at):
+            if m in (0, last):
+                self._paint_end(painter, x, y, area, picture, m == 0)
+            else:
+                painter.drawEllipse(QPointF(x, y), radius, radius)
+        painter.setPen(QColor(theme.muted))
+        for m, name in ((0, picture.ends[0]), (last, picture.ends[1])):
+            left = m == 0
+            box = QRectF(
+                area.left() + 4 if left else area.right() - 104, area.bottom() - 15, 100, 14
+            )
+            side = Qt.AlignmentFlag.AlignLeft if left else Qt.AlignmentFlag.AlignRight
+            painter.drawText(box, side | Qt.AlignmentFlag.AlignVCenter, name)
+
+    def _paint_end(
+        self, painter: QPainter, x: float, y: float, area: QRectF, picture: ArrayPicture, left: bool
+    ) -> None:
+        """A wall where the end is held, a block where it is free."""
+        theme = self._theme
+        held = not picture.moves[0 if left else -1]
+        if not held:
+            painter.setBrush(QColor(theme.line))
+            painter.drawRect(QRectF(x - 9, y - 14, 18, 28))
+            painter.setBrush(QColor(theme.surface))
+            return
+        top, bottom = area.top() + 10, area.bottom() - 20
+        painter.setPen(QPen(QColor(theme.text), 2.0))
+        painter.drawLine(QPointF(x, top), QPointF(x, bottom))
+        painter.setPen(QPen(QColor(theme.muted), 1.0))
+        out = -7.0 if left else 7.0
+        for k in np.arange(top + 6, bottom + 1, 8.0):
+            painter.drawLine(QPointF(x, k - 6), QPointF(x + out, k))
+        painter.setPen(QPen(QColor(theme.text), 1.2))
+
+    def _paint_cell(
+        self,
+        painter: QPainter,
+        picture: ArrayPicture,
+        n: int,
+        a: NDArray[np.float64],
+        b: NDArray[np.float64],
+        detailed: bool,
+    ) -> None:
+        """Spring and actuator in a row from a to b."""
+        theme = self._theme
+        length = max(hypot(b[0] - a[0], b[1] - a[1]), 1.0)
+        angle = atan2(b[1] - a[1], b[0] - a[0])
+        painter.save()
+        painter.translate(a[0], a[1])
+        painter.rotate(degrees(angle))
+        fill = self._fill(int(picture.cells[n]))
+        if picture_broken := n in picture.broken:
+            painter.setOpacity(0.45)
+        if not detailed:
+            painter.setPen(QPen(fill, 2.5))
+            painter.drawLine(QPointF(0, 0), QPointF(length, 0))
+            painter.restore()
+            return
+        painter.setPen(QPen(QColor(theme.muted), 1.3))
+        stem = 0.06 * length
+        painter.drawLine(QPointF(0, 0), QPointF(stem, 0))
+        painter.drawPath(_spring(stem, 0.46 * length))
+        body_height = min(15.0, 0.6 * length)
+        body = QRectF(0.46 * length, -body_height / 2, 0.40 * length, body_height)
+        painter.drawLine(QPointF(body.right(), 0), QPointF(length, 0))
+        painter.setPen(QPen(QColor(theme.text), 1.1))
+        painter.setBrush(fill)
+        painter.drawRoundedRect(body, 3, 3)
+        self._paint_number(painter, n, body, fill, angle)
+        if picture_broken or n in picture.dead:
+            painter.setOpacity(1.0)
+            painter.setPen(QPen(QColor(theme.fault), 2.0))
+            cross = body.adjusted(2, -3, -2, 3)
+            painter.drawLine(cross.topLeft(), cross.bottomRight())
+            painter.drawLine(cross.bottomLeft(), cross.topRight())
+        painter.restore()
+
+    @staticmethod
+    def _paint_number(painter: QPainter, n: int, body: QRectF, fill: QColor, angle: float) -> None:
+        if body.width() < 16.0:
+            return
+        painter.save()
+        painter.translate(body.center())
+        painter.rotate(-degrees(angle))
+        font = painter.font()
+        font.setPixelSize(10)
+        font.setBold(True)
+        painter.setFont(font)
+        painter.setPen(QColor("#101010") if fill.lightnessF() > 0.45 else QColor("#f4f4f4"))
+        painter.drawText(QRectF(-20, -8, 40, 16), Qt.AlignmentFlag.AlignCenter, str(n + 1))
+        painter.restore()
+
+    def _fill(self, cell: int) -> QColor:
+        theme, cells = self._theme, self._cells
+        if cells is None:
+            return QColor(theme.cell_off)
+        if self.lit_by == "heat":
+            heat_C = float(cells.heat_C[cell])
+            if np.isnan(heat_C):
+                return QColor(theme.line)
+            return _between(theme.cell_off, theme.fault, (heat_C - COLD_C) / (HOT_C - COLD_C))
+        if self.lit_by == "duty":
+            return _between(theme.cell_off, theme.cell, float(cells.duty[cell]))
+        reported = int(cells.reported[cell])
+        if reported == 255:
+            return QColor(theme.line)
+        if reported:
+            return QColor(theme.cell)
+        return QColor(theme.cell_mixed if cells.commanded[cell] == 1 else theme.cell_off)
+
+    def _paint_legend(self, painter: QPainter, area: QRectF) -> None:
+        theme = self._theme
+        entries = {
+            "state": [("on", theme.cell), ("commanded", theme.cell_mixed), ("off", theme.cell_off),
+                      ("not known", theme.line)],
+            "duty": [("off", theme.cell_off), ("always on", theme.cell)],
+            "heat": [(f"{COLD_C:g} °C", theme.cell_off), (f"{HOT_C:g} °C", theme.fault)],
+        }[self.lit_by]  # fmt: skip
+        font = painter.font()
+        font.setPixelSize(11)
+        painter.setFont(font)
+        x, middle = area.left() + 8, area.center().y()
+        for word, colour in entries:
+            painter.setPen(QPen(QColor(theme.text), 0.8))
+            painter.setBrush(QColor(colour))
+            painter.drawRoundedRect(QRectF(x, middle - 5, 10, 10), 2, 2)
+            painter.setPen(QColor(theme.muted))
+            width = painter.fontMetrics().horizontalAdvance(word)
+            painter.drawText(QPointF(x + 14, middle + 4), word)
+            x += width + 26
+        if self.scale > 0.0 and self._largest_m > 0.0:
+            word = f"largest move {1e3 * self._largest_m:.2g} mm"
+            width = painter.fontMetrics().horizontalAdvance(word)
+            if x + width < area.right() - 8:
+                painter.drawText(QPointF(area.right() - 8 - width, middle + 4), word)
+
+
+def _spring(start: float, end: float) -> QPainterPath:
+    path = QPainterPath(QPointF(start, 0.0))
+    lead = 0.12 * (end - start)
+    turns = 6
+    width = (end - start - 2 * lead) / turns
+    path.lineTo(start + lead, 0.0)
+    for k in range(turns):
+        path.lineTo(start + lead + (k + 0.5) * width, 5.0 if k % 2 else -5.0)
+    path.lineTo(end - lead, 0.0)
+    path.lineTo(end, 0.0)
+    return path
+
+
+def _between(low: str, high: str, share: float) -> QColor:
+    """A colour between two."""
+    share = min(max(share, 0.0), 1.0) if share == share else 0.0
+    a, b = QColor(low), QColor(high)
+    mixed = [
+        round((1 - share) * p + share * q) for p, q in zip(a.getRgb(), b.getRgb(), strict=True)
+    ]
+    return QColor(*mixed)

@@ -1,0 +1,375 @@
+"""A day at the bench: opens experiments, starts and ends runs, asks things of the loop."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PySide6.QtWidgets import QMessageBox
+
+from hil_gui.commissioning import Commissioning
+from hil_gui.control import Control
+from hil_gui.data import DeviceError
+from hil_gui.runner import Command, is_running, recording_path, run_words, stop_process
+
+if TYPE_CHECKING:
+    from hil_gui.window import Window
+
+TARE_S = 1.0
+BAD_INPUT, TRIPPED, INTERRUPTED = 2, 3, 130
+
+
+class BenchDay:
+    """What the buttons do.
+
+    Attributes
+    ----------
+    command : Command or None
+        The run, or the rehearsal, that this window started and that has not ended.
+    trials : list of Path
+        Recordings made by this window.
+    """
+
+    def __init__(self, window: "Window") -> None:
+        self._window = window
+        self.control = Control()
+        self.commissioning = Commissioning(self)
+        self.command: Command | None = None
+        self.trials: list[Path] = []
+        self.is_armed = False
+        self.estopped = False
+        self._doing = ""
+        self._out: Path | None = None
+        self._pid: int | None = None
+        self._rehearsed: set[str] = set()
+        self._tripped = False
+        self._has_begun = self._begin_when_live = False
+        control = self.control
+        control.open_button.clicked.connect(window.choose)
+        control.self_test.clicked.connect(self.self_test)
+        control.tare.clicked.connect(self.tare)
+        control.connect_button.clicked.connect(self.connect)
+        control.arm.clicked.connect(self.arm)
+        control.reset.clicked.connect(self.reset)
+        control.hold.clicked.connect(lambda: self.set_point(control.set_point.value()))
+        control.release.clicked.connect(lambda: self.set_point(float("nan")))
+        control.add_note.clicked.connect(self.add_note)
+        control.note.returnPressed.connect(self.add_note)
+        control.gain_changed.connect(self.send)
+        control.changed.connect(self.show_state)
+
+    # Opening
+
+    def open(self, path: Path) -> None:
+        """Show an experiment; ConfigError where it is not valid."""
+        self.control.open(path)
+        self.is_armed = False
+        self._window.docks["Control"].show()
+        self._window.docks["Control"].raise_()
+        self._window.say(f"{path} is valid: F2 rehearses it, F5 starts it")
+
+    @property
+    def data(self):
+        """The run that is shown."""
+        return self._window.data
+
+    @property
+    def folder(self) -> Path:
+        """Where recordings go: as with `hil run`."""
+        return Path("runs")
+
+    def watch(self, pid: int, path: Path) -> None:
+        """Show a run that another process started; it can be stopped from here."""
+        self._pid, self._out, self._doing = pid, path, "run"
+        self._has_begun = True
+
+    # Starting and ending
+
+    def _begin(self, doing: str, clock: str, sets: dict[str, str]) -> None:
+        control = self.control
+        folder = self.folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self._out = recording_path(control.path, folder)
+        backend = control.backend if doing == "run" else "sim"
+        words = run_words(control.path, self._out, backend=backend, clock=clock, sets=sets)
+        self.command = Command([*words, "--disarmed"] if doing == "run" else words)
+        self._has_begun = False
+        self._pid, self._doing = self.command.pid, doing
+        self.control.lock(True)
+        self.show_state()
+
+    def self_test(self) -> None:
+        """Rehearse on the virtual clock: the same configuration, in simulated devices."""
+        if self._may_begin():
+            self._begin("rehearsal", "virtual", self.control.sets)
+            self._window.jobs.start("Self-test", self._until_over(), self._rehearsal_over)
+
+    def _until_over(self):
+        command, share = self.command, 0.0
+        while command.exit_code is None:
+            share += 0.0005 * (1.0 - share)
+            yield share
+
+    def _rehearsal_over(self, whole: bool) -> None:
+        command, self.command = self.command, None
+        self._pid, self._doing = None, ""
+        self.control.lock(False)
+        if not whole:
+            command.stop()
+            self._window.say("The self-test was cancelled")
+        elif command.exit_code == 0:
+            self._rehearsed.add(self._configuration)
+            self._window.say(f"Self-test passed: {self._out.name}")
+        elif command.exit_code == TRIPPED:
+            cause = ", ".join(command.result.get("first_fault", []))
+            self._window.complain("Self-test", f"The rehearsal tripped ({cause}): {self._out}")
+        else:
+            self._window.complain("Self-test", command.said)
+        self.show_state()
+
+    @property
+    def _configuration(self) -> str:
+        return repr(self.control.settings)
+
+    @property
+    def is_rehearsed(self) -> bool:
+        """Whether just this configuration passed its self-test."""
+        return self._configuration in self._rehearsed
+
+    def connect(self) -> None:
+        """Open the devices and read them, with everything off, until Start."""
+        if self._may_begin() and self._may_switch():
+            self._begin_when_live = False
+            self._begin("run", "real", self.control.sets)
+
+    def start(self) -> None:
+        """Let the experiment begin, connecting first where that was not done."""
+        if self.control.backend == "bench" and not self.is_armed:
+            self._window.complain("Not started", "Arm first (F4): cells will be switched")
+        elif self._is_live and not self._has_begun:
+            self._has_begun = self.send("arm", 1.0)
+        elif self._may_begin() and self._may_switch():
+            self._begin_when_live = True
+            self._begin("run", "real", self.control.sets)
+
+    def start_with(self, sets: dict[str, str]) -> bool:
+        """Start with these keys changed too; whether it began."""
+        if not (self._may_begin() and self._may_switch()):
+            return False
+        self._begin_when_live = True
+        self._begin("run", "real", {**self.control.sets, **sets})
+        return True
+
+    def _may_switch(self) -> bool:
+        if self.control.backend == "sim" or self.is_rehearsed:
+            return True
+        self._window.complain("Not started", "Simulate this configuration first: Self-test (F2)")
+        return False
+
+    @property
+    def _is_live(self) -> bool:
+        feed = self._window.feed
+        return feed is not None and feed.live is not None and feed.about.path == self._out
+
+    def _may_begin(self) -> bool:
+        problem = ""
+        if self.is_busy:
+            problem = "A run is on: stop it first (F6)"
+        elif self.control.path is None:
+            problem = "Open an experiment first (Ctrl+O)"
+        elif self.estopped:
+            problem = "The emergency stop is latched: Reset first (F7)"
+        elif self._tripped:
+            problem = "The last run tripped: look at its cause, then Reset (F7)"
+        else:
+            self.control.check()
+            if self.control.settings is None:
+                problem = self.control.problem.text()
+        if problem:
+            self._window.complain("Not started", problem)
+        return not problem
+
+    @property
+    def is_busy(self) -> bool:
+        return self._pid is not None
+
+    def stop(self) -> None:
+        """End the run safely; by a signal, so that nothing else need work."""
+        if self.command is not None:
+            self.command.stop()
+        elif self._pid is not None:
+            stop_process(self._pid)
+        elif self._window.jobs.is_busy:
+            self._window.jobs.cancel()
+
+    def estop(self) -> None:
+        """All cells off at once, and no start before a reset."""
+        self.estopped = True
+        self.is_armed = False
+        self.stop()
+        self._window.say("Emergency stop: all cells are switched off; the bench needs its own too")
+        self.show_state()
+
+    def reset(self) -> None:
+        """Acknowledge a trip or an emergency stop; starts nothing."""
+        if self.is_busy:
+            self._window.complain(
+                "Not reset", "The run is still on: wait for its end, or stop it (F6)"
+            )
+            return
+        self.estopped = self._tripped = False
+        self.is_armed = False
+        self._window.say("Reset: self-test, arm and start again")
+        self.show_state()
+
+    # Requests
+
+    def send(self, name: str, value: float = float("nan"), text: str = "") -> bool:
+        """Ask the loop; whether it was sent."""
+        feed = self._window.feed
+        try:
+            if feed is None:
+                raise DeviceError(f"{name}: not sent, nothing runs: press Start first")
+            feed.send(name, value, text)
+        except DeviceError as error:
+            self._window.complain("Not sent", str(error))
+            return False
+        return True
+
+    def arm(self) -> None:
+        """Allow Start to switch cells, or take that back; while it runs, all off."""
+        armed = not self.is_armed
+        if not armed and self._is_live and self._has_begun and not self.send("arm", 0.0):
+            return
+        if armed and self._is_live and self._has_begun and not self.send("arm", 1.0):
+            return
+        self.is_armed = armed
+        self.show_state()
+
+    def tare(self) -> None:
+        """Take the mean of the last second as the force's zero."""
+        data = self._window.data
+        if data is None or data.signal is None or self._window.feed.live is None:
+            self._window.complain(
+                "Not tared", "Nothing runs: start a run, then tare with cells off"
+            )
+            return
+        _, rows = data.values.samples(data.last_s - TARE_S, np.inf)
+        measured = rows[data.index(data.signal.columns["measured"])]
+        mean = float(np.nanmean(measured)) if np.isfinite(measured).any() else float("nan")
+        if np.isnan(mean):
+            self._window.complain("Not tared", "There is no reading yet: wait a second")
+        elif self.send("tare", mean):
+            self._window.say(f"Tare: {mean:.4f} {data.signal.units} are taken off from now on")
+
+    def set_point(self, value: float) -> None:
+        """Hold a set point; NaN follows the configured reference again."""
+        signal = self._window.data.signal if self._window.data else None
+        self.send(signal.columns.get("reference", "") if signal else "force_reference_N", value)
+
+    def add_note(self) -> None:
+        """Put the operator's note into the recording."""
+        text = self.control.note.text().strip()
+        if text and self.send("note", float("nan"), text):
+            self.control.note.clear()
+
+    # Keeping up
+
+    def poll(self) -> None:
+        """See whether the run has begun or ended."""
+        if self._pid is None or self._doing != "run":
+            return
+        window = self._window
+        if window.feed is None or window.feed.about.path != self._out:
+            window.try_attach(self._pid, self._out)
+        if self._begin_when_live and self._is_live:
+            self._begin_when_live = False
+            self._has_begun = self.send("arm", 1.0)
+        command = self.command
+        if command is not None and command.exit_code is not None:
+            self._over(command)
+        elif command is None and not is_running(self._pid):
+            self._pid, self._doing = None, ""
+            window.finish(self._out, "")
+            self.control.lock(False)
+
+    def _over(self, command: Command) -> None:
+        window = self._window
+        self.command, self._pid, self._doing = None, None, ""
+        self.is_armed = self._has_begun = self._begin_when_live = False
+        self.control.lock(False)
+        if self._out.exists():
+            self.trials.append(self._out)
+            killed = command.exit_code < 0
+            window.finish(self._out, str(command.result.get("outcome", "lost" if killed else "")))
+        if command.exit_code == TRIPPED:
+            self._tripped = True
+        elif command.exit_code not in (0, INTERRUPTED):
+            title = "Refused" if command.exit_code == BAD_INPUT else "The run failed"
+            window.complain(title, command.said or "hil said nothing: run hil doctor")
+        self.commissioning.run_ended()
+        self.show_state()
+
+    @property
+    def state(self) -> str:
+        """A word of `header.STATE_WORDS`."""
+        data = self._window.data
+        if self.is_busy:
+            if self._doing == "rehearsal":
+                return "checking"
+            attached = data is not None and data.about.path == self._out
+            if not attached:
+                return "starting"
+            if data.faults:
+                return "tripped"
+            if not self._has_begun:
+                return "armed" if self.is_armed else "connected"
+            return "running"
+        if self.estopped:
+            return "estop"
+        if self._tripped:
+            return "tripped"
+        if self.is_armed:
+            return "armed"
+        if data is not None:
+            return data.outcome
+        return "ready" if self.control.settings is not None else ""
+
+    def show_state(self) -> None:
+        """Header and buttons as they stand."""
+        window, control = self._window, self.control
+        state = self.state
+        causes = window.causes_in_words(window.timeline.now_s)
+        if state == "estop":
+            causes = "; ".join(
+                filter(None, ("stopped by the operator: Reset (F7) when it is safe", causes))
+            )
+        window.header.set_state(state, causes)
+        live = window.feed is not None and window.feed.live is not None
+        may_start = not self.is_busy and control.settings is not None
+        window.header.start_button.setEnabled(may_start or (live and not self._has_begun))
+        control.self_test.setEnabled(may_start)
+        control.connect_button.setEnabled(may_start)
+        window.header.stop_button.setEnabled(self.is_busy)
+        control.arm.setText("Disarm" if self.is_armed else "Arm")
+        control.arm.setEnabled(control.settings is not None or live)
+        control.reset.setEnabled((self.estopped or self._tripped) and not self.is_busy)
+        for widget in (control.tare, control.hold, control.release, control.set_point,
+                       control.note, control.add_note):  # fmt: skip
+            widget.setEnabled(live)
+        self.commissioning.show_state(live, may_start)
+
+    def may_close(self) -> bool:
+        """Ask what becomes of a run that is still on."""
+        if self.command is None:
+            return True
+        buttons = QMessageBox.StandardButton
+        box = QMessageBox(self._window)
+        box.setWindowTitle("A run is on")
+        box.setText("The run goes on without the window. Stop it?")
+        box.setStandardButtons(buttons.Yes | buttons.No | buttons.Cancel)
+        box.button(buttons.Yes).setText("Stop the run")
+        box.button(buttons.No).setText("Leave it running")
+        answer = box.exec()
+        if answer == buttons.Yes:
+            self.stop()
+        return answer != buttons.Cancel

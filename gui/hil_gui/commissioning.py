@@ -1,0 +1,249 @@
+"""Bringing a rig up, step by step: zero, sign, shunt, each cell in turn."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PySide6.QtWidgets import (
+    QFormLayout,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QTableWidget,
+    QTableWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from hil_gui.fields import NumberField, toml_text
+from hil_gui.run_data import RunData
+from hil_gui.tables import plain_table
+from hil_gui.theme import SPACE
+from hil_gui.units import si
+
+if TYPE_CHECKING:
+    from hil_gui.bench_day import BenchDay
+
+CELL_ON_S, CELL_OFF_S, FIRST_S = 0.6, 0.9, 1.0
+WATCH_S = 600.0
+WINDOW_S = 1.0
+SHUNT_TOLERANCE = 0.01
+RISE_SIGMAS = 5.0
+"""A cell pulls when the force rises by this many times its noise."""
+
+
+@dataclass(frozen=True)
+class CellVerdict:
+    """What one cell did when it alone was switched on."""
+
+    name: str
+    answered: bool
+    rise_N: float
+    twin_rise_N: float
+    pulls: bool
+
+
+def cell_steps(n_cells: int) -> list[dict[str, object]]:
+    """A schedule that switches every cell on by itself, in turn."""
+    steps: list[dict[str, object]] = [{"t_s": 0.0, "off": "all"}]
+    for n in range(n_cells):
+        t_s = FIRST_S + n * (CELL_ON_S + CELL_OFF_S)
+        steps += [{"t_s": t_s, "on": [n + 1]}, {"t_s": round(t_s + CELL_ON_S, 9), "off": [n + 1]}]
+    return steps
+
+
+def duration_s(n_cells: int) -> float:
+    """How long that takes."""
+    return FIRST_S + n_cells * (CELL_ON_S + CELL_OFF_S)
+
+
+def judge_cells(data: RunData) -> list[CellVerdict]:
+    """Every cell's answer: reported on when commanded, and the force it added.
+
+    The rise is the mean of the last third of its time on, less the mean just before; it counts
+    when it is RISE_SIGMAS above the noise before the first cell, and has the twin's sign.
+    """
+    if data.signal is None:
+        return []
+    measured, model = (data.index(data.signal.columns[k]) for k in ("measured", "model"))
+    _, quiet = data.values.samples(0.2 * FIRST_S, FIRST_S)
+    noise = float(np.nanstd(quiet[measured])) if quiet.size else 0.0
+    verdicts = []
+    for n, name in enumerate(data.about.cell_names):
+        on_s = FIRST_S + n * (CELL_ON_S + CELL_OFF_S)
+        off_s = on_s + CELL_ON_S
+        if data.last_s < off_s:
+            break
+        _, before = data.values.samples(on_s - 0.1, on_s)
+        _, held = data.values.samples(off_s - CELL_ON_S / 3, off_s)
+        _, reported = data.cells["cells_reported"].samples(on_s + 0.1, off_s)
+        rise, twin = (float(np.nanmean(held[i]) - np.nanmean(before[i])) for i in (measured, model))
+        verdicts.append(
+            CellVerdict(
+                name=name,
+                answered=bool(reported.size) and float(np.mean(reported[n] == 1)) > 0.9,
+                rise_N=rise,
+                twin_rise_N=twin,
+                pulls=abs(rise) > RISE_SIGMAS * noise and rise * twin > 0.0,
+            )
+        )
+    return verdicts
+
+
+class Commissioning(QWidget):
+    """A page of steps, each with what to do, a button and what came out."""
+
+    def __init__(self, bench: "BenchDay") -> None:
+        super().__init__()
+        self._bench = bench
+        self._testing_cells = False
+        column = QVBoxLayout(self)
+        column.setContentsMargins(SPACE, SPACE, SPACE, SPACE)
+        column.setSpacing(SPACE // 2)
+        self.watch_button = self._step(
+            column, "1  Watch", "Read the rig with all cells off.", "Watch",
+            "Run with all cells off, until stopped", self.watch,
+        )  # fmt: skip
+        self.zero_button = self._step(
+            column, "2  Zero", "Nothing pulls at the transducer.", "Take zero",
+            "Take the mean of the last second as zero force, N", self.zero,
+        )  # fmt: skip
+        self.zero_result = self._result(column)
+        self.sign_button = self._step(
+            column, "3  Sign", "Pull the transducer by hand, then press.", "Pulled",
+            "Tension must read above zero, N", self.sign,
+        )  # fmt: skip
+        self.sign_result = self._result(column)
+        self.shunt_button = self._step(
+            column, "4  Shunt", "Close the shunt switch. A health check, no calibration.",
+            "Check", f"Compare with the certificate, to {100 * SHUNT_TOLERANCE:g} %", self.shunt,
+        )  # fmt: skip
+        form = QFormLayout()
+        self.shunt_expected = NumberField("N", low=-1e4, high=1e4)
+        self.shunt_expected.setToolTip("Reading that the certificate gives for this shunt, N")
+        self.shunt_expected.setAccessibleName("Expected shunt reading")
+        form.addRow(QLabel("expected"), self.shunt_expected)
+        column.addLayout(form)
+        self.shunt_result = self._result(column)
+        self.cells_button = self._step(
+            column, "5  Cells", "Each cell alone, in turn, under the rig's limits.",
+            "Each cell in turn", "Switches every cell on by itself", self.test_cells,
+        )  # fmt: skip
+        self.table = QTableWidget(0, 4)
+        plain_table(self.table, ["cell", "answers", "force", "twin"], wide=0)
+        self.table.setMinimumHeight(150)
+        column.addWidget(self.table, 1)
+        self.cells_result = self._result(column)
+
+    def _step(self, column, title, text, word, tip, do) -> QPushButton:
+        heading = QLabel(title)
+        heading.setProperty("role", "heading")
+        column.addWidget(heading)
+        row = QHBoxLayout()
+        says = QLabel(text)
+        says.setWordWrap(True)
+        row.addWidget(says, 1)
+        button = QPushButton(word)
+        button.setToolTip(tip)
+        button.clicked.connect(do)
+        row.addWidget(button)
+        column.addLayout(row)
+        return button
+
+    @staticmethod
+    def _result(column: QVBoxLayout) -> QLabel:
+        label = QLabel("")
+        label.setProperty("role", "muted")
+        label.setWordWrap(True)
+        column.addWidget(label)
+        return label
+
+    def show_state(self, live: bool, may_start: bool) -> None:
+        """Which steps can be taken now."""
+        for button in (self.zero_button, self.sign_button, self.shunt_button):
+            button.setEnabled(live)
+        for button in (self.watch_button, self.cells_button):
+            button.setEnabled(may_start)
+
+    # Steps
+
+    def watch(self) -> None:
+        """A run in which no cell is switched."""
+        steps = toml_text([{"t_s": 0.0, "off": "all"}])
+        self._start(steps, WATCH_S)
+
+    def test_cells(self) -> None:
+        """A run in which every cell is switched on by itself."""
+        settings = self._bench.control.settings or {}
+        n_cells = sum(len(d.get("cells", ())) for d in settings.get("devices", {}).values())
+        self._testing_cells = self._start(toml_text(cell_steps(n_cells)), duration_s(n_cells))
+        if self._testing_cells:
+            self.table.setRowCount(0)
+            self.cells_result.setText("Running …")
+
+    def _start(self, steps: str, length_s: float) -> bool:
+        sets = {
+            "controller": f'{{kind = "schedule", steps = {steps}}}',
+            "experiment.duration_s": repr(length_s),
+        }
+        return self._bench.start_with(sets)
+
+    def zero(self) -> None:
+        """The mean of the last second becomes zero; its noise is said."""
+        mean, noise, units = self._last_second()
+        self._bench.tare()
+        self.zero_result.setText(f"{si(mean, units)} taken off, noise {si(noise, units, 3)} RMS")
+
+    def sign(self) -> None:
+        """The largest force of the last seconds must be tension."""
+        data = self._bench.data
+        _, rows = data.values.samples(data.last_s - 5 * WINDOW_S, np.inf)
+        y = rows[data.index(data.signal.columns["measured"])]
+        most = float(y[np.nanargmax(np.abs(y))])
+        _, noise, units = self._last_second()
+        if abs(most) < 10 * noise:
+            text = f"largest {si(most, units)}: nothing was pulled, pull harder"
+        elif most > 0.0:
+            text = f"✓ tension reads {si(most, units)}"
+        else:
+            text = f"✗ tension reads {si(most, units)}: swap wires, or newtons_per_V's sign"
+        self.sign_result.setText(text)
+        self._bench.send("note", text=f"sign: {text}")
+
+    def shunt(self) -> None:
+        """The reading with the shunt closed against the certificate's."""
+        mean, _, units = self._last_second()
+        expected = self.shunt_expected.value()
+        off = abs(mean - expected)
+        good = expected != 0.0 and off <= SHUNT_TOLERANCE * abs(expected)
+        text = f"{'✓' if good else '✗'} reads {si(mean, units)}, expected {si(expected, units)}"
+        if not good:
+            text += ": look at excitation, gain and wiring"
+        self.shunt_result.setText(text)
+        self._bench.send("note", text=f"shunt: {text}")
+
+    def _last_second(self) -> tuple[float, float, str]:
+        data = self._bench.data
+        _, rows = data.values.samples(data.last_s - WINDOW_S, np.inf)
+        y = rows[data.index(data.signal.columns["measured"])]
+        return float(np.nanmean(y)), float(np.nanstd(y)), data.signal.units
+
+    def run_ended(self) -> None:
+        """Judge the cells, if they were being tested."""
+        if not self._testing_cells:
+            return
+        self._testing_cells = False
+        verdicts = judge_cells(self._bench.data)
+        self.table.setRowCount(len(verdicts))
+        for i, v in enumerate(verdicts):
+            good = v.answered and v.pulls
+            texts = [f"{'✓' if good else '✗'} {v.name}", "yes" if v.answered else "no",
+                     si(v.rise_N, "N", 3), si(v.twin_rise_N, "N", 3)]  # fmt: skip
+            for j, text in enumerate(texts):
+                self.table.setItem(i, j, QTableWidgetItem(text))
+        bad = [v.name for v in verdicts if not (v.answered and v.pulls)]
+        self.cells_result.setText(
+            f"Look at {', '.join(bad)}: wire, gate, connector"
+            if bad
+            else "Every cell answers and pulls"
+        )

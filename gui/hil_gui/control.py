@@ -1,0 +1,272 @@
+"""The page that sets a run up, starts it and asks things of it while it runs."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QFormLayout,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from hil_gui.data import ConfigError, load_settings, rig_limits
+from hil_gui.fields import NumberField, field_for, mark, text_of, toml_text, unit_of, words_of
+from hil_gui.theme import SPACE
+
+SECTIONS = {
+    "experiment": "Run",
+    "reference": "Reference",
+    "controller": "Controller",
+    "guard": "Limits",
+}
+CHECK_MS = 120
+"""Pause in typing after which the configuration is checked."""
+
+
+class Control(QWidget):
+    """Form of an experiment, and buttons.
+
+    Attributes
+    ----------
+    settings : mapping or None
+        The configuration as edited; None where it is not valid.
+    """
+
+    changed = Signal()
+    gain_changed = Signal(str, float)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.path: Path | None = None
+        self.settings: dict[str, Any] | None = None
+        self.is_locked = False
+        self._as_filed: dict[str, Any] = {}
+        self.fields: dict[str, QWidget] = {}
+        column = QVBoxLayout(self)
+        column.setContentsMargins(SPACE, SPACE, SPACE, SPACE)
+        column.setSpacing(SPACE // 2)
+        self.open_button = _button("Open experiment …", "Choose an experiment, .toml (Ctrl+O)")
+        column.addWidget(self.open_button)
+        self.name = QLabel("No experiment is open")
+        self.name.setWordWrap(True)
+        column.addWidget(self.name)
+        column.addLayout(self._backends())
+        column.addLayout(self._steps())
+        self.form = QVBoxLayout()
+        self.form.setSpacing(2)
+        column.addLayout(self.form)
+        self.problem = QLabel("")
+        self.problem.setProperty("role", "error")
+        self.problem.setWordWrap(True)
+        self.problem.setAccessibleName("What is wrong")
+        column.addWidget(self.problem)
+        column.addWidget(_heading("While it runs"))
+        column.addLayout(self._requests())
+        column.addStretch(1)
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(CHECK_MS)
+        self._timer.timeout.connect(self.check)
+
+    def _backends(self) -> QHBoxLayout:
+        row = QHBoxLayout()
+        row.setSpacing(0)
+        self.backends = QButtonGroup(self)
+        self.simulate = _button("Simulate", "Run on the simulated rig, in real time", check=True)
+        self.bench = _button("Bench", "Run on the hardware; simulate the same first", check=True)
+        self.simulate.setChecked(True)
+        for button in (self.simulate, self.bench):
+            self.backends.addButton(button)
+            row.addWidget(button, 1)
+        return row
+
+    def _steps(self) -> QGridLayout:
+        """The buttons of a day at the bench, in their order."""
+        grid = QGridLayout()
+        grid.setSpacing(SPACE // 2)
+        self.self_test = _button("Self-test", "Rehearse on the virtual clock: must not trip (F2)")
+        self.tare = _button("Tare", "Take the mean of the last second as zero force, N (F3)")
+        self.arm = _button("Arm", "Let Start switch cells; pressed again: all off (F4)")
+        self.reset = _button("Reset", "Acknowledge a trip; needs its cause gone (F7)")
+        self.connect_button = _button("Connect", "Read the rig, everything off (F8)")
+        order = (self.self_test, self.connect_button, self.tare, self.arm)
+        for i, button in enumerate(order):
+            grid.addWidget(button, i // 2, i % 2)
+        grid.addWidget(self.reset, 2, 0, 1, 2)
+        return grid
+
+    def _requests(self) -> QFormLayout:
+        form = _form()
+        self.set_point = NumberField("N", low=0.0, high=0.0)
+        self.set_point.setToolTip("Set point held from the next tick on, N")
+        self.hold = _button("Hold", "Hold this set point (Ctrl+H)")
+        self.release = _button("Release", "Follow the configured reference again")
+        form.addRow(_word("set point"), self.set_point)
+        row = QHBoxLayout()
+        row.setSpacing(SPACE // 2)
+        for button in (self.hold, self.release):
+            row.addWidget(button, 1)
+        form.addRow("", row)
+        self.note = QLineEdit()
+        self.note.setPlaceholderText("what you see")
+        self.note.setMaxLength(250)
+        self.note.setToolTip("A note with its time stamp in the recording (Ctrl+N comes here)")
+        self.add_note = _button("Add", "Record the note")
+        line = QHBoxLayout()
+        line.setSpacing(SPACE // 2)
+        line.addWidget(self.note, 1)
+        line.addWidget(self.add_note)
+        form.addRow(_word("note"), line)
+        return form
+
+    # The experiment
+
+    def open(self, path: Path) -> None:
+        """Show an experiment's values.
+
+        Raises
+        ------
+        ConfigError
+            The file is not valid; what was open stays.
+        """
+        settings = load_settings(path, {})
+        self.path, self._as_filed = path, settings
+        self.name.setText(f"{path.resolve().parent.name} / {path.name}")
+        self.name.setToolTip(str(path.resolve()))
+        self._build(settings, rig_limits(path))
+        self.check()
+
+    def _build(self, settings: Mapping[str, Any], limits: Mapping[str, float]) -> None:
+        while self.form.count():
+            item = self.form.takeAt(0)
+            _discard(item)
+        self.fields = {}
+        for section, title in SECTIONS.items():
+            table = settings.get(section)
+            if not table:
+                continue
+            kind = table.get("kind")
+            self.form.addWidget(_heading(f"{title}: {kind}" if kind else title))
+            form = _form()
+            for key, value in table.items():
+                if key == "kind":
+                    continue
+                high = limits.get(key, 1e9) if section == "guard" else 1e9
+                field = field_for(key, value, high=high)
+                path = f"{section}.{key}"
+                field.setAccessibleName(path)
+                self.fields[path] = field
+                mark(field, False, self._tip(path, high))
+                field.valueChanged.connect(self._edited)
+                if isinstance(field, NumberField):
+                    field.editingFinished.connect(lambda p=path: self._finished(p))
+                form.addRow(_word(words_of(key)), field)
+            self.form.addLayout(form)
+
+    @staticmethod
+    def _tip(path: str, high: float) -> str:
+        unit = unit_of(path.split(".")[-1])
+        said = f"{path}, in {unit}" if unit else path
+        return f"{said}; the rig allows up to {high:g} {unit}" if high < 1e9 else said
+
+    def _edited(self) -> None:
+        self.settings = None
+        self.changed.emit()
+        self._timer.start()
+
+    def _finished(self, path: str) -> None:
+        """A gain changed while it runs takes effect at once."""
+        field = self.fields.get(path)
+        if self.is_locked and path.startswith("controller.") and isinstance(field, NumberField):
+            self.gain_changed.emit(path, field.value())
+
+    @property
+    def sets(self) -> dict[str, str]:
+        """Keys that differ from the file, with their values as TOML."""
+        found = {}
+        for path, field in self.fields.items():
+            section, key = path.split(".")
+            filed = self._as_filed[section][key]
+            text = text_of(field, filed)
+            if text != toml_text(filed):
+                found[path] = text
+        return found
+
+    def check(self) -> None:
+        """Ask the configuration's own checks; every field that is refused says why."""
+        self._timer.stop()
+        if self.path is None:
+            return
+        try:
+            self.settings = load_settings(self.path, self.sets)
+            lines: list[str] = []
+        except ConfigError as error:
+            self.settings, lines = None, str(error).splitlines()
+        limits = rig_limits(self.path)
+        for path, field in self.fields.items():
+            own = [line for line in lines if f" {path}" in line or line.startswith(path)]
+            high = limits.get(path.split(".")[1], 1e9) if path.startswith("guard.") else 1e9
+            mark(field, bool(own), "\n".join(own) or self._tip(path, high))
+        self.problem.setText("\n".join(line.split(": ", 1)[-1] for line in lines))
+        if self.settings is not None:
+            self.set_point.setRange(0.0, float(self.settings["guard"].get("force_max_N", 0.0)))
+        self.changed.emit()
+
+    @property
+    def backend(self) -> str:
+        return "bench" if self.bench.isChecked() else "sim"
+
+    def lock(self, locked: bool) -> None:
+        """While a run is on, only gains may be changed."""
+        self.is_locked = locked
+        for path, field in self.fields.items():
+            gain = path.startswith("controller.") and isinstance(field, NumberField)
+            field.setEnabled(gain or not locked)
+        for widget in (self.open_button, self.simulate, self.bench):
+            widget.setEnabled(not locked)
+
+
+def _button(text: str, tip: str, *, check: bool = False) -> QPushButton:
+    button = QPushButton(text)
+    button.setToolTip(tip)
+    button.setCheckable(check)
+    return button
+
+
+def _heading(text: str) -> QLabel:
+    label = QLabel(text)
+    label.setProperty("role", "heading")
+    return label
+
+
+def _word(text: str) -> QLabel:
+    label = QLabel(text)
+    label.setProperty("role", "muted")
+    label.setMinimumWidth(76)
+    return label
+
+
+def _form() -> QFormLayout:
+    form = QFormLayout()
+    form.setContentsMargins(0, 0, 0, 0)
+    form.setHorizontalSpacing(SPACE)
+    form.setVerticalSpacing(4)
+    form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.ExpandingFieldsGrow)
+    return form
+
+
+def _discard(item: Any) -> None:
+    if item.widget() is not None:
+        item.widget().deleteLater()
+    elif item.layout() is not None:
+        while item.layout().count():
+            _discard(item.layout().takeAt(0))
+        item.layout().deleteLater()

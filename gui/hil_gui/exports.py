@@ -1,0 +1,158 @@
+"""What is on the screen as a figure, what is in the recording as data."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QMarginsF, QRectF, QSize, QSizeF, Qt
+from PySide6.QtGui import QColor, QImage, QPageSize, QPainter, QPdfWriter
+from PySide6.QtSvg import QSvgGenerator
+from PySide6.QtWidgets import QFileDialog
+
+from hil_gui.runner import Command
+from hil_gui.theme import LIGHT, numbers
+
+if TYPE_CHECKING:
+    from hil_gui.window import Window
+
+FIGURES = {".png": "PNG picture", ".svg": "SVG drawing", ".pdf": "PDF page"}
+TITLE_PX = 30
+PNG_SCALE = 3
+"""Pixels of the picture for one of the screen."""
+
+
+class Exports:
+    """Writes figures and data of the run that is open."""
+
+    def __init__(self, window: "Window") -> None:
+        self._window = window
+
+    def choose_figure(self) -> None:
+        """Ask where to, then write the plots as they are."""
+        if self._window.data is None:
+            self._window.complain("Nothing to export", "Open a run first (Ctrl+O)")
+            return
+        filters = ";;".join(f"{word} (*{ending})" for ending, word in FIGURES.items())
+        start = str(self._window.data.about.path.with_suffix(".png"))
+        name, _ = QFileDialog.getSaveFileName(self._window, "Export figure", start, filters)
+        if name:
+            self.figure(Path(name))
+
+    def figure(self, path: Path) -> bool:
+        """Write the plots with title and mark; whether it could be written."""
+        if path.suffix.lower() not in FIGURES:
+            self._window.complain(
+                "Not exported", f"{path.name}: end its name in .png, .svg or .pdf"
+            )
+            return False
+        traces = self._window.traces
+        size = QSize(traces.width(), traces.height() + TITLE_PX)
+        on_screen = traces.colours
+        traces.set_theme(LIGHT)
+        traces.redraw()
+        try:
+            written = _PAINT[path.suffix.lower()](path, size, self._draw)
+        finally:
+            traces.set_theme(on_screen)
+            traces.redraw()
+        if not written:
+            self._window.complain(
+                "Not exported", f"{path}: cannot be written: choose another place"
+            )
+            return False
+        self._window.say(f"Figure: {path}")
+        return True
+
+    def _draw(self, painter: QPainter, size: QSize) -> None:
+        about = self._window.data.about
+        painter.fillRect(QRectF(0, 0, size.width(), size.height()), QColor(LIGHT.surface))
+        painter.setPen(QColor(LIGHT.text))
+        painter.setFont(numbers(11.0, bold=True))
+        place = QRectF(12, 4, size.width() - 24, TITLE_PX - 4)
+        middle = Qt.AlignmentFlag.AlignVCenter
+        painter.drawText(
+            place, Qt.AlignmentFlag.AlignLeft | middle, f"{about.title} · {about.path.name}"
+        )
+        if about.simulated:
+            painter.setPen(QColor(LIGHT.fault))
+            painter.drawText(place, Qt.AlignmentFlag.AlignRight | middle, "SIMULATED")
+        traces = self._window.traces
+        target = QRectF(0, TITLE_PX, size.width(), size.height() - TITLE_PX)
+        traces.render(painter, target, traces.viewport().rect())
+
+    def choose_data(self) -> None:
+        """Ask where to, then write the recording in another format."""
+        data = self._window.data
+        if data is None or self._window.feed.is_growing:
+            text = "Open a recording first (Ctrl+O)" if data is None else "Stop the run first (F6)"
+            self._window.complain("Nothing to export", text)
+            return
+        start = str(data.about.path.with_suffix(".csv"))
+        kinds = "Table (*.csv);;MATLAB (*.mat)"
+        name, _ = QFileDialog.getSaveFileName(self._window, "Export data", start, kinds)
+        if name:
+            self.data(Path(name))
+
+    def data(self, path: Path) -> None:
+        """Write the whole recording as CSV or MAT, by `hil export` in a process of its own."""
+        run = self._window.data.about.path
+        kind = path.suffix.lower().removeprefix(".")
+        command = Command(["export", str(run), "--to", kind, "--out", str(path), "--json"])
+
+        def done(whole: bool) -> None:
+            if not whole:
+                command.stop()
+                self._window.say("The export was cancelled")
+            elif command.exit_code:
+                self._window.complain("Not exported", command.said)
+            else:
+                self._window.say(f"Data: {path}")
+
+        self._window.jobs.start(f"Writing {path.name}", _waiting(command), done)
+
+
+def _waiting(command: Command) -> Iterator[float]:
+    share = 0.0
+    while command.exit_code is None:
+        share += 0.0002 * (1.0 - share)  # how far it is nobody knows: it slows down
+        yield share
+
+
+def _paint_png(path: Path, size: QSize, draw) -> bool:
+    image = QImage(size * PNG_SCALE, QImage.Format.Format_RGB32)
+    painter = QPainter(image)
+    painter.scale(PNG_SCALE, PNG_SCALE)
+    draw(painter, size)
+    painter.end()
+    return image.save(str(path))
+
+
+def _paint_svg(path: Path, size: QSize, draw) -> bool:
+    svg = QSvgGenerator()
+    svg.setFileName(str(path))
+    svg.setSize(size)
+    svg.setViewBox(QRectF(0, 0, size.width(), size.height()))
+    painter = QPainter()
+    if not painter.begin(svg):
+        return False
+    draw(painter, size)
+    painter.end()
+    return True
+
+
+def _paint_pdf(path: Path, size: QSize, draw) -> bool:
+    pdf = QPdfWriter(str(path))
+    width_mm = 180.0
+    page = QSizeF(width_mm, width_mm * size.height() / size.width())
+    pdf.setPageSize(QPageSize(page, QPageSize.Unit.Millimeter))
+    pdf.setPageMargins(QMarginsF(0, 0, 0, 0))
+    painter = QPainter()
+    if not painter.begin(pdf):
+        return False
+    painter.scale(pdf.width() / size.width(), pdf.width() / size.width())
+    draw(painter, size)
+    painter.end()
+    return True
+
+
+_PAINT = {".png": _paint_png, ".svg": _paint_svg, ".pdf": _paint_pdf}

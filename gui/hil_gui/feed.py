@@ -1,0 +1,141 @@
+"""Where rows come from: the tap of a run, or a recording, whole or still growing."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil_gui.array_view import Cells
+from hil_gui.data import ConfigError, DeviceError, File, Live, Motion
+from hil_gui.pyramid import Pyramid
+from hil_gui.run_data import LIVE_CAPACITY, About, RunData
+
+DUTY_S = 1.0
+"""Time over which a cell's duty is shown."""
+FILE_S = 0.25
+"""A growing recording is looked at this often."""
+
+
+class Feed:
+    """One run and the motion of its array, kept up to date by `poll`.
+
+    Parameters
+    ----------
+    file : File
+        The run's recording.
+    live : Live or None
+        Its tap, while it runs.
+    """
+
+    def __init__(self, file: File, live: Live | None = None) -> None:
+        self.file = file
+        self.live = live
+        self.data = RunData(file.about, LIVE_CAPACITY if live is not None else None)
+        self._motion = _motion(file.about)
+        n_moves = len(self._motion.names) if self._motion else 0
+        self._moves = Pyramid(n_moves, self.data.capacity)
+        self._follows_file = live is None
+        self._looked_s = 0.0
+
+    @property
+    def about(self) -> About:
+        return self.data.about
+
+    def load(self) -> Iterator[float]:
+        """Take what the recording holds; yields the share that is done."""
+        for block, share in self.file.blocks():
+            self._take(block)
+            yield share
+        self._settle_file()
+        if self.live is not None:
+            self.live.skip(self.file.n_rows)
+
+    def _settle_file(self) -> None:
+        self.data.outcome = self.file.outcome
+        self.data.notes += self.file.notes()
+
+    @property
+    def is_growing(self) -> bool:
+        """There may be more rows."""
+        return self.live is not None or (self._follows_file and self.data.outcome == "running")
+
+    def poll(self, now_s: float) -> bool:
+        """Take new rows; whether there were any. `now_s` is any steady time."""
+        if self.live is not None:
+            is_over = self.live.is_over
+            rows = self.live.rows()
+            self._take(rows)
+            self.data.n_lost = self.live.n_lost
+            self.data.notes += self.live.notes()
+            if is_over:
+                self.live.close()
+                self.live = None
+            return len(rows) > 0
+        if not self.is_growing or now_s - self._looked_s < FILE_S:
+            return False
+        self._looked_s = now_s
+        n_before = self.data.n_rows
+        try:
+            for block, _ in self.file.blocks():
+                self._take(block)
+            self._settle_file()
+        except ConfigError:
+            return False  # its writer is closing it: look again
+        return self.data.n_rows > n_before
+
+    def _take(self, rows: dict[str, NDArray] | NDArray[np.void]) -> None:  # type: ignore[type-arg]
+        t_s = np.asarray(rows["t_s"])
+        if not len(t_s):
+            return
+        self.data.append(rows)
+        if self._motion is not None:
+            self._moves.append(*self._motion.take(t_s, np.asarray(rows["cells_reported"]).T))
+
+    def send(self, name: str, value: float = float("nan"), text: str = "") -> None:
+        """Ask the loop for something.
+
+        Raises
+        ------
+        DeviceError
+            Nothing runs, or another window commands it.
+        """
+        if self.live is None:
+            raise DeviceError(f"{name}: not sent, nothing runs: press Start first")
+        self.live.send(name, value, text)
+
+    def cells_at(self, t_s: float) -> Cells | None:
+        """What the cells do at an instant; None on rigs without cells."""
+        data, names = self.data, self.about.cell_names
+        if not names or not data.n_rows or "cells_reported" not in data.cells:
+            return None
+        _, reported = data.cells["cells_reported"].samples(t_s - DUTY_S, t_s + 1e-9)
+        duty = (
+            np.where(reported == 1, 1.0, 0.0).mean(axis=1)
+            if reported.size
+            else np.zeros(len(names))
+        )
+        row = data.at(t_s)
+        return Cells(
+            reported=data.cells_at("cells_reported", t_s),
+            commanded=data.cells_at("cells_commanded", t_s),
+            duty=duty,
+            heat_C=np.array([row.get(f"{name}.temperature_C", np.nan) for name in names]),
+        )
+
+    def moves_at(self, t_s: float) -> dict[str, float]:
+        """Displacement of every mass, in m, by the model's name for it."""
+        recorded = self.data.at(t_s) if self.data.n_rows else {}
+        found = {}
+        if self._motion is not None and self._moves.n_samples:
+            row = self._moves.at(t_s)
+            found = {name: float(row[i]) for i, name in enumerate(self._motion.names)}
+        return {name: recorded.get(name, value) for name, value in found.items()}
+
+
+def _motion(about: About) -> Motion | None:
+    if not about.arrays or about.column("cells_reported") is None:
+        return None
+    try:
+        return Motion(about)
+    except ConfigError:
+        return None  # a recording of another version: its array is drawn at rest

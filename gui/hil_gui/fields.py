@@ -1,0 +1,133 @@
+"""Entry fields made from a configuration: a number with its unit, or a value as TOML."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QValidator
+from PySide6.QtWidgets import QDoubleSpinBox, QLineEdit, QSizePolicy, QWidget
+
+_UNITS = {"N", "s", "m", "Hz", "A", "V", "C", "kg", "J", "K", "W", "rad", "Ohm", "m2", "m3", "per"}
+LARGEST = 1e9
+
+
+def unit_of(key: str) -> str:
+    """The unit that a key ends in: `k_i_per_s` is in 1/s; empty where it names none."""
+    parts = key.split("_")
+    start = len(parts)
+    while start > 1 and parts[start - 1] in _UNITS:
+        start -= 1
+    words = parts[start:]
+    if not words or words == ["per"]:
+        return ""
+    over, _, under = " ".join(words).partition("per")
+    text = "·".join(over.split()) or "1"
+    text += f"/{'·'.join(under.split())}" if under else ""
+    return text.replace("C", "°C")
+
+
+def words_of(key: str) -> str:
+    """A key for people, without its unit: `cell_on_max_s` is `cell on max`."""
+    unit = unit_of(key)
+    parts = key.split("_")
+    if unit:
+        while len(parts) > 1 and parts[-1] in _UNITS:
+            parts.pop()
+    return " ".join(parts)
+
+
+def toml_text(value: Any) -> str:
+    """A value as TOML on one line."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{k} = {toml_text(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(toml_text(v) for v in value) + "]"
+    return repr(value)
+
+
+class NumberField(QDoubleSpinBox):
+    """A number in SI units; its steps are a tenth of its leading digit's place."""
+
+    def __init__(self, units: str, *, low: float = -LARGEST, high: float = LARGEST) -> None:
+        super().__init__()
+        self.setDecimals(9)
+        self.setRange(low, high)
+        self.setStepType(QDoubleSpinBox.StepType.AdaptiveDecimalStepType)
+        self.setSuffix(f" {units}" if units else "")
+        self.setKeyboardTracking(True)
+        self.setAccelerated(True)
+        self.setMinimumWidth(80)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def textFromValue(self, value: float) -> str:
+        return f"{value:.9g}"
+
+    def valueFromText(self, text: str) -> float:
+        try:
+            return float(self._bare(text))
+        except ValueError:
+            return self.value()
+
+    def validate(self, text: str, position: int) -> tuple[QValidator.State, str, int]:
+        bare = self._bare(text)
+        try:
+            inside = self.minimum() <= float(bare) <= self.maximum()
+        except ValueError:
+            begun = bare == "" or bare[-1] in "-+.eE,"
+            state = QValidator.State.Intermediate if begun else QValidator.State.Invalid
+            return state, text, position
+        state = QValidator.State.Acceptable if inside else QValidator.State.Intermediate
+        return state, text, position
+
+    def _bare(self, text: str) -> str:
+        return text.removesuffix(self.suffix()).strip().replace(",", ".")
+
+    def wheelEvent(self, event) -> None:
+        """Only when it has the focus: scrolling past must not change a value."""
+        if self.hasFocus():
+            super().wheelEvent(event)
+        else:
+            event.ignore()
+
+
+class TextField(QLineEdit):
+    """A text, or any other value typed as in the file."""
+
+    valueChanged = Signal(str)
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.setCursorPosition(0)
+        self.textChanged.connect(self.valueChanged)
+
+
+def field_for(key: str, value: Any, *, high: float = LARGEST) -> QWidget:
+    """The field for a key of the configuration, holding its value."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        field: QWidget = NumberField(unit_of(key), high=high)
+        field.setValue(float(value))
+        if isinstance(value, int):
+            field.setDecimals(0)
+        return field
+    return TextField(value if isinstance(value, str) else toml_text(value))
+
+
+def text_of(field: QWidget, like: Any) -> str:
+    """What a field holds, as TOML; whole numbers stay whole."""
+    if isinstance(field, NumberField):
+        return str(round(field.value())) if isinstance(like, int) else repr(field.value())
+    return toml_text(field.text()) if isinstance(like, str) else field.text()
+
+
+def mark(field: QWidget, bad: bool, tip: str) -> None:
+    """Show whether a field's value is refused."""
+    field.setToolTip(tip)
+    if bool(field.property("bad")) != bad:
+        field.setProperty("bad", bad)
+        field.style().unpolish(field)
+        field.style().polish(field)

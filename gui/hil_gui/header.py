@@ -1,0 +1,139 @@
+"""The strip that is always visible: what runs, the guard's state in words, start and stop."""
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout
+
+from hil_gui.theme import LIGHT, SPACE, Theme, numbers
+
+STATE_WORDS = {
+    "": ("nothing open", "muted"),
+    "checking": ("CHECKING", "accent"),
+    "starting": ("STARTING", "accent"),
+    "off": ("OFF", "muted"),
+    "connected": ("CONNECTED", "accent"),
+    "self_test": ("SELF-TEST", "accent"),
+    "ready": ("READY", "ok"),
+    "armed": ("ARMED", "warning"),
+    "running": ("RUNNING", "warning"),
+    "cooldown": ("COOLDOWN", "accent"),
+    "fault": ("FAULT", "fault"),
+    "tripped": ("TRIPPED", "fault"),
+    "estop": ("E-STOP", "fault"),
+    "complete": ("COMPLETE", "ok"),
+    "aborted": ("STOPPED", "warning"),
+    "recovered": ("RECOVERED", "warning"),
+    "lost": ("LOOP GONE", "fault"),
+}
+
+
+class Header(QFrame):
+    """Title, SIMULATED mark, state, causes, time; Start, Stop and the emergency stop."""
+
+    start = Signal()
+    stop = Signal()
+    estop = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("panel")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(SPACE + 4, 6, SPACE, 6)
+        row.setSpacing(SPACE + 4)
+        words = QVBoxLayout()
+        words.setSpacing(0)
+        self.title = QLabel("hil")
+        self.title.setFont(numbers(11.0, bold=True))
+        self.detail = QLabel("")
+        self.detail.setProperty("role", "muted")
+        words.addWidget(self.title)
+        words.addWidget(self.detail)
+        row.addLayout(words)
+        self.mark = QLabel("SIMULATED")
+        self.mark.setToolTip("Readings come from simulated devices")
+        self.mark.hide()
+        row.addWidget(self.mark, 0, Qt.AlignmentFlag.AlignVCenter)
+        self.state = QLabel("")
+        self.state.setFont(numbers(12.0, bold=True))
+        self.state.setAccessibleName("Guard state")
+        self.state.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        row.addWidget(self.state, 0, Qt.AlignmentFlag.AlignVCenter)
+        self.causes = QLabel("")
+        self.causes.setWordWrap(True)
+        self.causes.setAccessibleName("Causes")
+        self.causes.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        row.addWidget(self.causes, 1)
+        self.time = QLabel("")
+        self.time.setFont(numbers(14.0, bold=True))
+        self.time.setAccessibleName("Time of the run")
+        row.addWidget(self.time)
+        self.start_button = self._button("Start", "primary", "F5", "Start a run of this experiment")
+        self.stop_button = self._button(
+            "Stop", "stop", "F6", "End the run safely: cells off, recording closed"
+        )
+        self.estop_button = self._button(
+            "E-STOP", "estop", "F12 or Ctrl+Space", "All cells off at once and latched"
+        )
+        self.estop_button.setFont(numbers(13.0, bold=True))
+        self.estop_button.setMinimumSize(120, 44)
+        self.start_button.clicked.connect(self.start)
+        self.stop_button.clicked.connect(self.stop)
+        self.estop_button.clicked.connect(self.estop)
+        for button in (self.start_button, self.stop_button):
+            button.setMinimumSize(72, 36)
+        for button in (self.start_button, self.stop_button, self.estop_button):
+            row.addWidget(button)
+        self._theme = LIGHT
+        self.shown = ""
+
+    @staticmethod
+    def _button(text: str, role: str, keys: str, tip: str) -> QPushButton:
+        button = QPushButton(text)
+        button.setProperty("role", role)
+        button.setToolTip(f"{tip} ({keys})")
+        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        return button
+
+    def set_theme(self, theme: Theme) -> None:
+        self._theme = theme
+        self.mark.setStyleSheet(
+            f"color: {theme.warning}; border: 1px solid {theme.warning}; border-radius: 3px;"
+            "padding: 1px 6px; font-weight: 700;"
+        )
+        self._paint_state()
+
+    def set_run(self, title: str, detail: str, simulated: str) -> None:
+        self.title.setText(title)
+        self.detail.setText(detail)
+        self.mark.setVisible(bool(simulated))
+        self.mark.setToolTip(simulated)
+
+    def set_state(self, state: str, causes: str = "") -> None:
+        """Say the guard's state, and what caused it."""
+        self.causes.setText(causes)
+        if state != self.shown:
+            self.shown = state
+            self._paint_state()
+
+    def _paint_state(self) -> None:
+        word, name = STATE_WORDS.get(self.shown, (self.shown.upper(), "accent"))
+        theme = self._theme
+        colour = getattr(theme, name)
+        filled = name in ("fault", "warning") and self.shown in (
+            "fault",
+            "tripped",
+            "estop",
+            "armed",
+            "running",
+            "lost",
+        )
+        ink, ground = (
+            (theme.on_fault if name == "fault" else theme.surface, colour)
+            if filled
+            else (colour, "transparent")
+        )
+        self.state.setText(word)
+        self.state.setStyleSheet(
+            f"color: {ink}; background: {ground}; border: 1px solid {colour};"
+            "border-radius: 4px; padding: 5px 12px;"
+        )
+        self.causes.setStyleSheet(f"color: {theme.fault if name == 'fault' else theme.muted}")

@@ -1,0 +1,70 @@
+"""Long work in slices between frames, with progress and a way to cancel it."""
+
+from collections.abc import Callable, Iterator
+from time import perf_counter
+
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QToolButton, QWidget
+
+SLICE_S = 0.02
+"""Longest stretch of work before the next frame may be drawn."""
+
+
+class Jobs(QWidget):
+    """One piece of work at a time; hidden while there is none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        self.label = QLabel("")
+        self.bar = QProgressBar()
+        self.bar.setRange(0, 100)
+        self.bar.setFixedWidth(180)
+        self.cancel_button = QToolButton()
+        self.cancel_button.setText("Cancel")
+        self.cancel_button.setToolTip("Stop this work; what is there stays (Esc)")
+        self.cancel_button.clicked.connect(self.cancel)
+        for widget in (self.label, self.bar, self.cancel_button):
+            row.addWidget(widget)
+        self._work: Iterator[float] | None = None
+        self._done: Callable[[bool], None] = lambda whole: None
+        self._timer = QTimer(self)
+        self._timer.timeout.connect(self._slice)
+        self.hide()
+
+    @property
+    def is_busy(self) -> bool:
+        return self._work is not None
+
+    def start(self, what: str, work: Iterator[float], done: Callable[[bool], None]) -> None:
+        """Do the work, which yields the share done; then `done(whether it came to its end)`."""
+        self.cancel()
+        self._work, self._done = work, done
+        self.label.setText(what)
+        self.bar.setValue(0)
+        self.show()
+        self._timer.start(0)
+        self._slice()
+
+    def cancel(self) -> None:
+        """End the work where it is."""
+        if self._work is not None:
+            self._end(False)
+
+    def _slice(self) -> None:
+        began_s = perf_counter()
+        while self._work is not None and perf_counter() - began_s < SLICE_S:
+            try:
+                self.bar.setValue(round(100 * next(self._work)))
+            except StopIteration:
+                self._end(True)
+            except Exception:
+                self._end(False)
+                raise
+
+    def _end(self, whole: bool) -> None:
+        self._timer.stop()
+        self._work = None
+        self.hide()
+        self._done(whole)

@@ -1,0 +1,52 @@
+"""Points in the plane: the end effector's path, or a body as a stick figure."""
+
+import pyqtgraph as pg
+
+from hil_gui.run_data import RunData, find_paths
+from hil_gui.theme import Theme
+
+TRAIL_S = 5.0
+"""How much of a path is drawn behind its point."""
+
+
+class PathView(pg.PlotWidget):
+    """Points in the plane: one draws its path, several are joined to a stick figure."""
+
+    def __init__(self) -> None:
+        super().__init__(enableMenu=False)
+        self.hideButtons()
+        self.setAspectLocked(True)
+        self.setLabel("bottom", "x", units="m")
+        self.setLabel("left", "y", units="m")
+        self.trail = self.plot()
+        self.figure = self.plot(symbol="o", symbolSize=7)
+        self._pairs: list[tuple[str, str]] = []
+
+    def set_theme(self, theme: Theme) -> None:
+        self.setBackground(theme.surface)
+        for name in ("left", "bottom"):
+            self.getAxis(name).setPen(theme.line)
+            self.getAxis(name).setTextPen(theme.muted)
+        self.trail.setPen(pg.mkPen(theme.measured))
+        self.figure.setPen(pg.mkPen(theme.text, width=2))
+        self.figure.setSymbolBrush(theme.cell)
+        self.figure.setSymbolPen(theme.text)
+
+    @property
+    def has_points(self) -> bool:
+        return bool(self._pairs)
+
+    def set_run(self, data: RunData | None) -> None:
+        pairs = [] if data is None else find_paths(data.about.columns)
+        self._pairs = [p for p in pairs if data.has(p[0]) and data.has(p[1])]
+        self.trail.setData([], [])
+        self.figure.setData([], [])
+
+    def show_run(self, data: RunData | None, now_s: float) -> None:
+        if not self._pairs or data is None or not data.n_rows:
+            return
+        row = data.at(now_s)
+        self.figure.setData([row[x] for x, _ in self._pairs], [row[y] for _, y in self._pairs])
+        bins = data.values.view(max(now_s - TRAIL_S, 0.0), now_s, 800)
+        x, y = (data.index(name) for name in self._pairs[-1])
+        self.trail.setData(bins.low[x], bins.low[y], connect="finite")

@@ -1,0 +1,237 @@
+"""A run as the panels see it: its columns over time, whether they arrive live or from a file.
+
+Rows come in blocks, each a mapping from column to values (a structured array will do). Live runs
+keep a fixed amount of memory, recordings keep every sample.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil_gui.pyramid import Pyramid
+from hil_gui.running import Figures, Running, lateness_counts
+
+LIVE_CAPACITY = 1 << 17
+"""Samples of a live run that are kept one by one: two minutes at 1 kHz."""
+RESIDUAL = "residual"
+KINDS = ("measured", "model", "estimate", "reference", "demand")
+_SIGNAL = re.compile(rf"(.+)_({'|'.join(KINDS)})_([A-Za-z_]+)")
+_NOT_DRAWN = ("_stage_s", ".raw_V", "_t_s")
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a recording says of a column; `n_cells` is 0 for a float."""
+
+    name: str
+    units: str
+    role: str
+    description: str
+    n_cells: int = 0
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class About:
+    """The head of a run: everything that does not change while it runs.
+
+    Attributes
+    ----------
+    simulated : str
+        What to say of readings from simulated devices; empty where there are none.
+    settings : mapping
+        The merged configuration.
+    arrays : what the picture of the array needs; empty on other rigs
+    """
+
+    path: Path
+    title: str
+    backend: str
+    clock: str
+    created_utc: str
+    simulated: str
+    columns: tuple[Column, ...]
+    cell_names: tuple[str, ...]
+    settings: Mapping[str, Any]
+    arrays: tuple[Any, ...] = ()
+
+    def column(self, name: str) -> Column | None:
+        return next((c for c in self.columns if c.name == name), None)
+
+    @property
+    def period_s(self) -> float:
+        return float(self.settings["loop"]["period_s"])
+
+    @property
+    def duration_s(self) -> float:
+        """How long it was meant to last."""
+        return float(self.settings["experiment"]["duration_s"])
+
+    @property
+    def band(self) -> float:
+        """Largest residual that the transducer's noise explains: two standard deviations."""
+        return 2.0 * float(self.settings.get("observer", {}).get("force_noise_N", 0.0))
+
+
+@dataclass(frozen=True)
+class Signal:
+    """A quantity that is measured and simulated: its columns by kind."""
+
+    quantity: str
+    units: str
+    columns: Mapping[str, str]
+
+
+def find_signals(columns: tuple[Column, ...]) -> list[Signal]:
+    """Quantities with a measured and a simulated column, force first."""
+    found: dict[str, dict[str, Column]] = {}
+    for column in columns:
+        match = _SIGNAL.fullmatch(column.name)
+        if match:
+            found.setdefault(match[1], {})[match[2]] = column
+    signals = [
+        Signal(name, kinds["measured"].units, {k: c.name for k, c in kinds.items()})
+        for name, kinds in found.items()
+        if "measured" in kinds and "model" in kinds
+    ]
+    return sorted(signals, key=lambda signal: (signal.quantity != "force", signal.quantity))
+
+
+def find_paths(columns: tuple[Column, ...]) -> list[tuple[str, str]]:
+    """Points in the plane: pairs of columns `<point>x_m`, `<point>y_m`, in their order."""
+    names = [c.name for c in columns]
+    xs = [n for n in names if re.search(r"(^|[._])x(_\w+)?_m$", n)]
+    pairs = [(x, re.sub(r"(^|[._])x(?=(_\w+)?_m$)", r"\1y", x)) for x in xs]
+    return [(x, y) for x, y in pairs if y in names]
+
+
+@dataclass(frozen=True)
+class Note:
+    """An event or an input of a run, as a line for people."""
+
+    t_s: float
+    level: str
+    source: str
+    text: str
+
+
+@dataclass
+class RunData:
+    """Rows so far.
+
+    Attributes
+    ----------
+    faults : list of (t_s, name)
+        Latched faults in the order in which they came.
+    outcome : str
+        As in the recording; `running` until it is known.
+    """
+
+    about: About
+    capacity: int | None = None
+    outcome: str = "running"
+    faults: list[tuple[float, str]] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    n_lost: int = 0
+
+    def __post_init__(self) -> None:
+        about = self.about
+        self.signals = find_signals(about.columns)
+        floats = [c for c in about.columns if not c.flags and not c.n_cells and c.name != "t_s"]
+        self.names = [c.name for c in floats if not c.name.endswith(_NOT_DRAWN)]
+        self._index = {name: i for i, name in enumerate([*self.names, RESIDUAL])}
+        self.values = Pyramid(len(self._index), self.capacity)
+        self._cells = [c for c in about.columns if c.n_cells]
+        self.cells = {c.name: Pyramid(c.n_cells, self.capacity, np.uint8) for c in self._cells}
+        self._flags = about.column("fault_bits")
+        self._seen_bits = 0
+        self._running = Running()
+        self.latest: dict[str, float] = {}
+
+    @property
+    def n_rows(self) -> int:
+        return self.values.n_samples
+
+    @property
+    def last_s(self) -> float:
+        """Time of the newest row; 0 before there is one."""
+        return self.values.last_s if self.n_rows else 0.0
+
+    @property
+    def signal(self) -> Signal | None:
+        """The quantity that the run is about."""
+        return self.signals[0] if self.signals else None
+
+    def index(self, name: str) -> int:
+        """Where a column stands among the curves of `values`."""
+        return self._index[name]
+
+    def has(self, name: str) -> bool:
+        return name in self._index
+
+    def append(self, rows: Mapping[str, NDArray[Any]] | NDArray[np.void]) -> None:
+        """Take rows, later than all before."""
+        t_s = np.ascontiguousarray(rows["t_s"])
+        if not len(t_s):
+            return
+        block = np.empty((len(self._index), len(t_s)))
+        for i, name in enumerate(self.names):
+            block[i] = rows[name]
+        nothing = np.full(len(t_s), np.nan)
+        measured, model = nothing, nothing
+        if self.signal is not None:
+            measured, model = (
+                block[self._index[self.signal.columns[k]]] for k in ("measured", "model")
+            )
+        block[-1] = measured - model
+        self.values.append(t_s, block)
+        for column in self._cells:
+            self.cells[column.name].append(t_s, np.ascontiguousarray(rows[column.name].T))
+        late_s = block[self._index["late_s"]] if self.has("late_s") else nothing
+        self._running.add(t_s, measured, model, late_s)
+        self._note_faults(t_s, np.asarray(rows["fault_bits"]))
+
+    def _note_faults(self, t_s: NDArray[np.float64], bits: NDArray[np.uint64]) -> None:
+        if self._flags is None or int(bits[-1]) == self._seen_bits:
+            return
+        for i in np.flatnonzero(np.diff(bits, prepend=np.uint64(self._seen_bits))):
+            new = int(bits[i]) & ~self._seen_bits
+            self.faults += [
+                (float(t_s[i]), name) for k, name in enumerate(self._flags.flags) if new >> k & 1
+            ]
+            self._seen_bits = int(bits[i])
+
+    def at(self, t_s: float) -> dict[str, float]:
+        """Every drawn column at or before a time."""
+        row = self.values.at(t_s)
+        return {name: float(row[i]) for name, i in self._index.items()}
+
+    def cells_at(self, name: str, t_s: float) -> NDArray[np.uint8]:
+        """States of the cells at or before a time: 1 on, 0 off, 255 not known."""
+        if name not in self.cells or not self.n_rows:
+            return np.full(len(self.about.cell_names), 255, dtype=np.uint8)
+        return self.cells[name].at(t_s).astype(np.uint8)
+
+    def figures_at(self, t_s: float) -> tuple[Figures, NDArray[np.int64]]:
+        """Agreement from the start to a time, and counts of lateness in `running.LATE_EDGES_S`."""
+        if t_s >= self.last_s:
+            return self._running.now
+        since_s, agreement, late = self._running.checkpoint(t_s)
+        _, rows = self.values.samples(np.nextafter(since_s, np.inf), np.nextafter(t_s, np.inf))
+        if self.signal is not None:
+            measured, model = (
+                rows[self._index[self.signal.columns[k]]] for k in ("measured", "model")
+            )
+            agreement.add(measured, model)
+        if self.has("late_s"):
+            late += lateness_counts(rows[self._index["late_s"]])
+        return agreement.figures, late
+
+    def faults_at(self, t_s: float) -> list[str]:
+        """Faults that had been latched by then, first cause first."""
+        return [name for since_s, name in self.faults if since_s <= t_s]

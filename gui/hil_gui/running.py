@@ -1,0 +1,115 @@
+"""Figures of a run so far, brought up to date with every block of rows.
+
+RMS, NRMSE and VAF are those of `hil.metrics`; their sums are taken about the first sample, so
+that a small variance on a large mean keeps its digits. Every CHECKPOINT rows the sums are kept,
+so that the figures at any earlier time cost no more than that many rows.
+"""
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from math import nan, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+CHECKPOINT = 4096
+LATE_EDGES_S = np.geomspace(1e-6, 1e-1, 51)
+"""Classes of the lateness histogram, ten a decade; what is earlier or later goes to the ends."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """NaN where there is nothing to say yet."""
+
+    rms: float = nan
+    nrmse: float = nan
+    vaf: float = nan
+
+
+class Agreement:
+    """How well a simulated curve agrees with the measured one."""
+
+    def __init__(self) -> None:
+        self._origin = np.array([nan, nan])
+        self._sums = np.zeros(7)
+        self._sums[5:] = np.inf, -np.inf
+
+    def copy(self) -> "Agreement":
+        other = Agreement()
+        other._origin, other._sums = self._origin, self._sums.copy()
+        return other
+
+    def add(self, measured: NDArray[np.float64], simulated: NDArray[np.float64]) -> None:
+        """Take more samples; those without both values are left out."""
+        there = np.isfinite(measured) & np.isfinite(simulated)
+        y = measured[there]
+        if not len(y):
+            return
+        e = y - simulated[there]
+        if np.isnan(self._origin[0]):
+            self._origin = np.array([y[0], e[0]])
+        dy, de = y - self._origin[0], e - self._origin[1]
+        self._sums[:5] += len(y), dy.sum(), dy @ dy, de.sum(), de @ de
+        self._sums[5] = min(self._sums[5], y.min())
+        self._sums[6] = max(self._sums[6], y.max())
+
+    @property
+    def figures(self) -> Figures:
+        n, dy, dy2, de, de2, low, high = self._sums.tolist()
+        if not n:
+            return Figures()
+        var_y, var_e = dy2 / n - (dy / n) ** 2, max(de2 / n - (de / n) ** 2, 0.0)
+        mean_e = float(self._origin[1]) + de / n
+        rms = sqrt(var_e + mean_e**2)
+        span = high - low
+        return Figures(
+            rms=rms,
+            nrmse=rms / span if span > 0.0 else nan,
+            vaf=1.0 - var_e / var_y if var_y > 0.0 else nan,
+        )
+
+
+class Running:
+    """Agreement and lateness of a run, now and at any time before."""
+
+    def __init__(self) -> None:
+        self._agreement = Agreement()
+        self._late = np.zeros(len(LATE_EDGES_S) - 1, dtype=np.int64)
+        self._n = 0
+        self._times: list[float] = []
+        self._kept: list[tuple[Agreement, NDArray[np.int64]]] = []
+
+    def add(
+        self,
+        t_s: NDArray[np.float64],
+        measured: NDArray[np.float64],
+        simulated: NDArray[np.float64],
+        late_s: NDArray[np.float64],
+    ) -> None:
+        while len(t_s):
+            n = min(len(t_s), CHECKPOINT - self._n % CHECKPOINT)
+            self._agreement.add(measured[:n], simulated[:n])
+            self._late += lateness_counts(late_s[:n])
+            self._n += n
+            if self._n % CHECKPOINT == 0:
+                self._times.append(float(t_s[n - 1]))
+                self._kept.append((self._agreement.copy(), self._late.copy()))
+            t_s, measured, simulated, late_s = (a[n:] for a in (t_s, measured, simulated, late_s))
+
+    @property
+    def now(self) -> tuple[Figures, NDArray[np.int64]]:
+        return self._agreement.figures, self._late
+
+    def checkpoint(self, t_s: float) -> tuple[float, Agreement, NDArray[np.int64]]:
+        """The last kept state at or before a time: when, and copies of its two parts."""
+        i = bisect_right(self._times, t_s) - 1
+        if i < 0:
+            return -np.inf, Agreement(), np.zeros_like(self._late)
+        return self._times[i], self._kept[i][0].copy(), self._kept[i][1].copy()
+
+
+def lateness_counts(late_s: NDArray[np.float64]) -> NDArray[np.int64]:
+    """How many fall into each class of LATE_EDGES_S."""
+    edges = LATE_EDGES_S
+    inside = np.clip(late_s[np.isfinite(late_s)], edges[0], np.nextafter(edges[-1], 0.0))
+    return np.histogram(inside, edges)[0]

@@ -1,0 +1,340 @@
+"""The stack of plots over time: measured over simulated, residual, chosen columns, cells."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pyqtgraph as pg
+from numpy.typing import NDArray
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QColor
+
+from hil_gui.run_data import KINDS, RESIDUAL, RunData
+from hil_gui.strip import LABEL_WIDTH_PX, Strip
+from hil_gui.theme import LIGHT, Theme
+from hil_gui.timeline import Timeline
+
+WORDS = {
+    "measured": "measured",
+    "model": "twin",
+    "estimate": "observer",
+    "reference": "reference",
+    "demand": "demand",
+}
+SHOWN_AT_FIRST = ("measured", "model", "reference")
+MARKS_MAX = 60
+
+
+class Traces(pg.GraphicsLayoutWidget):
+    """Plots of one run, and of others laid over it.
+
+    Attributes
+    ----------
+    strips : dict of str to Strip
+        `signal`, `residual`, `cells`, and one for each unit among the chosen columns.
+    overlays : dict of str to (RunData, float, QColor)
+        Runs laid over this one: by how much later, in which colour.
+    """
+
+    cursors_moved = Signal()
+
+    def __init__(self, timeline: Timeline) -> None:
+        super().__init__()
+        self._timeline = timeline
+        self._data: RunData | None = None
+        self._theme = LIGHT
+        self.strips: dict[str, Strip] = {}
+        self.kinds_shown = set(SHOWN_AT_FIRST)
+        self.chosen: list[str] = []
+        self.overlays: dict[str, tuple[RunData, float, QColor]] = {}
+        self.cursors: tuple[float, float] | None = None
+        self._cursor_lines: list[tuple[pg.InfiniteLine, pg.InfiniteLine]] = []
+        self.ci.layout.setContentsMargins(4, 4, 10, 4)
+        self.ci.layout.setSpacing(4)
+        self.setMinimumSize(360, 240)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAccessibleName("Plots over time")
+        self._n_marks = (-1, -1)
+        self._dirty = True
+
+    @property
+    def colours(self) -> Theme:
+        return self._theme
+
+    def set_theme(self, theme: Theme) -> None:
+        self._theme = theme
+        self.setBackground(theme.surface)
+        if self.strips:
+            self.build()
+
+    def set_run(self, data: RunData | None) -> None:
+        """Show this run, empty or not."""
+        self._data = data
+        self.cursors = None
+        self.chosen = [] if data is None else self._first_choice(data)
+        self.build()
+
+    @staticmethod
+    def _first_choice(data: RunData) -> list[str]:
+        """On rigs without a force: what else is measured."""
+        columns = data.about.columns
+        angles = [c.name for c in columns if c.role == "measured" and c.units in ("rad", "m")]
+        return [name for name in angles if data.has(name)][:8]
+
+    def choose(self, names: list[str]) -> None:
+        """Draw these columns too."""
+        self.chosen = names
+        self.build()
+
+    def build(self) -> None:
+        """Make the plots that this run's columns call for."""
+        ranges = {name: (s.is_auto, s.box.viewRange()[1]) for name, s in self.strips.items()}
+        self.ci.clear()
+        self.strips, self._cursor_lines = {}, []
+        data, theme = self._data, self._theme
+        if data is not None:
+            if data.signal is not None:
+                quantity, units = data.signal.quantity, data.signal.units
+                signal = self._add("signal", quantity.replace("_", " "), units, 5)
+                if data.about.band > 0.0:
+                    self._add_band(signal)
+                for kind in KINDS:
+                    if kind in data.signal.columns:
+                        signal.curve(kind, theme.colour(kind), dashed=kind == "reference")
+                        signal.show(kind, kind in self.kinds_shown)
+                residual = self._add("residual", "residual", units, 2)
+                residual.curve(RESIDUAL, theme.colour("residual"))
+                zero = pg.InfiniteLine(0.0, angle=0, pen=theme.line)
+                residual.plot.addItem(zero, ignoreBounds=True)
+                for sign in (-1, 1):
+                    line = pg.InfiniteLine(
+                        sign * data.about.band,
+                        angle=0,
+                        pen=pg.mkPen(theme.warning, style=Qt.PenStyle.DashLine),
+                    )
+                    residual.plot.addItem(line, ignoreBounds=True)
+            for units, names in self._by_units(data).items():
+                label = names[0] if len(names) == 1 else f"{len(names)} columns"
+                strip = self._add(f"in {units}", label, "" if units == "1" else units, 3)
+                for i, name in enumerate(names):
+                    strip.curve(name, QColor(theme.series[i % len(theme.series)]))
+            if "cells_reported" in data.cells:
+                self._add_raster(data)
+        for name, strip in self.strips.items():
+            is_auto, y = ranges.get(name, (True, None))
+            strip.is_auto = is_auto
+            if not is_auto and y is not None:
+                strip.box.setYRange(*y, padding=0)
+        self._finish()
+
+    def _add(self, name: str, label: str, units: str, stretch: int) -> Strip:
+        strip = Strip(label, units)
+        strip.paint(self._theme)
+        row = len(self.strips)
+        self.addItem(strip.plot, row=row, col=0)
+        self.ci.layout.setRowStretchFactor(row, stretch)
+        strip.box.sigRangeChangedManually.connect(self._moved_by_hand)
+        self.strips[name] = strip
+        return strip
+
+    def _add_band(self, strip: Strip) -> None:
+        colour = self._theme.colour("model")
+        colour.setAlpha(50)
+        self._band = pg.PlotCurveItem(pen=pg.mkPen(None), brush=colour, fillLevel="enclosed")
+        self._band.setZValue(-5)
+        strip.plot.addItem(self._band, ignoreBounds=True)
+
+    def _by_units(self, data: RunData) -> dict[str, list[str]]:
+        groups: dict[str, list[str]] = {}
+        for name in self.chosen:
+            column = data.about.column(name)
+            if column is not None and data.has(name):
+                groups.setdefault(column.units, []).append(name)
+        return groups
+
+    def _add_raster(self, data: RunData) -> None:
+        n_cells, theme = len(data.about.cell_names), self._theme
+        strip = self._add("cells", "cells on", "", 2)
+        self.raster = pg.ImageItem(axisOrder="row-major", autoDownsample=False)
+        strip.plot.addItem(self.raster, ignoreBounds=True)
+        rows = [theme.surface, theme.cell_mixed, theme.cell, theme.line]
+        self.raster.setLookupTable(np.array([QColor(c).getRgb() for c in rows], np.uint8))
+        self.raster.setLevels((0, 3))
+        strip.box.invertY(True)
+        strip.box.setYRange(0.4, n_cells + 0.6, padding=0)
+        strip.is_auto = False
+        step = max(1, n_cells // 7)
+        strip.plot.getAxis("left").setTicks([[(n, str(n)) for n in range(1, n_cells + 1, step)]])
+
+    def _finish(self) -> None:
+        strips = list(self.strips.values())
+        for i, strip in enumerate(strips):
+            last = i == len(strips) - 1
+            strip.plot.getAxis("bottom").setStyle(showValues=last)
+            if last:
+                strip.plot.setLabel("bottom", "time", units="s")
+                strip.plot.getAxis("bottom").enableAutoSIPrefix(False)
+        self._n_marks = (-1, -1)
+        self._place_cursors()
+        self.touch()
+        self.redraw()
+
+    def show_kind(self, kind: str, visible: bool) -> None:
+        """Show or hide measured, model (the twin), estimate, reference or demand."""
+        (self.kinds_shown.add if visible else self.kinds_shown.discard)(kind)
+        strip = self.strips.get("signal")
+        if strip is not None and kind in strip.curves:
+            strip.show(kind, visible)
+        self.touch()
+
+    def _moved_by_hand(self, mask: list[bool]) -> None:
+        if mask[0]:
+            box = self.sender()
+            self._timeline.look(*box.viewRange()[0])
+        self.touch()
+
+    def auto(self) -> None:
+        """Let every range of y follow the curves again."""
+        for name, strip in self.strips.items():
+            if name != "cells":
+                strip.auto()
+        self.touch()
+
+    def touch(self) -> None:
+        """Something changed: draw at the next `redraw`."""
+        self._dirty = True
+
+    def redraw(self) -> bool:
+        """Draw the stretch in view, if anything changed; whether it did."""
+        if not self._dirty or self._data is None or not self.strips:
+            return False
+        self._dirty = False
+        data, line = self._data, self._timeline
+        # Bins a little narrower than a pixel; each is drawn as two points.
+        n_max = max(200, int(self.width() - LABEL_WIDTH_PX))
+        bins = data.values.view(line.from_s, line.to_s, n_max)
+        for name, strip in self.strips.items():
+            if name == "cells":
+                self._draw_cells(strip, n_max)
+                continue
+            for key in strip.curves:
+                if key.startswith("over:"):
+                    continue
+                column = data.signal.columns.get(key, key) if data.signal else key
+                strip.draw(key, bins, data.index(column))
+            self._draw_overlays(name, strip, n_max)
+            least = 4.0 * data.about.band if name == "residual" else 0.0
+            strip.settle(line.from_s, line.to_s, least)
+        if "signal" in self.strips and data.about.band > 0.0:
+            t_s, low, high = bins.t_s, *self._model(bins)
+            there = np.isfinite(low)
+            edge = np.concatenate(
+                (high[there] + data.about.band, low[there][::-1] - data.about.band)
+            )
+            self._band.setData(np.concatenate((t_s[there], t_s[there][::-1])), edge)
+        self._draw_marks()
+        for strip in self.strips.values():
+            strip.now.setVisible(not line.follows)
+            strip.now.setValue(line.now_s)
+        return True
+
+    def _model(self, bins) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        i = self._data.index(self._data.signal.columns["model"])
+        return bins.low[i], bins.high[i]
+
+    def _draw_overlays(self, name: str, strip: Strip, n_max: int) -> None:
+        if name not in ("signal", "residual"):
+            return
+        wanted = {f"over:{key}": value for key, value in self.overlays.items()}
+        for key in [k for k in strip.curves if k.startswith("over:") and k not in wanted]:
+            strip.plot.removeItem(strip.curves.pop(key))
+            strip._shown.pop(key, None)
+        for key, (other, shift_s, colour) in wanted.items():
+            if other.signal is None:
+                continue
+            strip.curve(key, colour)
+            column = RESIDUAL if name == "residual" else other.signal.columns["measured"]
+            line = self._timeline
+            bins = other.values.view(line.from_s - shift_s, line.to_s - shift_s, n_max)
+            x, y = bins.line(other.index(column))
+            strip.draw_line(key, x + shift_s, y)
+
+    def _draw_cells(self, strip: Strip, n_max: int) -> None:
+        line, cells = self._timeline, self._data.cells["cells_reported"]
+        strip.box.setXRange(line.from_s, line.to_s, padding=0)
+        bins = cells.view(line.from_s, line.to_s, n_max)
+        edges = np.linspace(line.from_s, line.to_s, n_max + 1)[:-1]
+        if not len(bins.t_s):
+            self.raster.clear()
+            return
+        at = np.clip(np.searchsorted(bins.t_s, edges, "right") - 1, 0, None)
+        shade = np.where(bins.high == 255, 3, bins.low.astype(np.uint8) + bins.high).astype(
+            np.uint8
+        )
+        image = shade[:, at]
+        image[:, (edges < bins.t_s[0]) | (edges > self._data.last_s)] = 0
+        self.raster.setImage(image, autoLevels=False, levels=(0, 3))
+        self.raster.setRect(line.from_s, 0.5, line.to_s - line.from_s, len(image))
+
+    def _draw_marks(self) -> None:
+        data = self._data
+        state = (len(data.faults), len(data.notes))
+        if state == self._n_marks:
+            return
+        self._n_marks = state
+        notes = [n.t_s for n in data.notes if n.level == "note"][-MARKS_MAX:]
+        times = [(t_s, self._theme.colour("muted")) for t_s in notes]
+        times += [(t_s, self._theme.colour("fault")) for t_s, _ in data.faults[:1]]
+        for strip in self.strips.values():
+            strip.mark(times)
+
+    # Cursors
+
+    def set_cursors(self, places: tuple[float, float] | None) -> None:
+        """Two upright lines A and B that can be dragged, or none."""
+        self.cursors = places
+        self._place_cursors()
+        self.cursors_moved.emit()
+
+    def _place_cursors(self) -> None:
+        for strip, lines in zip(self.strips.values(), self._cursor_lines, strict=False):
+            for line in lines:
+                strip.plot.removeItem(line)
+        self._cursor_lines = []
+        if self.cursors is None:
+            return
+        for i, strip in enumerate(self.strips.values()):
+            pair = tuple(
+                self._cursor(strip, which, name if i == 0 else "")
+                for which, name in enumerate("AB")
+            )
+            self._cursor_lines.append(pair)
+
+    def _cursor(self, strip: Strip, which: int, name: str) -> pg.InfiniteLine:
+        line = pg.InfiniteLine(
+            self.cursors[which],
+            movable=True,
+            pen=pg.mkPen(self._theme.accent),
+            label=name or None,
+            labelOpts={
+                "position": 0.94,
+                "color": self._theme.on_accent,
+                "fill": self._theme.accent,
+            },
+        )
+        line.setZValue(30)
+        line.sigPositionChanged.connect(self._mover(which))
+        strip.plot.addItem(line, ignoreBounds=True)
+        return line
+
+    def _mover(self, which: int) -> Callable[[pg.InfiniteLine], None]:
+        def moved(line: pg.InfiniteLine) -> None:
+            places = list(self.cursors)
+            if places[which] == line.value():
+                return
+            places[which] = line.value()
+            self.cursors = (places[0], places[1])
+            for pair in self._cursor_lines:
+                pair[which].setValue(line.value())
+            self.cursors_moved.emit()
+
+        return moved

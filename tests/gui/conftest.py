@@ -1,0 +1,66 @@
+"""A window of its own for every test, with settings of its own."""
+
+import pyqtgraph as pg
+import pytest
+from PySide6.QtCore import QSettings
+from PySide6.QtWidgets import QMessageBox
+
+import hil
+from hil_gui.window import Window
+
+
+@pytest.fixture
+def said(monkeypatch):
+    """Texts of all warnings, which a test need not press away."""
+    texts = []
+    monkeypatch.setattr(QMessageBox, "warning", lambda parent, title, text: texts.append(text))
+    return texts
+
+
+@pytest.fixture
+def make_window(qtbot, tmp_path, said, monkeypatch):
+    """Windows, one after another, that share their settings; runs go to a folder of the test."""
+    pg.setConfigOptions(antialias=False)
+    monkeypatch.chdir(tmp_path)
+    windows = []
+
+    def make():
+        settings = QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat)
+        window = Window(settings)
+        qtbot.addWidget(window)
+        window.show()
+        windows.append(window)
+        return window
+
+    yield make
+    for window in windows:
+        if window.bench.command is not None:
+            window.bench.command.stop()
+            window.bench.command.wait(20.0)
+            window.bench.command = None
+
+
+@pytest.fixture
+def window(make_window):
+    return make_window()
+
+
+@pytest.fixture
+def opened(window, qtbot):
+    """Open a file and wait until all of it is there."""
+
+    def open_file(path):
+        assert window.open(path)
+        qtbot.waitUntil(lambda: not window.jobs.is_busy, timeout=20000)
+        window.frame()
+        return window
+
+    return open_file
+
+
+@pytest.fixture(scope="session")
+def pid_run(tmp_path_factory, configs):
+    """A recording of miga6/pid, three seconds on the virtual clock; not to be changed."""
+    path = tmp_path_factory.mktemp("runs") / "run.h5"
+    config = hil.load(configs / "miga6" / "pid.toml", ("experiment.duration_s=3.0",))
+    return hil.run(config, out=path)
