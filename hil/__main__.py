@@ -159,7 +159,7 @@ def _parser() -> argparse.ArgumentParser:
     c.add_argument("run", type=_path, metavar="RUN.h5")
     c = add("export", "write a recording in another format", "hil export runs/done.h5 --to csv")
     c.add_argument("run", type=_path, metavar="RUN.h5")
-    c.add_argument("--to", choices=("csv", "mat"), default="csv")
+    c.add_argument("--to", choices=("csv", "mat", "mcap"), default="csv")
     c.add_argument("--out", type=_path, metavar="FILE", help="default: beside the recording")
     add("doctor", "is this machine fit for real time", "hil doctor --json")
     c = add("bench", "how fast is it on this machine, beside a loop in C", "hil bench --quick")

@@ -209,7 +209,7 @@ def replay(args: argparse.Namespace) -> int:
 def export(args: argparse.Namespace) -> int:
     from hil.record.export import export as write
 
-    path = write(args.run, args.to, args.out)
+    path = write(args.run, args.to, args.out, progress=not args.json)
     if args.json:
         _print_json({"file": str(path)})
     else:

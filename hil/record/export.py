@@ -6,11 +6,13 @@ import scipy.io
 import xarray as xr
 
 from hil.errors import ConfigError
+from hil.progress import count_progress
+from hil.record.mcap_file import write_mcap
 from hil.record.read import open_run
 
 
-def export(path: Path, kind: str, out: Path | None = None) -> Path:
-    """Write a recording as `csv` or `mat`; the file made.
+def export(path: Path, kind: str, out: Path | None = None, *, progress: bool = False) -> Path:
+    """Write a recording as `csv`, `mat` or `mcap`; the file made.
 
     Raises
     ------
@@ -20,7 +22,11 @@ def export(path: Path, kind: str, out: Path | None = None) -> Path:
     run = open_run(path)
     target = path.with_suffix(f".{kind}") if out is None else out
     try:
-        {"csv": _to_csv, "mat": _to_mat}[kind](run, target)
+        if kind == "mcap":
+            with count_progress("ticks", run.sizes["tick"], progress) as told:
+                write_mcap(run, target, told)
+        else:
+            {"csv": _to_csv, "mat": _to_mat}[kind](run, target)
     except OSError as error:
         raise ConfigError(f"{target}: cannot be written ({error.strerror or error})") from None
     return target

@@ -257,3 +257,70 @@ def test_matlab_reads_every_value_with_its_unit(all_on, tmp_path):
     assert read["units"]["muscle_1_temperature_C"] == "degC"
     assert read["attributes"]["simulated"] == "SIMULATED: board, daq"
     assert list(read["cells"]) == [f"muscle.{n}" for n in range(1, 7)]
+
+
+@pytest.fixture(scope="module")
+def in_mcap(all_on, tmp_path_factory):
+    """What mcap's own reader finds in an exported recording: its reader, messages by topic."""
+    from mcap.reader import make_reader
+
+    out = tmp_path_factory.mktemp("mcap") / "run.mcap"
+    assert main(["export", str(all_on), "--to", "mcap", "--out", str(out)]) == 0
+    with out.open("rb") as file:
+        reader = make_reader(file)
+        by_topic = {}
+        for schema, channel, message in reader.iter_messages():
+            assert (schema.encoding, channel.message_encoding) == ("jsonschema", "json")
+            row = json.loads(message.data, parse_constant=lambda word: pytest.fail(word))
+            by_topic.setdefault(channel.topic, []).append((message, json.loads(schema.data), row))
+        metadata = {entry.name: entry.metadata for entry in reader.iter_metadata()}
+    return by_topic, metadata
+
+
+def test_an_mcap_reader_gets_every_value_back(in_mcap, all_on):
+    by_topic, _ = in_mcap
+    columns = columns_of(all_on)
+    with h5py.File(all_on) as file:
+        roles = {name: text(data.attrs["role"]) for name, data in file["ticks"].items()}
+    for name, values in columns.items():
+        if name == "t_s":
+            continue
+        rows = [row for _, _, row in by_topic[f"/{roles[name]}"]]
+        key = name.replace(".", "_")
+        if values.dtype.kind == "f":
+            found = np.array([row.get(key, np.nan) for row in rows])
+            np.testing.assert_array_equal(found, values, err_msg=name)
+        else:
+            np.testing.assert_array_equal([row[key] for row in rows], values, err_msg=name)
+        np.testing.assert_array_equal([row["t_s"] for row in rows], columns["t_s"])
+
+
+def test_an_mcap_file_has_times_schemas_units_and_where_it_comes_from(in_mcap, all_on):
+    from datetime import datetime
+
+    by_topic, metadata = in_mcap
+    with h5py.File(all_on) as file:
+        attrs = {key: text(value) for key, value in file.attrs.items()}
+    start_ns = round(datetime.fromisoformat(attrs["created_utc"]).timestamp() * 1e9)
+    times_ns = np.array([message.log_time for message, _, _ in by_topic["/measured"]])
+    np.testing.assert_array_equal(times_ns - start_ns, np.arange(5000) * 1_000_000)
+    for rows in by_topic.values():
+        for _, schema, row in rows[:3]:
+            assert set(row) <= set(schema["properties"])
+            assert schema["type"] == "object"
+    force = by_topic["/measured"][0][1]["properties"]["force_measured_N"]
+    assert force["type"] == "number"
+    assert force["description"].endswith(", N; SIMULATED")
+    assert metadata["recording"]["simulated"] == "SIMULATED: board, daq"
+    assert metadata["recording"]["experiment"] == attrs["experiment"]
+    assert json.loads(metadata["recording"]["cells"])[0] == "muscle.1"
+
+
+def test_an_mcap_file_has_events_in_foxgloves_format_and_inputs(in_mcap):
+    by_topic, _ = in_mcap
+    message, schema, row = by_topic["/events"][0]
+    assert schema["title"] == "foxglove.Log"
+    assert row["message"] == "started on the virtual clock"
+    assert row["level"] == 2
+    assert row["timestamp"]["sec"] * 10**9 + row["timestamp"]["nsec"] == message.log_time
+    assert by_topic["/inputs"][0][2] == {"tick": 0, "name": "start", "value": 1.0, "text": ""}
