@@ -22,6 +22,11 @@ class Clock(Protocol):
 class RealClock:
     """The machine's monotonic clock with absolute deadlines.
 
+    Parameters
+    ----------
+    spin_s : float
+        How long before a deadline it stops sleeping and watches the clock instead.
+
     Attributes
     ----------
     started_s : float
@@ -30,8 +35,9 @@ class RealClock:
 
     name = "real"
 
-    def __init__(self) -> None:
+    def __init__(self, spin_s: float = 0.0) -> None:
         self.started_s = 0.0
+        self._spin_s = spin_s
 
     def start(self) -> None:
         self.started_s = time.perf_counter()
@@ -40,9 +46,14 @@ class RealClock:
         return time.perf_counter() - self.started_s
 
     def sleep_until_s(self, deadline_s: float) -> float:
-        while (remaining_s := deadline_s - self.now_s()) > 0.0:
+        now_s = time.perf_counter
+        due_s = self.started_s + deadline_s
+        wake_s = due_s - self._spin_s
+        while (remaining_s := wake_s - now_s()) > 0.0:
             time.sleep(remaining_s)
-        return -remaining_s
+        while (late_s := now_s() - due_s) < 0.0:
+            pass
+        return late_s
 
 
 class VirtualClock:

@@ -11,6 +11,7 @@ from hil.control.controller import Control
 from hil.devices.replay import ReplayRig
 from hil.errors import DeviceError
 from hil.estimate import Estimator
+from hil.evidence import Evidence
 from hil.frame import Column, Frame
 from hil.guard import Guard
 from hil.inputs import Inputs, Way
@@ -36,6 +37,8 @@ class Parts:
     ----------
     tolerated_overruns : int or None
         Periods missed in a row that are worth an event; None for no event.
+    evidence : Evidence or None
+        Looks at what else ran when a tick was late, after its row.
     """
 
     clock: Clock
@@ -50,6 +53,7 @@ class Parts:
     n_ticks: int
     after_trip_ticks: int
     tolerated_overruns: int | None = None
+    evidence: Evidence | None = None
 
 
 def columns() -> list[Column]:
@@ -97,7 +101,7 @@ def run(p: Parts) -> str:
         if not p.inputs.apply(tick, t_s):
             break
         values[t_at] = t_s
-        values[late_at] = p.clock.sleep_until_s(t_s)
+        values[late_at] = late_s = p.clock.sleep_until_s(t_s)
         began = perf_counter()
         try:
             if p.guard.armed and not begun:
@@ -127,6 +131,8 @@ def run(p: Parts) -> str:
         values[busy_at] = written - began
         if not p.sink.push():
             p.guard.trip(guards.RECORDER_DEAD)
+        if p.evidence is not None and late_s > p.evidence.late_s:
+            p.evidence.look(t_s, late_s)
         if p.guard.fault_bits and not tripped:
             tripped = True
             end = min(end, tick + 1 + p.after_trip_ticks)

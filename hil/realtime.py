@@ -11,6 +11,8 @@ import sys
 from collections.abc import Iterator
 
 PRIORITY = 80
+SPIN_S = 60e-6  # most wake-ups of an idle machine are sooner than this
+SPIN_SHARE_MAX = 0.25  # of the period
 TIMER_SLACK_NS = 1
 _MCL_CURRENT, _MCL_FUTURE = 1, 2
 _PR_SET_TIMERSLACK, _PR_GET_TIMERSLACK = 29, 30
@@ -32,6 +34,15 @@ def prepared() -> Iterator[dict[str, str]]:
             # used up its share of a second wait for the rest of it.
             "priority": _priority(undo),
         }
+
+
+def spin_s(wanted_s: float | None, period_s: float) -> float:
+    """How wide to spin before a deadline: as wanted, else SPIN_S, and not at all on one CPU."""
+    if wanted_s is not None:
+        return wanted_s
+    if sys.platform != "linux" or len(os.sched_getaffinity(0)) < 2:
+        return 0.0
+    return min(SPIN_S, SPIN_SHARE_MAX * period_s)
 
 
 def _priority(undo: contextlib.ExitStack) -> str:

@@ -26,6 +26,7 @@ from hil.devices.device import RigLayout
 from hil.devices.replay import ReplayRig
 from hil.errors import ConfigError
 from hil.estimate import Estimator, ForceObserver
+from hil.evidence import Evidence
 from hil.frame import Frame
 from hil.models.array_system import ArraySystem
 from hil.progress import show_progress
@@ -231,7 +232,9 @@ def _run_recorded(
     window: bool,
 ) -> Result:
     record = config.tables.record
-    clock: Clock = RealClock() if clock_name == "real" else VirtualClock()
+    table = config.tables.loop
+    spin_s = realtime.spin_s(table.spin_s, table.period_s)
+    clock: Clock = RealClock(spin_s) if clock_name == "real" else VirtualClock()
     sink = Sink(
         path,
         stages.frame,
@@ -243,11 +246,15 @@ def _run_recorded(
     try:
         compile_tick(config)
         parts = parts_of(config, stages, clock, sink, armed=armed)
+        if clock_name == "real":
+            evidence = Evidence(sink.event, parts.period_s)
+            parts = replace(parts, evidence=evidence)
         stages.rig.open()
     except BaseException:
         sink.abandon()
         raise
     outcome, error, loop_s = "aborted", "", float("nan")
+    kernel: dict[str, Any] = {}
     with stop_on_signals(parts.inputs.stop):
         try:
             with _safe_at_the_end(stages.rig):
@@ -258,16 +265,22 @@ def _run_recorded(
                     sink.input(0, 0.0, "start", float(armed))
                     how = "" if armed else ", not armed"
                     sink.event(0.0, "info", "session", f"started on the {clock_name} clock{how}")
-                    with _prepared(clock_name, sink):
+                    with _prepared(clock_name, sink, spin_s):
+                        if parts.evidence is not None:
+                            parts.evidence.begin()
                         began_s = perf_counter()
-                        ended = loop.run(parts)
-                        loop_s = perf_counter() - began_s
+                        try:
+                            ended = loop.run(parts)
+                        finally:
+                            loop_s = perf_counter() - began_s
+                            if parts.evidence is not None:
+                                kernel = parts.evidence.total()
             outcome = ended
         except BaseException as failure:
             error = str(failure) or type(failure).__name__
             raise
         finally:
-            result = _close(sink, parts, outcome, error, loop_s)
+            result = _close(sink, parts, outcome, error, loop_s, kernel)
     return result
 
 
@@ -283,7 +296,14 @@ def _safe_at_the_end(rig: Rig) -> Iterator[None]:
             rig.close()
 
 
-def _close(sink: Sink, parts: loop.Parts, outcome: str, error: str, loop_s: float) -> Result:
+def _close(
+    sink: Sink,
+    parts: loop.Parts,
+    outcome: str,
+    error: str,
+    loop_s: float,
+    kernel: dict[str, Any],
+) -> Result:
     t_s = float(parts.frame.values[parts.frame.index("t_s")])
     stopped_by = parts.inputs.stop.reason
     if stopped_by:
@@ -304,18 +324,20 @@ def _close(sink: Sink, parts: loop.Parts, outcome: str, error: str, loop_s: floa
     }
     if isinstance(parts.clock, RealClock):
         summary["timing"]["started_monotonic_s"] = parts.clock.started_s
+        summary["timing"]["kernel"] = plain(kernel)
     layout.finish(sink.path, outcome, summary)
     return Result(sink.path, outcome, summary)
 
 
 @contextlib.contextmanager
-def _prepared(clock_name: str, sink: Sink) -> Iterator[None]:
+def _prepared(clock_name: str, sink: Sink, spin_s: float) -> Iterator[None]:
     """On the real clock, what the kernel grants; it is noted among the events."""
     if clock_name != "real":
         yield
         return
     with realtime.prepared() as granted:
         said = ", ".join(f"{name.replace('_', ' ')} {what}" for name, what in granted.items())
+        said += f", spins {1e6 * spin_s:.0f} us before a deadline"
         sink.event(0.0, "info", "realtime", said)
         yield
 

@@ -1,6 +1,7 @@
 """What a run says of itself at its end: timing with a verdict, and error figures."""
 
 import itertools
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil import metrics
+from hil.evidence import LATE_SHARE, Counts
 from hil.record.read import n_whole_rows, open_h5
 
 LATE_SHARE_MAX = 0.001
@@ -56,6 +58,7 @@ def timing(
     skipped = expected - len(t_s)
     missed = skipped + int(np.sum(late_s > period_s))
     gaps = np.rint(np.diff(t_s) / period_s).astype(int) - 1
+    late = late_s > LATE_SHARE * period_s
     p50, p99, p999 = np.quantile(late_s, (0.5, 0.99, 0.999))
     if clock == "virtual":
         verdict = "virtual clock: repeats exactly, says nothing of real time"
@@ -75,7 +78,20 @@ def timing(
         "periods": expected,
         "missed": missed,
         "longest_gap_periods": int(gaps.max(initial=0)),
+        "late_ticks": int(late.sum()),
+        "worst_run_periods": _worst_run(late, gaps),
     }
+
+
+def _worst_run(late: NDArray[np.bool_], gaps: NDArray[np.int_]) -> int:
+    """Most periods in a row of which each was missed or began late."""
+    worst = run = 0
+    for is_late, gap_before in zip(late, np.concatenate(([0], gaps)), strict=True):
+        run += int(gap_before)
+        worst = max(worst, run)
+        run = run + 1 if is_late else 0
+        worst = max(worst, run)
+    return worst
 
 
 def force_figures(
@@ -178,7 +194,14 @@ def as_text(path: Path, summary: dict[str, Any]) -> str:
         p50, p99, p999, most = (
             1e6 * timing[f"late_{key}_s"] for key in ("p50", "p99", "p999", "max")
         )
-        lines.append(f"  late: p50 {p50:.0f}, p99 {p99:.0f}, p99.9 {p999:.0f}, max {most:.0f} us")
+        lines.append(
+            f"  late: p50 {p50:.0f}, p99 {p99:.0f}, p99.9 {p999:.0f}, max {most:.0f} us; "
+            f"worst run {timing['worst_run_periods']} periods"
+        )
+        if timing["late_ticks"] and timing.get("kernel"):
+            told = {key: nan if n is None else n for key, n in timing["kernel"].items()}
+            kernel = Counts(**told).as_text()
+            lines.append(f"  late {timing['late_ticks']} times; in this run: {kernel}")
     return "\n".join(lines)
 
 

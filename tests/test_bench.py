@@ -71,14 +71,16 @@ def test_the_c_loop_compiles_without_a_warning_and_keeps_absolute_deadlines(tmp_
     program, out = tmp_path / "loop", tmp_path / "out"
     strict = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
     subprocess.run([cc, *strict, "-o", program, bench_realtime.SOURCE], check=True)
-    subprocess.run([program, "0", "1", "500000", "40", "-1", out], check=True, capture_output=True)
+    subprocess.run(
+        [program, "0", "1", "500000", "20000", "40", "-1", out], check=True, capture_output=True
+    )
     deadline_ns, woke_ns = np.fromfile(out, dtype="<i8").reshape(-1, 2).T
     periods = np.diff(deadline_ns) / 500000
     np.testing.assert_array_equal(periods, np.rint(periods))
     assert (periods >= 1).all()
     assert 1 <= len(deadline_ns) <= 40
     assert (woke_ns >= deadline_ns).all()
-    refused = subprocess.run([program, "0", "1", "10", "40", "-1", out], capture_output=True)
+    refused = subprocess.run([program, "0", "1", "10", "0", "40", "-1", out], capture_output=True)
     assert refused.returncode == 1
     assert len(refused.stderr.splitlines()) == 1
 

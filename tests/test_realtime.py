@@ -7,6 +7,9 @@ import os
 import pytest
 
 from hil import realtime
+from hil.clock import RealClock
+from hil.config import load
+from hil.errors import ConfigError
 
 # Runs on the real clock want the machine one at a time.
 pytestmark = pytest.mark.xdist_group("real time")
@@ -55,3 +58,29 @@ def test_what_the_kernel_refuses_is_said(monkeypatch):
     monkeypatch.setattr(os, "sched_setscheduler", refuse)
     with realtime.prepared() as granted:
         assert granted["priority"].startswith("not granted (Operation not permitted)")
+
+
+def test_spinning_is_as_asked_and_by_default_a_share_of_the_period_or_none_on_one_cpu(monkeypatch):
+    assert realtime.spin_s(0.0, 0.001) == 0.0
+    assert realtime.spin_s(2e-4, 0.001) == 2e-4
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
+    assert realtime.spin_s(None, 0.001) == realtime.SPIN_S
+    assert realtime.spin_s(None, 1e-4) == pytest.approx(2.5e-5)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
+    assert realtime.spin_s(None, 0.001) == 0.0
+
+
+@pytest.mark.parametrize("spin_s", [0.0, 1e-4])
+def test_no_deadline_is_answered_early_spinning_or_not(spin_s):
+    clock = RealClock(spin_s)
+    clock.start()
+    for k in range(20):
+        late_s = clock.sleep_until_s(0.0005 * k)
+        assert late_s >= 0.0
+        assert clock.now_s() - 0.0005 * k >= late_s
+
+
+def test_a_spin_that_never_sleeps_is_refused(configs):
+    with pytest.raises(ConfigError, match="more than half the period"):
+        load(configs / "miga6/all_on.toml", ("loop.spin_s=0.0006",))
+    assert load(configs / "miga6/all_on.toml", ("loop.spin_s=0.0005",)).tables.loop.spin_s == 0.0005

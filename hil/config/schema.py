@@ -366,13 +366,25 @@ class LoopTable(Table):
 
     Missed periods are skipped, never caught up in a burst. `trip` and `tolerate` look at
     `overruns_max` periods missed in a row: `trip` ends the run safely, `tolerate` notes an
-    event; `skip` only counts them.
+    event; `skip` only counts them. On the real clock the loop sleeps until `spin_s` before its
+    deadline and looks at the clock from then on; left out, as wide as this machine bears
+    (`hil.realtime.spin_s`).
     """
 
     period_s: Annotated[float, Field(ge=1e-5, le=1.0)]
+    spin_s: Annotated[float, Field(ge=0.0, le=0.01)] | None = None
     overrun: Literal["trip", "tolerate", "skip"] = "trip"
     overruns_max: Annotated[int, Field(ge=1)] = 20
     after_trip_s: NotNegative = 0.5
+
+    @model_validator(mode="after")
+    def _leaves_time_to_sleep(self) -> "LoopTable":
+        if self.spin_s is not None and self.spin_s > 0.5 * self.period_s:
+            raise ValueError(
+                f"spin_s = {self.spin_s:g} is more than half the period of {self.period_s:g} s: "
+                "the kernel stops a real-time process that never sleeps"
+            )
+        return self
 
 
 class SignalLimitTable(Table):

@@ -1,9 +1,9 @@
 /* A periodic loop in C, what `hil bench` holds its own loop against, and its witness of stalls.
  *
- *   reference_loop CPU PRIORITY PERIOD_NS N_TICKS LATER_THAN_NS FILE
+ *   reference_loop CPU PRIORITY PERIOD_NS SPIN_NS N_TICKS LATER_THAN_NS FILE
  *
- * Absolute deadlines, SCHED_FIFO, locked memory, one CPU, missed periods skipped: as hil/loop.py
- * and hil/realtime.py do it. Every tick steps a model of 22 states and writes a row of 64 columns.
+ * Absolute deadlines, SCHED_FIFO, locked memory, one CPU, a spin of SPIN_NS before the deadline,
+ * missed periods skipped: as hil/loop.py and hil/realtime.py do it. Every tick steps a model of 22 states and writes a row of 64 columns.
  * FILE receives deadline and wake-up in ns of CLOCK_MONOTONIC, two int64 a tick, of ticks woken
  * more than LATER_THAN_NS late (-1: of all). N_TICKS 0: until SIGTERM. What the kernel granted is
  * printed. Ends with 0, or 1 and a line on standard error.
@@ -35,9 +35,12 @@ static int64_t now_ns(void) {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static void sleep_until(int64_t t_ns) {
-    struct timespec t = {.tv_sec = t_ns / 1000000000, .tv_nsec = t_ns % 1000000000};
+static void sleep_until(int64_t due_ns, int64_t spin_ns) {
+    int64_t wake_ns = due_ns - spin_ns;
+    struct timespec t = {.tv_sec = wake_ns / 1000000000, .tv_nsec = wake_ns % 1000000000};
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) != 0 && !stopped) {
+    }
+    while (now_ns() < due_ns) {
     }
 }
 
@@ -54,13 +57,15 @@ static void tick(int64_t n, double late_s) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 7) {
-        fprintf(stderr, "usage: reference_loop CPU PRIORITY PERIOD_NS N_TICKS LATER_THAN_NS FILE\n");
+    if (argc != 8) {
+        fprintf(stderr, "usage: reference_loop CPU PRIORITY PERIOD_NS SPIN_NS N_TICKS"
+                        " LATER_THAN_NS FILE\n");
         return 1;
     }
     size_t cpu = (size_t)atoi(argv[1]);
     int priority = atoi(argv[2]);
-    int64_t period_ns = atoll(argv[3]), n_ticks = atoll(argv[4]), later_than_ns = atoll(argv[5]);
+    int64_t period_ns = atoll(argv[3]), spin_ns = atoll(argv[4]);
+    int64_t n_ticks = atoll(argv[5]), later_than_ns = atoll(argv[6]);
     if (period_ns < 1000) {
         fprintf(stderr, "reference_loop: a period of at least 1000 ns is needed\n");
         return 1;
@@ -89,7 +94,7 @@ int main(int argc, char **argv) {
     int64_t start_ns = now_ns() + period_ns, n = 0, n_kept = 0;
     while (!stopped && (n_ticks == 0 || n < n_ticks)) {
         int64_t deadline_ns = start_ns + n * period_ns;
-        sleep_until(deadline_ns);
+        sleep_until(deadline_ns, spin_ns);
         int64_t woke_ns = now_ns(), late_ns = woke_ns - deadline_ns;
         tick(n, 1e-9 * (double)late_ns);
         if (late_ns > later_than_ns && n_kept < n_max) {
@@ -100,10 +105,10 @@ int main(int argc, char **argv) {
         int64_t due = (now_ns() - start_ns) / period_ns;
         n = due > n + 1 ? due : n + 1;
     }
-    FILE *file = fopen(argv[6], "wb");
+    FILE *file = fopen(argv[7], "wb");
     if (!file || fwrite(kept, sizeof *kept, (size_t)n_kept, file) != (size_t)n_kept ||
         fclose(file) != 0) {
-        fprintf(stderr, "reference_loop: cannot write %s\n", argv[6]);
+        fprintf(stderr, "reference_loop: cannot write %s\n", argv[7]);
         return 1;
     }
     return 0;

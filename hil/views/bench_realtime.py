@@ -1,9 +1,10 @@
 """The loop beside a C loop on the same CPU, in turns, and without the machine's own stalls.
 
-The C loop (`hil/native/reference_loop.c`) is compiled with the system's compiler; where there is
-none the table says so. One more copy of it, above every priority here, runs on each CPU all the
-time: when even that is woken more than STALL_S late, the machine as a whole stood still, and ticks
-that overlap such a stall are marked. Every figure is given raw, over all ticks, and stall-free.
+The C loop (`hil/native/reference_loop.c`) is compiled with the system's compiler, takes the same
+priority and spins as wide before its deadlines; where there is no compiler the table says so. One
+more copy of it, above every priority here, runs on each CPU all the time: when even that is woken
+more than STALL_S late, the machine as a whole stood still, and ticks that overlap such a stall are
+marked. Every figure is given raw, over all ticks, and stall-free.
 """
 
 import contextlib
@@ -85,6 +86,7 @@ def measure(plan: Plan, folder: Path, *, progress: bool = False) -> dict[str, An
         "cpu": cpu,
         "c_compiler": compiler(),
         "granted": said["alone"][0]["granted"],
+        "spin_s": realtime.spin_s(None, 0.001),
         "window": window.said,
         "rows_lost": sum(answer["lost"] for answer in said["beside"]),
         "stall_s": STALL_S,
@@ -153,7 +155,8 @@ def as_text(found: dict[str, Any]) -> str:
     """The figures as a table, stall-free first and the raw ones in brackets, in us."""
     lines = [
         f"late at wake-up in us, stall-free (raw); in turns on CPU {found['cpu']}; "
-        f"priority {found['granted']['priority']}, memory {found['granted']['memory']}",
+        f"{found['granted']['priority']}, memory {found['granted']['memory']}; "
+        f"spin at 1 kHz {1e6 * found['spin_s']:.0f} us",
         f"{'rate':>7}  {'':<40}{'p50':>12}{'p99':>14}{'p99.9':>16}{'max':>16}{'missed':>18}",
     ]
     for row in found["loops"]:
@@ -199,7 +202,8 @@ def _compiled(folder: Path) -> Path | None:
 
 def _run_c(program: Path | None, cpu: int, rate_Hz: int, n_ticks: int, folder: Path) -> Ticks:
     out = folder / "c.ticks"
-    words = [cpu, realtime.PRIORITY, round(1e9 / rate_Hz), n_ticks, -1, out]
+    spin_ns = round(1e9 * realtime.spin_s(None, 1.0 / rate_Hz))
+    words = [cpu, realtime.PRIORITY, round(1e9 / rate_Hz), spin_ns, n_ticks, -1, out]
     subprocess.run([str(program), *map(str, words)], check=True, stdout=subprocess.DEVNULL)
     return _read(out)
 
@@ -215,7 +219,7 @@ def _witnesses(program: Path | None, folder: Path) -> Iterator[dict[int, Ticks]]
     if program is None:
         yield stalls
         return
-    words = [WITNESS_PRIORITY, round(1e9 * WITNESS_PERIOD_S), 0, round(1e9 * STALL_S)]
+    words = [WITNESS_PRIORITY, round(1e9 * WITNESS_PERIOD_S), 0, 0, round(1e9 * STALL_S)]
     processes = {
         cpu: subprocess.Popen(
             [str(program), str(cpu), *map(str, words), str(folder / f"witness{cpu}")],

@@ -73,7 +73,7 @@ def _dropped(config: Config) -> tuple[float, NDArray[np.float64], dict[str, Any]
     stages = session.build(config, 0)
     times = _Times(stages.frame, config.n_ticks)
     session.compile_tick(config)
-    clock = RealClock()
+    clock = RealClock(realtime.spin_s(None, config.tables.loop.period_s))
     parts = session.parts_of(config, stages, clock, times)
     stages.rig.open()
     try:
