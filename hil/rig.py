@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from importlib.util import find_spec
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from hil.config import Config, schema
 from hil.config.cards import cards_of
 from hil.devices.cell_board import BoardPlace, CellBoard
 from hil.devices.device import Channel, Device, Readings, RigLayout
+from hil.devices.emulated_daq import EmulatedBench
 from hil.devices.native_board import NativeBoard
 from hil.devices.nidaq.channels import Place
 from hil.devices.port import Port, SerialPort
@@ -20,7 +22,7 @@ from hil.errors import ConfigError, DeviceError
 from hil.frame import Column, Commands, Frame, unit_suffix, units
 from hil.rig_cards import build_card
 
-BACKENDS = ("sim", "bench")
+BACKENDS = ("sim", "emulated", "bench")
 ANSWER_SHARE = 0.5  # of a period that a board's answer is waited for
 CURRENT_ON_A = 0.2  # of a simulated cell whose wire is not modelled: assumed
 
@@ -194,7 +196,7 @@ def _same(port: Port) -> Port:
 
 
 def parse_backend(text: str, devices: Mapping[str, schema.DeviceTable]) -> dict[str, str]:
-    """`sim`, `bench`, or one a device such as `board=bench,daq=sim`: every device's backend.
+    """`sim`, `emulated`, `bench`, or one a device (`board=bench,daq=sim`): every device's backend.
 
     Raises
     ------
@@ -214,12 +216,19 @@ def parse_backend(text: str, devices: Mapping[str, schema.DeviceTable]) -> dict[
             )
         chosen.update({name: kind} if name else dict.fromkeys(devices, kind))
     for name, kind in chosen.items():
-        if kind == "bench" and isinstance(devices[name], schema.NidaqTable):
+        if kind == "emulated" and isinstance(devices[name], schema.CellBoardTable):
             raise ConfigError(
-                f"--backend {text}: '{name}': this version has no driver for the card itself: "
-                f"add {name}=sim"
+                f"--backend {text}: '{name}': this version emulates no board: add {name}=sim"
+            )
+        if kind != "sim" and isinstance(devices[name], schema.NidaqTable) and not _has_nidaqmx():
+            raise ConfigError(
+                f"--backend {text}: '{name}' needs an extra: pip install 'hil-arrays[daq]'"
             )
     return chosen
+
+
+def _has_nidaqmx() -> bool:
+    return find_spec("nidaqmx") is not None
 
 
 def layout_of(devices: Mapping[str, schema.DeviceTable], n_cells: int) -> RigLayout:
@@ -299,11 +308,14 @@ def build_rig(config: Config, seed: int, backends: Mapping[str, str] | None = No
                 simulated=not on_bench,
             )
         )
+    bench = EmulatedBench(plant, period_s)
     slot = output_slot = 0
     for i, (name, card) in enumerate(cards.items()):
         where = Place(slot, output_slot, device=len(boards) + i, card=i)
         devices.append(
-            build_card(name, config, system, plant, where, rngs[name], kinds.get(name, "sim"))
+            build_card(
+                name, config, system, plant, where, rngs[name], kinds.get(name, "sim"), bench
+            )
         )
         slot, output_slot = slot + len(card.channels), output_slot + len(card.outputs)
     return Rig(devices, layout)

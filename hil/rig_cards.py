@@ -6,6 +6,7 @@ from hil.config import Config, schema
 from hil.config.cards import cards_of, chain_of, per_tick, range_raw
 from hil.config.crosscheck import force_signal
 from hil.devices.device import Device
+from hil.devices.emulated_daq import EmulatedBench, EmulatedCard, EmulatedDaq, EmulatedSignal
 from hil.devices.nidaq.channels import (
     Acquisition,
     AnalogInput,
@@ -20,6 +21,7 @@ from hil.devices.nidaq.channels import (
 from hil.devices.nidaq.driver import NiDaq
 from hil.devices.sim_daq import SimChannel, SimDaq, SimOutput
 from hil.devices.sim_plant import SimPlant
+from hil.errors import ConfigError
 from hil.models.system import System
 from hil.signals import Encoder
 
@@ -34,10 +36,21 @@ def build_card(
     place: Place,
     rng: np.random.Generator,
     backend: str,
+    bench: EmulatedBench,
 ) -> Device:
-    """The card of this name: `bench`, or `sim`."""
+    """The card of this name: `bench`, `emulated` on this bench of simulated cards, or `sim`.
+
+    Raises
+    ------
+    ConfigError
+        The backend cannot do what the card's tables ask.
+    """
     if backend == "bench":
         return NiDaq(name, plan_of(name, config), place, simulated=False)
+    if backend == "emulated":
+        card = _emulated_card(name, config, system, rng)
+        bench.add(card)
+        return EmulatedDaq(NiDaq(name, card.plan, place, simulated=True), bench)
     return _sim_card(name, config, system, plant, place, rng)
 
 
@@ -119,6 +132,30 @@ def _sim_card(
     channels = [_sim_channel(n, c, table, config, system) for n, c in table.channels.items()]
     period_s = config.tables.loop.period_s
     return SimDaq(name, plant, channels, outputs, period_s, rng, place, _lines(table))
+
+
+def _emulated_card(
+    name: str, config: Config, system: System, rng: np.random.Generator
+) -> EmulatedCard:
+    table, plan = cards_of(config.tables.devices)[name], plan_of(name, config)
+    signals = []
+    for own, channel in zip(plan.inputs, table.channels.values(), strict=True):
+        if channel.sim.reading_lost_probability:
+            raise ConfigError(
+                f"--backend {name}=emulated: devices.{name}.channels.{own.name}.sim."
+                "reading_lost_probability: an emulated card loses no readings: use sim"
+            )
+        output = list(system.outputs).index(signal_of(channel, config))
+        late = round(channel.sim.delay_s / config.tables.loop.period_s)
+        if isinstance(channel, schema.EncoderChannelTable):
+            signals.append(EmulatedSignal(own, output, delay_periods=late))
+        else:
+            sim = channel.sim
+            signals.append(
+                EmulatedSignal(own, output, sim.bandwidth_Hz, sim.noise_rms_V, sim.offset_V, late)
+            )
+    driven = tuple(list(system.inputs).index(o.drives) for o in table.outputs.values())
+    return EmulatedCard(plan, table.sim.product, tuple(signals), driven, rng)
 
 
 def signal_of(channel: schema.AnyChannelTable, config: Config) -> str:

@@ -55,9 +55,23 @@ def test_a_board_that_is_not_there_is_named_and_leaves_no_recording(configs, cap
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_card_without_a_driver_is_refused_with_what_to_write(configs, capsys):
-    assert main(["run", str(configs / "miga6/all_on.toml"), "--backend", "bench"]) == 2
-    assert "add daq=sim" in capsys.readouterr().err
+def test_a_card_without_its_driver_is_one_line_and_leaves_nothing(
+    configs, tmp_path, capsys, monkeypatch
+):
+    from nidaqmx.errors import DaqNotFoundError
+    from nidaqmx.system import System
+
+    def not_there():
+        raise DaqNotFoundError("no library")
+
+    monkeypatch.setattr(System, "local", not_there)
+    words = ["--backend", "board=sim,daq=bench", "--out", str(tmp_path / "run.h5")]
+    assert main(["run", str(configs / "miga6/all_on.toml"), *words]) == 4
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert "NI-DAQmx is not installed" in said[0]
+    assert "daq=sim" in said[0]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_limits_are_read_set_with_consent_and_kept(pty_board, capsys, monkeypatch):

@@ -115,7 +115,7 @@ class NiDaq:
                     f"{name}: {plan.card} is a simulated device, whose readings would pass for "
                     f"measured ones: use --backend {name}=emulated"
                 )
-            serial = int(card.serial_num)
+            serial = 0 if card.is_simulated else int(card.serial_num)
             what = abilities.describe(card)
         if serial:
             self._lock = CardLock(name, plan.card, serial)

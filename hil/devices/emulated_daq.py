@@ -1,0 +1,208 @@
+"""The driver of an NI card on a simulated library, whose cards sit on the rig's plant.
+
+Everything above the library is what runs on a bench: `NiDaq`, and the unmodified `nidaqmx`. Below
+it, `EmulatedBench` steps plant and cards together: outputs as they stand -> plant -> transducers
+(delay, first-order low-pass, offset, noise) -> the cards' terminals.
+"""
+
+import math
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hil.devices.device import RawSink, Readings, Remark
+from hil.devices.nidaq.channels import AnalogInput, CardPlan, EncoderInput
+from hil.devices.nidaq.driver import NiDaq
+from hil.devices.sim_plant import SimPlant
+from hil.errors import DeviceError
+from hil.frame import Column, Commands, Frame
+
+
+@dataclass(frozen=True)
+class EmulatedSignal:
+    """What sits on an input: the plant's output `output`, and what its transducer adds."""
+
+    channel: AnalogInput | EncoderInput
+    output: int
+    bandwidth_Hz: float = math.inf
+    noise_rms_raw: float = 0.0
+    offset_raw: float = 0.0
+    delay_periods: int = 0
+
+
+@dataclass(frozen=True)
+class EmulatedCard:
+    """A card by the name of its product, and what is wired to it.
+
+    Attributes
+    ----------
+    driven : tuple of int
+        The plant's input behind every analogue output.
+    """
+
+    plan: CardPlan
+    product: str
+    signals: tuple[EmulatedSignal, ...]
+    driven: tuple[int, ...]
+    rng: np.random.Generator
+
+
+class EmulatedBench:
+    """All simulated cards of a rig on one plant and one clock."""
+
+    def __init__(self, plant: SimPlant, period_s: float) -> None:
+        self._plant = plant
+        self._period_s = period_s
+        self._cards: list[EmulatedCard] = []
+        self._system: Any = None
+        self._wires: list[_Wire] = []
+        self._start_s: float | None = None
+        self._n = 0
+
+    def add(self, card: EmulatedCard) -> None:
+        """Put a card on the bench, before anything is opened."""
+        self._cards.append(card)
+
+    def open(self) -> None:
+        """Plug all cards in and let `nidaqmx` see them; again when they are there already."""
+        if self._system is not None:
+            return
+        from hil.devices.simdaq import System, install
+
+        # Free: what waits for samples before the run makes their time pass.
+        self._system = system = System("free")
+        for card in self._cards:
+            system.add(card.product, card.plan.card)
+            for signal in card.signals:
+                wire = _Wire(signal, card.rng, self._plant, self._period_s)
+                system.feed(card.plan.physical(signal.channel.terminal), wire)
+                self._wires.append(wire)
+            for line in card.plan.lines_in:
+                system.feed(card.plan.physical(line.terminal), 1.0)
+        install(system)
+
+    @property
+    def system(self) -> Any:
+        """The simulated cards, for faults to be put on them."""
+        if self._system is None:
+            raise DeviceError("the emulated cards are not open")
+        return self._system
+
+    def advance(self, t_s: float) -> None:
+        """Bring plant and cards to t_s of the run, in whole periods."""
+        if self._start_s is None:
+            self._start_s = self._system.now_s
+        n = round(t_s / self._period_s)
+        while self._n < n:
+            self._n += 1
+            self._drive()
+            self._plant.advance(self._n * self._period_s)
+            now_s = self._start_s + self._n * self._period_s
+            for wire in self._wires:
+                wire.put(now_s)
+            self._system.advance_to(now_s)
+
+    def report(self, cells_reported: Any) -> None:
+        """What the boards report at this tick, before the plant comes to it."""
+        self._plant.report(cells_reported)
+
+    def _drive(self) -> None:
+        """The outputs as they stand act on the plant over the coming period."""
+        for card in self._cards:
+            for output, index in zip(card.plan.outputs, card.driven, strict=True):
+                volts = self._system.output(card.plan.physical(output.terminal))
+                self._plant.inputs[index] = output.units_per_V * volts
+
+
+class _Wire:
+    """A transducer's end on a terminal: a line between the plant's steps, plus noise."""
+
+    def __init__(
+        self, signal: EmulatedSignal, rng: np.random.Generator, plant: SimPlant, period_s: float
+    ) -> None:
+        from hil.devices.simdaq import Track
+
+        self._signal, self._plant, self._rng = signal, plant, rng
+        self._keep = math.exp(-2.0 * math.pi * signal.bandwidth_Hz * period_s)
+        now = self._ideal()
+        self._late = deque([now] * signal.delay_periods, maxlen=signal.delay_periods + 1)
+        self._filtered = now
+        self._track = Track(now)
+
+    def _ideal(self) -> float:
+        """Volts (V/V on a bridge input), or an encoder's revolutions, of the plant now."""
+        value, channel = self._plant.output(self._signal.output), self._signal.channel
+        if isinstance(channel, EncoderInput):
+            encoder = channel.encoder
+            return encoder.direction * (value - encoder.offset_rad) / (2.0 * math.pi)
+        raw = channel.chain.raw(value) + self._signal.offset_raw
+        return raw if channel.bridge is None else 1e-3 * raw
+
+    def put(self, t_s: float) -> None:
+        """The plant has come to t_s."""
+        self._late.append(self._ideal())
+        late = self._late[0]
+        self._filtered = late + self._keep * (self._filtered - late)
+        self._track.put(t_s, self._filtered)
+
+    def __call__(self, t_s: Any) -> Any:
+        """The signal at a time or an array of times."""
+        clean = self._track(t_s)
+        rms = self._signal.noise_rms_raw
+        if not rms:
+            return clean
+        channel = self._signal.channel
+        if isinstance(channel, AnalogInput) and channel.bridge is not None:
+            rms *= 1e-3
+        return clean + rms * self._rng.standard_normal(np.shape(t_s))
+
+
+class EmulatedDaq:
+    """A card of an `EmulatedBench` behind its driver."""
+
+    simulated = True
+
+    def __init__(self, driver: NiDaq, bench: EmulatedBench) -> None:
+        self.name = driver.name
+        self._driver, self._bench = driver, bench
+
+    @property
+    def columns(self) -> list[Column]:
+        return self._driver.columns
+
+    @property
+    def raw_dtype(self) -> np.dtype[np.void] | None:
+        return self._driver.raw_dtype
+
+    def record_raw(self, sink: RawSink) -> None:
+        self._driver.record_raw(sink)
+
+    def bind(self, frame: Frame, readings: Readings) -> None:
+        self._readings = readings
+        self._driver.bind(frame, readings)
+
+    def open(self) -> None:
+        self._bench.open()
+        self._driver.open()
+
+    def arm(self) -> None:
+        self._driver.arm()
+
+    def remarks(self) -> list[Remark]:
+        return self._driver.remarks()
+
+    def read(self, t_s: float) -> None:
+        self._bench.report(self._readings.cells_reported)
+        self._bench.advance(t_s)
+        self._driver.read(t_s)
+
+    def write(self, t_s: float, commands: Commands) -> None:
+        self._driver.write(t_s, commands)
+
+    def safe(self) -> None:
+        self._driver.safe()
+
+    def close(self) -> None:
+        self._driver.close()
