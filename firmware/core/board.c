@@ -11,6 +11,7 @@ void board_boot(struct board *board, struct port *port)
     memset(board, 0, sizeof *board);
     port_gates_off(port);
     board->port = port;
+    frame_start(&board->reader);
     board->identity = port_identity(port);
     board->now_us = port_now_us(port);
     board->ms_mark_us = board->now_us;
@@ -47,8 +48,9 @@ void board_set(struct board *board, const uint8_t *duty_per_255, uint8_t valid_f
     uint16_t cells_on = 0;
     uint16_t bit = 1;
     uint8_t n_on = 0;
-    for (uint8_t i = 0; i < n_cells; i++, bit = (uint16_t)(bit << 1)) {
-        if (duty_per_255[i] > 0) {
+    const uint8_t *duties_end = duty_per_255 + n_cells;
+    for (const uint8_t *duty = duty_per_255; duty != duties_end; duty++, bit = (uint16_t)(bit << 1)) {
+        if (*duty > 0) {
             cells_on |= bit;
             n_on++;
         }
@@ -57,12 +59,19 @@ void board_set(struct board *board, const uint8_t *duty_per_255, uint8_t valid_f
         board_trip(board, FAULT_too_many_cells_on, cells_on);
         return;
     }
-    for (uint8_t i = 0; i < n_cells; i++)
-        cell_command(&board->cells[i], duty_per_255[i], board->now_ms);
+    bool changes = false;
+    struct cell *cell = board->cells;
+    for (const uint8_t *duty = duty_per_255; duty != duties_end; duty++, cell++) {
+        if (cell->duty_per_255 == *duty)
+            continue;
+        cell_command(cell, *duty, board->now_ms);
+        changes = true;
+    }
     board->cells_on = cells_on;
     board->commanded_us = board->now_us;
     board->hold_us = (uint32_t)(valid_for_ms < hold_max_ms ? valid_for_ms : hold_max_ms) * 1000u;
-    port_gates_set(board->port, duty_per_255, n_cells);
+    if (changes)
+        port_gates_set(board->port, duty_per_255, n_cells);
 }
 
 uint16_t board_conditions(const struct board *board)
@@ -141,7 +150,7 @@ static void listen(struct board *board)
             board->bad_frames++;
         if (event == FRAME_WHOLE) {
             command_serve(board);
-            board->reader.n = 0;
+            frame_start(&board->reader);
             return; /* the guard looks between any two commands */
         }
     }

@@ -13,12 +13,13 @@ enum check { CHECK_HIGH, CHECK_LOW, CHECK_OFF, CHECK_HOT, CHECK_RANGE, N_CHECKS 
 
 struct cell {
     uint32_t on_since_ms;
-    uint32_t elapsed_ms;       /* duty_time counts up to here */
     uint32_t duty_time_ms_256; /* since the last sample: time weighted with the duty, times 256 */
     uint32_t heat_cA2ms;       /* what the continuous current would not have carried away */
-    uint32_t sampled_ms;
+    uint16_t elapsed_ms;    /* duty_time counts up to here; as sampled_ms modulo 65.5 s */
+    uint16_t sampled_ms;
     uint16_t current_mA;    /* last sample that agrees with the command: on, or off */
     uint16_t current_on_mA; /* last sample with the gate on */
+    uint16_t sampled_mA;    /* last sample, whatever the command */
     int16_t temperature_cC;
     uint8_t duty_per_255;
     uint8_t streak[N_CHECKS];

@@ -46,21 +46,22 @@ static uint8_t serve_set_duties(struct board *board, const uint8_t *payload)
     return set(board, command.duty_per_255, command.valid_for_ms);
 }
 
-static bool happens(uint16_t draw, uint16_t probability_per_65536)
+/* A draw takes an 8-bit processor 20 us: none where its outcome cannot matter. */
+static bool happens(uint32_t at, uint16_t probability_per_65536)
 {
-    return probability_per_65536 == WIRE_PROBABILITY_ONE || draw < probability_per_65536;
+    if (probability_per_65536 == 0 || probability_per_65536 == WIRE_PROBABILITY_ONE)
+        return probability_per_65536 != 0;
+    return draw_u16(at) < probability_per_65536;
 }
 
 static void draw_cells(const struct board *board, const struct wire_broadcast *command,
                        uint8_t *duty_per_255)
 {
-    uint32_t key = draw_key(command->seed, command->tick);
-    for (uint8_t i = 0; i < board->identity.n_cells; i++) {
-        uint16_t draw = draw_u16(key, (uint16_t)(command->first_cell + i));
-        if (duty_per_255[i] == 0)
-            duty_per_255[i] = happens(draw, command->p_on_per_65536) ? DUTY_ON : 0;
-        else if (happens(draw, command->q_off_per_65536))
-            duty_per_255[i] = 0;
+    uint32_t at = draw_start(command->seed, command->tick, command->first_cell);
+    for (uint8_t i = 0; i < board->identity.n_cells; i++, at = draw_following(at)) {
+        bool on = duty_per_255[i] != 0;
+        if (happens(at, on ? command->q_off_per_65536 : command->p_on_per_65536))
+            duty_per_255[i] = on ? 0 : DUTY_ON;
     }
 }
 
@@ -146,15 +147,15 @@ static void put_faults(const struct board *board, uint16_t *all, uint16_t *first
 
 static uint8_t *put_status(struct board *board, uint8_t *at, uint8_t result)
 {
-    struct wire_status answer = {0};
+    struct wire_status answer;
     answer.time_us = board->now_us;
     answer.result = result;
     answer.state = board->state;
     put_faults(board, &answer.fault_bits, &answer.first_fault_bits, &answer.fault_cells);
     answer.cells_on = board->cells_on;
     answer.first_cell = board->status_page;
-    for (uint8_t i = 0; i < WIRE_CELLS_PER_STATUS; i++) {
-        const struct cell *cell = &board->cells[board->status_page + i];
+    const struct cell *cell = &board->cells[board->status_page];
+    for (uint8_t i = 0; i < WIRE_CELLS_PER_STATUS; i++, cell++) {
         answer.current_mA[i] = cell->current_mA;
         answer.temperature_cC[i] = cell->temperature_cC;
     }
@@ -228,6 +229,20 @@ static uint8_t serve(struct board *board, uint8_t code, const uint8_t *payload)
     }
 }
 
+static void send(struct board *board, uint8_t *frame, uint8_t *end)
+{
+    struct frame_writer writer;
+    frame_open(&writer, frame, end);
+    uint8_t *group = frame;
+    for (;;) {
+        uint8_t *next = frame_group(&writer);
+        if (next == NULL)
+            return;
+        port_send(board->port, group, (uint8_t)(next - group));
+        group = next;
+    }
+}
+
 void command_serve(struct board *board)
 {
     uint8_t frame[FRAME_SENT_MAX];
@@ -253,5 +268,5 @@ void command_serve(struct board *board)
         uint8_t result = serve(board, code, bytes + FRAME_HEADER);
         end = put_status(board, payload, result);
     }
-    port_send(board->port, frame, frame_close(frame, (uint8_t)(end - (frame + 1))));
+    send(board, frame, end);
 }

@@ -7,7 +7,7 @@ static uint32_t mix(uint32_t x)
 {
     x ^= x >> 16;
     x *= UINT32_C(0x7feb352d);
-    x ^= x >> 15;
+    x ^= ((x >> 16) << 1) | (uint16_t)((uint16_t)x >> 15); /* x >> 15 without a loop of shifts */
     x *= UINT32_C(0x846ca68b);
     x ^= x >> 16;
     return x;
@@ -16,12 +16,17 @@ static uint32_t mix(uint32_t x)
 /* 2^32 over the golden ratio: neighbouring counts differ in many bits before they are mixed. */
 #define STRIDE UINT32_C(0x9e3779b9)
 
-uint32_t draw_key(uint32_t seed, uint32_t tick)
+uint32_t draw_start(uint32_t seed, uint32_t tick, uint16_t cell)
 {
-    return mix(seed ^ mix(tick + STRIDE));
+    return mix(seed ^ mix(tick + STRIDE)) + (cell + UINT32_C(1)) * STRIDE;
 }
 
-uint16_t draw_u16(uint32_t key, uint16_t cell)
+uint32_t draw_following(uint32_t at)
 {
-    return (uint16_t)(mix(key + (cell + UINT32_C(1)) * STRIDE) >> 16);
+    return at + STRIDE;
+}
+
+uint16_t draw_u16(uint32_t at)
+{
+    return (uint16_t)(mix(at) >> 16);
 }

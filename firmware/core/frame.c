@@ -1,82 +1,129 @@
 #include "frame.h"
 
-/* Without a table and without shifts that loop on an 8-bit processor. */
-uint16_t frame_crc(uint16_t crc, const uint8_t *bytes, uint8_t n)
+enum closing { PAYLOAD, CRC_APPENDED, DELIMITED };
+
+struct crc {
+    uint8_t high, low;
+};
+
+/* Bytes are all it needs, no table and no long shift: quick on an 8-bit processor. */
+static inline struct crc step(struct crc crc, uint8_t byte)
 {
-    for (; n > 0; n--) {
-        crc = (uint16_t)(crc >> 8 | crc << 8);
-        crc ^= *bytes++;
-        crc ^= (uint16_t)((crc & 0xFFu) >> 4);
-        crc ^= (uint16_t)(crc << 12);
-        crc ^= (uint16_t)((crc & 0xFFu) << 5);
-    }
-    return crc;
+    uint8_t x = crc.high ^ byte;
+    x ^= (uint8_t)(x >> 4);
+    return (struct crc){
+        .high = (uint8_t)(crc.low ^ (uint8_t)(x << 4) ^ (uint8_t)(x >> 3)),
+        .low = (uint8_t)(x ^ (uint8_t)(x << 5)),
+    };
 }
 
-/* Undoes COBS in place; the number of bytes, or 0. */
-static uint8_t cobs_decode(uint8_t *bytes, uint8_t n)
+uint16_t frame_crc(uint16_t before, const uint8_t *bytes, uint8_t n)
 {
-    uint8_t left = 0;
-    uint8_t out = 0;
-    for (uint8_t i = 0; i < n; i++) {
-        if (left > 0) {
-            left--;
-            bytes[out++] = bytes[i];
-        } else {
-            left = (uint8_t)(bytes[i] - 1);
-            if (i > 0)
-                bytes[out++] = 0;
-        }
-    }
-    return left == 0 ? out : 0;
+    struct crc crc = {.high = (uint8_t)(before >> 8), .low = (uint8_t)before};
+    for (; n > 0; n--)
+        crc = step(crc, *bytes++);
+    return (uint16_t)((uint16_t)crc.high << 8 | crc.low);
 }
 
-static uint8_t decode(uint8_t *bytes, uint8_t n)
+/* A byte that COBS has given back. The CRC follows two bytes behind: the frame's own are the last. */
+static void take_decoded(struct frame_reader *reader, uint8_t byte)
 {
-    n = cobs_decode(bytes, n);
-    if (n < FRAME_HEADER + FRAME_CRC)
-        return 0;
-    n = (uint8_t)(n - FRAME_CRC);
-    uint16_t crc = frame_crc(WIRE_CRC_INIT, bytes, n);
-    return bytes[n] == (uint8_t)crc && bytes[n + 1] == (uint8_t)(crc >> 8) ? n : 0;
+    uint8_t n = reader->n;
+    if (n == WIRE_FRAME_MAX) {
+        reader->overrun = true;
+        return;
+    }
+    reader->bytes[n] = byte;
+    if (n >= FRAME_CRC)
+        reader->crc = frame_crc(reader->crc, &reader->bytes[n - FRAME_CRC], 1);
+    reader->n = (uint8_t)(n + 1);
+}
+
+void frame_start(struct frame_reader *reader)
+{
+    reader->n = 0;
+    reader->left = 0;
+    reader->crc = WIRE_CRC_INIT;
+    reader->started = false;
+    reader->overrun = false;
+}
+
+static bool is_whole(const struct frame_reader *reader)
+{
+    if (reader->overrun || reader->left > 0 || reader->n < FRAME_HEADER + FRAME_CRC)
+        return false;
+    const uint8_t *crc = &reader->bytes[reader->n - FRAME_CRC];
+    return crc[0] == (uint8_t)reader->crc && crc[1] == (uint8_t)(reader->crc >> 8);
+}
+
+static enum frame_event finish(struct frame_reader *reader)
+{
+    bool whole = is_whole(reader);
+    uint8_t n = reader->n;
+    frame_start(reader);
+    if (whole)
+        reader->n = (uint8_t)(n - FRAME_CRC);
+    return whole ? FRAME_WHOLE : FRAME_BAD;
 }
 
 enum frame_event frame_take(struct frame_reader *reader, uint8_t byte)
 {
-    if (byte != 0) {
-        if (reader->n < sizeof reader->bytes)
-            reader->bytes[reader->n++] = byte;
-        else
-            reader->overrun = 1;
+    if (byte == 0)
+        return reader->started ? finish(reader) : FRAME_NOTHING;
+    if (reader->left > 0) {
+        reader->left--;
+        take_decoded(reader, byte);
         return FRAME_NOTHING;
     }
-    uint8_t n = reader->n;
-    uint8_t overrun = reader->overrun;
-    reader->n = 0;
-    reader->overrun = 0;
-    if (n == 0)
-        return FRAME_NOTHING;
-    n = overrun ? 0 : decode(reader->bytes, n);
-    if (n == 0)
-        return FRAME_BAD;
-    reader->n = n;
-    return FRAME_WHOLE;
+    if (reader->started)
+        take_decoded(reader, 0);
+    reader->started = true;
+    reader->left = (uint8_t)(byte - 1);
+    return FRAME_NOTHING;
 }
 
-uint8_t frame_close(uint8_t frame[FRAME_SENT_MAX], uint8_t n)
+void frame_open(struct frame_writer *writer, uint8_t *frame, uint8_t *end)
 {
-    uint16_t crc = frame_crc(WIRE_CRC_INIT, frame + 1, n);
-    frame[n + 1] = (uint8_t)crc;
-    frame[n + 2] = (uint8_t)(crc >> 8);
-    n = (uint8_t)(n + FRAME_CRC);
-    uint8_t code_at = 0;
-    for (uint8_t i = 1; i <= n; i++) {
-        if (frame[i] == 0) {
-            frame[code_at] = (uint8_t)(i - code_at);
-            code_at = i;
+    writer->code = frame;
+    writer->end = end;
+    writer->crc = WIRE_CRC_INIT;
+    writer->closing = PAYLOAD;
+}
+
+static void append_crc(struct frame_writer *writer, const uint8_t *from)
+{
+    uint8_t *end = writer->end;
+    uint16_t crc = frame_crc(writer->crc, from, (uint8_t)(end - from));
+    end[0] = (uint8_t)crc;
+    end[1] = (uint8_t)(crc >> 8);
+    writer->end = end + FRAME_CRC;
+    writer->closing = CRC_APPENDED;
+}
+
+uint8_t *frame_group(struct frame_writer *writer)
+{
+    uint8_t *code = writer->code;
+    uint8_t *from = code + 1;
+    uint8_t *at = from;
+    if (writer->closing == DELIMITED)
+        return NULL;
+    for (;; at++) {
+        if (at == writer->end) {
+            if (writer->closing == CRC_APPENDED)
+                break;
+            append_crc(writer, from);
         }
+        if (*at == 0)
+            break;
     }
-    frame[code_at] = (uint8_t)(n + 1 - code_at);
-    frame[n + 1] = 0;
-    return (uint8_t)(n + 2);
+    *code = (uint8_t)(at - code);
+    writer->code = at;
+    if (at == writer->end) {
+        *at = 0;
+        writer->closing = DELIMITED;
+        return at + 1;
+    }
+    if (writer->closing == PAYLOAD)
+        writer->crc = frame_crc(writer->crc, from, (uint8_t)(at + 1 - from));
+    return at;
 }

@@ -2,6 +2,8 @@
 #ifndef FRAME_H
 #define FRAME_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "wire.h"
@@ -14,20 +16,37 @@ enum {
 };
 
 struct frame_reader {
-    uint8_t bytes[WIRE_FRAME_MAX + 1];
+    uint8_t bytes[WIRE_FRAME_MAX];
+    uint16_t crc; /* of all bytes but the last two */
     uint8_t n;
-    uint8_t overrun; /* more bytes than a frame has: nothing until the next delimiter */
+    uint8_t left; /* bytes to come before a zero that COBS has taken out */
+    bool started;
+    bool overrun; /* more bytes than a frame has: nothing until the next delimiter */
 };
 
 uint16_t frame_crc(uint16_t crc, const uint8_t *bytes, uint8_t n);
 
 enum frame_event { FRAME_NOTHING, FRAME_BAD, FRAME_WHOLE };
 
-/* Takes one byte. After FRAME_WHOLE, reader->bytes holds header and payload, reader->n of them. */
+void frame_start(struct frame_reader *reader);
+
+/* Takes one byte. After FRAME_WHOLE, reader->bytes holds header and payload, reader->n of them, until
+ * frame_start. */
 enum frame_event frame_take(struct frame_reader *reader, uint8_t byte);
 
-/* Frames header and payload, n bytes from frame[1] on, in place; the number of bytes to send. The
- * room behind them must take CRC and delimiter. */
-uint8_t frame_close(uint8_t frame[FRAME_SENT_MAX], uint8_t n);
+/* Header and payload on their way into a frame, in place. */
+struct frame_writer {
+    uint8_t *code; /* where COBS puts the length of the group that comes next */
+    uint8_t *end;
+    uint16_t crc;
+    uint8_t closing; /* enum closing */
+};
+
+/* Header and payload stand from frame[1] to end; behind it is room for CRC and delimiter. */
+void frame_open(struct frame_writer *writer, uint8_t *frame, uint8_t *end);
+
+/* Makes the next group ready to be sent, so that the line is busy while the rest is still coded: the
+ * end of its bytes, which is where the one after it starts; NULL after the last. */
+uint8_t *frame_group(struct frame_writer *writer);
 
 #endif

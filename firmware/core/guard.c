@@ -23,12 +23,9 @@ static uint16_t check_current_on(struct cell *cell, const struct wire_limits *li
     return found;
 }
 
-static uint16_t check_current_off(struct cell *cell, const struct wire_limits *limits,
-                                  uint16_t current_counts)
+static uint16_t check_current_off(struct cell *cell, const struct wire_limits *limits)
 {
-    uint16_t current_mA =
-        (uint16_t)((uint32_t)current_counts * limits->current_full_scale_mA >> 10);
-    bool failed = current_mA > limits->current_off_max_mA;
+    bool failed = cell->sampled_mA > limits->current_off_max_mA;
     bool lasts = persists(&cell->streak[CHECK_OFF], failed, limits->persistence_scans);
     return lasts ? FAULT_current_when_off : 0;
 }
@@ -64,7 +61,7 @@ uint16_t guard_sample(struct cell *cell, const struct wire_limits *limits,
     if (sample->gate_on)
         found |= check_current_on(cell, limits);
     else
-        found |= check_current_off(cell, limits, sample->current_counts);
+        found |= check_current_off(cell, limits);
     if (on_too_long(cell, limits, now_ms))
         found |= FAULT_cell_on_too_long;
     if (energy_high(cell, limits))

@@ -1,8 +1,9 @@
 /* The ATmega328P image under libsimavr, in lock step with whoever calls: bytes, pins and time.
  *
  * What simavr 1.6 does not do by itself and is done here: bytes take ten bits both ways (it counts
- * eleven) and are lost when the chip leaves more than three unread; the e-stop loop beats the pull-up;
- * INT0 held low is not polled at every cycle; inputs are driven again after a reset of the chip. */
+ * eleven); receiver and transmitter hold one byte more than their shift register does, so that a byte
+ * is lost when three are unread as the next one starts, and sending has no gaps; the e-stop loop beats
+ * the pull-up; INT0 held low is not polled at every cycle; inputs are driven again after a reset. */
 #include <avr_adc.h>
 #include <avr_extint.h>
 #include <avr_ioport.h>
@@ -16,7 +17,7 @@
 #include "pins.h"
 
 enum { MHZ = 16, CYCLES_PER_BYTE = 10 * MHZ, RUN_LIMIT = 1000, ROOM = 4096, VCC_MV = 5000 };
-enum { PORT_C = 0x28, UNREAD_MAX = 3 }; /* PORTC's data address */
+enum { PORT_C = 0x28, UDR = 0xC6, UNREAD_MAX = 3, SOON = 1 }; /* data addresses; cycles */
 
 struct analog {
     uint16_t on_counts, off_counts, temperature_counts;
@@ -31,7 +32,11 @@ struct emulated {
     uint64_t on_since[N_CELLS];
     bool on[N_CELLS];
     uint8_t rx[ROOM], tx[ROOM];
+    avr_cycle_count_t tx_whole[ROOM]; /* when each byte has arrived at the other end */
+    uint8_t arrived[UNREAD_MAX]; /* whole, and not yet taken over by simavr's receiver */
+    uint8_t n_arrived;
     uint32_t rx_first, rx_n, tx_n, lost, resets;
+    avr_cycle_count_t line_free; /* the transmitter's shift register is empty from then on */
     bool estop_open;
 };
 
@@ -48,23 +53,38 @@ static void drive_inputs(struct emulated *e)
     avr_raise_irq(avr_io_getirq(e->avr, AVR_IOCTL_IOPORT_GETIRQ('D'), 2), e->estop_open);
 }
 
-static unsigned unread(const uart_fifo_t *fifo)
+/* simavr's receiver gets a byte when it has none: it spaces those that queue by a byte's time from
+ * when each was read, which no stream could catch up with. */
+static void pass_on(struct emulated *e)
 {
-    return (unsigned)(fifo->write - fifo->read) & 63u; /* simavr's own size */
+    if (e->n_arrived == 0 || e->uart->input.read != e->uart->input.write)
+        return;
+    e->uart->cycles_per_byte = SOON;
+    avr_raise_irq(avr_io_getirq(e->avr, AVR_IOCTL_UART_GETIRQ('0'), UART_IRQ_INPUT), e->arrived[0]);
+    e->uart->cycles_per_byte = CYCLES_PER_BYTE;
+    memmove(e->arrived, e->arrived + 1, --e->n_arrived);
 }
 
-static avr_cycle_count_t deliver_byte(avr_t *avr, avr_cycle_count_t when, void *param)
+/* A byte has come in whole; the next one's start bit follows at once. */
+static avr_cycle_count_t byte_arrived(avr_t *avr, avr_cycle_count_t when, void *param)
 {
     struct emulated *e = param;
-    e->uart->cycles_per_byte = CYCLES_PER_BYTE;
-    if (e->rx_first == e->rx_n)
-        return 0;
-    uint8_t byte = e->rx[e->rx_first++];
-    if (unread(&e->uart->input) > UNREAD_MAX)
-        e->lost++;
+    (void)avr;
+    unsigned unread = e->n_arrived + (e->uart->input.read != e->uart->input.write);
+    if (unread < UNREAD_MAX)
+        e->arrived[e->n_arrived++] = e->rx[e->rx_first];
     else
-        avr_raise_irq(avr_io_getirq(avr, AVR_IOCTL_UART_GETIRQ('0'), UART_IRQ_INPUT), byte);
-    return when + CYCLES_PER_BYTE;
+        e->lost++;
+    e->rx_first++;
+    pass_on(e);
+    return e->rx_first < e->rx_n ? when + CYCLES_PER_BYTE : 0;
+}
+
+static void on_data_register(struct avr_irq_t *irq, uint32_t value, void *param)
+{
+    (void)irq;
+    (void)value;
+    pass_on(param);
 }
 
 static void on_reset(avr_t *avr)
@@ -75,16 +95,33 @@ static void on_reset(avr_t *avr)
     avr_extint_set_strict_lvl_trig(avr, 0, 0);
     avr->run_cycle_limit = RUN_LIMIT;
     e->rx_first = e->rx_n = 0;
+    e->n_arrived = 0;
+    e->line_free = 0;
     drive_inputs(e);
 }
 
+static avr_cycle_count_t data_register_empty(avr_t *avr, avr_cycle_count_t when, void *param)
+{
+    struct emulated *e = param;
+    (void)when;
+    avr_raise_interrupt(avr, &e->uart->udrc);
+    return 0;
+}
+
+/* The byte goes on to the shift register as soon as that is empty. */
 static void on_sent(struct avr_irq_t *irq, uint32_t value, void *param)
 {
     struct emulated *e = param;
     (void)irq;
+    avr_cycle_count_t now = e->avr->cycle;
+    avr_cycle_count_t start = e->line_free > now ? e->line_free : now;
     e->uart->cycles_per_byte = CYCLES_PER_BYTE;
-    if (e->tx_n < ROOM)
-        e->tx[e->tx_n++] = (uint8_t)value;
+    e->line_free = start + CYCLES_PER_BYTE;
+    avr_cycle_timer_register(e->avr, start - now + SOON, data_register_empty, e);
+    if (e->tx_n == ROOM)
+        return;
+    e->tx_whole[e->tx_n] = e->line_free;
+    e->tx[e->tx_n++] = (uint8_t)value;
 }
 
 static void on_gate(struct avr_irq_t *irq, uint32_t value, void *param)
@@ -152,6 +189,7 @@ void *emulate_open(const char *elf_path)
     uint32_t flags = 0;
     avr_ioctl(avr, AVR_IOCTL_UART_SET_FLAGS('0'), &flags);
     avr_irq_register_notify(avr_io_getirq(avr, AVR_IOCTL_UART_GETIRQ('0'), UART_IRQ_OUTPUT), on_sent, e);
+    avr_irq_register_notify(avr_iomem_getirq(avr, UDR, "udr", AVR_IOMEM_IRQ_ALL), on_data_register, e);
     avr_irq_register_notify(avr_io_getirq(avr, AVR_IOCTL_ADC_GETIRQ, ADC_IRQ_OUT_TRIGGER), on_conversion, e);
     for (int i = 0; i < N_CELLS; i++)
         avr_irq_register_notify(
@@ -193,14 +231,18 @@ void emulate_receive(struct emulated *e, const uint8_t *bytes, uint32_t n)
     for (uint32_t i = 0; i < n && e->rx_n < ROOM; i++)
         e->rx[e->rx_n++] = bytes[i];
     if (idle)
-        avr_cycle_timer_register(e->avr, CYCLES_PER_BYTE, deliver_byte, e);
+        avr_cycle_timer_register(e->avr, CYCLES_PER_BYTE, byte_arrived, e);
 }
 
 uint32_t emulate_send(struct emulated *e, uint8_t *bytes)
 {
-    uint32_t n = e->tx_n;
+    uint32_t n = 0;
+    while (n < e->tx_n && e->tx_whole[n] <= e->avr->cycle)
+        n++;
     memcpy(bytes, e->tx, n);
-    e->tx_n = 0;
+    e->tx_n -= n;
+    memmove(e->tx, e->tx + n, e->tx_n);
+    memmove(e->tx_whole, e->tx_whole + n, e->tx_n * sizeof *e->tx_whole);
     return n;
 }
 

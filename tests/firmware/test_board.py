@@ -85,13 +85,13 @@ def test_a_command_that_holds_for_no_time_is_refused(armed):
     assert not any(armed.gates())
 
 
-def test_four_cells_readings_travel_with_each_answer_in_turn(armed):
+def test_a_few_cells_readings_travel_with_each_answer_in_turn(armed):
     for cell in range(12):
         armed.set_analog(cell, on=100 + 10 * cell, temperature=150 + cell)
     armed.set(*range(12))
     armed.advance_fed(8000, *range(12))
     seen = {}
-    for _ in range(3):
+    for _ in range(12 // wire.CELLS_PER_STATUS):
         answer = armed.command("set_mask", valid_for_ms=100, cells_on=0xFFF)
         for i in range(wire.CELLS_PER_STATUS):
             seen[answer["first_cell"] + i] = (answer["current_mA"][i], answer["temperature_cC"][i])

@@ -15,6 +15,7 @@
 
 enum {
     SLOTS = 8,
+    DUTY_WHOLE = 255,
     SOONEST_TICKS = 16,
     UNIT_TICKS = 32, /* 16 us for the lowest bit: 245 Hz over all */
     RX_ROOM = 64,    /* powers of two */
@@ -24,6 +25,8 @@ enum {
     SERIAL_AT = 64,
 };
 
+static const uint16_t OVERFLOW_US = 32768; /* of timer 1 */
+
 struct slot {
     uint8_t b, c, d;
 };
@@ -31,7 +34,7 @@ struct slot {
 struct port {
     struct slot slots[SLOTS]; /* what the ports carry in the slot of each bit of the duty */
     uint16_t slot_ticks;
-    uint32_t overflows;
+    uint32_t overflow_us; /* of timer 1 */
     uint8_t slot;
     uint8_t edges; /* gates may have changed: counts */
     uint8_t edges_at_start;
@@ -105,41 +108,68 @@ void port_gates_off(struct port *port)
     ATOMIC_BLOCK(ATOMIC_RESTORESTATE) gates_off();
 }
 
-/* `lane` is the gate's own port in the first slot. */
-static void add_gate(uint8_t *lane, uint8_t duty, uint8_t mask)
-{
-    for (; duty != 0; duty = (uint8_t)(duty >> 1), lane += sizeof(struct slot))
-        if ((duty & 1) != 0)
-            *lane |= mask;
-}
-
-static void add_duty(struct slot *first, uint8_t duty, const struct slot *gate)
-{
-    if (gate->b != 0)
-        add_gate(&first->b, duty, gate->b);
-    else if (gate->c != 0)
-        add_gate(&first->c, duty, gate->c);
-    else
-        add_gate(&first->d, duty, gate->d);
-}
-
 static const struct slot GATES[N_CELLS] = {
     {.b = 1 << 0}, {.b = 1 << 1}, {.b = 1 << 2}, {.b = 1 << 3}, {.b = 1 << 4}, {.b = 1 << 5},
     {.d = 1 << 3}, {.d = 1 << 4}, {.d = 1 << 5}, {.d = 1 << 6}, {.d = 1 << 7}, {.c = 1 << 4},
 };
 
+/* Bit i of the duty: the gate is high in slot i. Unrolled: a loop would shift at every turn. */
+static inline void add_bits(uint8_t *lane, uint8_t duty, uint8_t mask)
+{
+    if ((duty & 0x01) != 0)
+        lane[0 * sizeof(struct slot)] |= mask;
+    if ((duty & 0x02) != 0)
+        lane[1 * sizeof(struct slot)] |= mask;
+    if ((duty & 0x04) != 0)
+        lane[2 * sizeof(struct slot)] |= mask;
+    if ((duty & 0x08) != 0)
+        lane[3 * sizeof(struct slot)] |= mask;
+    if ((duty & 0x10) != 0)
+        lane[4 * sizeof(struct slot)] |= mask;
+    if ((duty & 0x20) != 0)
+        lane[5 * sizeof(struct slot)] |= mask;
+    if ((duty & 0x40) != 0)
+        lane[6 * sizeof(struct slot)] |= mask;
+    if ((duty & 0x80) != 0)
+        lane[7 * sizeof(struct slot)] |= mask;
+}
+
+static void add_duty(struct slot *first, uint8_t duty, const struct slot *gate)
+{
+    if (gate->b != 0)
+        add_bits(&first->b, duty, gate->b);
+    else if (gate->d != 0)
+        add_bits(&first->d, duty, gate->d);
+    else
+        add_bits(&first->c, duty, gate->c);
+}
+
 void port_gates_set(struct port *port, const uint8_t *duty_per_255, uint8_t n_cells)
 {
     struct slot slots[SLOTS] = {{0, 0, 0}};
+    const struct slot *gate = GATES;
+    uint8_t whole_b = 0, whole_c = 0, whole_d = 0;
     (void)port;
-    for (uint8_t i = 0; i < n_cells; i++)
-        if (duty_per_255[i] != 0)
-            add_duty(slots, duty_per_255[i], &GATES[i]);
+    for (; n_cells > 0; n_cells--, gate++) {
+        uint8_t duty = *duty_per_255++;
+        if (duty == DUTY_WHOLE) {
+            whole_b |= gate->b;
+            whole_c |= gate->c;
+            whole_d |= gate->d;
+        } else if (duty != 0) {
+            add_duty(slots, duty, gate);
+        }
+    }
+    for (struct slot *slot = slots; slot < slots + SLOTS; slot++) {
+        slot->b |= whole_b;
+        slot->c |= whole_c;
+        slot->d |= whole_d;
+    }
     ATOMIC_BLOCK(ATOMIC_RESTORESTATE)
     {
-        if (memcmp(slots, (const void *)the_port.slots, sizeof slots) != 0 && !the_port.estop_seen) {
+        if (!the_port.estop_seen) {
             memcpy((void *)the_port.slots, slots, sizeof slots);
-            drive(&the_port.slots[the_port.slot]);
+            drive(&slots[the_port.slot]);
             the_port.edges++;
         }
     }
@@ -227,22 +257,22 @@ bool port_sample(struct port *port, struct port_sample *sample)
 
 ISR(TIMER1_OVF_vect)
 {
-    the_port.overflows++;
+    the_port.overflow_us += OVERFLOW_US;
 }
 
 uint32_t port_now_us(struct port *port)
 {
     uint16_t ticks = 0;
-    uint32_t overflows = 0;
+    uint32_t now_us = 0;
     (void)port;
     ATOMIC_BLOCK(ATOMIC_RESTORESTATE)
     {
         ticks = TCNT1;
-        overflows = the_port.overflows;
+        now_us = the_port.overflow_us;
         if ((TIFR1 & 1 << TOV1) != 0 && ticks < 0x8000)
-            overflows++;
+            now_us += OVERFLOW_US;
     }
-    return (overflows << 15) + (ticks >> 1);
+    return now_us + (ticks >> 1);
 }
 
 /* --- UART --- */
@@ -283,8 +313,8 @@ bool port_send(struct port *port, const uint8_t *bytes, uint8_t n)
     uint8_t used = (uint8_t)(end - the_port.tx_first);
     if (n > TX_ROOM - 1 - used)
         return false;
-    for (uint8_t i = 0; i < n; i++)
-        the_port.tx[end++] = bytes[i];
+    for (; n > 0; n--)
+        the_port.tx[end++] = *bytes++;
     the_port.tx_end = end;
     UCSR0B |= 1 << UDRIE0;
     return true;
@@ -357,7 +387,7 @@ static void start(void)
     UCSR0A = 1 << U2X0;
     UCSR0C = 1 << UCSZ01 | 1 << UCSZ00;
     UCSR0B = 1 << RXEN0 | 1 << TXEN0 | 1 << RXCIE0;
-    ADCSRA = 1 << ADEN | 1 << ADIE | 1 << ADPS2 | 1 << ADPS1; /* 250 kHz: 52 us a conversion */
+    ADCSRA = 1 << ADEN | 1 << ADIE | 1 << ADPS2 | 1 << ADPS1 | 1 << ADPS0; /* 125 kHz: 104 us a conversion */
     convert_current();
     wdt_enable(WDTO_120MS);
     sei();

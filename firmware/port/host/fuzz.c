@@ -37,7 +37,12 @@ static uint8_t random_frame(uint8_t *frame, int arms)
         limits_default(&limits);
         wire_pack_arm(frame + 1 + FRAME_HEADER, &(struct wire_arm){limits_crc(&limits)});
     }
-    return frame_close(frame, (uint8_t)(n + FRAME_HEADER));
+    struct frame_writer writer;
+    frame_open(&writer, frame, frame + 1 + FRAME_HEADER + n);
+    uint8_t *end = frame;
+    for (uint8_t *next = frame; next != NULL; next = frame_group(&writer))
+        end = next;
+    return (uint8_t)(end - frame);
 }
 
 static void feed(void *board, int arms)

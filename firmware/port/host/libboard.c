@@ -239,5 +239,5 @@ uint8_t *libboard_memory(void *board, size_t *size)
 
 uint16_t libboard_draw(uint32_t seed, uint32_t tick, uint16_t cell)
 {
-    return draw_u16(draw_key(seed, tick), cell);
+    return draw_u16(draw_start(seed, tick, cell));
 }
