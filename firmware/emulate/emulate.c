@@ -1,9 +1,10 @@
 /* The ATmega328P image under libsimavr, in lock step with whoever calls: bytes, pins and time.
  *
  * What simavr 1.6 does not do by itself and is done here: bytes take ten bits both ways (it counts
- * eleven); receiver and transmitter hold one byte more than their shift register does, so that a byte
- * is lost when three are unread as the next one starts, and sending has no gaps; the e-stop loop beats
- * the pull-up; INT0 held low is not polled at every cycle; inputs are driven again after a reset. */
+ * eleven); a byte is lost when three are unread as the next one starts, and the transmitter's
+ * register is free as soon as its shift register is, so that sending has no gaps; the e-stop loop beats
+ * the pull-up; INT0 held low is not polled at every cycle; no interrupt is slept through; inputs are
+ * driven again after a reset. */
 #include <avr_adc.h>
 #include <avr_extint.h>
 #include <avr_ioport.h>
@@ -17,7 +18,7 @@
 #include "pins.h"
 
 enum { MHZ = 16, CYCLES_PER_BYTE = 10 * MHZ, RUN_LIMIT = 1000, ROOM = 4096, VCC_MV = 5000 };
-enum { PORT_C = 0x28, UDR = 0xC6, UNREAD_MAX = 3, SOON = 1 }; /* data addresses; cycles */
+enum { PORT_C = 0x28, UDR = 0xC6, BEHIND_MAX = 2, SOON = 1 }; /* data addresses; cycles */
 
 struct analog {
     uint16_t on_counts, off_counts, temperature_counts;
@@ -33,9 +34,10 @@ struct emulated {
     bool on[N_CELLS];
     uint8_t rx[ROOM], tx[ROOM];
     avr_cycle_count_t tx_whole[ROOM]; /* when each byte has arrived at the other end */
-    uint8_t arrived[UNREAD_MAX]; /* whole, and not yet taken over by simavr's receiver */
+    uint8_t arrived[BEHIND_MAX]; /* whole, and not yet taken over by simavr's receiver */
     uint8_t n_arrived;
     uint32_t rx_first, rx_n, tx_n, lost, resets;
+    avr_cycle_count_t target;    /* as far as the caller's time has come */
     avr_cycle_count_t line_free; /* the transmitter's shift register is empty from then on */
     bool estop_open;
 };
@@ -65,19 +67,21 @@ static void pass_on(struct emulated *e)
     memmove(e->arrived, e->arrived + 1, --e->n_arrived);
 }
 
-/* A byte has come in whole; the next one's start bit follows at once. */
+/* A byte has come in whole; the next one's start bit follows at once. The chip keeps two unread and a
+ * third in its shift register until then; one of the three is in simavr's receiver. */
 static avr_cycle_count_t byte_arrived(avr_t *avr, avr_cycle_count_t when, void *param)
 {
     struct emulated *e = param;
     (void)avr;
-    unsigned unread = e->n_arrived + (e->uart->input.read != e->uart->input.write);
-    if (unread < UNREAD_MAX)
-        e->arrived[e->n_arrived++] = e->rx[e->rx_first];
-    else
-        e->lost++;
-    e->rx_first++;
+    e->arrived[e->n_arrived++] = e->rx[e->rx_first++];
     pass_on(e);
-    return e->rx_first < e->rx_n ? when + CYCLES_PER_BYTE : 0;
+    if (e->rx_first == e->rx_n)
+        return 0;
+    if (e->n_arrived == BEHIND_MAX) {
+        e->lost++; /* overwritten in the shift register */
+        e->n_arrived--;
+    }
+    return when + CYCLES_PER_BYTE;
 }
 
 static void on_data_register(struct avr_irq_t *irq, uint32_t value, void *param)
@@ -85,6 +89,37 @@ static void on_data_register(struct avr_irq_t *irq, uint32_t value, void *param)
     (void)irq;
     (void)value;
     pass_on(param);
+}
+
+static void set_gate(struct emulated *e, int i, bool on)
+{
+    if (e->on[i])
+        e->on_cycles[i] += e->avr->cycle - e->on_since[i];
+    e->on_since[i] = e->avr->cycle;
+    e->on[i] = on;
+}
+
+static void on_gate(struct avr_irq_t *irq, uint32_t value, void *param)
+{
+    struct emulated *e = param;
+    for (int i = 0; i < N_CELLS; i++)
+        if (irq == avr_io_getirq(e->avr, AVR_IOCTL_IOPORT_GETIRQ(GATES[i].port), GATES[i].pin))
+            set_gate(e, i, value != 0);
+}
+
+static avr_cycle_count_t wake(avr_t *avr, avr_cycle_count_t when, void *param)
+{
+    (void)avr;
+    (void)when;
+    (void)param;
+    return 0;
+}
+
+/* A chip that sleeps does so until the next timer. */
+static void wake_at_target(struct emulated *e)
+{
+    if (e->avr->cycle < e->target)
+        avr_cycle_timer_register(e->avr, e->target - e->avr->cycle, wake, e);
 }
 
 static void on_reset(avr_t *avr)
@@ -97,6 +132,9 @@ static void on_reset(avr_t *avr)
     e->rx_first = e->rx_n = 0;
     e->n_arrived = 0;
     e->line_free = 0;
+    for (int i = 0; i < N_CELLS; i++)
+        set_gate(e, i, false); /* the ports are inputs again */
+    wake_at_target(e);
     drive_inputs(e);
 }
 
@@ -124,20 +162,6 @@ static void on_sent(struct avr_irq_t *irq, uint32_t value, void *param)
     e->tx[e->tx_n++] = (uint8_t)value;
 }
 
-static void on_gate(struct avr_irq_t *irq, uint32_t value, void *param)
-{
-    struct emulated *e = param;
-    for (int i = 0; i < N_CELLS; i++) {
-        const struct gate *gate = &GATES[i];
-        if (irq != avr_io_getirq(e->avr, AVR_IOCTL_IOPORT_GETIRQ(gate->port), gate->pin))
-            continue;
-        if (e->on[i])
-            e->on_cycles[i] += e->avr->cycle - e->on_since[i];
-        e->on_since[i] = e->avr->cycle;
-        e->on[i] = value != 0;
-    }
-}
-
 /* A conversion starts: the multiplexers pass on what the addressed cell shows. */
 static void on_conversion(struct avr_irq_t *irq, uint32_t value, void *param)
 {
@@ -153,10 +177,14 @@ static void on_conversion(struct avr_irq_t *irq, uint32_t value, void *param)
                   (counts * VCC_MV + 1022) / 1023);
 }
 
-static void no_sleep(avr_t *avr, avr_cycle_count_t cycles)
+/* simavr, having no wall time to wait for here, goes on by `cycles` when this returns. An interrupt that
+ * came with the sleep instruction itself ends the sleep at once; simavr would let it wait. */
+static void on_sleep(avr_t *avr, avr_cycle_count_t cycles)
 {
-    (void)avr;
-    (void)cycles;
+    if (!avr_has_pending_interrupts(avr))
+        return;
+    avr->state = cpu_Running;
+    avr->cycle -= cycles;
 }
 
 static avr_uart_t *find_uart(avr_t *avr)
@@ -182,7 +210,7 @@ void *emulate_open(const char *elf_path)
     avr_load_firmware(avr, &firmware);
     avr->frequency = MHZ * 1000000u;
     avr->vcc = avr->avcc = avr->aref = VCC_MV;
-    avr->sleep = no_sleep;
+    avr->sleep = on_sleep;
     e->avr = avr;
     e->uart = find_uart(avr);
     avr->custom.data = e;
@@ -209,12 +237,14 @@ void emulate_close(struct emulated *e)
     free(e);
 }
 
-/* Runs to the first instruction at or after now + duration; 0, or -1 if the chip has crashed. */
+/* Runs to the first instruction at or after the caller's time, which goes on by this much; 0, or -1
+ * if the chip has crashed. */
 int emulate_advance(struct emulated *e, uint32_t duration_us)
 {
-    avr_cycle_count_t end = e->avr->cycle + (avr_cycle_count_t)duration_us * MHZ;
-    while (e->avr->cycle < end) {
-        avr_cycle_count_t left = end - e->avr->cycle;
+    e->target += (avr_cycle_count_t)duration_us * MHZ;
+    wake_at_target(e);
+    while (e->avr->cycle < e->target) {
+        avr_cycle_count_t left = e->target - e->avr->cycle;
         e->avr->run_cycle_limit = left < RUN_LIMIT ? left : RUN_LIMIT;
         int state = avr_run(e->avr);
         if (state == cpu_Done || state == cpu_Crashed)
@@ -279,9 +309,10 @@ void emulate_on_cycles(const struct emulated *e, uint64_t *cycles)
         cycles[i] = e->on_cycles[i] + (e->on[i] ? e->avr->cycle - e->on_since[i] : 0);
 }
 
-uint64_t emulate_cycle(const struct emulated *e)
+/* The caller's time. */
+uint64_t emulate_now_us(const struct emulated *e)
 {
-    return e->avr->cycle;
+    return e->target / MHZ;
 }
 
 uint32_t emulate_lost_bytes(const struct emulated *e)

@@ -177,7 +177,7 @@ class AvrBoard(Bench):
         super().__init__()
         self.lib = ctypes.CDLL(str(build / "libemulate.so"))
         self.lib.emulate_open.restype = ctypes.c_void_p
-        self.lib.emulate_cycle.restype = ctypes.c_uint64
+        self.lib.emulate_now_us.restype = ctypes.c_uint64
         opened = self.lib.emulate_open(str(build / "board.elf").encode())
         assert opened, "the image cannot be emulated"
         self.chip = ctypes.c_void_p(opened)
@@ -205,7 +205,7 @@ class AvrBoard(Bench):
             assert self.lib.emulate_advance(self.chip, duration_us) == 0, "the chip has crashed"
 
     def now_us(self) -> int:
-        return self.lib.emulate_cycle(self.chip) // 16
+        return self.lib.emulate_now_us(self.chip)
 
     def set_analog(self, cell, on=ON_COUNTS, off=0, temperature=ROOM_COUNTS) -> None:
         self.lib.emulate_set_analog(self.chip, cell, on, off, temperature)

@@ -6,6 +6,7 @@
 #include <avr/eeprom.h>
 #include <avr/interrupt.h>
 #include <avr/io.h>
+#include <avr/sleep.h>
 #include <avr/wdt.h>
 #include <string.h>
 #include <util/atomic.h>
@@ -32,7 +33,10 @@ struct slot {
 };
 
 struct port {
-    struct slot slots[SLOTS]; /* what the ports carry in the slot of each bit of the duty */
+    /* What the ports carry in the slot of each bit of the duty: one table is in use, the next one is
+     * made in the other. */
+    struct slot tables[2][SLOTS];
+    volatile struct slot *slots;
     uint16_t slot_ticks;
     uint32_t overflow_us; /* of timer 1 */
     uint8_t slot;
@@ -146,10 +150,12 @@ static void add_duty(struct slot *first, uint8_t duty, const struct slot *gate)
 
 void port_gates_set(struct port *port, const uint8_t *duty_per_255, uint8_t n_cells)
 {
-    struct slot slots[SLOTS] = {{0, 0, 0}};
+    bool first_in_use = the_port.slots == the_port.tables[0];
+    struct slot *slots = (struct slot *)the_port.tables[first_in_use];
     const struct slot *gate = GATES;
     uint8_t whole_b = 0, whole_c = 0, whole_d = 0;
     (void)port;
+    memset(slots, 0, SLOTS * sizeof *slots);
     for (; n_cells > 0; n_cells--, gate++) {
         uint8_t duty = *duty_per_255++;
         if (duty == DUTY_WHOLE) {
@@ -168,7 +174,7 @@ void port_gates_set(struct port *port, const uint8_t *duty_per_255, uint8_t n_ce
     ATOMIC_BLOCK(ATOMIC_RESTORESTATE)
     {
         if (!the_port.estop_seen) {
-            memcpy((void *)the_port.slots, slots, sizeof slots);
+            the_port.slots = slots;
             drive(&slots[the_port.slot]);
             the_port.edges++;
         }
@@ -212,14 +218,15 @@ static void convert(uint8_t channel)
 static void convert_current(void)
 {
     uint8_t cell = the_port.cell;
-    PORTC = (uint8_t)((PORTC & (uint8_t)~SELECT_C) | cell);
+    ATOMIC_BLOCK(ATOMIC_RESTORESTATE) PORTC = (uint8_t)((PORTC & (uint8_t)~SELECT_C) | cell);
+    the_port.edges_at_start = the_port.edges; /* before the gate is read: an edge between is seen */
     the_port.gate_on = gate_is_on(cell);
-    the_port.edges_at_start = the_port.edges;
     the_port.temperature_next = true;
     convert(CHANNEL_CURRENT);
 }
 
-ISR(ADC_vect)
+/* Lets others in: a byte may not wait for longer than two take to arrive. */
+ISR(ADC_vect, ISR_NOBLOCK)
 {
     if (!the_port.temperature_next) {
         the_port.sample.cell = the_port.cell;
@@ -243,13 +250,11 @@ bool port_sample(struct port *port, struct port_sample *sample)
     (void)port;
     if (!the_port.sample_ready)
         return false;
-    ATOMIC_BLOCK(ATOMIC_RESTORESTATE)
-    {
-        memcpy(sample, (const void *)&the_port.sample, sizeof *sample);
-        the_port.sample_ready = false;
-        the_port.cell = the_port.cell + 1 < N_CELLS ? (uint8_t)(the_port.cell + 1) : 0;
-        convert_current();
-    }
+    /* The converter rests: its interrupt comes again only after the next conversion. */
+    memcpy(sample, (const void *)&the_port.sample, sizeof *sample);
+    the_port.sample_ready = false;
+    the_port.cell = the_port.cell + 1 < N_CELLS ? (uint8_t)(the_port.cell + 1) : 0;
+    convert_current();
     return true;
 }
 
@@ -380,6 +385,7 @@ static void start(void)
     EICRA = 1 << ISC01 | 1 << ISC00;
     EIMSK = 1 << INT0;
     TCCR1B = 1 << CS11;
+    the_port.slots = the_port.tables[0];
     the_port.slot_ticks = UNIT_TICKS;
     OCR1A = UNIT_TICKS;
     TIMSK1 = 1 << OCIE1A | 1 << TOIE1;
@@ -389,7 +395,20 @@ static void start(void)
     UCSR0B = 1 << RXEN0 | 1 << TXEN0 | 1 << RXCIE0;
     ADCSRA = 1 << ADEN | 1 << ADIE | 1 << ADPS2 | 1 << ADPS1 | 1 << ADPS0; /* 125 kHz: 104 us a conversion */
     convert_current();
+    SMCR = 1 << SE; /* sleep is idle: everything but the processor goes on */
     wdt_enable(WDTO_120MS);
+    sei();
+}
+
+/* Until the next interrupt, unless there is something to do. Conversions end every 104 us, slots of
+ * the modulation at the latest every 2 ms: the core's own watch goes on. */
+static void doze(void)
+{
+    cli();
+    if (the_port.rx_first == the_port.rx_end && !the_port.sample_ready && !the_port.estop_seen) {
+        sei(); /* takes effect after the next instruction: no interrupt slips in between */
+        sleep_cpu();
+    }
     sei();
 }
 
@@ -397,6 +416,8 @@ int main(void)
 {
     start();
     board_boot(&the_board, (struct port *)&the_port);
-    for (;;)
+    for (;;) {
         board_poll(&the_board);
+        doze();
+    }
 }
