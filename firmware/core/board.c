@@ -41,27 +41,30 @@ void board_trip(struct board *board, uint16_t bits, uint16_t cells)
     board_all_off(board);
 }
 
-void board_set(struct board *board, const uint8_t *duty_per_255, uint8_t valid_for_ms)
+bool board_set(struct board *board, const uint8_t *duty_per_255, uint8_t valid_for_ms)
 {
     uint8_t n_cells = board->identity.n_cells;
     uint8_t hold_max_ms = board->limits.hold_max_ms;
     uint16_t cells_on = 0;
     uint16_t bit = 1;
     uint8_t n_on = 0;
-    const uint8_t *duties_end = duty_per_255 + n_cells;
-    for (const uint8_t *duty = duty_per_255; duty != duties_end; duty++, bit = (uint16_t)(bit << 1)) {
-        if (*duty > 0) {
+    const uint8_t *duty = duty_per_255;
+    for (; bit != 0; bit = (uint16_t)(bit << 1)) {
+        if (*duty++ > 0) {
             cells_on |= bit;
             n_on++;
         }
     }
+    if ((cells_on & (uint16_t)~board->wired) != 0)
+        return false;
     if (guard_too_many(n_on, &board->limits)) {
         board_trip(board, FAULT_too_many_cells_on, cells_on);
-        return;
+        return true;
     }
     bool changes = false;
     struct cell *cell = board->cells;
-    for (const uint8_t *duty = duty_per_255; duty != duties_end; duty++, cell++) {
+    duty = duty_per_255;
+    for (const uint8_t *end = duty_per_255 + n_cells; duty != end; duty++, cell++) {
         if (cell->duty_per_255 == *duty)
             continue;
         cell_command(cell, *duty, board->now_ms);
@@ -72,6 +75,22 @@ void board_set(struct board *board, const uint8_t *duty_per_255, uint8_t valid_f
     board->hold_us = (uint32_t)(valid_for_ms < hold_max_ms ? valid_for_ms : hold_max_ms) * 1000u;
     if (changes)
         port_gates_set(board->port, duty_per_255, n_cells);
+    return true;
+}
+
+bool board_probe(struct board *board, uint16_t cells)
+{
+    uint16_t bit = 1;
+    for (uint8_t i = 0; i < board->identity.n_cells; i++, bit = (uint16_t)(bit << 1)) {
+        if ((cells & bit) == 0)
+            continue;
+        uint16_t found = guard_probe(port_probe(board->port, i), &board->limits);
+        if (port_estop_open(board->port))
+            found |= FAULT_estop_open;
+        if (found != 0)
+            board_trip(board, found, bit);
+    }
+    return board->fault_bits == 0;
 }
 
 uint16_t board_conditions(const struct board *board)
@@ -149,6 +168,7 @@ static void listen(struct board *board)
         if (event == FRAME_BAD && board->bad_frames < UINT16_MAX)
             board->bad_frames++;
         if (event == FRAME_WHOLE) {
+            keep_time(board); /* a slow board has listened for as long as the frame took to come */
             command_serve(board);
             frame_start(&board->reader);
             return; /* the guard looks between any two commands */

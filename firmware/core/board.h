@@ -27,6 +27,7 @@ struct board {
     uint16_t first_fault_bits;
     uint16_t fault_cells;
     uint16_t cells_on;
+    uint16_t wired; /* cells that may be switched on, as arming said */
     uint16_t bad_frames;
     uint8_t state; /* enum state */
     uint8_t status_page;
@@ -45,8 +46,11 @@ void board_poll(struct board *board);
 uint16_t board_conditions(const struct board *board);
 void board_trip(struct board *board, uint16_t bits, uint16_t cells);
 void board_all_off(struct board *board);
+/* Pulses each of these cells; false: it has tripped. */
+bool board_probe(struct board *board, uint16_t cells);
 /* After an operation that held the loop up with all gates off: the scan was not at fault. */
 void board_resume(struct board *board);
-void board_set(struct board *board, const uint8_t *duty_per_255, uint8_t valid_for_ms);
+/* WIRE_CELLS_MAX duties; false: one is of a cell that has no wire. */
+bool board_set(struct board *board, const uint8_t *duty_per_255, uint8_t valid_for_ms);
 
 #endif

@@ -54,6 +54,11 @@ static void add_heat(struct cell *cell, uint16_t continuous_mA, uint16_t now_ms)
     cell->heat_cA2ms = heat_cA2ms;
 }
 
+uint16_t cell_current_mA(uint16_t counts, const struct wire_limits *limits)
+{
+    return (uint16_t)((uint32_t)counts * limits->current_full_scale_mA >> 10);
+}
+
 void cell_boot(struct cell *cell, uint32_t now_ms, uint16_t current_max_mA)
 {
     memset(cell, 0, sizeof *cell);
@@ -76,8 +81,7 @@ void cell_command(struct cell *cell, uint8_t duty_per_255, uint32_t now_ms)
 void cell_sample(struct cell *cell, const struct wire_limits *limits,
                  const struct port_sample *sample, uint32_t now_ms)
 {
-    uint16_t current_mA =
-        (uint16_t)((uint32_t)sample->current_counts * limits->current_full_scale_mA >> 10);
+    uint16_t current_mA = cell_current_mA(sample->current_counts, limits);
     uint32_t above_zero_cC =
         (uint32_t)sample->temperature_counts * limits->temperature_full_scale_cC >> 10;
     int32_t temperature_cC = (int32_t)above_zero_cC + limits->temperature_zero_cC;

@@ -25,6 +25,8 @@ struct cell {
     uint8_t streak[N_CHECKS];
 };
 
+uint16_t cell_current_mA(uint16_t counts, const struct wire_limits *limits);
+
 void cell_boot(struct cell *cell, uint32_t now_ms, uint16_t current_max_mA);
 void cell_command(struct cell *cell, uint8_t duty_per_255, uint32_t now_ms);
 void cell_sample(struct cell *cell, const struct wire_limits *limits,

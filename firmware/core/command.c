@@ -19,13 +19,12 @@ static uint8_t set(struct board *board, const uint8_t *duty_per_255, uint8_t val
 {
     if (valid_for_ms == 0)
         return RESULT_bad_value;
-    for (uint8_t i = board->identity.n_cells; i < WIRE_CELLS_MAX; i++)
-        if (duty_per_255[i] != 0)
-            return RESULT_bad_value;
     uint8_t result = refusal(board);
-    if (result == RESULT_done)
-        board_set(board, duty_per_255, valid_for_ms);
-    return result == RESULT_done ? refusal(board) : result;
+    if (result != RESULT_done)
+        return result;
+    if (!board_set(board, duty_per_255, valid_for_ms))
+        return RESULT_bad_value;
+    return refusal(board);
 }
 
 static uint8_t serve_set_mask(struct board *board, const uint8_t *payload)
@@ -58,9 +57,12 @@ static void draw_cells(const struct board *board, const struct wire_broadcast *c
                        uint8_t *duty_per_255)
 {
     uint32_t at = draw_start(command->seed, command->tick, command->first_cell);
+    uint16_t bit = 1;
     for (uint8_t i = 0; i < board->identity.n_cells; i++, at = draw_following(at)) {
         bool on = duty_per_255[i] != 0;
-        if (happens(at, on ? command->q_off_per_65536 : command->p_on_per_65536))
+        bool wired = (board->wired & bit) != 0;
+        bit = (uint16_t)(bit << 1);
+        if (wired && happens(at, on ? command->q_off_per_65536 : command->p_on_per_65536))
             duty_per_255[i] = on ? 0 : DUTY_ON;
     }
 }
@@ -91,8 +93,13 @@ static uint8_t serve_arm(struct board *board, const uint8_t *payload)
         return board->state == STATE_armed ? RESULT_is_armed : RESULT_is_faulted;
     if (command.limits_crc != board->limits_crc)
         return RESULT_limits_differ;
+    if (command.cells == 0 || command.cells >> (board->identity.n_cells - 1) > 1)
+        return RESULT_bad_value;
     if (board_conditions(board) != 0)
         return RESULT_condition_present;
+    if (!board_probe(board, command.cells))
+        return RESULT_is_faulted;
+    board->wired = command.cells;
     board->state = STATE_armed;
     board->tick_served = false;
     board->commanded_us = board->now_us;

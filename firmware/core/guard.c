@@ -83,6 +83,17 @@ uint16_t guard_condition(const struct cell *cell, const struct wire_limits *limi
     return found;
 }
 
+uint16_t guard_probe(uint16_t counts, const struct wire_limits *limits)
+{
+    uint16_t current_mA = cell_current_mA(counts, limits);
+    uint16_t found = 0;
+    if (current_mA < limits->current_on_min_mA)
+        found |= FAULT_current_low;
+    if (current_mA > limits->current_max_mA)
+        found |= FAULT_current_high;
+    return found;
+}
+
 bool guard_too_many(uint8_t n_on, const struct wire_limits *limits)
 {
     return n_on > limits->cells_on_max;

@@ -58,9 +58,13 @@
     F(u32, seed)                \
     F(u16, first_cell)
 
-/* limits_crc is that of the table which the host believes the board to have. */
+/* limits_crc is that of the table which the host believes the board to have; cells are those with a
+ * wire behind their gate. Each of them is probed: on alone for less than a millisecond, its current must
+ * lie between current_on_min_mA and current_max_mA, or arming ends in current_low or current_high. Other
+ * cells cannot be switched on. */
 #define WIRE_ARM(F, A, N) \
-    F(u16, limits_crc)
+    F(u16, limits_crc)    \
+    F(u16, cells)
 
 #define WIRE_SET_LIMITS(F, A, N) \
     N(limits, limits)

@@ -6,6 +6,7 @@
  * the pull-up; INT0 held low is not polled at every cycle; no interrupt is slept through; inputs are
  * driven again after a reset. */
 #include <avr_adc.h>
+#include <avr_eeprom.h>
 #include <avr_extint.h>
 #include <avr_ioport.h>
 #include <avr_uart.h>
@@ -18,7 +19,8 @@
 #include "pins.h"
 
 enum { MHZ = 16, CYCLES_PER_BYTE = 10 * MHZ, RUN_LIMIT = 1000, ROOM = 4096, VCC_MV = 5000 };
-enum { PORT_C = 0x28, UDR = 0xC6, BEHIND_MAX = 2, SOON = 1 }; /* data addresses; cycles */
+enum { PORT_C = 0x28, MCUSR = 0x54, ADCSRA = 0x7A, ADEN = 0x80, ADSC = 0x40, UDR = 0xC6 }; /* addresses, bits */
+enum { RAM_START = 0x100, PAINT = 0xA5, BEHIND_MAX = 2, SOON = 1, TO_ITSELF = 0xCFFF, LAST_WORD = 0x7FFE }; /* rjmp .-2 */
 
 struct analog {
     uint16_t on_counts, off_counts, temperature_counts;
@@ -39,7 +41,7 @@ struct emulated {
     uint32_t rx_first, rx_n, tx_n, lost, resets;
     avr_cycle_count_t target;    /* as far as the caller's time has come */
     avr_cycle_count_t line_free; /* the transmitter's shift register is empty from then on */
-    bool estop_open;
+    bool estop_open, converter_dead;
 };
 
 static const struct gate {
@@ -187,12 +189,12 @@ static void on_sleep(avr_t *avr, avr_cycle_count_t cycles)
     avr->cycle -= cycles;
 }
 
-static avr_uart_t *find_uart(avr_t *avr)
+static avr_io_t *find_io(avr_t *avr, const char *kind)
 {
-    for (avr_io_t *io = avr->io_port; io != NULL; io = io->next)
-        if (strcmp(io->kind, "uart") == 0)
-            return (avr_uart_t *)io;
-    return NULL;
+    avr_io_t *io = avr->io_port;
+    while (io != NULL && strcmp(io->kind, kind) != 0)
+        io = io->next;
+    return io;
 }
 
 void *emulate_open(const char *elf_path)
@@ -211,8 +213,9 @@ void *emulate_open(const char *elf_path)
     avr->frequency = MHZ * 1000000u;
     avr->vcc = avr->avcc = avr->aref = VCC_MV;
     avr->sleep = on_sleep;
+    memset(avr->data + RAM_START, PAINT, avr->ramend + 1 - RAM_START);
     e->avr = avr;
-    e->uart = find_uart(avr);
+    e->uart = (avr_uart_t *)find_io(avr, "uart");
     avr->custom.data = e;
     uint32_t flags = 0;
     avr_ioctl(avr, AVR_IOCTL_UART_SET_FLAGS('0'), &flags);
@@ -246,6 +249,8 @@ int emulate_advance(struct emulated *e, uint32_t duration_us)
     while (e->avr->cycle < e->target) {
         avr_cycle_count_t left = e->target - e->avr->cycle;
         e->avr->run_cycle_limit = left < RUN_LIMIT ? left : RUN_LIMIT;
+        if (e->converter_dead)
+            e->avr->data[ADCSRA] &= (uint8_t)~ADEN;
         int state = avr_run(e->avr);
         if (state == cpu_Done || state == cpu_Crashed)
             return -1;
@@ -288,9 +293,49 @@ void emulate_set_estop(struct emulated *e, int open)
     drive_inputs(e);
 }
 
-void emulate_reset(struct emulated *e)
+/* A converter that converts no more; repaired, it ends the conversion that was under way. */
+void emulate_set_converter(struct emulated *e, int works)
+{
+    if (works && e->converter_dead) {
+        avr_adc_t *adc = (avr_adc_t *)find_io(e->avr, "adc");
+        e->avr->data[ADCSRA] = (e->avr->data[ADCSRA] | ADEN) & (uint8_t)~ADSC;
+        avr_raise_interrupt(e->avr, &adc->adc);
+    }
+    e->converter_dead = works == 0;
+}
+
+/* The program runs in a circle of one instruction; interrupts go on. */
+void emulate_hang(struct emulated *e)
+{
+    e->avr->flash[LAST_WORD] = TO_ITSELF & 0xFF;
+    e->avr->flash[LAST_WORD + 1] = TO_ITSELF >> 8;
+    e->avr->pc = LAST_WORD;
+    e->avr->state = cpu_Running;
+}
+
+/* Resets the processor; `cause` is one of WIRE_RESETS, whose order is that of MCUSR's bits. */
+void emulate_reset(struct emulated *e, uint8_t cause)
 {
     avr_reset(e->avr);
+    e->avr->data[MCUSR] = (uint8_t)(1u << cause);
+}
+
+/* The memory that outlives a reset: the EEPROM's bytes, read or written. */
+void emulate_memory(struct emulated *e, uint8_t *bytes, uint32_t n, int write)
+{
+    avr_eeprom_desc_t part = {.ee = bytes, .offset = 0, .size = n};
+    avr_ioctl(e->avr, write ? AVR_IOCTL_EEPROM_SET : AVR_IOCTL_EEPROM_GET, &part);
+}
+
+/* Bytes of RAM between data and stack that nothing has ever touched; before the first reset. */
+uint32_t emulate_untouched_ram(const struct emulated *e)
+{
+    uint32_t longest = 0, run = 0;
+    for (uint32_t at = RAM_START; at <= e->avr->ramend; at++) {
+        run = e->avr->data[at] == PAINT ? run + 1 : 0;
+        longest = run > longest ? run : longest;
+    }
+    return longest;
 }
 
 /* Bit i: gate i is high now. */

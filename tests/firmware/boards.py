@@ -27,6 +27,13 @@ def make(build: Path, *targets: str, source: Path = FIRMWARE) -> Path:
     return build
 
 
+def need_avr() -> None:
+    """What it takes to compile the image and to emulate the chip; scripts/emulation installs it."""
+    packages = "gcc-avr avr-libc simavr libsimavr-dev libelf-dev"
+    there = shutil.which("avr-gcc") and Path("/usr/include/simavr/sim_avr.h").exists()
+    assert there, f"the chip cannot be emulated: apt-get install -y {packages}"
+
+
 def load(path: Path) -> ctypes.CDLL:
     lib = ctypes.CDLL(str(path))
     u8, u16, u32, pointer = ctypes.c_uint8, ctypes.c_uint16, ctypes.c_uint32, ctypes.c_void_p
@@ -57,6 +64,11 @@ class Bench:
 
     n_cells = 12
     reaction_us = 0  # from a pin or a byte to the core, at most
+    exchange_us = 0  # that a command and its answer take, at most
+    scan_us = 0  # in which every cell is looked at once, while whole duties leave gates alone
+    whole_ms = True  # the board's milliseconds begin with those of now_us
+    every = 1  # a sweep far away from a limit takes every n-th value
+    phases_ms = (0, 1, 2)  # of a command in the scan
 
     def __init__(self) -> None:
         self.decoder = wire.Decoder()
@@ -97,7 +109,7 @@ class Bench:
 
     def arm(self) -> None:
         crc = self.command("identify")["limits_crc"]
-        assert self.result("arm", limits_crc=crc) == "done"
+        assert self.result("arm", limits_crc=crc, cells=(1 << self.n_cells) - 1) == "done"
 
     def ready(self) -> None:
         self.recover()
@@ -108,6 +120,16 @@ class Bench:
         self.command("disarm")
         table = wire.default_limits() | limits
         assert self.result("set_limits", limits=table) == "done"
+
+    def sweep(self, *limits: int) -> list[int]:
+        """Counts of the converter, each one near limits."""
+        near = {counts for limit in limits for counts in range(limit - 5, limit + 6)}
+        return [n for n in range(1024) if n in near or n % self.every == 0]
+
+    def sweep_ms(self, end: int) -> range:
+        """Times that a command can be told to hold, from the first that an exchange fits into."""
+        first = 1 if self.exchange_us == 0 else 3
+        return range(first, end, 1 if self.every == 1 else 7)
 
     def advance_fed(self, duration_us: int, *cells: int) -> bool:
         """Time passes with a command a millisecond; false as soon as the board has tripped."""
@@ -125,7 +147,7 @@ class NativeBoard(Bench):
 
     def __init__(self, lib: ctypes.CDLL, n_cells=12, serial=7, scan_period_us=3000, now_us=0):
         super().__init__()
-        self.lib, self.n_cells = lib, n_cells
+        self.lib, self.n_cells, self.scan_us = lib, n_cells, scan_period_us
         self.memory = ctypes.create_string_buffer(lib.libboard_size())
         assert lib.libboard_init(self.memory, n_cells, serial, scan_period_us, now_us) == 0
         self._answers = ctypes.create_string_buffer(4096)
@@ -160,25 +182,37 @@ class NativeBoard(Bench):
         self.lib.libboard_reset(self.memory, wire.RESETS[cause])
         self.decoder = wire.Decoder()
 
-    def stored(self):
-        """The memory of limits, to be read or spoilt."""
+    def _stored(self):
         size = ctypes.c_size_t()
         bytes_ = self.lib.libboard_memory(self.memory, ctypes.byref(size))
         return (ctypes.c_uint8 * size.value).from_address(ctypes.addressof(bytes_.contents))
+
+    def stored(self) -> bytes:
+        """The memory of limits."""
+        return bytes(self._stored())
+
+    def store(self, memory: bytes) -> None:
+        self._stored()[:] = memory
 
 
 class AvrBoard(Bench):
     """The ATmega328P image under libsimavr: bytes take their time on a 1 Mbaud line."""
 
-    reaction_us = 1000
-    patience_us = 5000
+    reaction_us = 300  # a cell's turn and the work on it
+    exchange_us = 1000
+    scan_us = 3000
+    whole_ms = False
+    every = 128
+    phases_ms = (0,)
+    patience_us = 200_000  # storing limits: 40 bytes of 3.4 ms
 
     def __init__(self, build: Path):
         super().__init__()
+        self.image = build / "board.elf"
         self.lib = ctypes.CDLL(str(build / "libemulate.so"))
         self.lib.emulate_open.restype = ctypes.c_void_p
         self.lib.emulate_now_us.restype = ctypes.c_uint64
-        opened = self.lib.emulate_open(str(build / "board.elf").encode())
+        opened = self.lib.emulate_open(str(self.image).encode())
         assert opened, "the image cannot be emulated"
         self.chip = ctypes.c_void_p(opened)
         self._answers = ctypes.create_string_buffer(4096)
@@ -192,8 +226,9 @@ class AvrBoard(Bench):
     def exchange(self, data: bytes) -> bytes:
         self.lib.emulate_receive(self.chip, data, len(data))
         answer = b""
-        for _ in range(0, self.patience_us, 20):
-            self.advance(20)
+        end_us = self.now_us() + self.patience_us
+        while self.now_us() < end_us:
+            self.advance(50)
             n = self.lib.emulate_send(self.chip, self._answers)
             answer += self._answers.raw[:n]
             if answer.endswith(b"\0"):
@@ -214,7 +249,7 @@ class AvrBoard(Bench):
         self.lib.emulate_set_estop(self.chip, int(is_open))
 
     def set_scan(self, runs: bool) -> None:
-        assert runs, "the chip's converter cannot be stopped from outside"
+        self.lib.emulate_set_converter(self.chip, int(runs))
 
     def gates(self) -> list[int]:
         high = self.lib.emulate_gates(self.chip)
@@ -227,6 +262,27 @@ class AvrBoard(Bench):
         return [n / 16 for n in cycles]
 
     def reset(self, cause: str = "external") -> None:
-        self.lib.emulate_reset(self.chip)
+        self.lib.emulate_reset(self.chip, wire.RESETS[cause])
         self.decoder = wire.Decoder()
         self.advance(5000)
+
+    def resets(self) -> int:
+        return self.lib.emulate_resets(self.chip)
+
+    def untouched_ram(self) -> int:
+        return self.lib.emulate_untouched_ram(self.chip)
+
+    def lost_bytes(self) -> int:
+        return self.lib.emulate_lost_bytes(self.chip)
+
+    def hang(self) -> None:
+        """The main loop turns no more."""
+        self.lib.emulate_hang(self.chip)
+
+    def stored(self) -> bytes:
+        memory = ctypes.create_string_buffer(wire.layout("limits").size + 2)
+        self.lib.emulate_memory(self.chip, memory, len(memory), 0)
+        return memory.raw
+
+    def store(self, memory: bytes) -> None:
+        self.lib.emulate_memory(self.chip, memory, len(memory), 1)

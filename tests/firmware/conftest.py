@@ -1,6 +1,6 @@
 import pytest
 
-from firmware.boards import NativeBoard, load, make
+from firmware.boards import AvrBoard, NativeBoard, load, make, need_avr
 
 
 @pytest.fixture(scope="session")
@@ -24,3 +24,29 @@ def board(libboard):
 def armed(board):
     board.ready()
     return board
+
+
+@pytest.fixture(scope="session")
+def avr_build(tmp_path_factory):
+    """A folder with the ATmega328P image and the library that runs it."""
+    need_avr()
+    return make(tmp_path_factory.mktemp("avr"), "avr", "emulate")
+
+
+@pytest.fixture
+def chip(avr_build):
+    board = AvrBoard(avr_build)
+    yield board
+    board.close()
+
+
+@pytest.fixture(params=["host", "atmega328p"])
+def any_board(request):
+    """The same core behind two sets of pins, just powered up, all pins good."""
+    return request.getfixturevalue({"host": "board", "atmega328p": "chip"}[request.param])
+
+
+@pytest.fixture
+def any_armed(any_board):
+    any_board.ready()
+    return any_board

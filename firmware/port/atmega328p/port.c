@@ -10,6 +10,7 @@
 #include <avr/wdt.h>
 #include <string.h>
 #include <util/atomic.h>
+#include <util/delay.h>
 
 #include "board.h"
 #include "pins.h"
@@ -21,7 +22,9 @@ enum {
     UNIT_TICKS = 32, /* 16 us for the lowest bit: 245 Hz over all */
     RX_ROOM = 64,    /* powers of two */
     TX_ROOM = 256,
-    SCAN_PERIOD_US = 4000, /* at most: conversions across an edge of a gate are repeated */
+    SAMPLE_TICKS = 500,    /* 250 us a cell */
+    SCAN_PERIOD_US = 4000, /* at most: 3000, and conversions across an edge of a gate are repeated */
+    SETTLE_US = 20,
     MEMORY_AT = 0,
     SERIAL_AT = 64,
 };
@@ -36,7 +39,8 @@ struct port {
     /* What the ports carry in the slot of each bit of the duty: one table is in use, the next one is
      * made in the other. */
     struct slot tables[2][SLOTS];
-    volatile struct slot *slots;
+    struct slot *slots;
+    bool modulated; /* there is a duty between off and on */
     uint16_t slot_ticks;
     uint32_t overflow_us; /* of timer 1 */
     uint8_t slot;
@@ -46,6 +50,7 @@ struct port {
     uint16_t current_counts;
     bool gate_on;
     bool temperature_next;
+    bool sampling; /* the cell's turn has begun */
     bool sample_ready;
     bool estop_seen;
     struct port_sample sample;
@@ -70,7 +75,7 @@ void save_reset_flags(void)
 
 /* --- gates --- */
 
-static void drive(const volatile struct slot *slot)
+static void drive(const struct slot *slot)
 {
     PORTB = (uint8_t)((PORTB & (uint8_t)~GATES_B) | slot->b);
     PORTC = (uint8_t)((PORTC & (uint8_t)~GATES_C) | slot->c);
@@ -82,8 +87,8 @@ static void gates_off(void)
     PORTB &= (uint8_t)~GATES_B;
     PORTC &= (uint8_t)~GATES_C;
     PORTD &= (uint8_t)~GATES_D;
-    for (uint8_t i = 0; i < SLOTS; i++)
-        the_port.slots[i] = (struct slot){0, 0, 0};
+    memset(the_port.slots, 0, SLOTS * sizeof *the_port.slots);
+    the_port.modulated = false;
     the_port.edges++;
 }
 
@@ -98,10 +103,8 @@ ISR(TIMER1_COMPA_vect)
     uint16_t next = (uint16_t)(OCR1A + ticks);
     uint16_t soonest = (uint16_t)(TCNT1 + SOONEST_TICKS);
     OCR1A = (int16_t)(next - soonest) < 0 ? soonest : next;
-    const volatile struct slot *now = &the_port.slots[slot];
-    const volatile struct slot *before = &the_port.slots[(slot + SLOTS - 1) & (SLOTS - 1)];
-    if (now->b != before->b || now->c != before->c || now->d != before->d) {
-        drive(now);
+    if (the_port.modulated) {
+        drive(the_port.slots + slot);
         the_port.edges++;
     }
 }
@@ -154,6 +157,7 @@ void port_gates_set(struct port *port, const uint8_t *duty_per_255, uint8_t n_ce
     struct slot *slots = (struct slot *)the_port.tables[first_in_use];
     const struct slot *gate = GATES;
     uint8_t whole_b = 0, whole_c = 0, whole_d = 0;
+    bool modulated = false;
     (void)port;
     memset(slots, 0, SLOTS * sizeof *slots);
     for (; n_cells > 0; n_cells--, gate++) {
@@ -164,6 +168,7 @@ void port_gates_set(struct port *port, const uint8_t *duty_per_255, uint8_t n_ce
             whole_d |= gate->d;
         } else if (duty != 0) {
             add_duty(slots, duty, gate);
+            modulated = true;
         }
     }
     for (struct slot *slot = slots; slot < slots + SLOTS; slot++) {
@@ -175,6 +180,7 @@ void port_gates_set(struct port *port, const uint8_t *duty_per_255, uint8_t n_ce
     {
         if (!the_port.estop_seen) {
             the_port.slots = slots;
+            the_port.modulated = modulated;
             drive(&slots[the_port.slot]);
             the_port.edges++;
         }
@@ -225,15 +231,28 @@ static void convert_current(void)
     convert(CHANNEL_CURRENT);
 }
 
-/* Lets others in: a byte may not wait for longer than two take to arrive. */
+/* This and the next one let others in: a byte may not wait for longer than two take to arrive. */
+ISR(TIMER1_COMPB_vect, ISR_NOBLOCK)
+{
+    OCR1B += SAMPLE_TICKS;
+    if (the_port.sampling)
+        return;
+    the_port.sampling = true;
+    convert_current();
+}
+
 ISR(ADC_vect, ISR_NOBLOCK)
 {
     if (!the_port.temperature_next) {
-        the_port.sample.cell = the_port.cell;
-        the_port.sample.gate_on = the_port.gate_on;
-        the_port.sample.current_counts = the_port.current_counts;
-        the_port.sample.temperature_counts = ADC;
-        the_port.sample_ready = true; /* the main loop goes on to the next cell when it has taken it */
+        if (!the_port.sample_ready) { /* else the last one has not been taken: another turn */
+            the_port.sample.cell = the_port.cell;
+            the_port.sample.gate_on = the_port.gate_on;
+            the_port.sample.current_counts = the_port.current_counts;
+            the_port.sample.temperature_counts = ADC;
+            the_port.cell = the_port.cell + 1 < N_CELLS ? (uint8_t)(the_port.cell + 1) : 0;
+            the_port.sample_ready = true;
+        }
+        the_port.sampling = false; /* the last: the next turn may begin at any time from here on */
         return;
     }
     if (the_port.edges != the_port.edges_at_start) {
@@ -250,12 +269,39 @@ bool port_sample(struct port *port, struct port_sample *sample)
     (void)port;
     if (!the_port.sample_ready)
         return false;
-    /* The converter rests: its interrupt comes again only after the next conversion. */
     memcpy(sample, (const void *)&the_port.sample, sizeof *sample);
-    the_port.sample_ready = false;
-    the_port.cell = the_port.cell + 1 < N_CELLS ? (uint8_t)(the_port.cell + 1) : 0;
-    convert_current();
+    the_port.sample_ready = false; /* the last: from here on the interrupt writes to it again */
     return true;
+}
+
+static uint16_t converted(uint8_t channel)
+{
+    convert(channel);
+    while ((ADCSRA & 1 << ADSC) != 0) {
+    }
+    return ADC;
+}
+
+uint16_t port_probe(struct port *port, uint8_t cell)
+{
+    const struct slot *gate = &GATES[cell];
+    (void)port;
+    ADCSRA &= (uint8_t) ~(1 << ADIE);
+    the_port.sampling = true; /* the scan's cell has its turn again afterwards */
+    while ((ADCSRA & 1 << ADSC) != 0) {
+    }
+    ATOMIC_BLOCK(ATOMIC_RESTORESTATE)
+    {
+        PORTC = (uint8_t)((PORTC & (uint8_t)~SELECT_C) | cell);
+        if (!the_port.estop_seen)
+            drive(gate);
+    }
+    _delay_us(SETTLE_US);
+    uint16_t counts = converted(CHANNEL_CURRENT);
+    ATOMIC_BLOCK(ATOMIC_RESTORESTATE) gates_off();
+    ADCSRA |= 1 << ADIF | 1 << ADIE;
+    the_port.sampling = false;
+    return counts;
 }
 
 /* --- time --- */
@@ -385,23 +431,23 @@ static void start(void)
     EICRA = 1 << ISC01 | 1 << ISC00;
     EIMSK = 1 << INT0;
     TCCR1B = 1 << CS11;
-    the_port.slots = the_port.tables[0];
+    the_port.slots = (struct slot *)the_port.tables[0];
     the_port.slot_ticks = UNIT_TICKS;
     OCR1A = UNIT_TICKS;
-    TIMSK1 = 1 << OCIE1A | 1 << TOIE1;
+    OCR1B = SAMPLE_TICKS;
+    TIMSK1 = 1 << OCIE1A | 1 << OCIE1B | 1 << TOIE1;
     UBRR0 = 1;
     UCSR0A = 1 << U2X0;
     UCSR0C = 1 << UCSZ01 | 1 << UCSZ00;
     UCSR0B = 1 << RXEN0 | 1 << TXEN0 | 1 << RXCIE0;
     ADCSRA = 1 << ADEN | 1 << ADIE | 1 << ADPS2 | 1 << ADPS1 | 1 << ADPS0; /* 125 kHz: 104 us a conversion */
-    convert_current();
     SMCR = 1 << SE; /* sleep is idle: everything but the processor goes on */
     wdt_enable(WDTO_120MS);
     sei();
 }
 
-/* Until the next interrupt, unless there is something to do. Conversions end every 104 us, slots of
- * the modulation at the latest every 2 ms: the core's own watch goes on. */
+/* Until the next interrupt, unless there is something to do. A cell's turn comes every 250 us: the core's own
+ * watch goes on. */
 static void doze(void)
 {
     cli();

@@ -35,7 +35,7 @@ static uint8_t random_frame(uint8_t *frame, int arms)
     if (codes[which] == COMMAND_arm) {
         struct wire_limits limits;
         limits_default(&limits);
-        wire_pack_arm(frame + 1 + FRAME_HEADER, &(struct wire_arm){limits_crc(&limits)});
+        wire_pack_arm(frame + 1 + FRAME_HEADER, &(struct wire_arm){limits_crc(&limits), 0x0FFF});
     }
     struct frame_writer writer;
     frame_open(&writer, frame, frame + 1 + FRAME_HEADER + n);

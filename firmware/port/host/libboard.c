@@ -58,6 +58,11 @@ void port_gates_set(struct port *port, const uint8_t *duty_per_255, uint8_t n_ce
     memcpy(port->gates, duty_per_255, n_cells);
 }
 
+uint16_t port_probe(struct port *port, uint8_t cell)
+{
+    return port->pins[cell].on_counts;
+}
+
 bool port_estop_open(struct port *port)
 {
     return port->estop_open;
