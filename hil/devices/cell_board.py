@@ -140,19 +140,27 @@ class CellBoard:
             raise DeviceError(f"{self.name}: cannot be armed while this persists: {names}")
 
     def arm(self) -> None:
-        """Allow switching; its answer is the reading of the first tick."""
-        answer = self._ask("arm", limits_crc=wire.limits_crc(self._limits))
+        """Allow switching; its answer is the reading of the first tick.
+
+        The board pulses the wire behind every gate of this rig: a broken or shorted one is named.
+        """
+        cells = int(self._bit.sum())
+        answer = self._ask("arm", limits_crc=wire.limits_crc(self._limits), cells=cells)
         # Disarmed since `open`: armed already means that only the first answer was lost.
         result = wire.result_name(answer["result"])
         if result not in ("done", "is_armed"):
-            faults = ", ".join(wire.fault_names(answer["fault_bits"]))
-            why = f"{result} ({faults})" if faults else result
-            raise DeviceError(f"{self.name}: refused to be armed: {why}")
+            raise DeviceError(f"{self.name}: refused to be armed: {self._reasons(result, answer)}")
         self._pending = answer
 
     def remarks(self) -> list[Remark]:
         """A board says everything in its fault bits."""
         return []
+
+    def _reasons(self, result: str, answer: wire.Message) -> str:
+        faults = ", ".join(wire.fault_names(answer["fault_bits"]))
+        names = self._place.cell_names
+        cells = ", ".join(n for i, n in enumerate(names) if answer["fault_cells"] >> i & 1)
+        return result + (f" ({faults}{': ' + cells if cells else ''})" if faults else "")
 
     def read(self, t_s: float) -> None:
         """Collect the answer to the last command."""

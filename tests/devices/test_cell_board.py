@@ -130,6 +130,25 @@ def test_an_open_estop_refuses_arming_with_its_name():
     assert not board.gates().any()
 
 
+def test_a_broken_wire_is_named_before_the_run_begins():
+    board = native()
+    board.sense(0, 0.0, 0.0, 25.0)  # gate 0 has cell a.3
+    made, _, _ = driver(board)
+    made.open()
+    with pytest.raises(DeviceError, match=r"refused to be armed: is_faulted \(current_low: a.3\)"):
+        made.arm()
+    assert not board.gates().any()
+
+
+def test_gates_that_the_rig_does_not_use_may_be_open():
+    board = native()
+    for gate in range(len(GATES), N_CELLS):
+        board.sense(gate, 0.0, 0.0, 25.0)
+    _, made, _, _ = armed(board)
+    made.write(0.0, on(0, 2, 3))
+    assert board.gates().astype(bool).sum() == 3
+
+
 def test_limits_that_differ_are_found_at_opening_and_named():
     made, _, _ = driver(native(), on_time_max_ms=20_000)
     with pytest.raises(DeviceError, match="on_time_max_ms is 10000 on the board, 20000 in the rig"):
