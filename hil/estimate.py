@@ -18,12 +18,12 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from hil.devices.device import Channel, Readings
 from hil.errors import ConfigError
 from hil.frame import CELL_UNKNOWN, Column, Commands, Frame, units
 from hil.models.array_system import ArraySystem
 from hil.models.discrete import Discrete
 from hil.models.system import System
+from hil.slots import Channel, Readings
 
 
 class Estimator(Protocol):

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from hil.devices.device import Readings
 from hil.frame import Commands
+from hil.slots import Readings
 
 FAULTS = (
     "force_high",

@@ -11,16 +11,18 @@ import numpy as np
 from hil import wire
 from hil.config import Config, schema
 from hil.config.cards import cards_of
+from hil.config.instruments import layout_of
 from hil.devices.cell_board import BoardPlace, CellBoard
-from hil.devices.device import Channel, Device, Readings, RigLayout
+from hil.devices.device import Device
 from hil.devices.emulated_daq import EmulatedBench
 from hil.devices.native_board import NativeBoard
 from hil.devices.nidaq.channels import Place
 from hil.devices.port import Port, SerialPort
 from hil.devices.sim_plant import SimPlant
 from hil.errors import ConfigError, DeviceError
-from hil.frame import Column, Commands, Frame, unit_suffix, units
+from hil.frame import Column, Commands, Frame, units
 from hil.rig_cards import build_card
+from hil.slots import Readings, RigLayout
 
 BACKENDS = ("sim", "emulated", "bench")
 ANSWER_SHARE = 0.5  # of a period that a board's answer is waited for
@@ -229,35 +231,6 @@ def parse_backend(text: str, devices: Mapping[str, schema.DeviceTable]) -> dict[
 
 def _has_nidaqmx() -> bool:
     return find_spec("nidaqmx") is not None
-
-
-def layout_of(devices: Mapping[str, schema.DeviceTable], n_cells: int) -> RigLayout:
-    """What a rig of these devices consists of: boards first, then cards."""
-    channels: list[Channel] = []
-    for card in cards_of(devices).values():
-        for name, table in card.channels.items():
-            if isinstance(table, schema.ForceChannelTable):
-                force = "further" if any(c.force for c in channels) else "first"
-                channels.append(Channel(name, "_N", force))  # type: ignore[arg-type]
-            else:
-                channels.append(Channel(name, unit_suffix(table.signal)))
-    boards = tuple(n for n, d in devices.items() if isinstance(d, schema.CellBoardTable))
-    return RigLayout(
-        channels=tuple(channels),
-        outputs=tuple(outputs_of(devices)),
-        boards=boards,
-        devices=(*boards, *cards_of(devices)),
-        n_cells=n_cells,
-    )
-
-
-def outputs_of(devices: Mapping[str, schema.DeviceTable]) -> dict[str, schema.OutputTable]:
-    """Every output of a rig under the name of its column, in the order of the commands."""
-    return {
-        f"{name}_commanded{unit_suffix(table.drives)}": table
-        for card in cards_of(devices).values()
-        for name, table in card.outputs.items()
-    }
 
 
 def build_rig(config: Config, seed: int, backends: Mapping[str, str] | None = None) -> Rig:

@@ -18,14 +18,14 @@ import numpy as np
 from hil import guard, inputs, loop, realtime
 from hil.clock import Clock, RealClock, VirtualClock
 from hil.config import Config, schema
-from hil.config.build import build_control
+from hil.config.build import build_force_control, build_signal_pid
 from hil.config.cards import cards_of
 from hil.config.crosscheck import force_signal
+from hil.config.instruments import outputs_of
 from hil.control.controller import Control
-from hil.devices.device import RigLayout
 from hil.devices.replay import ReplayRig
 from hil.errors import ConfigError
-from hil.estimate import Estimator, ForceObserver
+from hil.estimate import Estimator, ForceObserver, Twin
 from hil.evidence import Evidence
 from hil.frame import Frame
 from hil.models.array_system import ArraySystem
@@ -33,7 +33,8 @@ from hil.progress import show_progress
 from hil.provenance import software
 from hil.record import layout
 from hil.record.sink import Sink, check_disk
-from hil.rig import Rig, build_rig, outputs_of, parse_backend
+from hil.rig import Rig, build_rig, parse_backend
+from hil.slots import RigLayout
 from hil.summary import plain, summarise
 from hil.window import watch_this_run
 
@@ -121,19 +122,43 @@ class Stages:
 
 
 def build(config: Config, seed: int, backends: Mapping[str, str] | None = None) -> Stages:
-    tables, signal_name = config.tables, force_signal(config.tables, config.model)
     rig = build_rig(config, seed, backends)
-    estimator = ForceObserver(
-        ArraySystem(config.model, config.activation(), tables.loop.period_s),
-        config.model.outputs.index(signal_name),
-        tables.observer.cell_force_noise_N,
-        tables.observer.force_noise_N,
-    )
-    control = build_control(tables, config.model, signal_name)
+    estimator = _estimator(config, rig.layout)
+    control = _control(config, rig.layout)
     frame = Frame([*loop.columns(), *rig.columns, *estimator.columns, *control.columns])
     stages = Stages(rig, estimator, control, frame)
     stages.bind(rig)
     return stages
+
+
+def _estimator(config: Config, layout: RigLayout) -> Estimator:
+    tables = config.tables
+    if config.arrays is None:
+        twin = config.system()
+        signals = [
+            c.signal for card in cards_of(tables.devices).values() for c in card.channels.values()
+        ]
+        return Twin(twin, layout.channels, [list(twin.outputs).index(str(s)) for s in signals])
+    signal = force_signal(tables, config.model)
+    return ForceObserver(
+        ArraySystem(config.model, config.activation(), tables.loop.period_s),
+        config.model.outputs.index(signal),
+        tables.observer.cell_force_noise_N,
+        tables.observer.force_noise_N,
+    )
+
+
+def _control(config: Config, layout: RigLayout) -> Control:
+    tables, period_s = config.tables, config.tables.loop.period_s
+    controller, follows = tables.controller, tables.reference
+    if isinstance(controller, schema.SignalPidTable):
+        signals = follows.signals if isinstance(follows, schema.SignalsReferenceTable) else {}
+        outputs = outputs_of(tables.devices)
+        return build_signal_pid(controller.loops, signals, layout, outputs, period_s)
+    F_N = [a.force_on_N for a in config.activation()]
+    signal = force_signal(tables, config.model)
+    force = None if isinstance(follows, schema.SignalsReferenceTable) else follows
+    return build_force_control(controller, force, config.model, F_N, signal, period_s)
 
 
 def parts_of(
@@ -387,7 +412,7 @@ def _output_path(config: Config, out: str | Path | None, force: bool) -> Path:
 def _create_recording(
     path: Path, config: Config, stages: Stages, clock: str, backend: str, seed: int
 ) -> None:
-    tables, model = config.tables, config.model
+    tables = config.tables
     simulated = stages.rig.simulated
     attributes: dict[str, str | int] = {
         "backend": backend,
@@ -399,14 +424,36 @@ def _create_recording(
         "software": json.dumps(software()),
         "operator": tables.experiment.operator or _user(),
         "simulated": f"SIMULATED: {', '.join(simulated)}" if simulated else "",
-        "force_signal": force_signal(tables, model),
     }
+    if config.arrays is not None:
+        attributes["force_signal"] = force_signal(tables, config.model)
     calibration: dict[str, dict[str, str | float]] = {
         name: channel.model_dump(exclude={"sim"}, exclude_none=True)
         for card in cards_of(tables.devices).values()
         for name, channel in card.channels.items()
     }
-    matrices = {
+    try:
+        layout.create(
+            path,
+            stages.frame.columns,
+            attributes,
+            rows_per_chunk=int(min(4096, max(256, 1.0 / tables.loop.period_s))),
+            calibration=calibration,
+            model=_matrices(config),
+        )
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written ({error}): choose another --out") from None
+
+
+def _matrices(config: Config) -> dict[str, Any]:
+    """The twin as `/model` of the recording: its matrices where it is linear, its names."""
+    if config.arrays is None:
+        system = config.system()
+        names = {"inputs": list(system.inputs), "outputs": list(system.outputs)}
+        own = {key: getattr(config.tables.model, key, None) for key in "ABCD"}
+        return {key: value for key, value in own.items() if value is not None} | names
+    model = config.model
+    return {
         "A": model.A,
         "B": model.B,
         "C": model.C,
@@ -417,17 +464,6 @@ def _create_recording(
         "cells": model.cell_names,
         "force_on_N": [a.force_on_N for a in config.activation()],
     }
-    try:
-        layout.create(
-            path,
-            stages.frame.columns,
-            attributes,
-            rows_per_chunk=int(min(4096, max(256, 1.0 / tables.loop.period_s))),
-            calibration=calibration,
-            model=matrices,
-        )
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written ({error}): choose another --out") from None
 
 
 def _user() -> str:

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from hil import metrics
 from hil.evidence import LATE_SHARE, Counts
+from hil.frame import units
 from hil.record.read import n_whole_rows, open_h5
+from hil.slots import signals_in
 
 LATE_SHARE_MAX = 0.001
 RESPONSE_MIN_S = 0.5
@@ -22,24 +24,37 @@ def summarise(path: Path, period_s: float, clock: str) -> dict[str, Any]:
     """Timing and force figures of a recording, in plain Python values (NaN as None)."""
     with open_h5(path) as file:
         n = n_whole_rows(file)
-        names = (
-            "t_s",
-            "late_s",
-            "busy_s",
-            "force_measured_N",
-            "force_model_N",
-            "force_reference_N",
-        )
-        t_s, late_s, busy_s, measured_N, model_N, reference_N = (
-            file["ticks"][name][:n] for name in names
-        )
-        cells = file["ticks/cells_commanded"][:n]
+        ticks = file["ticks"]
+        t_s, late_s, busy_s = (ticks[name][:n] for name in ("t_s", "late_s", "busy_s"))
+        nothing = np.full(n, np.nan)
+        signals = [
+            (
+                signal,
+                ticks[signal.measured][:n],
+                ticks[signal.model][:n],
+                nothing if signal.reference is None else ticks[signal.reference][:n],
+            )
+            for signal in signals_in(ticks)
+        ]
+        cells = ticks["cells_commanded"][:n] if "cells_commanded" in ticks else None
+    force: dict[str, Any] = {}
+    steps: list[dict[str, Any]] = []
+    for signal, measured, model, reference in signals:
+        if signal.name == "force":
+            force = force_figures(measured, model, reference)
+            if cells is not None:
+                steps = responses(t_s, measured, model, reference, cells)
     summary = {
         "rows": n,
         "duration_s": float(t_s[-1]) if n else 0.0,
         "timing": timing(t_s, late_s, busy_s, period_s, clock),
-        "force": force_figures(t_s, measured_N, model_N, reference_N),
-        "responses": responses(t_s, measured_N, model_N, reference_N, cells),
+        "force": force,
+        "responses": steps,
+        "signals": {
+            signal.name: signal_figures(*curves) | {"units": units(signal.suffix)}
+            for signal, *curves in signals
+            if signal.name != "force"
+        },
     }
     return dict(plain(summary))
 
@@ -95,32 +110,40 @@ def _worst_run(late: NDArray[np.bool_], gaps: NDArray[np.int_]) -> int:
 
 
 def force_figures(
-    t_s: NDArray[np.float64],
     measured_N: NDArray[np.float64],
     model_N: NDArray[np.float64],
     reference_N: NDArray[np.float64],
 ) -> dict[str, Any]:
     """Model error, its whiteness, and tracking where there is a reference."""
-    there = np.isfinite(measured_N) & np.isfinite(model_N)
-    measured_N, model_N = measured_N[there], model_N[there]
-    if not len(measured_N):
+    found = signal_figures(measured_N, model_N, reference_N)
+    unitless = ("nrmse", "vaf", "residual_white", "p_uncorrelated", "p_zero_mean")
+    return {key if key in unitless else f"{key}_N": value for key, value in found.items()}
+
+
+def signal_figures(
+    measured: NDArray[np.float64], model: NDArray[np.float64], reference: NDArray[np.float64]
+) -> dict[str, Any]:
+    """The same of any signal, in its own unit."""
+    there = np.isfinite(measured) & np.isfinite(model)
+    measured, model = measured[there], model[there]
+    if not len(measured):
         return {}
-    residual_N = measured_N - model_N
-    test = metrics.whiteness(residual_N)
+    residual = measured - model
+    test = metrics.whiteness(residual)
     figures: dict[str, Any] = {
-        "residual_rms_N": metrics.rms(residual_N),
-        "residual_max_N": np.abs(residual_N).max(),
-        "nrmse": metrics.nrmse(measured_N, model_N),
-        "vaf": metrics.vaf(measured_N, model_N),
+        "residual_rms": metrics.rms(residual),
+        "residual_max": np.abs(residual).max(),
+        "nrmse": metrics.nrmse(measured, model),
+        "vaf": metrics.vaf(measured, model),
         "residual_white": test.is_white(),
         "p_uncorrelated": test.p_uncorrelated,
         "p_zero_mean": test.p_zero_mean,
-        "measured_max_N": measured_N.max(),
-        "model_max_N": model_N.max(),
+        "measured_max": measured.max(),
+        "model_max": model.max(),
     }
-    if np.isfinite(reference_N[there]).any():
-        error_N = measured_N - reference_N[there]
-        figures["tracking_rms_N"] = metrics.rms(error_N[np.isfinite(error_N)])
+    if np.isfinite(reference[there]).any():
+        error = measured - reference[there]
+        figures["tracking_rms"] = metrics.rms(error[np.isfinite(error)])
     return figures
 
 
@@ -188,6 +211,16 @@ def as_text(path: Path, summary: dict[str, Any]) -> str:
         )
     if force.get("tracking_rms_N") is not None:
         lines.append(f"  measured over reference: RMS {force['tracking_rms_N']:.3f} N")
+    for name, figures in summary["signals"].items():
+        if figures.get("vaf") is not None:
+            unit = figures["units"]
+            text = (
+                f"  {name}: VAF {100.0 * figures['vaf']:.2f} %, "
+                f"RMS of measured over simulated {figures['residual_rms']:.3g} {unit}"
+            )
+            if figures.get("tracking_rms") is not None:
+                text += f", over reference {figures['tracking_rms']:.3g} {unit}"
+            lines.append(text)
     timing = summary["timing"]
     lines.append(f"  {timing['verdict']}")
     if timing["clock"] == "real" and "late_p50_s" in timing:

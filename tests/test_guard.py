@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hil.devices.device import Readings
 from hil.frame import Commands
 from hil.guard import CAUSES, FAULTS, Envelope, Guard, Limits, SignalLimits, names_of
+from hil.slots import Readings
 
 FORCE_MAX_N = 9.0
 FORCE = SignalLimits(-FORCE_MAX_N, FORCE_MAX_N, is_force=True)

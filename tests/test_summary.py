@@ -42,7 +42,7 @@ def test_a_virtual_clock_says_nothing_of_real_time():
 def test_a_run_without_a_tick_has_a_summary():
     none = np.zeros(0)
     assert summary.timing(none, none, none, 0.001, "real")["verdict"] == "no tick was run"
-    assert summary.force_figures(none, none, none, none) == {}
+    assert summary.force_figures(none, none, none) == {}
     assert summary.responses(none, none, none, none, np.zeros((0, 6), dtype=np.uint8)) == []
 
 

@@ -1,6 +1,6 @@
 """Tables of the configuration -> models, references and controllers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -12,12 +12,17 @@ from hil.control.controller import CellController
 from hil.control.force import ForceControl
 from hil.control.pid import Pid, PidGains
 from hil.control.schedule import Schedule
+from hil.control.signals import SignalLoop, SignalPid
+from hil.frame import units
 from hil.models import CellArray, ModelError, cells, fingerprint
 from hil.models.activation import CellActivation
 from hil.models.cell_array import make_array
 from hil.models.fingerprint import FingerprintError
+from hil.models.linear import LinearSystem
 from hil.models.network import Array, Point
 from hil.models.sma_wire import SmaWire
+from hil.models.system import System
+from hil.slots import RigLayout
 
 LEVEL_MIN = 1e-9
 
@@ -34,8 +39,10 @@ def build_model(table: ModelTable) -> CellArray:
     return CellArray(points, {name: _array(name, a) for name, a in table.arrays.items()})
 
 
-def build_activation(table: ModelTable) -> list[CellActivation]:
-    """How every cell's force rises and falls, in input order."""
+def build_activation(table: schema.AnyModelTable) -> list[CellActivation]:
+    """How every cell's force rises and falls, in input order; none where there are no cells."""
+    if not isinstance(table, ModelTable):
+        return []
     return [a for name, array in table.arrays.items() for a in _activations(name, array)]
 
 
@@ -93,8 +100,58 @@ def _activations(name: str, table: ArrayTable) -> list[CellActivation]:
     return [CellActivation(force, table.activation.kind, **shape) for force in forces]
 
 
-def build_reference(table: schema.ReferenceTable | None) -> reference.Reference:
-    """The set point that `[reference]` describes."""
+def build_system(table: schema.SystemTable, period_s: float) -> System:
+    """The system of a model that is no cellular array; ModelError where it makes none."""
+    return LinearSystem(table.A, table.B, table.C, table.D, table.inputs, table.outputs, period_s)
+
+
+def build_signal(table: schema.SignalTable) -> reference.Reference:
+    """One channel's set point."""
+    match table:
+        case schema.SignalStepsTable():
+            return reference.Steps(table.t_s, table.value)
+        case schema.SignalRampTable():
+            return reference.Ramp(table.t_s, table.value)
+        case schema.SignalSineTable():
+            return reference.Sine(table.mean, table.amplitude, table.frequency_Hz)
+
+
+def build_signal_pid(
+    loops: Mapping[str, schema.SignalLoopTable],
+    signals: Mapping[str, schema.SignalTable],
+    layout: RigLayout,
+    outputs: Mapping[str, schema.OutputTable],
+    period_s: float,
+) -> SignalPid:
+    """The control stage of a rig that is no array.
+
+    Parameters
+    ----------
+    outputs : of every card, under the names of their columns
+    """
+    channels = {c.name: (i, c) for i, c in enumerate(layout.channels)}
+    names = list(outputs)
+    made = []
+    for channel_name, loop in loops.items():
+        slot, channel = channels[channel_name]
+        column = next(n for n in names if n.partition("_commanded")[0] == loop.output)
+        made.append(
+            SignalLoop(
+                reference=build_signal(signals[channel_name]),
+                gains=PidGains(loop.k_p, loop.k_i_per_s, loop.k_d_s, loop.derivative_filter_s),
+                reference_column=channel.column("reference"),
+                units=units(channel.suffix),
+                channel=slot,
+                output=names.index(column),
+                low=outputs[column].min,
+                high=outputs[column].max,
+            )
+        )
+    return SignalPid(made, period_s)
+
+
+def build_reference(table: schema.ForceReferenceTable | None) -> reference.Reference:
+    """The force's set point that `[reference]` describes."""
     match table:
         case None:
             return reference.NoReference()
@@ -106,15 +163,25 @@ def build_reference(table: schema.ReferenceTable | None) -> reference.Reference:
             return reference.Sine(table.mean_N, table.amplitude_N, table.frequency_Hz)
 
 
-def build_control(tables: schema.RunTables, model: CellArray, signal: str) -> ForceControl:
-    """The control stage of a run: what follows which set point."""
-    F_N = [a.force_on_N for a in build_activation(tables.model)]
-    controller = build_controller(tables.controller, model, F_N, signal, tables.loop.period_s)
-    return ForceControl(build_reference(tables.reference), controller)
+def build_force_control(
+    controller: schema.CellControllerTable,
+    follows: schema.ForceReferenceTable | None,
+    model: CellArray,
+    F_N: list[float],
+    signal: str,
+    period_s: float,
+) -> ForceControl:
+    """The control stage of a cellular array, whose active cells have these forces."""
+    cells = build_controller(controller, model, F_N, signal, period_s)
+    return ForceControl(build_reference(follows), cells)
 
 
 def build_controller(
-    table: schema.ControllerTable, model: CellArray, F_N: list[float], signal: str, period_s: float
+    table: schema.CellControllerTable,
+    model: CellArray,
+    F_N: list[float],
+    signal: str,
+    period_s: float,
 ) -> CellController:
     """The controller that `[controller]` describes, for a model with these cell forces."""
     if isinstance(table, schema.ScheduleTable):

@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from hil.config.files import Merged, read_toml
-from hil.config.schema import NotNegative, Positive, Table, Title
+from hil.config.table import NotNegative, Positive, Table, Title
 from hil.config.validate import validated
 from hil.errors import ConfigError
 from hil.signals import Chain

@@ -14,28 +14,79 @@ from hil.config.build import (
     LEVEL_MIN,
     build_activation,
     build_reference,
+    build_system,
     cell_indices,
     recruited_force_N,
 )
+from hil.config.cards import cards_of
 from hil.models import CellArray
 
 Found = Iterator[tuple[str, str]]
 RIG_ORDER_MAX = 2000
 
 
-def rig(tables: schema.RigTables, model: CellArray) -> Found:
-    """Devices against the model and the guard."""
+def rig(tables: schema.RigTables, model: CellArray | None) -> Found:
+    """Devices against the model and the guard; `model` is None where it is no array."""
+    boards = {n: d for n, d in tables.devices.items() if isinstance(d, schema.CellBoardTable)}
+    cards = cards_of(tables.devices)
+    if not cards:
+        yield "devices", "no nidaq card: nothing would be measured"
+    yield from _terminals(cards)
+    yield from _signal_limits(cards, tables.guard)
+    if model is not None:
+        yield from _array(model, cards, tables)
+        yield from _boards(boards, model, tables.guard)
+        yield from _outputs(cards, ())
+    elif not isinstance(tables.model, schema.ModelTable):
+        system = build_system(tables.model, tables.loop.period_s)
+        for name in boards:
+            yield f"devices.{name}", "the model has no cells for a board: remove it"
+        for key, channel in _channels(cards):
+            if channel.signal is None:
+                yield f"{key}.signal", f"missing: choose {', '.join(system.outputs)}"
+            yield from _signal(key, channel, system.outputs)
+        yield from _outputs(cards, system.inputs)
+
+
+def _channels(
+    cards: dict[str, schema.NidaqTable],
+) -> Iterator[tuple[str, schema.AnyChannelTable]]:
+    for name, card in cards.items():
+        for channel_name, channel in card.channels.items():
+            yield f"devices.{name}.channels.{channel_name}", channel
+
+
+def _terminals(cards: dict[str, schema.NidaqTable]) -> Found:
+    """No terminal is used twice, and no name."""
+    seen: dict[str, str] = {}
+    for name, card in cards.items():
+        entries = [*card.channels.values(), *card.outputs.values()]
+        terminals = Counter(entry.terminal for entry in entries)
+        for what, table in (("channels", card.channels), ("outputs", card.outputs)):
+            for own, entry in table.items():
+                key = f"devices.{name}.{what}.{own}"
+                if terminals[entry.terminal] > 1:
+                    yield f"{key}.terminal", f"'{entry.terminal}' is taken by another channel"
+                if own in seen:
+                    yield key, f"card '{seen[own]}' has a channel of that name: rename one"
+                seen[own] = name
+
+
+def _array(
+    model: CellArray, cards: dict[str, schema.NidaqTable], tables: schema.RigTables
+) -> Found:
     if len(model.states) > RIG_ORDER_MAX:
         yield "model", f"order {len(model.states)}: a rig's model may have {RIG_ORDER_MAX} states"
     if model.floating:
         names = ", ".join(model.floating[0][:4])
         yield "model", f"nothing holds {names}: fix a point or mend the broken cells around it"
-    boards = {n: d for n, d in tables.devices.items() if isinstance(d, schema.CellBoardTable)}
-    cards = {n: d for n, d in tables.devices.items() if isinstance(d, schema.NidaqTable)}
-    yield from _boards(boards, model, tables.guard)
-    yield from _channels(cards, tables, model)
-    yield from _outputs(cards, ())
-    yield from _signal_limits(cards, tables.guard)
+    if tables.guard.force_max_N is None:
+        yield "guard.force_max_N", "missing: add it"
+    forces = [c for _, c in _channels(cards) if isinstance(c, schema.ForceChannelTable)]
+    if cards and not forces:
+        yield "devices", "no channel of kind 'force': nothing would measure the force"
+    for key, channel in _channels(cards):
+        yield from _signal(key, channel, model.outputs)
 
 
 def _limits(name: str, limits: dict[str, int]) -> Found:
@@ -82,29 +133,7 @@ def _boards(
         yield f"devices.{name}.cells", f"no gate for cell '{missing[0]}': every cell has one gate"
 
 
-def _channels(
-    cards: dict[str, schema.NidaqTable], tables: schema.RigTables, model: CellArray
-) -> Found:
-    if not cards:
-        yield "devices", "no nidaq card: nothing would measure the force"
-    elif all(c.kind != "force" for card in cards.values() for c in card.channels.values()):
-        yield "devices", "no channel of kind 'force': nothing would measure the force"
-    if tables.guard.force_max_N is None:
-        yield "guard.force_max_N", "missing: add it"
-    seen: dict[str, str] = {}
-    for name, card in cards.items():
-        terminals = Counter(channel.terminal for channel in card.channels.values())
-        for channel_name, channel in card.channels.items():
-            key = f"devices.{name}.channels.{channel_name}"
-            if terminals[channel.terminal] > 1:
-                yield f"{key}.terminal", f"'{channel.terminal}' is taken by another channel"
-            if channel_name in seen:
-                yield key, f"card '{seen[channel_name]}' has a channel of that name: rename one"
-            seen[channel_name] = name
-            yield from _signal(key, channel, model.outputs)
-
-
-def _signal(key: str, channel: schema.AnyChannelTable, outputs: list[str]) -> Found:
+def _signal(key: str, channel: schema.AnyChannelTable, outputs: Sequence[str]) -> Found:
     suffix = {"force": "_N", "voltage": "", "encoder": "_rad"}[channel.kind]
     fitting = [name for name in outputs if name.endswith(suffix)]
     if channel.signal is not None and channel.signal not in fitting:
@@ -145,16 +174,64 @@ def _outputs(cards: dict[str, schema.NidaqTable], inputs: Sequence[str]) -> Foun
                 )
 
 
-def run(tables: schema.RunTables, model: CellArray) -> Found:
+def run(tables: schema.RunTables, model: CellArray | None) -> Found:
     """The experiment against its rig."""
-    if isinstance(tables.controller, schema.ScheduleTable):
-        yield from _schedule(tables.controller, model)
+    controller, follows = tables.controller, tables.reference
+    if model is None:
+        if isinstance(controller, schema.SignalPidTable):
+            yield from _loops(controller, follows, tables)
+        else:
+            yield (
+                f"controller.kind = '{controller.kind}'",
+                "switches cells, which this model has none of: choose signal_pid",
+            )
+        return
+    if isinstance(controller, schema.SignalPidTable):
+        yield "controller.kind = 'signal_pid'", "is for rigs without cells: choose schedule or pid"
+    elif isinstance(controller, schema.ScheduleTable):
+        yield from _schedule(controller, model)
     else:
-        yield from _order(tables.controller, tables, model)
-        if tables.reference is None:
+        yield from _order(controller, tables, model)
+        if follows is None:
             yield "reference", "missing: a pid controller follows one"
-    if tables.reference is not None:
-        yield from _reference(tables.reference, tables, model)
+    if isinstance(follows, schema.SignalsReferenceTable):
+        yield "reference.kind = 'signals'", "is for rigs without cells: choose steps, ramp or sine"
+    elif follows is not None:
+        yield from _reference(follows, tables, model)
+
+
+def _loops(
+    table: schema.SignalPidTable, follows: schema.ReferenceTable | None, tables: schema.RigTables
+) -> Found:
+    """Every loop's channel, output and set point; every output has at most one loop."""
+    cards = cards_of(tables.devices)
+    channels = [name for card in cards.values() for name in card.channels]
+    outputs = [name for card in cards.values() for name in card.outputs]
+    signals = follows.signals if isinstance(follows, schema.SignalsReferenceTable) else {}
+    claimed = Counter(loop.output for loop in table.loops.values())
+    for name, loop in table.loops.items():
+        key = f"controller.loops.{name}"
+        if name not in channels:
+            yield key, f"no channel of that name: choose {', '.join(channels)}"
+        if loop.output not in outputs:
+            choice = f"choose {', '.join(outputs)}" if outputs else "the rig has none"
+            yield f"{key}.output = '{loop.output}'", f"no output of that name: {choice}"
+        elif claimed[loop.output] > 1:
+            yield f"{key}.output", f"'{loop.output}' has another loop too"
+        if name not in signals:
+            yield f"reference.signals.{name}", "missing: every loop follows one"
+    for name, signal in signals.items():
+        if name not in table.loops:
+            yield f"reference.signals.{name}", "no loop follows it: remove it"
+        if not isinstance(signal, schema.SignalSineTable):
+            yield from _times(f"reference.signals.{name}", signal.t_s, signal.value, "value")
+
+
+def _times(key: str, t_s: Sequence[float], values: Sequence[float], what: str) -> Found:
+    if len(t_s) != len(values):
+        yield f"{key}.{what}", f"{len(values)} values for {len(t_s)} times: give one a time"
+    elif np.any(np.diff(t_s) <= 0.0):
+        yield f"{key}.t_s", "times must rise"
 
 
 def _schedule(table: schema.ScheduleTable, model: CellArray) -> Found:
@@ -201,18 +278,15 @@ def _unknown_cells(key: str, cells: list[int | str], model: CellArray) -> Found:
             )
 
 
-def _reference(table: schema.ReferenceTable, tables: schema.RunTables, model: CellArray) -> Found:
+def _reference(
+    table: schema.ForceReferenceTable, tables: schema.RunTables, model: CellArray
+) -> Found:
     if not isinstance(table, schema.SineReferenceTable):
-        if len(table.t_s) != len(table.force_N):
-            yield (
-                "reference.force_N",
-                f"{len(table.force_N)} values for {len(table.t_s)} times: give one a time",
-            )
+        found = list(_times("reference", table.t_s, table.force_N, "force_N"))
+        if found:
+            yield from found
             return
-        if np.any(np.diff(table.t_s) <= 0.0):
-            yield "reference.t_s", "times must rise"
-            return
-    low_N, high_N = build_reference(table).extremes_N(tables.experiment.duration_s)
+    low_N, high_N = build_reference(table).extremes(tables.experiment.duration_s)
     most_N = blocked_force_N(tables, model)
     if high_N > most_N or low_N < 0.0:
         yield (

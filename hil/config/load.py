@@ -10,7 +10,7 @@ import tomli_w
 from numpy.typing import NDArray
 
 from hil.config import cards, crosscheck, schema
-from hil.config.build import build_activation, build_model
+from hil.config.build import build_activation, build_model, build_system
 from hil.config.calibration import Calibration
 from hil.config.files import Merged, read_merged
 from hil.config.validate import validated
@@ -19,6 +19,8 @@ from hil.models import CellArray, ModelError
 from hil.models.activation import CellActivation
 from hil.models.array_system import ArraySystem
 from hil.models.system import System
+
+TRIED_PERIOD_S = 0.001  # of a system that is only built to see whether it can be
 
 
 @dataclass(frozen=True)
@@ -30,17 +32,32 @@ class Config:
     path : Path
         The experiment's file.
     tables : RunTables
-    model, plant : CellArray
-        The twin's and the simulated plant's.
+    arrays : (CellArray, CellArray) or None
+        The twin's and the simulated plant's; None where the model is no cellular array.
     records : dict of Calibration
         Of the channels that have one.
     """
 
     path: Path
     tables: schema.RunTables
-    model: CellArray
-    plant: CellArray
+    arrays: tuple[CellArray, CellArray] | None
     records: Mapping[str, Calibration] = field(default_factory=dict)
+
+    @property
+    def model(self) -> CellArray:
+        """The twin's array; ConfigError where the rig is none."""
+        return self._array(0)
+
+    @property
+    def plant(self) -> CellArray:
+        """The simulated plant's array; ConfigError where the rig is none."""
+        return self._array(1)
+
+    def _array(self, which: int) -> CellArray:
+        if self.arrays is None:
+            kind = self.tables.model.kind
+            raise ConfigError(f"{self.path}: model.kind = '{kind}': this needs a cell_array")
+        return self.arrays[which]
 
     @property
     def rig_name(self) -> str:
@@ -52,10 +69,16 @@ class Config:
 
     def system(self, *, plant: bool = False) -> System:
         """A new twin, or the simulated plant, stepped by the loop's period."""
-        activation, model = self.activation(plant=plant), self.plant if plant else self.model
-        return ArraySystem(model, activation, self.tables.loop.period_s)
+        table = self.tables.plant if plant else self.tables.model
+        period_s = self.tables.loop.period_s
+        if isinstance(table, schema.ModelTable):
+            model = self.plant if plant else self.model
+            return ArraySystem(model, build_activation(table), period_s)
+        return build_system(table, period_s)
 
     def activation(self, *, plant: bool = False) -> list[CellActivation]:
+        """How the cells' forces rise and fall; ConfigError where the rig is no array."""
+        self._array(plant)
         return build_activation(self.tables.plant if plant else self.tables.model)
 
     def to_toml(self) -> str:
@@ -92,12 +115,13 @@ def from_toml(
 
 def _run(path: Path, merged: Merged, records: Mapping[str, Calibration] | None = None) -> Config:
     tables = validated(schema.RunTables, merged)
-    model, plant = _models(tables, merged)
+    arrays = _models(tables, merged)
+    model = arrays and arrays[0]
     if records is None:
         records = cards.load_records(tables.devices, merged)
     found = [*crosscheck.rig(tables, model), *cards.check(tables, records)]
     _raise_all(merged, [*found, *crosscheck.run(tables, model)])
-    return Config(path, tables, model, plant, records)
+    return Config(path, tables, arrays, records)
 
 
 def load_model(path: str | Path, sets: Iterable[str] = ()) -> tuple[CellArray, NDArray[np.float64]]:
@@ -112,8 +136,10 @@ def load_model(path: str | Path, sets: Iterable[str] = ()) -> tuple[CellArray, N
     merged = read_merged(Path(path), sets)
     table = {key: value for key, value in merged.table.items() if key in ("model", "plant")}
     tables = validated(schema.ModelTables, Merged(table, merged.sources))
-    model = _models(tables, merged)[0]
-    return model, np.array([a.force_on_N for a in build_activation(tables.model)])
+    arrays = _models(tables, merged)
+    if arrays is None:
+        raise ConfigError(f"{path}: model.kind = '{tables.model.kind}': this needs a cell_array")
+    return arrays[0], np.array([a.force_on_N for a in build_activation(tables.model)])
 
 
 def check(path: str | Path, sets: Iterable[str] = ()) -> str:
@@ -133,24 +159,35 @@ def check(path: str | Path, sets: Iterable[str] = ()) -> str:
         _models(validated(schema.ModelTables, merged), merged)
         return "model"
     tables = validated(schema.RigTables, merged)
+    arrays = _models(tables, merged)
     records = cards.load_records(tables.devices, merged)
-    model = _models(tables, merged)[0]
-    _raise_all(merged, [*crosscheck.rig(tables, model), *cards.check(tables, records)])
+    found = [*crosscheck.rig(tables, arrays and arrays[0]), *cards.check(tables, records)]
+    _raise_all(merged, found)
     return "rig"
 
 
-def _models(tables: schema.ModelTables, merged: Merged) -> tuple[CellArray, CellArray]:
+def _models(tables: schema.ModelTables, merged: Merged) -> tuple[CellArray, CellArray] | None:
+    """The arrays of model and plant; None where the model is of another kind, which is tried."""
     built = []
     for key, table in (("model", tables.model), ("plant", tables.plant)):
         try:
-            built.append(build_model(table))
-            build_activation(table)
+            if isinstance(table, schema.ModelTable):
+                built.append(build_model(table))
+                build_activation(table)
+            else:
+                build_system(table, TRIED_PERIOD_S)
         except ModelError as error:
             where, _, text = str(error).partition(": ")
             path = f"{key}.{where}"
             raise ConfigError(
                 one_line(f"{merged.origin(path.split('.'))}: {path}: {text}")
             ) from None
+    if tables.model.kind != tables.plant.kind:
+        raise ConfigError(
+            f"{merged.origin(['plant'])}: plant.kind: must be that of [model]: change values only"
+        )
+    if not built:
+        return None
     model, plant = built
     if model.cell_names != plant.cell_names or model.outputs != plant.outputs:
         raise ConfigError(

@@ -5,18 +5,27 @@ import numpy as np
 from hil.config import schema
 from hil.config.build import build_controller
 from hil.config.crosscheck import force_signal
+from hil.config.instruments import outputs_of
 from hil.config.load import Config
 from hil.control.pid import Pid
 
 
 def energise_plan(config: Config) -> list[str]:
     """One line a switching time, or the bounds where the controller decides."""
-    tables, model = config.tables, config.model
+    tables = config.tables
+    controller_table = tables.controller
+    if isinstance(controller_table, schema.SignalPidTable):
+        return [
+            f"the controller decides: {name} between {output.min:g} and {output.max:g}, at most "
+            f"{output.rate_max_per_s:g} a second"
+            for name, output in outputs_of(tables.devices).items()
+        ]
+    model = config.model
     duration_s = tables.experiment.duration_s
     F_N = [a.force_on_N for a in config.activation()]
     signal = force_signal(tables, model)
-    controller = build_controller(tables.controller, model, F_N, signal, tables.loop.period_s)
-    if not isinstance(tables.controller, schema.ScheduleTable):
+    controller = build_controller(controller_table, model, F_N, signal, tables.loop.period_s)
+    if not isinstance(controller_table, schema.ScheduleTable):
         most = len(controller.order) if isinstance(controller, Pid) else model.n_cells
         return [
             f"the controller decides: at most {most} of {model.n_cells} cells at once, "
@@ -24,7 +33,7 @@ def energise_plan(config: Config) -> list[str]:
         ]
     lines = []
     cells = np.zeros(model.n_cells, dtype=np.uint8)
-    times = sorted({step.t_s for step in tables.controller.steps if step.t_s < duration_s})
+    times = sorted({step.t_s for step in controller_table.steps if step.t_s < duration_s})
     for t_s in times:
         controller.step(t_s, float("nan"), float("nan"), cells)
         on = [name for name, lit in zip(model.cell_names, cells, strict=True) if lit]

@@ -3,14 +3,10 @@
 Unknown keys are errors. Values are SI; the unit is part of the key.
 """
 
-import re
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Discriminator,
     Field,
     PlainValidator,
@@ -18,53 +14,19 @@ from pydantic import (
     model_validator,
 )
 
+from hil.config.table import (
+    Cells,
+    Delay,
+    Name,
+    NotNegative,
+    Positive,
+    Probability,
+    Table,
+    Title,
+    as_list,
+    cell_list,
+)
 from hil.models.sma_wire import SmaWire
-
-Positive = Annotated[float, Field(gt=0.0)]
-NotNegative = Annotated[float, Field(ge=0.0)]
-Delay = Annotated[float, Field(ge=0.0, le=10.0)]
-Probability = Annotated[float, Field(ge=0.0, le=1.0)]
-
-
-def _as_list(value: Any) -> Any:
-    return value if isinstance(value, list) else [value]
-
-
-def _name(value: str) -> str:
-    # Names become names of columns and groups, in which '.' and '/' have a meaning.
-    if not re.fullmatch(r"\w[\w-]*", value):
-        raise ValueError("a name has letters, digits, '_' and '-' only")
-    return value
-
-
-def _title(value: str) -> str:
-    if not value.isprintable():
-        raise ValueError("must be one line of plain text")
-    return value
-
-
-def _cell_list(value: Any) -> list[int | str]:
-    if not isinstance(value, list) or any(type(cell) not in (int, str) for cell in value):
-        raise ValueError("must be a list of cell numbers (from 1) or names")
-    return value
-
-
-def _cells(value: Any) -> Any:
-    return value if value == "all" else _cell_list(value)
-
-
-Name = Annotated[str, AfterValidator(_name)]
-Title = Annotated[str, AfterValidator(_title)]
-Cells = Annotated[Literal["all"] | list[int | str], PlainValidator(_cells)]
-
-
-class Table(BaseModel):
-    """A TOML table: strict types, no unknown keys, no change after loading."""
-
-    model_config = ConfigDict(
-        strict=True, extra="forbid", frozen=True, allow_inf_nan=False, populate_by_name=True
-    )
-
 
 # [model] and [plant]
 
@@ -157,11 +119,11 @@ class ArrayTable(Table):
     fingerprint: str
     start: str = Field(alias="from")
     end: str = Field(alias="to")
-    mass_kg: Annotated[list[Positive], BeforeValidator(_as_list), Field(min_length=1)]
-    force_on_N: Annotated[list[NotNegative], BeforeValidator(_as_list), Field(min_length=1)] = [1.0]
+    mass_kg: Annotated[list[Positive], BeforeValidator(as_list), Field(min_length=1)]
+    force_on_N: Annotated[list[NotNegative], BeforeValidator(as_list), Field(min_length=1)] = [1.0]
     dead_cells: list[int] = []
     broken_cells: list[int] = []
-    cell: Annotated[list[CellTable], BeforeValidator(_as_list), Field(min_length=1)]
+    cell: Annotated[list[CellTable], BeforeValidator(as_list), Field(min_length=1)]
     activation: ActivationTable = StepTable(kind="step")
 
 
@@ -169,6 +131,26 @@ class ModelTable(Table):
     kind: Literal["cell_array"]
     points: dict[Name, PointTable]
     arrays: Annotated[dict[Name, ArrayTable], Field(min_length=1)]
+
+
+class LinearTable(Table):
+    """Any linear system, x' = A x + B u, y = C x + D u, from rest.
+
+    Names of `inputs` and `outputs` end with their unit, such as `motor.force_N`; a name
+    without one is a pure number.
+    """
+
+    kind: Literal["linear"]
+    inputs: Annotated[list[str], Field(min_length=1)]
+    outputs: Annotated[list[str], Field(min_length=1)]
+    A: list[list[float]]
+    B: list[list[float]]
+    C: list[list[float]]
+    D: list[list[float]] | None = None
+
+
+SystemTable = LinearTable
+AnyModelTable = Annotated[ModelTable | SystemTable, Field(discriminator="kind")]
 
 
 class CellFile(Table):
@@ -451,9 +433,45 @@ class SineReferenceTable(Table):
     frequency_Hz: Positive
 
 
-ReferenceTable = Annotated[
-    StepsReferenceTable | RampReferenceTable | SineReferenceTable, Field(discriminator="kind")
+class SignalStepsTable(Table):
+    """Piecewise constant: `value[i]` from `t_s[i]` on, 0 before the first."""
+
+    kind: Literal["steps"]
+    t_s: Annotated[list[NotNegative], Field(min_length=1)]
+    value: Annotated[list[float], Field(min_length=1)]
+
+
+class SignalRampTable(Table):
+    """Straight lines between points; the first and last value hold outside."""
+
+    kind: Literal["ramp"]
+    t_s: Annotated[list[NotNegative], Field(min_length=2)]
+    value: Annotated[list[float], Field(min_length=2)]
+
+
+class SignalSineTable(Table):
+    """mean + amplitude sin(2 pi frequency_Hz t)."""
+
+    kind: Literal["sine"]
+    mean: float
+    amplitude: NotNegative
+    frequency_Hz: Positive
+
+
+SignalTable = Annotated[
+    SignalStepsTable | SignalRampTable | SignalSineTable, Field(discriminator="kind")
 ]
+
+
+class SignalsReferenceTable(Table):
+    """A set point a channel, in the channel's unit, for rigs that are no arrays."""
+
+    kind: Literal["signals"]
+    signals: Annotated[dict[Name, SignalTable], Field(min_length=1)]
+
+
+ForceReferenceTable = StepsReferenceTable | RampReferenceTable | SineReferenceTable
+ReferenceTable = Annotated[ForceReferenceTable | SignalsReferenceTable, Field(discriminator="kind")]
 
 
 class ScheduleStepTable(Table):
@@ -488,19 +506,41 @@ class PidTable(Table):
     k_i_per_s: NotNegative = 0.0
     k_d_s: NotNegative = 0.0
     derivative_filter_s: Positive = 0.02
-    order: Annotated[list[int | str] | None, PlainValidator(_cell_list)] = None
+    order: Annotated[list[int | str] | None, PlainValidator(cell_list)] = None
     hysteresis: Annotated[float, Field(ge=0.0, le=0.5)] = 0.1
     dwell_s: NotNegative = 0.1
 
 
-ControllerTable = Annotated[ScheduleTable | PidTable, Field(discriminator="kind")]
+class SignalLoopTable(Table):
+    """One PID from a channel to an output; its set point is that of the same name.
+
+    u = Kp e + Ki int(e) + Kd de/dt, the derivative filtered at `derivative_filter_s` and the
+    integral held while the output is at the end of its range.
+    """
+
+    output: str
+    k_p: float
+    k_i_per_s: float = 0.0
+    k_d_s: float = 0.0
+    derivative_filter_s: Positive = 0.02
+
+
+class SignalPidTable(Table):
+    """A PID a channel, for rigs that are no arrays."""
+
+    kind: Literal["signal_pid"]
+    loops: Annotated[dict[Name, SignalLoopTable], Field(min_length=1)]
+
+
+CellControllerTable = ScheduleTable | PidTable
+ControllerTable = Annotated[CellControllerTable | SignalPidTable, Field(discriminator="kind")]
 
 
 class ModelTables(Table):
     """A file with nothing but a model."""
 
-    model: ModelTable
-    plant: ModelTable
+    model: AnyModelTable
+    plant: AnyModelTable
 
 
 class RigTables(ModelTables):

@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 import pydantic
 from pydantic_core import ErrorDetails
 
-from hil.config import schema
 from hil.config.files import Merged
+from hil.config.table import Table
 from hil.errors import ConfigError, one_line
 
-T = TypeVar("T", bound=schema.Table)
+T = TypeVar("T", bound=Table)
 
 
 def validated(kind: type[T], merged: Merged) -> T:
@@ -104,7 +104,7 @@ def _short(value: Any) -> str:
 def _known_keys() -> list[str]:
     """Every key of every table."""
     keys: set[str] = set()
-    todo = list(schema.Table.__subclasses__())
+    todo = list(Table.__subclasses__())
     while todo:
         table = todo.pop()
         todo += table.__subclasses__()

@@ -41,7 +41,7 @@ class ForceControl:
         self._cells = commands.cells
 
     def step(self, t_s: float) -> None:
-        reference_N = self.reference.force_N(t_s)
+        reference_N = self.reference.at(t_s)
         self._values[self._reference] = reference_N
         self.controller.step(t_s, reference_N, self._measured[0], self._cells)
         self._values[self._demand] = self.controller.demand_N

@@ -138,7 +138,7 @@ class Optimal:
         )  # fmt: skip
         self._free(self._on, self._y)
         for j, after_s in enumerate(self._times_s):
-            self._rho[j] = self._reference.force_N(t_s + after_s) - self._y[j]
+            self._rho[j] = self._reference.at(t_s + after_s) - self._y[j]
         if not np.isnan(self._rho[0]):
             self._planner.pose(self._rho, self._n_on, self._n_of, self._locked)
 

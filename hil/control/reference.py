@@ -1,4 +1,4 @@
-"""References: force set points as functions of time."""
+"""References: set points as functions of time."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -10,11 +10,11 @@ import numpy as np
 
 
 class Reference(Protocol):
-    def force_N(self, t_s: float) -> float:
+    def at(self, t_s: float) -> float:
         """The set point at t_s."""
         ...
 
-    def extremes_N(self, duration_s: float) -> tuple[float, float]:
+    def extremes(self, duration_s: float) -> tuple[float, float]:
         """Smallest and largest set point from 0 to duration_s."""
         ...
 
@@ -23,26 +23,26 @@ class Reference(Protocol):
 class NoReference:
     """For runs that follow none: NaN."""
 
-    def force_N(self, t_s: float) -> float:
+    def at(self, t_s: float) -> float:
         return float("nan")
 
-    def extremes_N(self, duration_s: float) -> tuple[float, float]:
+    def extremes(self, duration_s: float) -> tuple[float, float]:
         return 0.0, 0.0
 
 
 @dataclass(frozen=True)
 class Steps:
-    """Value `levels_N[i]` from `t_s[i]` on, 0 before the first."""
+    """Value `levels[i]` from `t_s[i]` on, 0 before the first."""
 
     t_s: Sequence[float]
-    levels_N: Sequence[float]
+    levels: Sequence[float]
 
-    def force_N(self, t_s: float) -> float:
+    def at(self, t_s: float) -> float:
         i = bisect_right(self.t_s, t_s + 1e-9)
-        return self.levels_N[i - 1] if i else 0.0
+        return self.levels[i - 1] if i else 0.0
 
-    def extremes_N(self, duration_s: float) -> tuple[float, float]:
-        seen = [v for t, v in zip(self.t_s, self.levels_N, strict=True) if t <= duration_s]
+    def extremes(self, duration_s: float) -> tuple[float, float]:
+        seen = [v for t, v in zip(self.t_s, self.levels, strict=True) if t <= duration_s]
         if not seen or self.t_s[0] > 0.0:
             seen.append(0.0)
         return min(seen), max(seen)
@@ -53,21 +53,21 @@ class Ramp:
     """Straight lines between points; the first and last value hold outside."""
 
     t_s: Sequence[float]
-    levels_N: Sequence[float]
+    levels: Sequence[float]
 
-    def force_N(self, t_s: float) -> float:
+    def at(self, t_s: float) -> float:
         i = bisect_right(self.t_s, t_s)
         if i == 0:
-            return self.levels_N[0]
+            return self.levels[0]
         if i == len(self.t_s):
-            return self.levels_N[-1]
+            return self.levels[-1]
         t0, t1 = self.t_s[i - 1], self.t_s[i]
-        a, b = self.levels_N[i - 1], self.levels_N[i]
+        a, b = self.levels[i - 1], self.levels[i]
         return a + (b - a) * (t_s - t0) / (t1 - t0)
 
-    def extremes_N(self, duration_s: float) -> tuple[float, float]:
-        seen = [v for t, v in zip(self.t_s, self.levels_N, strict=True) if t <= duration_s]
-        seen += [self.force_N(0.0), self.force_N(duration_s)]
+    def extremes(self, duration_s: float) -> tuple[float, float]:
+        seen = [v for t, v in zip(self.t_s, self.levels, strict=True) if t <= duration_s]
+        seen += [self.at(0.0), self.at(duration_s)]
         return min(seen), max(seen)
 
 
@@ -75,18 +75,18 @@ class Ramp:
 class Sine:
     """mean + amplitude sin(2 pi f t)."""
 
-    mean_N: float
-    amplitude_N: float
+    mean: float
+    amplitude: float
     frequency_Hz: float
 
-    def force_N(self, t_s: float) -> float:
-        return self.mean_N + self.amplitude_N * sin(2.0 * pi * self.frequency_Hz * t_s)
+    def at(self, t_s: float) -> float:
+        return self.mean + self.amplitude * sin(2.0 * pi * self.frequency_Hz * t_s)
 
-    def extremes_N(self, duration_s: float) -> tuple[float, float]:
+    def extremes(self, duration_s: float) -> tuple[float, float]:
         cycles = self.frequency_Hz * duration_s
         phase = np.linspace(0.0, min(cycles, 1.0), 1001)
-        wave = self.amplitude_N * np.sin(2.0 * pi * phase)
-        return self.mean_N + float(wave.min()), self.mean_N + float(wave.max())
+        wave = self.amplitude * np.sin(2.0 * pi * phase)
+        return self.mean + float(wave.min()), self.mean + float(wave.max())
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ class Chirp:
     After T the frequency stays at f_1, without a jump of phase.
     """
 
-    mean_N: float
-    amplitude_N: float
+    mean: float
+    amplitude: float
     from_Hz: float
     to_Hz: float
     sweep_s: float
@@ -107,19 +107,19 @@ class Chirp:
         rise = (self.to_Hz - self.from_Hz) * swept_s**2 / (2.0 * self.sweep_s)
         return self.from_Hz * swept_s + rise + self.to_Hz * (t_s - swept_s)
 
-    def force_N(self, t_s: float) -> float:
-        return self.mean_N + self.amplitude_N * sin(2.0 * pi * self.cycles(t_s))
+    def at(self, t_s: float) -> float:
+        return self.mean + self.amplitude * sin(2.0 * pi * self.cycles(t_s))
 
-    def extremes_N(self, duration_s: float) -> tuple[float, float]:
+    def extremes(self, duration_s: float) -> tuple[float, float]:
         cycles = self.cycles(duration_s)  # rising in time, so that every phase up to it occurs
         phase = 2.0 * pi * np.linspace(0.0, min(cycles, 1.0), 1001)
-        wave = self.amplitude_N * np.sin(phase)
-        return self.mean_N + float(wave.min()), self.mean_N + float(wave.max())
+        wave = self.amplitude * np.sin(phase)
+        return self.mean + float(wave.min()), self.mean + float(wave.max())
 
 
 @dataclass(frozen=True)
 class Reach:
-    """A point-to-point reach from from_N to to_N and, after a hold, back.
+    """A point-to-point reach from from_value to to_value and, after a hold, back.
 
     With tau = (t - start) / move, the movement of least jerk:
 
@@ -128,22 +128,22 @@ class Reach:
     Source: Flash & Hogan 1985, J. Neuroscience 5(7), eq. (3), for one coordinate.
     """
 
-    from_N: float
-    to_N: float
+    from_value: float
+    to_value: float
     start_s: float
     move_s: float
     hold_s: float
     returns: bool
 
-    def force_N(self, t_s: float) -> float:
+    def at(self, t_s: float) -> float:
         there = _least_jerk((t_s - self.start_s) / self.move_s)
         back = 0.0
         if self.returns:
             back = _least_jerk((t_s - self.start_s - self.move_s - self.hold_s) / self.move_s)
-        return self.from_N + (self.to_N - self.from_N) * (there - back)
+        return self.from_value + (self.to_value - self.from_value) * (there - back)
 
-    def extremes_N(self, duration_s: float) -> tuple[float, float]:
-        seen = [self.from_N, self.force_N(min(duration_s, self.start_s + self.move_s))]
+    def extremes(self, duration_s: float) -> tuple[float, float]:
+        seen = [self.from_value, self.at(min(duration_s, self.start_s + self.move_s))]
         return min(seen), max(seen)
 
 

@@ -20,13 +20,13 @@ class Steerable:
     configured: Reference
     held: float = field(default=nan)
 
-    def force_N(self, t_s: float) -> float:
+    def at(self, t_s: float) -> float:
         """The set point at t_s."""
-        return self.configured.force_N(t_s) if isnan(self.held) else self.held
+        return self.configured.at(t_s) if isnan(self.held) else self.held
 
-    def extremes_N(self, duration_s: float) -> tuple[float, float]:
+    def extremes(self, duration_s: float) -> tuple[float, float]:
         """Of the configured reference."""
-        return self.configured.extremes_N(duration_s)
+        return self.configured.extremes(duration_s)
 
 
 @runtime_checkable

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from hil import wire
-from hil.devices.device import Readings, Remark, time_columns
+from hil.devices.device import Remark, time_columns
 from hil.devices.port import Port
 from hil.errors import DeviceError
 from hil.frame import CELL_UNKNOWN, Column, Commands, Frame
+from hil.slots import Readings
 
 ATTEMPTS = 3
 PATIENT_S = 0.1

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from hil.devices.device import RawSink, Readings, Remark
+from hil.devices.device import RawSink, Remark
 from hil.devices.nidaq.channels import AnalogInput, CardPlan, EncoderInput
 from hil.devices.nidaq.driver import NiDaq
 from hil.devices.sim_plant import SimPlant
 from hil.errors import DeviceError
 from hil.frame import Column, Commands, Frame
+from hil.slots import Readings
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 import numpy as np
 import xarray as xr
 
-from hil.devices.device import RigLayout
 from hil.frame import Frame
+from hil.slots import RigLayout
 
 
 class ReplayRig:

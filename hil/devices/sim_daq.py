@@ -11,11 +11,12 @@ from typing import Literal
 
 import numpy as np
 
-from hil.devices.device import Readings, Remark, card_columns, card_fault, time_columns
+from hil.devices.device import Remark, card_columns, card_fault, time_columns
 from hil.devices.nidaq.channels import Line, Place
 from hil.devices.sim_plant import SimPlant
 from hil.frame import Column, Commands, Frame
 from hil.signals import AT_RAIL, Chain
+from hil.slots import Readings
 
 NOISE_BLOCK = 4096
 

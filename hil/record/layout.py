@@ -66,7 +66,8 @@ def _write(
         ticks = file.create_group("ticks")
         ticks.attrs["NX_class"] = "NXdata"
         ticks.attrs["axes"] = "t_s"
-        ticks.attrs["signal"] = "force_measured_N"
+        measured = (c.name for c in columns if "_measured" in c.name)
+        ticks.attrs["signal"] = next(measured, "t_s")
         for column in columns:
             base, shape = column.dtype.base, column.dtype.shape
             dataset = ticks.create_dataset(

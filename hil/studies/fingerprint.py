@@ -16,7 +16,7 @@ from pydantic import Field
 
 from hil import session, shipped
 from hil.config import Config, load
-from hil.config.schema import Table
+from hil.config.table import Table
 from hil.models import CellArray
 from hil.models.activation import CellActivation
 from hil.models.analysis import poles, stiffness_N_per_m
@@ -239,7 +239,7 @@ def _effort(name: str, config: Config) -> dict[str, Any]:
         times_s.append(time.perf_counter() - began)
     return {
         "array": name,
-        "fingerprint": config.tables.model.arrays["muscle"].fingerprint,
+        "fingerprint": model.arrays["muscle"].topology.text,
         "lines_with_the_method": 1,
         "equations_by_hand": len(model.states),
         "terms_by_hand": int(A.nnz + B.nnz),

@@ -12,7 +12,7 @@ from matplotlib.colors import BoundaryNorm
 from matplotlib.figure import Figure
 from pydantic import BeforeValidator, Field
 
-from hil.config.schema import Table
+from hil.config.table import Table
 from hil.models.pantograph import Elbows, Pantograph, Pose
 from hil.models.pantograph_impact import (
     ASYMMETRIC_M,

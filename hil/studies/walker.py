@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
-from hil.config.schema import Table
+from hil.config.table import Table
 from hil.models import ModelError
 from hil.models.walker import HeelStrikes, Walker, heel_strikes, largest_lift_off_deg
 from hil.models.walker_gait import PassiveWalker, multipliers

@@ -6,6 +6,8 @@ import base64
 import io
 import json
 import tomllib
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hil.errors import ConfigError
+from hil.frame import units
 from hil.guard import CAUSES, names_of
 from hil.record.read import open_run
+from hil.slots import Signal, signals_in
 from hil.summary import summarise
 from hil.views.style import (
     CELL,
@@ -63,16 +67,14 @@ def write_report(path: Path, out: Path | None = None) -> tuple[Path, Path]:
 
 def draw(run: xr.Dataset) -> Figure:
     """Measured over simulated, residual, raster of cells, and lateness where time was real."""
-    real = run.attrs.get("clock") == "real"
-    heights = [3.2, 1.5, 1.3, 1.0] if real else [3.2, 1.5, 1.3]
+    panels = _panels(run)
+    heights = [height for height, _ in panels]
     with plot_style():
         figure = Figure(figsize=(9.0, 1.6 + 1.0 * sum(heights)), layout="constrained")
-        axes = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights)
-        _draw_forces(axes[0], run)
-        _draw_residual(axes[1], run)
-        _draw_cells(axes[2], run)
-        if real:
-            _draw_lateness(axes[3], run)
+        axes = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights, squeeze=False)
+        axes = axes[:, 0]
+        for axis, (_, draw_panel) in zip(axes, panels, strict=True):
+            draw_panel(axis, run)
         axes[-1].set_xlabel("time [s]")
         for axis in axes:
             _mark_faults(axis, run)
@@ -82,6 +84,25 @@ def draw(run: xr.Dataset) -> Figure:
         if run.attrs.get("simulated"):
             mark_simulated(figure, axes[0])
     return figure
+
+
+def _panels(run: xr.Dataset) -> list[tuple[float, Callable[[Axes, xr.Dataset], None]]]:
+    """Height and content of every panel: signals over their twins, commands, lateness."""
+    panels: list[tuple[float, Callable[[Axes, xr.Dataset], None]]] = []
+    for signal in signals_in(str(name) for name in run.data_vars):
+        if signal.name == "force":
+            panels += [(3.2, _draw_forces), (1.5, _draw_residual)]
+        else:
+            panels.append((2.2, partial(_draw_signal, signal=signal)))
+    outputs = [str(n) for n in run.data_vars if str(n).partition("_commanded")[1]]
+    for name in outputs:
+        if run[name].ndim == 1:
+            panels.append((1.3, partial(_draw_output, name=name)))
+    if "cells_reported" in run:
+        panels.append((1.3, _draw_cells))
+    if run.attrs.get("clock") == "real":
+        panels.append((1.0, _draw_lateness))
+    return panels
 
 
 def _decimated(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -111,7 +132,7 @@ def _draw_forces(axis: Axes, run: xr.Dataset) -> None:
     axis.plot(
         *_decimated(t_s, run.force_model_N.values), color=MODEL, lw=1.3, label="simulated (twin)"
     )
-    if np.isfinite(run.force_reference_N.values).any():
+    if "force_reference_N" in run and np.isfinite(run.force_reference_N.values).any():
         axis.plot(
             *_decimated(t_s, run.force_reference_N.values),
             color=REFERENCE,
@@ -128,6 +149,27 @@ def _draw_forces(axis: Axes, run: xr.Dataset) -> None:
             color="0.3",
         )
     axis.legend(frameon=False, ncols=3, loc="upper right")
+    axis.margins(x=0.01, y=0.12)
+
+
+def _draw_signal(axis: Axes, run: xr.Dataset, signal: Signal) -> None:
+    t_s = run.t_s.values
+    curves = [
+        (signal.measured, MEASURED, "-", "measured"),
+        (signal.model, MODEL, "-", "simulated (twin)"),
+    ]
+    if signal.reference is not None:
+        curves.append((signal.reference, REFERENCE, "--", "reference"))
+    for name, color, style, label in curves:
+        axis.plot(*_decimated(t_s, run[name].values), color=color, lw=1.0, ls=style, label=label)
+    axis.set_ylabel(f"{signal.name} [{units(signal.suffix)}]")
+    axis.legend(frameon=False, ncols=3, loc="upper right")
+    axis.margins(x=0.01, y=0.15)
+
+
+def _draw_output(axis: Axes, run: xr.Dataset, name: str) -> None:
+    axis.plot(*_decimated(run.t_s.values, run[name].values), color=CELL, lw=0.9)
+    axis.set_ylabel(f"{name.partition('_commanded')[0]}\n[{units(name)}]")
     axis.margins(x=0.01, y=0.12)
 
 
@@ -215,8 +257,13 @@ _PAGE = """<!doctype html>
 {% if faults %}<p class="fault">Tripped:
 {% for name, text in faults %}{{ name }} ({{ text }}){{ "; " if not loop.last }}{% endfor %}</p>
 {% endif %}
-<img alt="measured over simulated force, residual, cells" src="data:image/png;base64,{{ png }}">
+<img alt="measured over simulated signals, and what was commanded"
+ src="data:image/png;base64,{{ png }}">
 <h2>Simulated against measured</h2>
+{% if signals %}<table><tr><th>signal</th><th>RMS of measured − simulated</th><th>VAF</th>
+<th>RMS of measured − reference</th></tr>
+{% for s in signals %}<tr>{% for v in s %}<td class="n">{{ v }}</td>{% endfor %}</tr>{% endfor %}
+</table>{% endif %}
 <table>{% for name, value in force %}<tr><td>{{ name }}</td><td class="n">{{ value }}</td></tr>
 {% endfor %}</table>
 {% if responses %}<h2>Responses</h2>
@@ -232,7 +279,7 @@ _PAGE = """<!doctype html>
 {% for e in events %}<tr><td class="n">{{ e[0] }}</td><td>{{ e[1] }}</td><td>{{ e[2] }}</td>
 <td>{{ e[3] }}</td></tr>{% endfor %}</table>
 <h2>Channels</h2>
-<table><tr><th>channel</th><th>terminal</th><th>N/V</th><th>zero</th></tr>
+<table><tr><th>channel</th><th>terminal</th><th></th></tr>
 {% for c in channels %}<tr>{% for v in c %}<td>{{ v }}</td>{% endfor %}</tr>{% endfor %}</table>
 <h2>Software</h2>
 <table>{% for name, value in software %}<tr><td>{{ name }}</td><td>{{ value }}</td></tr>
@@ -260,7 +307,8 @@ def page(run: xr.Dataset, figure: Figure, path: Path) -> str:
         outcome=attrs["outcome"],
         faults=[(name, CAUSES[name]) for name in first],
         png=base64.b64encode(buffer.getvalue()).decode(),
-        force=_force_rows(summary.get("force", {})),
+        signals=_signal_rows(summary.get("signals", {})),
+        force=_force_rows(summary.get("force", {})) if "force_measured_N" in run else [],
         responses=[_response_row(r) for r in summary.get("responses", [])],
         timing=_timing_rows(summary.get("timing", {})),
         events=[
@@ -301,6 +349,18 @@ def _force_rows(force: dict[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
+def _signal_rows(signals: dict[str, dict[str, Any]]) -> list[list[str]]:
+    return [
+        [
+            name,
+            _number(figures.get("residual_rms"), figures["units"]),
+            _number(figures.get("vaf"), "%", 100.0, 6),
+            _number(figures.get("tracking_rms"), figures["units"]),
+        ]
+        for name, figures in signals.items()
+    ]
+
+
 def _response_row(r: dict[str, Any]) -> list[str]:
     return [
         _number(r["t_s"], "s"),
@@ -326,8 +386,13 @@ def _timing_rows(timing: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _channel_rows(experiment: str) -> list[list[str]]:
     devices = tomllib.loads(experiment)["devices"]
+    hidden = ("terminal", "sim")
     return [
-        [name, channel["terminal"], f"{channel['newtons_per_V']:g}", f"{channel['zero_V']:g} V"]
+        [
+            name,
+            channel["terminal"],
+            ", ".join(f"{key} {value}" for key, value in channel.items() if key not in hidden),
+        ]
         for device in devices.values()
         for name, channel in device.get("channels", {}).items()
     ]

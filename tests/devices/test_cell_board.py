@@ -7,10 +7,10 @@ import pytest
 
 from hil import wire
 from hil.devices.cell_board import BoardPlace, CellBoard
-from hil.devices.device import Readings
 from hil.devices.native_board import N_CELLS, NativeBoard
 from hil.errors import DeviceError
 from hil.frame import Commands, Frame
+from hil.slots import Readings
 
 GATES = (2, 0, 3)
 

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 import scipy.signal
 
-from hil.devices.device import Channel, RigLayout
 from hil.devices.nidaq.channels import Place
 from hil.devices.sim_daq import SimChannel, SimDaq, SimOutput
 from hil.frame import Commands, Frame
 from hil.signals import Chain
+from hil.slots import Channel, RigLayout
 
 PERIOD_S = 0.001
 

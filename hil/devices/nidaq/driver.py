@@ -17,15 +17,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.devices.device import (
-    ESTOP_OPEN,
-    RawSink,
-    Readings,
-    Remark,
-    card_columns,
-    card_fault,
-    time_columns,
-)
+from hil.devices.device import ESTOP_OPEN, RawSink, Remark, card_columns, card_fault, time_columns
 from hil.devices.nidaq import abilities, before
 from hil.devices.nidaq.channels import AnalogInput, CardPlan, Place
 from hil.devices.nidaq.errors import said_by
@@ -36,6 +28,7 @@ from hil.devices.nidaq.tasks import LineReader, close_all
 from hil.errors import DeviceError
 from hil.frame import Column, Commands, Frame
 from hil.signals import BlockFilter, Chain
+from hil.slots import Readings
 
 CLOCK_CHECK_S = 1.0
 

@@ -1,0 +1,51 @@
+"""What every table of the configuration is made of: its manners, and types of its values."""
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator
+
+Positive = Annotated[float, Field(gt=0.0)]
+NotNegative = Annotated[float, Field(ge=0.0)]
+Delay = Annotated[float, Field(ge=0.0, le=10.0)]
+Probability = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+def as_list(value: Any) -> Any:
+    return value if isinstance(value, list) else [value]
+
+
+def _name(value: str) -> str:
+    # Names become names of columns and groups, in which '.' and '/' have a meaning.
+    if not re.fullmatch(r"\w[\w-]*", value):
+        raise ValueError("a name has letters, digits, '_' and '-' only")
+    return value
+
+
+def _title(value: str) -> str:
+    if not value.isprintable():
+        raise ValueError("must be one line of plain text")
+    return value
+
+
+def cell_list(value: Any) -> list[int | str]:
+    if not isinstance(value, list) or any(type(cell) not in (int, str) for cell in value):
+        raise ValueError("must be a list of cell numbers (from 1) or names")
+    return value
+
+
+def _cells(value: Any) -> Any:
+    return value if value == "all" else cell_list(value)
+
+
+Name = Annotated[str, AfterValidator(_name)]
+Title = Annotated[str, AfterValidator(_title)]
+Cells = Annotated[Literal["all"] | list[int | str], PlainValidator(_cells)]
+
+
+class Table(BaseModel):
+    """A TOML table: strict types, no unknown keys, no change after loading."""
+
+    model_config = ConfigDict(
+        strict=True, extra="forbid", frozen=True, allow_inf_nan=False, populate_by_name=True
+    )

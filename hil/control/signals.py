@@ -1,0 +1,83 @@
+"""The control stage of rigs that are no arrays: a PID from each channel to an output."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isnan
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.control.pid import PidGains
+from hil.control.reference import Reference
+from hil.frame import Column, Commands, Frame
+
+
+@dataclass(frozen=True)
+class SignalLoop:
+    """One loop: what it follows, reads and sets.
+
+    Attributes
+    ----------
+    reference_column, units : of its set point in the row
+    channel, output : int
+        Where its reading and its command stand.
+    low, high : float
+        The output's range.
+    """
+
+    reference: Reference
+    gains: PidGains
+    reference_column: str
+    units: str
+    channel: int
+    output: int
+    low: float
+    high: float
+
+
+class SignalPid:
+    """u = Kp e + Ki int(e) dt + Kd d(e)/dt / (1 + T_f s) a loop, e = reference - measured.
+
+    The derivative is that of the measured signal, so that a step of the set point does not
+    kick it. While an output is at the end of its range, the integral takes no error that would
+    push it further. A reading that is missing leaves the output as it is.
+    """
+
+    def __init__(self, loops: Sequence[SignalLoop], period_s: float) -> None:
+        self._loops = loops
+        self._period_s = period_s
+        self._integral = [0.0] * len(loops)
+        self._filtered = [float("nan")] * len(loops)
+
+    @property
+    def columns(self) -> list[Column]:
+        return [
+            Column(loop.reference_column, loop.units, "reference", "set point")
+            for loop in self._loops
+        ]
+
+    def bind(self, frame: Frame, measured: NDArray[np.float64], commands: Commands) -> None:
+        self._reference = frame.span([column.name for column in self.columns])
+        self._measured = measured
+        self._outputs = commands.outputs
+
+    def step(self, t_s: float) -> None:
+        for i, loop in enumerate(self._loops):
+            wanted = self._reference[i] = loop.reference.at(t_s)
+            measured = float(self._measured[loop.channel])
+            if not isnan(measured):
+                self._outputs[loop.output] = self._command(i, loop, wanted - measured, measured)
+
+    def _command(self, i: int, loop: SignalLoop, error: float, measured: float) -> float:
+        g, h = loop.gains, self._period_s
+        if isnan(self._filtered[i]):
+            self._filtered[i] = measured
+        change = h / (g.derivative_filter_s + h) * (measured - self._filtered[i])
+        self._filtered[i] += change
+        step = g.k_i_per_s * h * error
+        u = g.k_p * error + self._integral[i] + step - g.k_d_s * change / h
+        if (u > loop.high and step > 0.0) or (u < loop.low and step < 0.0):
+            u -= step
+        else:
+            self._integral[i] += step
+        return min(max(u, loop.low), loop.high)

@@ -1,0 +1,127 @@
+"""Where a tick's readings and commands stand: the channels, outputs, boards and cells of a rig."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.frame import Commands, Frame
+
+
+@dataclass(frozen=True)
+class Channel:
+    """One measured signal of a rig, and the names of its columns.
+
+    The first force channel is the rig's force; any other force is named after its channel.
+
+    Attributes
+    ----------
+    suffix : str
+        The unit at the end of its names, as `hil.frame.unit_suffix` gives it.
+    force : {"", "first", "further"}
+        Whether it is a force, and which.
+    """
+
+    name: str
+    suffix: str
+    force: Literal["", "first", "further"] = ""
+
+    def column(self, role: str) -> str:
+        """The column of this role, such as `force_measured_N` or `height_model_m`."""
+        if self.force == "first":
+            return f"force_{role}_N"
+        own = f"{self.name}.force" if self.force else self.name
+        return f"{own}_{role}{self.suffix}"
+
+
+@dataclass(frozen=True)
+class Readings:
+    """What the devices of a rig have read at the current tick, one slot a source.
+
+    Attributes
+    ----------
+    measured : (S,) array
+        Every channel in its own unit; NaN where it gave no reading.
+    valid : (S + B,) bool array
+        Channels, then boards: there is a reading of this tick.
+    ages_s : (D,) array
+        Age of every device's last reading.
+    cells_reported : (N,) uint8 array
+        1 on, 0 off, 255 not known.
+    board_faults : (B,) int array
+        Faults that each board has latched.
+    card_faults : (C,) int array
+        What is wrong with each card at this tick: bit 0 an open e-stop loop, the others a channel.
+    """
+
+    measured: NDArray[np.float64]
+    valid: NDArray[np.bool_]
+    ages_s: NDArray[np.float64]
+    cells_reported: NDArray[np.uint8]
+    board_faults: NDArray[np.int64]
+    card_faults: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class RigLayout:
+    """What a rig consists of, in the order of its readings and commands.
+
+    Attributes
+    ----------
+    channels : every measured signal
+    outputs : columns of the actuators' outputs
+    boards : names of the driver boards
+    devices : names of all devices
+    n_cells : int
+    """
+
+    channels: tuple[Channel, ...]
+    outputs: tuple[str, ...]
+    boards: tuple[str, ...]
+    devices: tuple[str, ...]
+    n_cells: int
+
+    @property
+    def cards(self) -> tuple[str, ...]:
+        """Names of the data acquisition cards."""
+        return tuple(name for name in self.devices if name not in self.boards)
+
+    def bind(self, frame: Frame) -> tuple[Readings, Commands]:
+        """Slots for the readings, and views of the row for the commands."""
+        none = np.zeros(0, dtype=np.uint8)
+        readings = Readings(
+            measured=np.full(len(self.channels), np.nan),
+            valid=np.zeros(len(self.channels) + len(self.boards), dtype=bool),
+            ages_s=np.zeros(len(self.devices)),
+            cells_reported=frame.cells("cells_reported") if self.n_cells else none,
+            board_faults=np.zeros(len(self.boards), dtype=np.int64),
+            card_faults=np.zeros(len(self.cards), dtype=np.int64),
+        )
+        cells = frame.cells("cells_commanded") if self.n_cells else none
+        return readings, Commands(cells, frame.span(self.outputs))
+
+
+@dataclass(frozen=True)
+class Signal:
+    """The columns of one measured signal of a recording; None where there is none."""
+
+    name: str
+    suffix: str
+    measured: str
+    model: str
+    reference: str | None
+
+
+def signals_in(columns: Iterable[str]) -> list[Signal]:
+    """The measured signals that a twin stands beside; the rig's force comes first."""
+    names = set(columns)
+    found = []
+    for measured in names:
+        name, role, suffix = measured.partition("_measured")
+        model, reference = f"{name}_model{suffix}", f"{name}_reference{suffix}"
+        if role and model in names:
+            there = reference if reference in names else None
+            found.append(Signal(name, suffix, measured, model, there))
+    return sorted(found, key=lambda signal: (signal.name != "force", signal.name))

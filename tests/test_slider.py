@@ -1,0 +1,149 @@
+"""A rig that is no cellular array: channels, outputs, twin, guard, replay and report of it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.signal
+
+import hil
+from hil import loop, session
+from hil.__main__ import main
+from hil.clock import VirtualClock
+from hil.config import load
+
+SLIDER = "slider/steps.toml"
+
+
+@pytest.fixture(scope="module")
+def recording(configs, tmp_path_factory):
+    return hil.run(load(configs / SLIDER), out=tmp_path_factory.mktemp("slider") / "run.h5")
+
+
+def test_the_twin_is_the_exact_response_to_the_commanded_force(recording, configs):
+    run = hil.open_run(recording)
+    model = load(configs / SLIDER).tables.model
+    a, b, c = (np.array(matrix) for matrix in (model.A, model.B, model.C))
+    held = scipy.signal.cont2discrete((a, b, c, np.zeros((1, 1))), 0.001)
+    # the command of tick k acts from t_k on; the plant moves by the output's bits, the twin by
+    # the command itself
+    _, expected, _ = scipy.signal.dlsim(held, run.motor_commanded_N.values)
+    np.testing.assert_allclose(run.slide_model_m.values, expected[:, 0], atol=1e-12)
+
+
+def test_the_measured_position_follows_its_set_point(recording):
+    run = hil.open_run(recording)
+    settled = (run.t_s > 1.8) & (run.t_s < 2.2)
+    error_m = (run.slide_measured_m - run.slide_reference_m).values[settled]
+    assert np.abs(error_m).max() < 1e-3  # of 50 mm, 1.1 s after a ramp of 0.5 s
+    assert run.slide_measured_m.attrs["units"] == "m"
+    assert run.motor_commanded_N.attrs == run.motor_commanded_N.attrs | {
+        "units": "N",
+        "role": "commanded",
+    }
+
+
+def test_a_recording_without_cells_has_no_cell_columns_and_replays(recording, capsys):
+    run = hil.open_run(recording)
+    assert "cells_commanded" not in run
+    assert main(["replay", str(recording)]) == 0
+    assert "identical in 4000 rows" in capsys.readouterr().out
+
+
+def test_what_happens_to_the_plant_after_the_reading_changes_no_command_of_the_tick(configs):
+    """The controller sees instruments alone."""
+
+    def commands(disturb):
+        config = load(configs / SLIDER, ("experiment.duration_s=0.4",))
+        stages = session.build(config, 0)
+        seen = []
+
+        class Sink(session.NoSink):
+            def push(self):
+                seen.append(float(stages.rig.commands.outputs[0]))
+                return True
+
+        parts = session.parts_of(config, stages, VirtualClock(), Sink())
+        plant = stages.rig._devices[0]._plant
+        read = parts.rig.read
+
+        def read_and_disturb(t_s):
+            read(t_s)
+            state = plant._system.linear
+            kept = state.x.copy(), state.y.copy()
+            if disturb:
+                state.x[:], state.y[:] = 1e3, -1e3
+            undo.append(kept)
+
+        undo = []
+        write = parts.rig.write
+
+        def restore_and_write(t_s):
+            state, (x, y) = plant._system.linear, undo.pop()
+            state.x[:], state.y[:] = x, y
+            write(t_s)
+
+        parts.rig.read, parts.rig.write = read_and_disturb, restore_and_write
+        parts.rig.open()
+        assert loop.run(replace(parts, n_ticks=400)) == "complete"
+        return seen
+
+    np.testing.assert_array_equal(commands(False), commands(True))
+
+
+def test_a_position_beyond_its_limit_trips_and_the_motor_rests(configs, tmp_path):
+    out = tmp_path / "run.h5"
+    sets = ["--set", "guard.signals.slide.max=0.03", "--out", str(out)]
+    assert main(["run", str(configs / SLIDER), *sets]) == 3
+    run = hil.open_run(out)
+    tripped = np.flatnonzero(run.fault_bits.values)[0]
+    assert run.slide_measured_m.values[tripped] > 0.03
+    assert not run.motor_commanded_N.values[tripped:].any()
+    assert run.motor_commanded_N.values[:tripped].any()
+
+
+def test_the_report_shows_the_signal_and_the_output(recording, tmp_path):
+    assert main(["report", str(recording), "--out", str(tmp_path)]) == 0
+    page = (tmp_path / "run.html").read_text()
+    assert "slide" in page
+    assert (tmp_path / "run.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("model.B=[[0.0], [2.0], [1.0]]", "model.B: has the shape (3, 1)"),
+        ("model.A=[[0.0, 1.0], [0.0]]", "model.A: its rows are not equally long"),
+        ("devices.daq.channels.slide.signal=slide.v", "the model has no such signal: choose"),
+        ("devices.daq.outputs.motor.drives=x", "no such input: choose motor.force_N"),
+        ("devices.daq.outputs.motor.terminal=ai0", "'ai0' is taken by another channel"),
+        ("devices.daq.outputs.motor.min=6.0", "must be above min = 6"),
+        ("devices.daq.outputs.motor.units_per_V=0.1", "the card's 10 V give at most 1"),
+        ("controller.loops.slide.output=moto", "no output of that name: choose motor"),
+        (
+            'controller.loops={slid={output="motor", k_p=1.0}}',
+            "no channel of that name: choose slide",
+        ),
+        ("reference.signals.slid.kind=sine", "reference.signals.slid"),
+        ("reference.signals.slide.value=[0.0, 0.1]", "2 values for 4 times"),
+        ("guard.signals.slid.min=0.0", "guard.signals.slid"),
+        ("guard.signals.slide.max=0.2", "looser than the rig's 0.15"),
+        ("guard.signals.slide.min=-0.2", "looser than the rig's -0.15"),
+        ("controller.kind=schedule", "controller.steps: missing"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_the_reason(change, message, configs, capsys):
+    assert main(["check", str(configs / SLIDER), "--set", change]) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert "Traceback" not in said
+
+
+def test_what_needs_a_cellular_array_says_so(configs, capsys):
+    assert main(["model", str(configs / "slider/rig.toml")]) == 2
+    assert "model.kind = 'linear': this needs a cell_array" in capsys.readouterr().err
+
+
+def test_the_plan_gives_the_bounds_of_every_output(configs, capsys):
+    assert main(["check", str(configs / SLIDER), "--energise-plan"]) == 0
+    assert "motor_commanded_N between -5 and 5, at most 500 a second" in capsys.readouterr().out
