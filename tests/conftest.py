@@ -11,8 +11,8 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 # The same examples at every run, so that a failure is met by whoever caused it;
 # ./campaign looks further: HYPOTHESIS_PROFILE=wander.
-settings.register_profile("repeatable", derandomize=True, database=None)
-settings.register_profile("wander", print_blob=True)
+settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
+settings.register_profile("wander", print_blob=True, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"

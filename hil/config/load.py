@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from hil.config import cards, crosscheck, schema
 from hil.config.build import build_activation, build_model, build_system
-from hil.config.calibration import Calibration
-from hil.config.files import Merged, read_merged
+from hil.config.calibration import Calibration, load_record
+from hil.config.files import Merged, read_merged, read_toml
 from hil.config.validate import validated
 from hil.errors import ConfigError, one_line
 from hil.models import CellArray, ModelError
@@ -151,6 +151,9 @@ def check(path: str | Path, sets: Iterable[str] = ()) -> str:
         One line an error.
     """
     path = Path(path)
+    if "act" in read_toml(path):
+        load_record(path, named_by=str(path))
+        return "calibration record"
     merged = read_merged(path, sets)
     if "experiment" in merged.table or "controller" in merged.table:
         load(path, sets)
