@@ -11,7 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from hil.devices.simdaq import device_properties, errors, library_source, package_api, properties, transfer
+from hil.devices.simdaq import (
+    device_properties,
+    errors,
+    library_source,
+    package_api,
+    properties,
+    transfer,
+)
 from hil.devices.simdaq.errors import DaqmxError
 from hil.devices.simdaq.functions import FUNCTIONS
 from hil.devices.simdaq.package_api import Argument, Attribute, Function
@@ -251,7 +258,8 @@ class Bindings:
         n_written: Any, _: Any,
     ) -> int | None:  # fmt: skip
         system, handle = self.current(), self.handle(task)
-        bytes_a_scan = device_properties.raw_bytes(system.task(handle)) * transfer.width(system, handle)[0]
+        width = device_properties.raw_bytes(system.task(handle))
+        bytes_a_scan = width * transfer.width(system, handle)[0]
         data = bytes(self.ffi.buffer(pointer, n * bytes_a_scan))
         done = transfer.write_raw(
             system, handle, n, data, auto_start=bool(auto_start), timeout_s=timeout_s
