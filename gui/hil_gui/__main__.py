@@ -1,6 +1,7 @@
 """Start the window: `python -m hil_gui [FILE] [--attach PID]`; `hil gui` does."""
 
 import argparse
+import os
 import signal
 import sys
 import threading
@@ -13,6 +14,8 @@ from PySide6.QtWidgets import QApplication
 from hil_gui.data import warm_up
 from hil_gui.window import Window
 
+NICE = 5
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m hil_gui", description=__doc__)
@@ -20,6 +23,8 @@ def main() -> int:
     parser.add_argument("--attach", type=int, metavar="PID", help="the run that records FILE")
     args = parser.parse_args()
     pg.setConfigOptions(antialias=False)
+    # Where the loop may not have a real-time priority, the window steps back.
+    os.nice(NICE)
     application = QApplication(sys.argv[:1])
     application.setApplicationName("hil")
     # Ctrl-C in the terminal is for the run, which says how it ended.

@@ -317,7 +317,7 @@ class BenchDay:
             if self._doing == "rehearsal":
                 return "checking"
             attached = data is not None and data.about.path == self._out
-            if not attached:
+            if not attached or not data.n_rows:
                 return "starting"
             if data.faults:
                 return "tripped"

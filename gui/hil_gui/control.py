@@ -37,7 +37,7 @@ class Control(QWidget):
     Attributes
     ----------
     settings : mapping or None
-        The configuration as edited; None where it is not valid.
+        The configuration as last checked; None where it is not valid.
     """
 
     changed = Signal()
@@ -178,8 +178,6 @@ class Control(QWidget):
         return f"{said}; the rig allows up to {high:g} {unit}" if high < 1e9 else said
 
     def _edited(self) -> None:
-        self.settings = None
-        self.changed.emit()
         self._timer.start()
 
     def _finished(self, path: str) -> None:

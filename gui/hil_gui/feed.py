@@ -68,8 +68,7 @@ class Feed:
             self.data.n_lost = self.live.n_lost
             self.data.notes += self.live.notes()
             if is_over:
-                self.live.close()
-                self.live = None
+                self.close()
             return len(rows) > 0
         if not self.is_growing or now_s - self._looked_s < FILE_S:
             return False
@@ -82,6 +81,12 @@ class Feed:
         except ConfigError:
             return False  # its writer is closing it: look again
         return self.data.n_rows > n_before
+
+    def close(self) -> None:
+        """Leave the run to itself."""
+        if self.live is not None:
+            self.live.close()
+            self.live = None
 
     def _take(self, rows: dict[str, NDArray] | NDArray[np.void]) -> None:  # type: ignore[type-arg]
         t_s = np.asarray(rows["t_s"])

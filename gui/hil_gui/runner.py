@@ -1,5 +1,6 @@
 """Starts `hil` in a process of its own, which goes on when the window does not."""
 
+import contextlib
 import json
 import os
 import signal
@@ -13,7 +14,15 @@ from typing import Any
 
 
 class Command:
-    """A `hil` command under way. Its output waits in files, so it needs nobody to read it."""
+    """A `hil` command under way. Its output waits in files, so it needs nobody to read it.
+
+    Attributes
+    ----------
+    said : str
+        What it wrote on standard error.
+    result : dict
+        What it printed with --json; empty where that is nothing.
+    """
 
     def __init__(self, words: Sequence[str]) -> None:
         self._out = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as this
@@ -26,33 +35,30 @@ class Command:
             start_new_session=True,
         )
         self.pid = self._process.pid
+        self.said = ""
+        self.result: dict[str, Any] = {}
 
     @property
     def exit_code(self) -> int | None:
-        """None while it runs."""
-        return self._process.poll()
-
-    @property
-    def said(self) -> str:
-        """What it wrote on standard error."""
-        return _text(self._err).strip()
-
-    @property
-    def result(self) -> dict[str, Any]:
-        """What it printed with --json; empty where that is nothing."""
-        try:
-            return dict(json.loads(_text(self._out)))
-        except (ValueError, TypeError):
-            return {}
+        """None while it runs; then `said` and `result` are there."""
+        code = self._process.poll()
+        if code is not None and not self._out.closed:
+            self.said = _text(self._err).strip()
+            with contextlib.suppress(ValueError, TypeError):
+                self.result = dict(json.loads(_text(self._out)))
+            self._out.close()
+            self._err.close()
+        return code
 
     def stop(self) -> None:
         """Ask it to end safely, as Ctrl-C does: cells off, recording closed."""
         if self.exit_code is None:
             self._process.send_signal(signal.SIGINT)
 
-    def wait(self, timeout_s: float) -> None:
-        """Until it has ended."""
+    def wait(self, timeout_s: float) -> int | None:
+        """Until it has ended; its exit code."""
         self._process.wait(timeout_s)
+        return self.exit_code
 
 
 def _text(file: Any) -> str:

@@ -45,7 +45,6 @@ class Window(QMainWindow):
         super().__init__()
         self.settings = settings if settings is not None else QSettings("hil-arrays", "hil")
         self.setWindowTitle("hil")
-        self.resize(1280, 720)
         self.setDockNestingEnabled(True)
         self.feed: Feed | None = None
         self.timeline = Timeline()
@@ -68,6 +67,7 @@ class Window(QMainWindow):
         self._n_frames = 0
         self._last_s = perf_counter()
         self.set_theme(str(self.settings.value("theme", "system")))
+        self.resize(1280, 720)
         self._restore()
         self._show_run(None)
         self._timer = QTimer(self)
@@ -183,6 +183,8 @@ class Window(QMainWindow):
     def _show_feed(self, feed: Feed) -> None:
         self.jobs.cancel()
         self.transport.play.setChecked(False)
+        if self.feed is not None:
+            self.feed.close()
         self.feed = feed
         self._show_run(feed.data)
 
@@ -344,6 +346,8 @@ class Window(QMainWindow):
             return
         self._timer.stop()
         self.jobs.cancel()
+        if self.feed is not None:
+            self.feed.close()
         self.settings.setValue("geometry", self.saveGeometry())
         self.settings.setValue("layout", self.saveState())
         event.accept()

@@ -16,7 +16,7 @@ from hil.models import CellArray, cells
 from hil.models.activation import CellActivation
 from hil.models.array_system import ArraySystem
 from hil.record.read import open_run
-from hil.views import bench_models, bench_realtime, bench_recorder
+from hil.views import bench_models, bench_realtime, bench_recorder, bench_window
 
 REPEATS = 5
 EXTENTS = {
@@ -26,6 +26,7 @@ EXTENTS = {
     "full": (bench_realtime.Plan(50, 20.0), 600.0),
 }
 STEPS = 20000
+WINDOW_S = 3.0
 FINGERPRINTS = {
     "6 cells": "-:1 | &1:2 | &1:1 &2:2 | &7:-1",
     "14 cells": "-:5 | &1:1 &E:1 &10:3 | &1:1 &6:2 &18:1 | &F:-1",
@@ -41,6 +42,7 @@ def measure(extent: str = "usual", *, progress: bool = False) -> dict[str, Any]:
         figures["virtual_run"] = _virtual_run(Path(folder))
         figures["real_time"] = bench_realtime.measure(plan, Path(folder), progress=progress)
     figures["recorder"] = bench_recorder.measure(recorder_s)
+    figures["window"] = bench_window.measure(WINDOW_S)
     if extent != "quick":
         figures["models"] = bench_models.compare()
     return figures
@@ -68,6 +70,7 @@ def as_text(figures: dict[str, Any]) -> str:
     lines = [f"{what:<44} {figure:>16}   {aim}".rstrip() for what, figure, aim in rows]
     lines += ["", bench_realtime.as_text(figures["real_time"])]
     lines += ["", bench_recorder.as_text(figures["recorder"])]
+    lines += ["", bench_window.as_text(figures["window"])]
     if "models" in figures:
         lines += ["", bench_models.as_text(figures["models"])]
     return "\n".join(lines)

@@ -1,0 +1,195 @@
+"""How fast the window is, for `hil bench`: `python -m hil_gui.speed [SECONDS]` prints JSON.
+
+Rows come from a process that writes a tap as a loop does, at 1 kHz, each with the time at which
+it was written; it is the same machine and clock, so that the age of the newest drawn sample can
+be taken when the frame is on its surface.
+"""
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from PySide6.QtCore import QSettings
+from PySide6.QtWidgets import QApplication
+
+from hil_gui.data import DeviceError, Live
+from hil_gui.run_data import LIVE_CAPACITY, About, Column, RunData
+from hil_gui.window import Window
+
+PERIOD_S = 0.001
+DRAWN_S = 600.0
+KINDS = ("measured", "model", "estimate", "reference", "demand")
+EXTRA = ("a.temperature_C", "b.temperature_C")
+N_CELLS = 6
+
+
+def about() -> About:
+    """The head of a run with eight curves: five forces, the residual, two temperatures."""
+    roles = {"model": "model", "estimate": "model", "reference": "reference", "demand": "commanded"}
+    columns = [Column("t_s", "s", "timing", ""), Column("late_s", "s", "timing", "")]
+    columns += [Column(f"force_{k}_N", "N", roles.get(k, "measured"), "") for k in KINDS]
+    columns += [Column(name, "degC", "measured", "") for name in EXTRA]
+    columns += [Column("fault_bits", "1", "fault", "", flags=("force_high",))]
+    columns += [Column("cells_reported", "1", "measured", "", n_cells=N_CELLS)]
+    return About(
+        path=Path("speed.h5"),
+        title="speed",
+        backend="sim",
+        clock="real",
+        created_utc="",
+        simulated="SIMULATED",
+        columns=tuple(columns),
+        cell_names=tuple(f"muscle.{n}" for n in range(1, N_CELLS + 1)),
+        settings={
+            "loop": {"period_s": PERIOD_S},
+            "experiment": {"duration_s": DRAWN_S},
+            "observer": {"force_noise_N": 0.002},
+        },
+    )
+
+
+def rows(t_s: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Rows of such a run: a noisy force that follows steps."""
+    step = np.floor(t_s / 3.0) % 3.0
+    block = {"t_s": t_s, "late_s": rng.gamma(4.0, 5e-6, len(t_s))}
+    for i, kind in enumerate(KINDS):
+        block[f"force_{kind}_N"] = step + 0.02 * i + 0.02 * rng.standard_normal(len(t_s))
+    for i, name in enumerate(EXTRA):
+        block[name] = 40.0 + 30.0 * np.sin(t_s / (5.0 + i)) + rng.standard_normal(len(t_s))
+    block["fault_bits"] = np.zeros(len(t_s), dtype=np.uint64)
+    on = np.arange(N_CELLS) < 2 * step[:, None]
+    return {**block, "cells_reported": on.astype(np.uint8)}
+
+
+def _window(folder: Path) -> Window:
+    window = Window(QSettings(str(folder / "settings.ini"), QSettings.Format.IniFormat))
+    window.resize(1280, 720)
+    window.show()
+    window._timer.stop()
+    return window
+
+
+def _show(window: Window, data: RunData) -> None:
+    window._show_run(data)
+    window.traces.choose(list(EXTRA))
+    for kind in KINDS:
+        window.kind_buttons[kind].setChecked(True)
+
+
+def redraw(window: Window, seconds: float) -> dict[str, float]:
+    """Frames a second with eight curves over ten minutes, a new block of rows in each frame."""
+    application, data, rng = QApplication.instance(), RunData(about(), LIVE_CAPACITY), None
+    rng = np.random.default_rng(1)
+    data.append(rows(np.arange(0.0, DRAWN_S, PERIOD_S), rng))
+    _show(window, data)
+    window.timeline.set_span(DRAWN_S)
+    frames_s, end_s = [], time.perf_counter() + seconds
+    t_s = DRAWN_S
+    while time.perf_counter() < end_s:
+        block = rows(t_s + PERIOD_S * np.arange(33), rng)
+        t_s += 33 * PERIOD_S
+        began_s = time.perf_counter()
+        data.append(block)
+        window.timeline.grow(data.last_s)
+        window.traces.touch()
+        window.traces.redraw()
+        application.processEvents()
+        frames_s.append(time.perf_counter() - began_s)
+    n_curves = sum(len(strip.curves) for strip in window.traces.strips.values())
+    frame_s = float(np.median(frames_s[2:]))
+    return {"n_curves": n_curves, "frame_s": frame_s, "frames_per_s": 1.0 / frame_s}
+
+
+def latency(window: Window, seconds: float) -> dict[str, float]:
+    """Age of the newest sample when its frame is drawn, at the window's own rate of frames."""
+    application = QApplication.instance()
+    data = RunData(about(), LIVE_CAPACITY)
+    _show(window, data)
+    window.timeline.set_span(10.0)
+    words = [sys.executable, "-m", "hil.views.bench_window", str(seconds + 2.0)]
+    writer = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    writer.stdout.readline()
+    live = Live(writer.pid)
+    ages_s, next_s, end_s = [], time.perf_counter(), time.perf_counter() + seconds
+    previous_s = time.perf_counter()
+    start_s = None
+    while time.perf_counter() < end_s:
+        next_s += 0.025
+        time.sleep(max(next_s - time.perf_counter(), 0.0))
+        block = live.rows()
+        if not len(block):
+            continue
+        start_s = float(block["t_s"][0]) if start_s is None else start_s
+        block["t_s"] -= start_s
+        data.append(block)
+        window.timeline.grow(data.last_s)
+        window.traces.touch()
+        window.traces.redraw()
+        application.processEvents()
+        now_s = time.perf_counter()
+        # a sample waits for the frame after it: the oldest new one waits longest
+        ages_s.append(now_s - start_s - data.last_s + (now_s - previous_s))
+        previous_s = now_s
+    writer.wait()
+    return {"sample_to_pixel_p95_s": float(np.quantile(ages_s, 0.95)), "rows_lost": live.n_lost}
+
+
+def memory() -> dict[str, float]:
+    """Resident memory after ten minutes and after an hour of rows, MB."""
+    data, rng, found = RunData(about(), LIVE_CAPACITY), np.random.default_rng(1), {}
+    block = rows(np.arange(0.0, 30.0, PERIOD_S), rng)
+    for half_minute in range(120):
+        data.append({**block, "t_s": block["t_s"] + 30.0 * half_minute})
+        if half_minute in (19, 119):
+            kilobytes = int(Path("/proc/self/statm").read_text().split()[1])
+            key = "after_10_min_MB" if half_minute == 19 else "after_60_min_MB"
+            found[key] = kilobytes * resource.getpagesize() / 1e6
+    return found
+
+
+def first_frame() -> float:
+    """Seconds from the start of the process to the first frame on its surface."""
+    code = (
+        "import sys, time\n"
+        "from PySide6.QtCore import QSettings\n"
+        "from PySide6.QtWidgets import QApplication\n"
+        "from hil_gui.window import Window\n"
+        "application = QApplication([])\n"
+        "window = Window(QSettings(sys.argv[1], QSettings.Format.IniFormat))\n"
+        "window.show()\n"
+        "window.grab()\n"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        began_s = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code, f"{folder}/s.ini"], check=True)
+        return time.perf_counter() - began_s
+
+
+def main() -> int:
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 4.0
+    application = QApplication(sys.argv[:1])
+    with tempfile.TemporaryDirectory() as folder:
+        window = _window(Path(folder))
+        application.processEvents()
+        try:
+            found = {
+                "first_frame_s": first_frame(),
+                **redraw(window, seconds),
+                **latency(window, seconds),
+                **memory(),
+            }
+        except DeviceError as error:
+            print(error, file=sys.stderr)
+            return 1
+        print(json.dumps(found))
+        window.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

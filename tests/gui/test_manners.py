@@ -1,0 +1,258 @@
+"""What the window owes its user: memory, keys, tips, checks while typing, long work cancelled."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QComboBox, QLineEdit
+
+import hil
+from hil_gui.commissioning import cell_steps, duration_s, judge_cells
+from hil_gui.fields import NumberField, toml_text, unit_of, words_of
+from hil_gui.theme import DARK, LIGHT
+
+
+def test_it_remembers_layout_theme_and_recent_files(make_window, pid_run, qtbot):
+    first = make_window()
+    first.open(pid_run)
+    qtbot.waitUntil(lambda: not first.jobs.is_busy, timeout=20000)
+    first.set_theme("dark")
+    first.docks["Ages"].setFloating(True)
+    first.docks["Lateness"].hide()
+    first.close()
+    second = make_window()
+    assert second.theme_name == "dark"
+    assert second.docks["Ages"].isFloating()
+    assert second.docks["Lateness"].isHidden()
+    assert second.recent[0] == str(pid_run.resolve())
+    second.first_layout_again()
+    assert not second.docks["Ages"].isFloating()
+
+
+def test_every_control_has_a_tip_and_the_keyboard(window, configs):
+    window.open(configs / "miga6" / "pid.toml")
+    kinds = (QAbstractButton, QAbstractSpinBox, QComboBox, QLineEdit)
+    inner = ("qt_", "ScrollLeft", "ScrollRight")
+    found = [w for kind in kinds for w in window.findChildren(kind)]
+    own = [
+        w
+        for w in found
+        if not w.objectName().startswith(inner)
+        and not isinstance(w.parentWidget(), QAbstractSpinBox | QComboBox)
+    ]
+    assert len(own) > 40
+    assert [w.objectName() or w.text() for w in own if not w.toolTip()] == []
+    without = [w for w in own if w.focusPolicy() == Qt.FocusPolicy.NoFocus]
+    assert [w.objectName() or w.text() for w in without] == []
+
+
+def test_tips_of_numbers_give_their_units(window, configs):
+    window.open(configs / "miga6" / "pid.toml")
+    for path, field in window.bench.control.fields.items():
+        unit = unit_of(path.split(".")[1])
+        if isinstance(field, NumberField) and unit:
+            assert f"in {unit}" in field.toolTip()
+            assert field.suffix() == f" {unit}"
+
+
+@pytest.mark.parametrize(
+    ("key", "unit", "words"),
+    [
+        ("force_max_N", "N", "force max"),
+        ("k_i_per_s", "1/s", "k i"),
+        ("k_se_N_per_m", "N/m", "k se"),
+        ("b_N_s_per_m", "N·s/m", "b"),
+        ("duration_s", "s", "duration"),
+        ("hysteresis", "", "hysteresis"),
+        ("ambient_C", "°C", "ambient"),
+    ],
+)
+def test_a_key_tells_its_unit(key, unit, words):
+    assert (unit_of(key), words_of(key)) == (unit, words)
+
+
+def test_what_is_typed_is_checked_at_once_and_the_reason_said(window, configs, qtbot):
+    window.open(configs / "miga6" / "pid.toml")
+    control = window.bench.control
+    field = control.fields["reference.force_N"]
+    field.setText("[0.6, 99.0, 0.3]")
+    qtbot.waitUntil(lambda: bool(control.problem.text()), timeout=5000)
+    assert "all cells on give" in control.problem.text()
+    assert not window.header.start_button.isEnabled()
+    field.setText("[0.6, 1.1, 0.3]")
+    qtbot.waitUntil(lambda: control.settings is not None, timeout=5000)
+    assert control.problem.text() == ""
+    assert window.header.start_button.isEnabled()
+    assert control.sets == {"reference.force_N": "[0.6, 1.1, 0.3]"}
+
+
+def test_a_limit_cannot_be_set_beyond_the_rigs(window, configs, qtbot):
+    window.open(configs / "miga6" / "pid.toml")
+    field = window.bench.control.fields["guard.force_max_N"]
+    field.setValue(50.0)
+    assert field.value() == 9.0
+    assert "the rig allows up to 9 N" in field.toolTip()
+
+
+def test_values_go_out_as_toml():
+    value = [{"t_s": 0.5, "on": [1, "muscle.2"]}, {"t_s": 1, "off": "all"}]
+    assert toml_text(value) == '[{t_s = 0.5, on = [1, "muscle.2"]}, {t_s = 1, off = "all"}]'
+    assert toml_text(True) == "true"
+
+
+def test_reading_a_recording_can_be_cancelled(window, pid_run):
+    window._open_recording(pid_run)
+    feed = window.feed
+    window.jobs.start("Reading", feed.load(), window._loaded)
+    window.jobs.cancel_button.click()
+    assert not window.jobs.is_busy
+    assert "cancelled" in window.message.text()
+
+
+def test_a_recording_is_played_through_the_same_views(opened, pid_run, qtbot):
+    window = opened(pid_run)
+    run = hil.open_run(pid_run)
+    window.timeline.set_span(1.0)
+    window.transport.speeds.setCurrentText("2 ×")
+    window.transport.play.click()
+    assert window.timeline.now_s < 1.0
+    qtbot.waitUntil(lambda: window.timeline.now_s > 1.5, timeout=10000)
+    window.transport.play.click()
+    now_s = window.timeline.now_s
+    assert not window.transport.is_playing
+    window._refresh_slow()
+    row = int(np.searchsorted(run.t_s.values, now_s, "right")) - 1
+    shown = window.numbers.values["measured"].text()
+    assert shown == f"{run.force_measured_N.values[row]:.3f} N"
+    cells = window.feed.cells_at(now_s)
+    np.testing.assert_array_equal(cells.reported, run.cells_reported.values[row])
+    assert window.timeline.to_s == pytest.approx(now_s)
+
+
+def test_cursors_measure_what_lies_between_them(opened, pid_run):
+    window, run = opened(pid_run), hil.open_run(pid_run)
+    window.transport.cursor_button.click()
+    window.traces.set_cursors((1.0, 2.0))
+    table = {
+        window.cursor_table.item(r, 0).text(): r for r in range(window.cursor_table.rowCount())
+    }
+    row = table["measured"]
+    inside = run.force_measured_N.values[(run.t_s.values >= 1.0) & (run.t_s.values <= 2.0)]
+    shown = float(window.cursor_table.item(row, 4).text().split()[0])
+    units = window.cursor_table.item(row, 4).text().split()[1]
+    assert shown * {"N": 1.0, "mN": 1e-3}[units] == pytest.approx(inside.mean(), rel=1e-3)
+    assert window.cursor_table.item(table["time"], 3).text() == "1 s"
+
+
+def test_columns_with_a_tick_are_drawn_in_a_plot_of_their_units(opened, pid_run):
+    window, run = opened(pid_run), hil.open_run(pid_run)
+    items = window.columns.findItems("muscle.1.current_A", Qt.MatchFlag.MatchStartsWith)
+    items[0].setCheckState(Qt.CheckState.Checked)
+    window.frame()
+    _, y = window.traces.strips["in A"].drawn("muscle.1.current_A")
+    assert set(y[np.isfinite(y)]) <= set(run["muscle.1.current_A"].values)
+
+
+def test_the_array_moves_with_the_twin(opened, pid_run, configs):
+    window = opened(pid_run)
+    moved = window.feed.moves_at(2.9)
+    # one cell on holds: cell 1, between ground and mass 2, pulls mass 2 towards the ground
+    model = hil.load(configs / "miga6" / "pid.toml").model
+    F_N = 4.0 * (hil.open_run(pid_run).cells_reported.values[2850] == 1)
+    rest = dict(zip(model.node_names, model.solve_statics(F_N).position_m, strict=True))
+    assert moved["muscle.x2_m"] < 0.0
+    # the cells' time constant is 0.36 s: six of them after the step nothing is left to come
+    assert moved["muscle.x2_m"] == pytest.approx(rest["muscle.2"], rel=0.02)
+
+
+def test_each_cell_in_turn_finds_the_one_that_does_not_pull(tmp_path, configs, opened):
+    n = 6
+    changes = (
+        f'controller={{kind = "schedule", steps = {toml_text(cell_steps(n))}}}',
+        f"experiment.duration_s={duration_s(n)}",
+        "plant.arrays.muscle.dead_cells=[4]",
+    )
+    config = hil.load(configs / "miga6" / "all_on.toml", changes)
+    window = opened(hil.run(config, out=tmp_path / "cells.h5"))
+    verdicts = judge_cells(window.data)
+    assert [v.name for v in verdicts if not v.pulls] == ["muscle.4"]
+    assert all(v.answered for v in verdicts)
+
+
+def _contrast(a, b):
+    """Contrast ratio, WCAG 2.1: (L1 + 0.05)/(L2 + 0.05) of relative luminances."""
+
+    def luminance(colour):
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    high, low = sorted((luminance(a), luminance(b)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda t: t.name)
+def test_text_and_curves_stand_out_from_their_ground(theme):
+    for ink in (theme.text, theme.muted, theme.fault, theme.warning, theme.ok):
+        assert _contrast(ink, theme.surface) >= 4.5  # WCAG AA for text
+    for curve in (theme.measured, theme.model, theme.reference, theme.residual, theme.estimate):
+        assert _contrast(curve, theme.surface) >= 3.0  # WCAG AA for graphics
+    assert _contrast(theme.on_accent, theme.accent) >= 4.5
+    assert _contrast(theme.on_fault, theme.fault) >= 4.5
+
+
+@pytest.mark.xdist_group("real time")
+def test_a_window_killed_in_mid_run_leaves_the_run_alone(configs, tmp_path):
+    path = tmp_path / "run.h5"
+    words = ["run", str(configs / "miga6" / "pid.toml"), "--gui", "--duration", "6"]
+    run = subprocess.Popen([sys.executable, "-m", "hil", *words, "--out", str(path), "--json"])
+    try:
+        victim = _window_of(run.pid)
+        os.kill(victim, signal.SIGKILL)
+        assert run.wait(60) == 0
+    finally:
+        run.kill()
+    recording = hil.open_run(path)
+    assert recording.attrs["outcome"] == "complete"
+    assert recording.t_s.values[-1] > 5.9
+
+
+def _window_of(pid):
+    """The process that shows this run."""
+    deadline_s = time.monotonic() + 30.0
+    while time.monotonic() < deadline_s:
+        for entry in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                words = entry.read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if b"hil_gui" in words and str(pid).encode() in words:
+                return int(entry.parent.name)
+    raise AssertionError("the run opened no window")
+
+
+@pytest.mark.xdist_group("real time")
+def test_a_run_outlives_the_window_that_started_it(configs, tmp_path):
+    code = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from hil_gui.runner import Command, run_words\n"
+        "words = run_words(Path(sys.argv[1]), Path(sys.argv[2]), backend='sim', sets={})\n"
+        "Command([*words, '--duration', '1'])\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    path = tmp_path / "run.h5"
+    words = [sys.executable, "-c", code, str(configs / "miga6" / "all_on.toml"), str(path)]
+    assert subprocess.run(words, check=False).returncode == -signal.SIGKILL
+    deadline_s = time.monotonic() + 60.0
+    outcome = ""
+    while outcome in ("", "running") and time.monotonic() < deadline_s:
+        if path.exists():
+            outcome = hil.open_run(path).attrs["outcome"]
+    assert outcome == "complete"
