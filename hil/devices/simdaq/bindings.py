@@ -11,12 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from hil.devices.simdaq import errors, library_source, package_api, properties, transfer
+from hil.devices.simdaq import (
+    device_properties,
+    errors,
+    library_source,
+    package_api,
+    properties,
+    transfer,
+)
 from hil.devices.simdaq.errors import DaqmxError
 from hil.devices.simdaq.functions import FUNCTIONS
 from hil.devices.simdaq.package_api import Argument, Attribute, Function
 from hil.devices.simdaq.system import System
 from hil.devices.simdaq.task import Event
+from hil.devices.simdaq.waveforms import WaveformBindings
 
 Handler = Callable[..., int]
 PulseForm = Callable[[Any, Any], tuple[Any, Any]]
@@ -169,18 +177,9 @@ class Bindings:
             fill_mode = rest[0] if has_fill_mode else 0
             pointer, size, n_read = rest[1 if has_fill_mode else 0 :][:3]
             block, failure = read(self.current(), self.handle(task), n, timeout_s)
-            got = block.shape[1]
-            if fill_mode:
-                block = np.swapaxes(block, 0, 1)
-            if block.size > size:
-                raise DaqmxError(errors.BAD_VALUE, "The array is too small for the samples.")
-            if block.size:
-                if fill_mode or n < 0 or got == n:
-                    self.array(pointer, block.size, dtype)[:] = block.reshape(-1)
-                else:  # each channel's samples begin where all of them would
-                    whole = self.array(pointer, block[:, :1].size * n, dtype)
-                    whole.reshape(block.shape[0], n, *block.shape[2:])[:, :got] = block
-            self.store(n_read, "int32_t *", got)
+            if size:
+                transfer.lay_out(self.array(pointer, size, dtype), block, n, fill_mode)
+            self.store(n_read, "int32_t *", block.shape[1])
             if lines:
                 self.store(rest[-2], "int32_t *", block.shape[2] if block.ndim > 2 else 1)
             if failure is not None:
@@ -214,14 +213,10 @@ class Bindings:
             n_written: Any, _: Any,
         ) -> int | None:  # fmt: skip
             system, handle = self.current(), self.handle(task)
-            n_channels, width = transfer.width(system, handle)
-            shape = (n_channels, n, width) if lines else (n_channels, n)
-            if layout:
-                shape = (shape[1], shape[0], *shape[2:])
+            shape = transfer.shape_of(system, handle, n, lines=lines)
             count = int(np.prod(shape))
-            block = self.array(pointer, count, dtype).reshape(shape) if count else np.empty(shape)
-            if layout:
-                block = np.swapaxes(block, 0, 1)
+            flat = self.array(pointer, count, dtype) if count else np.empty(0, dtype)
+            block = transfer.taken_apart(flat, shape, layout)
             if not lines:
                 block = block.astype(np.float64)
             done = write(system, handle, block, auto_start=bool(auto_start), timeout_s=timeout_s)
@@ -241,6 +236,36 @@ class Bindings:
             return None
 
         return action
+
+    def raw_reader(
+        self, task: Any, n: int, timeout_s: float, pointer: Any, size: int, n_read: Any,
+        n_bytes: Any, _: Any,
+    ) -> int | None:  # fmt: skip
+        data, failure, got, width = transfer.read_raw(
+            self.current(), self.handle(task), n, timeout_s
+        )
+        if len(data) > size:
+            raise DaqmxError(errors.BAD_VALUE, "The array is too small for the samples.")
+        self.ffi.buffer(pointer, len(data))[:] = data
+        self.store(n_read, "int32_t *", got)
+        self.store(n_bytes, "int32_t *", width)
+        if failure is not None:
+            raise failure
+        return None
+
+    def raw_writer(
+        self, task: Any, n: int, auto_start: int, timeout_s: float, pointer: Any,
+        n_written: Any, _: Any,
+    ) -> int | None:  # fmt: skip
+        system, handle = self.current(), self.handle(task)
+        width = device_properties.raw_bytes(system.task(handle))
+        bytes_a_scan = width * transfer.width(system, handle)[0]
+        data = bytes(self.ffi.buffer(pointer, n * bytes_a_scan))
+        done = transfer.write_raw(
+            system, handle, n, data, auto_start=bool(auto_start), timeout_s=timeout_s
+        )
+        self.store(n_written, "int32_t *", done)
+        return None
 
     def pulse_reader(self, dtype: Any) -> Callable[..., int | None]:
         """A DAQmxReadCtr... function: two arrays."""
@@ -439,6 +464,8 @@ def _special(b: Bindings) -> dict[str, Callable[..., int | None]]:
         "ReadCounterU32Ex": b.reader(t.read_counts, u32),
         "ReadCounterScalarF64": b.scalar_reader(t.read_counter, "double *"),
         "ReadCounterScalarU32": b.scalar_reader(t.read_counts, "uint32_t *"),
+        "ReadRaw": b.raw_reader,
+        "WriteRaw": b.raw_writer,
         "ReadCtrFreq": b.pulse_reader(f64),
         "ReadCtrTime": b.pulse_reader(f64),
         "ReadCtrTicks": b.pulse_reader(u32),
@@ -467,6 +494,7 @@ def _special(b: Bindings) -> dict[str, Callable[..., int | None]]:
         ),
         "RegisterDoneEvent": b.listen("done", "int32_t (*)(void *, int32_t, void *)"),
         "RegisterSignalEvent": b.listen("signal", "int32_t (*)(void *, int32_t, void *)"),
+        **WaveformBindings(b).actions(),
         "InternalGetLastCreatedChan": lambda pointer, size: b.give_text(
             b.current().last_created, pointer, size
         ),

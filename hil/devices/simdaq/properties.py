@@ -17,7 +17,7 @@ from nidaqmx.constants import (
     TriggerType,
 )
 
-from hil.devices.simdaq import device_properties, errors, names
+from hil.devices.simdaq import device_properties, errors, names, watchdog
 from hil.devices.simdaq.channels import AnalogInput, Channel, DigitalLines
 from hil.devices.simdaq.errors import DaqmxError
 from hil.devices.simdaq.inputs import InputRun
@@ -43,6 +43,7 @@ DEFAULTS: dict[tuple[str, str], Any] = {
     ("write", "regen_mode"): RegenerationMode.ALLOW_REGENERATION.value,
     ("timing", "ref_clk_src"): "None",
     ("timing", "ref_clk_rate"): 10.0e6,
+    ("trig", "triggers_sync_type"): TriggerType.NONE.value,
     ("trig", "start_retriggerable"): False,
     ("trig", "start_delay"): 0.0,
     ("trig", "start_delay_units"): 10364,
@@ -91,6 +92,8 @@ def get(system: System, owner: str, handle: int, name: str, attribute: Attribute
             return scale.kind.value
         return scale.properties.get(attribute.name, "" if attribute.type == "string" else 0)
     task = system.task(handle)
+    if owner == "watchdog":
+        return watchdog.get(task, name, attribute.name)
     if owner == "chan":
         return _channel(task, name, attribute)
     found = GETTERS.get((owner, attribute.name))
@@ -124,6 +127,9 @@ def put(
     """
     if owner == "scale":
         system.scales.change(name, attribute.name, value)
+        return
+    if owner == "watchdog":
+        watchdog.put(system, system.task(handle), name, attribute.name, value)
         return
     if owner not in OWNERS_STORED:
         raise DaqmxError(errors.PROPERTY_NOT_SUPPORTED, Property=attribute.name)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hil.devices.simdaq import catalog, errors, names, routes
+from hil.devices.simdaq import catalog, errors, names, routes, watchdog
 from hil.devices.simdaq.card import Card
 from hil.devices.simdaq.channels import is_infinite
 from hil.devices.simdaq.counters import PulseRun
@@ -19,6 +19,7 @@ from hil.devices.simdaq.scales import Scales
 from hil.devices.simdaq.task import RUNNING, Event, Run, Task
 from hil.devices.simdaq.terminals import Fault, Output, Source
 from hil.devices.simdaq.timing import NONE
+from hil.devices.simdaq.watchdog import WatchdogRun
 from hil.errors import ConfigError
 
 LOOK_S = 1e-3  # how often a wait looks again where nobody knows when something will come
@@ -51,6 +52,7 @@ class System:
         self._due: list[tuple[Event, tuple[Any, ...]]] = []
         self._dispatcher: threading.Thread | None = None
         self.now_s = 0.0
+        self.origin_unix_s = 0.0  # what time it was in the world when the system's was 0
         self.last_created = ""  # names of the channels that the last call has created
 
     # The bench: cards, signals, faults
@@ -205,7 +207,11 @@ class System:
     def _next_event_s(self) -> float | None:
         soonest: float | None = None
         for task in self.tasks.values():
-            if task.state != RUNNING or task.run is None or not task.events:
+            if task.state != RUNNING or task.run is None:
+                continue
+            if self.now_s < task.run.deadline_s < (soonest or np.inf):
+                soonest = task.run.deadline_s
+            if not task.events:
                 continue
             event = task.events.get("every_n")
             more = [1] if "signal" in task.events else []
@@ -324,6 +330,8 @@ class System:
         """What starts when the task starts."""
         if task.kind == "co":
             return PulseRun(task)
+        if task.kind == "watchdog":
+            return WatchdogRun(task)
         if task.timing.on_demand:
             for channel in task.channels:
                 channel.begin(self.now_s)
@@ -332,4 +340,4 @@ class System:
 
     def has_expired(self, card: Card, kind: str) -> bool:
         """A watchdog holds these outputs in their safe states."""
-        return False
+        return watchdog.holds(self, card, kind)

@@ -36,6 +36,7 @@ class Run:
         return False
 
     planned: float = float("inf")  # samples per channel after which all is over
+    deadline_s: float = float("inf")  # when it does something by itself
 
     @property
     def total(self) -> int:
@@ -74,6 +75,7 @@ class Task:
         self.name = name
         self.kind = ""
         self.channels: list[Channel] = []
+        self.device: Card | None = None  # whose watchdog this is
         self.timing = Timing()
         self.start_trigger = Trigger()
         self.reference_trigger = Trigger()
@@ -122,7 +124,7 @@ class Task:
 
     @property
     def cards(self) -> list[Card]:
-        found: list[Card] = []
+        found: list[Card] = [] if self.device is None else [self.device]
         for channel in self.channels:
             if channel.card not in found:
                 found.append(channel.card)
@@ -134,8 +136,8 @@ class Task:
 
     # State
 
-    def error(self, code: int, **facts: object) -> DaqmxError:
-        return DaqmxError(code, **facts, Task_Name=self.name)
+    def error(self, code: int, note: str = "", /, **facts: object) -> DaqmxError:
+        return DaqmxError(code, note, **facts, Task_Name=self.name)
 
     def verify(self) -> None:
         """Compare everything with what the cards can do.
@@ -146,7 +148,9 @@ class Task:
             Something they cannot.
         """
         if not self.channels:
-            if self.kind == "watchdog":
+            if self.device is not None:
+                self.device.must_be_there()
+                self.state = max(self.state, VERIFIED)
                 return
             raise self.error(errors.NO_CHANNELS)
         for card in self.cards:
@@ -218,6 +222,8 @@ class Task:
     def resources(self) -> list[tuple[Card, str]]:
         """What must be its own: channels, and for what a clock drives the timing engine too."""
         found: list[tuple[Card, str]] = []
+        if self.device is not None:
+            found.append((self.device, "watchdog"))
         for channel in self.channels:
             found += [(channel.card, r) for r in channel.resources() if self.kind != "ai"]
         for card in self.cards:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from hil.devices.simdaq import errors, inputs, outputs
 from hil.devices.simdaq.channels import AnalogInput, DigitalLines
 from hil.devices.simdaq.counters import CounterOutput
+from hil.devices.simdaq.device_properties import raw_bytes
 from hil.devices.simdaq.errors import DaqmxError
 from hil.devices.simdaq.inputs import Block
 from hil.devices.simdaq.system import System
@@ -157,6 +158,69 @@ def write_lines(
         for k, bit in enumerate(channel.position):
             words[i] += np.where(lines[i, :, k] != 0, float(1 << bit), 0.0)
     return write_words(system, handle, words, auto_start=auto_start, timeout_s=timeout_s)
+
+
+def lay_out(out: Any, block: Any, n: int, fill_mode: int) -> None:
+    """Put (channels, samples, ...) into a flat array as NI lays it out.
+
+    By channel, each channel's samples begin where they would if all n had come; by scan, they
+    follow each other.
+    """
+    if not block.size:
+        return
+    if block.size > len(out):
+        raise DaqmxError(errors.BAD_VALUE, "The array is too small for the samples.")
+    got = block.shape[1]
+    if fill_mode:
+        out[: block.size] = np.swapaxes(block, 0, 1).reshape(-1)
+    elif n < 0 or got == n:
+        out[: block.size] = block.reshape(-1)
+    else:
+        whole = out[: block[:, :1].size * n]
+        whole.reshape(block.shape[0], n, *block.shape[2:])[:, :got] = block
+
+
+def shape_of(system: System, handle: int, n: int, *, lines: bool) -> tuple[int, ...]:
+    """Of n samples for every channel of a task: (channels, n), with lines (channels, n, lines)."""
+    n_channels, n_lines = width(system, handle)
+    return (n_channels, n, n_lines) if lines else (n_channels, n)
+
+
+def taken_apart(flat: Any, shape: tuple[int, ...], layout: int) -> Any:
+    """A flat array of NI's layout as (channels, samples, ...)."""
+    count = int(np.prod(shape))
+    if len(flat) < count:
+        raise DaqmxError(errors.BAD_VALUE, "There are fewer data than samples.")
+    if layout:
+        return np.swapaxes(flat[:count].reshape(shape[1], shape[0], *shape[2:]), 0, 1)
+    return flat[:count].reshape(shape)
+
+
+def _raw_type(task: Task) -> Any:
+    signed = task.kind in ("ai", "ao")
+    return np.dtype(f"{'i' if signed else 'u'}{raw_bytes(task)}")
+
+
+def read_raw(
+    system: System, handle: int, n: int, timeout_s: float
+) -> tuple[bytes, DaqmxError | None, int, int]:
+    """Samples as they lie in the card's memory, scan after scan; bytes, samples, bytes a scan."""
+    task = system.task(handle)
+    _, (block, failure) = _read(system, handle, task.kind or "ai", n, timeout_s)
+    kind = _raw_type(task)
+    data = np.ascontiguousarray(block.T).astype(np.int64).astype(kind).tobytes()
+    return data, failure, block.shape[1], kind.itemsize * block.shape[0]
+
+
+def write_raw(
+    system: System, handle: int, n: int, data: bytes, *, auto_start: bool, timeout_s: float
+) -> int:
+    """The same to the card."""
+    task = system.task(handle)
+    flat = np.frombuffer(data, _raw_type(task))
+    block = taken_apart(flat, shape_of(system, handle, n, lines=False), 1).astype(float)
+    write = write_codes if task.kind == "ao" else write_words
+    return write(system, handle, block, auto_start=auto_start, timeout_s=timeout_s)
 
 
 def width(system: System, handle: int) -> tuple[int, int]:

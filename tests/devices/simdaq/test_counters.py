@@ -13,17 +13,9 @@ from nidaqmx.constants import (
 )
 from nidaqmx.stream_readers import AnalogMultiChannelReader, CounterReader
 
-from hil.devices.simdaq import Pulses, System, Track, install
+from hil.devices.simdaq import Pulses, System, Track
 
 LINES = 1024
-
-
-@pytest.fixture
-def system():
-    found = System("held")
-    found.add("PCIe-6363", "Dev1")
-    install(found)
-    return found
 
 
 def encoder(task, decoding=EncoderType.X_4, counter="Dev1/ctr0", **kwargs):
@@ -39,11 +31,11 @@ def encoder(task, decoding=EncoderType.X_4, counter="Dev1/ctr0", **kwargs):
 @pytest.mark.parametrize(
     ("decoding", "counts"), [(EncoderType.X_1, 1), (EncoderType.X_2, 2), (EncoderType.X_4, 4)]
 )
-def test_an_encoder_resolves_a_line_divided_by_its_decoding(system, decoding, counts):
+def test_an_encoder_resolves_a_line_divided_by_its_decoding(system, decoding, counts, Task):
     angle = Track(0.0)
     system.feed("Dev1/ctr0", angle)
     step_rad = 2.0 * np.pi / (LINES * counts)
-    with nidaqmx.Task() as task:
+    with Task() as task:
         encoder(task, decoding)
         task.start()
         for k, turns in enumerate((0.1234, -0.77, 3.9), start=1):
@@ -55,18 +47,18 @@ def test_an_encoder_resolves_a_line_divided_by_its_decoding(system, decoding, co
             assert read_rad / step_rad == pytest.approx(round(read_rad / step_rad), abs=1e-6)
 
 
-def test_an_encoder_begins_at_its_initial_angle_wherever_the_shaft_stands(system):
+def test_an_encoder_begins_at_its_initial_angle_wherever_the_shaft_stands(system, Task):
     system.feed("Dev1/ctr0", 17.25)
-    with nidaqmx.Task() as task:
+    with Task() as task:
         encoder(task, initial_angle=0.5)
         task.start()
         assert task.read() == pytest.approx(0.5)
 
 
-def test_the_index_sets_the_angle_once_a_revolution_from_both_sides(system):
+def test_the_index_sets_the_angle_once_a_revolution_from_both_sides(system, Task):
     angle = Track(0.4)
     system.feed("Dev1/ctr0", angle)
-    with nidaqmx.Task() as task:
+    with Task() as task:
         encoder(task, zidx_enable=True, zidx_val=0.0)
         task.start()
         for k, (turns, expected) in enumerate([(0.9, 0.5), (1.25, 0.25), (0.75, -0.25)], 1):
@@ -75,12 +67,12 @@ def test_the_index_sets_the_angle_once_a_revolution_from_both_sides(system):
             assert task.read() / (2.0 * np.pi) == pytest.approx(expected, abs=1.0 / LINES)
 
 
-def test_angle_and_voltage_of_one_clock_share_their_instants(system):
+def test_angle_and_voltage_of_one_clock_share_their_instants(system, Task):
     """The counter takes the converter's sample clock: one signal on both is one signal."""
     system.feed("Dev1/ai0", lambda t_s: np.sin(40.0 * t_s))
     system.feed("Dev1/ctr2", lambda t_s: np.sin(40.0 * t_s))
     n = 200
-    with nidaqmx.Task() as ai, nidaqmx.Task() as ci:
+    with Task() as ai, Task() as ci:
         ai.ai_channels.add_ai_voltage_chan("Dev1/ai0", min_val=-1.0, max_val=1.0)
         ai.timing.cfg_samp_clk_timing(10_000.0, sample_mode=AcquisitionType.CONTINUOUS)
         encoder(ci, counter="Dev1/ctr2")
@@ -99,11 +91,11 @@ def test_angle_and_voltage_of_one_clock_share_their_instants(system):
     assert np.max(np.abs(volts[0] - angle / (2.0 * np.pi))) <= step
 
 
-def test_edges_are_counted_from_the_start_up_and_down(system):
+def test_edges_are_counted_from_the_start_up_and_down(system, Task):
     system.feed("Dev1/PFI8", Pulses(period_s=0.01, high_s=0.005))
     system.feed("Dev1/PFI3", Pulses(period_s=0.01, high_s=0.005))
     system.advance_to(0.0951)
-    with nidaqmx.Task() as up, nidaqmx.Task() as down:
+    with Task() as up, Task() as down:
         up.ci_channels.add_ci_count_edges_chan("Dev1/ctr0", initial_count=7)
         down.ci_channels.add_ci_count_edges_chan(
             "Dev1/ctr1", initial_count=1000, count_direction=CountDirection.COUNT_DOWN
@@ -115,22 +107,22 @@ def test_edges_are_counted_from_the_start_up_and_down(system):
         assert down.read() == 1000 - 20
 
 
-def test_frequency_width_and_duty_cycle_of_a_pulse_train(system):
+def test_frequency_width_and_duty_cycle_of_a_pulse_train(system, Task):
     train = Pulses(period_s=1.0 / 440.0, high_s=0.25 / 440.0)
     system.feed("Dev1/PFI9", train)
     tick_s = 1e-8  # of the 100 MHz timebase: a period is known to one of them
     system.advance_to(1.0)
-    with nidaqmx.Task() as task:
+    with Task() as task:
         task.ci_channels.add_ci_freq_chan("Dev1/ctr0", min_val=2.0, max_val=1000.0)
         task.start()
         system.advance_to(1.1)
         assert task.read() == pytest.approx(440.0, rel=440.0 * tick_s)
-    with nidaqmx.Task() as task:
+    with Task() as task:
         task.ci_channels.add_ci_pulse_width_chan("Dev1/ctr0")
         task.start()
         system.advance_to(1.2)
         assert task.read() == pytest.approx(0.25 / 440.0, abs=tick_s)
-    with nidaqmx.Task() as task:
+    with Task() as task:
         task.ci_channels.add_ci_pulse_chan_freq("Dev1/ctr0")
         task.start()
         system.advance_to(1.3)
@@ -139,17 +131,17 @@ def test_frequency_width_and_duty_cycle_of_a_pulse_train(system):
     assert pulse.duty_cycle == pytest.approx(0.25, abs=2 * 440.0 * tick_s)
 
 
-def test_a_silent_line_has_no_frequency_but_a_timeout(system):
-    with nidaqmx.Task() as task:
+def test_a_silent_line_has_no_frequency_but_a_timeout(system, Task):
+    with Task() as task:
         task.ci_channels.add_ci_freq_chan("Dev1/ctr0")
         with pytest.raises(nidaqmx.DaqError) as caught:
             task.read()
     assert caught.value.error_code == -200284
 
 
-def test_implicit_timing_makes_every_period_a_sample(system):
+def test_implicit_timing_makes_every_period_a_sample(system, Task):
     system.feed("Dev1/PFI9", Pulses(period_s=0.002, high_s=0.001))
-    with nidaqmx.Task() as task:
+    with Task() as task:
         task.ci_channels.add_ci_period_chan("Dev1/ctr0", min_val=1e-4, max_val=1.0)
         task.timing.cfg_implicit_timing(sample_mode=AcquisitionType.CONTINUOUS)
         task.start()
@@ -158,8 +150,8 @@ def test_implicit_timing_makes_every_period_a_sample(system):
         assert task.read(49) == pytest.approx([0.002] * 49, abs=1e-8)
 
 
-def test_a_counter_needs_an_outer_sample_clock(system):
-    with nidaqmx.Task() as task:
+def test_a_counter_needs_an_outer_sample_clock(system, Task):
+    with Task() as task:
         task.ci_channels.add_ci_count_edges_chan("Dev1/ctr0")
         task.timing.cfg_samp_clk_timing(1000.0)
         with pytest.raises(nidaqmx.DaqError) as caught:
@@ -167,19 +159,19 @@ def test_a_counter_needs_an_outer_sample_clock(system):
     assert caught.value.error_code == -200303
 
 
-def test_four_encoders_do_not_fit_on_a_card_with_two_counters():
+def test_four_encoders_do_not_fit_on_a_card_with_two_counters(connect):
     system = System("held")
     system.add("PCIe-6251", "Dev1")
-    install(system)
-    with nidaqmx.Task() as task:
+    Task = connect(system)[0]
+    with Task() as task:
         encoder(task, counter="Dev1/ctr0:1")
         with pytest.raises(nidaqmx.DaqError) as caught:
             encoder(task, counter="Dev1/ctr2")
     assert caught.value.error_code == -200170
 
 
-def test_one_counter_serves_one_task(system):
-    with nidaqmx.Task() as counts, nidaqmx.Task() as pulses:
+def test_one_counter_serves_one_task(system, Task):
+    with Task() as counts, Task() as pulses:
         counts.ci_channels.add_ci_count_edges_chan("Dev1/ctr1")
         pulses.co_channels.add_co_pulse_chan_freq("Dev1/ctr1", freq=10.0)
         counts.control(TaskMode.TASK_RESERVE)
@@ -188,8 +180,8 @@ def test_one_counter_serves_one_task(system):
     assert caught.value.error_code == -50103
 
 
-def test_a_pulse_train_is_high_for_its_duty_cycle_and_idles_after(system):
-    with nidaqmx.Task() as task:
+def test_a_pulse_train_is_high_for_its_duty_cycle_and_idles_after(system, Task):
+    with Task() as task:
         task.co_channels.add_co_pulse_chan_freq(
             "Dev1/ctr0", idle_state=Level.LOW, initial_delay=0.02, freq=100.0, duty_cycle=0.3
         )
@@ -206,8 +198,8 @@ def test_a_pulse_train_is_high_for_its_duty_cycle_and_idles_after(system):
     assert levels == list(np.where(inside & (phase < 0.003), 1.0, 0.0))
 
 
-def test_a_counter_hears_another_counters_pulses(system):
-    with nidaqmx.Task() as pulses, nidaqmx.Task() as counts:
+def test_a_counter_hears_another_counters_pulses(system, Task):
+    with Task() as pulses, Task() as counts:
         pulses.co_channels.add_co_pulse_chan_freq("Dev1/ctr0", freq=1000.0)
         pulses.timing.cfg_implicit_timing(sample_mode=AcquisitionType.CONTINUOUS)
         channel = counts.ci_channels.add_ci_count_edges_chan("Dev1/ctr1")

@@ -4,16 +4,11 @@ import nidaqmx
 import pytest
 from nidaqmx.constants import AcquisitionType, LineGrouping, TaskMode
 
-from hil.devices.simdaq import System, install
-
 
 @pytest.fixture
-def system():
-    found = System("held")
-    found.add("PCIe-6363", "Dev1")
-    found.add("USB-6001", "Dev2")
-    install(found)
-    return found
+def system(system):
+    system.add("USB-6001", "Dev2")
+    return system
 
 
 def code_of(action):
@@ -26,13 +21,13 @@ def code_of(action):
     ("channel", "code"),
     [("Dev1/ai32", -200170), ("Dev9/ai0", -200220), ("Dev1/ao0", -200430), ("Dev1/hat", -200170)],
 )
-def test_a_wrong_channel_name_is_named(system, channel, code):
-    with nidaqmx.Task() as task:
+def test_a_wrong_channel_name_is_named(system, channel, code, Task):
+    with Task() as task:
         assert code_of(lambda: task.ai_channels.add_ai_voltage_chan(channel)) == code
 
 
-def test_two_tasks_cannot_hold_one_converter(system):
-    with nidaqmx.Task("first") as first, nidaqmx.Task("second") as second:
+def test_two_tasks_cannot_hold_one_converter(system, Task):
+    with Task("first") as first, Task("second") as second:
         first.ai_channels.add_ai_voltage_chan("Dev1/ai0")
         second.ai_channels.add_ai_voltage_chan("Dev1/ai1")
         first.start()
@@ -45,8 +40,8 @@ def test_two_tasks_cannot_hold_one_converter(system):
         second.start()
 
 
-def test_two_tasks_cannot_hold_one_line_but_may_hold_neighbours(system):
-    with nidaqmx.Task() as first, nidaqmx.Task() as second, nidaqmx.Task() as third:
+def test_two_tasks_cannot_hold_one_line_but_may_hold_neighbours(system, Task):
+    with Task() as first, Task() as second, Task() as third:
         first.do_channels.add_do_chan("Dev1/port0/line0")
         second.do_channels.add_do_chan("Dev1/port0/line0:1")
         third.do_channels.add_do_chan("Dev1/port0/line2")
@@ -66,8 +61,8 @@ def test_two_tasks_cannot_hold_one_line_but_may_hold_neighbours(system):
         ("Dev2", "ai0", 20.1e3, -200077),
     ],
 )
-def test_a_rate_beyond_the_card_is_refused(system, card, channels, rate_Hz, code):
-    with nidaqmx.Task() as task:
+def test_a_rate_beyond_the_card_is_refused(system, card, channels, rate_Hz, code, Task):
+    with Task() as task:
         task.ai_channels.add_ai_voltage_chan(f"{card}/{channels}", min_val=-10.0, max_val=10.0)
         task.timing.cfg_samp_clk_timing(rate_Hz, sample_mode=AcquisitionType.CONTINUOUS)
         if code is None:
@@ -76,14 +71,14 @@ def test_a_rate_beyond_the_card_is_refused(system, card, channels, rate_Hz, code
             assert code_of(task.start) == code
 
 
-def test_limits_beyond_the_card_are_refused(system):
-    with nidaqmx.Task() as task:
+def test_limits_beyond_the_card_are_refused(system, Task):
+    with Task() as task:
         task.ai_channels.add_ai_voltage_chan("Dev1/ai0", min_val=-20.0, max_val=20.0)
         assert code_of(task.start) == -200077
 
 
-def test_an_unplugged_card_fails_every_task_and_comes_back_with_its_outputs_off(system):
-    with nidaqmx.Task() as reads, nidaqmx.Task() as writes:
+def test_an_unplugged_card_fails_every_task_and_comes_back_with_its_outputs_off(system, Task):
+    with Task() as reads, Task() as writes:
         reads.ai_channels.add_ai_voltage_chan("Dev1/ai0")
         writes.do_channels.add_do_chan("Dev1/port0/line0")
         writes.write(True)
@@ -96,8 +91,8 @@ def test_an_unplugged_card_fails_every_task_and_comes_back_with_its_outputs_off(
         assert reads.read() == 0.0
 
 
-def test_a_stalled_card_times_out(system):
-    with nidaqmx.Task() as task:
+def test_a_stalled_card_times_out(system, Task):
+    with Task() as task:
         task.ai_channels.add_ai_voltage_chan("Dev1/ai0")
         task.timing.cfg_samp_clk_timing(1000.0, sample_mode=AcquisitionType.CONTINUOUS)
         task.start()
@@ -106,9 +101,9 @@ def test_a_stalled_card_times_out(system):
         assert code_of(lambda: task.read(10, timeout=0.0)) == -200284
 
 
-def test_broken_inputs_read_as_such(system):
+def test_broken_inputs_read_as_such(system, Task):
     system.feed("Dev1/ai0", lambda t_s: 1.0 + t_s)
-    with nidaqmx.Task() as task:
+    with Task() as task:
         task.ai_channels.add_ai_voltage_chan("Dev1/ai0", min_val=-10.0, max_val=10.0)
         lsb_V = 20.0 / 2**16
         system.inject("Dev1/ai0", "stuck")
@@ -124,9 +119,9 @@ def test_broken_inputs_read_as_such(system):
         assert abs(task.read()) == pytest.approx(10.0, abs=lsb_V)
 
 
-def test_lines_as_one_channel_take_a_word_and_show_every_change(system):
+def test_lines_as_one_channel_take_a_word_and_show_every_change(system, Task):
     changes = system.watch("Dev1/port0/line1").changes
-    with nidaqmx.Task() as task:
+    with Task() as task:
         task.do_channels.add_do_chan(
             "Dev1/port0/line0:3", line_grouping=LineGrouping.CHAN_FOR_ALL_LINES
         )
@@ -137,8 +132,8 @@ def test_lines_as_one_channel_take_a_word_and_show_every_change(system):
     assert changes == [(0.0, 1.0), (0.5, 0.0)]
 
 
-def test_a_function_that_is_not_simulated_says_so(system):
-    with nidaqmx.Task() as task:
+def test_a_function_that_is_not_simulated_says_so(system, Task):
+    with Task() as task:
         task.ai_channels.add_ai_voltage_chan("Dev1/ai0")
         assert code_of(lambda: task.save()) == -209876
 

@@ -1,0 +1,196 @@
+"""Watchdog tasks: outputs that go into their safe states when nobody resets the timer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from nidaqmx.constants import Level, ProductCategory, WDTTaskAction
+
+from hil.devices.simdaq import errors, names
+from hil.devices.simdaq.errors import DaqmxError
+from hil.devices.simdaq.task import RUNNING, UNVERIFIED, Run, Task
+
+if TYPE_CHECKING:
+    from hil.devices.simdaq.system import System
+
+LEVELS = {Level.HIGH.value: 1.0, Level.LOW.value: 0.0, Level.TRISTATE.value: 0.0}
+VOLTAGE = 10322
+
+
+class WatchdogRun(Run):
+    """A running timer.
+
+    Attributes
+    ----------
+    deadline_s : float
+        When it expires.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.expired = False
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin the timeout anew."""
+        timeout_s = float(self.task.properties["watchdog", "timeout"])
+        self.deadline_s = math.inf if timeout_s < 0.0 else self.task.system.now_s + timeout_s
+
+    def step(self, after_s: float, until_s: float) -> None:
+        if self.expired or until_s < self.deadline_s:
+            return
+        self.expired = True
+        system = self.task.system
+        for (kind, physical), state in states(self.task).items():
+            device, rest = names.split(physical)
+            card = system.cards[device]
+            if kind == "do" and state in LEVELS:
+                for line in card.lines(rest):
+                    card.output(line).put(self.deadline_s, LEVELS[int(state)])
+            elif kind == "ao" and state is not None:
+                card.output(rest).put(self.deadline_s, float(state))
+            elif kind == "co" and state in LEVELS:
+                card.output(rest.removeprefix("_")).put(self.deadline_s, LEVELS[int(state)])
+
+
+def states(task: Task) -> dict[tuple[str, str], Any]:
+    """Safe states by kind of output and physical channel."""
+    found: dict[tuple[str, str], Any] = task.properties.setdefault(("watchdog", "states"), {})
+    return found
+
+
+def holds(system: System, card: object, kind: str) -> bool:
+    """A watchdog that has expired holds this kind of output of a card."""
+    for task in system.tasks.values():
+        run = task.run
+        if task.state != RUNNING or not isinstance(run, WatchdogRun) or not run.expired:
+            continue
+        if any(
+            of == kind and system.cards[names.split(physical)[0]] is card
+            for of, physical in states(task)
+        ):
+            return True
+    return False
+
+
+def create_watchdog_timer_task_ex(
+    system: System, *, device_name: str, session_name: str, timeout: float
+) -> int:
+    """A watchdog on a device, not yet armed."""
+    card = system.card(device_name)
+    model = card.model
+    if not model.watchdog:
+        raise DaqmxError(errors.NO_WATCHDOG, Device=device_name)
+    if timeout > model.watchdog_max_s or timeout == 0.0:
+        raise DaqmxError(
+            errors.BAD_VALUE, Property="Watchdog.Timeout", Requested_Value=timeout,
+            Maximum_Value=model.watchdog_max_s, Device=device_name,
+        )  # fmt: skip
+    task = system.create(session_name)
+    task.kind = "watchdog"
+    task.device = card
+    task.properties["watchdog", "timeout"] = timeout
+    return task.handle
+
+
+def _configure(
+    system: System, task: int, kind: str, channel_names: str, values: Sequence[Any]
+) -> None:
+    owner = system.task(task)
+    if owner.state == RUNNING:
+        raise owner.error(errors.PROPERTY_WHILE_RUNNING, Property="Watchdog.ExpirStates")
+    physicals = names.unflatten(channel_names)
+    given = list(values)
+    if len(given) == 1:
+        given *= len(physicals)
+    for physical, value in zip(physicals, given, strict=True):
+        device, rest = names.split(physical)
+        card = system.card(device)
+        card.check(rest, kind)
+        watched = owner.device
+        if watched is None or card.engines is not watched.engines:
+            raise owner.error(errors.BAD_VALUE, Physical_Channel_Name=physical)
+        if kind not in watched.model.watchdog:
+            raise owner.error(
+                errors.NO_WATCHDOG, "Its watchdog does not reach this kind of output.",
+                Physical_Channel_Name=physical,
+            )  # fmt: skip
+        states(owner)[kind, physical] = value
+    owner.release(UNVERIFIED)
+
+
+def cfg_watchdog_do_expir_states(
+    system: System, *, task: int, channel_names: str, expir_state_array: Sequence[int]
+) -> None:
+    """Safe levels of lines."""
+    levels = [int(v) for v in expir_state_array]
+    _configure(system, task, "do", channel_names, levels)
+
+
+def cfg_watchdog_co_expir_states(
+    system: System, *, task: int, channel_names: str, expir_state_array: Sequence[int]
+) -> None:
+    """Safe levels of counters."""
+    levels = [int(v) for v in expir_state_array]
+    _configure(system, task, "co", channel_names, levels)
+
+
+def cfg_watchdog_ao_expir_states(
+    system: System, *, task: int, channel_names: str, expir_state_array: Sequence[float],
+    output_type_array: Sequence[int],
+) -> None:  # fmt: skip
+    """Safe voltages; an output type of «no change» leaves an output as it is."""
+    voltages = [
+        float(v) if int(what) == VOLTAGE else None
+        for v, what in zip(np.ravel(expir_state_array), np.ravel(output_type_array), strict=False)
+    ]
+    _configure(system, task, "ao", channel_names, voltages)
+
+
+def control_watchdog_task(system: System, *, task: int, action: int) -> None:
+    """Reset the timer, or end an expiration."""
+    owner = system.task(task)
+    run = owner.run
+    if owner.state != RUNNING or not isinstance(run, WatchdogRun):
+        raise owner.error(errors.NOT_RUNNING)
+    if action == WDTTaskAction.RESET_TIMER.value:
+        if run.expired:
+            raise owner.error(errors.WATCHDOG_EXPIRED)
+        run.reset()
+        return
+    assert owner.device is not None
+    if owner.device.model.category == ProductCategory.COMPACT_DAQ_CHASSIS and run.expired:
+        raise owner.error(errors.WATCHDOG_EXPIRED, "Reset the chassis.")
+    run.expired = False
+    run.reset()
+
+
+def get(task: Task, lines: str, key: str) -> Any:
+    """A property of a watchdog."""
+    run = task.run
+    if key == "expired":
+        task.system.catch_up()
+        return isinstance(run, WatchdogRun) and run.expired
+    kind = {"do_state": "do", "co_state": "co", "ao_state": "ao"}.get(key)
+    if kind is not None:
+        value = states(task).get((kind, names.unflatten(lines)[0]))
+        return Level.NO_CHANGE.value if value is None else value
+    if key == "ao_output_type":
+        return VOLTAGE
+    if key == "expir_trig_trig_type":
+        return task.properties.get(("watchdog", key), 10230)
+    return task.properties.get(("watchdog", key), 0)
+
+
+def put(system: System, task: Task, lines: str, key: str, value: Any) -> None:
+    """Set a property of a watchdog."""
+    kind = {"do_state": "do", "co_state": "co", "ao_state": "ao"}.get(key)
+    if kind is not None:
+        _configure(system, task.handle, kind, lines, [value])
+        return
+    if task.state == RUNNING:
+        raise task.error(errors.PROPERTY_WHILE_RUNNING, Property=key)
+    task.properties["watchdog", key] = value
