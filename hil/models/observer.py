@@ -1,0 +1,92 @@
+"""Twin and observer of a cellular array, stepped together on the cells that are on.
+
+The twin runs open loop. The observer is the same model, corrected by the measured force with a
+steady-state Kalman gain (`hil.models.kalman`); an unknown force that wanders takes up what the
+cells that are on do not explain, such as a dead cell, a weak one, or a transducer's zero.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.models.array_system import ArraySystem
+from hil.models.kalman import kalman_gain
+
+
+@dataclass(frozen=True)
+class ObserverNoise:
+    """Standard deviations: of every cell's force over a period, of a reading; of the wandering.
+
+    A disturbance of 0 leaves the unknown force out.
+    """
+
+    cell_force_N: float
+    force_N: float
+    disturbance_N_per_sqrt_s: float = 0.0
+
+
+class ArrayObserver:
+    """See the module.
+
+    Attributes
+    ----------
+    disturbance_N : float
+        The unknown force, which the estimate includes.
+    x : (n,) array
+        The observer's state.
+    gain : (n,) or (n + 1,) array
+    """
+
+    def __init__(self, system: ArraySystem, output: int, noise: ObserverNoise) -> None:
+        self._twin = system
+        self._output = output
+        self.gain = kalman_gain(
+            system.discrete(),
+            output,
+            noise.cell_force_N,
+            noise.force_N,
+            noise.disturbance_N_per_sqrt_s,
+        )
+        self._stepper = system.stepper()
+        n = len(self._stepper.x)
+        self._gain = np.ascontiguousarray(self.gain[:n])
+        self._gain_d = float(self.gain[n]) if len(self.gain) > n else 0.0
+        self.disturbance_N = 0.0
+
+    @property
+    def activation_N(self) -> NDArray[np.float64]:
+        """F of every cell, now."""
+        return self._twin.activation.F_N
+
+    @property
+    def theta(self) -> NDArray[np.float64]:
+        """Memory of the sigmoid cells, now."""
+        return self._twin.activation.theta
+
+    @property
+    def x(self) -> NDArray[np.float64]:
+        return self._stepper.x
+
+    @property
+    def twin_N(self) -> float:
+        """The twin's force, now."""
+        return float(self._twin.y[self._output])
+
+    @property
+    def estimate_N(self) -> float:
+        """The observer's force, now."""
+        return float(self._stepper.y[self._output]) + self.disturbance_N
+
+    def advance(self, cells: NDArray[np.uint8], n_periods: int) -> None:
+        """Let periods pass with these cells on."""
+        activation = self._twin.activation
+        for _ in range(n_periods):
+            self._twin.step(cells)
+            self._stepper.step(activation.F_before_N, activation.F_N)
+
+    def correct(self, force_N: float) -> None:
+        """Take in a reading of now."""
+        error_N = force_N - self.estimate_N
+        self.disturbance_N += self._gain_d * error_N
+        self._stepper.correct(self._gain, self._output, error_N, self._twin.activation.F_N)
