@@ -1,27 +1,21 @@
 """The twin and the observer: the rig's model run beside the hardware.
 
 The twin runs open loop on the cells that the boards report and the outputs commanded; nothing
-measured enters it. The observer of an array is the same model corrected by the measured force
-with the steady-state Kalman gain
-
-    x_hat += P C^T (C P C^T + R)^-1 (y - y_hat)
-
-with P from the discrete Riccati equation, process noise on every cell's force.
-
-Source: Anderson & Moore, Optimal Filtering, ch. 4.
+measured enters it. The observer of an array (`hil.models.observer`) is the same model corrected by
+the measured force; what it believes is open to controllers.
 """
 
 from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
-import scipy.linalg
+from numba import njit
 from numpy.typing import NDArray
 
-from hil.errors import ConfigError
+from hil.control.controller import Belief
 from hil.frame import CELL_UNKNOWN, Column, Commands, Frame, units
-from hil.models.array_system import ArraySystem
-from hil.models.discrete import Discrete
+from hil.models.isolation import FAILED, Isolation
+from hil.models.observer import ArrayObserver
 from hil.models.system import System
 from hil.slots import Channel, Readings
 
@@ -85,77 +79,86 @@ class Twin:
 
 
 class ForceObserver:
-    """Twin and observer of a cellular array.
+    """Twin and observer of a cellular array, and tests for cells that have failed.
 
     Parameters
     ----------
-    system : ArraySystem
-        The rig's model.
-    output : int
-        Which of its outputs the first force channel measures.
-    cell_force_noise_N, force_noise_N : float
-        Standard deviations of every cell's force over a period, and of the reading.
+    observer : ArrayObserver
+        On the model whose output the first force channel measures.
+    force_on_N : (N,) array
+        F of every cell while on.
+    isolation : Isolation, optional
     """
 
     def __init__(
-        self, system: ArraySystem, output: int, cell_force_noise_N: float, force_noise_N: float
+        self,
+        observer: ArrayObserver,
+        force_on_N: NDArray[np.float64],
+        isolation: Isolation | None = None,
     ) -> None:
-        self._twin = system
-        self._output = output
-        discrete = system.discrete()
-        self.gain = kalman_gain(discrete, output, cell_force_noise_N, force_noise_N)
-        self._observer = system.stepper()
-        self._cells = np.zeros(system.model.n_cells, dtype=np.uint8)
+        n_cells = len(force_on_N)
+        self._observer = observer
+        self._per_N = 1.0 / np.where(force_on_N == 0.0, 1.0, force_on_N)
+        self._activation = np.zeros(n_cells)
+        self.isolation = isolation
+        self.belief = Belief(
+            cells=np.zeros(n_cells, dtype=np.uint8),
+            usable=np.ones(n_cells, dtype=np.uint8),
+            x=observer.x,
+            theta=observer.theta,
+        )
         self._started = False
 
     @property
     def columns(self) -> list[Column]:
-        return [
+        columns = [
             Column("force_model_N", "N", "model", "twin run open loop on cells_reported"),
             Column("force_estimate_N", "N", "model", "observer corrected by the measured force"),
+            Column("force_disturbance_N", "N", "model", "part of it that no cell explains"),
         ]
+        if self.isolation is not None:
+            n = len(self.belief.cells)
+            columns += [
+                Column("failure_log_odds", "1", "model", "of the likeliest new failure"),
+                Column(
+                    "cells_failed", "1", "model", "0 healthy, 1 failed, 2 one of these failed", n
+                ),
+            ]
+        return columns
 
     def bind(self, frame: Frame, readings: Readings, commands: Commands) -> None:
-        self._values = frame.values
-        self._model = frame.index("force_model_N")
-        self._estimate = frame.index("force_estimate_N")
+        names = [column.name for column in self.columns if not column.n_cells]
+        self._values = frame.span(names)
+        self._t_s = frame.values[frame.index("t_s") :][:1]
+        if self.isolation is not None:
+            self._failed = frame.cells("cells_failed")
         self._readings = readings
 
     def step(self, n_periods: int) -> None:
-        r = self._readings
-        known = r.cells_reported != CELL_UNKNOWN
-        np.copyto(self._cells, r.cells_reported, where=known)
+        r, observer, belief, values = self._readings, self._observer, self.belief, self._values
+        _keep_known(r.cells_reported, belief.cells)
         if self._started:
-            activation = self._twin.activation
-            for _ in range(n_periods):
-                self._twin.step(self._cells)
-                self._observer.step(activation.F_before_N, activation.F_N)
+            observer.advance(belief.cells, n_periods)
         self._started = True
-        force_N = r.measured[0]
-        if r.valid[0] and np.isfinite(force_N):
-            error_N = force_N - self._observer.y[self._output]
-            self._observer.correct(self.gain, self._output, error_N, self._twin.activation.F_N)
-        self._values[self._model] = self._twin.y[self._output]
-        self._values[self._estimate] = self._observer.y[self._output]
+        force_N = r.measured[0] if r.valid[0] else np.nan
+        values[0] = observer.twin_N
+        if np.isfinite(force_N):
+            observer.correct(force_N)
+        belief.force_N, belief.disturbance_N = observer.estimate_N, observer.disturbance_N
+        values[1], values[2] = belief.force_N, belief.disturbance_N
+        if self.isolation is not None:
+            self._isolate(self.isolation, force_N - values[0], n_periods)
+
+    def _isolate(self, isolation: Isolation, residual_N: float, n_periods: int) -> None:
+        np.multiply(self._observer.activation_N, self._per_N, out=self._activation)
+        isolation.step(float(self._t_s[0]), residual_N, self._activation, n_periods)
+        np.not_equal(isolation.state, FAILED, out=self.belief.usable, casting="unsafe")
+        self._values[3] = isolation.log_odds
+        self._failed[:] = isolation.state
 
 
-def kalman_gain(
-    discrete: Discrete, output: int, cell_force_noise_N: float, force_noise_N: float
-) -> NDArray[np.float64]:
-    """Steady-state filter gain (n,) for one measured output.
-
-    Raises
-    ------
-    ConfigError
-        No stable observer exists.
-    """
-    Ad, C = discrete.Ad, discrete.C[output : output + 1]
-    B = discrete.B0 + discrete.B1
-    Q = cell_force_noise_N**2 * B @ B.T
-    R = np.array([[force_noise_N**2]])
-    try:
-        P = scipy.linalg.solve_discrete_are(Ad.T, C.T, Q, R)
-    except (np.linalg.LinAlgError, ValueError) as error:
-        raise ConfigError(f"observer: no stable observer for this model: {error}") from None
-    gain: NDArray[np.float64] = (P @ C.T / (C @ P @ C.T + R)).ravel()
-    return gain
+@njit(cache=True)
+def _keep_known(reported, cells):  # type: ignore[no-untyped-def]
+    for n in range(len(cells)):
+        if reported[n] != CELL_UNKNOWN:
+            cells[n] = reported[n]

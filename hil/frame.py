@@ -62,6 +62,26 @@ class Column:
         return np.dtype(("u1", (self.n_cells,))) if self.n_cells else np.dtype("<f8")
 
 
+@dataclass
+class Broadcast:
+    """A message to all cells at once, in place of a mask: they draw whether to change over.
+
+    Attributes
+    ----------
+    tick : int
+        Number of the draw; 0: no message, the mask counts. Repeated with it, nothing is drawn.
+    p_on, q_off : float
+        Chances of a cell that is off to go on, and of one that is on to go off.
+    seed : int
+        Of all draws, below 2^32.
+    """
+
+    tick: int = 0
+    p_on: float = 0.0
+    q_off: float = 0.0
+    seed: int = 0
+
+
 @dataclass(frozen=True)
 class Commands:
     """What a rig is told to do from the current tick on; cells and outputs are views of the row.
@@ -74,11 +94,15 @@ class Commands:
         Values of the actuators' outputs, in their own units.
     enabled : (1,) bool array
         Supplies may be on; not after a trip.
+    broadcast : Broadcast
+        While it has a tick, boards put into `cells` what their cells drew; 255 where it is not
+        known yet.
     """
 
     cells: NDArray[np.uint8]
     outputs: NDArray[np.float64]
     enabled: NDArray[np.bool_] = field(default_factory=lambda: np.ones(1, dtype=bool))
+    broadcast: Broadcast = field(default_factory=Broadcast)
 
 
 class Frame:

@@ -184,6 +184,7 @@ class Guard:
         self._commands.cells[:] = 0
         self._commands.outputs[:] = self._rest
         self._commands.enabled[:] = False
+        self._commands.broadcast.tick = 0  # the mask counts
 
 
 def names_of(bits: int) -> list[str]:

@@ -112,7 +112,7 @@ def replay(path: Path) -> tuple[int, Difference | None]:
         raise ConfigError(f"{path}: has no rows")
     config = from_toml(path, tomllib.loads(run.attrs["experiment"]))
     tables = config.tables
-    stages = session.build(config, 0)
+    stages = session.build(config, int(run.attrs.get("seed", 0)))
     try:
         rig = ReplayRig(run, stages.rig.layout)
     except (KeyError, AttributeError) as missing:

@@ -245,7 +245,7 @@ def build_rig(config: Config, seed: int, backends: Mapping[str, str] | None = No
     plant = SimPlant(system, period_s, CURRENT_ON_A)
     boards = {n: d for n, d in tables.devices.items() if isinstance(d, schema.CellBoardTable)}
     cards = cards_of(tables.devices)
-    layout = layout_of(tables.devices, len(system.cell_names))
+    layout = layout_of(tables.devices, system.cell_names)
     streams = np.random.SeedSequence(seed).spawn(len(tables.devices))
     rngs = dict(zip(tables.devices, map(np.random.default_rng, streams), strict=True))
     kinds = backends or {}
@@ -258,6 +258,7 @@ def build_rig(config: Config, seed: int, backends: Mapping[str, str] | None = No
             cell_names=tuple(board.cells),
             slot=len(layout.channels) + i,
             device_slot=i,
+            first_gate=layout.gate_of[cells.index(board.cells[0])],
         )
         limits = wire.default_limits() | board.limits
         on_bench = kinds.get(name) == "bench"

@@ -18,7 +18,12 @@ import numpy as np
 from hil import guard, inputs, loop, realtime
 from hil.clock import Clock, RealClock, VirtualClock
 from hil.config import Config, schema
-from hil.config.build import build_force_control, build_signal_pid
+from hil.config.build import (
+    build_force_control,
+    build_recruitment,
+    build_signal_pid,
+    told_of,
+)
 from hil.config.cards import cards_of
 from hil.config.crosscheck import force_signal
 from hil.config.instruments import outputs_of
@@ -28,7 +33,6 @@ from hil.errors import ConfigError
 from hil.estimate import Estimator, ForceObserver, Twin
 from hil.evidence import Evidence
 from hil.frame import Frame
-from hil.models.array_system import ArraySystem
 from hil.progress import show_progress
 from hil.provenance import software
 from hil.record import layout
@@ -124,7 +128,7 @@ class Stages:
 def build(config: Config, seed: int, backends: Mapping[str, str] | None = None) -> Stages:
     rig = build_rig(config, seed, backends)
     estimator = _estimator(config, rig.layout)
-    control = _control(config, rig.layout)
+    control = _control(config, rig.layout, estimator, seed)
     frame = Frame([*loop.columns(), *rig.columns, *estimator.columns, *control.columns])
     stages = Stages(rig, estimator, control, frame)
     stages.bind(rig)
@@ -140,15 +144,15 @@ def _estimator(config: Config, layout: RigLayout) -> Estimator:
         ]
         return Twin(twin, layout.channels, [list(twin.outputs).index(str(s)) for s in signals])
     signal = force_signal(tables, config.model)
+    told = told_of(tables, config.model, signal)
     return ForceObserver(
-        ArraySystem(config.model, config.activation(), tables.loop.period_s),
-        config.model.outputs.index(signal),
-        tables.observer.cell_force_noise_N,
-        tables.observer.force_noise_N,
+        told.observer(tables.observer),
+        np.array([a.force_on_N for a in told.activation]),
+        told.isolation(tables.observer.failures),
     )
 
 
-def _control(config: Config, layout: RigLayout) -> Control:
+def _control(config: Config, layout: RigLayout, estimator: Estimator, seed: int) -> Control:
     tables, period_s = config.tables, config.tables.loop.period_s
     controller, follows = tables.controller, tables.reference
     if isinstance(controller, schema.SignalPidTable):
@@ -158,6 +162,11 @@ def _control(config: Config, layout: RigLayout) -> Control:
     F_N = [a.force_on_N for a in config.activation()]
     signal = force_signal(tables, config.model)
     force = None if isinstance(follows, schema.SignalsReferenceTable) else follows
+    if isinstance(estimator, ForceObserver) and isinstance(controller, schema.RecruitTable):
+        told = told_of(tables, config.model, signal)
+        return build_recruitment(controller, force, told, estimator.belief, seed)
+    if isinstance(controller, schema.RecruitTable):
+        raise ConfigError(f"controller.kind = '{controller.kind}': this rig has no cells")
     return build_force_control(controller, force, config.model, F_N, signal, period_s)
 
 

@@ -75,6 +75,7 @@ class RigLayout:
     boards : names of the driver boards
     devices : names of all devices
     n_cells : int
+    gate_of : the rig's number of the gate of every cell, board after board
     """
 
     channels: tuple[Channel, ...]
@@ -82,6 +83,7 @@ class RigLayout:
     boards: tuple[str, ...]
     devices: tuple[str, ...]
     n_cells: int
+    gate_of: tuple[int, ...] = ()
 
     @property
     def cards(self) -> tuple[str, ...]:

@@ -4,8 +4,8 @@ import pytest
 import hil
 from hil.config import load
 from hil.config.crosscheck import force_signal
-from hil.estimate import kalman_gain
 from hil.models.array_system import ArraySystem
+from hil.models.kalman import kalman_gain
 
 
 def discrete_of(configs, experiment):

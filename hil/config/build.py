@@ -5,14 +5,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hil.config import schema
+from hil.config import recruit_schema, schema
+from hil.config.recruitment import Told, build_recruiter, indices
 from hil.config.schema import ArrayTable, CellTable, ModelTable, SigmoidTable, ThermalTable
 from hil.control import reference
-from hil.control.controller import CellController
+from hil.control.controller import Belief, CellController
 from hil.control.force import ForceControl
 from hil.control.pid import Pid, PidGains
+from hil.control.recruit import Recruitment
 from hil.control.schedule import Schedule
 from hil.control.signals import SignalLoop, SignalPid
+from hil.control.steering import Steerable
 from hil.frame import units
 from hil.models import CellArray, ModelError, cells, fingerprint
 from hil.models.activation import CellActivation
@@ -161,6 +164,33 @@ def build_reference(table: schema.ForceReferenceTable | None) -> reference.Refer
             return reference.Ramp(table.t_s, table.force_N)
         case schema.SineReferenceTable():
             return reference.Sine(table.mean_N, table.amplitude_N, table.frequency_Hz)
+        case recruit_schema.ChirpReferenceTable():
+            return reference.Chirp(
+                table.mean_N, table.amplitude_N, table.from_Hz, table.to_Hz, table.sweep_s
+            )
+        case recruit_schema.ReachReferenceTable():
+            return reference.Reach(
+                table.from_N, table.to_N, table.start_s, table.move_s, table.hold_s, table.returns
+            )
+        case recruit_schema.TraceReferenceTable():
+            return reference.Ramp(table.t_s, table.force_N)
+
+
+def told_of(tables: schema.RigTables, model: CellArray, signal: str) -> Told:
+    """What a recruitment controller and the observer know of the rig."""
+    return Told(model, build_activation(tables.model), signal, tables.loop.period_s)
+
+
+def build_recruitment(
+    table: schema.RecruitTable,
+    follows: schema.ForceReferenceTable | None,
+    told: Told,
+    belief: Belief,
+    seed: int,
+) -> Recruitment:
+    """The control stage of a recruiter that looks at this belief; `seed` is of the cells' draws."""
+    follow = Steerable(build_reference(follows))
+    return Recruitment(follow, build_recruiter(table, told, follow, seed), belief)
 
 
 def build_force_control(
@@ -183,7 +213,7 @@ def build_controller(
     signal: str,
     period_s: float,
 ) -> CellController:
-    """The controller that `[controller]` describes, for a model with these cell forces."""
+    """The controller of masks that `[controller]` describes, for a model with these cell forces."""
     if isinstance(table, schema.ScheduleTable):
         steps = [
             (s.t_s, cell_indices(s.on, model), cell_indices(s.off, model)) for s in table.steps
@@ -212,7 +242,5 @@ def recruited_force_N(
 
 
 def cell_indices(cells: Literal["all"] | list[int | str], model: CellArray) -> list[int]:
-    if cells == "all":
-        return list(range(model.n_cells))
-    """Cells, from 0, that a configuration names by number (from 1) or name."""
-    return [c - 1 if isinstance(c, int) else model.cell_names.index(c) for c in cells]
+    """Cells, from 0, that a configuration names by number (from 1) or name, or all of them."""
+    return list(range(model.n_cells)) if cells == "all" else indices(cells, model)

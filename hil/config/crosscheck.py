@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from hil import wire
-from hil.config import schema
+from hil.config import recruit_schema, recruitment, schema
 from hil.config.build import (
     LEVEL_MIN,
     build_activation,
@@ -17,9 +17,11 @@ from hil.config.build import (
     build_system,
     cell_indices,
     recruited_force_N,
+    told_of,
 )
 from hil.config.cards import cards_of
-from hil.models import CellArray
+from hil.config.recruitment import Told
+from hil.models import CellArray, ModelError
 
 Found = Iterator[tuple[str, str]]
 RIG_ORDER_MAX = 2000
@@ -188,16 +190,31 @@ def run(tables: schema.RunTables, model: CellArray | None) -> Found:
         return
     if isinstance(controller, schema.SignalPidTable):
         yield "controller.kind = 'signal_pid'", "is for rigs without cells: choose schedule or pid"
-    elif isinstance(controller, schema.ScheduleTable):
+        return
+    try:
+        told = told_of(tables, model, force_signal(tables, model))
+        if not model.floating and len(model.states) <= RIG_ORDER_MAX:
+            told.observer(tables.observer)
+            told.isolation(tables.observer.failures)
+    except ModelError as error:
+        yield "observer", str(error)
+        return
+    except ValueError:
+        return  # no force channel, which is said of the rig
+    wrong: list[tuple[str, str]] = []
+    if isinstance(controller, schema.ScheduleTable):
         yield from _schedule(controller, model)
-    else:
+    elif follows is None:
+        yield "reference", f"missing: a {controller.kind} controller follows one"
+    if isinstance(controller, schema.PidTable):
         yield from _order(controller, tables, model)
-        if follows is None:
-            yield "reference", "missing: a pid controller follows one"
+    elif isinstance(controller, schema.RecruitTable) and not model.floating:
+        wrong = list(recruitment.check(controller, tables.observer, told))
+        yield from wrong
     if isinstance(follows, schema.SignalsReferenceTable):
         yield "reference.kind = 'signals'", "is for rigs without cells: choose steps, ramp or sine"
-    elif follows is not None:
-        yield from _reference(follows, tables, model)
+    elif follows is not None and not wrong:
+        yield from _reference(follows, tables, told)
 
 
 def _loops(
@@ -278,32 +295,29 @@ def _unknown_cells(key: str, cells: list[int | str], model: CellArray) -> Found:
             )
 
 
-def _reference(
-    table: schema.ForceReferenceTable, tables: schema.RunTables, model: CellArray
-) -> Found:
-    if not isinstance(table, schema.SineReferenceTable):
+def _reference(table: schema.ForceReferenceTable, tables: schema.RunTables, told: Told) -> Found:
+    points = (
+        schema.StepsReferenceTable | schema.RampReferenceTable | recruit_schema.TraceReferenceTable
+    )
+    if isinstance(table, points):
         found = list(_times("reference", table.t_s, table.force_N, "force_N"))
         if found:
             yield from found
             return
     low_N, high_N = build_reference(table).extremes(tables.experiment.duration_s)
-    most_N = blocked_force_N(tables, model)
-    if high_N > most_N or low_N < 0.0:
+    most_N = recruitment.reachable_N(tables.controller, told)
+    if high_N > most_N * (1.0 + LEVEL_MIN) or low_N < 0.0:
+        grouped = isinstance(tables.controller, recruit_schema.GroupsTable)
+        which = "its groups' cells" if grouped else "cells"
         yield (
             "reference",
-            f"asks for {low_N:g} to {high_N:g} N; all cells on give 0 to {most_N:.4g} N",
+            f"asks for {low_N:g} to {high_N:g} N; all {which} on give 0 to {most_N:.4g} N",
         )
     if tables.guard.force_max_N is not None and high_N > tables.guard.force_max_N:
         yield (
             "reference",
             f"asks for {high_N:g} N, beyond guard.force_max_N = {tables.guard.force_max_N:g}",
         )
-
-
-def blocked_force_N(tables: schema.RigTables, model: CellArray) -> float:
-    """Static force at the first force channel with every cell on, points at rest."""
-    F_N = [a.force_on_N for a in build_activation(tables.model)]
-    return model.force_at(force_signal(tables, model), model.solve_statics(F_N).tension_N)
 
 
 def force_signal(tables: schema.RigTables, model: CellArray) -> str:

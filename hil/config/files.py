@@ -1,5 +1,6 @@
 """TOML files to one merged table, remembering which file each key came from."""
 
+import csv
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -78,6 +79,7 @@ def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
         sources.append((f"--set {one_line(text)}", change))
     for name, source in sources:
         _refuse_looser_guard(name, source.get("guard"), limits)
+    _read_trace(path, table.get("reference"))
     model = table.get("model")
     if isinstance(model, dict):
         differences = table.get("plant", {})
@@ -85,6 +87,24 @@ def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
             raise ConfigError(f"{path}: plant: give a table of what differs from [model]")
         table["plant"] = merge(model, differences)
     return Merged(table, sources)
+
+
+def _read_trace(path: Path, reference: Any) -> None:
+    """Put a recorded reference's values, from the CSV file it names, into its table."""
+    if not isinstance(reference, dict) or not isinstance(reference.get("file"), str):
+        return
+    source = path.parent / reference["file"]
+    where = f"{path}: reference.file = {reference['file']!r}"
+    try:
+        with source.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+        reference |= {key: [float(row[key]) for row in rows] for key in ("t_s", "force_N")}
+    except OSError as error:
+        raise ConfigError(f"{where}: cannot be read ({error.strerror}): name a CSV file") from None
+    except (KeyError, TypeError, ValueError, csv.Error):
+        raise ConfigError(
+            f"{where}: give the columns t_s and force_N with a number in every row"
+        ) from None
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

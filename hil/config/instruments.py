@@ -1,6 +1,6 @@
 """What the tables of a rig's devices say together: its channels, outputs and boards."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from hil.config import schema
 from hil.config.cards import cards_of
@@ -8,7 +8,7 @@ from hil.frame import unit_suffix
 from hil.slots import Channel, RigLayout
 
 
-def layout_of(devices: Mapping[str, schema.DeviceTable], n_cells: int) -> RigLayout:
+def layout_of(devices: Mapping[str, schema.DeviceTable], cells: Sequence[str]) -> RigLayout:
     """What a rig of these devices consists of: boards first, then cards."""
     channels: list[Channel] = []
     for card in cards_of(devices).values():
@@ -18,13 +18,15 @@ def layout_of(devices: Mapping[str, schema.DeviceTable], n_cells: int) -> RigLay
                 channels.append(Channel(name, "_N", force))  # type: ignore[arg-type]
             else:
                 channels.append(Channel(name, unit_suffix(table.signal)))
-    boards = tuple(n for n, d in devices.items() if isinstance(d, schema.CellBoardTable))
+    boards = {n: d for n, d in devices.items() if isinstance(d, schema.CellBoardTable)}
+    gates = [cell for board in boards.values() for cell in board.cells]
     return RigLayout(
         channels=tuple(channels),
         outputs=tuple(outputs_of(devices)),
-        boards=boards,
+        boards=tuple(boards),
         devices=(*boards, *cards_of(devices)),
-        n_cells=n_cells,
+        n_cells=len(cells),
+        gate_of=tuple(gates.index(cell) for cell in cells),
     )
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hil.config import schema
+from hil.config import recruit_schema, schema
 from hil.config.build import build_controller
 from hil.config.crosscheck import force_signal
 from hil.config.instruments import outputs_of
@@ -24,16 +24,24 @@ def energise_plan(config: Config) -> list[str]:
     duration_s = tables.experiment.duration_s
     F_N = [a.force_on_N for a in config.activation()]
     signal = force_signal(tables, model)
-    controller = build_controller(controller_table, model, F_N, signal, tables.loop.period_s)
-    if not isinstance(controller_table, schema.ScheduleTable):
-        most = len(controller.order) if isinstance(controller, Pid) else model.n_cells
+    table = controller_table
+    if not isinstance(table, schema.ScheduleTable):
+        most, who = model.n_cells, "the controller decides"
+        if isinstance(table, schema.PidTable):
+            pid = build_controller(table, model, F_N, signal, tables.loop.period_s)
+            most = len(pid.order) if isinstance(pid, Pid) else most
+        elif isinstance(table, recruit_schema.GroupsTable):
+            most = sum(len(group) for group in table.groups)
+        elif isinstance(table, recruit_schema.BroadcastTable):
+            who = "the cells draw by themselves"
         return [
-            f"the controller decides: at most {most} of {model.n_cells} cells at once, "
+            f"{who}: at most {most} of {model.n_cells} cells at once, "
             f"for up to {duration_s:g} s, no cell longer than {tables.guard.cell_on_max_s:g} s"
         ]
+    controller = build_controller(table, model, F_N, signal, tables.loop.period_s)
     lines = []
     cells = np.zeros(model.n_cells, dtype=np.uint8)
-    times = sorted({step.t_s for step in controller_table.steps if step.t_s < duration_s})
+    times = sorted({step.t_s for step in table.steps if step.t_s < duration_s})
     for t_s in times:
         controller.step(t_s, float("nan"), float("nan"), cells)
         on = [name for name, lit in zip(model.cell_names, cells, strict=True) if lit]

@@ -14,6 +14,7 @@ from pydantic import (
     model_validator,
 )
 
+from hil.config import recruit_schema
 from hil.config.table import (
     Cells,
     Delay,
@@ -386,10 +387,16 @@ class GuardTable(Table):
 
 
 class ObserverTable(Table):
-    """Steady-state Kalman observer: what it trusts the model and the transducer with."""
+    """Steady-state Kalman observer: what it trusts the model and the transducer with.
+
+    `disturbance_N_per_sqrt_s` is how fast a force that no cell explains may wander; with 0 there
+    is none.
+    """
 
     cell_force_noise_N: Positive = 0.05
     force_noise_N: Positive = 0.002
+    disturbance_N_per_sqrt_s: NotNegative = 0.0
+    failures: recruit_schema.FailuresTable | None = None
 
 
 class RecordTable(Table):
@@ -470,7 +477,14 @@ class SignalsReferenceTable(Table):
     signals: Annotated[dict[Name, SignalTable], Field(min_length=1)]
 
 
-ForceReferenceTable = StepsReferenceTable | RampReferenceTable | SineReferenceTable
+ForceReferenceTable = (
+    StepsReferenceTable
+    | RampReferenceTable
+    | SineReferenceTable
+    | recruit_schema.ChirpReferenceTable
+    | recruit_schema.ReachReferenceTable
+    | recruit_schema.TraceReferenceTable
+)
 ReferenceTable = Annotated[ForceReferenceTable | SignalsReferenceTable, Field(discriminator="kind")]
 
 
@@ -533,7 +547,12 @@ class SignalPidTable(Table):
 
 
 CellControllerTable = ScheduleTable | PidTable
-ControllerTable = Annotated[CellControllerTable | SignalPidTable, Field(discriminator="kind")]
+RecruitTable = (
+    recruit_schema.BroadcastTable | recruit_schema.GroupsTable | recruit_schema.OptimalTable
+)
+ControllerTable = Annotated[
+    CellControllerTable | RecruitTable | SignalPidTable, Field(discriminator="kind")
+]
 
 
 class ModelTables(Table):

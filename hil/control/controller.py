@@ -1,5 +1,6 @@
 """What the control stage of every rig offers the loop, and what a controller of cells offers it."""
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -26,6 +27,30 @@ class Control(Protocol):
     def step(self, t_s: float) -> None:
         """One tick: write set points and wished commands."""
         ...
+
+
+@dataclass
+class Belief:
+    """What the estimator makes of an array at the current tick, for controllers that ask.
+
+    Attributes
+    ----------
+    cells : (N,) uint8 array
+        Cells on, as last reported.
+    usable : (N,) uint8 array
+        0 for cells found to have failed.
+    x, theta : (n,), (N,) arrays
+        The observer's state, and the memory of the cells' activation.
+    force_N, disturbance_N : float
+        The observer's force, and the part of it that no cell explains.
+    """
+
+    cells: NDArray[np.uint8]
+    usable: NDArray[np.uint8]
+    x: NDArray[np.float64]
+    theta: NDArray[np.float64]
+    force_N: float = float("nan")
+    disturbance_N: float = 0.0
 
 
 class CellController(Protocol):

@@ -15,11 +15,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from hil.control.controller import Belief
 from hil.control.planner import LevelTable, Planner
 from hil.control.reference import Reference
-from hil.frame import CELL_UNKNOWN
 
-Free = Callable[[NDArray[np.uint8], NDArray[np.float64]], None]
+Free = Callable[[Belief, NDArray[np.uint8], NDArray[np.float64]], None]
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Optimal:
         Between samples; the first is one of them after the plan is applied.
     price_N2 : float
         Of a switch; see `Planner`.
-    free : function(cells, y)
+    free : function(belief, cells, y)
         Writes into y (J,) the force, disturbance included, at the samples if cells stay as given.
 
     Attributes
@@ -107,36 +107,30 @@ class Optimal:
         """Levels tried in the current search."""
         return self._planner.n_looked_at
 
-    def step(
-        self,
-        t_s: float,
-        reported: NDArray[np.uint8],
-        usable: NDArray[np.uint8],
-        cells: NDArray[np.uint8],
-    ) -> None:
-        """One tick: write the wished cells; `usable` is 0 for those known to have failed."""
+    def step(self, t_s: float, belief: Belief, cells: NDArray[np.uint8]) -> None:
+        """One tick: write the wished cells."""
         rules, phase = self._rules, self._tick % self._rules.plan_ticks
         due = phase == rules.budget_ticks % rules.plan_ticks and self._tick >= rules.budget_ticks
         self._tick += 1
         if due:
             self.late = not self._planner.finished
             _apply(
-                self._table.kind, self._planner.plan[0], self._n_on, self._times, t_s, usable,
-                self._on, self._since_s,
+                self._table.kind, self._planner.plan[0], self._n_on, self._times, t_s,
+                belief.usable, self._on, self._since_s,
             )  # fmt: skip
             self._demand_N = float(self._planner.plan[0] @ self._table.share_N)
         if phase == 0:
-            self._pose(t_s, reported, usable)
+            self._pose(t_s, belief)
         if phase < rules.budget_ticks:
             self._planner.search(rules.levels_per_tick)
         cells[:] = self._on
 
-    def _pose(self, t_s: float, reported: NDArray[np.uint8], usable: NDArray[np.uint8]) -> None:
+    def _pose(self, t_s: float, belief: Belief) -> None:
         _count(
-            self._table.kind, self._times, t_s, reported, usable, self._on, self._since_s,
-            self._n_on, self._n_of, self._locked,
+            self._table.kind, self._times, t_s, belief.cells, belief.usable, self._on,
+            self._since_s, self._n_on, self._n_of, self._locked,
         )  # fmt: skip
-        self._free(self._on, self._y)
+        self._free(belief, self._on, self._y)
         for j, after_s in enumerate(self._times_s):
             self._rho[j] = self._reference.at(t_s + after_s) - self._y[j]
         if not np.isnan(self._rho[0]):
@@ -149,7 +143,7 @@ def _count(kind, times, t_s, reported, usable, on, since_s, n_on, n_of, locked):
     on_min, off_min, lead, block = times
     n_on[:], n_of[:], locked[:] = 0, 0, 0
     for n in range(len(kind)):
-        if reported[n] != CELL_UNKNOWN and reported[n] != on[n]:
+        if reported[n] != on[n]:
             on[n], since_s[n] = reported[n], t_s
         if not usable[n] and on[n]:
             on[n], since_s[n] = 0, t_s

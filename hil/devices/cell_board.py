@@ -35,12 +35,15 @@ class BoardPlace:
         Their names, gate by gate.
     slot, device_slot : int
         Where its validity and age stand in the readings.
+    first_gate : int
+        Gates of the boards before it: a broadcast's draws go by the number of the gate.
     """
 
     gates: tuple[int, ...]
     cell_names: tuple[str, ...]
     slot: int
     device_slot: int
+    first_gate: int = 0
 
 
 class CellBoard:
@@ -77,6 +80,7 @@ class CellBoard:
         self._timeout_s = answer_timeout_s
         self._port: Port | None = None
         self._pending: wire.Message | None = None
+        self._drawn_tick = 0
         self._decoder = wire.Decoder()
         self._seq = 0
         self._sent_t_s = 0.0  # a reading is as old as the command it answers
@@ -152,6 +156,7 @@ class CellBoard:
         if result not in ("done", "is_armed"):
             raise DeviceError(f"{self.name}: refused to be armed: {self._reasons(result, answer)}")
         self._pending = answer
+        self._drawn_tick = 0
 
     def remarks(self) -> list[Remark]:
         """A board says everything in its fault bits."""
@@ -198,8 +203,32 @@ class CellBoard:
     def write(self, t_s: float, commands: Commands) -> None:
         """Send the command; it holds for `hold_s`."""
         self._sent_t_s = t_s
+        if commands.broadcast.tick:
+            self._broadcast(commands)
+            return
         mask = int(self._bit[commands.cells[self._gates] != 0].sum())
         self._send("set_mask", valid_for_ms=self._hold_ms, cells_on=mask)
+
+    def _broadcast(self, commands: Commands) -> None:
+        """Send the message; after a new draw its answer says which cells are on now."""
+        message, gates = commands.broadcast, self._gates
+        self._send(
+            "broadcast",
+            valid_for_ms=self._hold_ms,
+            p_on_per_65536=wire.probability_per_65536(message.p_on),
+            q_off_per_65536=wire.probability_per_65536(message.q_off),
+            tick=message.tick,
+            seed=message.seed,
+            first_cell=self._place.first_gate,
+        )
+        if message.tick == self._drawn_tick:
+            return
+        self._pending = answer = self._collect(self._timeout_s)
+        if answer is None or wire.result_name(answer["result"]) != "done":
+            commands.cells[gates] = CELL_UNKNOWN
+            return
+        commands.cells[gates] = (answer["cells_on"] & self._bit) != 0
+        self._drawn_tick = message.tick
 
     def safe(self) -> None:
         """Disarm, which turns every gate off."""

@@ -2,8 +2,10 @@
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
-from hil.frame import Frame
+from hil import wire
+from hil.frame import CELL_UNKNOWN, Frame
 from hil.slots import RigLayout
 
 
@@ -29,6 +31,10 @@ class ReplayRig:
         none = np.zeros((n_rows, 0), dtype=np.uint8)
         self._reported = run.cells_reported.values if boards else none
         self._faults = np.zeros((n_rows, len(boards)), dtype=np.int64)
+        self._unknown = none
+        if boards:
+            self._unknown = np.asarray(run.cells_commanded.values == CELL_UNKNOWN)
+        self._drawn_tick: NDArray[np.int64] = np.zeros(like.n_cells, dtype=np.int64)
         for i, name in enumerate(boards):
             self._faults[:, i] = run[f"{name}_fault_bits"].values
         self._card_faults = np.zeros((n_rows, len(like.cards)), dtype=np.int64)
@@ -58,4 +64,20 @@ class ReplayRig:
         r.card_faults[:] = self._card_faults[k]
 
     def write(self, t_s: float) -> None:
-        """Commands of a replay go nowhere."""
+        """Commands go nowhere; a broadcast's cells draw again, where the recording knew them."""
+        message, cells = self.commands.broadcast, self.commands.cells
+        if not message.tick:
+            return
+        p, q = (wire.probability_per_65536(x) for x in (message.p_on, message.q_off))
+        unknown = self._unknown[self._row]
+        for n, gate in enumerate(self._layout.gate_of):
+            if self._drawn_tick[n] == message.tick:
+                continue
+            if unknown[n]:
+                cells[n] = CELL_UNKNOWN
+                continue
+            self._drawn_tick[n] = message.tick
+            chance = q if cells[n] else p
+            drawn = wire.draw(message.seed, message.tick, gate)
+            if chance == wire.PROBABILITY_ONE or drawn < chance:
+                cells[n] = not cells[n]

@@ -128,9 +128,7 @@ def lags(model: CellArray) -> list[Lag]:
     return found
 
 
-def broken_shares_N(
-    model: CellArray, activation: Sequence[CellActivation], output: str
-) -> Matrix:
+def broken_shares_N(model: CellArray, activation: Sequence[CellActivation], output: str) -> Matrix:
     """Shares (N, N) when cell n (row) is mechanically broken; NaN where nothing is left to hold."""
     F_N = np.array([a.force_on_N for a in activation])
     rows = np.full((model.n_cells, model.n_cells), np.nan)
@@ -139,9 +137,7 @@ def broken_shares_N(
         for name, array in model.arrays.items():
             size = array.topology.n_cells
             inside = first <= n < first + size
-            arrays[name] = (
-                replace(array, broken=array.broken | {n - first}) if inside else array
-            )
+            arrays[name] = replace(array, broken=array.broken | {n - first}) if inside else array
             first += size
         rows[n] = shares_N(CellArray(model.points, arrays), F_N, output)
     return rows
@@ -196,6 +192,8 @@ class Isolation:
         self._wide = np.append(np.full(n, 1.0), rules.zero_N**2)
         self._L = np.zeros((len(self._keep), n + 1, n + 1))
         self._v = np.zeros((len(self._keep), n + 1))
+        self._left, self._right = np.zeros((n + 1, n + 1)), np.zeros((n + 1, n + 2))
+        self._log_B = np.zeros((len(self._keep), 2 * n))
         self.threshold = float(
             np.log(
                 self._possible.sum() * DAY_S / min(rules.memories_s) * len(self._keep)
@@ -224,21 +222,21 @@ class Isolation:
         self._c_before[:] = self._c
 
     def _judge(self, t_s: float) -> None:
-        best_odds, best = -np.inf, None
-        for L, v in zip(self._L, self._v, strict=True):
-            log_B = log_odds(L, v - L @ self._base, self._P0, self._mu)
-            log_B[~self._possible] = -np.inf
-            top = float(log_B.max())
-            if top > best_odds:
-                best_odds, best = top, (L, v, log_B)
-        self.log_odds = best_odds
-        if best is None or best_odds < self.threshold:
+        self.log_odds, best = -np.inf, -1
+        for k in range(len(self._keep)):
+            top = _log_odds(
+                self._L[k], self._v[k], self._base, self._P0, self._mu, self._possible,
+                self._left, self._right, self._log_B[k],
+            )  # fmt: skip
+            if top > self.log_odds:
+                self.log_odds, best = top, k
+        if best < 0 or self.log_odds < self.threshold:
             return
-        L, v, log_B = best
-        other = wide_log_odds(L, v - L @ self._base, self._P0, self._wide)
-        if other > best_odds:
+        L = self._L[best]
+        other = wide_log_odds(L, self._v[best] - L @ self._base, self._P0, self._wide)
+        if other > self.log_odds:
             return  # something else fits better than any single failure: wait for more
-        self._announce(t_s, log_B, other)
+        self._announce(t_s, self._log_B[best], other)
 
     def _announce(self, t_s: float, log_B: Matrix, other: float) -> None:
         n = len(self._shares)
@@ -247,9 +245,8 @@ class Isolation:
         tied = np.flatnonzero(log_B >= log_B[best] - self._rules.tie)
         cells = tuple(sorted({int(h) % n for h in tied}))
         self.state[list(cells)] = np.maximum(self.state[list(cells)], SUSPECT)
-        if len(cells) > 1:
-            if self.findings and self.findings[-1].cells == cells:
-                return
+        if len(cells) > 1 and self.findings and self.findings[-1].cells == cells:
+            return
         share = float(np.exp(log_B[tied] - log_B[best]).sum() / weights.sum())
         kind = "electrical" if best < n else "mechanical"
         self.findings.append(Finding(t_s, cells, kind, float(log_B[best]), share))
@@ -270,10 +267,58 @@ def _means(shares: Matrix, broken: Matrix) -> Matrix:
     return mu
 
 
-def log_odds(L: Matrix, v: Matrix, P0: Matrix, mu: Matrix) -> Matrix:
-    """Log odds (H,) of each mean mu (H, m) against zero; P0 (m,) is the spread about either."""
-    S = np.linalg.solve(np.eye(len(v)) + L * P0, np.column_stack([v, L]))
-    return np.asarray(mu @ S[:, 0] - 0.5 * np.einsum("hi,ij,hj->h", mu, S[:, 1:], mu))
+@njit(cache=True)
+def _log_odds(L, v, base, P0, mu, possible, left, right, log_B):  # type: ignore[no-untyped-def]
+    """Log odds (H,) of every mean against none, given what was found before; their largest.
+
+    left = I + L P0 is eliminated with row pivoting, and with it right = (v - L base, L).
+    """
+    m = len(v)
+    for i in range(m):
+        rest = v[i]
+        for j in range(m):
+            left[i, j] = L[i, j] * P0[j] + (1.0 if i == j else 0.0)
+            right[i, j + 1] = L[i, j]
+            rest -= L[i, j] * base[j]
+        right[i, 0] = rest
+    for i in range(m):
+        pivot = i
+        for r in range(i + 1, m):
+            if abs(left[r, i]) > abs(left[pivot, i]):
+                pivot = r
+        if pivot != i:
+            for j in range(m):
+                left[i, j], left[pivot, j] = left[pivot, j], left[i, j]
+            for j in range(m + 1):
+                right[i, j], right[pivot, j] = right[pivot, j], right[i, j]
+        for r in range(i + 1, m):
+            factor = left[r, i] / left[i, i]
+            if factor != 0.0:
+                for j in range(i, m):
+                    left[r, j] -= factor * left[i, j]
+                for j in range(m + 1):
+                    right[r, j] -= factor * right[i, j]
+    for i in range(m - 1, -1, -1):
+        for j in range(m + 1):
+            total = right[i, j]
+            for r in range(i + 1, m):
+                total -= left[i, r] * right[r, j]
+            right[i, j] = total / left[i, i]
+    largest = -np.inf
+    for h in range(len(mu)):
+        log_B[h] = -np.inf
+        if not possible[h]:
+            continue
+        total = 0.0
+        for i in range(m):
+            if mu[h, i] != 0.0:
+                inner = right[i, 0]
+                for j in range(m):
+                    inner -= 0.5 * right[i, j + 1] * mu[h, j]
+                total += mu[h, i] * inner
+        log_B[h] = total
+        largest = max(largest, total)
+    return largest
 
 
 def wide_log_odds(L: Matrix, v: Matrix, P0: Matrix, wide: Matrix) -> float:

@@ -41,11 +41,10 @@ def kalman_gain(
         C = np.hstack([C, [[1.0]]])
     try:
         P = scipy.linalg.solve_discrete_are(Ad.T, C.T, Q, R)
+        gain: NDArray[np.float64] = (P @ C.T / (C @ P @ C.T + R)).ravel()
+        largest = float(np.abs(np.linalg.eigvals(Ad - np.outer(gain, C @ Ad))).max())
     except (np.linalg.LinAlgError, ValueError) as error:
         raise ModelError(f"no stable observer for this model: {error}") from None
-    gain: NDArray[np.float64] = (P @ C.T / (C @ P @ C.T + R)).ravel()
-    closed = Ad - np.outer(gain, C @ Ad)
-    largest = float(np.abs(np.linalg.eigvals(closed)).max())
     if not largest < 1.0:
         raise ModelError(
             f"the observer is not stable: an eigenvalue of size {largest:.6g} is not below 1"

@@ -6,7 +6,6 @@ off by up to a stated share, dead cells, and a transducer with noise, a zero, st
 """
 
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Protocol
@@ -15,18 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil import wire
+from hil.config.recruitment import block_responses
 from hil.control.broadcast import Broadcaster, BroadcastLaw
+from hil.control.controller import Belief
 from hil.control.groups import GroupRules, SizePrinciple
 from hil.control.optimal import Optimal, PlanRules
 from hil.control.pid import Pid, PidGains
 from hil.control.planner import level_table
+from hil.control.recruit import BroadcastRecruiter, GroupRecruiter, OptimalRecruiter, Recruiter
 from hil.control.reference import Reach, Reference, Sine, Steps
+from hil.frame import Broadcast, Commands
 from hil.models import CellArray, cells
 from hil.models.activation import CellActivation
 from hil.models.array_system import ArraySystem
 from hil.models.isolation import FAILED, Isolation, IsolationRules, broken_shares_N, lags
 from hil.models.observer import ArrayObserver, ObserverNoise
-from hil.models.prediction import free_response, predict
+from hil.models.prediction import Prediction, free_response, predict
 from hil.models.recruitment import levels_N, shares_N
 from hil.models.sma_wire import SmaWire
 
@@ -40,9 +43,11 @@ ARRAYS = {
 FORCE_ON_N = 4.0
 CELL = {"k_pe_N_per_m": 20.0, "k_se_N_per_m": 386.52, "k_ae_N_per_m": 1000.0, "b_N_s_per_m": 500.0}
 MASS_KG = 0.01583
-SIGMOID = {"rate_per_s": 10.0, "delay_s": 0.87}  # a nominal wire's rise and fall, averaged
+RATE_PER_S, DELAY_S = 10.0, 0.87  # a nominal wire's rise and fall, averaged
 OFF = 0.2  # largest relative error of a parameter
 NOISE_N, ZERO_N, STEP_N, DELAY_TICKS = 0.002, 0.01, 0.0003, 2
+
+ISOLATION = IsolationRules(noise_N=0.02)
 
 Vector = NDArray[np.float64]
 Mask = NDArray[np.uint8]
@@ -73,10 +78,8 @@ class Told:
 @cache
 def told(n_cells: int) -> Told:
     """The array of this many cells as its controllers are told of it."""
-    model = CellArray.from_fingerprint(
-        ARRAYS[n_cells], cell=cells.miga(**CELL), mass_kg=MASS_KG
-    )
-    activation = tuple([CellActivation(FORCE_ON_N, "sigmoid", **SIGMOID)] * n_cells)
+    model = CellArray.from_fingerprint(ARRAYS[n_cells], cell=cells.miga(**CELL), mass_kg=MASS_KG)
+    activation = tuple([CellActivation(FORCE_ON_N, "sigmoid", RATE_PER_S, DELAY_S)] * n_cells)
     shares = shares_N(model, np.full(n_cells, FORCE_ON_N), RIGHT)
     return Told(model, activation, shares, broken_shares_N(model, activation, RIGHT))
 
@@ -141,20 +144,12 @@ class Transducer:
         return float(round(noisy / STEP_N) * STEP_N)
 
 
-@dataclass
-class Seen:
-    """What every controller may look at, now."""
+class Control(Protocol):
+    """A controller as a trial drives it."""
 
-    t_s: float
-    reference_N: float
-    force_N: float
-    observer: ArrayObserver
-    reported: Mask
-    usable: Mask
-
-
-class Recruiter(Protocol):
-    def step(self, seen: Seen, on: Mask) -> None:
+    def step(
+        self, t_s: float, reference_N: float, force_N: float, belief: Belief, on: Mask
+    ) -> None:
         """Write the cells that are on from now."""
         ...
 
@@ -174,7 +169,7 @@ class Result:
 
 def run(
     n_cells: int,
-    recruiter: Recruiter,
+    control: Control,
     truth: Plant,
     follow: Reference,
     seed: int,
@@ -191,38 +186,40 @@ def run(
         ArraySystem(know.model, know.activation, PERIOD_S), output, observer_noise(know)
     )
     tests = isolation(know) if isolate else None
-    on = np.zeros(n_cells, dtype=np.uint8)
-    drive = np.zeros(n_cells, dtype=np.uint8)
-    usable = np.ones(n_cells, dtype=np.uint8)
-    seen = Seen(0.0, 0.0, 0.0, observer, on.copy(), usable)
+    on, drive = np.zeros((2, n_cells), dtype=np.uint8)
+    belief = Belief(
+        np.zeros(n_cells, dtype=np.uint8), np.ones(n_cells, dtype=np.uint8), observer.x,
+        observer.theta,
+    )  # fmt: skip
     sensor = Transducer(seed)
     n_ticks = round(duration_s / PERIOD_S)
     force, wanted, n_on = np.zeros((3, n_ticks))
     switches, energy_J = 0, 0.0
     wires = system.activation.wires
-    dead = np.array([n in truth.dead for n in range(n_cells)])
+    dead = np.isin(np.arange(n_cells), truth.dead)
     for k in range(n_ticks):
-        seen.t_s = k * PERIOD_S
+        t_s = k * PERIOD_S
         force[k] = system.y[output]
-        seen.force_N = sensor.read(force[k])
+        read_N = sensor.read(force[k])
         if k:
             observer.advance(on, 1)
-        residual = seen.force_N - observer.twin_N
-        observer.correct(seen.force_N)
+        residual_N = read_N - observer.twin_N
+        observer.correct(read_N)
         if tests is not None:
-            tests.step(seen.t_s, residual, observer.activation_N / FORCE_ON_N)
-            usable[:] = tests.state != FAILED
-        seen.reference_N = wanted[k] = follow.force_N(seen.t_s)
-        seen.reported[:] = on
-        recruiter.step(seen, on)
-        switches += int((on != seen.reported).sum())
+            tests.step(t_s, residual_N, observer.activation_N / FORCE_ON_N)
+            belief.usable[:] = tests.state != FAILED
+        belief.force_N, belief.disturbance_N = observer.estimate_N, observer.disturbance_N
+        belief.cells[:] = on
+        wanted[k] = follow.at(t_s)
+        control.step(t_s, wanted[k], read_N, belief, on)
+        switches += int((on != belief.cells).sum())
         n_on[k] = on.sum()
-        if dies is not None and seen.t_s >= dies[0]:
+        if dies is not None and t_s >= dies[0]:
             dead[dies[1]] = True
         drive[:] = np.where(dead, 0, on)
         system.step(drive)
         energy_J += float((wires.supply_V * wires.current_A).sum()) * PERIOD_S
-    found = ()
+    found: tuple[tuple[float, tuple[int, ...]], ...] = ()
     if tests is not None:
         found = tuple((f.t_s, f.cells) for f in tests.findings)
     return Result(
@@ -235,9 +232,9 @@ def observer_noise(know: Told) -> ObserverNoise:
     return ObserverNoise(0.05, NOISE_N, 0.2 * float(know.shares_N.mean()))
 
 
-def isolation(know: Told, **rules: float) -> Isolation:
+def isolation(know: Told, rules: IsolationRules = ISOLATION) -> Isolation:
     return Isolation(
-        replace(IsolationRules(noise_N=0.02), **rules), know.shares_N, know.broken_N,
+        rules, know.shares_N, know.broken_N,
         lags(know.model), PERIOD_S,
     )  # fmt: skip
 
@@ -245,100 +242,94 @@ def isolation(know: Told, **rules: float) -> Isolation:
 # Controllers
 
 
-class PidRecruiter:
-    """PID with the nearest-level quantiser, cells in order of their number."""
+class PidControl:
+    """PID with the nearest-level quantiser, small cells first."""
 
     def __init__(self, know: Told, k_p: float, k_i_per_s: float, dwell_s: float) -> None:
-        levels = np.concatenate(([0.0], np.cumsum(know.shares_N)))
         gains = PidGains(k_p, k_i_per_s, 0.0, 0.02)
         order = np.argsort(know.shares_N, kind="stable").tolist()
         levels = np.concatenate(([0.0], np.cumsum(know.shares_N[order])))
         self._pid = Pid(gains, levels, order, 0.2, dwell_s, PERIOD_S)
 
-    def step(self, seen: Seen, on: Mask) -> None:
-        self._pid.step(seen.t_s, seen.reference_N, seen.force_N, on)
-
-
-class BroadcastRecruiter:
-    """Cells that draw as the boards do."""
-
-    def __init__(
-        self, know: Told, law: BroadcastLaw, seed: int, *, commanded: bool = True
+    def step(
+        self, t_s: float, reference_N: float, force_N: float, belief: Belief, on: Mask
     ) -> None:
-        self._caster = Broadcaster(law, know.shares_N)
-        self._shares = know.shares_N
-        self._seed = seed
-        self._commanded = commanded
+        self._pid.step(t_s, reference_N, force_N, on)
 
-    def step(self, seen: Seen, on: Mask) -> None:
-        force = seen.force_N
-        if self._commanded:
-            force = float(self._shares @ seen.reported) + seen.observer.disturbance_N
-        if not self._caster.step(seen.t_s, seen.reference_N, force, seen.usable):
+
+class RecruiterControl:
+    """A recruiter; what it broadcasts is drawn here as the boards draw it."""
+
+    def __init__(self, recruiter: Recruiter) -> None:
+        self.recruiter = recruiter
+        self._drawn = 0
+
+    def step(
+        self, t_s: float, reference_N: float, force_N: float, belief: Belief, on: Mask
+    ) -> None:
+        message = Broadcast()
+        self.recruiter.step(t_s, reference_N, belief, Commands(on, np.zeros(0), message))
+        if message.tick == self._drawn:
             return
-        p, q = (wire.probability_per_65536(x) for x in (self._caster.p_on, self._caster.q_off))
+        self._drawn = message.tick
+        p, q = (wire.probability_per_65536(x) for x in (message.p_on, message.q_off))
         for n in range(len(on)):
             chance = q if on[n] else p
-            draw = wire.draw(self._seed, self._caster.tick, n)
+            draw = wire.draw(message.seed, message.tick, n)
             if chance == wire.PROBABILITY_ONE or draw < chance:
                 on[n] = not on[n]
 
 
-class GroupRecruiter:
-    """The size principle over groups of like cells, small ones first."""
-
-    def __init__(self, know: Told, rules: GroupRules) -> None:
-        sizes = sorted(set(np.round(know.shares_N, 9)))
-        groups = [np.flatnonzero(np.isclose(know.shares_N, size)).tolist() for size in sizes]
-        self._law = SizePrinciple(rules, groups, know.shares_N)
-
-    def step(self, seen: Seen, on: Mask) -> None:
-        observer = seen.observer
-        self._law.step(
-            seen.t_s, seen.reference_N, observer.estimate_N, observer.disturbance_N, seen.usable, on
-        )
+def broadcast(know: Told, law: BroadcastLaw, seed: int) -> RecruiterControl:
+    """Cells that draw by themselves; the error is formed from what is commanded."""
+    caster = Broadcaster(law, know.shares_N)
+    return RecruiterControl(BroadcastRecruiter(caster, know.shares_N, "commanded", seed))
 
 
-class OptimalRecruiter:
-    """The planner on the told model."""
+def size_principle(know: Told, rules: GroupRules) -> RecruiterControl:
+    """Groups of like cells, small ones first."""
+    sizes = sorted(set(np.round(know.shares_N, 9)))
+    groups = [np.flatnonzero(np.isclose(know.shares_N, size)).tolist() for size in sizes]
+    return RecruiterControl(GroupRecruiter(SizePrinciple(rules, groups, know.shares_N)))
 
-    def __init__(
-        self,
-        know: Told,
-        follow: Reference,
-        *,
-        plan_ticks: int = 20,
-        n_blocks: int = 4,
-        n_samples: int = 24,
-        sample_ticks: int = 10,
-        price: float = 0.02,
-        levels_per_tick: int = 4000,
-        least_s: float = 0.8,
-    ) -> None:
-        p = predict(
-            know.model, know.activation, RIGHT, lead_s=PERIOD_S,
-            sample_s=sample_ticks * PERIOD_S, n_samples=n_samples,
-        )  # fmt: skip
-        per_block = plan_ticks // sample_ticks
-        G = np.zeros((n_samples, n_blocks))
-        for b in range(n_blocks):
-            G[b * per_block :, b] = p.g[: n_samples - b * per_block]
-        self._p = p
-        self._v = np.zeros(n_samples + 2)
-        self._observer: ArrayObserver | None = None
-        price_N2 = price * float(know.shares_N.min()) ** 2
-        self.optimal = Optimal(
-            PlanRules(plan_ticks, 1, levels_per_tick, least_s, least_s), level_table(know.shares_N), G,
-            p.sample_s, price_N2, follow, self._free, PERIOD_S,
-        )  # fmt: skip
-        self.late = 0
 
-    def _free(self, on: Mask, y: Vector) -> None:
-        assert self._observer is not None
-        free_response(self._p, self._observer.x, self._observer.theta, on, y, self._v)
-        y += self._observer.disturbance_N
+@dataclass(frozen=True)
+class Planning:
+    """How the planner looks ahead, in ticks of the trial."""
 
-    def step(self, seen: Seen, on: Mask) -> None:
-        self._observer = seen.observer
-        self.optimal.step(seen.t_s, seen.reported, seen.usable, on)
-        self.late += self.optimal.late
+    plan_ticks: int = 20
+    n_blocks: int = 4
+    sample_ticks: int = 10
+    n_samples: int = 24
+    price: float = 1.0
+    least_s: float = 1.4
+    levels_per_tick: int = 4000
+
+
+@cache
+def _tables(n_cells: int, planning: Planning) -> tuple[Prediction, Vector]:
+    know = told(n_cells)
+    p = predict(
+        know.model, know.activation, RIGHT, lead_s=PERIOD_S,
+        sample_s=planning.sample_ticks * PERIOD_S, n_samples=planning.n_samples,
+    )  # fmt: skip
+    return p, block_responses(p, planning.plan_ticks // planning.sample_ticks, planning.n_blocks)
+
+
+def optimal(know: Told, follow: Reference, planning: Planning) -> RecruiterControl:
+    """The planner on the told model, which knows the set point to come."""
+    p, G = _tables(know.n_cells, planning)
+    work = np.zeros(planning.n_samples + 2)
+
+    def free(belief: Belief, cells: Mask, y: Vector) -> None:
+        free_response(p, belief.x, belief.theta, cells, y, work)
+        y += belief.disturbance_N
+
+    rules = PlanRules(
+        planning.plan_ticks, 1, planning.levels_per_tick, planning.least_s, planning.least_s
+    )
+    price_N2 = planning.price * float(know.shares_N.min()) ** 2
+    planner = Optimal(
+        rules, level_table(know.shares_N), G, p.sample_s, price_N2, follow, free, PERIOD_S
+    )
+    return RecruiterControl(OptimalRecruiter(planner))

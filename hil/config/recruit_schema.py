@@ -1,0 +1,123 @@
+"""Tables of recruitment: its controllers, further references, and the tests for failed cells."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, PlainValidator
+
+from hil.config.table import NotNegative, Positive, Table, cell_list
+
+Wait = Annotated[float, Field(ge=0.0, le=3600.0)]
+Horizon = Annotated[float, Field(ge=1e-4, le=60.0)]
+
+
+class FailuresTable(Table):
+    """Tests for failed cells: what a healthy array may do, and how often to be wrong.
+
+    `spread` is the standard deviation of a healthy cell's force, relative; `timing_s` that of
+    when a cell rises or falls; `noise_N` that of a reading, model errors included; `zero_N` that
+    of the transducer's zero. See `hil.models.isolation`.
+    """
+
+    false_alarms_per_day: Annotated[float, Field(ge=1e-9, le=1e6)] = 1.0
+    sample_s: Annotated[float, Field(ge=1e-3, le=10.0)] = 0.1
+    short_memory_s: Annotated[float, Field(ge=0.1, le=1e4)] = 1.5
+    long_memory_s: Annotated[float, Field(ge=0.1, le=1e4)] = 20.0
+    spread: Annotated[float, Field(ge=1e-3, le=1.0)] = 0.12
+    timing_s: Annotated[float, Field(ge=0.0, le=60.0)] = 0.2
+    noise_N: Annotated[float, Field(ge=1e-6, le=1e6)] = 0.02
+    zero_N: Annotated[float, Field(ge=1e-6, le=1e6)] = 0.02
+
+
+class ChirpReferenceTable(Table):
+    """A sine whose frequency rises from `from_Hz` to `to_Hz` in `sweep_s`, and stays there."""
+
+    kind: Literal["chirp"]
+    mean_N: float
+    amplitude_N: NotNegative
+    from_Hz: NotNegative
+    to_Hz: Positive
+    sweep_s: Positive
+
+
+class ReachReferenceTable(Table):
+    """The movement of least jerk (Flash & Hogan 1985) to `to_N`, and back after `hold_s`."""
+
+    kind: Literal["reach"]
+    from_N: float = 0.0
+    to_N: float
+    start_s: NotNegative = 0.0
+    move_s: Positive
+    hold_s: NotNegative = 0.0
+    returns: bool = False
+
+
+class TraceReferenceTable(Table):
+    """A recorded curve, straight between its points.
+
+    `file` is a CSV file beside the experiment with the columns `t_s` and `force_N`; loading
+    puts its values here, so that a recording holds them.
+    """
+
+    kind: Literal["trace"]
+    file: str | None = None
+    t_s: Annotated[list[NotNegative], Field(min_length=2)]
+    force_N: Annotated[list[float], Field(min_length=2)]
+
+
+class BroadcastTable(Table):
+    """One message for all cells, p to go on and q to go off; every cell draws by itself.
+
+    `law` says how an error becomes p and q; `gain`, of fixed_gain, is p for an error of one
+    mean cell. `error` is formed from the force as it is ("measured", with `period_s` longer
+    than cells take to heat and cool), or as it will be with the cells now on ("commanded").
+    Errors within `dead_zone_N` (by default half the largest step between force levels) draw
+    nothing.
+    """
+
+    kind: Literal["broadcast"]
+    law: Literal["dead_beat", "least_mean_square", "error_over_n", "fixed_gain"] = "dead_beat"
+    gain: Annotated[float, Field(gt=0.0, le=1.0)] = 0.1
+    error: Literal["measured", "commanded"] = "commanded"
+    period_s: Annotated[float, Field(gt=0.0, le=60.0)]
+    dead_zone_N: Positive | None = None
+
+
+class GroupsTable(Table):
+    """The size principle: groups recruited in this order, released in reverse.
+
+    u = reference - disturbance + k_p (reference - force), both the observer's; cells join and
+    leave as under `pid`. Cells of a group take turns, every `rotate_s` (0: never) also while
+    their number stays, and rest for `rest_s` at least. `whole` switches groups as a whole.
+    """
+
+    kind: Literal["groups"]
+    groups: Annotated[
+        list[Annotated[list[int | str], PlainValidator(cell_list)]], Field(min_length=1)
+    ]
+    k_p: Annotated[float, Field(ge=0.0, le=1e6)] = 0.0
+    hysteresis: Annotated[float, Field(ge=0.0, le=0.5)] = 0.1
+    dwell_s: Wait = 0.1
+    rest_s: Wait = 0.0
+    rotate_s: Wait = 0.0
+    whole: bool = False
+
+
+class OptimalTable(Table):
+    """Finite-horizon on/off control: the best plan for the next seconds, every `plan_s`.
+
+    The search has `budget_s` and tries `levels_per_tick` levels a tick at most; cells may change
+    at `n_blocks` times `plan_s` apart, and the force is looked at every `sample_s` up to
+    `horizon_s`. A switch costs as much as an error of `price` smallest cells (in squares) at one
+    sample. Cells stay on and off for `on_min_s` and `off_min_s` at least.
+    """
+
+    kind: Literal["optimal"]
+    plan_s: Horizon = 0.2
+    budget_s: Horizon = 0.02
+    levels_per_tick: Annotated[int, Field(ge=1, le=1_000_000)] = 500
+    n_blocks: Annotated[int, Field(ge=1, le=12)] = 4
+    sample_s: Horizon = 0.1
+    horizon_s: Horizon = 2.4
+    price: Annotated[float, Field(ge=0.0, le=1e6)] = 1.0
+    on_min_s: Wait = 0.0
+    off_min_s: Wait = 0.0

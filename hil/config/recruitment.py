@@ -1,0 +1,267 @@
+"""Tables of recruitment controllers -> recruiters, and what is wrong with them.
+
+Every check yields (key, text) pairs.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.config import recruit_schema, schema
+from hil.control.broadcast import Broadcaster, BroadcastLaw
+from hil.control.controller import Belief
+from hil.control.groups import GroupRules, SizePrinciple
+from hil.control.optimal import Optimal, PlanRules
+from hil.control.planner import level_table
+from hil.control.recruit import BroadcastRecruiter, GroupRecruiter, OptimalRecruiter, Recruiter
+from hil.control.reference import NoReference, Reference
+from hil.models import CellArray, ModelError
+from hil.models.activation import CellActivation
+from hil.models.array_system import ArraySystem
+from hil.models.isolation import Isolation, IsolationRules, broken_shares_N, lags
+from hil.models.observer import ArrayObserver, ObserverNoise
+from hil.models.prediction import Prediction, free_response, predict
+from hil.models.recruitment import levels_N, shares_N
+
+Found = Iterator[tuple[str, str]]
+SEED_BITS = 32
+THERE = 0.9
+LEVEL_MIN = 1e-9
+SAMPLES_MAX = 200
+
+
+@dataclass(frozen=True)
+class Told:
+    """What recruitment works with: the rig's model, its cells' activation, and the force."""
+
+    model: CellArray
+    activation: list[CellActivation]
+    signal: str
+    period_s: float
+
+    @property
+    def shares_N(self) -> NDArray[np.float64]:
+        F_N = [a.force_on_N for a in self.activation]
+        return shares_N(self.model, F_N, self.signal)
+
+    @property
+    def output(self) -> int:
+        return self.model.outputs.index(self.signal)
+
+    def observer(self, table: schema.ObserverTable) -> ArrayObserver:
+        """ModelError where none is stable."""
+        noise = ObserverNoise(
+            table.cell_force_noise_N, table.force_noise_N, table.disturbance_N_per_sqrt_s
+        )
+        system = ArraySystem(self.model, self.activation, self.period_s)
+        return ArrayObserver(system, self.output, noise)
+
+    def isolation(self, table: recruit_schema.FailuresTable | None) -> Isolation | None:
+        """Tests for failed cells, if the rig asks for them."""
+        if table is None:
+            return None
+        rules = IsolationRules(
+            sample_s=table.sample_s,
+            memories_s=(table.short_memory_s, table.long_memory_s),
+            spread=table.spread,
+            timing_s=table.timing_s,
+            noise_N=table.noise_N,
+            zero_N=table.zero_N,
+            false_alarms_per_day=table.false_alarms_per_day,
+        )
+        broken_N = broken_shares_N(self.model, self.activation, self.signal)
+        return Isolation(rules, self.shares_N, broken_N, lags(self.model), self.period_s)
+
+    def rise_s(self) -> float:
+        """When all cells, switched on from rest, have come to THERE of their force."""
+        system = ArraySystem(self.model, self.activation, max(self.period_s, 0.01))
+        on = np.ones(self.model.n_cells, dtype=np.uint8)
+        goal_N = THERE * float(self.shares_N.sum())
+        t_s = 0.0
+        while system.y[self.output] < goal_N and t_s < 60.0:
+            system.step(on)
+            t_s += system.period_s
+        return t_s
+
+
+def build_recruiter(
+    table: schema.RecruitTable, told: Told, reference: Reference, seed: int
+) -> Recruiter:
+    """The recruiter that `[controller]` describes."""
+    shares = told.shares_N
+    match table:
+        case recruit_schema.BroadcastTable():
+            zone_N = table.dead_zone_N or smallest_dead_zone_N(shares)
+            law = BroadcastLaw(table.law, table.gain, zone_N, table.period_s)
+            caster = Broadcaster(law, shares)
+            return BroadcastRecruiter(caster, shares, table.error, seed % 2**SEED_BITS)
+        case recruit_schema.GroupsTable():
+            rules = GroupRules(
+                table.k_p, table.hysteresis, table.dwell_s, table.rest_s, table.rotate_s,
+                table.whole,
+            )  # fmt: skip
+            groups = [indices(group, told.model) for group in table.groups]
+            return GroupRecruiter(SizePrinciple(rules, groups, shares))
+        case recruit_schema.OptimalTable():
+            return OptimalRecruiter(_optimal(table, told, reference))
+
+
+def _optimal(table: recruit_schema.OptimalTable, told: Told, reference: Reference) -> Optimal:
+    period_s = told.period_s
+    rules = PlanRules(
+        plan_ticks=round(table.plan_s / period_s),
+        budget_ticks=max(1, round(table.budget_s / period_s)),
+        levels_per_tick=table.levels_per_tick,
+        on_min_s=table.on_min_s,
+        off_min_s=table.off_min_s,
+    )
+    n_samples = round(table.horizon_s / table.sample_s)
+    p = predict(
+        told.model, told.activation, told.signal, lead_s=rules.budget_ticks * period_s,
+        sample_s=table.sample_s, n_samples=n_samples,
+    )  # fmt: skip
+    G = block_responses(p, round(table.plan_s / table.sample_s), table.n_blocks)
+    work = np.zeros(n_samples + 2)
+
+    def free(belief: Belief, cells: NDArray[np.uint8], y: NDArray[np.float64]) -> None:
+        free_response(p, belief.x, belief.theta, cells, y, work)
+        y += belief.disturbance_N
+
+    levels = level_table(p.shares_N)
+    price_N2 = table.price * float(np.abs(levels.share_N).min()) ** 2
+    return Optimal(rules, levels, G, p.sample_s, price_N2, reference, free, period_s)
+
+
+def block_responses(p: Prediction, per_block: int, n_blocks: int) -> NDArray[np.float64]:
+    """G (J, M): the unit's response, shifted by a block a column."""
+    G = np.zeros((len(p.g), n_blocks))
+    for b in range(n_blocks):
+        G[b * per_block :, b] = p.g[: len(p.g) - b * per_block]
+    return G
+
+
+def smallest_dead_zone_N(shares: NDArray[np.float64]) -> float:
+    """Half the largest step between force levels, and a little for rounding."""
+    return 0.5 * float(np.diff(levels_N(shares)).max()) * (1.0 + 1e-9)
+
+
+def indices(cells: list[int | str], model: CellArray) -> list[int]:
+    """Cells, from 0, that a configuration names by number (from 1) or name."""
+    return [c - 1 if isinstance(c, int) else model.cell_names.index(c) for c in cells]
+
+
+def reachable_N(table: schema.ControllerTable, told: Told) -> float:
+    """The largest static force of the cells that the controller may switch."""
+    shares = told.shares_N
+    if isinstance(table, recruit_schema.GroupsTable):
+        shares = shares[sorted({n for group in table.groups for n in indices(group, told.model)})]
+    return float(shares.clip(0.0).sum())
+
+
+def check(table: schema.RecruitTable, observer: schema.ObserverTable, told: Told) -> Found:
+    """What is wrong with a recruitment controller on this rig."""
+    if observer.disturbance_N_per_sqrt_s == 0.0:
+        yield (
+            "observer.disturbance_N_per_sqrt_s = 0",
+            f"a {table.kind} controller needs an observer of unknown forces: give how fast one "
+            "may wander, such as a tenth of a cell's force",
+        )
+    if not told.shares_N.max() > 0.0:
+        yield "controller", "no cell adds to the measured force: there is nothing to recruit"
+        return
+    match table:
+        case recruit_schema.BroadcastTable():
+            yield from _broadcast(table, told)
+        case recruit_schema.GroupsTable():
+            yield from _groups(table, told)
+        case recruit_schema.OptimalTable():
+            yield from _plan(table, told)
+
+
+def _broadcast(table: recruit_schema.BroadcastTable, told: Told) -> Found:
+    shares = told.shares_N
+    if shares.min() < -LEVEL_MIN * np.abs(shares).sum():
+        name = told.model.cell_names[int(shares.argmin())]
+        yield "controller", f"cell '{name}' takes force away: a broadcast cannot leave it out"
+        return
+    try:
+        least_N = smallest_dead_zone_N(shares)
+    except ModelError as error:
+        yield "controller", f"{error}"
+        return
+    if table.dead_zone_N is not None and table.dead_zone_N < least_N:
+        yield (
+            f"controller.dead_zone_N = {table.dead_zone_N:g}",
+            f"the largest step between force levels is {2.0 * least_N:.4g} N: below half of it "
+            f"some set points are never reached: give at least {least_N * (1 + 1e-4):.4g}",
+        )
+    if table.period_s < told.period_s:
+        yield (
+            f"controller.period_s = {table.period_s:g}",
+            f"give at least loop.period_s = {told.period_s:g}",
+        )
+    rise_s = told.rise_s() if table.error == "measured" else 0.0
+    if table.period_s < rise_s:
+        yield (
+            f"controller.period_s = {table.period_s:g}",
+            f"cells need {rise_s:.2f} s for {100 * THERE:g} % of their force: broadcast no sooner, "
+            "or form the error from what is commanded: error = 'commanded'",
+        )
+
+
+def _groups(table: recruit_schema.GroupsTable, told: Told) -> Found:
+    model = told.model
+    shares, seen = told.shares_N, Counter[int]()
+    for i, group in enumerate(table.groups):
+        key = f"controller.groups.{i}"
+        if not group:
+            yield key, "has no cell: name some, or leave the group out"
+        for cell in group:
+            there = (
+                1 <= cell <= model.n_cells if isinstance(cell, int) else cell in model.cell_names
+            )
+            if not there:
+                yield (
+                    key,
+                    f"there is no cell {cell!r}: cells are 1 to {model.n_cells}, or "
+                    f"{model.cell_names[0]} to {model.cell_names[-1]}",
+                )
+                return
+        for n in indices(group, model):
+            seen[n] += 1
+            if seen[n] == 2:
+                yield key, f"cell '{model.cell_names[n]}' is in two groups: every cell has one"
+            if shares[n] < -LEVEL_MIN * np.abs(shares).sum():
+                yield key, f"cell '{model.cell_names[n]}' takes force away: leave it out"
+
+
+def _plan(table: recruit_schema.OptimalTable, told: Told) -> Found:
+    for key, value, unit_key, unit in (
+        ("sample_s", table.sample_s, "loop.period_s", told.period_s),
+        ("plan_s", table.plan_s, "controller.sample_s", table.sample_s),
+        ("horizon_s", table.horizon_s, "controller.sample_s", table.sample_s),
+    ):
+        if abs(value / unit - round(value / unit)) > 1e-6 or value < unit * (1.0 - 1e-6):
+            yield f"controller.{key} = {value:g}", f"give a whole multiple of {unit_key} = {unit:g}"
+            return
+    if table.horizon_s > SAMPLES_MAX * table.sample_s * (1.0 + 1e-6):
+        yield (
+            f"controller.horizon_s = {table.horizon_s:g}",
+            f"more than {SAMPLES_MAX} samples of {table.sample_s:g} s: choose fewer",
+        )
+        return
+    if table.budget_s > table.plan_s:
+        yield f"controller.budget_s = {table.budget_s:g}", f"a plan is due every {table.plan_s:g} s"
+    if table.n_blocks * table.plan_s > table.horizon_s * (1.0 + 1e-9):
+        yield (
+            f"controller.horizon_s = {table.horizon_s:g}",
+            f"{table.n_blocks} blocks of {table.plan_s:g} s do not fit: make it longer",
+        )
+        return
+    try:
+        _optimal(table, told, NoReference())
+    except (ModelError, ValueError) as error:
+        yield "controller.kind = 'optimal'", f"{error}"
