@@ -268,7 +268,7 @@ class RecruiterControl:
         self, t_s: float, reference_N: float, force_N: float, belief: Belief, on: Mask
     ) -> None:
         message = Broadcast()
-        self.recruiter.step(t_s, reference_N, belief, Commands(on, np.zeros(0), message))
+        self.recruiter.step(t_s, reference_N, belief, Commands(on, np.zeros(0), broadcast=message))
         if message.tick == self._drawn:
             return
         self._drawn = message.tick
