@@ -1,5 +1,6 @@
 """Builds the simulated driver board into wheels: the firmware compiled for the machine at hand."""
 
+import shutil
 import subprocess
 import sysconfig
 import tempfile
@@ -10,15 +11,18 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class FirmwareHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Puts libboard.so and board_pty into the wheel and names the platform in its tag."""
+    """Puts the firmware's products into the wheel and names the platform in its tag."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version == "editable":
             return  # a checkout uses firmware/build, which scripts/environment makes
         self._folder = tempfile.TemporaryDirectory()
-        command = ["make", "--silent", "-C", "firmware", f"BUILD={self._folder.name}", "host"]
+        # The board's own image travels wherever the wheel was built with its compiler at hand.
+        chip = shutil.which("avr-gcc") is not None
+        targets = ["host", "avr"] if chip else ["host"]
+        command = ["make", "--silent", "-C", "firmware", f"BUILD={self._folder.name}", *targets]
         subprocess.run(command, cwd=self.root, check=True)
-        for name in ("libboard.so", "board_pty"):
+        for name in ("libboard.so", "board_pty", *(("board.elf", "board.hex") if chip else ())):
             made = str(Path(self._folder.name) / name)
             build_data["force_include"][made] = f"hil/firmware/{name}"
         platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")

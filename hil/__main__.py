@@ -69,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     c.add_argument(
         "--backend",
         default="sim",
-        help="sim, bench, or one a device such as board=bench,daq=sim (default: sim)",
+        help="sim, emulated, bench, or one a device such as board=bench,daq=sim (default: sim)",
     )
     c.add_argument(
         "--clock",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.util import find_spec
@@ -14,6 +15,7 @@ from hil.config.cards import cards_of
 from hil.config.instruments import layout_of
 from hil.devices.cell_board import BoardPlace, CellBoard
 from hil.devices.device import Device
+from hil.devices.emulated_board import EmulatedBoard, check_tools
 from hil.devices.emulated_daq import EmulatedBench
 from hil.devices.native_board import NativeBoard
 from hil.devices.nidaq.channels import Place
@@ -193,6 +195,10 @@ def _each(actions: list[Callable[[], None]]) -> None:
         raise DeviceError("; ".join(failures))
 
 
+def _no_clock() -> float:
+    return math.nan
+
+
 def _same(port: Port) -> Port:
     return port
 
@@ -219,9 +225,7 @@ def parse_backend(text: str, devices: Mapping[str, schema.DeviceTable]) -> dict[
         chosen.update({name: kind} if name else dict.fromkeys(devices, kind))
     for name, kind in chosen.items():
         if kind == "emulated" and isinstance(devices[name], schema.CellBoardTable):
-            raise ConfigError(
-                f"--backend {text}: '{name}': this version emulates no board: add {name}=sim"
-            )
+            check_tools()
         if kind != "sim" and isinstance(devices[name], schema.NidaqTable) and not _has_nidaqmx():
             raise ConfigError(
                 f"--backend {text}: '{name}' needs an extra: pip install 'hil-arrays[daq]'"
@@ -233,12 +237,18 @@ def _has_nidaqmx() -> bool:
     return find_spec("nidaqmx") is not None
 
 
-def build_rig(config: Config, seed: int, backends: Mapping[str, str] | None = None) -> Rig:
+def build_rig(
+    config: Config,
+    seed: int,
+    backends: Mapping[str, str] | None = None,
+    now_s: Callable[[], float] = _no_clock,
+) -> Rig:
     """The rig of a configuration; its simulated devices share one plant.
 
     Parameters
     ----------
     backends : of every device, as `parse_backend` gives them; by default all are simulated
+    now_s : the clock by which exchanges with real boards are timed
     """
     tables, period_s = config.tables, config.tables.loop.period_s
     system = config.system(plant=True)
@@ -249,6 +259,8 @@ def build_rig(config: Config, seed: int, backends: Mapping[str, str] | None = No
     streams = np.random.SeedSequence(seed).spawn(len(tables.devices))
     rngs = dict(zip(tables.devices, map(np.random.default_rng, streams), strict=True))
     kinds = backends or {}
+    bench = EmulatedBench(plant, period_s)
+    come_to = bench.advance if "emulated" in (kinds.get(n) for n in cards) else plant.advance
     devices: list[Device] = []
     # Boards first: a simulated plant behind a real board follows what that board reports.
     for i, (name, board) in enumerate(boards.items()):
@@ -261,11 +273,15 @@ def build_rig(config: Config, seed: int, backends: Mapping[str, str] | None = No
             first_gate=layout.gate_of[cells.index(board.cells[0])],
         )
         limits = wire.default_limits() | board.limits
-        on_bench = kinds.get(name) == "bench"
+        kind = kinds.get(name, "sim")
         connect: Callable[[], Port]
-        if on_bench:
-            connect = partial(SerialPort, name, board.port)
+        if kind == "bench":
+            connect = partial(SerialPort, name, board.port, now_s, now_s)
             plant.follow(place.gates)
+        elif kind == "emulated":
+            chip = EmulatedBoard(i + 1, limits)
+            plant.wire(chip, place.gates)
+            connect = partial(SerialPort, name, chip.url, chip.sent_s, chip.arrived_s)
         else:
             lost = board.sim.reply_lost_probability
             far_end = NativeBoard(i + 1, limits, lost, rngs[name])
@@ -279,10 +295,10 @@ def build_rig(config: Config, seed: int, backends: Mapping[str, str] | None = No
                 limits,
                 hold_s=board.hold_s,
                 answer_timeout_s=ANSWER_SHARE * period_s,
-                simulated=not on_bench,
+                simulated=kind != "bench",
+                come_to=come_to if kind == "emulated" else None,
             )
         )
-    bench = EmulatedBench(plant, period_s)
     slot = output_slot = 0
     for i, (name, card) in enumerate(cards.items()):
         where = Place(slot, output_slot, device=len(boards) + i, card=i)

@@ -126,7 +126,7 @@ class Stages:
 
 
 def build(config: Config, seed: int, backends: Mapping[str, str] | None = None) -> Stages:
-    rig = build_rig(config, seed, backends)
+    rig = build_rig(config, seed, backends, RealClock().now_s)
     estimator = _estimator(config, rig.layout)
     control = _control(config, rig.layout, estimator, seed)
     frame = Frame([*loop.columns(), *rig.columns, *estimator.columns, *control.columns])

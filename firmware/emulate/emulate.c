@@ -12,7 +12,9 @@
 #include <avr_uart.h>
 #include <sim_avr.h>
 #include <sim_elf.h>
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +42,7 @@ struct emulated {
     uint8_t n_arrived;
     uint32_t rx_first, rx_n, tx_n, lost, resets;
     avr_cycle_count_t target;    /* as far as the caller's time has come */
+    avr_cycle_count_t arrived_at; /* the last byte handed out */
     avr_cycle_count_t line_free; /* the transmitter's shift register is empty from then on */
     bool estop_open, converter_dead;
 };
@@ -197,10 +200,19 @@ static avr_io_t *find_io(avr_t *avr, const char *kind)
     return io;
 }
 
+/* What simavr has to say goes to standard error, and only if something is wrong. */
+static void say(avr_t *avr, const int level, const char *format, va_list arguments)
+{
+    (void)avr;
+    if (level == LOG_ERROR)
+        vfprintf(stderr, format, arguments);
+}
+
 void *emulate_open(const char *elf_path)
 {
     elf_firmware_t firmware = {0};
     struct emulated *e = calloc(1, sizeof *e);
+    avr_global_logger_set(say);
     avr_t *avr = avr_make_mcu_by_name("atmega328p");
     if (e == NULL || avr == NULL || elf_read_firmware(elf_path, &firmware) != 0)
         return NULL;
@@ -274,11 +286,19 @@ uint32_t emulate_send(struct emulated *e, uint8_t *bytes)
     uint32_t n = 0;
     while (n < e->tx_n && e->tx_whole[n] <= e->avr->cycle)
         n++;
+    if (n > 0)
+        e->arrived_at = e->tx_whole[n - 1];
     memcpy(bytes, e->tx, n);
     e->tx_n -= n;
     memmove(e->tx, e->tx + n, e->tx_n);
     memmove(e->tx_whole, e->tx_whole + n, e->tx_n * sizeof *e->tx_whole);
     return n;
+}
+
+/* When the last byte that emulate_send gave had come in whole. */
+uint64_t emulate_arrived_us(const struct emulated *e)
+{
+    return e->arrived_at / MHZ;
 }
 
 void emulate_set_analog(struct emulated *e, uint8_t cell, uint16_t on, uint16_t off, uint16_t temperature)

@@ -21,6 +21,7 @@ from hil.slots import Readings
 
 ATTEMPTS = 3
 PATIENT_S = 0.1
+ROUND_TRIP = "from sending a command to its answer; on the bench, to collecting it at the next tick"
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ class CellBoard:
     hold_s : how long a command holds
     answer_timeout_s : longest wait for an answer within a tick
     simulated : the far end is a simulation
+    come_to : called with the time of every tick before it is read, for a far end that must be
+        brought there
     """
 
     def __init__(
@@ -68,6 +71,7 @@ class CellBoard:
         hold_s: float,
         answer_timeout_s: float,
         simulated: bool,
+        come_to: Callable[[float], None] | None = None,
     ) -> None:
         self.name = name
         self.simulated = simulated
@@ -78,6 +82,8 @@ class CellBoard:
         self._limits = dict(limits)
         self._hold_ms = math.ceil(1e3 * hold_s)
         self._timeout_s = answer_timeout_s
+        self._come_to = come_to
+        self._sent_s = math.nan  # on the line's own clock
         self._port: Port | None = None
         self._pending: wire.Message | None = None
         self._drawn_tick = 0
@@ -102,6 +108,8 @@ class CellBoard:
         faults = tuple(sorted(wire.FAULTS, key=lambda fault: wire.FAULTS[fault]))
         return [
             *time_columns(self.name, self.simulated),
+            Column(f"{self.name}_round_trip_s", "s", "timing", ROUND_TRIP,
+                   simulated=self.simulated),
             *cells,
             Column(f"{self.name}_fault_bits", "1", "fault", f"faults latched on {self.name}",
                    flags=faults, simulated=self.simulated),
@@ -111,6 +119,7 @@ class CellBoard:
         self._values, self._bits = frame.values, frame.bits
         self._age = frame.index(f"{self.name}_age_s")
         self._clock = frame.index(f"{self.name}_t_s")
+        self._round_trip = frame.index(f"{self.name}_round_trip_s")
         self._faults = frame.bit_index(f"{self.name}_fault_bits")
         cells = self._place.cell_names
         self._currents = [frame.index(f"{cell}.current_A") for cell in cells]
@@ -123,8 +132,9 @@ class CellBoard:
         self._port.write(b"\0")  # ends whatever half a frame stands in the board's buffer
         identity = self._ask("identify")
         if identity["wire_hash"] != wire.WIRE_HASH:
+            remedy = "make -C firmware host" if self.simulated else "hil board flash"
             raise DeviceError(
-                f"{self.name}: its firmware speaks another version of the wire: hil board flash"
+                f"{self.name}: its firmware speaks another version of the wire: {remedy}"
             )
         if identity["n_cells"] < len(self._gates):
             raise DeviceError(
@@ -170,6 +180,9 @@ class CellBoard:
 
     def read(self, t_s: float) -> None:
         """Collect the answer to the last command."""
+        if self._come_to is not None:
+            self._come_to(t_s)
+        self._values[self._round_trip] = math.nan
         answer, self._pending = self._pending or self._collect(self._timeout_s), None
         r, place = self._readings, self._place
         r.valid[place.slot] = answer is not None
@@ -179,6 +192,8 @@ class CellBoard:
             r.cells_reported[self._gates] = CELL_UNKNOWN
         else:
             self._take(answer)
+            if self._port is not None:
+                self._values[self._round_trip] = self._port.arrived_s() - self._sent_s
         age_s = t_s - self._last_t_s
         r.ages_s[place.device_slot] = age_s
         self._values[self._age] = age_s
@@ -244,6 +259,7 @@ class CellBoard:
         if self._port is None:
             raise DeviceError(f"{self.name}: is not open")
         self._seq = (self._seq + 1) % 256
+        self._sent_s = self._port.sent_s()
         self._port.write(wire.encode(command, self._seq, **fields))
 
     def _collect(self, timeout_s: float) -> wire.Message | None:

@@ -47,6 +47,7 @@ def library() -> ctypes.CDLL:
     loaded = ctypes.CDLL(str(built("libboard.so")))
     loaded.libboard_size.restype = ctypes.c_size_t
     loaded.libboard_send.restype = ctypes.c_size_t
+    loaded.libboard_now_us.restype = ctypes.c_uint32
     loaded.libboard_send.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
     loaded.libboard_receive.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
     loaded.libboard_gates.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
@@ -106,8 +107,21 @@ class NativeBoard:
         n = self._library.libboard_send(self._memory, self._room, ROOM_B)
         return self._room.raw[:n] if n else b""
 
+    def sent_s(self) -> float:
+        """The board's clock: bytes take no time here."""
+        return 1e-6 * float(self._library.libboard_now_us(self._memory))
+
+    def arrived_s(self) -> float:
+        return self.sent_s()
+
     def close(self) -> None:
         """A board stays where it is when its port is closed."""
+
+    def step(self, period_us: int) -> NDArray[np.float64]:
+        """A period of the run passes: the duty of every gate in it, as it was commanded before."""
+        duty = self.gates() / 255.0
+        self.advance(period_us)
+        return duty
 
     def gates(self) -> NDArray[np.uint8]:
         """Duty of every gate, in 1/255."""
@@ -120,17 +134,22 @@ class NativeBoard:
 
     def sense(self, cell: int, current_A: float, leakage_A: float, temperature_C: float) -> None:
         """What a gate's current is when on and when off, and the cell's temperature."""
-        table = self._limits
-        full_mA, span_cC = table["current_full_scale_mA"], table["temperature_full_scale_cC"]
-        above_zero_cC = 100.0 * temperature_C - table["temperature_zero_cC"]
-        counts = [_counts(1e3 * I_A / full_mA) for I_A in (current_A, leakage_A)]
-        self._library.libboard_set_analog(
-            self._memory, cell, *counts, _counts(above_zero_cC / span_cC)
-        )
+        counts = counts_of(self._limits, current_A, leakage_A, temperature_C)
+        self._library.libboard_set_analog(self._memory, cell, *counts)
 
     def set_estop(self, is_open: bool) -> None:
         """Open or close the e-stop loop."""
         self._library.libboard_set_estop(self._memory, is_open)
+
+
+def counts_of(
+    limits: dict[str, int], current_A: float, leakage_A: float, temperature_C: float
+) -> tuple[int, int, int]:
+    """Counts of the converter on a board with these limits: current on, off, and temperature."""
+    full_mA, span_cC = limits["current_full_scale_mA"], limits["temperature_full_scale_cC"]
+    above_zero_cC = 100.0 * temperature_C - limits["temperature_zero_cC"]
+    on, off = (_counts(1e3 * I_A / full_mA) for I_A in (current_A, leakage_A))
+    return on, off, _counts(above_zero_cC / span_cC)
 
 
 def _counts(share: float) -> int:

@@ -1,5 +1,6 @@
 """A byte stream to a driver board: a serial line, or a simulated far end."""
 
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any, Protocol
 from hil.errors import DeviceError
 
 BAUD = 1_000_000
+HANDLERS = "hil.devices"  # of URLs: protocol_emulated
 
 
 class Port(Protocol):
@@ -21,6 +23,18 @@ class Port(Protocol):
 
     def close(self) -> None: ...
 
+    def sent_s(self) -> float:
+        """A clock of the line now, for the time that an exchange takes; NaN without one."""
+        ...
+
+    def arrived_s(self) -> float:
+        """The same clock when the bytes last read had arrived, as far as it can be known."""
+        ...
+
+
+def _no_clock() -> float:
+    return math.nan
+
 
 class SerialPort:
     """A serial line opened exclusively.
@@ -28,7 +42,9 @@ class SerialPort:
     Parameters
     ----------
     address : str
-        `usb:SERIAL_NUMBER`, a device path, or any URL that pyserial knows.
+        `usb:SERIAL_NUMBER`, a device path, or any URL that pyserial knows; also
+        `emulated://NUMBER`, an emulated board of this process.
+    sent_s, arrived_s : the clock of the line; without them it has none
 
     Raises
     ------
@@ -36,9 +52,18 @@ class SerialPort:
         There is no such port, or another process holds it (named where the system tells).
     """
 
-    def __init__(self, name: str, address: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        address: str,
+        sent_s: Callable[[], float] = _no_clock,
+        arrived_s: Callable[[], float] = _no_clock,
+    ) -> None:
         import serial
 
+        if HANDLERS not in serial.protocol_handler_packages:
+            serial.protocol_handler_packages.append(HANDLERS)
+        self.sent_s, self.arrived_s = sent_s, arrived_s
         self._name = name
         path = _path_of(name, address)
         self._path = path

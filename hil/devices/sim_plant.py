@@ -2,23 +2,41 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.devices.native_board import N_CELLS, NativeBoard
+from hil.devices.native_board import N_CELLS
 from hil.frame import CELL_UNKNOWN
 from hil.models.system import System
 
 AMBIENT_C = 20.0
+ON_FROM_DUTY = 0.5  # of a period: a cell that knows only on and off is what it was for longer
 POWERED_BEFORE_US = 100_000  # long enough for a board to have looked at every cell
+
+
+class Gates(Protocol):
+    """The far end of a simulated board, as the plant sees it."""
+
+    def advance(self, duration_us: int) -> None:
+        """Time passes before the run."""
+        ...
+
+    def step(self, period_us: int) -> NDArray[np.float64]:
+        """A period of the run passes: the duty of every gate in it, 0 to 1."""
+        ...
+
+    def sense(
+        self, cell: int, current_A: float, leakage_A: float, temperature_C: float
+    ) -> None: ...
 
 
 @dataclass(frozen=True)
 class Wired:
     """A board and the cells (from 0) behind its gates."""
 
-    board: NativeBoard
+    board: Gates
     gates: NDArray[np.int64]
 
 
@@ -57,7 +75,7 @@ class SimPlant:
         self._has_wires = bool(self._thermal.any())
         self._duty = np.zeros(n_cells)
 
-    def wire(self, board: NativeBoard, gates: Sequence[int]) -> None:
+    def wire(self, board: Gates, gates: Sequence[int]) -> None:
         """Put these cells behind the board's gates."""
         self._wired.append(Wired(board, np.array(gates)))
         for gate in range(N_CELLS):
@@ -82,18 +100,16 @@ class SimPlant:
         n = round(t_s / self._period_s)
         while self._n < n:
             for wired in self._wired:
-                duty_per_255 = wired.board.gates()[: len(wired.gates)]
-                self.cells[wired.gates] = duty_per_255 != 0
+                duty = wired.board.step(self._period_us)[: len(wired.gates)]
+                self.cells[wired.gates] = duty >= ON_FROM_DUTY
                 if self._has_wires:
-                    self._duty[wired.gates] = duty_per_255 / 255.0
+                    self._duty[wired.gates] = duty
             if self._has_wires:
                 self._duty[self._followed] = self.cells[self._followed]
                 self._system.step(np.where(self._thermal, self._duty, self.cells), self.inputs)
                 self._sense()
             else:
                 self._system.step(self.cells, self.inputs)
-            for wired in self._wired:
-                wired.board.advance(self._period_us)
             self._n += 1
 
     def _sense(self) -> None:
