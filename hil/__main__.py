@@ -86,6 +86,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     c.add_argument("--force", action="store_true", help="overwrite an existing file")
     c.add_argument(
+        "--strict", action="store_true", help="refuse calibration records that have expired"
+    )
+    c.add_argument(
         "--disarmed", action="store_true", help="keep all off until a window arms the run"
     )
     c.add_argument(

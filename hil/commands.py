@@ -30,6 +30,7 @@ def run(args: argparse.Namespace) -> int:
         progress=not args.json,
         armed=not args.disarmed,
         window=args.gui,
+        strict=args.strict,
     )
     if args.json:
         _print_json({"file": str(result.path), **result.summary})

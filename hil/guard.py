@@ -128,6 +128,7 @@ class Guard:
         self._readings = readings
         self._commands = commands
         commands.outputs[:] = self._rest
+        commands.enabled[:] = False
 
     def step(self, overruns: int, n_periods: int = 1) -> int:
         """Check one tick and hold its commands within their limits; all fault bits.
@@ -137,6 +138,8 @@ class Guard:
         r, cells, outputs = self._readings, self._commands.cells, self._commands.outputs
         if self.fault_bits or not self.armed:
             self._put_to_rest()
+        else:
+            self._commands.enabled[:] = True
         found = _check(
             self._levels,
             self._signals,

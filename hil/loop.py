@@ -56,6 +56,14 @@ class Parts:
     evidence: Evidence | None = None
 
 
+def _note_remarks(p: Parts, tick: int, t_s: float) -> None:
+    """What the devices have to say goes among the events, its figures among the inputs."""
+    for device, remark in p.rig.remarks():
+        p.sink.event(t_s, remark.level, device, remark.text)
+        if remark.name:
+            p.sink.input(tick, t_s, remark.name, remark.value, remark.about)
+
+
 def columns() -> list[Column]:
     """The columns that the loop itself fills."""
     return [
@@ -93,6 +101,7 @@ def run(p: Parts) -> str:
     begun, first, end, tripped = p.guard.armed, 0, p.n_ticks, False
     if begun:
         p.rig.arm()
+        _note_remarks(p, 0, 0.0)
     else:
         end = FOREVER
     p.clock.start()
@@ -106,6 +115,7 @@ def run(p: Parts) -> str:
         try:
             if p.guard.armed and not begun:
                 p.rig.arm()
+                _note_remarks(p, tick, t_s)
                 begun, first, end = True, tick, tick + p.n_ticks
             p.rig.read(t_s)
             read = perf_counter()
@@ -138,7 +148,7 @@ def run(p: Parts) -> str:
             end = min(end, tick + 1 + p.after_trip_ticks)
             names = guards.names_of(p.guard.first_bits)
             causes = "; ".join(f"{name}: {guards.CAUSES[name]}" for name in names)
-            p.sink.event(t_s, "fault", "guard", causes)
+            p.sink.event(t_s, "fault", "guard", "; ".join((causes, *p.rig.troubles())))
         last_tick, tick = tick, max(tick + 1, int(p.clock.now_s() / p.period_s))
         skipped = min(tick, end) - last_tick - 1
         overruns = overruns + skipped if skipped else 0

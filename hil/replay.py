@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from hil import guard, loop, session
 from hil.clock import VirtualClock
+from hil.config.calibration import parse_record
 from hil.config.load import from_toml
 from hil.devices.replay import ReplayRig
 from hil.errors import ConfigError
 from hil.frame import Frame
 from hil.inputs import Request, Stop
-from hil.record.read import open_run
+from hil.record.read import calibrations_of, open_run
 
 COMPARED_ROLES = ("reference", "model", "commanded", "fault")
 # What the readings alone do not say again.
@@ -61,14 +62,16 @@ class _Comparing:
     """Takes the loop's rows and keeps the first difference from the recorded ones."""
 
     def __init__(self, run: xr.Dataset, frame: Frame) -> None:
-        compared = [c.name for c in frame.columns if c.role in COMPARED_ROLES]
+        compared = [
+            c.name for c in frame.columns if c.role in COMPARED_ROLES and c.name in run.data_vars
+        ]
         self._recorded = {name: run[name].values for name in ("t_s", *compared)}
         self._recorded["fault_bits"] = self._recorded["fault_bits"] & ~np.uint64(NOT_REPLAYED)
         self._frame = frame
         self._asked: dict[int, list[Request]] = {}
         for i, tick in enumerate(run.input_tick.values.tolist()):
             name, value = str(run.input_name.values[i]), float(run.input_value.values[i])
-            if name not in ("start", "stop"):
+            if name not in ("start", "stop", "zero"):
                 request = (name, value, str(run.input_text.values[i]))
                 self._asked.setdefault(tick, []).append(request)
         self.stop = Stop()
@@ -110,7 +113,12 @@ def replay(path: Path) -> tuple[int, Difference | None]:
     run = open_run(path)
     if not run.sizes["tick"]:
         raise ConfigError(f"{path}: has no rows")
-    config = from_toml(path, tomllib.loads(run.attrs["experiment"]))
+    records = {
+        name: parse_record(path, kept["record"])
+        for name, kept in calibrations_of(path).items()
+        if "record" in kept
+    }
+    config = from_toml(path, tomllib.loads(run.attrs["experiment"]), records)
     tables = config.tables
     stages = session.build(config, int(run.attrs.get("seed", 0)))
     try:

@@ -14,7 +14,7 @@ from hil.config import Config, schema
 from hil.config.cards import cards_of
 from hil.config.instruments import layout_of
 from hil.devices.cell_board import BoardPlace, CellBoard
-from hil.devices.device import Device
+from hil.devices.device import Device, RawSamples, Remark, Sampler
 from hil.devices.emulated_board import EmulatedBoard, check_tools
 from hil.devices.emulated_daq import EmulatedBench
 from hil.devices.native_board import NativeBoard
@@ -122,6 +122,10 @@ class Rig:
             first = next(i for i, c in enumerate(self.layout.channels) if c.force)
             own = frame.index(f"{self._first_of_several}.force_measured_N")
             self._copies.append((first, own))
+        self._card_flags = {
+            name: next(c.flags for c in frame.columns if c.name == f"{name}_fault_bits")
+            for name in self.layout.cards
+        }
         self._values, self._bits = frame.values, frame.bits
         self._valid_bits = frame.bit_index("valid_bits")
         self._weights = [1 << i for i in range(len(self.readings.valid))]
@@ -139,10 +143,31 @@ class Rig:
             _each([device.close for device in opened])
             raise
 
+    def samplers(self) -> dict[str, tuple[Sampler, RawSamples]]:
+        """Devices that sample faster than the loop ticks, and what."""
+        found: dict[str, tuple[Sampler, RawSamples]] = {}
+        for device in self._devices:
+            samples = device.raw_samples if isinstance(device, Sampler) else None
+            if isinstance(device, Sampler) and samples is not None:
+                found[device.name] = (device, samples)
+        return found
+
     def arm(self) -> None:
         """Allow switching: boards prove that they and the rig mean the same limits."""
         for device in self._devices:
             device.arm()
+
+    def remarks(self) -> list[tuple[str, Remark]]:
+        """What devices have to say, each once, with the device's name."""
+        return [(device.name, remark) for device in self._devices for remark in device.remarks()]
+
+    def troubles(self) -> list[str]:
+        """What the cards' fault bits say of this tick, such as `daq: force_at_rail`."""
+        found = []
+        for name, bits in zip(self.layout.cards, self.readings.card_faults.tolist(), strict=True):
+            flags = [f for i, f in enumerate(self._card_flags[name]) if bits >> i & 1]
+            found += [f"{name}: {', '.join(flags)}"] if flags else []
+        return found
 
     def tare(self, channel: str, newtons: float) -> None:
         """Take this off a force channel's readings from now on; the first one is also ''.

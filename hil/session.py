@@ -8,7 +8,7 @@ import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -17,14 +17,13 @@ import numpy as np
 
 from hil import guard, inputs, loop, realtime
 from hil.clock import Clock, RealClock, VirtualClock
-from hil.config import Config, schema
+from hil.config import Config, cards, schema
 from hil.config.build import (
     build_force_control,
     build_recruitment,
     build_signal_pid,
     told_of,
 )
-from hil.config.cards import cards_of
 from hil.config.crosscheck import force_signal
 from hil.config.instruments import outputs_of
 from hil.control.controller import Control
@@ -63,6 +62,7 @@ def run(
     progress: bool = False,
     armed: bool = True,
     window: bool = False,
+    strict: bool = False,
 ) -> Result:
     """Run an experiment and record it.
 
@@ -83,6 +83,8 @@ def run(
         Begin at once; else keep everything off until a window arms the run.
     window : bool
         Show it live in a window.
+    strict : bool
+        Refuse calibration records that have expired; else they are flagged in the recording.
 
     Raises
     ------
@@ -102,9 +104,13 @@ def run(
         raise ConfigError(f"--clock {clock}: choose virtual or real")
     if not armed and clock == "virtual":
         raise ConfigError("--disarmed: nobody can arm a run on the virtual clock: --clock real")
+    expired = cards.expired(config.records, _today())
+    if strict and expired:
+        raise ConfigError(f"--strict: {'; '.join(expired)}: calibrate anew")
     path = _output_path(config, out, force)
     stages = build(config, seed, backends)
-    check_disk(path, config.n_ticks, stages.frame.dtype.itemsize)
+    raw_B = sum(s.per_tick * s.dtype.itemsize for _, s in stages.rig.samplers().values())
+    check_disk(path, config.n_ticks, stages.frame.dtype.itemsize + raw_B)
     _create_recording(path, config, stages, clock, backend, seed)
     return _run_recorded(config, path, stages, clock, progress, armed, window)
 
@@ -140,7 +146,9 @@ def _estimator(config: Config, layout: RigLayout) -> Estimator:
     if config.arrays is None:
         twin = config.system()
         signals = [
-            c.signal for card in cards_of(tables.devices).values() for c in card.channels.values()
+            c.signal
+            for card in cards.cards_of(tables.devices).values()
+            for c in card.channels.values()
         ]
         return Twin(twin, layout.channels, [list(twin.outputs).index(str(s)) for s in signals])
     signal = force_signal(tables, config.model)
@@ -269,6 +277,7 @@ def _run_recorded(
     table = config.tables.loop
     spin_s = realtime.spin_s(table.spin_s, table.period_s)
     clock: Clock = RealClock(spin_s) if clock_name == "real" else VirtualClock()
+    samplers = stages.rig.samplers()
     sink = Sink(
         path,
         stages.frame,
@@ -276,7 +285,10 @@ def _run_recorded(
         flush_s=record.flush_s,
         fsync_s=record.fsync_s,
         lossless=clock_name == "virtual",
+        raw={name: samples for name, (_, samples) in samplers.items()},
     )
+    for name, (device, _) in samplers.items():
+        device.record_raw(sink.tap.raw[name])
     try:
         compile_tick(config)
         parts = parts_of(config, stages, clock, sink, armed=armed)
@@ -299,6 +311,10 @@ def _run_recorded(
                     sink.input(0, 0.0, "start", float(armed))
                     how = "" if armed else ", not armed"
                     sink.event(0.0, "info", "session", f"started on the {clock_name} clock{how}")
+                    for line in cards.expired(config.records, _today()):
+                        sink.event(0.0, "warning", "calibration", line)
+                    for line in cards.assumed(config.records):
+                        sink.event(0.0, "info", "calibration", line)
                     with _prepared(clock_name, sink, spin_s):
                         if parts.evidence is not None:
                             parts.evidence.begin()
@@ -436,19 +452,15 @@ def _create_recording(
     }
     if config.arrays is not None:
         attributes["force_signal"] = force_signal(tables, config.model)
-    calibration: dict[str, dict[str, str | float]] = {
-        name: channel.model_dump(exclude={"sim"}, exclude_none=True)
-        for card in cards_of(tables.devices).values()
-        for name, channel in card.channels.items()
-    }
     try:
         layout.create(
             path,
             stages.frame.columns,
             attributes,
             rows_per_chunk=int(min(4096, max(256, 1.0 / tables.loop.period_s))),
-            calibration=calibration,
+            calibration=cards.calibrations(tables, config.records, _today()),
             model=_matrices(config),
+            raw={name: samples for name, (_, samples) in stages.rig.samplers().items()},
         )
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written ({error}): choose another --out") from None
@@ -473,6 +485,10 @@ def _matrices(config: Config) -> dict[str, Any]:
         "cells": model.cell_names,
         "force_on_N": [a.force_on_N for a in config.activation()],
     }
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
 
 
 def _user() -> str:

@@ -43,20 +43,28 @@ REQUEST = np.dtype([("name", "S64"), ("value", "<f8"), ("text", "S256")])
 _RINGS = ("ticks", "events", "inputs", "requests")
 _CLOSED, _RECORDED, _LOST, _READY, _TAKEN = range(len(_RINGS), len(_RINGS) + 5)
 _N_WORDS = len(_RINGS) + 5
+_RAW = "raw/"
 
 
 class Ring:
     """Fixed-size rows, one writer, any number of readers."""
 
-    def __init__(self, rows: NDArray[np.void], written: NDArray[np.int64]) -> None:
+    def __init__(
+        self, rows: NDArray[np.void], written: NDArray[np.int64], at_once: int = 1
+    ) -> None:
         self._rows = rows
         self._written = written
+        self._at_once = at_once  # rows that the writer may be writing while they are not counted
         self._capacity = len(rows)
         self._bytes = rows.view(np.uint8).reshape(self._capacity, rows.dtype.itemsize)
 
     @property
     def capacity(self) -> int:
         return self._capacity
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        return self._rows.dtype.names or ()
 
     @property
     def written(self) -> int:
@@ -69,15 +77,27 @@ class Ring:
         self._bytes[count % self._capacity] = row.view(np.uint8)
         self._written[0] = count + 1
 
+    def push_many(self, rows: NDArray[np.void]) -> None:
+        """Append rows."""
+        for start in range(0, len(rows), self._at_once):
+            part = rows[start : start + self._at_once]
+            count, n = int(self._written[0]), len(part)
+            data = part.view(np.uint8).reshape(n, -1)
+            at = count % self._capacity
+            before_end = min(n, self._capacity - at)
+            self._bytes[at : at + before_end] = data[:before_end]
+            self._bytes[: n - before_end] = data[before_end:]
+            self._written[0] = count + n
+
     def read(self, after: int) -> tuple[NDArray[np.void], int]:
         """Rows after the first `after`, and how many were overwritten before they were read."""
         written = self.written
         start = max(after, written - self._capacity)
         picked = np.arange(start, written) % self._capacity
         rows = self._rows[picked]
-        # What the writer overwrote while we copied must not pass for a whole row; the row
-        # it is writing now is not counted yet, hence the + 1.
-        safe = max(start, self.written + 1 - self._capacity)
+        # What the writer overwrote while we copied must not pass for a whole row; what it is
+        # writing now is not counted yet.
+        safe = max(start, self.written + self._at_once - self._capacity)
         return rows[safe - start :], safe - after
 
 
@@ -93,20 +113,22 @@ class Tap:
     ) -> None:
         self.path = path
         self._mapped = mapped
-        words = np.frombuffer(mapped, dtype=np.int64, count=_N_WORDS, offset=_HEADER)
+        raw = [name for name in layout if name.startswith(_RAW)]
+        words = np.frombuffer(mapped, dtype=np.int64, count=_N_WORDS + len(raw), offset=_HEADER)
         self._words = words
+
+        def ring(name: str, word: int, at_once: int = 1) -> Ring:
+            count, offset = layout[name]["capacity"], layout[name]["offset"]
+            rows = np.frombuffer(mapped, dtypes[name], count=count, offset=offset)
+            return Ring(rows, words[word : word + 1], at_once)
+
         self.ticks, self.events, self.inputs, self.requests = (
-            Ring(
-                np.frombuffer(
-                    mapped,
-                    dtypes[name],
-                    count=layout[name]["capacity"],
-                    offset=layout[name]["offset"],
-                ),
-                words[i : i + 1],
-            )
-            for i, name in enumerate(_RINGS)
+            ring(name, i) for i, name in enumerate(_RINGS)
         )
+        self.raw = {
+            name.removeprefix(_RAW): ring(name, i, max(1, layout[name]["capacity"] // 8))
+            for i, name in enumerate(raw, start=_N_WORDS)
+        }
         self._n_taken = self.taken
 
     @property
@@ -261,13 +283,24 @@ def running() -> list[tuple[int, Path]]:
     return sorted(found)
 
 
-def create(dtype: np.dtype[np.void], capacity: int) -> Tap:
-    """A new tap for rows of this type; also removes those of loops that were killed."""
+def create(
+    dtype: np.dtype[np.void],
+    capacity: int,
+    raw: Mapping[str, tuple[np.dtype[np.void], int]] | None = None,
+) -> Tap:
+    """A new tap for rows of this type; also removes those of loops that were killed.
+
+    Parameters
+    ----------
+    raw : type and capacity of the ring of every device that samples faster than the loop ticks
+    """
     folder = _folder()
     _remove_stale(folder)
     path = folder / f"hil-{os.getpid()}-{os.urandom(4).hex()}.tap"
     dtypes = {"ticks": dtype, "events": EVENT, "inputs": INPUT, "requests": REQUEST}
     capacities = {"ticks": capacity, "events": 1024, "inputs": 1024, "requests": 256}
+    for name, (sample, count) in (raw or {}).items():
+        dtypes[_RAW + name], capacities[_RAW + name] = sample, count
     layout: dict[str, dict[str, int]] = {}
     offset = _HEADER + mmap.PAGESIZE
     for name, count in capacities.items():

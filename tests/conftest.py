@@ -26,7 +26,8 @@ def configs():
 
 @pytest.fixture
 def rigs(tmp_path):
-    """A copy of the configurations that a test may change."""
+    """A copy of the configurations, with their calibrations, that a test may change."""
+    shutil.copytree(CONFIGS.parent / "calibration", tmp_path / "calibration")
     return Path(shutil.copytree(CONFIGS, tmp_path / "configs"))
 
 

@@ -1,7 +1,9 @@
 """Data acquisition cards: their calibration records, and what their tables say of each other."""
 
 from collections.abc import Iterator, Mapping
+from datetime import date
 from pathlib import Path
+from typing import Any
 
 from hil.config import schema
 from hil.config.calibration import Calibration, load_record
@@ -134,3 +136,54 @@ def _reach(
             yield f"{key}.record", text
         else:
             yield f"{key}.newtons_per_V = {channel.newtons_per_V:g}", text
+
+
+def expired(records: Mapping[str, Calibration], today: date) -> list[str]:
+    """A line a record that is not valid any more."""
+    return [
+        f"{name}: calibration {found.id} expired on {found.record.act.valid_until}"
+        for name, found in records.items()
+        if found.expired(today)
+    ]
+
+
+def assumed(records: Mapping[str, Calibration]) -> list[str]:
+    """A line a record that nobody has measured."""
+    return [
+        f"{name}: calibration {found.id} is assumed: nobody has measured it"
+        for name, found in records.items()
+        if found.record.status == "assumed"
+    ]
+
+
+def calibrations(
+    tables: schema.RigTables, records: Mapping[str, Calibration], today: date
+) -> dict[str, dict[str, Any]]:
+    """What a recording keeps of every channel: its table, and the whole record it used."""
+    kept: dict[str, dict[str, Any]] = {}
+    for card in cards_of(tables.devices).values():
+        for name, channel in card.channels.items():
+            own = channel.model_dump(exclude={"sim", "bridge", "record"}, exclude_none=True)
+            found = records.get(name)
+            if not isinstance(channel, schema.EncoderChannelTable):
+                chain = chain_of(channel, found)
+                bridge = isinstance(channel, schema.ForceChannelTable) and channel.bridge
+                own |= {
+                    "raw_unit": "mV/V" if bridge else "V",
+                    "raw_per_ratio": chain.raw_per_ratio,
+                    "raw_offset": chain.offset,
+                    "coefficients": list(chain.coefficients),
+                }
+            if found is not None:
+                own |= {
+                    "record": found.text,
+                    "record_id": found.id,
+                    "hash": found.record.hash,
+                    "status": found.record.status,
+                    "article": found.record.article.name,
+                    "serial": found.record.article.serial,
+                    "valid_until": found.record.act.valid_until.isoformat(),
+                    "expired": found.expired(today),
+                }
+            kept[name] = own
+    return kept

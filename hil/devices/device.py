@@ -1,7 +1,7 @@
 """The interface of every instrument."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -22,13 +22,14 @@ class Remark:
     Attributes
     ----------
     level : {"info", "warning"}
-    name, value : a figure among it that the recording keeps with its inputs, such as a zero
+    name, value, about : a figure that the recording keeps with its inputs: the `zero` of a channel
     """
 
     level: str
     text: str
     name: str = ""
     value: float = math.nan
+    about: str = ""
 
 
 class Device(Protocol):
@@ -79,6 +80,28 @@ class RawSink(Protocol):
     def push_many(self, rows: NDArray[np.void]) -> None: ...
 
 
+@dataclass(frozen=True)
+class RawSamples:
+    """What a device samples faster than the loop ticks.
+
+    Attributes
+    ----------
+    dtype : structured
+        A sample of every channel with the device's own time `t_s`.
+    units : dict of str
+        Of every field.
+    per_tick : int
+    rate_Hz : float
+    simulated : bool
+    """
+
+    dtype: np.dtype[np.void]
+    units: Mapping[str, str]
+    per_tick: int
+    rate_Hz: float
+    simulated: bool
+
+
 @runtime_checkable
 class Sampler(Protocol):
     """A device that may sample faster than the loop ticks."""
@@ -86,8 +109,8 @@ class Sampler(Protocol):
     name: str
 
     @property
-    def raw_dtype(self) -> np.dtype[np.void] | None:
-        """A sample of every channel with the device's time `t_s`; None where it does not."""
+    def raw_samples(self) -> RawSamples | None:
+        """What it samples; None where it gives one reading a tick."""
         ...
 
     def record_raw(self, sink: RawSink) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hil.devices.device import RawSink, Remark
+from hil.devices.device import RawSamples, RawSink, Remark
 from hil.devices.nidaq.channels import AnalogInput, CardPlan, EncoderInput
 from hil.devices.nidaq.driver import NiDaq
 from hil.devices.sim_plant import SimPlant
@@ -174,8 +174,8 @@ class EmulatedDaq:
         return self._driver.columns
 
     @property
-    def raw_dtype(self) -> np.dtype[np.void] | None:
-        return self._driver.raw_dtype
+    def raw_samples(self) -> RawSamples | None:
+        return self._driver.raw_samples
 
     def record_raw(self, sink: RawSink) -> None:
         self._driver.record_raw(sink)

@@ -5,6 +5,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from hil import wire
+from hil.devices.device import Remark
 from hil.frame import CELL_UNKNOWN, Frame
 from hil.slots import RigLayout
 
@@ -45,9 +46,20 @@ class ReplayRig:
     def bind(self, frame: Frame) -> None:
         """Give every reading its place in the row."""
         self.readings, self.commands = self._layout.bind(frame)
+        names = (*self._layout.boards, *self._layout.cards)
+        self._fault_bits = [frame.bit_index(f"{name}_fault_bits") for name in names]
+        self._bits = frame.bits
 
     def arm(self) -> None:
         """Nothing can be switched."""
+
+    def remarks(self) -> list[tuple[str, Remark]]:
+        """The recording has them."""
+        return []
+
+    def troubles(self) -> list[str]:
+        """The recording says what they were."""
+        return []
 
     def tare(self, channel: str, newtons: float) -> None:
         """The recorded readings are tared."""
@@ -62,6 +74,8 @@ class ReplayRig:
         r.cells_reported[:] = self._reported[k]
         r.board_faults[:] = self._faults[k]
         r.card_faults[:] = self._card_faults[k]
+        for column, bits in zip(self._fault_bits, (*r.board_faults, *r.card_faults), strict=True):
+            self._bits[column] = bits
 
     def write(self, t_s: float) -> None:
         """Commands go nowhere; a broadcast's cells draw again, where the recording knew them."""

@@ -14,13 +14,15 @@ from typing import Any
 import h5py
 import numpy as np
 
+from hil.devices.device import RawSamples
 from hil.frame import CELL_UNKNOWN, Column
 from hil.tap import EVENT, INPUT
 
 FORMAT = "hil-run/1"
 LIBVER = ("v110", "v110")
 RECORDED = "recorded_rows"
-RINGS = ("ticks", "events", "inputs")  # the order of the counts in RECORDED
+RINGS = ("ticks", "events", "inputs")  # the order of the counts in RECORDED, raw after them
+RAW = "raw"
 OUTCOMES = ("running", "complete", "tripped", "aborted", "recovered")
 
 
@@ -30,8 +32,9 @@ def create(
     attributes: Mapping[str, str | int | float | bool],
     *,
     rows_per_chunk: int,
-    calibration: Mapping[str, Mapping[str, str | float]],
+    calibration: Mapping[str, Mapping[str, Any]],
     model: Mapping[str, Any],
+    raw: Mapping[str, RawSamples] | None = None,
 ) -> None:
     """Make the file with all groups, datasets and attributes, and no rows yet.
 
@@ -39,7 +42,7 @@ def create(
     """
     partial = path.with_name(path.name + ".new")
     try:
-        _write(partial, columns, attributes, rows_per_chunk, calibration, model)
+        _write(partial, columns, attributes, rows_per_chunk, calibration, model, raw or {})
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
@@ -50,8 +53,9 @@ def _write(
     columns: Sequence[Column],
     attributes: Mapping[str, str | int | float | bool],
     rows_per_chunk: int,
-    calibration: Mapping[str, Mapping[str, str | float]],
+    calibration: Mapping[str, Mapping[str, Any]],
     model: Mapping[str, Any],
+    raw: Mapping[str, RawSamples],
 ) -> None:
     with h5py.File(path, "w", libver=LIBVER) as file:
         file.attrs["NX_class"] = "NXroot"
@@ -87,7 +91,8 @@ def _write(
                 dataset.attrs["flags"] = list(column.flags)
             if column.n_cells:
                 dataset.attrs["missing"] = np.uint8(CELL_UNKNOWN)
-        create_recorded(file, [0] * len(RINGS))
+        _create_raw(file, raw, rows_per_chunk)
+        create_recorded(file, [0] * (len(RINGS) + len(raw)))
         for name, dtype in (("events", EVENT), ("inputs", INPUT)):
             file.create_dataset(name, shape=(0,), maxshape=(None,), dtype=dtype, chunks=(64,))
         for channel, record in calibration.items():
@@ -102,10 +107,33 @@ def _write(
             group.create_dataset(name, data=array)
 
 
+def _create_raw(file: h5py.File, raw: Mapping[str, RawSamples], rows_per_chunk: int) -> None:
+    """Datasets for the samples of every device that samples faster than the loop ticks."""
+    for name, samples in sorted(raw.items()):
+        group = file.create_group(f"{RAW}/{name}")
+        group.attrs["NX_class"] = "NXdata"
+        group.attrs["axes"] = "t_s"
+        group.attrs["rate_Hz"] = samples.rate_Hz
+        group.attrs["description"] = f"every sample of {name}, t_s by its own clock from its start"
+        for field in samples.dtype.names or ():
+            dataset = group.create_dataset(
+                field,
+                shape=(0,),
+                maxshape=(None,),
+                dtype=samples.dtype[field],
+                chunks=(min(65536, samples.per_tick * rows_per_chunk),),
+                fletcher32=True,
+            )
+            dataset.attrs["units"] = samples.units[field]
+            if samples.simulated:
+                dataset.attrs["source"] = "SIMULATED"
+
+
 def create_recorded(file: h5py.File, n_rows: Sequence[int]) -> None:
     """The counts of rows that are on file in full: of the ticks every column."""
     recorded = file.create_dataset(RECORDED, data=np.array(n_rows, dtype=np.int64))
-    recorded.attrs["description"] = f"rows that are whole on file: {', '.join(RINGS)}"
+    about = f"rows that are whole on file: {', '.join(RINGS)}, then raw by device"
+    recorded.attrs["description"] = about
 
 
 def finish(path: Path, outcome: str, summary: Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from hil.errors import ConfigError, one_line
 from hil.record import superblock
-from hil.record.layout import FORMAT, RECORDED, RINGS, text_of
+from hil.record.layout import FORMAT, RAW, RECORDED, RINGS, text_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -82,6 +82,51 @@ def n_whole_rows(file: h5py.File, ring: str = "ticks") -> int:
         # Files of the first versions count the ticks only.
         lengths += file[RECORDED][RINGS.index(ring) :][:1].tolist()
     return min(lengths, default=0)
+
+
+def n_whole_samples(file: h5py.File, device: str) -> int:
+    """Samples of `/raw/<device>` of which every channel is whole."""
+    lengths = [len(dataset) for dataset in file[RAW][device].values()]
+    at = len(RINGS) + sorted(file[RAW]).index(device)
+    return min([*lengths, *file[RECORDED][at:][:1].tolist()], default=0)
+
+
+def open_raw(path: str | Path, device: str) -> xr.Dataset:
+    """Every sample of a device that samples faster than the loop ticks.
+
+    The dimension is `sample` with the coordinate `t_s`, the device's own clock from its start.
+
+    Raises
+    ------
+    ConfigError
+        The file is missing or not a recording, or the device gave one reading a tick.
+    """
+    import xarray as xr
+
+    with open_h5(path) as file:
+        there = list(file.get(RAW, ()))
+        if device not in there:
+            raise ConfigError(
+                f"{path}: has no samples of '{device}': there are {', '.join(there) or 'none'}"
+            )
+        group, n = file[RAW][device], n_whole_samples(file, device)
+        variables = {
+            name: xr.Variable(
+                ("sample",), dataset[:n], {key: _plain(v) for key, v in dataset.attrs.items()}
+            )
+            for name, dataset in group.items()
+        }
+        attrs = {key: _plain(value) for key, value in group.attrs.items()}
+    return xr.Dataset(variables, coords={"t_s": variables.pop("t_s")}, attrs=attrs)
+
+
+def calibrations_of(path: str | Path) -> dict[str, dict[str, Any]]:
+    """What a recording keeps of every channel's calibration, by channel."""
+    with open_h5(path) as file:
+        return {
+            name: {key: _plain(value) for key, value in group.attrs.items()}
+            for name, group in file.get("calibration", {}).items()
+        }
 
 
 def summary_of(file: h5py.File) -> dict[str, Any]:

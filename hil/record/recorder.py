@@ -32,6 +32,10 @@ def record(tap: taps.Tap, path: Path, flush_s: float, fsync_s: float, parent: in
             _Sink(tap.ticks, [(name, file["ticks"][name]) for name in file["ticks"]]),
             _Sink(tap.events, [("", file["events"])]),
             _Sink(tap.inputs, [("", file["inputs"])]),
+            *(
+                _Sink(ring, [(field, file[f"raw/{name}/{field}"]) for field in ring.fields])
+                for name, ring in sorted(tap.raw.items())
+            ),
         ]
         tap.set_recorder_ready()
         flushed_s = synced_s = time.monotonic()
@@ -44,7 +48,7 @@ def record(tap: taps.Tap, path: Path, flush_s: float, fsync_s: float, parent: in
                 continue
             for sink in sinks:
                 sink.take()
-            tap.recorded, tap.lost = sinks[0].taken, sinks[0].lost
+            tap.recorded, tap.lost = sinks[0].taken, sum(sink.lost for sink in sinks)
             if due:
                 for sink in sinks:
                     sink.flush()

@@ -11,8 +11,14 @@ import numpy as np
 
 from hil.errors import ConfigError, DeviceError
 from hil.record import superblock
-from hil.record.layout import LIBVER, OUTCOMES, RECORDED, RINGS, create_recorded, text_of
-from hil.record.read import DamagedError, attributes_of, n_whole_rows, open_h5
+from hil.record.layout import LIBVER, OUTCOMES, RAW, RECORDED, RINGS, create_recorded, text_of
+from hil.record.read import (
+    DamagedError,
+    attributes_of,
+    n_whole_rows,
+    n_whole_samples,
+    open_h5,
+)
 
 WRITER_TIMEOUT_S = 10.0
 
@@ -56,7 +62,7 @@ def _copy_whole_rows(path: Path, partial: Path) -> int | None:
                 target.attrs[key] = value
             target.attrs["outcome"] = "recovered"
             for name, item in source.items():
-                if name not in (*RINGS, RECORDED):
+                if name not in (*RINGS, RAW, RECORDED):
                     source.copy(item, target, name)
             ticks = target.create_group("ticks")
             for key, value in source["ticks"].attrs.items():
@@ -67,13 +73,28 @@ def _copy_whole_rows(path: Path, partial: Path) -> int | None:
             ]  # fmt: skip
             for ring in ("events", "inputs"):
                 _copy_rows(source[ring], target, ring, n[ring])
+            samples = _copy_samples(source, target, torn)
             if torn:
                 n["events"] = _add_event(target["events"], target["ticks/t_s"], torn)
-            create_recorded(target, [n[ring] for ring in RINGS])
+            create_recorded(target, [*(n[ring] for ring in RINGS), *samples])
             target.flush()
             os.fsync(target.id.get_vfd_handle())
     os.replace(partial, path)
     return n["ticks"]
+
+
+def _copy_samples(source: h5py.File, target: h5py.File, torn: list[str]) -> list[int]:
+    """Copy whole samples of every device, noting torn columns; how many of each."""
+    counts = []
+    for device in sorted(source.get(RAW, ())):
+        counts.append(n_whole_samples(source, device))
+        group = target.create_group(f"{RAW}/{device}")
+        for key, value in source[RAW][device].attrs.items():
+            group.attrs[key] = value
+        for name, column in source[RAW][device].items():
+            if _copy_rows(column, group, name, counts[-1]):
+                torn.append(f"{RAW}/{device}/{name}")
+    return counts
 
 
 def _copy_rows(source: h5py.Dataset, target: h5py.Group, name: str, n: int) -> bool:
@@ -144,6 +165,10 @@ def _examine(path: Path, found: list[str]) -> None:
             )
         elif lengths and (n := n_whole_rows(file)) < min(lengths.values()):
             found.append(f"only {n} of {min(lengths.values())} rows were written in full")
+        for device in file.get(RAW, ()):
+            counts = {len(column) for column in file[RAW][device].values()}
+            if counts != {n_whole_samples(file, device)}:
+                found.append(f"{RAW}/{device}: columns differ in length, or not written in full")
         for name, dataset in [*file["ticks"].items(), ("events", file["events"])]:
             try:
                 values = dataset[:]

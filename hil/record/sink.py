@@ -5,11 +5,13 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from hil import tap as taps
+from hil.devices.device import RawSamples
 from hil.errors import ConfigError, DeviceError
 from hil.frame import Frame
 
@@ -34,6 +36,7 @@ class Sink:
 
     Parameters
     ----------
+    raw : what devices sample faster than the loop ticks
     lossless : bool
         Wait when the ring is full. Only on a virtual clock: a real loop never waits, and
         rows that the recorder could not take in time are counted as lost.
@@ -48,11 +51,15 @@ class Sink:
         flush_s: float,
         fsync_s: float,
         lossless: bool,
+        raw: Mapping[str, RawSamples] | None = None,
     ) -> None:
         self.path = path
         self._row = frame.row
         self._lossless = lossless
-        self.tap = taps.create(frame.dtype, capacity=max(4096, int(5.0 / period_s)))
+        capacity = max(4096, int(5.0 / period_s))
+        # Twice what comes with a ring full of ticks, so that waiting for these is enough.
+        rings = {name: (r.dtype, 2 * r.per_tick * capacity) for name, r in (raw or {}).items()}
+        self.tap = taps.create(frame.dtype, capacity, rings)
         self._event = np.zeros(1, dtype=taps.EVENT)
         self._input = np.zeros(1, dtype=taps.INPUT)
         command = [sys.executable, "-m", "hil.record.recorder", str(self.tap.path), str(path)]

@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from hil.errors import ConfigError
 from hil.frame import units
 from hil.guard import CAUSES, names_of
-from hil.record.read import open_run
+from hil.record.read import calibrations_of, open_run
 from hil.slots import Signal, signals_in
 from hil.summary import summarise
 from hil.views.style import (
@@ -279,7 +279,7 @@ _PAGE = """<!doctype html>
 {% for e in events %}<tr><td class="n">{{ e[0] }}</td><td>{{ e[1] }}</td><td>{{ e[2] }}</td>
 <td>{{ e[3] }}</td></tr>{% endfor %}</table>
 <h2>Channels</h2>
-<table><tr><th>channel</th><th>terminal</th><th></th></tr>
+<table><tr><th>channel</th><th>terminal</th><th>means</th><th>calibration</th></tr>
 {% for c in channels %}<tr>{% for v in c %}<td>{{ v }}</td>{% endfor %}</tr>{% endfor %}</table>
 <h2>Software</h2>
 <table>{% for name, value in software %}<tr><td>{{ name }}</td><td>{{ value }}</td></tr>
@@ -321,7 +321,7 @@ def page(run: xr.Dataset, figure: Figure, path: Path) -> str:
                 strict=True,
             )
         ],
-        channels=_channel_rows(experiment),
+        channels=_channel_rows(calibrations_of(path)),
         software=list(json.loads(attrs["software"]).items()),
         toml=experiment,
     )
@@ -384,15 +384,29 @@ def _timing_rows(timing: dict[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
-def _channel_rows(experiment: str) -> list[list[str]]:
-    devices = tomllib.loads(experiment)["devices"]
-    hidden = ("terminal", "sim")
+def _channel_rows(calibrations: dict[str, dict[str, Any]]) -> list[list[str]]:
+    """Channel, terminal, what its raw reading means, and the calibration it was taken from."""
     return [
-        [
-            name,
-            channel["terminal"],
-            ", ".join(f"{key} {value}" for key, value in channel.items() if key not in hidden),
-        ]
-        for device in devices.values()
-        for name, channel in device.get("channels", {}).items()
+        [name, kept["terminal"], _meaning(kept), _calibration(kept)]
+        for name, kept in calibrations.items()
     ]
+
+
+def _meaning(kept: dict[str, Any]) -> str:
+    kind, raw_unit = kept.get("kind", "force"), kept.get("raw_unit", "V")
+    if kind == "encoder":
+        return f"{kept['counts_per_turn']} counts a turn"
+    if "coefficients" in kept:
+        slope, offset = kept["coefficients"][1] / kept["raw_per_ratio"], kept["raw_offset"]
+    else:  # of recordings made before records
+        slope, offset = kept.get("newtons_per_V", kept.get("units_per_V")), kept["zero_V"]
+    per = f"{'N' if kind == 'force' else '1'}/{raw_unit}".replace("mV/V", "(mV/V)")
+    return f"{slope:g} {per}, zero at {offset:g} {raw_unit}"
+
+
+def _calibration(kept: dict[str, Any]) -> str:
+    if "record_id" not in kept:
+        return "no record"
+    until = f"{'EXPIRED on' if kept['expired'] else 'valid until'} {kept['valid_until']}"
+    what = f"{kept['article']}, serial {kept['serial']}"
+    return f"{what}: {kept['record_id']}, {kept['status']}, {until}"

@@ -82,13 +82,23 @@ BAD_VALUES = {
     "looser time on": ("all_on", "guard.cell_on_max_s=11.0", ["guard.cell_on_max_s", "looser"]),
     "channel ends below the guard": (
         "all_on",
-        "devices.daq.channels.force.newtons_per_V=0.5",
-        ["devices.daq.channels.force.newtons_per_V", "5 N", "guard.force_max_N"],
+        "devices.daq.range_V=5.0",
+        ["devices.daq.channels.force.record", "4.75 N", "guard.force_max_N"],
     ),
-    "channel that measures nothing": (
+    "channel unlike its record": (
         "all_on",
-        "devices.daq.channels.force.newtons_per_V=0.0",
-        ["devices.daq.channels.force.newtons_per_V", "guard.force_max_N"],
+        "devices.daq.channels.force.newtons_per_V=0.5",
+        ["devices.daq.channels.force.newtons_per_V = 0.5", "futek_9N@", "0.95"],
+    ),
+    "record that is not there": (
+        "all_on",
+        "devices.daq.channels.force.record='gone.toml'",
+        ["devices.daq.channels.force.record", "no such file: gone.toml"],
+    ),
+    "samples that fit no tick": (
+        "all_on",
+        "devices.daq.rate_Hz=1500.0",
+        ["devices.daq.rate_Hz = 1500", "whole multiple", "1000 Hz"],
     ),
     "force that is not there": (
         "all_on",

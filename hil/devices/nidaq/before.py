@@ -40,7 +40,7 @@ def look(
         if channel.tare:
             chains[i] = channel.chain.zeroed(found.zero)
             text = f"{channel.name}: zero taken at {found.zero:.6g} {channel.unit}"
-            remarks.append(Remark("info", text, f"{channel.name}.zero_ratio", chains[i].zero_ratio))
+            remarks.append(Remark("info", text, "zero", chains[i].zero_ratio, channel.name))
         if channel.shunt_line:
             remarks.append(_check_shunt(name, plan, inputs, outputs, i, found.zero))
     return chains, remarks

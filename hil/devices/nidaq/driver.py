@@ -17,7 +17,15 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.devices.device import ESTOP_OPEN, RawSink, Remark, card_columns, card_fault, time_columns
+from hil.devices.device import (
+    ESTOP_OPEN,
+    RawSamples,
+    RawSink,
+    Remark,
+    card_columns,
+    card_fault,
+    time_columns,
+)
 from hil.devices.nidaq import abilities, before
 from hil.devices.nidaq.channels import AnalogInput, CardPlan, Place
 from hil.devices.nidaq.errors import said_by
@@ -56,6 +64,7 @@ class NiDaq:
         self._lines: LineReader | None = None
         self._outputs: Outputs | None = None
         self._chains: list[Chain] = []
+        self._tick: int | None = None  # None until sampling has started
 
     @property
     def columns(self) -> list[Column]:
@@ -69,9 +78,15 @@ class NiDaq:
         return columns + card_columns(self.name, [c.name for c in plan.analog], lines, sim)
 
     @property
-    def raw_dtype(self) -> np.dtype[np.void] | None:
-        """A sample of every channel with the card's time; None where it samples once a tick."""
-        return row_dtype(self._plan) if self._plan.acquisition.kind == "block" else None
+    def raw_samples(self) -> RawSamples | None:
+        plan, acquisition = self._plan, self._plan.acquisition
+        if acquisition.kind != "block":
+            return None
+        units = {c.raw_column: c.unit if isinstance(c, AnalogInput) else "1" for c in plan.inputs}
+        return RawSamples(
+            row_dtype(plan), {"t_s": "s", **units}, acquisition.per_tick, acquisition.rate_Hz,
+            self.simulated,
+        )  # fmt: skip
 
     def record_raw(self, sink: RawSink) -> None:
         """Give every sample to this as well."""
@@ -125,24 +140,32 @@ class NiDaq:
             self._inputs.record_raw(self._raw_sink)
 
     def arm(self) -> None:
-        """Start sampling, watchdog and outputs; then the enable lines go high."""
-        inputs, outputs = self._inputs, self._outputs
-        if inputs is None or outputs is None:
+        """Start watchdog and outputs, and sampling where that has not begun."""
+        outputs = self._outputs
+        if outputs is None:
             raise DeviceError(f"{self.name}: is not open")
         with said_by(self.name, "start"):
             if self._lines is not None:
                 before.refuse_open_estop(self.name, self._plan.lines_in, self._lines.levels())
             self._remarks += outputs.start()
-            inputs.start()
-            outputs.enable(True)
-        self._tick = 0
-        self._start_s = 0.0  # the run's time at the card's first sample
-        self._checked_s = 0.0
-        self._reading_s = 0.0
+        if self._tick is None:
+            self._begin(0.0)
+
+    def _begin(self, t_s: float) -> None:
+        if self._inputs is None:
+            raise DeviceError(f"{self.name}: is not open")
+        with said_by(self.name, "start"):
+            self._inputs.start()
+        self._tick = round(t_s / self._period_s)
+        self._start_s = t_s  # the run's time at the card's first sample
+        self._checked_s = t_s
+        self._reading_s = t_s
 
     def read(self, t_s: float) -> None:
         inputs, r = self._inputs, self._readings
-        if inputs is None:
+        if self._tick is None:  # watched before it is armed
+            self._begin(t_s)
+        if inputs is None or self._tick is None:
             raise DeviceError(f"{self.name}: is not open")
         tick = round(t_s / self._period_s)
         n_periods, self._tick = tick - self._tick, tick
@@ -231,7 +254,7 @@ class NiDaq:
     def close(self) -> None:
         """Let go of the card."""
         outputs, inputs, lines = self._outputs, self._inputs, self._lines
-        self._outputs = self._inputs = self._lines = None
+        self._outputs = self._inputs = self._lines = self._tick = None
         if inputs is not None:
             inputs.close()
         if lines is not None:
