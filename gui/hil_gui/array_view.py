@@ -17,6 +17,8 @@ COLD_C, HOT_C = 20.0, 110.0
 """Ends of the scale of heat: room, and beyond the end of transformation of Flexinol HT."""
 REACH = 0.3
 """Largest drawn displacement, as a share of the distance between layers."""
+BESIDE_PX = 19.0
+"""Distance between cells that join the same two masses."""
 DETAILED_MAX = 60
 """Cells beyond which an array is drawn with plain lines."""
 
@@ -36,7 +38,7 @@ class ArrayView(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.setMinimumSize(220, 130)
+        self.setMinimumSize(292, 110)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setAccessibleName("The array as it is built")
         self.lit_by = "state"
@@ -110,26 +112,34 @@ class ArrayView(QWidget):
     def attachments(
         picture: ArrayPicture, at: NDArray[np.float64], area: QRectF
     ) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        """Where every cell begins and ends: one below the other on a wall or mass it shares."""
+        """Where every cell begins and ends: side by side where it shares a wall or both masses."""
         last = len(at) - 1
         starts, ends = at[picture.left].copy(), at[picture.right].copy()
-        for mass in range(len(at)):
-            for here, there, side in ((starts, ends, picture.left), (ends, starts, picture.right)):
-                cells = np.flatnonzero(side == mass)
-                if len(cells) < 2:
-                    continue
-                wall = mass in (0, last)
-                room = area.height() - 60.0 if wall else 9.0 * (len(cells) - 1)
-                step = min(room / (len(cells) - 1), 40.0)
-                order = cells[np.argsort(there[cells, 1], kind="stable")]
-                offset = step * (np.arange(len(order)) - (len(order) - 1) / 2.0)
-                here[order, 1] += offset
+        for mass, here, there, side in (
+            (0, starts, ends, picture.left),
+            (last, ends, starts, picture.right),
+        ):
+            cells = np.flatnonzero(side == mass)
+            order = cells[np.argsort(there[cells, 1], kind="stable")]
+            room = min((area.height() - 60.0) / max(len(cells) - 1, 1), 40.0)
+            here[order, 1] += room * (np.arange(len(order)) - (len(order) - 1) / 2.0)
+        pairs = list(zip(picture.left.tolist(), picture.right.tolist(), strict=True))
+        for pair in set(pairs):
+            alike = [n for n, other in enumerate(pairs) if other == pair]
+            aside = BESIDE_PX * (np.arange(len(alike)) - (len(alike) - 1) / 2.0)
+            for mass, here in ((pair[0], starts), (pair[1], ends)):
+                if mass not in (0, last):
+                    here[alike, 1] += aside
         return list(zip(starts, ends, strict=True))
 
     def _paint_array(self, painter: QPainter, picture: ArrayPicture, area: QRectF) -> None:
         theme, at = self._theme, self.places(picture, area)
         detailed = len(picture.left) <= DETAILED_MAX
         for n, (a, b) in enumerate(self.attachments(picture, at, area)):
+            painter.setPen(QPen(QColor(theme.muted), 1.3))
+            for end, mass in ((a, picture.left[n]), (b, picture.right[n])):
+                if mass not in (0, len(at) - 1):
+                    painter.drawLine(QPointF(*end), QPointF(*at[mass]))
             self._paint_cell(painter, picture, n, a, b, detailed)
         painter.setPen(QPen(QColor(theme.text), 1.2))
         painter.setBrush(QColor(theme.surface))
@@ -196,9 +206,9 @@ class ArrayView(QWidget):
         painter.setPen(QPen(QColor(theme.muted), 1.3))
         stem = 0.06 * length
         painter.drawLine(QPointF(0, 0), QPointF(stem, 0))
-        painter.drawPath(_spring(stem, 0.46 * length))
+        painter.drawPath(_spring(stem, 0.36 * length))
         body_height = min(15.0, 0.6 * length)
-        body = QRectF(0.46 * length, -body_height / 2, 0.40 * length, body_height)
+        body = QRectF(0.36 * length, -body_height / 2, 0.36 * length, body_height)
         painter.drawLine(QPointF(body.right(), 0), QPointF(length, 0))
         painter.setPen(QPen(QColor(theme.text), 1.1))
         painter.setBrush(fill)

@@ -8,7 +8,9 @@ from PySide6.QtWidgets import QMessageBox
 
 from hil_gui.commissioning import Commissioning
 from hil_gui.control import Control
-from hil_gui.data import DeviceError
+from hil_gui.data import DeviceError, preview
+from hil_gui.fields import LARGEST
+from hil_gui.run_data import RunData
 from hil_gui.runner import Command, is_running, recording_path, run_words, stop_process
 
 if TYPE_CHECKING:
@@ -63,6 +65,8 @@ class BenchDay:
         """Show an experiment; ConfigError where it is not valid."""
         self.control.open(path)
         self.is_armed = False
+        if not self.is_busy:
+            self._window.show_preview(preview(path, self.control.settings))
         self._window.docks["Control"].show()
         self._window.docks["Control"].raise_()
         self._window.say(f"{path} is valid: F2 rehearses it, F5 starts it")
@@ -265,6 +269,14 @@ class BenchDay:
         """Hold a set point; NaN follows the configured reference again."""
         signal = self._window.data.signal if self._window.data else None
         self.send(signal.columns.get("reference", "") if signal else "force_reference_N", value)
+
+    def run_shown(self, data: RunData | None) -> None:
+        """Give the set point the units and limits of the run's first signal."""
+        if data is not None and data.signal is not None:
+            field, quantity = self.control.set_point, data.signal.quantity
+            field.setSuffix(f" {data.signal.units}")
+            low, high = data.about.limits(quantity)
+            field.setRange(max(low, -LARGEST), min(high, LARGEST))
 
     def add_note(self) -> None:
         """Put the operator's note into the recording."""

@@ -105,8 +105,8 @@ class Control(QWidget):
 
     def _requests(self) -> QFormLayout:
         form = _form()
-        self.set_point = NumberField("N", low=0.0, high=0.0)
-        self.set_point.setToolTip("Set point held from the next tick on, N")
+        self.set_point = NumberField("N")
+        self.set_point.setToolTip("Set point held from the next tick on, in the unit shown")
         self.hold = _button("Hold", "Hold this set point (Ctrl+H)")
         self.release = _button("Release", "Follow the configured reference again")
         form.addRow(_word("set point"), self.set_point)
@@ -214,8 +214,6 @@ class Control(QWidget):
             high = limits.get(path.split(".")[1], 1e9) if path.startswith("guard.") else 1e9
             mark(field, bool(own), "\n".join(own) or self._tip(path, high))
         self.problem.setText("\n".join(line.split(": ", 1)[-1] for line in lines))
-        if self.settings is not None:
-            self.set_point.setRange(0.0, float(self.settings["guard"].get("force_max_N", 0.0)))
         self.changed.emit()
 
     @property

@@ -323,6 +323,23 @@ def load_settings(path: Path, sets: Mapping[str, str]) -> dict[str, Any]:
     return dict(tomllib.loads(config.to_toml()))
 
 
+def preview(path: Path, settings: Mapping[str, Any]) -> About:
+    """The head of a run that has not begun: what its experiment says, no columns yet."""
+    pictures = array_pictures(settings)
+    return About(
+        path=path,
+        title=f"{path.resolve().parent.name}: {settings['experiment']['name']}",
+        backend="",
+        clock="",
+        created_utc="",
+        simulated="",
+        columns=(),
+        cell_names=tuple(f"{p.name}.{n + 1}" for p in pictures for n in range(len(p.left))),
+        settings=settings,
+        arrays=pictures,
+    )
+
+
 def rig_limits(path: Path) -> dict[str, float]:
     """The rig's own limits, which an experiment may tighten but not loosen."""
     with path.open("rb") as file:

@@ -71,6 +71,7 @@ def build(window: "Window") -> None:
         window.tabifyDockWidget(docks[first], docks[second])
     for name in IN_FRONT:
         docks[name].raise_()
+    docks["Path"].hide()
     window.setCorner(Qt.Corner.BottomLeftCorner, LEFT)
     window.setCorner(Qt.Corner.BottomRightCorner, RIGHT)
     across, down = Qt.Orientation.Horizontal, Qt.Orientation.Vertical

@@ -6,7 +6,7 @@ import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QGridLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from hil_gui.run_data import RunData
 from hil_gui.running import LATE_EDGES_S
@@ -44,6 +44,8 @@ class Numbers(QWidget):
             grid.addWidget(value, row + 1, column)
             grid.setColumnStretch(column, 1)
             self._captions[key], self.values[key] = caption, value
+        grid.setRowStretch(4, 1)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
 
     def set_theme(self, theme: Theme) -> None:
         for key, name in (("measured", "measured"), ("model", "model"), ("residual", "residual")):
@@ -66,7 +68,9 @@ class Numbers(QWidget):
 
 
 def _reading(value: float, units: str) -> str:
-    return "–" if isnan(value) else f"{value:.3f} {units}"
+    if isnan(value):
+        return "–"
+    return f"{value:.3f} {units}" if units == "N" else si(value, units)
 
 
 def _percent(share: float) -> str:
@@ -114,7 +118,9 @@ class Timing(QWidget):
 
     def show_run(self, data: RunData | None, now_s: float) -> None:
         if data is None or not data.n_rows:
-            self.bars.setOpts(height=np.zeros(len(LATE_EDGES_S) - 1))
+            self._counts = np.zeros(len(LATE_EDGES_S) - 1)
+            self.bars.setOpts(height=self._counts)
+            self.plot.setYRange(0.0, 1.0, padding=0)
             self.text.setText("")
             return
         _, counts = data.figures_at(now_s)

@@ -74,8 +74,18 @@ class About:
 
     @property
     def band(self) -> float:
-        """Largest residual that the transducer's noise explains: two standard deviations."""
+        """Largest residual of a force that the transducer's noise explains: two sigma; else 0."""
+        if self.column("force_measured_N") is None:
+            return 0.0
         return 2.0 * float(self.settings.get("observer", {}).get("force_noise_N", 0.0))
+
+    def limits(self, quantity: str) -> tuple[float, float]:
+        """Smallest and largest value of a signal that the guard allows."""
+        guard = self.settings.get("guard", {})
+        table = guard.get("signals", {}).get(quantity, {})
+        most = float(guard.get("force_max_N", np.inf)) if quantity == "force" else np.inf
+        low = 0.0 if quantity == "force" else -np.inf
+        return float(table.get("min", low)), float(table.get("max", most))
 
 
 @dataclass(frozen=True)

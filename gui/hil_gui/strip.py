@@ -12,6 +12,8 @@ from hil_gui.theme import Theme
 LABEL_WIDTH_PX = 64
 MARGIN = 0.08
 """Of the range of y, left free above and below."""
+LEGEND_ROOM = 0.35
+"""Of the range of y, left free above where a legend stands."""
 
 
 class TimeBox(pg.ViewBox):
@@ -32,6 +34,8 @@ class Strip:
     plot : pg.PlotItem
     is_auto : bool
         Whether the range of y follows the curves; ends when the user moves y.
+    legend_of : list of str
+        Curves of other runs that the legend names.
     """
 
     def __init__(self, label: str, units: str) -> None:
@@ -50,6 +54,8 @@ class Strip:
         self.now.hide()
         self.plot.addItem(self.now, ignoreBounds=True)
         self._marks: list[pg.InfiniteLine] = []
+        self._legend: pg.LegendItem | None = None
+        self.legend_of: list[str] = []
         self.box.sigRangeChangedManually.connect(self._moved)
 
     def _moved(self, mask: list[bool]) -> None:
@@ -64,6 +70,19 @@ class Strip:
         style = Qt.PenStyle.DashLine if dashed else Qt.PenStyle.SolidLine
         self.curves[key].setPen(pg.mkPen(colour, width=1, style=style))
         return self.curves[key]
+
+    def show_legend(self, theme: Theme, names: dict[str, str] | None = None) -> None:
+        """Name the curves in a row inside the plot; by default all, by their keys."""
+        if self._legend is None:
+            self._legend = pg.LegendItem(
+                offset=(LABEL_WIDTH_PX // 8, 1), colCount=4, verSpacing=-6, horSpacing=14
+            )
+            self._legend.setParentItem(self.box)
+        self._legend.clear()
+        self._legend.setLabelTextSize("8pt")
+        self._legend.setLabelTextColor(theme.muted)
+        for key, name in ({k: k for k in self.curves} if names is None else names).items():
+            self._legend.addItem(self.curves[key], name)
 
     def draw(self, key: str, bins: Bins, curve: int) -> None:
         """Give a curve the bins of its column."""
@@ -116,7 +135,8 @@ class Strip:
             if fits and high - low > 0.5 * (old_high - old_low):
                 return
         room = MARGIN * (high - low)
-        self._range = (low - room, high + room)
+        above = LEGEND_ROOM * (high - low) if self._legend is not None else room
+        self._range = (low - room, high + above)
         self.box.setYRange(*self._range, padding=0)
 
     def auto(self) -> None:

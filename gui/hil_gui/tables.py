@@ -1,5 +1,7 @@
 """Tables beside the plots: ages, events, what the cursors measure, columns to draw."""
 
+import re
+
 import numpy as np
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QColor
@@ -32,6 +34,11 @@ def plain_table(table: QTableWidget, heads: list[str], wide: int = -1) -> None:
     header.setSectionResizeMode(
         wide if wide >= 0 else len(heads) - 1, QHeaderView.ResizeMode.Stretch
     )
+
+
+def _by_number(name: str) -> list[tuple[int, str]]:
+    """A key that puts `muscle.2` before `muscle.10`."""
+    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
 
 
 class Ages(QTableWidget):
@@ -173,9 +180,10 @@ class Columns(QListWidget):
     def set_run(self, data: RunData | None, chosen: list[str]) -> None:
         self.blockSignals(True)
         self.clear()
-        for name in [] if data is None else data.names:
+        for name in [] if data is None else sorted(data.names, key=_by_number):
             column = data.about.column(name)
-            item = QListWidgetItem(f"{name}   [{column.units}]")
+            units = column.units.replace("degC", "°C")
+            item = QListWidgetItem(f"{name}   [{units}]")
             item.setData(Qt.ItemDataRole.UserRole, name)
             item.setToolTip(column.description)
             item.setFlags(item.flags() | Qt.ItemFlag.ItemIsUserCheckable)

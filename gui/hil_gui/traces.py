@@ -1,11 +1,13 @@
 """The stack of plots over time: measured over simulated, residual, chosen columns, cells."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QColor
+from PySide6.QtWidgets import QLabel
 
 from hil_gui.pyramid import Bins
 from hil_gui.run_data import KINDS, RESIDUAL, RunData
@@ -22,6 +24,8 @@ WORDS = {
 }
 SHOWN_AT_FIRST = ("measured", "model", "reference")
 MARKS_MAX = 60
+CHOSEN_MAX = 8
+LABELS_MAX = 6
 
 
 class Traces(pg.GraphicsLayoutWidget):
@@ -55,6 +59,20 @@ class Traces(pg.GraphicsLayoutWidget):
         self.setAccessibleName("Plots over time")
         self._n_marks = (-1, -1)
         self._dirty = True
+        self.hint = QLabel(self)
+        self.hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.hint.setWordWrap(True)
+        self.hint.setProperty("role", "muted")
+
+    def set_hint(self, text: str) -> None:
+        """What to do while there is nothing to draw."""
+        self.hint.setText(text)
+
+    def resizeEvent(self, event) -> None:
+        super().resizeEvent(event)
+        if hasattr(self, "hint"):  # Qt resizes before this is there
+            self.hint.setGeometry(self.rect().adjusted(24, 24, -24, -24))
+        self._dirty = True
 
     @property
     def colours(self) -> Theme:
@@ -69,16 +87,21 @@ class Traces(pg.GraphicsLayoutWidget):
     def set_run(self, data: RunData | None) -> None:
         """Show this run, empty or not."""
         self._data = data
+        self.hint.setVisible(data is None)
         self.cursors = None
         self.chosen = [] if data is None else self._first_choice(data)
         self.build()
 
     @staticmethod
     def _first_choice(data: RunData) -> list[str]:
-        """On rigs without a force: what else is measured."""
-        columns = data.about.columns
-        angles = [c.name for c in columns if c.role == "measured" and c.units in ("rad", "m")]
-        return [name for name in angles if data.has(name)][:8]
+        """Beside the first signal: other signals, measured and simulated, and what is commanded."""
+        taken = set(data.signal.columns.values()) if data.signal else set()
+        others = [
+            signal.columns[kind] for signal in data.signals[1:] for kind in ("measured", "model")
+        ]
+        commanded = [c.name for c in data.about.columns if c.role == "commanded"]
+        wanted = [*others, *commanded]
+        return [name for name in wanted if data.has(name) and name not in taken][:CHOSEN_MAX]
 
     def choose(self, names: list[str]) -> None:
         """Draw these columns too."""
@@ -105,7 +128,7 @@ class Traces(pg.GraphicsLayoutWidget):
                 residual.curve(RESIDUAL, theme.colour("residual"))
                 zero = pg.InfiniteLine(0.0, angle=0, pen=theme.line)
                 residual.plot.addItem(zero, ignoreBounds=True)
-                for sign in (-1, 1):
+                for sign in (-1, 1) if data.about.band > 0.0 else ():
                     line = pg.InfiniteLine(
                         sign * data.about.band,
                         angle=0,
@@ -113,10 +136,10 @@ class Traces(pg.GraphicsLayoutWidget):
                     )
                     residual.plot.addItem(line, ignoreBounds=True)
             for units, names in self._by_units(data).items():
-                label = names[0] if len(names) == 1 else f"{len(names)} columns"
-                strip = self._add(f"in {units}", label, "" if units == "1" else units, 3)
+                strip = self._add(f"in {units}", "", "" if units == "1" else units, 3)
                 for i, name in enumerate(names):
                     strip.curve(name, QColor(theme.series[i % len(theme.series)]))
+                strip.show_legend(theme)
             if "cells_reported" in data.cells:
                 self._add_raster(data)
         for name, strip in self.strips.items():
@@ -163,7 +186,7 @@ class Traces(pg.GraphicsLayoutWidget):
         strip.box.invertY(True)
         strip.box.setYRange(0.4, n_cells + 0.6, padding=0)
         strip.is_auto = False
-        step = max(1, n_cells // 7)
+        step = -(-n_cells // LABELS_MAX)
         strip.plot.getAxis("left").setTicks([[(n, str(n)) for n in range(1, n_cells + 1, step)]])
 
     def _finish(self) -> None:
@@ -259,6 +282,9 @@ class Traces(pg.GraphicsLayoutWidget):
             bins = other.values.view(line.from_s - shift_s, line.to_s - shift_s, n_max)
             x, y = bins.line(other.index(column))
             strip.draw_line(key, x + shift_s, y)
+        if name == "signal" and strip.legend_of != list(wanted):
+            strip.legend_of = list(wanted)
+            strip.show_legend(self._theme, {k: Path(k.removeprefix("over:")).stem for k in wanted})
 
     def _draw_cells(self, strip: Strip, n_max: int) -> None:
         line, cells = self._timeline, self._data.cells["cells_reported"]

@@ -1,17 +1,23 @@
 """Values as text."""
 
-from math import isnan
+from math import floor, isnan, log10
+
+_PREFIXES = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
+_PLAIN = {"1": "", "degC": " °C", "%": " %"}
+"""Units that take no prefix."""
 
 
-def si(value: float, units: str, digits: int = 4) -> str:
+def si(value: float | None, units: str, digits: int = 4) -> str:
     """A value with an SI prefix: `12.3 mN`; a dash where there is none."""
     if value is None or isnan(value):
         return "–"
-    if units in ("1", "", "degC", "%"):
-        return f"{value:.{digits}g} {units.replace('degC', '°C').replace('1', '')}".strip()
+    if units in _PLAIN:
+        return f"{value:.{digits}g}{_PLAIN[units]}"
     if value == 0.0:
         return f"0 {units}"
-    for scale, prefix in ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n")):
-        if abs(value) >= scale:
-            return f"{value / scale:.{digits}g} {prefix}{units}"
+    # rounded first, so that 0.9999 mN is 1 mN and not 1000 µN
+    rounded = round(value, digits - 1 - floor(log10(abs(value))))
+    for scale, prefix in _PREFIXES:
+        if abs(rounded) >= scale * (1.0 - 1e-9):
+            return f"{rounded / scale:.{digits}g} {prefix}{units}"
     return f"0 {units}"

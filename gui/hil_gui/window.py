@@ -25,7 +25,7 @@ from hil_gui.header import Header
 from hil_gui.jobs import Jobs
 from hil_gui.path_view import PathView
 from hil_gui.readings import Numbers, Timing
-from hil_gui.run_data import RunData
+from hil_gui.run_data import About, RunData
 from hil_gui.tables import Ages, Columns, CursorTable, Log
 from hil_gui.theme import THEMES
 from hil_gui.timeline import Timeline
@@ -36,6 +36,15 @@ FRAME_MS = 25
 SLOW_EVERY = 4
 """Frames between two refreshes of figures and tables."""
 RECENT_MAX = 10
+EMPTY_HINT = (
+    "<b>Open an experiment</b> (.toml) to run it, or <b>a recording</b> (.h5) to look at it"
+    "<br><br>Ctrl+O open &nbsp;·&nbsp; Ctrl+L lay a recording over &nbsp;·&nbsp; "
+    "F12 emergency stop"
+)
+READY_HINT = (
+    "F2 self-test &nbsp;·&nbsp; F8 connect &nbsp;·&nbsp; F3 tare &nbsp;·&nbsp; F4 arm "
+    "&nbsp;·&nbsp; <b>F5 start</b><br><br>F5 alone does it all on the simulated rig"
+)
 
 
 class Window(QMainWindow):
@@ -64,9 +73,10 @@ class Window(QMainWindow):
         layout.build(self)
         menus.build(self)
         self._connect()
-        self._n_frames = 0
+        self._n_frames = self._n_said = 0
         self._last_s = perf_counter()
         self.set_theme(str(self.settings.value("theme", "system")))
+        self.layout().activate()
         self.resize(1280, 720)
         self._restore()
         self._show_run(None)
@@ -188,14 +198,30 @@ class Window(QMainWindow):
         self.feed = feed
         self._show_run(feed.data)
 
+    def show_preview(self, about: About) -> None:
+        """An experiment that is not running yet: its title, and its array at rest."""
+        if self.feed is not None:
+            self.feed.close()
+        self.feed = None
+        self._show_run(None)
+        self.array.set_pictures(about.arrays)
+        self.docks["Array"].setVisible(bool(about.arrays))
+        self.setWindowTitle(about.title)
+        self.header.set_run(about.title, f"{about.path.name} · not running", "")
+        self.traces.set_hint(READY_HINT)
+
     def _show_run(self, data: RunData | None) -> None:
         self.timeline.clear()
+        self._n_said = 0
         self.transport.cursor_button.setChecked(False)
         self.array.set_pictures(data.about.arrays if data else ())
+        self.traces.set_hint(EMPTY_HINT)
         for part in (self.traces, self.ages, self.log, self.paths):
             part.set_run(data)
         self.columns.set_run(data, self.traces.chosen)
         self.docks["Path"].setVisible(self.paths.has_points)
+        self.docks["Array"].setVisible(data is None or bool(data.about.arrays))
+        self.bench.run_shown(data)
         if data is not None and data.signal is not None:
             for kind, button in self.kind_buttons.items():
                 button.setVisible(kind in data.signal.columns)
@@ -257,6 +283,11 @@ class Window(QMainWindow):
 
     def _refresh_slow(self) -> None:
         data, now_s = self.data, self.timeline.now_s
+        if data is not None and len(data.notes) > self._n_said:
+            refused = [n.text for n in data.notes[self._n_said :] if n.level == "warning"]
+            self._n_said = len(data.notes)
+            if refused:
+                self.say(refused[-1])
         for part in (self.numbers, self.timing, self.ages, self.log):
             part.show_run(data, now_s)
         self.transport.refresh()
