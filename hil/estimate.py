@@ -6,6 +6,7 @@ the measured force; what it believes is open to controllers.
 """
 
 from collections.abc import Sequence
+from math import isfinite, nan
 from typing import Protocol
 
 import numpy as np
@@ -140,9 +141,9 @@ class ForceObserver:
         if self._started:
             observer.advance(belief.cells, n_periods)
         self._started = True
-        force_N = r.measured[0] if r.valid[0] else np.nan
+        force_N = float(r.measured[0]) if r.valid[0] else nan
         values[0] = observer.twin_N
-        if np.isfinite(force_N):
+        if isfinite(force_N):
             observer.correct(force_N)
         belief.force_N, belief.disturbance_N = observer.estimate_N, observer.disturbance_N
         values[1], values[2] = belief.force_N, belief.disturbance_N

@@ -120,6 +120,7 @@ class Guard:
             [(e.min, e.max, e.rate_max_per_s * period_s, e.rest) for e in limits.outputs]
         ).reshape(-1, 4)
         self._rest = self._envelopes[:, 3]
+        self._has_outputs = len(limits.outputs) > 0
         self._outputs_before = self._rest.copy()
         self._on_periods = np.full(n_cells, -1, dtype=np.int64)
 
@@ -148,19 +149,17 @@ class Guard:
             r.ages_s,
             overruns,
             n_periods,
+            r.board_faults,
+            r.card_faults,
             self._on_periods,
             cells,
         )
-        if len(outputs):
+        if self._has_outputs:
             found |= _hold(self._envelopes, self._outputs_before, n_periods, outputs)
-        if r.board_faults.any():
-            found |= _BOARD_FAULT
-        if r.card_faults.any():
-            found |= _ESTOP_OPEN if (r.card_faults & 1).any() else 0
-            found |= _CHANNEL_UNTRUE if (r.card_faults >> 1).any() else 0
         if found:
             self.trip(found)
-        self._outputs_before[:] = outputs
+        if self._has_outputs:
+            self._outputs_before[:] = outputs
         return self.fault_bits
 
     def trip_when_late(self, overruns: int) -> bool:
@@ -197,8 +196,9 @@ def names_of(bits: int) -> list[str]:
 
 @njit(cache=True)
 def _check(  # type: ignore[no-untyped-def]
-    levels, signals, measured, valid, ages, overruns, n_periods, on_periods, cells
-):
+    levels, signals, measured, valid, ages, overruns, n_periods, board_faults, card_faults,
+    on_periods, cells,
+):  # fmt: skip
     age_max, overruns_max, on_periods_max = levels
     found = 0
     for i in range(len(signals)):
@@ -214,6 +214,11 @@ def _check(  # type: ignore[no-untyped-def]
             found |= _READING_STALE
     if overruns >= overruns_max:
         found |= _LOOP_LATE
+    for bits in board_faults:
+        found |= _BOARD_FAULT if bits else 0
+    for bits in card_faults:
+        found |= _ESTOP_OPEN if bits & 1 else 0
+        found |= _CHANNEL_UNTRUE if bits >> 1 else 0
     for n in range(len(cells)):
         if cells[n]:
             # -1 is off; a cell switched on now has been on for no period yet

@@ -11,8 +11,9 @@ import binascii
 import hashlib
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +31,32 @@ class Limit:
     highest: int
 
 
-@dataclass(frozen=True)
 class Message:
-    """A decoded frame: `name` of command or answer, `seq`, and its fields (arrays are tuples)."""
+    """A decoded frame: `name` of command or answer, `seq`, and its fields (arrays are tuples).
 
-    name: str
-    seq: int
-    fields: Mapping[str, Any]
+    A field takes its shape when it is asked for: most of an answer is not, within a tick.
+    `numbers` are all of them in a row, for what `getter` gives.
+    """
+
+    __slots__ = ("_layout", "name", "numbers", "seq")
+
+    def __init__(
+        self, name: str, seq: int, layout: Layout | None, numbers: tuple[int, ...]
+    ) -> None:
+        self.name = name
+        self.seq = seq
+        self._layout = layout
+        self.numbers = numbers
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        return {} if self._layout is None else self._layout.shaped(self.numbers)
 
     def __getitem__(self, field: str) -> Any:
-        return self.fields[field]
+        if self._layout is None:
+            raise KeyError(field)
+        place = self._layout.places.get(field)
+        return self.fields[field] if place is None else self.numbers[place]
 
 
 # --- reading wire.h -----------------------------------------------------------------------------
@@ -116,14 +133,25 @@ class Definitions:
 
 
 class Layout:
-    """The payload of a message: its fields in order, packed and unpacked as one structure."""
+    """The payload of a message: its fields in order, packed and unpacked as one structure.
+
+    Attributes
+    ----------
+    codes : str
+        Of the structure, as `struct` has them.
+    size : int
+        Bytes.
+    places : where among the structure's numbers every field stands; nested ones are left out
+    """
 
     codes: str
     size: int
+    places: dict[str, int | slice]
 
     def __init__(self, definitions: Definitions, table: str) -> None:
         self.table = table
         self.fields: list[tuple[str, int | Layout | None]] = []
+        self.places = {}
         codes = ""
         for letter, args in definitions.table(table):
             n_args = {"F": 2, "A": 3, "N": 2, "L": 5}.get(letter)
@@ -138,10 +166,14 @@ class Layout:
                 raise WireError(f"wire.h: {table}: there is no type {args[0]}")
             n = definitions.integer(args[2]) if letter == "A" else None
             self.fields.append((args[1], n))
+            at = len(codes)
+            self.places[args[1]] = at if n is None else slice(at, at + n)
             codes += _TYPES[args[0]] * (1 if n is None else n)
         if len({name for name, _ in self.fields}) != len(self.fields):
             raise WireError(f"wire.h: {table} uses a name twice")
         self.codes = codes
+        plain = all(shape is None for _, shape in self.fields)
+        self._plain = tuple(name for name, _ in self.fields) if plain else ()
         self._struct = struct.Struct("<" + codes)
         self.size = self._struct.size
 
@@ -158,13 +190,23 @@ class Layout:
         except struct.error as error:
             raise WireError(f"{self.table}: {error} in {dict(values)}") from None
 
-    def unpack(self, payload: bytes) -> dict[str, Any]:
-        return self._shaped(iter(self._struct.unpack(payload)))
+    def unpack(self, payload: bytes) -> tuple[int, ...]:
+        """The numbers of a payload, one after the other."""
+        return self._struct.unpack(payload)
+
+    def shaped(self, numbers: tuple[int, ...]) -> dict[str, Any]:
+        """The fields that these numbers make."""
+        return self._shaped(iter(numbers))
 
     def _flat(self, values: Mapping[str, Any]) -> list[int]:
         if len(values) != len(self.fields):
             names = [name for name, _ in self.fields]
             raise WireError(f"{self.table} has the fields {names}, not {list(values)}")
+        if self._plain:
+            try:
+                return [values[name] for name in self._plain]
+            except KeyError as missing:
+                raise WireError(f"{self.table}: {missing.args[0]} is missing") from None
         flat: list[int] = []
         for name, shape in self.fields:
             if name not in values:
@@ -250,6 +292,14 @@ def layout(name: str) -> Layout | None:
     return _LIMITS_LAYOUT if name == "limits" else _LAYOUTS.get(name)
 
 
+def getter(name: str, *fields: str) -> Callable[[tuple[int, ...]], tuple[Any, ...]]:
+    """What takes these fields of a message, none of them nested, out of its numbers at once."""
+    places = _LAYOUTS[name].places
+    return itemgetter(*(places[field] for field in fields))
+
+
+_BYTES_OF = [bytes((n,)) for n in range(256)]
+
 # --- frames -------------------------------------------------------------------------------------
 
 
@@ -268,35 +318,38 @@ def encode(name: str, seq: int, **fields: Any) -> bytes:
     WireError
         There is no such message, or the fields do not fit it.
     """
-    if name not in _CODES:
+    code = _CODES.get(name)
+    if code is None:
         raise WireError(f"there is no message '{name}'")
-    if name in _LAYOUTS:
-        payload = _LAYOUTS[name].pack(fields)
+    layout = _LAYOUTS.get(name)
+    if layout is not None:
+        payload = layout.pack(fields)
     elif fields:
         raise WireError(f"{name} has no fields, not {list(fields)}")
     else:
         payload = b""
-    return framed(bytes((VERSION, _CODES[name], seq)) + payload)
+    return framed(bytes((VERSION, code, seq)) + payload)
 
 
 def framed(body: bytes) -> bytes:
     """Header and payload with CRC, stuffed, and the delimiter."""
     whole = body + binascii.crc_hqx(body, _CRC_INIT).to_bytes(2, "little")
     # COBS: every run between zeros, led by its length + 1; frames are shorter than one COBS block
-    return b"".join([bytes((len(run) + 1,)) + run for run in whole.split(b"\0")]) + b"\0"
+    return b"".join([_BYTES_OF[len(run) + 1] + run for run in whole.split(b"\0")]) + b"\0"
 
 
 def _unframed(stuffed: bytes) -> bytes | None:
     """Header and payload of what stood before a delimiter, or None."""
-    runs, at = [], 0
-    while at < len(stuffed):
-        end = at + stuffed[at]
-        runs.append(stuffed[at + 1 : end])
-        at = end
-    whole = b"\0".join(runs)
-    body, crc = whole[:-2], whole[-2:]
-    intact = at == len(stuffed) and 5 <= len(whole) <= _FRAME_MAX
-    intact = intact and binascii.crc_hqx(body, _CRC_INIT).to_bytes(2, "little") == crc
+    whole = bytearray(stuffed)
+    size, at = len(whole), 0
+    while at < size:  # every length byte becomes the zero that it stands for; the first is none
+        step = whole[at]
+        whole[at] = 0
+        at += step
+    if at != size or not 6 <= size <= _FRAME_MAX + 1:
+        return None
+    body = bytes(whole[1:-2])
+    intact = binascii.crc_hqx(body, _CRC_INIT) == whole[-2] | whole[-1] << 8
     return body if intact else None
 
 
@@ -340,7 +393,7 @@ def _message(body: bytes) -> Message | None:
     layout = _LAYOUTS.get(name)
     if len(body) - 3 != (layout.size if layout else 0):
         return None
-    return Message(name, seq, layout.unpack(body[3:]) if layout else {})
+    return Message(name, seq, layout, layout.unpack(body[3:]) if layout else ())
 
 
 # --- what the numbers mean ----------------------------------------------------------------------

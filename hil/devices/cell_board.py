@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hil import wire
 from hil.devices.device import Remark, time_columns
@@ -22,6 +23,9 @@ from hil.slots import Readings
 ATTEMPTS = 3
 PATIENT_S = 0.1
 ROUND_TRIP = "from sending a command to its answer; on the bench, to collecting it at the next tick"
+_status = wire.getter(
+    "status", "cells_on", "fault_bits", "first_cell", "current_mA", "temperature_cC", "time_us"
+)
 
 
 @dataclass(frozen=True)
@@ -77,8 +81,13 @@ class CellBoard:
         self.simulated = simulated
         self._connect = connect
         self._place = place
-        self._gates = np.array(place.gates)
+        first = place.gates[0]
+        in_a_row = place.gates == tuple(range(first, first + len(place.gates)))
+        # A slice where it can be one: indexing by it takes a fifth of the time.
+        self._gates = slice(first, first + len(place.gates)) if in_a_row else np.array(place.gates)
         self._bit = 1 << np.arange(len(place.gates))
+        self._masks: dict[bytes, int] = {}
+        self._patterns: dict[int, NDArray[np.uint8]] = {}
         self._limits = dict(limits)
         self._hold_ms = math.ceil(1e3 * hold_s)
         self._timeout_s = answer_timeout_s
@@ -121,9 +130,10 @@ class CellBoard:
         self._clock = frame.index(f"{self.name}_t_s")
         self._round_trip = frame.index(f"{self.name}_round_trip_s")
         self._faults = frame.bit_index(f"{self.name}_fault_bits")
-        cells = self._place.cell_names
-        self._currents = [frame.index(f"{cell}.current_A") for cell in cells]
-        self._temperatures = [frame.index(f"{cell}.temperature_C") for cell in cells]
+        self._wires = frame.span(
+            [name for cell in self._place.cell_names
+             for name in (f"{cell}.current_A", f"{cell}.temperature_C")]
+        )  # fmt: skip
         self._readings = readings
 
     def open(self) -> None:
@@ -136,10 +146,10 @@ class CellBoard:
             raise DeviceError(
                 f"{self.name}: its firmware speaks another version of the wire: {remedy}"
             )
-        if identity["n_cells"] < len(self._gates):
+        if identity["n_cells"] < len(self._bit):
             raise DeviceError(
                 f"{self.name}: the board has {identity['n_cells']} gates, the rig asks for "
-                f"{len(self._gates)}"
+                f"{len(self._bit)}"
             )
         for key, value in self._limits.items():
             there = identity["limits"][key]
@@ -186,8 +196,7 @@ class CellBoard:
         answer, self._pending = self._pending or self._collect(self._timeout_s), None
         r, place = self._readings, self._place
         r.valid[place.slot] = answer is not None
-        for column in (*self._currents, *self._temperatures):
-            self._values[column] = math.nan
+        self._wires[:] = math.nan
         if answer is None:
             r.cells_reported[self._gates] = CELL_UNKNOWN
         else:
@@ -201,16 +210,23 @@ class CellBoard:
     def _take(self, answer: wire.Message) -> None:
         r = self._readings
         self._last_t_s = self._sent_t_s
-        r.cells_reported[self._gates] = (answer["cells_on"] & self._bit) != 0
-        self._bits[self._faults] = answer["fault_bits"]
-        r.board_faults[self._place.slot - len(r.measured)] = answer["fault_bits"]
-        first = answer["first_cell"]
-        readings = zip(answer["current_mA"], answer["temperature_cC"], strict=True)
-        for cell, (current_mA, temperature_cC) in enumerate(readings, start=first):
-            if cell < len(self._currents):
-                self._values[self._currents[cell]] = 1e-3 * current_mA
-                self._values[self._temperatures[cell]] = 1e-2 * temperature_cC
-        time_us = answer["time_us"]
+        cells_on, fault_bits, first_cell, currents_mA, temperatures_cC, time_us = _status(
+            answer.numbers
+        )
+        pattern = self._patterns.get(cells_on)
+        if pattern is None:
+            pattern = self._patterns[cells_on] = ((cells_on & self._bit) != 0).astype(np.uint8)
+        r.cells_reported[self._gates] = pattern
+        self._bits[self._faults] = fault_bits
+        r.board_faults[self._place.slot - len(r.measured)] = fault_bits
+        wires = [
+            value
+            for current_mA, temperature_cC in zip(currents_mA, temperatures_cC, strict=True)
+            for value in (1e-3 * current_mA, 1e-2 * temperature_cC)
+        ]
+        at = 2 * first_cell
+        room = max(0, len(self._wires) - at)
+        self._wires[at : at + len(wires)] = wires[:room]
         if self._first_time_us is None:
             self._first_time_us = time_us
         self._values[self._clock] = 1e-6 * ((time_us - self._first_time_us) % 2**32)
@@ -221,7 +237,10 @@ class CellBoard:
         if commands.broadcast.tick:
             self._broadcast(commands)
             return
-        mask = int(self._bit[commands.cells[self._gates] != 0].sum())
+        cells = commands.cells[self._gates]
+        mask = self._masks.get(key := cells.tobytes())
+        if mask is None:
+            mask = self._masks[key] = int(self._bit[cells != 0].sum())
         self._send("set_mask", valid_for_ms=self._hold_ms, cells_on=mask)
 
     def _broadcast(self, commands: Commands) -> None:

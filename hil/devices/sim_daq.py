@@ -150,7 +150,7 @@ class SimDaq:
         self._plant.advance(t_s)
         if self._n % NOISE_BLOCK == 0:
             self._rng.standard_normal(out=self._noise)
-        noise = self._noise[self._n % NOISE_BLOCK]
+        at = self._n % NOISE_BLOCK
         self._n += 1
         r, faults = self._readings, 0
         for i, channel in enumerate(self._channels):
@@ -162,7 +162,9 @@ class SimDaq:
             raw = float("nan")
             if valid:
                 raw = channel.digitised(
-                    self._filtered[i] + channel.offset_raw + channel.noise_rms_raw * noise[i]
+                    self._filtered[i]
+                    + channel.offset_raw
+                    + channel.noise_rms_raw * float(self._noise[at, i])
                 )
                 self._last_t_s[i] = t_s
             self._values[self._raw[i]] = raw

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from hil.devices.native_board import N_CELLS
@@ -100,10 +101,8 @@ class SimPlant:
         n = round(t_s / self._period_s)
         while self._n < n:
             for wired in self._wired:
-                duty = wired.board.step(self._period_us)[: len(wired.gates)]
-                self.cells[wired.gates] = duty >= ON_FROM_DUTY
-                if self._has_wires:
-                    self._duty[wired.gates] = duty
+                duty = wired.board.step(self._period_us)
+                _switch(duty, wired.gates, self.cells, self._duty)
             if self._has_wires:
                 self._duty[self._followed] = self.cells[self._followed]
                 self._system.step(np.where(self._thermal, self._duty, self.cells), self.inputs)
@@ -123,3 +122,11 @@ class SimPlant:
     def output(self, index: int) -> float:
         """One of the system's outputs, now."""
         return float(self._system.y[index])
+
+
+@njit(cache=True)
+def _switch(duty_of_gate, gates, cells, duty):  # type: ignore[no-untyped-def]
+    """Every gate drives its cell."""
+    for i in range(len(gates)):
+        cells[gates[i]] = duty_of_gate[i] >= ON_FROM_DUTY
+        duty[gates[i]] = duty_of_gate[i]

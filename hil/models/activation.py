@@ -13,7 +13,7 @@ switching on falls.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numba import njit
@@ -75,6 +75,14 @@ class Activation:
         self.F_N = np.empty(len(cells))
         self.reset()
 
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...] | None:
+        """What `switched` works on; None where a cell is a wire, which takes more than that."""
+        if self._thermal:
+            return None
+        own = (self._force_on, self._kind, self._stop, self._step)
+        return (*own, self.theta, self.F_before_N, self.F_N)
+
     def reset(self) -> None:
         """All cells cold."""
         self.theta[:] = -self._stop
@@ -93,7 +101,7 @@ class Activation:
         """
         if self._thermal:
             self.wires.step(drive, self._period_s, self.F_before_N, self.F_N)
-        _step(
+        switched(
             drive,
             self._force_on,
             self._kind,
@@ -106,7 +114,8 @@ class Activation:
 
 
 @njit(cache=True)
-def _step(drive, force_on, kind, stop, step, theta, F_before, F):  # type: ignore[no-untyped-def]
+def switched(drive, force_on, kind, stop, step, theta, F_before, F):  # type: ignore[no-untyped-def]
+    """One period of every cell that is no wire."""
     for n in range(len(drive)):
         on = 0.5 <= drive[n] <= 1.0
         if kind[n] == 1:

@@ -79,7 +79,7 @@ class LinearStepper:
     def step(self, u0: Matrix, u1: Matrix) -> None:
         """Advance one period with the input linear from u0 to u1."""
         d = self.discrete
-        _step(d.Ad, d.B0, d.B1, d.C, d.D, self.x, self._next, u0, u1, self.y)
+        advanced(d.Ad, d.B0, d.B1, d.C, d.D, self.x, self._next, u0, u1, self.y)
 
     def run(self, u: Matrix) -> Matrix:
         """Outputs (k, p) after each of k periods with the inputs u[0], u[1], ... (k, m) held."""
@@ -90,13 +90,13 @@ class LinearStepper:
 
     def correct(self, gain: Matrix, output: int, error: float, u1: Matrix) -> None:
         """Add gain x error to the state and renew that output."""
-        self.x += gain * error
         d = self.discrete
-        self.y[output] = d.C[output] @ self.x + d.D[output] @ u1
+        corrected(d.C, d.D, gain, output, error, self.x, u1, self.y)
 
 
 @njit(cache=True)
-def _step(Ad, B0, B1, C, D, x, x_next, u0, u1, y):  # type: ignore[no-untyped-def]
+def advanced(Ad, B0, B1, C, D, x, x_next, u0, u1, y):  # type: ignore[no-untyped-def]
+    """One period of state x and outputs y; x_next is scratch."""
     for i in range(len(x)):
         total = 0.0
         for j in range(len(x)):
@@ -115,7 +115,19 @@ def _step(Ad, B0, B1, C, D, x, x_next, u0, u1, y):  # type: ignore[no-untyped-de
 
 
 @njit(cache=True)
+def corrected(C, D, gain, output, error, x, u1, y):  # type: ignore[no-untyped-def]
+    """Add gain x error to the state x and renew that one of the outputs y."""
+    total = 0.0
+    for i in range(len(x)):
+        x[i] += gain[i] * error
+        total += C[output, i] * x[i]
+    for j in range(len(u1)):
+        total += D[output, j] * u1[j]
+    y[output] = total
+
+
+@njit(cache=True)
 def _run(Ad, B0, B1, C, D, x, x_next, u, y, ys):  # type: ignore[no-untyped-def]
     for k in range(len(u)):
-        _step(Ad, B0, B1, C, D, x, x_next, u[k], u[k], y)
+        advanced(Ad, B0, B1, C, D, x, x_next, u[k], u[k], y)
         ys[k] = y

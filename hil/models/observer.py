@@ -6,11 +6,15 @@ cells that are on do not explain, such as a dead cell, a weak one, or a transduc
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
+from hil.models.activation import switched
 from hil.models.array_system import ArraySystem
+from hil.models.discrete import LinearStepper, advanced
 from hil.models.kalman import kalman_gain
 
 
@@ -53,6 +57,19 @@ class ArrayObserver:
         self._gain = np.ascontiguousarray(self.gain[:n])
         self._gain_d = float(self.gain[n]) if len(self.gain) > n else 0.0
         self.disturbance_N = 0.0
+        self._kernel = self._one_kernel()
+
+    def _one_kernel(self) -> tuple[Any, ...] | None:
+        """What `_advance` works on, where the model is one it knows: exact, without wires."""
+        twin, observer = self._twin.linear, self._stepper
+        switching = self._twin.activation.arrays
+        if switching is None or not isinstance(twin, LinearStepper):
+            return None
+        if not isinstance(observer, LinearStepper):
+            return None
+        d = twin.discrete
+        states = (twin.x, twin.y, observer.x, observer.y, np.empty_like(twin.x))
+        return switching, (d.Ad, d.B0, d.B1, d.C, d.D), states
 
     @property
     def activation_N(self) -> NDArray[np.float64]:
@@ -80,6 +97,9 @@ class ArrayObserver:
 
     def advance(self, cells: NDArray[np.uint8], n_periods: int) -> None:
         """Let periods pass with these cells on."""
+        if self._kernel is not None:
+            _advance(n_periods, cells, *self._kernel)
+            return
         activation = self._twin.activation
         for _ in range(n_periods):
             self._twin.step(cells)
@@ -90,3 +110,15 @@ class ArrayObserver:
         error_N = force_N - self.estimate_N
         self.disturbance_N += self._gain_d * error_N
         self._stepper.correct(self._gain, self._output, error_N, self._twin.activation.F_N)
+
+
+@njit(cache=True)
+def _advance(n_periods, cells, switching, matrices, states):  # type: ignore[no-untyped-def]
+    """`ArrayObserver.advance` in one call, by the kernels of activation and stepper."""
+    force_on, kind, stop, step, theta, F_before, F = switching
+    Ad, B0, B1, C, D = matrices
+    x_twin, y_twin, x_observer, y_observer, scratch = states
+    for _ in range(n_periods):
+        switched(cells, force_on, kind, stop, step, theta, F_before, F)
+        advanced(Ad, B0, B1, C, D, x_twin, scratch, F_before, F, y_twin)
+        advanced(Ad, B0, B1, C, D, x_observer, scratch, F_before, F, y_observer)
