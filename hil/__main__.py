@@ -187,6 +187,20 @@ def _parser() -> argparse.ArgumentParser:
             "hil simboard --cells 6")  # fmt: skip
     c.add_argument("--cells", type=int, choices=range(1, 17), default=12, metavar="N")
     c.add_argument("--serial", type=int, default=1, metavar="NUMBER")
+    c = add("simdaq", "simulated NI-DAQmx cards, for anyone's nidaqmx program",
+            "hil simdaq --run PROGRAM.py")  # fmt: skip
+    c.add_argument("--card", action="append", default=[], metavar="MODEL=NAME",
+                   help="a card of the bench (repeatable; default: the bench that "
+                   "`hil simdaq` lists)")  # fmt: skip
+    c.add_argument("--fast", action="store_true",
+                   help="time passes only while the program waits, and in no time")  # fmt: skip
+    c.add_argument("--port", type=int, metavar="N",
+                   help="serve NI's gRPC protocol at this port (NI's own: 31763)")  # fmt: skip
+    c.add_argument("--host", default="127.0.0.1", help="with --port (default: 127.0.0.1)")
+    c.add_argument("--env", action="store_true",
+                   help='print what to set for any program: eval "$(hil simdaq --env)"')  # fmt: skip
+    c.add_argument("--run", nargs=argparse.REMAINDER, metavar="PROGRAM",
+                   help="run a program on these cards, with all arguments that follow")  # fmt: skip
     c = add("gui", "the window: run an experiment, look at recordings",
             "hil gui configs/miga6/pid.toml")  # fmt: skip
     c.add_argument("file", type=_path, nargs="?", metavar="FILE",

@@ -294,6 +294,26 @@ def simboard(args: argparse.Namespace) -> int:
     return DONE if run_simulated(args.cells, args.serial) == 0 else DEVICE
 
 
+def simdaq(args: argparse.Namespace) -> int:
+    from hil.views import simdaq as view
+
+    view.need_nidaqmx()
+    cards = view.bench(args.card)
+    if args.port is not None:
+        view.serve(cards, args.host, args.port, fast=args.fast)
+    elif args.run is not None or args.env:
+        variables = view.environment(cards, fast=args.fast)
+        if args.env:
+            print(view.environment_as_text(variables))
+        else:
+            view.run(args.run, variables)
+    elif args.json:
+        _print_json([{"model": model, "name": name} for model, name in cards])
+    else:
+        print(view.as_text(cards))
+    return DONE
+
+
 def _need_serial() -> None:
     from importlib.util import find_spec
 

@@ -17,6 +17,7 @@ from hil.devices.simdaq import (
     library_source,
     package_api,
     properties,
+    scene,
     transfer,
 )
 from hil.devices.simdaq.errors import DaqmxError
@@ -516,14 +517,16 @@ def present(system: System) -> None:
 
 def current() -> System:
     """The system that programs in this process see."""
-    if not _systems:
-        raise DaqmxError(errors.NEEDS_HARDWARE, "No simulated system was set up.")
     return _systems[0]
 
 
-def attach(ffi: Any, lib: Any) -> None:
-    """Give every function of the embedded library its answer; the library calls this."""
-    del lib
+def attach(ffi: Any, now_s: Callable[[], float], unix_s: float) -> None:
+    """Give every function of the embedded library its answer; the library calls this.
+
+    A process that has set no system up (`present`) sees the bench that its environment describes.
+    """
+    if not _systems:
+        present(scene.from_environment(now_s, unix_s))
     b = Bindings(ffi, current)
     special = _special(b)
     ffi.def_extern(name="simdaq_get")(b.guarded(b.get))

@@ -12,7 +12,7 @@ from nidaqmx.constants import WaveformAttributeMode
 from hil.devices.simdaq import transfer
 from hil.devices.simdaq.channels import DigitalLines
 from hil.devices.simdaq.task import Task
-from hil.devices.simdaq.waveforms import first_sample_s, texts
+from hil.devices.simdaq.waveforms import first_sample_s, mirrored, texts
 
 UNIX_1904_S = 2_082_844_800  # NI's protocol counts from 1904
 
@@ -53,6 +53,7 @@ def _read_digital(task: Task, request: Any, response: Any) -> Any:
     block, failure = transfer.read_lines(
         task.system, task.handle, request.num_samps_per_chan, request.timeout
     )
+    block = mirrored(task, block)
     widths = [len(c.lines) for c in task.channels if isinstance(c, DigitalLines)]
     waveforms = [
         waveform_pb2.DigitalWaveform(
@@ -81,8 +82,9 @@ def _write_digital(task: Task, request: Any, response: Any) -> Any:
     for i, row in enumerate(rows):
         lines[i, :, : row.shape[1]] = row
     done = transfer.write_lines(
-        task.system, task.handle, lines, auto_start=request.auto_start, timeout_s=request.timeout
-    )
+        task.system, task.handle, mirrored(task, lines), auto_start=request.auto_start,
+        timeout_s=request.timeout,
+    )  # fmt: skip
     return response(samps_per_chan_written=done)
 
 

@@ -7,8 +7,10 @@ the folder in LD_LIBRARY_PATH for the look-up.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
+import io
 import os
 import shutil
 import subprocess
@@ -22,10 +24,15 @@ from pathlib import Path
 from hil.devices.simdaq import library_source, package_api
 from hil.errors import ConfigError
 
+# What the library runs when it is first called, in whatever process that is.
 INIT = """
-from {module} import ffi, lib
+import time
+from {module} import ffi
+from hil.clock import RealClock
 from hil.devices.simdaq import bindings
-bindings.attach(ffi, lib)
+clock = RealClock()
+clock.start()
+bindings.attach(ffi, clock.now_s, time.time())
 """
 
 
@@ -88,7 +95,8 @@ def _compile(compiler: str, folder: Path) -> None:
     ffi.set_source(library_source.MODULE, library_source.c_source(api))
     ffi.embedding_init_code(INIT.format(module=library_source.MODULE))
     source = folder / "library.c"
-    ffi.emit_c_code(str(source))
+    with contextlib.redirect_stdout(io.StringIO()):  # cffi says what it does
+        ffi.emit_c_code(str(source))
     # Not linked against libpython: the process that loads it is Python.
     command = [
         compiler, "-shared", "-fPIC", "-O1", "-w",

@@ -199,6 +199,8 @@ def _channel(task: Task, name: str, attribute: Attribute) -> Any:
             return -channel.range_
         if key == "ai_dev_scaling_coeff":
             return [0.0, channel.lsb]
+        if key == "ai_raw_samp_size":
+            return 8 * device_properties.raw_bytes(task)
         if key == "ai_resolution":
             assert channel.card.model.ai is not None
             return float(channel.card.model.ai.bits)

@@ -42,11 +42,22 @@ def texts(task: Task) -> list[dict[str, str]]:
     for channel in task.channels:
         about = {"NI_ChannelName": channel.name}
         if isinstance(channel, DigitalLines):
-            about["NI_LineNames"] = ", ".join(f"{channel.card.name}/{x}" for x in channel.lines)
+            lines = (f"{channel.card.name}/{line}" for line in reversed(channel.lines))
+            about["NI_LineNames"] = ", ".join(lines)
         else:
             about["NI_UnitDescription"] = "Volts"
         found.append(about)
     return found
+
+
+def mirrored(task: Task, block: Any) -> Any:
+    """Lines of every channel in a waveform's order: the highest in the first column."""
+    out = np.array(block)
+    for rows, channel in zip(out, task.channels, strict=False):
+        if isinstance(channel, DigitalLines):
+            n = len(channel.lines)
+            rows[:, :n] = rows[:, :n][:, ::-1].copy()
+    return out
 
 
 class WaveformBindings:
@@ -134,6 +145,7 @@ class WaveformBindings:
         block, failure = transfer.read_lines(self.b.current(), task.handle, n, timeout_s)
         if block.size > size:
             raise DaqmxError(errors.BAD_VALUE, "The array is too small for the samples.")
+        block = mirrored(task, block)
         flat = np.swapaxes(block, 0, 1) if fill_mode else block
         if block.size:
             self.b.array(pointer, block.size, np.uint8)[:] = flat.reshape(-1)
@@ -167,10 +179,11 @@ class WaveformBindings:
         n_lines = int(self.b.array(widths, n_channels, np.uint32).max())
         shape = (n, n_channels, n_lines) if layout else (n_channels, n, n_lines)
         block = self.b.array(pointer, int(np.prod(shape)), np.uint8).reshape(shape)
+        task = self.b.current().task(self.b.handle(handle))
         done = transfer.write_lines(
-            self.b.current(), self.b.handle(handle),
-            np.swapaxes(block, 0, 1) if layout else block, auto_start=bool(auto_start),
-            timeout_s=timeout_s,
+            self.b.current(), task.handle,
+            mirrored(task, np.swapaxes(block, 0, 1) if layout else block),
+            auto_start=bool(auto_start), timeout_s=timeout_s,
         )  # fmt: skip
         self.b.store(n_written, "int32_t *", done)
         return None

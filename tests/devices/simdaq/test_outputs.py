@@ -14,6 +14,7 @@ from nidaqmx.constants import (
     RegenerationMode,
 )
 from nidaqmx.types import AOExpirationState, DOExpirationState
+from nitypes.waveform import DigitalWaveform
 
 from hil.devices.simdaq import Pulses, System
 
@@ -244,3 +245,36 @@ def test_a_waveform_knows_its_time_and_its_name(system, Task):
     assert waveform.timing.sample_interval.total_seconds() == pytest.approx(1e-3)
     start = waveform.timing.start_time  # the system's time 0 is that of Unix
     assert (start.year, start.hour, start.minute, start.second) == (1970, 0, 0, 10)
+
+
+def test_lines_of_a_waveform_have_their_names_and_levels(system, Task):
+    """nitypes: signal i is line i, and stands in the last column but i."""
+    for line, level in enumerate([1.0, 0.0, 0.0, 1.0]):
+        system.feed(f"Dev1/port0/line{line}", level)
+    with Task() as task:
+        task.di_channels.add_di_chan(
+            "Dev1/port0/line0:3", line_grouping=LineGrouping.CHAN_FOR_ALL_LINES
+        )
+        task.timing.cfg_samp_clk_timing(1000.0, samps_per_chan=3)
+        task.start()
+        system.advance_to(0.01)
+        waveform = task.read_waveform(3)
+    assert [signal.name for signal in waveform.signals] == [f"Dev1/port0/line{i}" for i in range(4)]
+    assert [list(signal.data) for signal in waveform.signals] == [
+        [1] * 3,
+        [0] * 3,
+        [0] * 3,
+        [1] * 3,
+    ]
+
+
+def test_a_waveform_of_lines_goes_out_line_by_line(system, Task):
+    waveform = DigitalWaveform(1, 4)
+    for i, level in enumerate([0, 1, 1, 0]):
+        waveform.signals[i].data[0] = level
+    with Task() as task:
+        task.do_channels.add_do_chan(
+            "Dev1/port0/line0:3", line_grouping=LineGrouping.CHAN_FOR_ALL_LINES
+        )
+        task.write(waveform, auto_start=True)
+    assert [system.output(f"Dev1/port0/line{i}") for i in range(4)] == [0.0, 1.0, 1.0, 0.0]
