@@ -198,7 +198,7 @@ def _parser() -> argparse.ArgumentParser:
                    help="serve NI's gRPC protocol at this port (NI's own: 31763)")  # fmt: skip
     c.add_argument("--host", default="127.0.0.1", help="with --port (default: 127.0.0.1)")
     c.add_argument("--env", action="store_true",
-                   help='print what to set for any program: eval "$(hil simdaq --env)"')  # fmt: skip
+                   help='print what any program needs: eval "$(hil simdaq --env)"')  # fmt: skip
     c.add_argument("--run", nargs=argparse.REMAINDER, metavar="PROGRAM",
                    help="run a program on these cards, with all arguments that follow")  # fmt: skip
     c = add("gui", "the window: run an experiment, look at recordings",

@@ -15,6 +15,11 @@ settings.register_profile("repeatable", derandomize=True, database=None, deadlin
 settings.register_profile("wander", print_blob=True, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
+
+def pytest_addoption(parser):
+    parser.addoption("--bench", metavar="CARD", help="NI card on the bench, for -m bench")
+
+
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 
 

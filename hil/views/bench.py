@@ -16,7 +16,7 @@ from hil.models import CellArray, cells
 from hil.models.activation import CellActivation
 from hil.models.array_system import ArraySystem
 from hil.record.read import open_run
-from hil.views import bench_models, bench_realtime, bench_recorder, bench_window
+from hil.views import bench_daq, bench_models, bench_realtime, bench_recorder, bench_window
 
 REPEATS = 5
 EXTENTS = {
@@ -42,6 +42,7 @@ def measure(extent: str = "usual", *, progress: bool = False) -> dict[str, Any]:
         figures["virtual_run"] = _virtual_run(Path(folder))
         figures["real_time"] = bench_realtime.measure(plan, Path(folder), progress=progress)
     figures["recorder"] = bench_recorder.measure(recorder_s)
+    figures["daq"] = bench_daq.measure()
     figures["window"] = bench_window.measure(WINDOW_S)
     if extent != "quick":
         figures["models"] = bench_models.compare()
@@ -70,6 +71,7 @@ def as_text(figures: dict[str, Any]) -> str:
     lines = [f"{what:<44} {figure:>16}   {aim}".rstrip() for what, figure, aim in rows]
     lines += ["", bench_realtime.as_text(figures["real_time"])]
     lines += ["", bench_recorder.as_text(figures["recorder"])]
+    lines += ["", bench_daq.as_text(figures["daq"])]
     lines += ["", bench_window.as_text(figures["window"])]
     if "models" in figures:
         lines += ["", bench_models.as_text(figures["models"])]

@@ -14,8 +14,8 @@ import numpy as np
 from hil.devices.simdaq import (
     device_properties,
     errors,
+    library,
     library_source,
-    package_api,
     properties,
     scene,
     transfer,
@@ -58,7 +58,7 @@ class Bindings:
     def __init__(self, ffi: Any, current: Callable[[], System]) -> None:
         self.ffi = ffi
         self.current = current
-        self.attributes = package_api.installed().attributes
+        self.attributes = library.api().attributes
         self._last = threading.local()
         self._encoding = locale.getlocale()[1] or "ascii"
 
@@ -532,7 +532,7 @@ def attach(ffi: Any, now_s: Callable[[], float], unix_s: float) -> None:
     ffi.def_extern(name="simdaq_get")(b.guarded(b.get))
     ffi.def_extern(name="simdaq_set")(b.guarded(b.set))
     ffi.def_extern(name="simdaq_unsupported")(b.variadic_unsupported)
-    for function in package_api.installed().functions:
+    for function in library.api().functions:
         if function.variadic:
             continue
         if function.c_name == "DAQmxGetErrorString":

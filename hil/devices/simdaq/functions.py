@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from hil.devices.simdaq import (
@@ -10,16 +11,17 @@ from hil.devices.simdaq import (
     create_analog,
     create_counter,
     create_digital,
-    package_api,
-    watchdog,
+    create_watchdog,
 )
 
-MODULES = (control, create_analog, create_counter, create_digital, watchdog)
-KNOWN = {function.method for function in package_api.installed().functions}
+MODULES = (control, create_analog, create_counter, create_digital, create_watchdog)
 
+# All that these modules define and do not keep for themselves.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     name: function
     for module in MODULES
     for name, function in vars(module).items()
-    if name in KNOWN and getattr(function, "__module__", "") == module.__name__
+    if isinstance(function, FunctionType)
+    and function.__module__ == module.__name__
+    and not name.startswith("_")
 }

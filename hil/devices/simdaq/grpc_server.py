@@ -20,7 +20,7 @@ import numpy as np
 from nidaqmx._stubs import nidaqmx_pb2 as messages
 from session_pb2 import Session
 
-from hil.devices.simdaq import errors, package_api, properties, transfer
+from hil.devices.simdaq import errors, library, properties, transfer
 from hil.devices.simdaq.errors import DaqmxError
 from hil.devices.simdaq.functions import FUNCTIONS
 from hil.devices.simdaq.grpc_waveforms import WAVEFORMS
@@ -81,7 +81,7 @@ class Service:
     def __init__(self, system: System) -> None:
         self.system = system
         self._sessions: dict[str, int] = {}
-        api = package_api.installed()
+        api = library.api()
         self._methods = {f.c_name.removeprefix("DAQmx"): f.method for f in api.functions}
         self._attributes = api.attributes
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from hil.devices.simdaq import library_source, package_api
 from hil.errors import ConfigError
 
+API = "api.json"
 # What the library runs when it is first called, in whatever process that is.
 INIT = """
 import time
@@ -76,7 +77,8 @@ def built() -> Path:
         _compile(compiler, Path(scratch))
         target = Path(scratch) / "done"
         target.mkdir()
-        (Path(scratch) / library_source.SONAME).rename(target / library_source.SONAME)
+        for name in (library_source.SONAME, API):
+            (Path(scratch) / name).rename(target / name)
         (target / "libnidaqmx.so").symlink_to(library_source.SONAME)
         try:
             target.rename(folder)
@@ -86,10 +88,17 @@ def built() -> Path:
     return library
 
 
+@cache
+def api() -> package_api.PackageApi:
+    """What the installed package calls, as it was when the library was built."""
+    return package_api.from_json((built().parent / API).read_text())
+
+
 def _compile(compiler: str, folder: Path) -> None:
     from cffi import FFI
 
-    api = package_api.installed()
+    api = package_api.scan(package_api.package_folder())
+    (folder / API).write_text(package_api.to_json(api))
     ffi = FFI()
     ffi.embedding_api(library_source.embedding_api(api))
     ffi.set_source(library_source.MODULE, library_source.c_source(api))

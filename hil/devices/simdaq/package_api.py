@@ -6,9 +6,9 @@ functions of the version at hand. A C function is described by how the package c
 """
 
 import ast
+import json
 import re
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import asdict, astuple, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -199,7 +199,17 @@ def scan(folder: Path) -> PackageApi:
     return PackageApi(tuple(functions), attributes)
 
 
-@cache
-def installed() -> PackageApi:
-    """Of the installed package."""
-    return scan(package_folder())
+def to_json(api: PackageApi) -> str:
+    """To be kept, for a scan takes some tenths of a second."""
+    functions = [asdict(f) for f in api.functions]
+    return json.dumps([functions, [astuple(a) for a in api.attributes.values()]])
+
+
+def from_json(text: str) -> PackageApi:
+    functions, attributes = json.loads(text)
+    for function in functions:
+        function["arguments"] = tuple(Argument(**a) for a in function["arguments"])
+    found = [Attribute(*a) for a in attributes]
+    return PackageApi(
+        tuple(Function(**f) for f in functions), {(a.owner, a.number): a for a in found}
+    )

@@ -6,11 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from nidaqmx.constants import Level, ProductCategory, WDTTaskAction
+from nidaqmx.constants import Level
 
 from hil.devices.simdaq import errors, names
-from hil.devices.simdaq.errors import DaqmxError
 from hil.devices.simdaq.task import RUNNING, UNVERIFIED, Run, Task
 
 if TYPE_CHECKING:
@@ -76,29 +74,10 @@ def holds(system: System, card: object, kind: str) -> bool:
     return False
 
 
-def create_watchdog_timer_task_ex(
-    system: System, *, device_name: str, session_name: str, timeout: float
-) -> int:
-    """A watchdog on a device, not yet armed."""
-    card = system.card(device_name)
-    model = card.model
-    if not model.watchdog:
-        raise DaqmxError(errors.NO_WATCHDOG, Device=device_name)
-    if timeout > model.watchdog_max_s or timeout == 0.0:
-        raise DaqmxError(
-            errors.BAD_VALUE, Property="Watchdog.Timeout", Requested_Value=timeout,
-            Maximum_Value=model.watchdog_max_s, Device=device_name,
-        )  # fmt: skip
-    task = system.create(session_name)
-    task.kind = "watchdog"
-    task.device = card
-    task.properties["watchdog", "timeout"] = timeout
-    return task.handle
-
-
-def _configure(
+def configure(
     system: System, task: int, kind: str, channel_names: str, values: Sequence[Any]
 ) -> None:
+    """Set safe states of outputs of one kind."""
     owner = system.task(task)
     if owner.state == RUNNING:
         raise owner.error(errors.PROPERTY_WHILE_RUNNING, Property="Watchdog.ExpirStates")
@@ -122,52 +101,6 @@ def _configure(
     owner.release(UNVERIFIED)
 
 
-def cfg_watchdog_do_expir_states(
-    system: System, *, task: int, channel_names: str, expir_state_array: Sequence[int]
-) -> None:
-    """Safe levels of lines."""
-    levels = [int(v) for v in expir_state_array]
-    _configure(system, task, "do", channel_names, levels)
-
-
-def cfg_watchdog_co_expir_states(
-    system: System, *, task: int, channel_names: str, expir_state_array: Sequence[int]
-) -> None:
-    """Safe levels of counters."""
-    levels = [int(v) for v in expir_state_array]
-    _configure(system, task, "co", channel_names, levels)
-
-
-def cfg_watchdog_ao_expir_states(
-    system: System, *, task: int, channel_names: str, expir_state_array: Sequence[float],
-    output_type_array: Sequence[int],
-) -> None:  # fmt: skip
-    """Safe voltages; an output type of «no change» leaves an output as it is."""
-    voltages = [
-        float(v) if int(what) == VOLTAGE else None
-        for v, what in zip(np.ravel(expir_state_array), np.ravel(output_type_array), strict=False)
-    ]
-    _configure(system, task, "ao", channel_names, voltages)
-
-
-def control_watchdog_task(system: System, *, task: int, action: int) -> None:
-    """Reset the timer, or end an expiration."""
-    owner = system.task(task)
-    run = owner.run
-    if owner.state != RUNNING or not isinstance(run, WatchdogRun):
-        raise owner.error(errors.NOT_RUNNING)
-    if action == WDTTaskAction.RESET_TIMER.value:
-        if run.expired:
-            raise owner.error(errors.WATCHDOG_EXPIRED)
-        run.reset()
-        return
-    assert owner.device is not None
-    if owner.device.model.category == ProductCategory.COMPACT_DAQ_CHASSIS and run.expired:
-        raise owner.error(errors.WATCHDOG_EXPIRED, "Reset the chassis.")
-    run.expired = False
-    run.reset()
-
-
 def get(task: Task, lines: str, key: str) -> Any:
     """A property of a watchdog."""
     run = task.run
@@ -189,7 +122,7 @@ def put(system: System, task: Task, lines: str, key: str, value: Any) -> None:
     """Set a property of a watchdog."""
     kind = {"do_state": "do", "co_state": "co", "ao_state": "ao"}.get(key)
     if kind is not None:
-        _configure(system, task.handle, kind, lines, [value])
+        configure(system, task.handle, kind, lines, [value])
         return
     if task.state == RUNNING:
         raise task.error(errors.PROPERTY_WHILE_RUNNING, Property=key)

@@ -141,9 +141,9 @@ def test_a_function_that_is_not_simulated_says_so(system, Task):
 def test_every_function_that_the_package_calls_exists():
     import ctypes
 
-    from hil.devices.simdaq import library, package_api
+    from hil.devices.simdaq import library
 
     loaded = ctypes.CDLL(str(library.built()))
-    missing = [f.c_name for f in package_api.installed().functions if not hasattr(loaded, f.c_name)]
+    missing = [f.c_name for f in library.api().functions if not hasattr(loaded, f.c_name)]
     assert not missing
-    assert len(package_api.installed().functions) > 250
+    assert len(library.api().functions) > 250

@@ -1,0 +1,81 @@
+"""Functions that make watchdog tasks and reset their timers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from nidaqmx.constants import ProductCategory, WDTTaskAction
+
+from hil.devices.simdaq import errors, watchdog
+from hil.devices.simdaq.errors import DaqmxError
+from hil.devices.simdaq.system import System
+from hil.devices.simdaq.task import RUNNING
+
+VOLTAGE = 10322
+
+
+def create_watchdog_timer_task_ex(
+    system: System, *, device_name: str, session_name: str, timeout: float
+) -> int:
+    """A watchdog on a device, not yet armed."""
+    card = system.card(device_name)
+    model = card.model
+    if not model.watchdog:
+        raise DaqmxError(errors.NO_WATCHDOG, Device=device_name)
+    if timeout > model.watchdog_max_s or timeout == 0.0:
+        raise DaqmxError(
+            errors.BAD_VALUE, Property="Watchdog.Timeout", Requested_Value=timeout,
+            Maximum_Value=model.watchdog_max_s, Device=device_name,
+        )  # fmt: skip
+    task = system.create(session_name)
+    task.kind = "watchdog"
+    task.device = card
+    task.properties["watchdog", "timeout"] = timeout
+    return task.handle
+
+
+def cfg_watchdog_do_expir_states(
+    system: System, *, task: int, channel_names: str, expir_state_array: Sequence[int]
+) -> None:
+    """Safe levels of lines."""
+    levels = [int(v) for v in expir_state_array]
+    watchdog.configure(system, task, "do", channel_names, levels)
+
+
+def cfg_watchdog_co_expir_states(
+    system: System, *, task: int, channel_names: str, expir_state_array: Sequence[int]
+) -> None:
+    """Safe levels of counters."""
+    levels = [int(v) for v in expir_state_array]
+    watchdog.configure(system, task, "co", channel_names, levels)
+
+
+def cfg_watchdog_ao_expir_states(
+    system: System, *, task: int, channel_names: str, expir_state_array: Sequence[float],
+    output_type_array: Sequence[int],
+) -> None:  # fmt: skip
+    """Safe voltages; an output type of «no change» leaves an output as it is."""
+    voltages = [
+        float(v) if int(what) == VOLTAGE else None
+        for v, what in zip(np.ravel(expir_state_array), np.ravel(output_type_array), strict=False)
+    ]
+    watchdog.configure(system, task, "ao", channel_names, voltages)
+
+
+def control_watchdog_task(system: System, *, task: int, action: int) -> None:
+    """Reset the timer, or end an expiration."""
+    owner = system.task(task)
+    run = owner.run
+    if owner.state != RUNNING or not isinstance(run, watchdog.WatchdogRun):
+        raise owner.error(errors.NOT_RUNNING)
+    if action == WDTTaskAction.RESET_TIMER.value:
+        if run.expired:
+            raise owner.error(errors.WATCHDOG_EXPIRED)
+        run.reset()
+        return
+    assert owner.device is not None
+    if owner.device.model.category == ProductCategory.COMPACT_DAQ_CHASSIS and run.expired:
+        raise owner.error(errors.WATCHDOG_EXPIRED, "Reset the chassis.")
+    run.expired = False
+    run.reset()
