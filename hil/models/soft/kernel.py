@@ -37,7 +37,7 @@ Q, V, A, X, X_BEFORE, Q_STAR, V_STAR, KAPPA, F, Q_NEW, V_NEW, X_NEW, Y = range(1
 # Rows of `branches`.
 KM, TAU, E, AC, BC, R = range(6)
 # Entries of `memory`.
-H_LAST, H_COEFFICIENTS, SHRINK, PASSES, HALVINGS, T = range(6)
+H_LAST, H_COEFFICIENTS, SHRINK, PASSES, HALVINGS, T, ERROR = range(7)
 
 Parts = namedtuple(
     "Parts",
@@ -196,15 +196,20 @@ def _attempt(p, h, u):  # type: ignore[no-untyped-def]
         i = p.branch_joint[k]
         v_new = s[V_STAR, i] + gh * s[Y, i]
         b[R, k] = b[E, k] * b[R, k] + b[AC, k] * s[V, i] + b[BC, k] * v_new
+    # A step leaves h^3 (1/6 - (am - af)/2 - beta) times the third derivative, (a+ - a)/h, in q.
+    cubic, error = h * h * abs(1.0 / 6.0 - 0.5 * (am - af) - beta), 0.0
     for i in range(n):
         x, x_old = s[Y, i], s[X, i]
         a = x_old + moved * (s[A, i] - x_old)
+        a_new = share * x + af_1 * x_old - am_1 * a
+        error = max(error, cubic * abs(a_new - a))
         s[Q, i] = s[Q_STAR, i] + bh * x
         s[V, i] = s[V_STAR, i] + gh * x
-        s[A, i] = share * x + af_1 * x_old - am_1 * a
+        s[A, i] = a_new
         s[X_BEFORE, i] = x_old
         s[X, i] = x
     memory[H_LAST] = h
+    memory[ERROR] = error
     memory[T] += h
     return True
 
@@ -229,16 +234,17 @@ def _advance(p, h, goal):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def run(p, h, u, path):  # type: ignore[no-untyped-def]
+def run(p, h, u, path, every):  # type: ignore[no-untyped-def]
     """Steps of h to the inputs in the rows of u; how many were done.
 
-    Rows of `path`, one more than steps, take q, v, x and R; none at all if it is empty.
+    Rows of `path` take q, v, x and R at the start and after every so many steps (0: never).
     """
-    n, kept = p.state.shape[1], len(path) > 0
+    n = p.state.shape[1]
     for k in range(len(u) + 1):
         if k > 0 and not _advance(p, h, u[k - 1]):
             return k - 1
-        if kept:
-            path[k, :n], path[k, n : 2 * n] = p.state[Q], p.state[V]
-            path[k, 2 * n : 3 * n], path[k, 3 * n :] = p.state[X], p.branches[R]
+        if every > 0 and k % every == 0:
+            row = path[k // every]
+            row[:n], row[n : 2 * n] = p.state[Q], p.state[V]
+            row[2 * n : 3 * n], row[3 * n :] = p.state[X], p.branches[R]
     return len(u)

@@ -1,5 +1,6 @@
 """A soft tree with its state, stepped in time by `hil.models.soft.kernel`."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,7 @@ from hil.models.soft import kernel, outside, planar, spatial
 from hil.models.soft.kernel import KM, REST, TAU, X_BEFORE, X_NEW, A, C, K, Parts, Q, R, V, X
 from hil.models.soft.tree import Array, SoftTree, still_base
 
+SHORTEST = 1e-12  # step of an adaptive run, of its length
 _NO_PATH = np.empty((0, 0))
 
 
@@ -34,7 +36,7 @@ class AlphaParameters:
 
 @dataclass(frozen=True)
 class History:
-    """What `run` went through, a row a step, the start first.
+    """What `run` went through, a row every so many steps, the start first.
 
     Attributes
     ----------
@@ -130,7 +132,7 @@ class SoftStepper:
             base=still_base(),
             u=rest.copy(),
             u_last=rest.copy(),
-            memory=np.zeros(6),
+            memory=np.zeros(7),
             alpha=np.array(self.parameters.values),
         )
         p = self.parts
@@ -190,18 +192,61 @@ class SoftStepper:
         """
         p = self.parts
         self._goal[0] = p.u_last if u is None else u
-        if kernel.run(p, h_s, self._goal, _NO_PATH) == 0:
+        if kernel.run(p, h_s, self._goal, _NO_PATH, 0) == 0:
             self._refuse(h_s)
 
-    def run(self, h_s: float, u: Array) -> History:
-        """Steps of h_s, each ending at the inputs in its row of u, (k, m)."""
+    def run(self, h_s: float, u: Array, every: int = 1) -> History:
+        """Steps of h_s, each ending at the inputs in its row of u, (k, m); `every` one is kept."""
         p, n, start = self.parts, self.tree.n, self.t_s
-        path = np.empty((len(u) + 1, 3 * n + len(self.R)))
-        if kernel.run(p, h_s, np.ascontiguousarray(u, dtype=float), path) < len(u):
+        path = np.empty((len(u) // every + 1, 3 * n + len(self.R)))
+        if kernel.run(p, h_s, np.ascontiguousarray(u, dtype=float), path, every) < len(u):
             self._refuse(h_s)
-        t_s = np.asarray(start + h_s * np.arange(len(u) + 1), dtype=float)
+        t_s = np.asarray(start + every * h_s * np.arange(len(path)), dtype=float)
         q, v, x, R = path[:, :n], path[:, n : 2 * n], path[:, 2 * n : 3 * n], path[:, 3 * n :]
         return History(t_s, q, v, x, R)
+
+    def adapt(
+        self, until_s: float, inputs: Callable[[float], Array], tolerance: float, h_s: float = 1e-3
+    ) -> Array:
+        """Advance to `until_s` with steps as long as their error allows; the times, (k+1,).
+
+        Parameters
+        ----------
+        inputs : u at any time
+        tolerance : rad (m) that a step may leave in any joint position
+        h_s : of the first step
+
+        Raises
+        ------
+        ModelError
+            The tolerance asks for steps that rounding swallows, or a step does not converge.
+        """
+        times = [self.t_s]
+        while until_s - self.t_s > SHORTEST * until_s:
+            before, left_s = self._snapshot(), until_s - self.t_s
+            h = min(h_s, left_s)
+            self.step(h, inputs(self.t_s + h))
+            error = max(float(self.parts.memory[kernel.ERROR]), 1e-300)
+            h_s = h * min(2.0, max(0.2, 0.9 * (tolerance / error) ** (1.0 / 3.0)))
+            if error > tolerance:
+                self._restore(before)
+                if h_s < SHORTEST * until_s:
+                    raise ModelError(
+                        f"steps of {h_s:.3g} s at t = {self.t_s:.9g} s still leave more than "
+                        f"{tolerance:g} rad: allow a larger error"
+                    )
+                continue
+            times.append(self.t_s)
+        return np.array(times)
+
+    def _snapshot(self) -> tuple[Array, ...]:
+        p = self.parts
+        return p.state.copy(), p.branches.copy(), p.memory.copy(), p.u_last.copy()
+
+    def _restore(self, before: tuple[Array, ...]) -> None:
+        p = self.parts
+        for now, then in zip((p.state, p.branches, p.memory, p.u_last), before, strict=True):
+            now[:] = then
 
     def relax(self, u: Array | None = None) -> None:
         """Put the tree at rest in static equilibrium under the inputs u, its branches relaxed.

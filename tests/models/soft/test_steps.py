@@ -188,7 +188,46 @@ def test_element_torques_hold_the_chain_up():
     assert torques_N_m(stepper, resting)[0] == pytest.approx(moment, rel=1e-9)
 
 
+def test_adaptive_steps_keep_to_their_tolerance_and_grow_when_it_is_calm():
+    # A beam let go: lively at first, then it creeps. Global error over 1 s stays within what the
+    # steps may leave, and falls with the tolerance.
+    tree, tip = rubber_manipulator("maxwell", 4)
+    exact = tip_m("maxwell", 4, 2e-5)
+    errors, counts = [], []
+    for tolerance in (1e-6, 1e-7, 1e-8):
+        stepper = SoftStepper(tree)
+        t_s = stepper.adapt(1.0, lambda t: servo_input(np.array(t)), tolerance)
+        assert t_s[-1] == pytest.approx(1.0, abs=1e-12)
+        errors.append(np.linalg.norm(trace_m(stepper, tip, stepper.q[None])[0, :2] - exact))
+        counts.append(len(t_s) - 1)
+        assert np.diff(t_s)[:-1].max() > 2.0 * np.diff(t_s)[:-1].min()
+    # Local error h^3, global h^2: a tenth of the tolerance costs 10^(1/3) the steps.
+    assert counts[2] / counts[1] == pytest.approx(10.0 ** (1.0 / 3.0), rel=0.1)
+    assert errors[0] < 1e-3
+    assert errors[2] < 0.4 * errors[1] < 0.4 * errors[0]
+
+
+def test_a_free_swing_of_changing_steps_is_the_swing_of_equal_ones():
+    # Changing h moves the instant to which `a` belongs; forgetting that costs an order.
+    errors = []
+    for h_s in (2e-3, 1e-3):
+        tree, tip = rubber_manipulator("solid", 4)
+        stepper = SoftStepper(tree)
+        pattern = h_s * np.tile([0.4, 1.6], round(0.4 / (2.0 * h_s)))
+        for t_s, h in zip(np.cumsum(pattern), pattern, strict=True):
+            stepper.step(h, servo_input(np.array(t_s)))
+        exact = tip_m("solid", 4, 2e-5, duration_s=0.4)
+        errors.append(np.linalg.norm(trace_m(stepper, tip, stepper.q[None])[0, :2] - exact))
+    assert errors[0] / errors[1] == pytest.approx(4.0, rel=0.15)
+
+
 # Steps that are refused
+
+
+def test_a_tolerance_below_rounding_is_refused():
+    tree, _ = rubber_manipulator("voigt", 4)
+    with pytest.raises(ModelError, match=r"at t = 0 s still leave more than 1e-40 rad"):
+        SoftStepper(tree).adapt(1.0, lambda t: servo_input(np.array(t + 0.1)), 1e-40)
 
 
 def stiff_spin():
