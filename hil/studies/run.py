@@ -24,6 +24,7 @@ from hil.summary import plain
 STUDIES = {
     "fingerprint": "hil.studies.fingerprint",
     "pantograph": "hil.studies.pantograph",
+    "soft-chain": "hil.studies.soft_chain",
     "walker": "hil.studies.walker",
 }
 

@@ -16,7 +16,14 @@ from hil.models import CellArray, cells
 from hil.models.activation import CellActivation
 from hil.models.array_system import ArraySystem
 from hil.record.read import open_run
-from hil.views import bench_daq, bench_models, bench_realtime, bench_recorder, bench_window
+from hil.views import (
+    bench_daq,
+    bench_models,
+    bench_realtime,
+    bench_recorder,
+    bench_soft,
+    bench_window,
+)
 
 REPEATS = 5
 EXTENTS = {
@@ -46,6 +53,7 @@ def measure(extent: str = "usual", *, progress: bool = False) -> dict[str, Any]:
     figures["window"] = bench_window.measure(WINDOW_S)
     if extent != "quick":
         figures["models"] = bench_models.compare()
+        figures["soft_links"] = bench_soft.cost_over_segments()
     return figures
 
 
@@ -75,6 +83,7 @@ def as_text(figures: dict[str, Any]) -> str:
     lines += ["", bench_window.as_text(figures["window"])]
     if "models" in figures:
         lines += ["", bench_models.as_text(figures["models"])]
+        lines += ["", bench_soft.as_text(figures["soft_links"])]
     return "\n".join(lines)
 
 

@@ -3,7 +3,7 @@
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hil.models.network import ModelError
 from hil.models.soft.element import Element, Material
@@ -43,7 +43,7 @@ def rubber_manipulator(kind: ElementKind, n_segments: int) -> tuple[SoftTree, Pl
     return SoftTree((crank, *link), drives=(0,)), tip
 
 
-def servo_input(t_s: NDArray[np.float64]) -> NDArray[np.float64]:
+def servo_input(t_s: ArrayLike) -> NDArray[np.float64]:
     """The servo's reference pi/6 (1 - cos 2 pi t), its rate and no torque, (k, 3)."""
     phase = 2.0 * np.pi * np.asarray(t_s)
     reference = np.pi / 6.0 * (1.0 - np.cos(phase))

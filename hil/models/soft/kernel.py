@@ -14,13 +14,45 @@ outside enter at the end of the step, at its inputs.
 Source: Arnold & Bruls 2007; am, af, beta, gamma from the spectral radius: Chung & Hulbert 1993.
 """
 
-from collections import namedtuple
-
 import numpy as np
 from numba import njit
 
 from hil.models.soft import outside, planar, spatial
 from hil.models.soft.element import branch_coefficients
+from hil.models.soft.parts import (
+    AC,
+    BC,
+    ERROR,
+    H_COEFFICIENTS,
+    H_LAST,
+    HALVINGS,
+    KAPPA,
+    KM,
+    PASSES,
+    Q_NEW,
+    Q_STAR,
+    REST,
+    REST_RATE,
+    SHRINK,
+    TAU,
+    TORQUE,
+    V_NEW,
+    V_STAR,
+    X_BEFORE,
+    X_NEW,
+    A,
+    C,
+    E,
+    F,
+    K,
+    Q,
+    R,
+    T,
+    V,
+    X,
+    Y,
+    carve,
+)  # fmt: skip
 from hil.models.soft.tree import BASE_SIZE
 
 TOLERANCE = 1e-10  # of the largest acceleration, left in x+ by the iteration
@@ -29,21 +61,6 @@ PASSES_MAX = 40
 HALVINGS_MAX = 12
 SOFTEST = 1e8  # s^2, against which inertia is nothing
 SAG_TOLERANCE = 1e-13  # rad
-
-# Rows of `joints`: element and memory.
-K, C, REST, REST_RATE, TORQUE = range(5)
-# Rows of `state`.
-Q, V, A, X, X_BEFORE, Q_STAR, V_STAR, KAPPA, F, Q_NEW, V_NEW, X_NEW, Y = range(13)
-# Rows of `branches`.
-KM, TAU, E, AC, BC, R = range(6)
-# Entries of `memory`.
-H_LAST, H_COEFFICIENTS, SHRINK, PASSES, HALVINGS, T, ERROR = range(7)
-
-Parts = namedtuple(
-    "Parts",
-    "parent geo_planar geo_spatial is_planar joints branch_joint branches state w pose wrench body "
-    "at starts lines grounds place_x place_v drives n_loads gravity base u u_last memory alpha",
-)
 
 
 @njit(cache=True, error_model="numpy")
@@ -101,8 +118,9 @@ def kinematics(p, q, v):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def measure(p, q, v):  # type: ignore[no-untyped-def]
+def measure(ints, floats, q, v):  # type: ignore[no-untyped-def]
     """Places and tendons in a state."""
+    p = carve(ints, floats)
     kinematics(p, q, v)
     pose = p.pose if p.is_planar else p.w
     outside.locate(pose, p.body, p.at, p.place_x, p.place_v)
@@ -110,8 +128,9 @@ def measure(p, q, v):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def explicit(p, q, v, softness):  # type: ignore[no-untyped-def]
+def explicit(ints, floats, q, v, softness):  # type: ignore[no-untyped-def]
     """X_NEW = (M + softness K)^-1 f(q, v), with the branches as they are; q'' for softness 0."""
+    p = carve(ints, floats)
     s, b = p.state, p.branches
     _inputs(p, p.u)
     for i in range(len(q)):
@@ -234,11 +253,12 @@ def _advance(p, h, goal):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def run(p, h, u, path, every):  # type: ignore[no-untyped-def]
+def run(ints, floats, h, u, path, every):  # type: ignore[no-untyped-def]
     """Steps of h to the inputs in the rows of u; how many were done.
 
     Rows of `path` take q, v, x and R at the start and after every so many steps (0: never).
     """
+    p = carve(ints, floats)
     n = p.state.shape[1]
     for k in range(len(u) + 1):
         if k > 0 and not _advance(p, h, u[k - 1]):

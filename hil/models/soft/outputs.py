@@ -7,7 +7,8 @@ import scipy.integrate
 from numba import njit
 
 from hil.models.soft import outside
-from hil.models.soft.kernel import REST, REST_RATE, C, K, kinematics, push_from_outside
+from hil.models.soft.kernel import kinematics, push_from_outside
+from hil.models.soft.parts import REST, REST_RATE, C, K, carve
 from hil.models.soft.stepper import History, SoftStepper
 from hil.models.soft.tree import Array, Place
 
@@ -17,7 +18,7 @@ _FIRST = np.zeros(1, dtype=np.int64)
 def trace_m(stepper: SoftStepper, place: Place, q: Array) -> Array:
     """Where a place is at every row of joint positions q (k, N): (k, 3)."""
     x = np.empty((len(q), 3))
-    _trace(stepper.parts, np.ascontiguousarray(q), np.array([place.body]),
+    _trace(stepper.ints, stepper.floats, np.ascontiguousarray(q), np.array([place.body]),
            np.array([place.at_m], dtype=float), x)  # fmt: skip
     return x
 
@@ -72,7 +73,7 @@ def energies(stepper: SoftStepper, history: History, u: Array) -> Energies:
     inertia = np.array([body.inertia for body in tree.bodies])
     mass = np.array([body.mass_kg for body in tree.bodies])
     centre = np.array([body.centre_m for body in tree.bodies], dtype=float)
-    _moving(p, h.q, h.v, u, mass, centre, inertia, moving)
+    _moving(stepper.ints, stepper.floats, h.q, h.v, u, mass, centre, inertia, moving)
     step_s = float(h.t_s[1] - h.t_s[0])
     return Energies(
         kinetic=moving[:, 0],
@@ -98,7 +99,8 @@ def _integral(power_W: Array, step_s: float) -> Array:
 
 
 @njit(cache=True, error_model="numpy")
-def _trace(p, q, body, at, out):  # type: ignore[no-untyped-def]
+def _trace(ints, floats, q, body, at, out):  # type: ignore[no-untyped-def]
+    p = carve(ints, floats)
     v, x_dot = np.zeros(q.shape[1]), np.zeros((1, 3))
     for k in range(len(q)):
         kinematics(p, q[k], v)
@@ -106,8 +108,9 @@ def _trace(p, q, body, at, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def _moving(p, q, v, u, mass, centre, inertia, out):  # type: ignore[no-untyped-def]
+def _moving(ints, floats, q, v, u, mass, centre, inertia, out):  # type: ignore[no-untyped-def]
     """Kinetic and gravity's energy, and the power of what pushes from outside."""
+    p = carve(ints, floats)
     turned, x, x_dot = np.empty(3), np.empty((1, 3)), np.empty((1, 3))
     for k in range(len(q)):
         kinematics(p, q[k], v[k])

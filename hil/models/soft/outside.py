@@ -20,6 +20,25 @@ def places(tree: SoftTree):  # type: ignore[no-untyped-def]
     )
 
 
+def lines(tree: SoftTree):  # type: ignore[no-untyped-def]
+    """Tendons, (tendons, 7)."""
+    table = np.zeros((len(tree.tendons), 7))
+    for i, tendon in enumerate(tree.tendons):
+        table[i, :L0] = tendon.k_N_per_m, tendon.c_N_s_per_m
+        table[i, PULLS] = tendon.pulls_only
+    return table
+
+
+def grounds(tree: SoftTree):  # type: ignore[no-untyped-def]
+    """Half-spaces, (grounds, 10): normal, point, k, c, friction, slip."""
+    table = [
+        (*np.asarray(g.normal) / np.linalg.norm(g.normal), *g.at_m, g.k_N_per_m, g.c_N_s_per_m,
+         g.friction, g.slip_m_per_s)
+        for g in tree.grounds
+    ]  # fmt: skip
+    return np.array(table).reshape(-1, 10)
+
+
 @njit(cache=True, error_model="numpy")
 def locate(pose, body, at, x, v):  # type: ignore[no-untyped-def]
     """Position and velocity of places in the world; `pose` as `planar.poses` gives it."""

@@ -7,9 +7,27 @@ import numpy as np
 import scipy.optimize
 
 from hil.models.network import ModelError
-from hil.models.soft import kernel, outside, planar, spatial
-from hil.models.soft.kernel import KM, REST, TAU, X_BEFORE, X_NEW, A, C, K, Parts, Q, R, V, X
-from hil.models.soft.tree import Array, SoftTree, still_base
+from hil.models.soft import kernel, outside
+from hil.models.soft.parts import (
+    ERROR,
+    H_LAST,
+    HALVINGS,
+    PASSES,
+    REST,
+    SHRINK,
+    X_BEFORE,
+    X_NEW,
+    A,
+    K,
+    Q,
+    R,
+    T,
+    V,
+    X,
+    pack,
+    views,
+)  # fmt: skip
+from hil.models.soft.tree import Array, SoftTree
 
 SHORTEST = 1e-12  # step of an adaptive run, of its length
 _NO_PATH = np.empty((0, 0))
@@ -82,83 +100,34 @@ class SoftStepper:
         v: Array | None = None,
         u: Array | None = None,
     ) -> None:
-        n, bodies = tree.n, tree.bodies
         self.tree = tree
         self.parameters = AlphaParameters(spectral_radius)
-        joints = np.zeros((5, n))
-        elements = [body.element for body in bodies]
-        joints[K] = [0.0 if e is None else e.k for e in elements]
-        joints[C] = [0.0 if e is None else e.c for e in elements]
-        joints[REST] = [body.rest for body in bodies]
-        branches = np.zeros((6, len(tree.branch_joint)))
-        pairs = [pair for e in elements if e is not None for pair in e.branches]
-        if pairs:
-            branches[KM], branches[TAU] = np.transpose(pairs)
-        flat = tree.is_planar
-        body, at, starts = outside.places(tree)
-        lines = np.zeros((len(tree.tendons), 7))
-        for i, tendon in enumerate(tree.tendons):
-            lines[i, :4] = tendon.k_N_per_m, tendon.c_N_s_per_m, 0.0, tendon.pulls_only
-        grounds = np.array(
-            [
-                (*np.asarray(g.normal) / np.linalg.norm(g.normal), *g.at_m, g.k_N_per_m,
-                 g.c_N_s_per_m, g.friction, g.slip_m_per_s)
-                for g in tree.grounds
-            ]
-        ).reshape(-1, 10)  # fmt: skip
-        rest = tree.rest_input()
-        self.parts = Parts(
-            parent=np.array([b.parent for b in bodies], dtype=np.int64),
-            geo_planar=planar.geometry(tree) if flat else np.zeros((7, 0)),
-            geo_spatial=np.zeros((0, spatial.GEO)) if flat else spatial.geometry(tree),
-            is_planar=flat,
-            joints=joints,
-            branch_joint=tree.branch_joint,
-            branches=branches,
-            state=np.zeros((13, n)),
-            w=np.zeros((planar.ROWS, n) if flat else (n, spatial.ROWS)),
-            pose=np.zeros((n, 18) if flat else (0, 18)),
-            wrench=np.zeros((n, 6)),
-            body=body,
-            at=at,
-            starts=starts,
-            lines=lines,
-            grounds=grounds,
-            place_x=np.zeros((len(body), 3)),
-            place_v=np.zeros((len(body), 3)),
-            drives=np.array(tree.drives, dtype=np.int64),
-            n_loads=len(tree.loads),
-            gravity=np.array(tree.gravity_m_per_s2, dtype=float),
-            base=still_base(),
-            u=rest.copy(),
-            u_last=rest.copy(),
-            memory=np.zeros(7),
-            alpha=np.array(self.parameters.values),
-        )
-        p = self.parts
-        self.q, self.v, self.x, self.R = p.state[Q], p.state[V], p.state[X], branches[R]
-        self.q[:] = joints[REST] if q is None else q
+        self.ints, self.floats = pack(tree, self.parameters.values)
+        self.parts = p = views(self.ints, self.floats)
+        self.q, self.v, self.x, self.R = p.state[Q], p.state[V], p.state[X], p.branches[R]
+        self._x_new = p.state[X_NEW]
+        self.q[:] = p.joints[REST] if q is None else q
         self.v[:] = 0.0 if v is None else v
-        p.u_last[:] = rest if u is None else u
-        self._goal = np.empty((1, len(rest)))
+        p.u_last[:] = tree.rest_input() if u is None else u
         p.u[:] = p.u_last
-        kernel.measure(p, self.q, self.v)
+        self._goal = np.empty((1, len(p.u)))
+        kernel.measure(self.ints, self.floats, self.q, self.v)
         p.lines[:, outside.L0] = p.lines[:, outside.LENGTH]
         self.settle()
 
     @property
     def t_s(self) -> float:
-        return float(self.parts.memory[kernel.T])
+        return float(self.parts.memory[T])
 
     @property
     def passes(self) -> int:
         """Recursions that the last step took."""
-        return int(self.parts.memory[kernel.PASSES])
+        return int(self.parts.memory[PASSES])
 
     @property
     def halvings(self) -> int:
         """How often a step was halved, since the start."""
-        return int(self.parts.memory[kernel.HALVINGS])
+        return int(self.parts.memory[HALVINGS])
 
     @property
     def lines(self) -> Array:
@@ -169,18 +138,18 @@ class SoftStepper:
         """Make the accelerations those of the state: at the start, or after setting q or v."""
         p = self.parts
         p.u[:] = p.u_last
-        kernel.explicit(p, self.q, self.v, 0.0)
+        kernel.explicit(self.ints, self.floats, self.q, self.v, 0.0)
         for row in (X, A, X_BEFORE):
             p.state[row] = p.state[X_NEW]
-        p.memory[kernel.H_LAST], p.memory[kernel.SHRINK] = 0.0, 1.0
+        p.memory[H_LAST], p.memory[SHRINK] = 0.0, 1.0
 
     def accelerations(self, q: Array, v: Array, u: Array | None = None) -> Array:
         """True accelerations in a state, with the branches as they are: explicit, O(N)."""
         p = self.parts
         if u is not None:
             p.u[:] = u
-        kernel.explicit(p, q, v, 0.0)
-        return np.array(p.state[X_NEW])
+        kernel.explicit(self.ints, self.floats, q, v, 0.0)
+        return np.array(self._x_new)
 
     def step(self, h_s: float, u: Array | None = None) -> None:
         """Advance by h_s to the instant at which the inputs are u.
@@ -192,14 +161,14 @@ class SoftStepper:
         """
         p = self.parts
         self._goal[0] = p.u_last if u is None else u
-        if kernel.run(p, h_s, self._goal, _NO_PATH, 0) == 0:
+        if kernel.run(self.ints, self.floats, h_s, self._goal, _NO_PATH, 0) == 0:
             self._refuse(h_s)
 
     def run(self, h_s: float, u: Array, every: int = 1) -> History:
         """Steps of h_s, each ending at the inputs in its row of u, (k, m); `every` one is kept."""
-        p, n, start = self.parts, self.tree.n, self.t_s
+        n, start, inputs = self.tree.n, self.t_s, np.ascontiguousarray(u, dtype=float)
         path = np.empty((len(u) // every + 1, 3 * n + len(self.R)))
-        if kernel.run(p, h_s, np.ascontiguousarray(u, dtype=float), path, every) < len(u):
+        if kernel.run(self.ints, self.floats, h_s, inputs, path, every) < len(u):
             self._refuse(h_s)
         t_s = np.asarray(start + every * h_s * np.arange(len(path)), dtype=float)
         q, v, x, R = path[:, :n], path[:, n : 2 * n], path[:, 2 * n : 3 * n], path[:, 3 * n :]
@@ -226,7 +195,7 @@ class SoftStepper:
             before, left_s = self._snapshot(), until_s - self.t_s
             h = min(h_s, left_s)
             self.step(h, inputs(self.t_s + h))
-            error = max(float(self.parts.memory[kernel.ERROR]), 1e-300)
+            error = max(float(self.parts.memory[ERROR]), 1e-300)
             h_s = h * min(2.0, max(0.2, 0.9 * (tolerance / error) ** (1.0 / 3.0)))
             if error > tolerance:
                 self._restore(before)
@@ -268,7 +237,7 @@ class SoftStepper:
         self.R[:] = 0.0
 
         def sag(q: Array) -> Array:
-            kernel.explicit(p, q, self.v, kernel.SOFTEST)
+            kernel.explicit(self.ints, self.floats, q, self.v, kernel.SOFTEST)
             return np.asarray(p.state[X_NEW] * kernel.SOFTEST)
 
         close = kernel.SAG_TOLERANCE

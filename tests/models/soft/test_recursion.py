@@ -8,7 +8,7 @@ from hil.models.soft.dense import DenseForm
 from hil.models.soft.outputs import trace_m
 from hil.models.soft.stepper import SoftStepper
 from hil.models.soft.tree import X_AXIS, Y_AXIS, Body, Place, SoftTree, still_base
-from hil.studies.soft_peers import pinocchio_aba
+from hil.views.soft_peers import pinocchio_aba
 from models.soft.trees import random_tree, torques
 
 ROUNDING = 1e-12  # relative; well-conditioned random trees lose four digits at most

@@ -11,7 +11,7 @@ from hil.models.soft.element import Element, Material, branch_coefficients
 from hil.models.soft.outputs import energies, torques_N_m, trace_m
 from hil.models.soft.stepper import SoftStepper
 from hil.models.soft.tree import Beam, Body, SoftTree
-from hil.studies.soft_peers import exudyn_run
+from hil.views.soft_peers import exudyn_run
 
 # Tip at 1 s, from the specification of RUBBER-MANIP-1.
 REFERENCE_M = {

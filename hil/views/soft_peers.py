@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.integrate
+import scipy.linalg
 
 from hil.models.soft.cases import SERVO, servo_input
 from hil.models.soft.stepper import SoftStepper
@@ -20,8 +21,7 @@ def has(tool: str) -> bool:
     return find_spec(tool) is not None
 
 
-def pinocchio_aba(tree: SoftTree) -> Forward:
-    """Accelerations by pinocchio's articulated-body algorithm, of q, v and joint torques."""
+def _pinocchio_model(tree: SoftTree) -> Any:
     import pinocchio
 
     model = pinocchio.Model()
@@ -38,10 +38,34 @@ def pinocchio_aba(tree: SoftTree) -> Forward:
         ids[i] = model.addJoint(ids[body.parent], kind, place, f"joint{i}")
         inertia = pinocchio.Inertia(body.mass_kg, np.array(body.centre_m), body.inertia)
         model.appendBodyToJoint(ids[i], inertia, pinocchio.SE3.Identity())
+    return model
+
+
+def pinocchio_aba(tree: SoftTree) -> Forward:
+    """Accelerations by pinocchio's articulated-body algorithm, of q, v and joint torques."""
+    import pinocchio
+
+    model = _pinocchio_model(tree)
     data = model.createData()
 
     def accelerations(q: Array, v: Array, torque: Array) -> Any:
         return pinocchio.aba(model, data, q, v, torque)
+
+    return accelerations
+
+
+def pinocchio_dense(tree: SoftTree) -> Forward:
+    """The same by the whole mass matrix, from pinocchio, and LAPACK's Cholesky solver."""
+    import pinocchio
+
+    model = _pinocchio_model(tree)
+    data = model.createData()
+
+    def accelerations(q: Array, v: Array, torque: Array) -> Any:
+        upper = pinocchio.crba(model, data, q)
+        bias = pinocchio.nonLinearEffects(model, data, q, v)
+        factor = scipy.linalg.cho_factor(upper, check_finite=False)
+        return scipy.linalg.cho_solve(factor, torque - bias, check_finite=False)
 
     return accelerations
 
