@@ -2,7 +2,7 @@
 
 The twin runs open loop on the cells that the boards report and the outputs commanded; nothing
 measured enters it. The observer of an array (`hil.models.observer`) is the same model corrected by
-the measured force; what it believes is open to controllers.
+the measured force; what it believes is open to controllers. An arm has an observer of its own.
 """
 
 from collections.abc import Sequence
@@ -17,6 +17,7 @@ from hil.control.controller import Belief
 from hil.frame import CELL_UNKNOWN, Column, Commands, Frame, units
 from hil.models.isolation import FAILED, Isolation
 from hil.models.observer import ArrayObserver
+from hil.models.pantograph_system import PantographSystem
 from hil.models.system import System
 from hil.slots import Channel, Readings
 
@@ -77,6 +78,81 @@ class Twin:
                 self._system.step(self._cells, self._inputs)
         self._started = True
         self._model[:] = self._system.y[self._outputs]
+
+
+class ArmObserver:
+    """The model of an arm beside it, held to the arm by its encoders.
+
+    Open loop it would drift away: a torque's small error is integrated twice. Every period the
+    model takes the commanded torques; what it then says of every channel stands in the row; and
+    its angles and rates are corrected by what the encoders read,
+
+        q += (1 - p^2) e,   q' += (1 - p)^2 e / h,   p = exp(-h / CORRECTION_S)
+
+    No measured force enters it: the forces it says are those of its own plate.
+
+    Source: Benedict & Bordner 1962 (alpha-beta filter, critically damped).
+
+    Parameters
+    ----------
+    outputs : sequence of int
+        Which of the system's outputs each channel measures; the angles are the first two.
+    """
+
+    CORRECTION_S = 0.005  # assumed
+
+    _ESTIMATES = (
+        Column("tip_x_estimate_m", "m", "model", "the tip by model and encoders"),
+        Column("tip_y_estimate_m", "m", "model", "the tip by model and encoders"),
+        Column("tip_vx_estimate_m_per_s", "m/s", "model", "the tip by model and encoders"),
+        Column("tip_vy_estimate_m_per_s", "m/s", "model", "the tip by model and encoders"),
+        Column("T_c_estimate_J", "J", "model", "kinetic energy that the plate would take"),
+        Column("T_a_estimate_J", "J", "model", "kinetic energy that the plate would leave"),
+    )
+
+    def __init__(
+        self, system: PantographSystem, channels: Sequence[Channel], outputs: Sequence[int]
+    ) -> None:
+        self._system = system
+        self._channels = channels
+        self._outputs = np.array(outputs, dtype=np.int64)
+        self._angles = [list(outputs).index(0), list(outputs).index(1)]
+        pole = np.exp(-system.period_s / self.CORRECTION_S)
+        self._gains = 1.0 - pole**2, (1.0 - pole) ** 2 / system.period_s
+        self._cells = np.zeros(0, dtype=np.uint8)
+        self._started = False
+
+    @property
+    def columns(self) -> list[Column]:
+        said = [
+            Column(c.column("model"), units(c.suffix), "model", f"{c.name} by model and encoders")
+            for c in self._channels
+        ]
+        return [*said, *self._ESTIMATES]
+
+    def bind(self, frame: Frame, readings: Readings, commands: Commands) -> None:
+        names = [column.name for column in self.columns]
+        self._model = frame.span(names[: len(self._channels)])
+        self._estimates = frame.span(names[len(self._channels) :])
+        self._measured = readings.measured
+        self._inputs = commands.outputs
+
+    def step(self, n_periods: int) -> None:
+        arm, q = self._system.arm, self._measured[self._angles]
+        seen = bool(np.isfinite(q).all())
+        if self._started:
+            for _ in range(n_periods):
+                self._system.step(self._cells, self._inputs)
+        if seen and not (self._started and np.isfinite(arm.x).all()):
+            arm.place(q)
+        self._started = self._started or seen
+        self._system.look()
+        self._model[:] = self._system.y[self._outputs]
+        if seen:
+            error = q - arm.x[:2]
+            arm.correct(self._gains[0] * error, self._gains[1] * error)
+        self._estimates[:4] = arm.tip()[:4]
+        self._estimates[4:] = arm.energies_J()
 
 
 class ForceObserver:

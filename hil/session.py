@@ -24,14 +24,17 @@ from hil.config.build import (
     build_signal_pid,
     told_of,
 )
+from hil.config.build_pantograph import build_impact_control
 from hil.config.crosscheck import force_signal
-from hil.config.instruments import outputs_of
+from hil.config.instruments import outputs_of, signals_of
+from hil.config.pantograph import ImpactTable, PantographTable
 from hil.control.controller import Control
 from hil.devices.replay import ReplayRig
 from hil.errors import ConfigError
-from hil.estimate import Estimator, ForceObserver, Twin
+from hil.estimate import ArmObserver, Estimator, ForceObserver, Twin
 from hil.evidence import Evidence
 from hil.frame import Frame
+from hil.models.pantograph_system import PantographSystem
 from hil.progress import show_progress
 from hil.provenance import software
 from hil.record import layout
@@ -150,7 +153,10 @@ def _estimator(config: Config, layout: RigLayout) -> Estimator:
             for card in cards.cards_of(tables.devices).values()
             for c in card.channels.values()
         ]
-        return Twin(twin, layout.channels, [list(twin.outputs).index(str(s)) for s in signals])
+        outputs = [list(twin.outputs).index(str(s)) for s in signals]
+        if isinstance(twin, PantographSystem):
+            return ArmObserver(twin, layout.channels, outputs)
+        return Twin(twin, layout.channels, outputs)
     signal = force_signal(tables, config.model)
     told = told_of(tables, config.model, signal)
     return ForceObserver(
@@ -167,6 +173,10 @@ def _control(config: Config, layout: RigLayout, estimator: Estimator, seed: int)
         signals = follows.signals if isinstance(follows, schema.SignalsReferenceTable) else {}
         outputs = outputs_of(tables.devices)
         return build_signal_pid(controller.loops, signals, layout, outputs, period_s)
+    if isinstance(controller, ImpactTable):
+        assert isinstance(tables.model, PantographTable)  # crosscheck saw to it
+        outputs, signals_in = outputs_of(tables.devices), signals_of(tables.devices)
+        return build_impact_control(controller, tables.model, signals_in, outputs, period_s)
     F_N = [a.force_on_N for a in config.activation()]
     signal = force_signal(tables, config.model)
     force = None if isinstance(follows, schema.SignalsReferenceTable) else follows

@@ -6,6 +6,8 @@ from typing import Any, Literal
 import numpy as np
 
 from hil.config import recruit_schema, schema
+from hil.config.build_pantograph import build_pantograph
+from hil.config.pantograph import PantographTable
 from hil.config.recruitment import Told, build_recruiter, indices
 from hil.config.schema import ArrayTable, CellTable, ModelTable, SigmoidTable, ThermalTable
 from hil.control import reference
@@ -105,6 +107,8 @@ def _activations(name: str, table: ArrayTable) -> list[CellActivation]:
 
 def build_system(table: schema.SystemTable, period_s: float) -> System:
     """The system of a model that is no cellular array; ModelError where it makes none."""
+    if isinstance(table, PantographTable):
+        return build_pantograph(table, period_s)
     return LinearSystem(table.A, table.B, table.C, table.D, table.inputs, table.outputs, period_s)
 
 

@@ -19,7 +19,10 @@ from hil.config.build import (
     recruited_force_N,
     told_of,
 )
+from hil.config.build_pantograph import check_impact
 from hil.config.cards import cards_of
+from hil.config.instruments import outputs_of, signals_of
+from hil.config.pantograph import ImpactTable
 from hil.config.recruitment import Told
 from hil.models import CellArray, ModelError
 
@@ -182,14 +185,19 @@ def run(tables: schema.RunTables, model: CellArray | None) -> Found:
     if model is None:
         if isinstance(controller, schema.SignalPidTable):
             yield from _loops(controller, follows, tables)
+        elif isinstance(controller, ImpactTable):
+            yield from _impact(controller, follows, tables)
         else:
             yield (
                 f"controller.kind = '{controller.kind}'",
-                "switches cells, which this model has none of: choose signal_pid",
+                "switches cells, which this model has none of: choose signal_pid or impact",
             )
         return
-    if isinstance(controller, schema.SignalPidTable):
-        yield "controller.kind = 'signal_pid'", "is for rigs without cells: choose schedule or pid"
+    if isinstance(controller, schema.SignalPidTable | ImpactTable):
+        yield (
+            f"controller.kind = '{controller.kind}'",
+            "is for rigs without cells: choose schedule or pid",
+        )
         return
     try:
         told = told_of(tables, model, force_signal(tables, model))
@@ -215,6 +223,17 @@ def run(tables: schema.RunTables, model: CellArray | None) -> Found:
         yield "reference.kind = 'signals'", "is for rigs without cells: choose steps, ramp or sine"
     elif follows is not None and not wrong:
         yield from _reference(follows, tables, told)
+
+
+def _impact(
+    table: ImpactTable, follows: schema.ReferenceTable | None, tables: schema.RunTables
+) -> Found:
+    if follows is not None:
+        yield "reference", "the impact experiment sets its own set points: remove it"
+    yield from check_impact(
+        table, tables.model, signals_of(tables.devices), outputs_of(tables.devices),
+        tables.loop.period_s, tables.experiment.duration_s,
+    )  # fmt: skip
 
 
 def _loops(

@@ -30,6 +30,15 @@ def layout_of(devices: Mapping[str, schema.DeviceTable], cells: Sequence[str]) -
     )
 
 
+def signals_of(devices: Mapping[str, schema.DeviceTable]) -> dict[str, str]:
+    """The signal that every channel measures, in the order of the readings."""
+    return {
+        name: channel.signal or ""
+        for card in cards_of(devices).values()
+        for name, channel in card.channels.items()
+    }
+
+
 def outputs_of(devices: Mapping[str, schema.DeviceTable]) -> dict[str, schema.OutputTable]:
     """Every output of a rig under the name of its column, in the order of the commands."""
     return {

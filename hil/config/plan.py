@@ -7,6 +7,7 @@ from hil.config.build import build_controller
 from hil.config.crosscheck import force_signal
 from hil.config.instruments import outputs_of
 from hil.config.load import Config
+from hil.config.pantograph import ImpactTable
 from hil.control.pid import Pid
 
 
@@ -14,7 +15,7 @@ def energise_plan(config: Config) -> list[str]:
     """One line a switching time, or the bounds where the controller decides."""
     tables = config.tables
     controller_table = tables.controller
-    if isinstance(controller_table, schema.SignalPidTable):
+    if isinstance(controller_table, schema.SignalPidTable | ImpactTable):
         return [
             f"the controller decides: {name} between {output.min:g} and {output.max:g}, at most "
             f"{output.rate_max_per_s:g} a second"

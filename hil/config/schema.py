@@ -15,6 +15,7 @@ from pydantic import (
 )
 
 from hil.config import recruit_schema
+from hil.config.pantograph import ImpactTable, PantographTable
 from hil.config.table import (
     Cells,
     Delay,
@@ -150,7 +151,7 @@ class LinearTable(Table):
     D: list[list[float]] | None = None
 
 
-SystemTable = LinearTable
+SystemTable = LinearTable | PantographTable
 AnyModelTable = Annotated[ModelTable | SystemTable, Field(discriminator="kind")]
 
 
@@ -551,7 +552,8 @@ RecruitTable = (
     recruit_schema.BroadcastTable | recruit_schema.GroupsTable | recruit_schema.OptimalTable
 )
 ControllerTable = Annotated[
-    CellControllerTable | RecruitTable | SignalPidTable, Field(discriminator="kind")
+    CellControllerTable | RecruitTable | SignalPidTable | ImpactTable,
+    Field(discriminator="kind"),
 ]
 
 

@@ -1,6 +1,7 @@
 """The impact experiment's control stage: approach, contact, retreat, again and again.
 
-Every trial has these phases. *Rest*: the tip stands at its start. *Approach*: along a straight line
+The tip travels to the first start. Every trial then has these phases. *Rest*: the tip stands at its
+start. *Approach*: along a straight line
 towards the point of contact, faster and faster for `accelerate_s`, then at the commanded velocity.
 For the last `coast_s` of it, and in *contact*, from where the normal force rises above `touch_N`,
 nothing is fed back: quantised angles would jerk the tip, and the motors would push against the
@@ -63,8 +64,12 @@ class Gains:
 
 @dataclass(frozen=True)
 class Timing:
-    """How long the phases last; `cruise_s` is at constant velocity, `coast_s` its last part."""
+    """How long the phases last; `cruise_s` is at constant velocity, `coast_s` its last part.
 
+    `travel_s` is the way to the very first start.
+    """
+
+    travel_s: float
     rest_s: float
     accelerate_s: float
     cruise_s: float
@@ -108,7 +113,7 @@ class ImpactControl:
     """
 
     columns = [  # noqa: RUF012  never changed
-        Column("trial", "1", "state", "number of the trial, from 0"),
+        Column("trial", "1", "state", "number of the trial, from 0; -1 on the way to the first"),
         Column("phase", "1", "state", "of the trial: " + ", ".join(
             f"{i} {name}" for i, name in enumerate(PHASES))),
         Column("gamma_reference_rad", "rad", "reference", "approach, from the plate's normal"),
@@ -135,8 +140,8 @@ class ImpactControl:
         self._angles, self._normal, self._torques = angles, normal, torques
         self._state = np.zeros((2, 5))  # see _pid
         self._started = False
-        self._trial, self._phase, self._since_s = 0, REST, 0.0
-        self._curve = _Quintic(np.array(cases[0].start_m), np.zeros(2), cases[0], 0.0)
+        self._trial, self._phase, self._since_s = -1, RETREAT, 0.0
+        self._curve = _Quintic(np.zeros(2), np.zeros(2), cases[0], timing.travel_s)
 
     def bind(self, frame: Frame, measured: Matrix, commands: Commands) -> None:
         self._row = frame.span([column.name for column in self.columns])
@@ -144,22 +149,31 @@ class ImpactControl:
         self._outputs = commands.outputs
 
     @property
+    def duration_s(self) -> float:
+        """The longest that the experiment can last."""
+        return self.timing.travel_s + self.repeats * len(self.cases) * self.timing.trial_s
+
+    @property
     def _case(self) -> Case:
-        return self.cases[self._trial % len(self.cases)]
+        return self.cases[max(self._trial, 0) % len(self.cases)]
 
     def step(self, t_s: float) -> None:
         """One tick: where the tip should be, and both torques."""
         q = self._measured[self._angles[0]], self._measured[self._angles[1]]
         seen = bool(np.isfinite(q[0]) and np.isfinite(q[1]))
+        if not self._started:
+            self._row[:] = np.nan
+            if not seen:
+                return
+            self._started = True
+            self._state[:, _ANGLE] = q
+            self._move(t_s, self.cases[0], self.timing.travel_s)
         self._advance(t_s, float(self._measured[self._normal]))
         x, y, vx, vy, ax, ay = self._set_point(t_s)
         q1, q3, tau1, tau3 = self._arm.joint_reference(x, y, vx, vy, ax, ay)
         self._row[:] = (self._trial, self._phase, self._case.gamma_rad, x, y, vx, vy, q1, q3)
         if not seen:
             return  # torques stay as they are; the guard looks at the readings' age
-        if not self._started:
-            self._started = True
-            self._state[:, _ANGLE] = q
         timing = self.timing
         fed_back = self._phase != CONTACT and not (
             self._phase == APPROACH
@@ -186,7 +200,7 @@ class ImpactControl:
                 self._retreat(t_s)
         elif self._phase == CONTACT and since > timing.contact_s - tolerance:
             self._retreat(t_s)
-        elif self._phase == RETREAT and since > timing.retreat_s - tolerance:
+        elif self._phase == RETREAT and since > self._curve.duration_s - tolerance:
             self._trial += 1
             last = self._trial >= self.repeats * len(self.cases)
             if last:
@@ -197,12 +211,14 @@ class ImpactControl:
         self._phase, self._since_s = phase, t_s
 
     def _retreat(self, t_s: float) -> None:
-        """From where the tip is, as fast as it moves, to the start of the next trial."""
+        nth = min(self._trial + 1, self.repeats * len(self.cases) - 1)
+        self._move(t_s, self.cases[nth % len(self.cases)], self.timing.retreat_s)
+
+    def _move(self, t_s: float, goal: Case, duration_s: float) -> None:
+        """From where the tip is, as fast as it moves, to the start of a trial."""
         (q1, q3), (w1, w3) = self._state[:, _ANGLE], self._state[:, _RATE]
         x, y, vx, vy = self._arm.tip_of(q1, q3, w1, w3)
-        nth = min(self._trial + 1, self.repeats * len(self.cases) - 1)
-        goal = self.cases[nth % len(self.cases)]
-        self._curve = _Quintic(np.array([x, y]), np.array([vx, vy]), goal, self.timing.retreat_s)
+        self._curve = _Quintic(np.array([x, y]), np.array([vx, vy]), goal, duration_s)
         self._go_to(RETREAT, t_s)
 
     def _set_point(self, t_s: float) -> tuple[float, float, float, float, float, float]:
@@ -232,13 +248,13 @@ class _Quintic:
 
     def __init__(self, place: Matrix, velocity: Matrix, goal: Case, duration_s: float) -> None:
         self.end = np.array(goal.start_m)
-        self._T = duration_s
+        self.duration_s = duration_s
         d, v = self.end - place, velocity * duration_s
         self._c = np.array([place, v, 0.0 * d, 10.0 * d - 6.0 * v, 8.0 * v - 15.0 * d,
                             6.0 * d - 3.0 * v])  # fmt: skip
 
     def at(self, t_s: float) -> tuple[float, float, float, float, float, float]:
-        s, T = min(max(t_s / self._T, 0.0), 1.0), self._T
+        s, T = min(max(t_s / self.duration_s, 0.0), 1.0), self.duration_s
         (x, y) = np.array([1.0, s, s**2, s**3, s**4, s**5]) @ self._c
         (vx, vy) = np.array([0.0, 1.0, 2.0 * s, 3.0 * s**2, 4.0 * s**3, 5.0 * s**4]) @ self._c / T
         bend = np.array([0.0, 0.0, 2.0, 6.0 * s, 12.0 * s**2, 20.0 * s**3])

@@ -178,7 +178,7 @@ TURNS: dict[Elbows, tuple[float, float]] = {
 }
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def solve_inverse(
     p: Matrix, x: float, y: float, turn_1: float, turn_3: float
 ) -> tuple[Matrix, bool]:
@@ -200,7 +200,7 @@ def solve_inverse(
     return q, True
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def matrices(
     p: Matrix, E: Matrix, turn_1: float, turn_3: float
 ) -> tuple[Matrix, Matrix, NDArray[np.bool_]]:
@@ -222,7 +222,7 @@ def matrices(
     return M, J, good
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def solve_forward(
     p: Matrix, q1: float, q3: float, side: float
 ) -> tuple[float, float, float, float, float, float, float, float, float, float, bool]:
@@ -241,7 +241,7 @@ def solve_forward(
     )  # fmt: skip
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def dynamics(
     p: Matrix, c: Matrix, s: Matrix, w1: float, w3: float
 ) -> tuple[Matrix, Matrix, Matrix, Matrix]:

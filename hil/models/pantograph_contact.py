@@ -93,7 +93,7 @@ class ArmOnPlate:
             raise ModelError("l_2_m: too short: links 2 and 4 come into line in the arm's range")
         if start.E_m[1] >= plate.y_m:
             raise ModelError(
-                f"start at y = {start.E_m[1]:g} m: at or beyond the plate at {plate.y_m:g} m"
+                f"home_m: y = {start.E_m[1]:g} m is at or beyond the plate at {plate.y_m:g} m"
             )
         A_m = start.A_m
         mass_kg = 1.0 / (A_m @ np.linalg.solve(start.M_kg_m2, A_m.T))[0, 0]
@@ -119,6 +119,22 @@ class ArmOnPlate:
         self.x[:2] = self._start.q_rad[[0, 2]]
         self.in_contact = False
 
+    def place(self, q_rad: Matrix) -> None:
+        """At rest at these angles."""
+        self.x[:] = 0.0
+        self.x[:2] = q_rad
+        self._see_contact()
+
+    def correct(self, angles_rad: Matrix, rates_rad_per_s: Matrix) -> None:
+        """Move angles and rates by this much, as an observer does."""
+        self.x[:2] += angles_rad
+        self.x[2:4] += rates_rad_per_s
+        self._see_contact()
+
+    def _see_contact(self) -> None:
+        y = solve_forward(self.rig.vector, self.x[0], self.x[1], self.side)[9]
+        self.in_contact = bool(y > self.plate.y_m)
+
     def advance(self, torques_N_m: Matrix, duration_s: float) -> None:
         """Go on by this time with both motors' torques held."""
         self.in_contact = advance(self.x, self.rig.vector, self._law, torques_N_m[0],
@@ -132,14 +148,30 @@ class ArmOnPlate:
         _, *found = _motion(self.x, self.rig.vector, self._law, 0.0, 0.0, self.in_contact)
         return tuple(found)  # type: ignore[return-value]
 
+    def energies_J(self) -> tuple[float, float]:
+        """T_c and T_a of the motion, with respect to the plate."""
+        T_c, T_a = _energies(self.x, self.rig.vector, self.side)
+        return T_c, T_a
+
     def kinetic_energy_J(self) -> float:
         """T of all links and the end effector."""
-        f = solve_forward(self.rig.vector, self.x[0], self.x[1], self.side)
-        M = dynamics(self.rig.vector, np.array(f[0:8:2]), np.array(f[1:8:2]), 0.0, 0.0)[0]
-        return float(self.x[2:4] @ M @ self.x[2:4]) / 2.0
+        return sum(self.energies_J())
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
+def _energies(x: Matrix, p: Matrix, side: float) -> tuple[float, float]:
+    f = solve_forward(p, x[0], x[1], side)
+    c, s = np.array((f[0], f[2], f[4], f[6])), np.array((f[1], f[3], f[5], f[7]))
+    M, _, J, _ = dynamics(p, c, s, 0.0, 0.0)
+    w1, w3, a1, a3 = x[2], x[3], J[1, 0], J[1, 1]
+    det = M[0, 0] * M[1, 1] - M[0, 1] * M[1, 0]
+    mobility = (M[1, 1] * a1 * a1 - 2.0 * M[0, 1] * a1 * a3 + M[0, 0] * a3 * a3) / det
+    T = (M[0, 0] * w1 * w1 + 2.0 * M[0, 1] * w1 * w3 + M[1, 1] * w3 * w3) / 2.0
+    T_c = (a1 * w1 + a3 * w3) ** 2 / (2.0 * mobility)
+    return T_c, T - T_c
+
+
+@njit(cache=True, error_model="numpy")
 def _motion(
     x: Matrix, p: Matrix, law: Matrix, tau1: float, tau3: float, touching: bool
 ) -> tuple[Matrix, float, float, float, float, float, float]:
@@ -167,7 +199,7 @@ def _motion(
     return rates, f[8], f[9], vx, vy, f_t, f_n
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _step(
     x: Matrix, p: Matrix, law: Matrix, tau1: float, tau3: float, h: float, touching: bool
 ) -> tuple[Matrix, float]:
@@ -180,7 +212,7 @@ def _step(
     return y, solve_forward(p, y[0], y[1], law[6])[9] - law[0]
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def advance(
     x: Matrix, p: Matrix, law: Matrix, tau1: float, tau3: float, duration: float, touching: bool
 ) -> bool:

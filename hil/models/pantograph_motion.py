@@ -82,7 +82,7 @@ def run_ups(
     return velocities, starts
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _joint_reference(
     p: Matrix, x: float, y: float, vx: float, vy: float, ax: float, ay: float, turn_1: float,
     turn_3: float,
@@ -101,7 +101,7 @@ def _joint_reference(
     return q[0], q[2], w1, w3, tau1, tau3
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _tip_of(
     p: Matrix, q1: float, q3: float, w1: float, w3: float, side: float
 ) -> tuple[float, float, float, float]:

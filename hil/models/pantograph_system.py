@@ -51,7 +51,7 @@ class PantographSystem:
         self.wires = SmaWires([], np.zeros(0))
         self._sensor = sensor
         self._y = np.zeros(len(self.outputs))
-        self._look()
+        self.look()
 
     @property
     def y(self) -> Matrix:
@@ -61,9 +61,10 @@ class PantographSystem:
     def step(self, drive: Drive, inputs: Matrix) -> None:
         """Advance one period with both torques held."""
         self.arm.advance(inputs, self.period_s)
-        self._look()
+        self.look()
 
-    def _look(self) -> None:
+    def look(self) -> None:
+        """Bring `y` up to the arm's state."""
         x, y, _, _, f_t, f_n = self.arm.tip()
         self._y[:2] = self.arm.x[:2]
         self._y[2], self._y[3] = self._sensor.turned(f_n, f_t)
