@@ -134,9 +134,10 @@ def test_ten_minutes_at_ten_kilohertz_and_64_columns_lose_no_row(tmp_path):
 
 
 def test_extents_go_from_quick_to_full():
-    lengths = [plan.rounds * plan.n_s for plan, _ in bench.EXTENTS.values()]
+    lengths = [plan.rounds * plan.n_s for plan, *_ in bench.EXTENTS.values()]
     assert list(bench.EXTENTS) == ["quick", "usual", "full"]
     assert lengths == sorted(lengths)
-    full, recorder_s = bench.EXTENTS["full"]
+    full, recorder_s, exchanges = bench.EXTENTS["full"]
     assert full.rounds * full.n_s * min(full.rates_Hz) >= 1_000_000
     assert recorder_s >= 600.0
+    assert exchanges >= 100_000

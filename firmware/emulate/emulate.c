@@ -3,8 +3,8 @@
  * What simavr 1.6 does not do by itself and is done here: bytes take ten bits both ways (it counts
  * eleven); a byte is lost when three are unread as the next one starts, and the transmitter's
  * register is free as soon as its shift register is, so that sending has no gaps; the e-stop loop beats
- * the pull-up; INT0 held low is not polled at every cycle; no interrupt is slept through; inputs are
- * driven again after a reset. */
+ * the pull-up; INT0 and INT1 held low are not polled at every cycle; no interrupt is slept through;
+ * inputs are driven again after a reset. */
 #include <avr_adc.h>
 #include <avr_eeprom.h>
 #include <avr_extint.h>
@@ -28,9 +28,16 @@ struct analog {
     uint16_t on_counts, off_counts, temperature_counts;
 };
 
+struct pin {
+    struct emulated *board;
+    int gate;
+};
+
 struct emulated {
     avr_t *avr;
     avr_uart_t *uart;
+    avr_irq_t *received, *converter; /* simavr looks its lines up anew at every call */
+    struct pin pins[N_CELLS];
     void (*core_reset)(avr_t *);
     struct analog analog[16];
     uint64_t on_cycles[N_CELLS];
@@ -67,7 +74,7 @@ static void pass_on(struct emulated *e)
     if (e->n_arrived == 0 || e->uart->input.read != e->uart->input.write)
         return;
     e->uart->cycles_per_byte = SOON;
-    avr_raise_irq(avr_io_getirq(e->avr, AVR_IOCTL_UART_GETIRQ('0'), UART_IRQ_INPUT), e->arrived[0]);
+    avr_raise_irq(e->received, e->arrived[0]);
     e->uart->cycles_per_byte = CYCLES_PER_BYTE;
     memmove(e->arrived, e->arrived + 1, --e->n_arrived);
 }
@@ -106,10 +113,9 @@ static void set_gate(struct emulated *e, int i, bool on)
 
 static void on_gate(struct avr_irq_t *irq, uint32_t value, void *param)
 {
-    struct emulated *e = param;
-    for (int i = 0; i < N_CELLS; i++)
-        if (irq == avr_io_getirq(e->avr, AVR_IOCTL_IOPORT_GETIRQ(GATES[i].port), GATES[i].pin))
-            set_gate(e, i, value != 0);
+    const struct pin *pin = param;
+    (void)irq;
+    set_gate(pin->board, pin->gate, value != 0);
 }
 
 static avr_cycle_count_t wake(avr_t *avr, avr_cycle_count_t when, void *param)
@@ -132,7 +138,8 @@ static void on_reset(avr_t *avr)
     struct emulated *e = avr->custom.data;
     e->core_reset(avr);
     e->resets++;
-    avr_extint_set_strict_lvl_trig(avr, 0, 0);
+    for (uint8_t i = 0; i < 2; i++) /* INT1 is a gate */
+        avr_extint_set_strict_lvl_trig(avr, i, 0);
     avr->run_cycle_limit = RUN_LIMIT;
     e->rx_first = e->rx_n = 0;
     e->n_arrived = 0;
@@ -178,8 +185,7 @@ static void on_conversion(struct avr_irq_t *irq, uint32_t value, void *param)
     uint32_t counts = analog->temperature_counts;
     if (channel == CHANNEL_CURRENT)
         counts = cell < N_CELLS && e->on[cell] ? analog->on_counts : analog->off_counts;
-    avr_raise_irq(avr_io_getirq(e->avr, AVR_IOCTL_ADC_GETIRQ, ADC_IRQ_ADC0 + channel),
-                  (counts * VCC_MV + 1022) / 1023);
+    avr_raise_irq(e->converter + channel, (counts * VCC_MV + 1022) / 1023);
 }
 
 /* simavr, having no wall time to wait for here, goes on by `cycles` when this returns. An interrupt that
@@ -234,12 +240,18 @@ void *emulate_open(const char *elf_path)
     avr_irq_register_notify(avr_io_getirq(avr, AVR_IOCTL_UART_GETIRQ('0'), UART_IRQ_OUTPUT), on_sent, e);
     avr_irq_register_notify(avr_iomem_getirq(avr, UDR, "udr", AVR_IOMEM_IRQ_ALL), on_data_register, e);
     avr_irq_register_notify(avr_io_getirq(avr, AVR_IOCTL_ADC_GETIRQ, ADC_IRQ_OUT_TRIGGER), on_conversion, e);
-    for (int i = 0; i < N_CELLS; i++)
+    e->received = avr_io_getirq(avr, AVR_IOCTL_UART_GETIRQ('0'), UART_IRQ_INPUT);
+    e->converter = avr_io_getirq(avr, AVR_IOCTL_ADC_GETIRQ, ADC_IRQ_ADC0);
+    for (int i = 0; i < N_CELLS; i++) {
+        e->pins[i] = (struct pin){e, i};
         avr_irq_register_notify(
-            avr_io_getirq(avr, AVR_IOCTL_IOPORT_GETIRQ(GATES[i].port), GATES[i].pin), on_gate, e);
+            avr_io_getirq(avr, AVR_IOCTL_IOPORT_GETIRQ(GATES[i].port), GATES[i].pin), on_gate,
+            &e->pins[i]);
+    }
     e->core_reset = avr->reset;
     avr->reset = on_reset;
-    avr_extint_set_strict_lvl_trig(avr, 0, 0);
+    for (uint8_t i = 0; i < 2; i++) /* INT1 is a gate */
+        avr_extint_set_strict_lvl_trig(avr, i, 0);
     avr->run_cycle_limit = RUN_LIMIT;
     drive_inputs(e);
     return e;

@@ -17,6 +17,7 @@ from hil.models.activation import CellActivation
 from hil.models.array_system import ArraySystem
 from hil.record.read import open_run
 from hil.views import (
+    bench_board,
     bench_daq,
     bench_models,
     bench_realtime,
@@ -27,10 +28,10 @@ from hil.views import (
 
 REPEATS = 5
 EXTENTS = {
-    "quick": (bench_realtime.Plan(1, 0.5, (1000, 4000)), 2.0),
-    "usual": (bench_realtime.Plan(2, 0.7), 3.0),
+    "quick": (bench_realtime.Plan(1, 0.5, (1000, 4000)), 2.0, 1000),
+    "usual": (bench_realtime.Plan(2, 0.7), 3.0, 10_000),
     # A million ticks at 1 kHz, and ten minutes of recording: most of three hours.
-    "full": (bench_realtime.Plan(50, 20.0), 600.0),
+    "full": (bench_realtime.Plan(50, 20.0), 600.0, 100_000),
 }
 STEPS = 20000
 WINDOW_S = 3.0
@@ -41,13 +42,16 @@ FINGERPRINTS = {
 
 
 def measure(extent: str = "usual", *, progress: bool = False) -> dict[str, Any]:
-    """All figures; times in s. The extents are those of EXTENTS: loops, seconds of recording."""
-    plan, recorder_s = EXTENTS[extent]
+    """All figures; times in s. The extents are those of EXTENTS: loops, seconds of
+    recording, exchanges with an emulated board.
+    """
+    plan, recorder_s, exchanges = EXTENTS[extent]
     figures: dict[str, Any] = {"extent": extent, "start_up": _start_up()}
     figures["step"] = {name: _step(text) for name, text in FINGERPRINTS.items()}
     with tempfile.TemporaryDirectory() as folder:
         figures["virtual_run"] = _virtual_run(Path(folder))
         figures["real_time"] = bench_realtime.measure(plan, Path(folder), progress=progress)
+    figures["board"] = bench_board.measure(exchanges)
     figures["recorder"] = bench_recorder.measure(recorder_s)
     figures["daq"] = bench_daq.measure()
     figures["window"] = bench_window.measure(WINDOW_S)
@@ -78,6 +82,7 @@ def as_text(figures: dict[str, Any]) -> str:
     ]  # fmt: skip
     lines = [f"{what:<44} {figure:>16}   {aim}".rstrip() for what, figure, aim in rows]
     lines += ["", bench_realtime.as_text(figures["real_time"])]
+    lines += ["", bench_board.as_text(figures["board"])]
     lines += ["", bench_recorder.as_text(figures["recorder"])]
     lines += ["", bench_daq.as_text(figures["daq"])]
     lines += ["", bench_window.as_text(figures["window"])]
