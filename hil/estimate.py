@@ -6,7 +6,7 @@ the measured force; what it believes is open to controllers. An arm has an obser
 """
 
 from collections.abc import Sequence
-from math import isfinite, nan
+from math import nan
 from typing import Protocol
 
 import numpy as np
@@ -71,8 +71,7 @@ class Twin:
         self._inputs = commands.outputs
 
     def step(self, n_periods: int) -> None:
-        known = self._reported != CELL_UNKNOWN
-        np.copyto(self._cells, self._reported, where=known)
+        _keep_known(self._reported, self._cells)
         if self._started:
             for _ in range(n_periods):
                 self._system.step(self._cells, self._inputs)
@@ -206,6 +205,7 @@ class ForceObserver:
     def bind(self, frame: Frame, readings: Readings, commands: Commands) -> None:
         names = [column.name for column in self.columns if not column.n_cells]
         self._values = frame.span(names)
+        self._observer.outputs = self._values[:3]
         self._t_s = frame.values[frame.index("t_s") :][:1]
         if self.isolation is not None:
             self._failed = frame.cells("cells_failed")
@@ -213,16 +213,12 @@ class ForceObserver:
 
     def step(self, n_periods: int) -> None:
         r, observer, belief, values = self._readings, self._observer, self.belief, self._values
-        _keep_known(r.cells_reported, belief.cells)
-        if self._started:
-            observer.advance(belief.cells, n_periods)
+        n_steps = n_periods if self._started else 0
         self._started = True
         force_N = float(r.measured[0]) if r.valid[0] else nan
-        values[0] = observer.twin_N
-        if isfinite(force_N):
-            observer.correct(force_N)
-        belief.force_N, belief.disturbance_N = observer.estimate_N, observer.disturbance_N
-        values[1], values[2] = belief.force_N, belief.disturbance_N
+        _keep_known(r.cells_reported, belief.cells)
+        observer.step(belief.cells, n_steps, force_N)
+        belief.force_N, belief.disturbance_N = float(values[1]), float(values[2])
         if self.isolation is not None:
             self._isolate(self.isolation, force_N - values[0], n_periods)
 

@@ -9,6 +9,7 @@ start of a run, and never again by itself.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from hil.slots import Readings
 
 ATTEMPTS = 3
 PATIENT_S = 0.1
+FRAMES_KEPT = 4096
 ROUND_TRIP = "from sending a command to its answer; on the bench, to collecting it at the next tick"
 _status = wire.getter(
     "status", "cells_on", "fault_bits", "first_cell", "current_mA", "temperature_cC", "time_us"
@@ -90,6 +92,8 @@ class CellBoard:
         self._patterns: dict[int, NDArray[np.uint8]] = {}
         self._limits = dict(limits)
         self._hold_ms = math.ceil(1e3 * hold_s)
+        # A run sends the same few masks again and again, under 256 numbers.
+        self._set_mask = lru_cache(FRAMES_KEPT)(self._frame_of)
         self._timeout_s = answer_timeout_s
         self._come_to = come_to
         self._sent_s = math.nan  # on the line's own clock
@@ -219,14 +223,12 @@ class CellBoard:
         r.cells_reported[self._gates] = pattern
         self._bits[self._faults] = fault_bits
         r.board_faults[self._place.slot - len(r.measured)] = fault_bits
-        wires = [
-            value
-            for current_mA, temperature_cC in zip(currents_mA, temperatures_cC, strict=True)
-            for value in (1e-3 * current_mA, 1e-2 * temperature_cC)
-        ]
-        at = 2 * first_cell
-        room = max(0, len(self._wires) - at)
-        self._wires[at : at + len(wires)] = wires[:room]
+        wires, at, end = self._wires, 2 * first_cell, len(self._wires)
+        for current_mA, temperature_cC in zip(currents_mA, temperatures_cC, strict=True):
+            if at < end:
+                wires[at] = 1e-3 * current_mA
+                wires[at + 1] = 1e-2 * temperature_cC
+            at += 2
         if self._first_time_us is None:
             self._first_time_us = time_us
         self._values[self._clock] = 1e-6 * ((time_us - self._first_time_us) % 2**32)
@@ -241,7 +243,10 @@ class CellBoard:
         mask = self._masks.get(key := cells.tobytes())
         if mask is None:
             mask = self._masks[key] = int(self._bit[cells != 0].sum())
-        self._send("set_mask", valid_for_ms=self._hold_ms, cells_on=mask)
+        self._put(self._set_mask((self._seq + 1) % 256, mask))
+
+    def _frame_of(self, seq: int, mask: int) -> bytes:
+        return wire.encode("set_mask", seq, valid_for_ms=self._hold_ms, cells_on=mask)
 
     def _broadcast(self, commands: Commands) -> None:
         """Send the message; after a new draw its answer says which cells are on now."""
@@ -275,11 +280,15 @@ class CellBoard:
             self._port = None
 
     def _send(self, command: str, **fields: int) -> None:
+        self._put(wire.encode(command, (self._seq + 1) % 256, **fields))
+
+    def _put(self, frame: bytes) -> None:
+        """Send the frame of the next sequence number."""
         if self._port is None:
             raise DeviceError(f"{self.name}: is not open")
         self._seq = (self._seq + 1) % 256
         self._sent_s = self._port.sent_s()
-        self._port.write(wire.encode(command, self._seq, **fields))
+        self._port.write(frame)
 
     def _collect(self, timeout_s: float) -> wire.Message | None:
         """The answer to the last command sent; None when it does not come in time."""

@@ -52,6 +52,7 @@ def library() -> ctypes.CDLL:
     loaded.libboard_receive.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
     loaded.libboard_now_us.argtypes = [ctypes.c_void_p]
     loaded.libboard_gates.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+    loaded.libboard_step.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p]
     loaded.libboard_advance.argtypes = [ctypes.c_void_p, ctypes.c_uint32]
     loaded.libboard_set_estop.argtypes = [ctypes.c_void_p, ctypes.c_int]
     loaded.libboard_set_analog.argtypes = [
@@ -92,7 +93,8 @@ class NativeBoard:
         self._room = ctypes.create_string_buffer(ROOM_B)
         self._room_at = ctypes.addressof(self._room)
         self.duty_per_255: NDArray[np.uint8] = np.zeros(wire.CELLS_MAX, dtype=np.uint8)
-        self._duty = np.zeros(wire.CELLS_MAX)
+        self._shares = np.zeros(wire.CELLS_MAX)
+        self._shares_at = self._shares.ctypes.data
         self._duty_at = self.duty_per_255.ctypes.data
         self._library.libboard_init(self._board, n_cells, serial, SCAN_PERIOD_US, 0)
         if limits != wire.default_limits():
@@ -124,9 +126,8 @@ class NativeBoard:
 
     def step(self, period_us: int) -> NDArray[np.float64]:
         """A period of the run passes: the duty of every gate in it, as it was commanded before."""
-        np.divide(self.gates(), 255.0, out=self._duty)
-        self.advance(period_us)
-        return self._duty
+        self._library.libboard_step(self._board, period_us, self._shares_at)
+        return self._shares
 
     def gates(self) -> NDArray[np.uint8]:
         """Duty of every gate, in 1/255."""

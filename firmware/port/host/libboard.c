@@ -196,6 +196,14 @@ void libboard_advance(void *board, uint32_t duration_us)
     }
 }
 
+void libboard_step(void *board, uint32_t period_us, double *duty)
+{
+    const struct port *port = board;
+    for (uint8_t gate = 0; gate < port->identity.n_cells; gate++)
+        duty[gate] = port->gates[gate] / 255.0;
+    libboard_advance(board, period_us);
+}
+
 uint32_t libboard_now_us(const void *board)
 {
     const struct port *port = board;
