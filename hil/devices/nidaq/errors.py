@@ -32,6 +32,7 @@ HINTS = {
     -200714: "the computer could not take samples fast enough: lower rate_Hz",
     -201314: "a counter's samples were overwritten: lower rate_Hz",
     -200678: "its watchdog has expired and holds the outputs: run again once the cause is gone",
+    -200644: "its watchdog has expired and holds the outputs: run again once the cause is gone",
     -200681: "its watchdog has expired and holds the outputs: run again once the cause is gone",
     -201434: "its watchdog has expired: a chassis must be reset before it works again",
     WATCHDOG_NOT_SUPPORTED: "it has no watchdog",

@@ -1,7 +1,6 @@
 """What a card samples: analogue inputs and encoders on one clock."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,10 +61,9 @@ class Inputs:
         self._begin()
 
     @property
-    def _tasks(self) -> list[Any]:
+    def _readers(self) -> list[AnalogReader | CounterReader]:
         """What is clocked before what clocks it."""
-        counters = [counter.task for counter in self._counters]
-        return counters if self._analog is None else [*counters, self._analog.task]
+        return [*self._counters, *(() if self._analog is None else (self._analog,))]
 
     def _begin(self) -> None:
         self._n_read = 0  # samples of every channel since the start
@@ -78,15 +76,16 @@ class Inputs:
 
     def start(self) -> None:
         self._begin()
-        for task in self._tasks:
-            task.start()
+        for reader in self._readers:
+            reader.restart()
+            reader.task.start()
 
     def stop(self) -> None:
-        for task in reversed(self._tasks):
-            task.stop()
+        for reader in reversed(self._readers):
+            reader.task.stop()
 
     def close(self) -> None:
-        close_all(self._tasks)
+        close_all([reader.task for reader in self._readers])
         self._counters, self._analog = [], None
 
     def sampled(self, seconds: float) -> NDArray[np.float64]:
@@ -135,8 +134,7 @@ class Inputs:
 
     def behind(self) -> int:
         """Samples of every channel that wait to be read: a question to the library."""
-        reader = self._analog
-        return 0 if reader is None else int(reader.task.in_stream.avail_samp_per_chan)
+        return 0 if self._analog is None else self._analog.waiting()
 
     def _read_block(self, reader: AnalogReader, n: int, wait_s: float) -> bool:
         block = reader.block(n, wait_s)

@@ -43,8 +43,15 @@ class AnalogReader:
 
     def block(self, n: int, timeout_s: float) -> NDArray[np.float64] | None:
         """The next n samples, (C, n); None where they are not all there yet."""
-        block = self._buffer.view(n)
-        return block if _read(self._reader.read_many_sample, block, n, timeout_s) else None
+        return self._buffer.read(self._reader.read_many_sample, n, timeout_s)
+
+    def restart(self) -> None:
+        """Forget what was left of an earlier acquisition."""
+        self._buffer.restart()
+
+    def waiting(self) -> int:
+        """Samples of every channel that have come and were not given: a question."""
+        return int(self.task.in_stream.avail_samp_per_chan) + self._buffer.n_waiting
 
     def one(self, timeout_s: float) -> NDArray[np.float64]:
         """A reading of now, or of the next sample clock, (C, 1)."""
@@ -80,9 +87,12 @@ class CounterReader:
 
     def block(self, n: int, timeout_s: float) -> NDArray[np.uint32] | None:
         """The next n counts as the counter holds them; None where they are not all there."""
-        counts: NDArray[np.uint32] = self._buffer.view(n)[0]
-        there = _read(self._reader.read_many_sample_uint32, counts, n, timeout_s)
-        return counts if there else None
+        counts = self._buffer.read(self._reader.read_many_sample_uint32, n, timeout_s)
+        return None if counts is None else counts[0]
+
+    def restart(self) -> None:
+        """Forget what was left of an earlier acquisition."""
+        self._buffer.restart()
 
     def one(self, timeout_s: float) -> NDArray[np.uint32]:
         counts: NDArray[np.uint32] = self._buffer.view(1)[0]
@@ -180,14 +190,46 @@ class AnalogWriter:
 
 
 class _Buffer:
-    """Memory for blocks of any length, taken once and seen as (C, n) without a copy."""
+    """Memory for blocks of any length, taken once and seen as (C, n) without a copy.
+
+    A read that finds fewer samples than asked takes those there are all the same, in the first
+    columns. They wait here for the rest of their block.
+    """
 
     def __init__(self, n_channels: int, dtype: np.dtype[Any]) -> None:
         self._n_channels = n_channels
         self._memory = np.empty(0, dtype=dtype)
         self._views: dict[int, NDArray[Any]] = {}
+        self.restart()
+
+    @property
+    def n_waiting(self) -> int:
+        return int(self._waiting.shape[1])
+
+    def restart(self) -> None:
+        self._waiting = np.empty((self._n_channels, 0), dtype=self._memory.dtype)
+
+    def read(self, read: Callable[..., Any], n: int, timeout_s: float) -> NDArray[Any] | None:
+        """A block of n samples by a stream reader's method; None where it is not whole yet."""
+        from nidaqmx.errors import DaqError
+
+        missing = n - self.n_waiting
+        block = self.view(missing)
+        try:
+            read(block, number_of_samples_per_channel=missing, timeout=timeout_s)
+        except DaqError as error:
+            if error.error_code != SAMPLES_NOT_YET_AVAILABLE:
+                raise
+            got = getattr(error, "samps_per_chan_read", 0)
+            self._waiting = np.hstack((self._waiting, block[:, :got]))
+            return None
+        if missing < n:
+            block = np.hstack((self._waiting, block))
+            self.restart()
+        return block
 
     def view(self, n: int) -> NDArray[Any]:
+        """Room for n samples of every channel."""
         found = self._views.get(n)
         if found is None:
             if len(self._memory) < n * self._n_channels:
@@ -196,18 +238,6 @@ class _Buffer:
             found = self._memory[: n * self._n_channels].reshape(self._n_channels, n)
             self._views[n] = found
         return found
-
-
-def _read(read: Callable[..., Any], into: NDArray[Any], n: int, timeout_s: float) -> bool:
-    from nidaqmx.errors import DaqError
-
-    try:
-        read(into, number_of_samples_per_channel=n, timeout=timeout_s)
-    except DaqError as error:
-        if error.error_code != SAMPLES_NOT_YET_AVAILABLE:
-            raise
-        return False
-    return True
 
 
 def _add_analog(task: Any, plan: CardPlan, channel: AnalogInput) -> None:

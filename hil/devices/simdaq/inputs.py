@@ -149,7 +149,8 @@ def _read_buffer(
         whole = task.timing.samples - buffer.position % max(task.timing.samples, 1)
         n = whole if task.timing.finite and everything else run.ready
     if task.timing.single_point:
-        buffer.position = buffer.written  # the next tick's sample, not an old one
+        # The newest sample that was not read yet, else the next one; never an older one.
+        buffer.position = max(buffer.position, buffer.written - 1)
     system = task.system
     there = system.wait(
         lambda: run.ready >= n or run.done or not _present(task),

@@ -1,0 +1,143 @@
+"""What the driver switches: enable lines, actuators' outputs, and the watchdog behind them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hil.devices.nidaq.channels import AnalogOutput
+from hil.errors import DeviceError
+
+from .cards import ESTOP, FORCE, PERIOD_S, SUPPLY, Bench, plan
+
+MOTOR = AnalogOutput("motor", "ao0", units_per_V=0.5, range_V=10.0)
+VALVE = AnalogOutput("valve", "ao1", units_per_V=1.0, range_V=10.0, rest=2.0)
+
+
+def test_an_enable_line_is_high_from_the_first_command_until_a_trip_and_low_at_the_end():
+    with Bench(plan(lines=(SUPPLY,)), ai0=1.0) as bench:
+        levels = [bench.level("port0/line1")]
+        bench.start()
+        levels.append(bench.level("port0/line1"))
+        bench.tick(0)
+        levels.append(bench.level("port0/line1"))
+        bench.commands.enabled[:] = False  # as the guard does when it trips
+        bench.tick(1)
+        levels.append(bench.level("port0/line1"))
+        bench.commands.enabled[:] = True
+        bench.tick(2)
+        levels.append(bench.level("port0/line1"))
+        assert bench.column("daq_line_bits") == 1
+        bench.daq.safe()
+        levels.append(bench.level("port0/line1"))
+    assert levels == [0.0, 0.0, 1.0, 0.0, 1.0, 0.0]
+
+
+def test_outputs_take_the_nearest_of_sixteen_bits_and_stay_in_their_range():
+    with Bench(plan(outputs=(MOTOR, VALVE)), ai0=1.0) as bench:
+        bench.start()
+        assert [bench.level("ao0"), bench.level("ao1")] == pytest.approx([0.0, 2.0], abs=2e-4)
+        for k, value in enumerate((0.0, 1.2345, -4.9999, 7.0, -7.0)):
+            bench.commands.outputs[:] = value, -value
+            bench.tick(k)
+            step_V = 20.0 / 2**16
+            for found, wished in ((bench.level("ao0"), value / 0.5), (bench.level("ao1"), -value)):
+                assert abs(found - np.clip(wished, -10.0, 10.0)) <= step_V
+        bench.daq.safe()
+        assert [bench.level("ao0"), bench.level("ao1")] == pytest.approx([0.0, 2.0], abs=2e-4)
+
+
+def test_safe_and_close_may_be_called_at_any_time_and_any_number_of_times():
+    bench = Bench(plan(lines=(SUPPLY,), outputs=(MOTOR,)), ai0=1.0)
+    bench.daq.safe()
+    bench.daq.close()
+    bench.start().tick(0)
+    for _ in range(3):
+        bench.daq.safe()
+    for _ in range(3):
+        bench.daq.close()
+    assert bench.level("port0/line1") == 0.0
+
+
+def test_the_watchdog_switches_off_when_the_program_falls_silent():
+    with Bench(plan(lines=(SUPPLY,), watchdog_s=0.05), ai0=1.0) as bench:
+        bench.start()
+        said = [r.text for r in bench.daq.remarks()]
+        assert any("watchdog: enable lines low after 0.05 s" in text for text in said)
+        bench.ticks(200)  # four times as long as it waits: it is fed
+        assert bench.level("port0/line1") == 1.0
+        end_s = bench.start_s + 199 * PERIOD_S
+        bench.system.advance_to(end_s + 0.036)  # last fed at most a quarter of its time before
+        assert bench.level("port0/line1") == 1.0
+        bench.system.advance_to(end_s + 0.051)
+        assert bench.level("port0/line1") == 0.0
+
+
+def test_a_run_after_the_watchdog_has_expired_says_so_and_goes_on():
+    with Bench(plan(lines=(SUPPLY,), watchdog_s=0.05), ai0=1.0) as bench:
+        bench.start().ticks(5)
+        bench.system.advance_to(bench.start_s + 1.0)
+        with pytest.raises(DeviceError, match="watchdog"):
+            bench.tick(1000)
+        bench.daq.close()
+        bench.start().tick(0)
+        assert bench.level("port0/line1") == 1.0
+
+
+def test_a_card_without_a_watchdog_says_it_plainly():
+    with Bench(plan(lines=(SUPPLY,)), product="PCIe-6251", ai0=1.0) as bench:
+        bench.start()
+        remark = next(r for r in bench.daq.remarks() if "watchdog" in r.text)
+    assert remark.level == "warning"
+    assert "no watchdog, outputs stay as they are if the program is killed" in remark.text
+    assert "-200662" in remark.text
+
+
+def test_what_the_watchdog_does_not_cover_is_said():
+    """X Series watchdogs hold digital lines only."""
+    with Bench(plan(lines=(SUPPLY,), outputs=(MOTOR,)), ai0=1.0) as bench:
+        bench.start()
+        texts = [r.text for r in bench.daq.remarks()]
+    assert any("does not cover analogue outputs" in text for text in texts)
+    assert any("watchdog: enable lines low" in text for text in texts)
+
+
+def test_a_watchdog_that_is_required_and_not_there_is_refused_with_all_off():
+    asked = plan(lines=(SUPPLY,), watchdog="required")
+    with Bench(asked, product="PCIe-6251", ai0=1.0) as bench:
+        with pytest.raises(DeviceError, match=r"no watchdog.*-200662"):
+            bench.start()
+        assert bench.level("port0/line1") == 0.0
+
+
+def test_an_estop_that_opens_is_a_fault_at_the_next_tick():
+    with Bench(plan(lines=(ESTOP, SUPPLY)), ai0=1.0, port0_line0=1.0) as bench:
+        bench.start().ticks(3)
+        assert bench.column("daq_line_bits") == 0b11
+        assert bench.faults() == []
+        bench.feed("port0/line0", 0.0)
+        bench.tick(3)
+        assert bench.faults() == ["estop_open"]
+        assert bench.readings.card_faults[0] & 1
+
+
+def test_an_open_estop_refuses_to_arm():
+    with Bench(plan(lines=(ESTOP, SUPPLY)), ai0=1.0, port0_line0=0.0) as bench:
+        with pytest.raises(DeviceError, match="e-stop loop 'loop' on port0/line0 is open"):
+            bench.start()
+        assert bench.level("port0/line1") == 0.0
+
+
+def test_a_card_that_is_unplugged_in_mid_run_is_one_line_and_all_tasks_go():
+    asked = replace(plan(lines=(SUPPLY,)), inputs=(FORCE,))
+    with Bench(asked, ai0=1.0) as bench:
+        bench.start().ticks(5)
+        bench.system.unplug("Dev1")
+        with pytest.raises(DeviceError, match=r"daq: .*(unplugged|cable).*-201003"):
+            bench.tick(5)
+        with pytest.raises(DeviceError, match="cannot be switched off"):
+            bench.daq.safe()
+        bench.daq.close()
+        bench.system.plug("Dev1")
+        bench.start().tick(0)
+        assert bench.readings.valid[0]
