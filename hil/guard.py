@@ -4,29 +4,30 @@ A trip turns all cells off and all outputs to rest at the same tick and keeps th
 not undone within a run. Outputs never leave their range, nor move faster than their rate.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
+from hil import interlocks
 from hil.frame import Commands
 from hil.slots import Readings
 
-FAULTS = (
-    "force_high",
-    "force_nan",
-    "reading_stale",
-    "loop_late",
-    "cell_on_too_long",
-    "device_failed",
-    "recorder_dead",
-    "board_fault",
-    "signal_out_of_range",
-    "output_invalid",
-    "estop_open",
-    "channel_untrue",
-)
+
+def _cause(row: interlocks.Interlock) -> str:
+    limit = f" ({row.key})" if row.key else ""
+    return f"{row.signal}: {row.condition}{limit}"
+
+
+def _whole(periods: float) -> float:
+    """So many whole periods, however the quotient was rounded."""
+    return float(np.floor(periods + 1e-9))
+
+
+FAULTS = tuple(row.name for row in interlocks.LOOP)
+CAUSES = {row.name: _cause(row) for row in interlocks.LOOP}
 (
     _FORCE_HIGH,
     _FORCE_NAN,
@@ -40,31 +41,42 @@ FAULTS = (
     _OUTPUT_INVALID,
     _ESTOP_OPEN,
     _CHANNEL_UNTRUE,
+    _FORCE_RATE_HIGH,
+    _FORCE_JUMP,
+    _FORCE_RESIDUAL_HIGH,
+    _FORCE_NO_RISE,
+    _SENSOR_FROZEN,
+    _SIGNAL_FAST,
+    _TOO_MANY_CELLS_ON,
+    DISK_LOW,
+    _BOARD_SILENT,
 ) = (1 << i for i in range(len(FAULTS)))
 
-CAUSES = {
-    "force_high": "a force is beyond guard.force_max_N",
-    "force_nan": "a force reading is not a number",
-    "reading_stale": "a device has given no new reading for guard.reading_age_max_s",
-    "loop_late": "loop.overruns_max periods were missed in a row",
-    "cell_on_too_long": "a cell has been on without a break for guard.cell_on_max_s",
-    "device_failed": "a device failed or went missing",
-    "recorder_dead": "the recorder has stopped",
-    "board_fault": "a board has switched its cells off by itself; its own fault bits say why",
-    "signal_out_of_range": "a signal is beyond its limits in guard.signals",
-    "output_invalid": "the controller asked an output for what is not a number",
-    "estop_open": "the e-stop loop is open",
-    "channel_untrue": "a channel is at its rail or frozen; its card's fault bits say which",
-}
+NO_VALUES: NDArray[np.float64] = np.zeros(0)
+RISE_SHARE = 1.0 / 3.0  # of the twin's force that a measured one must have
+FILTER_S = 0.01  # of the slopes
+_LAST, _SLOPE, _SINCE, _SAME = range(4)  # what is kept of every channel
 
 
 @dataclass(frozen=True)
 class SignalLimits:
-    """Smallest and largest value that a channel may read; both are allowed."""
+    """What a channel may read; every limit is allowed, and infinite where there is none.
+
+    Attributes
+    ----------
+    residual_max : largest difference from the twin
+    rise_min : from where on the twin's value must show in the reading
+    frozen_s : longest time without the least change
+    """
 
     min: float = -np.inf
     max: float = np.inf
     is_force: bool = False
+    rate_max_per_s: float = np.inf
+    jump_max: float = np.inf
+    residual_max: float = np.inf
+    rise_min: float = np.inf
+    frozen_s: float = np.inf
 
 
 @dataclass(frozen=True)
@@ -79,13 +91,20 @@ class Envelope:
 
 @dataclass(frozen=True)
 class Limits:
-    """Absolute limits; a level at or below its limit is allowed."""
+    """Absolute limits; a level at or below its limit is allowed.
+
+    Attributes
+    ----------
+    hold_s : how long conditions must last, by name, where not as `hil.interlocks` has it
+    """
 
     cell_on_max_s: float
     reading_age_max_s: float
     overruns_max: int
     signals: Sequence[SignalLimits] = ()
     outputs: Sequence[Envelope] = ()
+    cells_on_max: int = 2**31
+    hold_s: Mapping[str, float] = field(default_factory=dict)
 
 
 class Guard:
@@ -110,12 +129,23 @@ class Guard:
                 limits.reading_age_max_s,
                 limits.overruns_max,
                 # in whole periods, so that no rounding adds up
-                np.floor(limits.cell_on_max_s / period_s + 1e-9),
+                _whole(limits.cell_on_max_s / period_s),
+                limits.cells_on_max,
+                period_s,
             ]
         )
         self._signals = np.array(
-            [(s.min, s.max, s.is_force) for s in limits.signals], dtype=float
-        ).reshape(-1, 3)
+            [
+                (s.min, s.max, s.is_force, s.rate_max_per_s, s.jump_max, s.residual_max,
+                 s.rise_min, _whole(s.frozen_s / period_s))
+                for s in limits.signals
+            ],
+            dtype=float,
+        ).reshape(-1, 8)  # fmt: skip
+        self._kept = np.full((len(limits.signals), 4), np.nan)
+        hold_s = {row.name: row.held_s for row in interlocks.LOOP} | dict(limits.hold_s)
+        self._hold_periods = np.array([_whole(hold_s[name] / period_s) for name in FAULTS])
+        self._held = np.zeros(len(FAULTS), dtype=np.int64)
         self._envelopes = np.array(
             [(e.min, e.max, e.rate_max_per_s * period_s, e.rest) for e in limits.outputs]
         ).reshape(-1, 4)
@@ -124,10 +154,29 @@ class Guard:
         self._outputs_before = self._rest.copy()
         self._on_periods = np.full(n_cells, -1, dtype=np.int64)
 
-    def bind(self, readings: Readings, commands: Commands) -> None:
-        """Learn what to look at; outputs stand at rest before the first tick."""
+    def bind(
+        self,
+        readings: Readings,
+        commands: Commands,
+        values: NDArray[np.float64] = NO_VALUES,
+        model_at: Sequence[int] = (),
+        n_boards: int = 0,
+    ) -> None:
+        """Learn what to look at; outputs stand at rest before the first tick.
+
+        Parameters
+        ----------
+        values, model_at : the row's values, and where the twin's stand of the first channels
+            -1 where it says nothing of one.
+        n_boards : int
+            How many of the devices are boards; they come first.
+        """
         self._readings = readings
         self._commands = commands
+        self._values = values
+        self._model_at = np.full(len(self._signals), -1, dtype=np.int64)
+        self._model_at[: len(model_at)] = model_at
+        self._n_boards = n_boards
         commands.outputs[:] = self._rest
         commands.enabled[:] = False
 
@@ -144,9 +193,13 @@ class Guard:
         found = _check(
             self._levels,
             self._signals,
+            self._kept,
             r.measured,
+            self._values,
+            self._model_at,
             r.valid,
             r.ages_s,
+            self._n_boards,
             overruns,
             n_periods,
             r.board_faults,
@@ -156,6 +209,7 @@ class Guard:
         )
         if self._has_outputs:
             found |= _hold(self._envelopes, self._outputs_before, n_periods, outputs)
+        found = _lasting(found, self._hold_periods, self._held, n_periods)
         if found:
             self.trip(found)
         if self._has_outputs:
@@ -196,22 +250,22 @@ def names_of(bits: int) -> list[str]:
 
 @njit(cache=True)
 def _check(  # type: ignore[no-untyped-def]
-    levels, signals, measured, valid, ages, overruns, n_periods, board_faults, card_faults,
-    on_periods, cells,
+    levels, signals, kept, measured, values, model_at, valid, ages, n_boards, overruns, n_periods,
+    board_faults, card_faults, on_periods, cells,
 ):  # fmt: skip
-    age_max, overruns_max, on_periods_max = levels
+    age_max, overruns_max, on_periods_max, cells_on_max, period_s = levels
     found = 0
     for i in range(len(signals)):
-        low, high, is_force = signals[i]
-        if not valid[i]:
-            continue
-        if np.isnan(measured[i]):
-            found |= _FORCE_NAN if is_force else _SIGNAL_OUT_OF_RANGE
-        elif not low <= measured[i] <= high:
-            found |= _FORCE_HIGH if is_force else _SIGNAL_OUT_OF_RANGE
-    for age in ages:
-        if not age <= age_max:
+        if valid[i]:
+            model = values[model_at[i]] if model_at[i] >= 0 else np.nan
+            found |= _channel(signals[i], kept[i], measured[i], model, n_periods, period_s)
+        else:
+            kept[i, _SINCE] += n_periods
+    for i in range(len(ages)):
+        if not ages[i] <= age_max:
             found |= _READING_STALE
+            if i < n_boards:
+                found |= _BOARD_SILENT
     if overruns >= overruns_max:
         found |= _LOOP_LATE
     for bits in board_faults:
@@ -219,15 +273,64 @@ def _check(  # type: ignore[no-untyped-def]
     for bits in card_faults:
         found |= _ESTOP_OPEN if bits & 1 else 0
         found |= _CHANNEL_UNTRUE if bits >> 1 else 0
+    n_on = 0
     for n in range(len(cells)):
         if cells[n]:
+            n_on += 1
             # -1 is off; a cell switched on now has been on for no period yet
             on_periods[n] = on_periods[n] + n_periods if on_periods[n] >= 0 else 0
             if on_periods[n] + 1 > on_periods_max:
                 found |= _CELL_ON_TOO_LONG
         else:
             on_periods[n] = -1
+    if n_on > cells_on_max:
+        found |= _TOO_MANY_CELLS_ON
     return found
+
+
+@njit(cache=True)
+def _channel(limits, kept, value, model, n_periods, period_s):  # type: ignore[no-untyped-def]
+    """What is wrong with one channel that has a reading at this tick."""
+    low, high, is_force, rate_max, jump_max, residual_max, rise_min, frozen_max = limits
+    if np.isnan(value):
+        return _FORCE_NAN if is_force else _SIGNAL_OUT_OF_RANGE
+    found = 0
+    if not low <= value <= high:
+        found |= _FORCE_HIGH if is_force else _SIGNAL_OUT_OF_RANGE
+    if np.isnan(kept[_LAST]):
+        kept[_SLOPE] = kept[_SINCE] = kept[_SAME] = 0.0
+    else:
+        passed = kept[_SINCE] + n_periods
+        change = value - kept[_LAST]
+        if abs(change) > jump_max:
+            found |= _FORCE_JUMP
+        elapsed_s = passed * period_s
+        kept[_SLOPE] += elapsed_s / (FILTER_S + elapsed_s) * (change / elapsed_s - kept[_SLOPE])
+        if abs(kept[_SLOPE]) > rate_max:
+            found |= _FORCE_RATE_HIGH if is_force else _SIGNAL_FAST
+        kept[_SAME] = kept[_SAME] + passed if change == 0.0 else 0.0
+        if kept[_SAME] > frozen_max:
+            found |= _SENSOR_FROZEN
+    kept[_LAST], kept[_SINCE] = value, 0.0
+    if abs(value - model) > residual_max:
+        found |= _FORCE_RESIDUAL_HIGH
+    if model > rise_min and value < RISE_SHARE * model:
+        found |= _FORCE_NO_RISE
+    return found
+
+
+@njit(cache=True)
+def _lasting(found, hold_periods, held, n_periods):  # type: ignore[no-untyped-def]
+    """Those of the conditions found that have lasted long enough."""
+    lasting = 0
+    for i in range(len(held)):
+        if found >> i & 1:
+            held[i] = held[i] + n_periods if held[i] > 0 else 1
+            if held[i] > hold_periods[i]:
+                lasting |= 1 << i
+        else:
+            held[i] = 0
+    return lasting
 
 
 @njit(cache=True)

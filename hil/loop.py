@@ -22,7 +22,15 @@ STAGES = ("read", "estimate", "control", "guard", "write")
 
 
 class RowSink(Way, Protocol):
-    """Where the rows go, and where requests come from."""
+    """Where the rows go, and where requests come from.
+
+    Attributes
+    ----------
+    disk_low : bool
+        Why rows are not taken any more, if not because the recorder is dead.
+    """
+
+    disk_low: bool
 
     def push(self) -> bool:
         """Take the current row; False when nobody records any more."""
@@ -140,7 +148,7 @@ def run(p: Parts) -> str:
         values[stage_at + 4] = written - guarded
         values[busy_at] = written - began
         if not p.sink.push():
-            p.guard.trip(guards.RECORDER_DEAD)
+            p.guard.trip(guards.DISK_LOW if p.sink.disk_low else guards.RECORDER_DEAD)
         if p.evidence is not None and late_s > p.evidence.late_s:
             p.evidence.look(t_s, late_s)
         if p.guard.fault_bits and not tripped:

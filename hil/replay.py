@@ -61,6 +61,8 @@ class _RecordedClock(VirtualClock):
 class _Comparing:
     """Takes the loop's rows and keeps the first difference from the recorded ones."""
 
+    disk_low = False
+
     def __init__(self, run: xr.Dataset, frame: Frame) -> None:
         compared = [
             c.name for c in frame.columns if c.role in COMPARED_ROLES and c.name in run.data_vars

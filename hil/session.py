@@ -203,7 +203,10 @@ def parts_of(
     layout = stages.rig.layout
     limits = _limits(tables, layout)
     checks = guard.Guard(limits, layout.n_cells, period_s)
-    checks.bind(rig.readings, rig.commands)
+    there = {column.name for column in stages.frame.columns}
+    models = [channel.column("model") for channel in layout.channels]
+    model_at = [stages.frame.index(name) if name in there else -1 for name in models]
+    checks.bind(rig.readings, rig.commands, stages.frame.values, model_at, len(layout.boards))
     checks.armed = armed
     set_points = {
         channel.column("reference"): (signal.min, signal.max)
@@ -234,13 +237,29 @@ def _limits(tables: schema.RunTables, layout: RigLayout) -> guard.Limits:
     for channel in layout.channels:
         own = g.signals.get(channel.name)
         low, high = (-np.inf, np.inf) if own is None else (own.min, own.max)
-        if channel.force:
-            low, high = max(low, -force_max_N), min(high, force_max_N)
-        signals.append(guard.SignalLimits(low, high, bool(channel.force)))
+        frozen_s = g.frozen_s or np.inf
+        if not channel.force:
+            rate = np.inf if own is None else own.rate_max_per_s or np.inf
+            signals.append(guard.SignalLimits(low, high, rate_max_per_s=rate, frozen_s=frozen_s))
+            continue
+        signals.append(
+            guard.SignalLimits(
+                min=max(low, -force_max_N),
+                max=min(high, force_max_N),
+                is_force=True,
+                rate_max_per_s=g.force_rate_max_N_per_s or np.inf,
+                jump_max=g.force_jump_max_N or np.inf,
+                residual_max=g.force_residual_max_N or np.inf,
+                rise_min=g.force_rise_min_N or np.inf,
+                frozen_s=frozen_s,
+            )
+        )
     return guard.Limits(
         cell_on_max_s=g.cell_on_max_s or np.inf,
         reading_age_max_s=g.reading_age_max_s,
         overruns_max=tables.loop.overruns_max if tables.loop.overrun == "trip" else 2**62,
+        cells_on_max=g.cells_on_max or layout.n_cells,
+        hold_s=g.hold_s,
         signals=signals,
         outputs=[
             guard.Envelope(o.min, o.max, o.rate_max_per_s, rest=min(max(0.0, o.min), o.max))
@@ -259,6 +278,8 @@ def compile_tick(config: Config) -> None:
 
 class NoSink:
     """Takes rows and keeps none."""
+
+    disk_low = False
 
     def push(self) -> bool:
         return True
@@ -296,6 +317,7 @@ def _run_recorded(
         fsync_s=record.fsync_s,
         lossless=clock_name == "virtual",
         raw={name: samples for name, (_, samples) in samplers.items()},
+        disk_free_min_MB=config.tables.guard.disk_free_min_MB,
     )
     for name, (device, _) in samplers.items():
         device.record_raw(sink.tap.raw[name])

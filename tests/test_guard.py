@@ -262,3 +262,96 @@ def test_no_sequence_keeps_a_cell_on_too_long_or_passes_a_trip(sequence):
             assert cells == list(given_tick["cells"])
         on = [count + 1 if lit else 0 for count, lit in zip(on, cells, strict=True)]
         assert max(on) <= N_ON_MAX
+
+
+def channel_faults(values, limits, *, model=None, hold_s=None, valid=None):
+    """Faults after every reading of one force channel."""
+    guard = Guard(Limits(1e9, 1e9, 10**9, signals=(limits,), hold_s=hold_s or {}), 0, PERIOD_S)
+    none = np.zeros(0)
+    readings = Readings(np.zeros(1), np.ones(1, dtype=bool), none, none, none)
+    row = np.array([math.nan])
+    guard.bind(readings, Commands(none, none), row, [0])
+    found = []
+    for k, value in enumerate(values):
+        readings.measured[0] = value
+        readings.valid[0] = valid is None or valid[k]
+        row[0] = math.nan if model is None else model[k]
+        found.append(names_of(guard.step(0)))
+    return found
+
+
+def test_a_jump_between_two_readings_trips_exactly_beyond_its_limit():
+    for step_N in [*sweep(0.5), *(-v for v in sweep(0.5))]:
+        faults = channel_faults([1.0, 1.0 + step_N], SignalLimits(is_force=True, jump_max=0.5))
+        beyond = abs((1.0 + step_N) - 1.0) > 0.5
+        assert faults == [[], ["force_jump"] if beyond else []]
+
+
+@pytest.mark.parametrize("slope", [5.0, -19.9, 20.5, -20.5, 100.0])
+def test_a_slope_trips_when_its_filtered_value_is_beyond_the_limit_for_long_enough(slope):
+    """A ramp's filtered slope comes up as 1 - (1 - a)^k, a = h / (T + h)."""
+    n, a = 60, PERIOD_S / (0.01 + PERIOD_S)
+    found = channel_faults(
+        [slope * PERIOD_S * k for k in range(n)],
+        SignalLimits(is_force=True, rate_max_per_s=20.0),
+        hold_s={"force_rate_high": 0.05},
+    )
+    beyond = np.abs(slope) * (1.0 - (1.0 - a) ** np.arange(n)) > 20.0
+    first = int(np.argmax(beyond)) + 5 if beyond.any() else n  # 0.05 s of 0.01 s periods
+    assert [bool(names) for names in found] == [k >= first for k in range(n)]
+
+
+@pytest.mark.parametrize("hold_periods", [0, 1, 7])
+def test_a_condition_trips_once_it_has_lasted_and_a_break_starts_it_again(hold_periods):
+    limits = SignalLimits(is_force=True, residual_max=0.1)
+    hold_s = {"force_residual_high": hold_periods * PERIOD_S}
+    n = hold_periods
+    off = [0.2] * n + [0.0] + [0.2] * (n + 3)
+    found = channel_faults(off, limits, model=[0.0] * len(off), hold_s=hold_s)
+    first = next(k for k, names in enumerate(found) if names)
+    assert first == (2 * n + 1 if n else 1)
+
+
+def test_a_residual_trips_exactly_beyond_its_limit():
+    limits, hold_s = SignalLimits(is_force=True, residual_max=0.1), {"force_residual_high": 0.0}
+    for residual_N in [*sweep(0.1), *(-v for v in sweep(0.1))]:
+        faults = channel_faults([residual_N], limits, model=[0.0], hold_s=hold_s)
+        assert faults == [["force_residual_high"] if abs(residual_N) > 0.1 else []]
+
+
+def test_cells_that_heat_and_do_not_pull_trip_and_those_that_pull_a_little_do_not():
+    limits, hold_s = SignalLimits(is_force=True, rise_min=0.5), {"force_no_rise": 0.05}
+    model = [1.2] * 10
+    faults = channel_faults([0.39] * 10, limits, model=model, hold_s=hold_s)
+    assert faults == [[]] * 5 + [["force_no_rise"]] * 5
+    assert not any(channel_faults([0.41] * 10, limits, model=model, hold_s=hold_s))
+    assert not any(channel_faults([0.0] * 10, limits, model=[0.5] * 10, hold_s=hold_s))
+
+
+@pytest.mark.parametrize("n_same", [3, 4, 5, 6])
+def test_a_reading_that_stays_the_same_trips_after_its_time_and_counts_through_gaps(n_same):
+    limits = SignalLimits(is_force=True, frozen_s=0.04)
+    values = [0.1, *[0.2] * (n_same + 1), 0.3]
+    faults = channel_faults(values, limits)
+    assert any(faults) == (n_same > 4)
+    valid = [True] * len(values)
+    valid[3] = False
+    assert any(channel_faults(values, limits, valid=valid)) == (n_same > 4)
+
+
+def test_too_many_cells_trip_and_all_go_off():
+    for n_on, wanted in ((2, []), (3, ["too_many_cells_on"])):
+        guard = Guard(Limits(1.0, 1.0, 9, cells_on_max=2), 4, PERIOD_S)
+        cells = np.array([1] * n_on + [0] * (4 - n_on), dtype=np.uint8)
+        none = np.zeros(0)
+        guard.bind(Readings(none, none, none, cells, none), Commands(cells, none))
+        assert names_of(guard.step(0)) == wanted
+        assert cells.sum() == (0 if wanted else 2)
+
+
+def test_boards_come_first_among_the_devices_and_their_silence_has_its_own_name():
+    guard = Guard(Limits(1.0, 0.02, 9), 0, PERIOD_S)
+    none = np.zeros(0)
+    ages = np.array([0.03, 0.0])
+    guard.bind(Readings(none, none, ages, none, none), Commands(none, none), n_boards=1)
+    assert names_of(guard.step(0)) == ["reading_stale", "board_silent"]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from hil import wire
+from hil import interlocks, wire
 from hil.config import recruit_schema, recruitment, schema
 from hil.config.build import (
     LEVEL_MIN,
@@ -28,6 +28,7 @@ from hil.models import CellArray, ModelError
 
 Found = Iterator[tuple[str, str]]
 RIG_ORDER_MAX = 2000
+HOLDABLE = tuple(row.name for row in interlocks.LOOP if row.key)
 
 
 def rig(tables: schema.RigTables, model: CellArray | None) -> Found:
@@ -38,6 +39,9 @@ def rig(tables: schema.RigTables, model: CellArray | None) -> Found:
         yield "devices", "no nidaq card: nothing would be measured"
     yield from _terminals(cards)
     yield from _signal_limits(cards, tables.guard)
+    for name in tables.guard.hold_s:
+        if name not in HOLDABLE:
+            yield f"guard.hold_s.{name}", f"no such condition: choose {', '.join(HOLDABLE)}"
     if model is not None:
         yield from _array(model, cards, tables)
         yield from _boards(boards, model, tables.guard)

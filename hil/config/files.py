@@ -144,7 +144,7 @@ def _refuse_looser_guard(name: str, own: Any, rig: Any, where: str = "guard") ->
         _refuse_looser_guard(name, value, limit, path)
         if not isinstance(value, int | float) or not isinstance(limit, int | float):
             continue
-        if value < limit if key == "min" else value > limit:
+        if value < limit if key in ("min", "disk_free_min_MB") else value > limit:
             raise ConfigError(
                 f"{name}: {path} = {value}: looser than the rig's {limit}: "
                 "an experiment may only tighten a limit"

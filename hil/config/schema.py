@@ -372,19 +372,32 @@ class LoopTable(Table):
 
 
 class SignalLimitTable(Table):
-    """Smallest and largest value that a channel may read."""
+    """What a channel that is no force may read, in its own unit."""
 
     min: float
     max: float
+    rate_max_per_s: Positive | None = None
 
 
 class GuardTable(Table):
-    """Absolute limits. An experiment may tighten what its rig sets, never loosen it."""
+    """Absolute limits. An experiment may tighten what its rig sets, never loosen it.
+
+    `hil.interlocks` has a row for each. `hold_s` says how long a condition must last, by the name
+    of its row.
+    """
 
     force_max_N: Positive | None = None
+    force_rate_max_N_per_s: Positive | None = None
+    force_jump_max_N: Positive | None = None
+    force_residual_max_N: Positive | None = None
+    force_rise_min_N: Positive | None = None
+    frozen_s: Positive | None = None
     cell_on_max_s: Positive | None = None
+    cells_on_max: Annotated[int, Field(ge=1)] | None = None
     signals: dict[Name, SignalLimitTable] = {}
     reading_age_max_s: Positive = 0.05
+    disk_free_min_MB: NotNegative = 100.0
+    hold_s: dict[str, NotNegative] = {}
 
 
 class ObserverTable(Table):

@@ -52,6 +52,7 @@ class Sink:
         fsync_s: float,
         lossless: bool,
         raw: Mapping[str, RawSamples] | None = None,
+        disk_free_min_MB: float = 0.0,
     ) -> None:
         self.path = path
         self._row = frame.row
@@ -72,6 +73,10 @@ class Sink:
             start_new_session=True,  # a terminal's Ctrl-C and hang-up are for the loop
         )
         self._n = 0
+        self.disk_low = False
+        self._disk_free_min_B = 1e6 * disk_free_min_MB
+        self._rows_per_look = max(1, round(1.0 / period_s))
+        self._look_at_disk_at = 0
 
     def wait_ready(self) -> None:
         """Return when the recorder has the file open."""
@@ -93,7 +98,7 @@ class Sink:
         return self._process.poll() is None
 
     def push(self) -> bool:
-        """Hand over the current row; False when the recorder is found dead."""
+        """Hand over the current row; False when the recorder is found dead or the disk low."""
         self.tap.ticks.push(self._row)
         self._n += 1
         if self._n % CHECK_EVERY:
@@ -102,7 +107,10 @@ class Sink:
             limit = self.tap.ticks.capacity - 2 * CHECK_EVERY
             while self._n - self.tap.recorded > limit and self.alive:
                 time.sleep(0.001)
-        return self.alive
+        if self._n >= self._look_at_disk_at:
+            self._look_at_disk_at = self._n + self._rows_per_look
+            self.disk_low = shutil.disk_usage(self.path.parent).free < self._disk_free_min_B
+        return self.alive and not self.disk_low
 
     def event(self, t_s: float, level: str, source: str, text: str) -> None:
         self._event[0] = (t_s, level, source, text.encode()[:256])

@@ -1,0 +1,139 @@
+"""The interlocks as a table: what may go wrong, how it is noticed, what is done, how fast, where.
+
+The guard's fault bits and docs/safety.md come from here. Rows that a board enforces are named as
+in firmware/core/wire.h.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Where = Literal["loop", "board", "connect", "card"]
+
+
+@dataclass(frozen=True)
+class Interlock:
+    """One row.
+
+    Attributes
+    ----------
+    name : of its fault bit
+    hazard, signal, condition : what it prevents, what it looks at, and when it trips
+    key : where its limit stands; empty where it has none to choose
+    held_s : how long the condition must last, by default; `guard.hold_s.<name>` sets another
+    action : what is done at once, and stays
+    reaction : largest time from the condition, held, to gates off
+    where : who enforces it
+    """
+
+    name: str
+    hazard: str
+    signal: str
+    condition: str
+    key: str
+    held_s: float
+    action: str
+    reaction: str
+    where: Where
+
+
+_OFF = "all off, supply off"
+_TICKS = "2 ticks"
+_BOARD = "2 ms"
+
+
+def _loop(
+    name: str, hazard: str, signal: str, condition: str, key: str = "", held_s: float = 0.0
+) -> Interlock:
+    return Interlock(name, hazard, signal, condition, key, held_s, _OFF, _TICKS, "loop")
+
+
+def _board(name: str, hazard: str, signal: str, condition: str, key: str) -> Interlock:
+    return Interlock(name, hazard, signal, condition, key, 0.0, "all off", _BOARD, "board")
+
+
+# In the order of the bits of `fault_bits`; recordings rely on it: new rows go at the end.
+LOOP = (
+    _loop("force_high", "a spring or the transducer breaks", "every force",
+          "beyond its limit in either direction", "guard.force_max_N"),
+    _loop("force_nan", "control goes on blindly", "every force", "is not a number"),
+    _loop("reading_stale", "control goes on with old readings", "age of every device's reading",
+          "older than its limit", "guard.reading_age_max_s"),
+    _loop("loop_late", "commands come too late", "periods missed in a row",
+          "as many as its limit, with loop.overrun = 'trip'", "loop.overruns_max"),
+    _loop("cell_on_too_long", "a wire overheats", "every cell's command",
+          "on without a break for longer than its limit", "guard.cell_on_max_s"),
+    _loop("device_failed", "nothing can be switched off in order", "every device",
+          "fails, goes missing or is unplugged"),
+    _loop("recorder_dead", "a run leaves no trace", "the recorder's process",
+          "has stopped, or does not take rows in time"),
+    _loop("board_fault", "cells act by halves", "faults that a board has latched", "any"),
+    _loop("signal_out_of_range", "a joint or an end stop breaks", "every other channel",
+          "beyond its limits, or not a number", "guard.signals.<channel>.min, .max"),
+    _loop("output_invalid", "an actuator jumps", "every output's wish", "is not a number"),
+    _loop("estop_open", "somebody is in danger", "the e-stop loop read by a card", "open",
+          "devices.<card>.lines"),
+    _loop("channel_untrue", "control goes on blindly", "every channel of a card",
+          "at its rail, open or frozen, as its card finds"),
+    _loop("force_rate_high", "a spring snaps", "filtered slope of every force",
+          "steeper than its limit", "guard.force_rate_max_N_per_s", 0.005),
+    _loop("force_jump", "a loose contact is taken for a force", "two readings of a force in a row",
+          "further apart than its limit", "guard.force_jump_max_N"),
+    _loop("force_residual_high", "the rig is not what its model says",
+          "measured force less the twin's", "larger than its limit",
+          "guard.force_residual_max_N", 0.1),
+    _loop("force_no_rise", "cells heat and nothing pulls: broken wire, wrong gate, slack",
+          "measured force over the twin's",
+          "below a third while the twin's is beyond its limit", "guard.force_rise_min_N", 0.5),
+    _loop("sensor_frozen", "control goes on blindly", "every channel",
+          "the same reading for longer than its limit", "guard.frozen_s"),
+    _loop("signal_fast", "an encoder miscounts", "slope of every other channel",
+          "steeper than its limit", "guard.signals.<channel>.rate_max_per_s"),
+    _loop("too_many_cells_on", "the supply is overloaded", "number of cells commanded on",
+          "more than its limit", "guard.cells_on_max"),
+    _loop("disk_low", "a run leaves no trace", "free space where the recording is",
+          "below its limit, looked at once a second", "guard.disk_free_min_MB"),
+    _loop("board_silent", "nobody knows what the cells do", "age of every board's answer",
+          "older than its limit", "guard.reading_age_max_s"),
+)  # fmt: skip
+
+BOARD = (
+    _board("host_silent", "the host hangs with cells on", "time since a valid command",
+           "longer than its limit; a command's own hold ends it sooner", "silence_max_ms"),
+    _board("estop_open", "somebody is in danger", "the e-stop input", "open", ""),
+    _board("cell_on_too_long", "a wire overheats", "every gate", "on without a break for longer",
+           "on_time_max_ms"),
+    _board("cell_energy_high", "a wire overheats", "every cell's current squared over time",
+           "more than its limit", "heat_max_cA2ms"),
+    _board("too_many_cells_on", "the supply is overloaded", "number of gates on",
+           "more than its limit", "cells_on_max"),
+    _board("current_high", "a shorted wire burns", "every cell's current", "beyond its limit",
+           "current_max_mA"),
+    _board("current_low", "a broken wire: its cell does nothing", "a cell's current while on",
+           "below its limit", "current_on_min_mA"),
+    _board("current_when_off", "a shorted transistor heats for ever",
+           "a cell's current while off", "beyond its limit", "current_off_max_mA"),
+    _board("temperature_high", "a wire loses its memory, or burns", "every cell's temperature",
+           "beyond its limit", "temperature_max_cC"),
+    _board("temperature_range", "a broken sensor hides a hot wire", "every temperature input",
+           "outside its limits", "temperature_counts_min, _max"),
+    _board("scan_stale", "the board's eyes are closed", "age of the board's own readings",
+           "older than its limit", "scan_age_max_ms"),
+    _board("limits_corrupt", "limits are not what anybody set", "the table's CRC", "wrong", ""),
+)  # fmt: skip
+
+OTHER = (
+    Interlock("config_mismatch", "board and rig mean different limits", "the table's CRC",
+              "differs when the rig is connected or armed", "devices.<board>.limits", 0.0,
+              "refused before anything is on", "before arming", "connect"),
+    Interlock("firmware_hung", "the board's program stands still", "its hardware watchdog",
+              "not fed while link, control and converter are well", "", 0.0,
+              "all off; a reset restarts nothing", "the chip's watchdog, 120 ms", "board"),
+    Interlock("host_gone", "outputs of a card stay where they were", "the card's watchdog",
+              "not reset in time, on cards that have one", "devices.<card>.watchdog_s", 0.0,
+              "supply off", "devices.<card>.watchdog_s", "card"),
+)  # fmt: skip
+
+RESET = (
+    "Latched, with the first cause and all causes. `hil run` starts another run from `connected`: "
+    "the condition must be gone, and cells are off until it is armed again."
+)

@@ -1,0 +1,61 @@
+"""docs/safety.md, from the table of interlocks: `python -m hil.views.safety > docs/safety.md`."""
+
+from collections.abc import Iterable
+
+from hil import interlocks, wire
+from hil.interlocks import Interlock
+
+_HEAD = """# Safety: the interlocks
+
+**This is bench software, not a certified safety function.** A hard-wired cut of the supply, by an
+e-stop that does not pass through any computer, is required (firmware/README.md shows one).
+
+Limits are levels, looked at on every tick by the loop, and on every scan by the board for itself.
+A condition that has lasted long enough trips: every cell goes off and every output to rest in that
+very tick, the supply lines of cards go off, and all stay so. {reset}
+
+"Must last" is the default; `guard.hold_s.NAME` in the rig's file sets another. Limits stand in
+`[guard]` of the rig; an experiment may only tighten them.
+"""
+
+
+def page() -> str:
+    """The page, in Markdown."""
+    limits = wire.LIMITS
+    return "\n".join(
+        [
+            _HEAD.format(reset=interlocks.RESET),
+            "## In the loop\n",
+            *_table(interlocks.LOOP),
+            "\n## In the board, by itself\n",
+            "Its limits are in its own table (`hil board limits`), in these units and bounds.\n",
+            *_table(interlocks.BOARD),
+            "\n| limit of the board | default | from | to |\n|---|---:|---:|---:|",
+            *(
+                f"| `{name}` | {limit.default} | {limit.lowest} | {limit.highest} |"
+                for name, limit in limits.items()
+            ),
+            "\n## Elsewhere\n",
+            *_table(interlocks.OTHER),
+            "",
+        ]
+    )
+
+
+def _table(rows: Iterable[Interlock]) -> list[str]:
+    lines = [
+        "| fault | hazard | looks at | trips when | limit | must last | does | within | where |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        limit = f"`{row.key}`" if row.key else "–"
+        held = f"{row.held_s:g} s" if row.held_s else "–"
+        lines.append(
+            f"| `{row.name}` | {row.hazard} | {row.signal} | {row.condition} | {limit} | {held} | "
+            f"{row.action} | {row.reaction} | {row.where} |"
+        )
+    return lines
+
+
+if __name__ == "__main__":
+    print(page(), end="")
