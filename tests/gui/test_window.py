@@ -83,7 +83,7 @@ def test_the_state_names_what_tripped_in_words(opened, configs, tmp_path):
     window.timeline.follow()
     window._refresh_slow()
     assert window.header.state.text() == "TRIPPED"
-    assert "force_high: a force is beyond guard.force_max_N" in window.header.causes.text()
+    assert "force_high: every force: beyond its limit" in window.header.causes.text()
 
 
 def test_what_is_no_recording_is_refused_with_the_reason(window, said, tmp_path):
