@@ -33,10 +33,13 @@ Time
     -200284 at once. `System("free")`: also a waiting call moves it, in no wall time, for scripts.
     `System(clock.now_s)`: wall time. Callbacks (every N samples, done) run within `advance_to`, at
     their exact times; on wall time in a thread, as NI's do. Sample k of a task is taken k / rate
-    after its start (or trigger), the first at the start itself.
+    after its start (or trigger), the first at the start itself. A card's own clock has the next
+    rate up that its timebase, or its delta-sigma converter, can make: read `samp_clk_rate`.
 Outputs
     `system.output(terminal)` now; `watch(terminal).changes` all changes as (t_s, value), appended
     as they happen.
+Bridges
+    `ai_bridge_shunt_cal_enable` closes the shunt of a card that has one (NI 9237, 100 kOhm).
 Faults
     `inject("Dev1/ai0", "stuck" | "high rail" | "low rail" | None)`, `stall("Dev1")` (delivers no
     samples), `unplug("Dev1")` and `plug("Dev1")`. A converter has no NaN: NaN in reads as a rail.

@@ -38,6 +38,8 @@ class AnalogInputs:
     usages: tuple[UsageTypeAI, ...] = VOLTAGE_CARD
     min_Hz: float = 0.0
     ratiometric: bool = False  # ranges are V/V of a bridge
+    shunt_Ohm: float = 0.0  # of the card's own shunt resistor; 0 where it has none
+    delta_sigma: int = 0  # its clock divides max_single_Hz by 1 to this; 0: any rate
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,7 @@ class CardModel:
     counters: Counters | None = None
     ports: tuple[Port, ...] = ()
     n_pfi: int = 0
+    timebase_Hz: float = 100.0e6
     watchdog: tuple[str, ...] = ()
     watchdog_max_s: float = 0.0
     single_point: bool = False
@@ -179,6 +182,7 @@ MODELS: dict[str, CardModel] = {
             counters=Counters(1, 32, 80.0e6, encoders=False, buffered=False, outputs=False),
             ports=(Port(8), Port(4), Port(1)),
             n_pfi=2,
+            timebase_Hz=80.0e6,
         ),
         CardModel(
             product="cDAQ-9185",
@@ -191,6 +195,7 @@ MODELS: dict[str, CardModel] = {
             watchdog=("do", "ao"),
             watchdog_max_s=300.0,  # assumed: the data sheet gives no longest time
             simultaneous_engines=3,
+            timebase_Hz=80.0e6,
         ),
         CardModel(
             product="cDAQ-9174",
@@ -201,6 +206,7 @@ MODELS: dict[str, CardModel] = {
             slots=4,
             n_pfi=2,
             simultaneous_engines=3,
+            timebase_Hz=80.0e6,
         ),
         replace(
             _C_SERIES, ai=AnalogInputs(32, (0.2, 1.0, 5.0, 10.0), 16, 250.0e3, 250.0e3)
@@ -224,8 +230,8 @@ MODELS: dict[str, CardModel] = {
             product="NI 9237",
             number=0x7133,
             ai=AnalogInputs(4, (0.025,), 24, 50.0e3, 50.0e3, simultaneous=True,
-                            differential_only=True, usages=BRIDGES, min_Hz=1613.0,
-                            ratiometric=True),
+                            differential_only=True, usages=BRIDGES,
+                            ratiometric=True, shunt_Ohm=100.0e3, delta_sigma=31),
         ),
         replace(_C_SERIES, product="NI 9263", number=0x7144,
                 ao=AnalogOutputs(4, (10.0,), 16, 100.0e3)),

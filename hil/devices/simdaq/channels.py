@@ -64,6 +64,8 @@ class AnalogInput(Channel):
     Attributes
     ----------
     curve : what the converter measures (V, or V/V of a bridge) -> channel units
+    shift : float
+        V/V that a closed shunt adds.
     physical_signal : bool
         The terminal's source is taken in channel units; a thermocouple is fed in degrees.
     """
@@ -71,6 +73,7 @@ class AnalogInput(Channel):
     curve: scales.Scaling = scales.identity
     custom: scales.CustomScale | None = None
     physical_signal: bool = False
+    shift: float = 0.0
     lsb: float = 1.0
     top: int = 1
     range_: float = 10.0
@@ -94,6 +97,18 @@ class AnalogInput(Channel):
             self.range_ = next((r for r in ai.ranges if r >= wanted * (1 - 1e-9)), ai.ranges[-1])
         self.lsb = self.range_ / self.top
 
+    def bridge_changed(self) -> None:
+        """The shunt was closed or opened: V/V that it adds to the bridge.
+
+        A resistor S across one arm R of a bridge of four equal ones: R / (4 S + 2 R).
+        """
+        ai, p = self.card.model.ai, self.properties
+        assert ai is not None
+        arm, own = p.get("ai_bridge_nom_resistance", 0.0), ai.shunt_Ohm
+        shunt = p.get("ai_bridge_shunt_cal_shunt_cal_a_actual_resistance", own)
+        closed = p.get("ai_bridge_shunt_cal_enable", False)
+        self.shift = arm / (4.0 * shunt + 2.0 * arm) if closed else 0.0
+
     def verify(self) -> None:
         ai = self.card.model.ai
         assert ai is not None
@@ -113,13 +128,14 @@ class AnalogInput(Channel):
                     )  # fmt: skip
 
     def sample(self, t_s: Samples) -> Samples:
-        codes = np.rint(np.asarray(self.terminal.at(t_s), dtype=float) / self.lsb)
+        signal = np.asarray(self.terminal.at(t_s), dtype=float) + self.shift
+        codes = np.rint(signal / self.lsb)
         # A converter has no NaN: what is not a number reads as its upper end.
         return np.broadcast_to(np.fmax(np.fmin(codes, self.top - 1), -self.top), t_s.shape)
 
     def sample_now(self, t_s: float) -> float:
         """One raw sample without arrays."""
-        steps = float(self.terminal.at(t_s)) / self.lsb
+        steps = (float(self.terminal.at(t_s)) + self.shift) / self.lsb
         if not -self.top <= steps <= self.top - 1:  # also what is not a number
             return float(-self.top if steps < 0.0 else self.top - 1)
         return float(round(steps))
@@ -127,7 +143,9 @@ class AnalogInput(Channel):
     def scaled(self, raw: Any) -> Any:
         value = raw * self.lsb
         if self.curve is not scales.identity:
-            value = self.curve(value)
+            p = self.properties
+            gain = p.get("ai_bridge_shunt_cal_gain_adjust", 1.0)
+            value = self.curve(gain * (value - p.get("ai_bridge_initial_ratio", 0.0)))
         return value if self.custom is None else self.custom.scaling(value)
 
 

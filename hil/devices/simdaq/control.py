@@ -36,8 +36,13 @@ def start_task(system: System, *, task: int) -> None:
 
 
 def stop_task(system: System, *, task: int) -> None:
-    """Stop."""
-    system.task(task).stop()
+    """Stop; a finite task that is not done yet answers with NI's warning."""
+    owner = system.task(task)
+    system.catch_up()
+    early = owner.state == RUNNING and not owner.done and owner.timing.finite
+    owner.stop()
+    if early and not owner.timing.on_demand:
+        raise owner.error(errors.STOPPED_BEFORE_DONE)
 
 
 def task_control(system: System, *, task: int, action: int) -> None:

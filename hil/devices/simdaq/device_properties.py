@@ -113,7 +113,7 @@ def _ai(card: Card) -> dict[str, Any]:
     return {
         "ai_max_single_chan_rate": ai.max_single_Hz,
         "ai_max_multi_chan_rate": ai.max_multi_Hz,
-        "ai_min_rate": ai.min_Hz or 0.023,
+        "ai_min_rate": ai.max_single_Hz / ai.delta_sigma if ai.delta_sigma else ai.min_Hz or 0.023,
         "ai_simultaneous_sampling_supported": ai.simultaneous,
         "ai_meas_types": [u.value for u in ai.usages],
         "ai_voltage_rngs": [] if ai.ratiometric else ranges,

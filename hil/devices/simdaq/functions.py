@@ -7,6 +7,7 @@ from types import FunctionType
 from typing import Any
 
 from hil.devices.simdaq import (
+    bridge_calibration,
     control,
     create_analog,
     create_counter,
@@ -14,7 +15,9 @@ from hil.devices.simdaq import (
     create_watchdog,
 )
 
-MODULES = (control, create_analog, create_counter, create_digital, create_watchdog)
+MODULES = (
+    bridge_calibration, control, create_analog, create_counter, create_digital, create_watchdog,
+)  # fmt: skip
 
 # All that these modules define and do not keep for themselves.
 FUNCTIONS: dict[str, Callable[..., Any]] = {

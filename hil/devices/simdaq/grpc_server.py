@@ -291,6 +291,9 @@ class Service:
                 with self.system.lock:
                     return self.answer(name, request)
             except DaqmxError as error:
+                if error.code > 0:  # a warning is no failure
+                    output = SERVICE.methods_by_name[name].output_type.name
+                    return getattr(messages, output)(status=error.code)
                 _abort(context, error)
             except Exception as error:
                 traceback.print_exc(file=sys.stderr)

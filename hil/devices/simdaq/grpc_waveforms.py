@@ -18,7 +18,7 @@ UNIX_1904_S = 2_082_844_800  # NI's protocol counts from 1904
 
 
 def _describe(task: Task, waveforms: list[Any], began_s: float, mode: int) -> None:
-    interval_s = 0.0 if task.timing.on_demand else 1.0 / task.timing.rate_Hz
+    interval_s = 0.0 if task.timing.on_demand else 1.0 / task.rate_Hz
     now_s = task.system.origin_unix_s + began_s + UNIX_1904_S
     for waveform, about in zip(waveforms, texts(task), strict=True):
         if mode & WaveformAttributeMode.TIMING.value:

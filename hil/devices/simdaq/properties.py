@@ -225,6 +225,8 @@ def _put_channel(system: System, task: Task, channel: Channel, key: str, value: 
     prefix = key.partition("_")[0]
     if prefix in ("ai", "ao", "ci", "co", "di", "do") and prefix != channel.kind:
         raise task.error(errors.PROPERTY_NOT_IN_CONTEXT, Property=key, Channel_Name=channel.name)
+    if key.startswith("ai_bridge_shunt_cal") and not has_shunt(channel):
+        raise task.error(errors.PROPERTY_NOT_SUPPORTED, Property=key, Channel_Name=channel.name)
     channel.properties[key] = value
     if key == "_name" or key == "name":
         channel.name = value
@@ -233,9 +235,16 @@ def _put_channel(system: System, task: Task, channel: Channel, key: str, value: 
             channel.properties["ai_custom_scale_name"] = value
             channel.custom = system.scales.get(value) if value else None
         channel.fit_range()
+        channel.bridge_changed()
     changed = getattr(channel, "changed", None)
     if changed is not None:
         changed(key, system.now_s)
+
+
+def has_shunt(channel: Channel) -> bool:
+    """The channel's card can shunt its bridge."""
+    ai = channel.card.model.ai
+    return ai is not None and ai.shunt_Ohm > 0.0
 
 
 def _put_timing(task: Task, key: str, value: Any) -> None:
@@ -305,7 +314,7 @@ def _clock_source(task: Task) -> str:
 
 def _convert_Hz(task: Task) -> float:
     n = len(task.channels)
-    return min(_highest_Hz(task) * n, task.timing.rate_Hz * n)
+    return min(_highest_Hz(task) * n, task.rate_Hz * n)
 
 
 def _read_position(task: Task) -> int:
@@ -342,6 +351,7 @@ GETTERS: dict[tuple[str, str], Getter] = {
     ("buffer", "input_buf_size"): _buffer_size,
     ("buffer", "output_buf_size"): lambda t: device_properties.output_buffer(t),
     ("timing", "samp_clk_src"): _clock_source,
+    ("timing", "samp_clk_rate"): lambda t: t.rate_Hz,
     ("timing", "samp_clk_max_rate"): _highest_Hz,
     ("timing", "samp_clk_term"): _clock_terminal,
     ("timing", "ai_conv_rate"): _convert_Hz,
@@ -351,6 +361,6 @@ GETTERS: dict[tuple[str, str], Getter] = {
     **{
         ("timing", key): _timing_getter(field)
         for key, field in TIMING_FIELDS.items()
-        if key != "samp_clk_src"
+        if key not in ("samp_clk_src", "samp_clk_rate")
     },
 }

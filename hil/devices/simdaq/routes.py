@@ -27,8 +27,8 @@ def is_internal(source: str, task: Task) -> bool:
         return True
     if not task.channels:
         return False
-    own = f"/{task.card.engines.name}/{task.kind}/SampleClock"
-    return source.lower() == own.lower()
+    own = f"{task.kind}/SampleClock".lower()
+    return source.lower() in (own, f"/{task.card.engines.name.lower()}/{own}")
 
 
 def edges(system: System, terminal: str, edge: int, task: Task) -> Edges:
@@ -126,7 +126,7 @@ def _analog_edges(trigger: Trigger, task: Task) -> Edges:
     if not channels:
         raise task.error(errors.NO_SUCH_TERMINAL, Source_Terminal=source)
     channel = channels[0]
-    step_s = 1.0 / task.timing.rate_Hz
+    step_s = 1.0 / task.rate_Hz
     sign = 1.0 if trigger.edge == Edge.RISING.value else -1.0
 
     def found(after_s: float, until_s: float) -> Times:

@@ -197,6 +197,19 @@ class Task:
                         Minimum_Value=lowest_Hz, Device=card.name,
                     )  # fmt: skip
 
+    @property
+    def rate_Hz(self) -> float:
+        """The rate that the task's own clock really has: the next one up that it can make."""
+        rate_Hz, source = self.timing.rate_Hz, self.timing.source
+        if not self.channels or rate_Hz <= 0.0 or not routes.is_internal(source, self):
+            return rate_Hz
+        ai = self.card.model.ai
+        if self.kind == "ai" and ai is not None and ai.delta_sigma:
+            highest = ai.max_single_Hz
+            return highest / min(max(int(highest / rate_Hz + 1e-9), 1), ai.delta_sigma)
+        timebase_Hz = self.card.engines.model.timebase_Hz
+        return timebase_Hz / max(int(timebase_Hz / rate_Hz + 1e-6), 1)
+
     def rates(self, card: Card) -> tuple[float, float, float]:
         """Highest and lowest clock of this task on a card, and the highest for one channel."""
         model = card.model
@@ -301,7 +314,7 @@ class Task:
         if routes.is_internal(source, self):
             again = bool(self.properties.get(("trig", "start_retriggerable"), False))
             return InternalClock(
-                self.timing.rate_Hz, n, start_s, trigger, retriggerable=again,
+                self.rate_Hz, n, start_s, trigger, retriggerable=again,
                 delay_s=self._delay_s(),
             )  # fmt: skip
         edges: Edges = routes.edges(self.system, source, self.timing.edge, self)
@@ -311,7 +324,7 @@ class Task:
         delay = float(self.properties.get(("trig", "start_delay"), 0.0))
         units = self.properties.get(("trig", "start_delay_units"))
         if units == DigitalWidthUnits.SAMPLE_CLOCK_PERIODS.value:
-            return delay / self.timing.rate_Hz
+            return delay / self.rate_Hz
         return delay
 
     def relative_to(self) -> tuple[int, int]:

@@ -28,7 +28,7 @@ def first_sample_s(task: Task) -> float:
     start_s = getattr(clock, "start_s", None)
     if start_s is None or buffer is None:
         return task.system.now_s
-    return float(start_s + buffer.position / task.timing.rate_Hz)
+    return float(start_s + buffer.position / task.rate_Hz)
 
 
 def ticks(task: Task, t_s: float) -> int:
@@ -79,7 +79,7 @@ class WaveformBindings:
         self, task: Task, began_s: float, t0: Any, dt: Any, n_times: int, callback: Any, data: Any
     ) -> None:
         b = self.b
-        interval = 0 if task.timing.on_demand else round(TICKS_PER_S / task.timing.rate_Hz)
+        interval = 0 if task.timing.on_demand else round(TICKS_PER_S / task.rate_Hz)
         if t0 != b.ffi.NULL and dt != b.ffi.NULL:
             b.array(t0, n_times, np.int64)[:] = ticks(task, began_s)
             b.array(dt, n_times, np.int64)[:] = interval

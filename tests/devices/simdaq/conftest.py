@@ -1,5 +1,8 @@
 """Both ways to the simulated cards: the library in this process, and NI's gRPC protocol."""
 
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
 import grpc
 import nidaqmx
 import pytest
@@ -9,14 +12,22 @@ from hil.devices.simdaq import System, install
 from hil.devices.simdaq.grpc_server import serve
 
 
+class Way(NamedTuple):
+    """What a test calls by the one way or the other."""
+
+    Task: Callable[..., Any]
+    Watchdog: Callable[..., Any]
+    keywords: dict[str, Any]
+
+
 @pytest.fixture(params=["library", "grpc"])
 def connect(request):
-    """Makes nidaqmx see a system; gives Task and Watchdog for it."""
+    """Makes nidaqmx see a system; gives Task, Watchdog, and keywords for anything else."""
     close = []
 
     def by_library(system):
         install(system)
-        return nidaqmx.Task, WatchdogTask
+        return Way(nidaqmx.Task, WatchdogTask, {})
 
     def by_grpc(system):
         server, port = serve(system)
@@ -32,7 +43,7 @@ def connect(request):
         def watchdog(device, timeout):
             return WatchdogTask(device, timeout=timeout, grpc_options=options(""))
 
-        return task, watchdog
+        return Way(task, watchdog, {"grpc_options": options("")})
 
     yield {"library": by_library, "grpc": by_grpc}[request.param]
     for action in close:
@@ -49,4 +60,4 @@ def system():
 
 @pytest.fixture
 def Task(connect, system):
-    return connect(system)[0]
+    return connect(system).Task

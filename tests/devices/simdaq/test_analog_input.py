@@ -122,7 +122,7 @@ def test_a_finite_task_ends_and_has_no_sample_more(system, Task):
 def test_a_free_clock_goes_on_by_itself_while_one_waits(connect):
     system = System("free")
     system.add("PCIe-6363", "Dev1")
-    Task = connect(system)[0]
+    Task = connect(system).Task
     with Task() as task:
         task.ai_channels.add_ai_voltage_chan("Dev1/ai0")
         task.timing.cfg_samp_clk_timing(100.0, samps_per_chan=101)

@@ -162,7 +162,7 @@ def test_a_counter_needs_an_outer_sample_clock(system, Task):
 def test_four_encoders_do_not_fit_on_a_card_with_two_counters(connect):
     system = System("held")
     system.add("PCIe-6251", "Dev1")
-    Task = connect(system)[0]
+    Task = connect(system).Task
     with Task() as task:
         encoder(task, counter="Dev1/ctr0:1")
         with pytest.raises(nidaqmx.DaqError) as caught:

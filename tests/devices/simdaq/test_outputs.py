@@ -124,7 +124,7 @@ def test_a_change_of_a_line_is_a_sample(system, Task):
 
 
 def test_a_watchdog_that_nobody_resets_puts_outputs_into_their_safe_states(system, connect):
-    Task, Watchdog = connect(system)
+    Task, Watchdog, _ = connect(system)
     changes = system.watch("Dev1/port0/line0").changes
     with Task() as task, Watchdog("Dev1", timeout=0.1) as watchdog:
         task.do_channels.add_do_chan("Dev1/port0/line0")
@@ -149,7 +149,7 @@ def test_cards_refuse_watchdogs_that_they_have_not(connect):
     system = System("held")
     system.add("USB-6001", "Dev1")
     system.add("PCIe-6363", "Dev2")
-    _, Watchdog = connect(system)
+    Watchdog = connect(system).Watchdog
     assert code_of(lambda: Watchdog("Dev1", timeout=0.1)) == -200662
     assert code_of(lambda: Watchdog("Dev2", timeout=100.0)) == -200077
     with Watchdog("Dev2", timeout=0.1) as watchdog:  # of an X Series card: digital lines only
