@@ -255,13 +255,14 @@ def examples(args: argparse.Namespace) -> int:
 
 def devices(args: argparse.Namespace) -> int:
     from hil.views.boards import ports_as_text, serial_ports
+    from hil.views.cards import cards, cards_as_text
 
     _need_serial()
-    ports = serial_ports()
+    ports, (found, why_none) = serial_ports(), cards()
     if args.json:
-        _print_json({"serial_ports": ports})
+        _print_json({"serial_ports": ports, "cards": found, "no_cards": why_none})
     else:
-        print(ports_as_text(ports))
+        print(f"{ports_as_text(ports)}\n{cards_as_text(found, why_none)}")
     return DONE
 
 

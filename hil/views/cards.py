@@ -1,0 +1,49 @@
+"""NI cards that are plugged in, as the machine's own NI-DAQmx sees them."""
+
+from importlib.util import find_spec
+from typing import Any
+
+from hil.devices.nidaq.errors import said_by
+from hil.errors import DeviceError
+
+
+def cards() -> tuple[list[dict[str, Any]], str]:
+    """Every card with what it can do, and why there are none where that can be said."""
+    if find_spec("nidaqmx") is None:
+        return [], "NI cards need an extra: pip install 'hil-arrays[daq]'"
+    try:
+        with said_by("cards"):
+            found = _found()
+    except DeviceError as error:
+        return [], str(error).removeprefix("cards: ").partition(":")[0]
+    return found, "" if found else "NI-DAQmx knows of no card: check cable and power"
+
+
+def _found() -> list[dict[str, Any]]:
+    from nidaqmx.system import System
+
+    return [
+        {
+            "card": card.name,
+            "product": card.product_type,
+            "serial": f"{card.serial_num:X}",
+            "simulated": bool(card.is_simulated),
+            "analog_inputs": len(card.ai_physical_chans.channel_names),
+            "analog_outputs": len(card.ao_physical_chans.channel_names),
+            "counters": len(card.ci_physical_chans.channel_names),
+            "lines": len(card.di_lines.channel_names),
+        }
+        for card in System.local().devices
+    ]
+
+
+def cards_as_text(found: list[dict[str, Any]], why_none: str) -> str:
+    """One line a card."""
+    if not found:
+        return why_none
+    return "\n".join(
+        f"{c['card']:<16} {c['product']:<16} serial {c['serial']}: {c['analog_inputs']} analogue "
+        f"inputs, {c['analog_outputs']} outputs, {c['counters']} counters, {c['lines']} lines"
+        f"{', SIMULATED' if c['simulated'] else ''}"
+        for c in found
+    )
