@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil import metrics
+from hil.device_clocks import fit_clock
 from hil.evidence import LATE_SHARE, Counts
 from hil.frame import units
 from hil.record.read import n_whole_rows, open_h5
@@ -36,6 +37,10 @@ def summarise(path: Path, period_s: float, clock: str) -> dict[str, Any]:
             )
             for signal in signals_in(ticks)
         ]
+        clocks = {
+            name: fit_clock(t_s - ticks[f"{name}_age_s"][:n], ticks[f"{name}_t_s"][:n])
+            for name in (key.removesuffix("_age_s") for key in ticks if key.endswith("_age_s"))
+        }
         cells = ticks["cells_commanded"][:n] if "cells_commanded" in ticks else None
     force: dict[str, Any] = {}
     steps: list[dict[str, Any]] = []
@@ -48,6 +53,7 @@ def summarise(path: Path, period_s: float, clock: str) -> dict[str, Any]:
         "rows": n,
         "duration_s": float(t_s[-1]) if n else 0.0,
         "timing": timing(t_s, late_s, busy_s, period_s, clock),
+        "clocks": clocks,
         "force": force,
         "responses": steps,
         "signals": {

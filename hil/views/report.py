@@ -274,6 +274,10 @@ _PAGE = """<!doctype html>
 <h2>Timing</h2>
 <table>{% for name, value in timing %}<tr><td>{{ name }}</td><td class="n">{{ value }}</td></tr>
 {% endfor %}</table>
+{% if clocks %}<h2>Clocks of the devices</h2><table><tr><th>device</th><th>offset from the loop's</th><th>drift</th>
+<th>what remains, RMS</th></tr>
+{% for c in clocks %}<tr>{% for v in c %}<td class="n">{{ v }}</td>{% endfor %}</tr>{% endfor %}
+</table>{% endif %}
 <h2>Events</h2>
 <table><tr><th>time</th><th>level</th><th>source</th><th></th></tr>
 {% for e in events %}<tr><td class="n">{{ e[0] }}</td><td>{{ e[1] }}</td><td>{{ e[2] }}</td>
@@ -311,6 +315,7 @@ def page(run: xr.Dataset, figure: Figure, path: Path) -> str:
         force=_force_rows(summary.get("force", {})) if "force_measured_N" in run else [],
         responses=[_response_row(r) for r in summary.get("responses", [])],
         timing=_timing_rows(summary.get("timing", {})),
+        clocks=_clock_rows(summary.get("clocks", {})),
         events=[
             (f"{t:.3f} s", level, source, text)
             for t, level, source, text in zip(
@@ -377,11 +382,29 @@ def _response_row(r: dict[str, Any]) -> list[str]:
 def _timing_rows(timing: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [("verdict", str(timing.get("verdict", "the run did not end")))]
     for key, value in timing.items():
-        if key.endswith("_s"):
+        if key.endswith("_s") and key != "started_monotonic_s":
             rows.append((key[:-2].replace("_", " "), _number(value, "µs", 1e6)))
-        elif key not in ("verdict", "clock"):
+        elif not key.endswith("_s") and key not in ("verdict", "clock", "kernel"):
             rows.append((key.replace("_", " "), str(value)))
+    for key, value in timing.get("kernel", {}).items():
+        in_s = key.endswith("_s")
+        said = _number(value, "ms", 1e3) if in_s else _number(value)
+        rows.append((f"kernel: {key.removesuffix('_s').replace('_', ' ')}", said))
     return rows
+
+
+def _clock_rows(clocks: dict[str, dict[str, Any]]) -> list[list[str]]:
+    """Every device's clock against the loop's; one that gave too few readings is left out."""
+    return [
+        [
+            name,
+            _number(clock["offset_s"], "ms", 1e3),
+            f"{clock['drift_ppm']:.2f} ± {clock['drift_ppm_standard_error']:.2g} ppm",
+            _number(clock["residual_rms_s"], "µs", 1e6, 3),
+        ]
+        for name, clock in clocks.items()
+        if clock
+    ]
 
 
 def _channel_rows(calibrations: dict[str, dict[str, Any]]) -> list[list[str]]:
