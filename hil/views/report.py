@@ -274,7 +274,8 @@ _PAGE = """<!doctype html>
 <h2>Timing</h2>
 <table>{% for name, value in timing %}<tr><td>{{ name }}</td><td class="n">{{ value }}</td></tr>
 {% endfor %}</table>
-{% if clocks %}<h2>Clocks of the devices</h2><table><tr><th>device</th><th>offset from the loop's</th><th>drift</th>
+{% if clocks %}<h2>Clocks of the devices</h2>
+<table><tr><th>device</th><th>offset from the loop's</th><th>drift</th>
 <th>what remains, RMS</th></tr>
 {% for c in clocks %}<tr>{% for v in c %}<td class="n">{{ v }}</td>{% endfor %}</tr>{% endfor %}
 </table>{% endif %}
