@@ -230,3 +230,38 @@ def test_running_loops_are_found_and_dead_ones_are_not(folder):
     (folder / f"hil-{dead.pid}-0123abcd.tap").touch()
     (folder / f"hil-{dead.pid}-notes.tap").touch()
     assert taps.running() == [(os.getpid(), tap.path)]
+
+
+def raw_ring(capacity=64):
+    sample = np.dtype([("t_s", "<f8"), ("volts", "<f8")])
+    tap = taps.create(ROW, 4, {"daq": (sample, capacity)})
+    return tap, taps.attach(tap.path).raw["daq"], sample
+
+
+def test_blocks_of_samples_are_read_as_they_were_written_around_the_rings_end():
+    tap, reader, sample = raw_ring(64)
+    written = np.zeros(500, dtype=sample)
+    written["t_s"], written["volts"] = np.arange(500), -np.arange(500)
+    taken, start = [], 0
+    for size in (1, 7, 8, 3, 13, 40, 2, 31, 17, 5) * 3:
+        tap.raw["daq"].push_many(written[start : start + size])
+        start += size
+        rows, lost = reader.read(sum(len(part) for part in taken))
+        assert lost == 0
+        taken.append(rows)
+    np.testing.assert_array_equal(np.concatenate(taken), written[:start])
+    assert reader.fields == ("t_s", "volts")
+    tap.unlink()
+
+
+def test_samples_that_were_overwritten_or_may_be_are_counted_as_lost():
+    """An eighth of the ring may be under the writer's hand while it is read."""
+    tap, reader, sample = raw_ring(64)
+    block = np.zeros(10, dtype=sample)
+    for k in range(10):
+        block["t_s"] = np.arange(10 * k, 10 * k + 10)
+        tap.raw["daq"].push_many(block)
+    rows, lost = reader.read(0)
+    assert lost == 100 - (64 - 8)
+    np.testing.assert_array_equal(rows["t_s"], np.arange(lost, 100))
+    tap.unlink()
