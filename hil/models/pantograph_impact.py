@@ -22,6 +22,21 @@ SYMMETRIC_M = (0.0, 0.22538)  # the poses of Fig. 8, derived from Tables III and
 ASYMMETRIC_M = (0.19981, 0.22538)
 GRAZING_DEG = 90.0
 
+# Printed for the symmetric pose and 10 mJ, by gamma in deg. Computed: |v| in m/s, T_c, T_a in mJ,
+# xi. Measured: T_c, T_a, T_a after in mJ, xi, F_n and F_t in N ms.
+TABLE_III = {
+    0.0: ("0.1974", "10", "0", "1"),
+    15.0: ("0.1975", "9.34", "0.66", "0.93"),
+    30.0: ("0.1978", "7.53", "2.47", "0.75"),
+    45.0: ("0.1981", "5.03", "4.97", "0.50"),
+}
+TABLE_IV = {
+    0.0: (9.844, 0.010, 0.012, 1.00, 120.53, 0.61),
+    15.0: (9.374, 0.706, 0.519, 0.93, 107.85, -2.07),
+    30.0: (7.553, 2.621, 1.987, 0.74, 101.95, -4.26),
+    45.0: (5.026, 5.270, 4.443, 0.49, 82.00, -5.47),
+}
+
 
 @dataclass(frozen=True)
 class Impacts:
@@ -82,12 +97,16 @@ def predict(pose: Pose, gamma_deg: ArrayLike, energy_J: float) -> Impacts:
 
 
 def _impacts(
-    M: Matrix, J: Matrix, gamma_deg: Matrix, directions: Matrix, energy_J: float
-) -> Impacts:
+    M: Matrix, J: Matrix, gamma_deg: Matrix, directions: Matrix, energy_J: float,
+    speed_m_per_s: float | None = None,
+) -> Impacts:  # fmt: skip
     if not (np.isfinite(energy_J) and energy_J > 0.0):
         raise ModelError(f"energy_J = {energy_J:g}: must be above zero")
     qdot = np.linalg.solve(J, directions[..., None])[..., 0]
-    speed = np.sqrt(2.0 * energy_J / np.einsum("ki,kij,kj->k", qdot, M, qdot))
+    if speed_m_per_s is None:
+        speed = np.sqrt(2.0 * energy_J / np.einsum("ki,kij,kj->k", qdot, M, qdot))
+    else:
+        speed = np.full(len(qdot), speed_m_per_s)
     split = decompose_many(M, J[:, 1:, :], speed[:, None] * qdot, closing=[1.0])
     after = np.einsum("kij,kj->ki", J, split.qdot_after)
     return Impacts(gamma_deg, speed, np.abs(split.impulse[:, 0]), after, split)
@@ -101,12 +120,13 @@ def gamma_of_xi_1_deg(pose: Pose) -> float:
 
 def bands(
     pantograph: Pantograph, pose: Pose, gamma_deg: ArrayLike, energy_J: float,
-    elbows: Elbows = "outward",
+    elbows: Elbows = "outward", speeds_m_per_s: ArrayLike | None = None,
 ) -> dict[str, Matrix]:  # fmt: skip
     """Least and largest (2, k) of every figure while the parameters move within their rounding.
 
-    The tip stays where it is. Every corner of the box of printed values is computed: at its size
-    the figures change one way with every value, so that the extremes are at corners.
+    With this energy, or with these speeds (k,) where they are given. The tip stays where it is.
+    Every corner of the box of printed values is computed: the box is so small that every figure
+    rises or falls with every value, and its extremes are at corners.
     """
     directions = approach(gamma_deg)
     gamma = np.atleast_1d(np.asarray(gamma_deg, dtype=float))
@@ -120,7 +140,8 @@ def bands(
     found = {key: np.empty((2, len(gamma))) for key in keys}
     for i, direction in enumerate(directions):
         there = np.broadcast_to(direction, (len(corners), 2))
-        one = _impacts(M, J, np.full(len(corners), gamma[i]), there, energy_J)
+        speed = None if speeds_m_per_s is None else float(np.atleast_1d(speeds_m_per_s)[i])
+        one = _impacts(M, J, np.full(len(corners), gamma[i]), there, energy_J, speed)
         values = (one.speed_m_per_s, one.split.T_c_J, one.split.T_a_J, one.split.xi,
                   one.impulse_N_s)  # fmt: skip
         for key, value in zip(keys, values, strict=True):

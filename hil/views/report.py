@@ -6,7 +6,7 @@ import base64
 import io
 import json
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ from hil.guard import CAUSES, names_of
 from hil.record.read import calibrations_of, open_run
 from hil.slots import Signal, signals_in
 from hil.summary import summarise
+from hil.views import impact_report
+from hil.views.section import Section
 from hil.views.style import (
     CELL,
     FAULT,
@@ -53,10 +55,15 @@ def write_report(path: Path, out: Path | None = None) -> tuple[Path, Path]:
     png_path = folder / f"{path.stem}.png"
     html_path = folder / f"{path.stem}.html"
     figure = draw(run)
-    text = page(run, figure, path)
+    impact = impact_report.evaluate(run) if impact_report.is_impact(run) else None
+    sections = [] if impact is None else impact_report.sections(run, impact)
+    text = page(run, figure, path, sections)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         figure.savefig(png_path, dpi=130)
+        if impact is not None:
+            beside = folder / f"{path.stem}-impacts.json"
+            beside.write_text(impact_report.write_json(impact), encoding="utf-8")
         html_path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ConfigError(
@@ -247,7 +254,7 @@ _PAGE = """<!doctype html>
  .simulated { background: #cc3311; color: white; padding: 0.15rem 0.6rem; font-weight: bold; }
  table { border-collapse: collapse; } td, th { padding: 0.2rem 1rem 0.2rem 0; text-align: left;
         vertical-align: top; border-bottom: 1px solid #eee; } th { font-weight: 600; }
- td.n { text-align: right; font-variant-numeric: tabular-nums; }
+ td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
  img { width: 100%; } pre { background: #f6f6f6; padding: 1rem; overflow-x: auto; font-size: 13px; }
  .fault { color: #cc3311; font-weight: bold; }
 </style></head><body>
@@ -257,6 +264,13 @@ _PAGE = """<!doctype html>
 {% if faults %}<p class="fault">Tripped:
 {% for name, text in faults %}{{ name }} ({{ text }}){{ "; " if not loop.last }}{% endfor %}</p>
 {% endif %}
+{% for s, png in sections %}<h2>{{ s.title }}</h2>
+{% for text in s.sentences %}<p>{{ text }}</p>{% endfor %}
+{% if png %}<img alt="{{ s.title }}" src="data:image/png;base64,{{ png }}">{% endif %}
+{% if s.rows %}<table><tr>{% for c in s.columns %}<th>{{ c }}</th>{% endfor %}</tr>
+{% for r in s.rows %}<tr>{% for c in r %}<td class="n">{{ c }}</td>{% endfor %}</tr>{% endfor %}
+</table>{% endif %}{% endfor %}
+{% if sections %}<h2>The whole run</h2>{% endif %}
 <img alt="measured over simulated signals, and what was commanded"
  src="data:image/png;base64,{{ png }}">
 <h2>Simulated against measured</h2>
@@ -294,10 +308,15 @@ _PAGE = """<!doctype html>
 """
 
 
-def page(run: xr.Dataset, figure: Figure, path: Path) -> str:
-    """One HTML file with everything in it."""
+def _embedded(figure: Figure) -> str:
+    """A figure as it stands in the page."""
     buffer = io.BytesIO()
     figure.savefig(buffer, dpi=160, format="png")
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+def page(run: xr.Dataset, figure: Figure, path: Path, sections: Sequence[Section] = ()) -> str:
+    """One HTML file with everything in it."""
     summary, attrs = _figures(run), run.attrs
     first = summary.get("first_fault", [])
     experiment = attrs["experiment"]
@@ -311,7 +330,8 @@ def page(run: xr.Dataset, figure: Figure, path: Path) -> str:
         seed=attrs["seed"],
         outcome=attrs["outcome"],
         faults=[(name, CAUSES[name]) for name in first],
-        png=base64.b64encode(buffer.getvalue()).decode(),
+        png=_embedded(figure),
+        sections=[(s, None if s.figure is None else _embedded(s.figure)) for s in sections],
         signals=_signal_rows(summary.get("signals", {})),
         force=_force_rows(summary.get("force", {})) if "force_measured_N" in run else [],
         responses=[_response_row(r) for r in summary.get("responses", [])],

@@ -37,7 +37,8 @@ def mark_simulated(figure: Figure, axis: Axes) -> None:
     figure.text(
         0.99, 0.995, "SIMULATED", ha="right", va="top", fontsize=11, fontweight="bold", color=FAULT
     )
-    axis.text(
+    across = axis.text(
         0.5, 0.5, "SIMULATED", transform=axis.transAxes, ha="center", va="center", fontsize=44,
         color="0.5", alpha=0.13, fontweight="bold",
     )  # fmt: skip
+    across.set_in_layout(False)  # narrow axes keep their place

@@ -1,0 +1,16 @@
+"""A part of a report's page that one kind of experiment adds."""
+
+from dataclasses import dataclass, field
+
+from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, sentences, a figure, a table; each may be missing but the heading."""
+
+    title: str
+    sentences: list[str] = field(default_factory=list)
+    figure: Figure | None = None
+    columns: list[str] = field(default_factory=list)
+    rows: list[list[str]] = field(default_factory=list)
