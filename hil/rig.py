@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 
@@ -21,6 +21,7 @@ from hil.devices.native_board import NativeBoard
 from hil.devices.nidaq.channels import Place
 from hil.devices.port import Port, SerialPort
 from hil.devices.sim_plant import SimPlant
+from hil.devices.turn import Turn
 from hil.errors import ConfigError, DeviceError
 from hil.frame import Column, Commands, Frame, units
 from hil.rig_cards import build_card
@@ -46,9 +47,13 @@ class Rig:
     readings: Readings
     commands: Commands
 
-    def __init__(self, devices: list[Device], layout: RigLayout) -> None:
+    def __init__(
+        self, devices: list[Device], layout: RigLayout, turns: Sequence[Turn | None] = ()
+    ) -> None:
         self.layout = layout
         self._devices = devices
+        self._turns = list(turns) or [None] * len(devices)
+        self._paced = any(turn is not None for turn in self._turns)
         forces = [c for c in layout.channels if c.force]
         self._tare = np.zeros(len(layout.channels))
         self._tared = False
@@ -129,8 +134,10 @@ class Rig:
         self._values, self._bits = frame.values, frame.bits
         self._valid_bits = frame.bit_index("valid_bits")
         self._weights = [1 << i for i in range(len(self.readings.valid))]
-        for device in self._devices:
+        for device, turn in zip(self._devices, self._turns, strict=True):
             device.bind(frame, self.readings)
+            if turn is not None:
+                turn.bind(frame, self.readings, device)
 
     def open(self) -> None:
         """Connect to all devices; on a failure those already open are closed again."""
@@ -184,8 +191,15 @@ class Rig:
         self._tared = True
 
     def read(self, t_s: float) -> None:
-        for device in self._devices:
-            device.read(t_s)
+        if self._paced:
+            for device, turn in zip(self._devices, self._turns, strict=True):
+                if turn is None or turn.comes(t_s):
+                    device.read(t_s)
+                else:
+                    turn.leave_out(t_s)
+        else:
+            for device in self._devices:
+                device.read(t_s)
         if self._tared:
             self.readings.measured[:] -= self._tare
         self._measured[:] = self.readings.measured
@@ -197,8 +211,9 @@ class Rig:
         )
 
     def write(self, t_s: float) -> None:
-        for device in self._devices:
-            device.write(t_s, self.commands)
+        for device, turn in zip(self._devices, self._turns, strict=True):
+            if turn is None or turn.writes(self.commands):
+                device.write(t_s, self.commands)
 
     def safe(self) -> None:
         """Switch everything off; one device's failure does not keep the others on."""
@@ -287,6 +302,7 @@ def build_rig(
     bench = EmulatedBench(plant, period_s)
     come_to = bench.advance if "emulated" in (kinds.get(n) for n in cards) else plant.advance
     devices: list[Device] = []
+    turns: list[Turn | None] = []
     # Boards first: a simulated plant behind a real board follows what that board reports.
     for i, (name, board) in enumerate(boards.items()):
         cells = list(system.cell_names)
@@ -324,6 +340,9 @@ def build_rig(
                 come_to=come_to if kind == "emulated" else None,
             )
         )
+        turns.append(
+            Turn(board.every, period_s, [place.slot], i, place.gates) if board.every > 1 else None
+        )
     slot = output_slot = 0
     for i, (name, card) in enumerate(cards.items()):
         where = Place(slot, output_slot, device=len(boards) + i, card=i)
@@ -332,5 +351,7 @@ def build_rig(
                 name, config, system, plant, where, rngs[name], kinds.get(name, "sim"), bench
             )
         )
+        slots = range(slot, slot + len(card.channels))
+        turns.append(Turn(card.every, period_s, slots, where.device) if card.every > 1 else None)
         slot, output_slot = slot + len(card.channels), output_slot + len(card.outputs)
-    return Rig(devices, layout)
+    return Rig(devices, layout, turns)

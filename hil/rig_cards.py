@@ -56,7 +56,8 @@ def build_card(
 
 def plan_of(name: str, config: Config) -> CardPlan:
     """What the rig asks of a card."""
-    table, period_s = cards_of(config.tables.devices)[name], config.tables.loop.period_s
+    table = cards_of(config.tables.devices)[name]
+    period_s = table.every * config.tables.loop.period_s
     return CardPlan(
         card=table.card,
         acquisition=Acquisition(table.acquisition, period_s, per_tick(table, period_s)),
@@ -130,7 +131,7 @@ def _sim_card(
         for o in table.outputs.values()
     ]
     channels = [_sim_channel(n, c, table, config, system) for n, c in table.channels.items()]
-    period_s = config.tables.loop.period_s
+    period_s = table.every * config.tables.loop.period_s
     return SimDaq(name, plant, channels, outputs, period_s, rng, place, _lines(table))
 
 
@@ -171,7 +172,7 @@ def _sim_channel(
     system: System,
 ) -> SimChannel:
     output = list(system.outputs).index(signal_of(channel, config))
-    delay_periods = round(channel.sim.delay_s / config.tables.loop.period_s)
+    delay_periods = round(channel.sim.delay_s / (table.every * config.tables.loop.period_s))
     lost = channel.sim.reading_lost_probability
     if isinstance(channel, schema.EncoderChannelTable):
         return SimChannel(

@@ -38,6 +38,7 @@ def rig(tables: schema.RigTables, model: CellArray | None) -> Found:
     if not cards:
         yield "devices", "no nidaq card: nothing would be measured"
     yield from _terminals(cards)
+    yield from _paces(tables)
     yield from _signal_limits(cards, tables.guard)
     for name in tables.guard.hold_s:
         if name not in HOLDABLE:
@@ -55,6 +56,23 @@ def rig(tables: schema.RigTables, model: CellArray | None) -> Found:
                 yield f"{key}.signal", f"missing: choose {', '.join(system.outputs)}"
             yield from _signal(key, channel, system.outputs)
         yield from _outputs(cards, system.inputs)
+
+
+def _paces(tables: schema.RigTables) -> Found:
+    """A device that has its turn in some periods only: nothing may run out in between."""
+    for name, device in tables.devices.items():
+        turn_s = device.every * tables.loop.period_s
+        if device.every == 1:
+            continue
+        key = f"devices.{name}.every = {device.every}"
+        if turn_s >= tables.guard.reading_age_max_s:
+            age = f"{tables.guard.reading_age_max_s:g}"
+            yield key, f"a reading every {turn_s:g} s, guard.reading_age_max_s is {age}: lower it"
+        if isinstance(device, schema.CellBoardTable) and turn_s >= device.hold_s:
+            yield (
+                key,
+                f"a command every {turn_s:g} s holds for hold_s = {device.hold_s:g}: lower it",
+            )
 
 
 def _channels(

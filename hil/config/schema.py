@@ -165,6 +165,9 @@ class CellFile(Table):
 # [devices.<name>]
 
 
+Every = Annotated[int, Field(ge=1, le=10_000)]  # periods from one turn of a device to the next
+
+
 class SimBoardTable(Table):
     """What a simulated board does worse than a perfect one: answers that miss their tick."""
 
@@ -175,13 +178,15 @@ class CellBoardTable(Table):
     """A driver board; `cells` names the cell behind each gate, in gate order.
 
     `port` is `usb:SERIAL_NUMBER` or a device path. A command holds for `hold_s`. `limits` are
-    those of the board's own table (firmware/core/wire.h) that differ from its defaults.
+    those of the board's own table (firmware/core/wire.h) that differ from its defaults. It is
+    read and commanded in every `every`-th period.
     """
 
     kind: Literal["cell_board"]
     port: str
     cells: Annotated[list[str], Field(min_length=1, max_length=12)]
     hold_s: Annotated[float, Field(ge=0.002, le=0.1)] = 0.05
+    every: Every = 1
     limits: dict[str, int] = {}
     sim: SimBoardTable = SimBoardTable()
 
@@ -328,6 +333,7 @@ class NidaqTable(Table):
     card: str
     range_V: Positive = 10.0
     resolution_bits: Annotated[int, Field(ge=8, le=32)] = 16
+    every: Every = 1
     acquisition: Literal["block", "on_demand", "single_point"] = "block"
     rate_Hz: Positive | None = None
     before_s: Annotated[float, Field(gt=0.0, le=60.0)] = 0.1
