@@ -1,7 +1,9 @@
 """Commands and whole runs with NI cards: listing, bad input, calibrations, what is recorded."""
 
 import json
+import tomllib
 from datetime import date
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -12,6 +14,7 @@ from nidaqmx.system import System as NiSystem
 import hil
 from hil import session
 from hil.__main__ import main
+from hil.config.schema import NidaqTable
 from hil.devices import emulated_daq
 from hil.devices.simdaq import System, install
 from hil.errors import DeviceError
@@ -34,6 +37,14 @@ def events(path):
             run.event_level.values, run.event_source.values, run.event_text.values, strict=True
         )
     ]
+
+
+def test_the_tables_of_the_documentation_are_valid():
+    text = (Path(__file__).resolve().parents[1] / "docs/daq.md").read_text()
+    table = tomllib.loads(text.split("```toml\n")[1].split("```")[0])["devices"]["daq"]
+    card = NidaqTable.model_validate(table)
+    kinds = [c.kind for c in card.channels.values()] + [line.kind for line in card.lines.values()]
+    assert kinds == ["force", "force", "encoder", "estop", "enable"]
 
 
 def test_cards_are_listed_with_what_they_have(capsys):
