@@ -88,13 +88,16 @@ class BenchDay:
 
     # Starting and ending
 
-    def _begin(self, doing: str, clock: str, sets: dict[str, str]) -> None:
+    def _begin(
+        self, doing: str, clock: str, sets: dict[str, str], experiment: Path | None = None
+    ) -> None:
         control = self.control
+        experiment = control.path if experiment is None else experiment
         folder = self.folder
         folder.mkdir(parents=True, exist_ok=True)
-        self._out = recording_path(control.path, folder)
+        self._out = recording_path(experiment, folder)
         backend = control.backend if doing == "run" else "sim"
-        words = run_words(control.path, self._out, backend=backend, clock=clock, sets=sets)
+        words = run_words(experiment, self._out, backend=backend, clock=clock, sets=sets)
         self.command = Command([*words, "--disarmed"] if doing == "run" else words)
         self._has_begun = False
         self._pid, self._doing = self.command.pid, doing
@@ -155,12 +158,12 @@ class BenchDay:
             self._begin_when_live = True
             self._begin("run", "real", self.control.sets)
 
-    def start_with(self, sets: dict[str, str]) -> bool:
-        """Start with these keys changed too; whether it began."""
+    def start_file(self, experiment: Path) -> bool:
+        """Start another experiment on this rig, the one that is open staying; whether it began."""
         if not (self._may_begin() and self._may_switch()):
             return False
         self._begin_when_live = True
-        self._begin("run", "real", {**self.control.sets, **sets})
+        self._begin("run", "real", {}, experiment)
         return True
 
     def _may_switch(self) -> bool:
@@ -338,6 +341,8 @@ class BenchDay:
             return "running"
         if self.estopped:
             return "estop"
+        if self._window.jobs.is_busy and data is not None:
+            return "reading"
         if self._tripped:
             return "tripped"
         if self.is_armed:

@@ -1,6 +1,8 @@
 """Bringing a rig up, step by step: zero, sign, shunt, each cell in turn."""
 
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from hil_gui.data import rig_of
 from hil_gui.fields import NumberField, toml_text
 from hil_gui.run_data import RunData
 from hil_gui.tables import plain_table
@@ -50,6 +53,17 @@ def cell_steps(n_cells: int) -> list[dict[str, object]]:
         t_s = FIRST_S + n * (CELL_ON_S + CELL_OFF_S)
         steps += [{"t_s": t_s, "on": [n + 1]}, {"t_s": round(t_s + CELL_ON_S, 9), "off": [n + 1]}]
     return steps
+
+
+def experiment_text(rig: Path, name: str, steps: list[dict[str, object]], length_s: float) -> str:
+    """An experiment on a rig that switches cells by these steps and follows nothing."""
+    tables = {
+        "experiment": {"name": name, "duration_s": length_s},
+        "controller": {"kind": "schedule", "steps": steps},
+    }
+    lines = [f"rig = {toml_text(str(rig))}"]
+    lines += [f"{key} = {toml_text(table)}" for key, table in tables.items()]
+    return "\n".join([*lines, ""])
 
 
 def duration_s(n_cells: int) -> float:
@@ -169,24 +183,29 @@ class Commissioning(QWidget):
 
     def watch(self) -> None:
         """A run in which no cell is switched."""
-        steps = toml_text([{"t_s": 0.0, "off": "all"}])
-        self._start(steps, WATCH_S)
+        self._start("watch", [{"t_s": 0.0, "off": "all"}], WATCH_S)
 
     def test_cells(self) -> None:
         """A run in which every cell is switched on by itself."""
         settings = self._bench.control.settings or {}
         n_cells = sum(len(d.get("cells", ())) for d in settings.get("devices", {}).values())
-        self._testing_cells = self._start(toml_text(cell_steps(n_cells)), duration_s(n_cells))
+        self._testing_cells = self._start(
+            "each cell in turn", cell_steps(n_cells), duration_s(n_cells)
+        )
         if self._testing_cells:
             self.table.setRowCount(0)
             self.cells_result.setText("Running …")
 
-    def _start(self, steps: str, length_s: float) -> bool:
-        sets = {
-            "controller": f'{{kind = "schedule", steps = {steps}}}',
-            "experiment.duration_s": repr(length_s),
-        }
-        return self._bench.start_with(sets)
+    def _start(self, name: str, steps: list[dict[str, object]], length_s: float) -> bool:
+        path = self._bench.control.path
+        if path is None:
+            return False
+        # A folder named as the rig's, for the recording's name; the run reads it at its start.
+        folder = Path(tempfile.mkdtemp(prefix="hil-")) / path.resolve().parent.name
+        folder.mkdir()
+        file = folder / f"{name.replace(' ', '_')}.toml"
+        file.write_text(experiment_text(rig_of(path), name, steps, length_s))
+        return self._bench.start_file(file)
 
     def zero(self) -> None:
         """The mean of the last second becomes zero; its noise is said."""

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from hil_gui.window import Window
 
 EVENTS = ("start of the run", "first cell on", "first step of the set point", "trip", "first note")
-COLOURS = (3, 2, 4, 5, 1, 0)
-"""Places in the theme's series; those of the run that is open come last."""
+COLOURS = (3, 4, 5)
+"""Places in the theme's series that the run which is open does not use."""
 
 
 def event_time_s(data: RunData, event: str) -> float:

@@ -1,6 +1,6 @@
 """The page that sets a run up, starts it and asks things of it while it runs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,16 @@ from PySide6.QtWidgets import (
 )
 
 from hil_gui.data import ConfigError, load_settings, rig_limits
-from hil_gui.fields import NumberField, field_for, mark, text_of, toml_text, unit_of, words_of
+from hil_gui.fields import (
+    LARGEST,
+    NumberField,
+    field_for,
+    mark,
+    text_of,
+    toml_text,
+    unit_of,
+    words_of,
+)
 from hil_gui.theme import SPACE
 
 SECTIONS = {
@@ -48,7 +57,7 @@ class Control(QWidget):
         self.path: Path | None = None
         self.settings: dict[str, Any] | None = None
         self.is_locked = False
-        self._as_filed: dict[str, Any] = {}
+        self._filed: dict[str, Any] = {}
         self.fields: dict[str, QWidget] = {}
         column = QVBoxLayout(self)
         column.setContentsMargins(SPACE, SPACE, SPACE, SPACE)
@@ -138,7 +147,7 @@ class Control(QWidget):
             The file is not valid; what was open stays.
         """
         settings = load_settings(path, {})
-        self.path, self._as_filed = path, settings
+        self.path = path
         self.name.setText(f"{path.resolve().parent.name} / {path.name}")
         self.name.setToolTip(str(path.resolve()))
         self._build(settings, rig_limits(path))
@@ -148,7 +157,7 @@ class Control(QWidget):
         while self.form.count():
             item = self.form.takeAt(0)
             _discard(item)
-        self.fields = {}
+        self.fields, self._filed = {}, {}
         for section, title in SECTIONS.items():
             table = settings.get(section)
             if not table:
@@ -156,26 +165,23 @@ class Control(QWidget):
             kind = table.get("kind")
             self.form.addWidget(_heading(f"{title}: {kind}" if kind else title))
             form = _form()
-            for key, value in table.items():
-                if key == "kind":
-                    continue
-                high = limits.get(key, 1e9) if section == "guard" else 1e9
-                field = field_for(key, value, high=high)
-                path = f"{section}.{key}"
+            for path, value in _leaves(section, table):
+                high = limits.get(path.removeprefix("guard."), LARGEST)
+                field = field_for(path, value, high=high)
                 field.setAccessibleName(path)
-                self.fields[path] = field
+                self.fields[path], self._filed[path] = field, value
                 mark(field, False, self._tip(path, high))
                 field.valueChanged.connect(self._edited)
                 if isinstance(field, NumberField):
                     field.editingFinished.connect(lambda p=path: self._finished(p))
-                form.addRow(_word(words_of(key)), field)
+                form.addRow(_word(words_of(path)), field)
             self.form.addLayout(form)
 
     @staticmethod
     def _tip(path: str, high: float) -> str:
-        unit = unit_of(path.split(".")[-1])
+        unit = unit_of(path)
         said = f"{path}, in {unit}" if unit else path
-        return f"{said}; the rig allows up to {high:g} {unit}" if high < 1e9 else said
+        return f"{said}; the rig allows up to {high:g} {unit}" if high < LARGEST else said
 
     def _edited(self) -> None:
         self._timer.start()
@@ -191,8 +197,7 @@ class Control(QWidget):
         """Keys that differ from the file, with their values as TOML."""
         found = {}
         for path, field in self.fields.items():
-            section, key = path.split(".")
-            filed = self._as_filed[section][key]
+            filed = self._filed[path]
             text = text_of(field, filed)
             if text != toml_text(filed):
                 found[path] = text
@@ -211,7 +216,7 @@ class Control(QWidget):
         limits = rig_limits(self.path)
         for path, field in self.fields.items():
             own = [line for line in lines if f" {path}" in line or line.startswith(path)]
-            high = limits.get(path.split(".")[1], 1e9) if path.startswith("guard.") else 1e9
+            high = limits.get(path.removeprefix("guard."), LARGEST)
             mark(field, bool(own), "\n".join(own) or self._tip(path, high))
         self.problem.setText("\n".join(line.split(": ", 1)[-1] for line in lines))
         self.changed.emit()
@@ -228,6 +233,15 @@ class Control(QWidget):
             field.setEnabled(gain or not locked)
         for widget in (self.open_button, self.simulate, self.bench):
             widget.setEnabled(not locked)
+
+
+def _leaves(path: str, table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Values of a table and of those in it, with their paths; kinds and empty tables left out."""
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(f"{path}.{key}", value)
+        elif key != "kind":
+            yield f"{path}.{key}", value
 
 
 def _button(text: str, tip: str, *, check: bool = False) -> QPushButton:

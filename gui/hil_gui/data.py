@@ -340,13 +340,15 @@ def preview(path: Path, settings: Mapping[str, Any]) -> About:
     )
 
 
+def rig_of(path: Path) -> Path:
+    """The file of an experiment's rig: its own, where it names none."""
+    with path.open("rb") as file:
+        name = tomllib.load(file).get("rig")
+    return path.resolve() if name is None else (path.parent / str(name)).resolve()
+
+
 def rig_limits(path: Path) -> dict[str, float]:
     """The rig's own limits, which an experiment may tighten but not loosen."""
-    with path.open("rb") as file:
-        experiment = tomllib.load(file)
-    rig = path.parent / str(experiment.get("rig", ""))
-    if not rig.is_file():
-        return {}
-    with rig.open("rb") as file:
+    with rig_of(path).open("rb") as file:
         limits = tomllib.load(file).get("guard", {})
     return {key: float(v) for key, v in limits.items() if isinstance(v, int | float)}

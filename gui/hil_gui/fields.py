@@ -14,27 +14,30 @@ LARGEST = 1e9
 
 def unit_of(key: str) -> str:
     """The unit that a key ends in: `k_i_per_s` is in 1/s; empty where it names none."""
-    parts = key.split("_")
-    start = len(parts)
-    while start > 1 and parts[start - 1] in _UNITS:
-        start -= 1
-    words = parts[start:]
-    if not words or words == ["per"]:
-        return ""
+    words = _split(key)[1]
     over, _, under = " ".join(words).partition("per")
-    text = "·".join(over.split()) or "1"
+    text = "·".join(over.split()) or ("1" if under else "")
     text += f"/{'·'.join(under.split())}" if under else ""
     return text.replace("C", "°C")
 
 
-def words_of(key: str) -> str:
-    """A key for people, without its unit: `cell_on_max_s` is `cell on max`."""
-    unit = unit_of(key)
-    parts = key.split("_")
-    if unit:
-        while len(parts) > 1 and parts[-1] in _UNITS:
-            parts.pop()
-    return " ".join(parts)
+def words_of(path: str) -> str:
+    """A key for people, without its unit: `guard.cell_on_max_s` is `cell on max`.
+
+    Of a key in a table of tables the table's name comes first: `controller.loops.slide.k_p` is
+    `slide k p`.
+    """
+    above = path.split(".")[1:-1]
+    return " ".join([*above[-1:], *_split(path)[0]])
+
+
+def _split(path: str) -> tuple[list[str], list[str]]:
+    """Words and units of a key."""
+    parts = path.split(".")[-1].split("_")
+    start = len(parts)
+    while start > 1 and parts[start - 1] in _UNITS:
+        start -= 1
+    return parts[:start], parts[start:] if parts[start:] != ["per"] else []
 
 
 def toml_text(value: Any) -> str:

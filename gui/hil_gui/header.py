@@ -8,6 +8,7 @@ from hil_gui.theme import LIGHT, SPACE, Theme, numbers
 STATE_WORDS = {
     "": ("nothing open", "muted"),
     "checking": ("CHECKING", "accent"),
+    "reading": ("READING", "accent"),
     "starting": ("STARTING", "accent"),
     "off": ("OFF", "muted"),
     "connected": ("CONNECTED", "accent"),
@@ -61,6 +62,7 @@ class Header(QFrame):
         self.causes.setWordWrap(True)
         self.causes.setAccessibleName("Causes")
         self.causes.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.causes.setMaximumHeight(44)
         row.addWidget(self.causes, 1)
         self.time = QLabel("")
         self.time.setFont(numbers(14.0, bold=True))
@@ -108,8 +110,14 @@ class Header(QFrame):
         self.mark.setToolTip(simulated)
 
     def set_state(self, state: str, causes: str = "") -> None:
-        """Say the guard's state, and what caused it."""
-        self.causes.setText(causes)
+        """Say the guard's state, and what caused it, separated by semicolons.
+
+        The first cause is shown, all of them are in the tool tip.
+        """
+        first, *others = causes.split("; ") if causes else [""]
+        more = f"  (+ {len(others)} more)" if others else ""
+        self.causes.setText(f"{first}{more}")
+        self.causes.setToolTip("\n".join([first, *others]))
         if state != self.shown:
             self.shown = state
             self._paint_state()

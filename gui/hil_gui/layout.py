@@ -9,6 +9,7 @@ from PySide6.QtWidgets import (
     QLabel,
     QScrollArea,
     QSizePolicy,
+    QTabBar,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -84,6 +85,19 @@ def build(window: "Window") -> None:
     window.statusBar().addWidget(window.message, 1)
     window.statusBar().addPermanentWidget(window.jobs)
     window.first_layout = window.saveState()
+
+
+def hide_stale_tabs(window: "Window") -> None:
+    """Hide tab bars that belong to no group of docks.
+
+    Qt 6.11 leaves some behind, where the docks were before they were put together.
+    """
+    docks = [dock for dock in window.docks.values() if not dock.isFloating()]
+    places = [dock.geometry() for dock in docks if window.tabifiedDockWidgets(dock)]
+    for bar in window.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly):
+        top_left = bar.geometry().topLeft()
+        if not any((p.left(), p.bottom() + 1) == top_left.toTuple() for p in places):
+            bar.hide()
 
 
 def _dock(window: "Window", title: str, widget: QWidget, area: Qt.DockWidgetArea) -> None:

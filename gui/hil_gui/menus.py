@@ -58,9 +58,9 @@ def build(window: "Window") -> None:
     view = bar.addMenu("&View")
     line, transport = window.timeline, window.transport
     for text, key, do in (
-        ("&Play / pause", "Space", transport.play.click),
-        ("&Newest row", "End", transport.newest.click),
-        ("&Whole run", "Home", window.show_all),
+        ("&Play / pause", "P", transport.play.click),
+        ("&Newest row", "Ctrl+End", transport.newest.click),
+        ("&Whole run", "Ctrl+Home", window.show_all),
         ("&Cursors", "C", transport.cursor_button.click),
         ("Zoom &in", "Ctrl++", lambda: window.zoom(0.5)),
         ("Zoom &out", "Ctrl+-", lambda: window.zoom(2.0)),

@@ -12,8 +12,8 @@ from hil_gui.theme import Theme
 LABEL_WIDTH_PX = 64
 MARGIN = 0.08
 """Of the range of y, left free above and below."""
-LEGEND_ROOM = 0.35
-"""Of the range of y, left free above where a legend stands."""
+LEGEND_PX = 22.0
+"""Left free above the curves where a legend stands."""
 
 
 class TimeBox(pg.ViewBox):
@@ -135,7 +135,10 @@ class Strip:
             if fits and high - low > 0.5 * (old_high - old_low):
                 return
         room = MARGIN * (high - low)
-        above = LEGEND_ROOM * (high - low) if self._legend is not None else room
+        above = room
+        if self._legend is not None:
+            share = min(LEGEND_PX / max(self.box.height(), 1.0), 0.5)
+            above = (high - low + room) * share / (1.0 - share)
         self._range = (low - room, high + above)
         self.box.setYRange(*self._range, padding=0)
 

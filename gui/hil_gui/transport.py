@@ -29,7 +29,7 @@ class Transport(QFrame):
         row = QHBoxLayout(self)
         row.setContentsMargins(SPACE, 4, SPACE, 4)
         row.setSpacing(SPACE // 2 + 2)
-        self.play = self._button("▶", "Play from here, at the speed beside (Space)", check=True)
+        self.play = self._button("▶", "Play from here, at the speed beside (P)", check=True)
         self.play.setAccessibleName("Play")
         self.speeds = QComboBox()
         self.speeds.addItems([f"{s} ×" for s in SPEEDS])
@@ -45,13 +45,15 @@ class Transport(QFrame):
         self.time.setFont(numbers(10.0))
         self.time.setMinimumWidth(84)
         self.time.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        self.newest = self._button("Newest", "Follow the newest row (End)", check=True)
+        self.newest = self._button("Newest", "Follow the newest row (Ctrl+End)", check=True)
         self.spans = QComboBox()
         self.spans.addItems([*SPANS_S, "other"])
         self.spans.setCurrentText("10 s")
         self.spans.setToolTip("Time in view; the wheel over a plot changes it too")
         self.spans.setAccessibleName("Time in view")
-        self.whole = self._button("Whole run", "Show the whole run, all ranges automatic (Home)")
+        self.whole = self._button(
+            "Whole run", "Show the whole run, all ranges automatic (Ctrl+Home)"
+        )
         self.cursor_button = self._button("Cursors", "Two cursors to measure with (C)", check=True)
         for widget in (self.play, self.speeds, self.slider, self.time, self.newest, self.spans):
             row.addWidget(widget, 1 if widget is self.slider else 0)

@@ -4,7 +4,7 @@ from pathlib import Path
 from time import perf_counter
 
 from PySide6.QtCore import QSettings, Qt, QTimer
-from PySide6.QtGui import QCloseEvent
+from PySide6.QtGui import QCloseEvent, QShowEvent
 from PySide6.QtWidgets import (
     QApplication,
     QDockWidget,
@@ -221,6 +221,9 @@ class Window(QMainWindow):
         self.columns.set_run(data, self.traces.chosen)
         self.docks["Path"].setVisible(self.paths.has_points)
         self.docks["Array"].setVisible(data is None or bool(data.about.arrays))
+        if self.paths.has_points and not (data and data.about.arrays):
+            docks = [self.docks[name] for name in ("Path", "Figures", "Lateness")]
+            self.resizeDocks(docks, [300, 110, 150], Qt.Orientation.Vertical)
         self.bench.run_shown(data)
         if data is not None and data.signal is not None:
             for kind, button in self.kind_buttons.items():
@@ -341,6 +344,8 @@ class Window(QMainWindow):
     def first_layout_again(self) -> None:
         """Panels as at the first start."""
         self.restoreState(self.first_layout)
+        self.docks["Path"].setVisible(self.paths.has_points)
+        QTimer.singleShot(0, lambda: layout.hide_stale_tabs(self))
 
     # Manners
 
@@ -370,6 +375,10 @@ class Window(QMainWindow):
             kept = self.settings.value(key)
             if kept is not None:
                 restore(kept)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        QTimer.singleShot(0, lambda: layout.hide_stale_tabs(self))
 
     def closeEvent(self, event: QCloseEvent) -> None:
         if not self.bench.may_close():
