@@ -175,13 +175,19 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="some three hours: a million ticks a loop, ten minutes of recording",
     )
-    add("devices", "what is plugged in", "hil devices")
-    c = add("board", "a driver board's identity and limits; sets them with confirmation",
-            "hil board limits usb:HIL-0001 --set on_time_max_ms=20000")  # fmt: skip
-    c.add_argument("what", choices=("limits",))
+    c = add("devices", "what is plugged in", "hil devices --identify")
+    c.add_argument("--identify", action="store_true", help="open every port and ask who is there")
+    c = add("board", "a driver board's identity and limits, set with confirmation; new firmware",
+            "hil board limits usb:HIL-0001 --set on_time_max_ms=20000; "
+            "hil board flash usb:HIL-0001")  # fmt: skip
+    c.add_argument("what", choices=("limits", "flash"))
     c.add_argument("port", metavar="PORT", help="usb:SERIAL_NUMBER or a device path")
     c.add_argument("--set", action="append", default=[], metavar="LIMIT=VALUE",
                    help="change a limit in the board's memory (repeatable)")  # fmt: skip
+    c.add_argument("--image", type=_path, metavar="FILE.hex",
+                   help="flash this instead of the shipped firmware")  # fmt: skip
+    c.add_argument("--programmer", default="arduino", metavar="NAME",
+                   help="of avrdude's, default arduino: the board's bootloader")  # fmt: skip
     c.add_argument("--yes", action="store_true", help="do not ask")
     c = add("simboard", "a simulated driver board on a pty, for anyone's program",
             "hil simboard --cells 6")  # fmt: skip

@@ -254,11 +254,13 @@ def examples(args: argparse.Namespace) -> int:
 
 
 def devices(args: argparse.Namespace) -> int:
-    from hil.views.boards import ports_as_text, serial_ports
+    from hil.views.boards import identified, ports_as_text, serial_ports
     from hil.views.cards import cards, cards_as_text
 
     _need_serial()
     ports, (found, why_none) = serial_ports(), cards()
+    if args.identify:
+        ports = identified(ports)
     if args.json:
         _print_json({"serial_ports": ports, "cards": found, "no_cards": why_none})
     else:
@@ -270,7 +272,14 @@ def board(args: argparse.Namespace) -> int:
     from hil.views import boards
 
     _need_serial()
-    found = boards.identity(args.port)
+    if args.what == "flash":
+        from hil.views.board_flash import flash, image
+
+        if args.set:
+            raise ConfigError("--set belongs to hil board limits")
+        found = flash(args.port, image(args.image), args.programmer)
+    else:
+        found = boards.identity(args.port)
     if args.set:
         table = boards.changed_limits(found["limits"], args.set)
         changes = [f"{k}: {found['limits'][k]} -> {v}" for k, v in table.items()

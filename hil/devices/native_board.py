@@ -22,16 +22,21 @@ ROOM_B = 1024
 PATIENT_S = 0.1
 
 
+def places_of(name: str) -> tuple[Path, Path]:
+    """Where a product of the firmware lies: in a wheel's package, or where make puts it."""
+    package = Path(__file__).resolve().parents[1]
+    return package / "firmware" / name, package.parent / "firmware" / "build" / name
+
+
 def built(name: str) -> Path:
-    """A host product of the firmware: inside the package in a wheel, else where make puts it.
+    """A host product of the firmware.
 
     Raises
     ------
     ConfigError
         It has not been built.
     """
-    package = Path(__file__).resolve().parents[1]
-    places = (package / "firmware" / name, package.parent / "firmware" / "build" / name)
+    places = places_of(name)
     for place in places:
         if place.is_file():
             return place

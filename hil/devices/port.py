@@ -65,7 +65,7 @@ class SerialPort:
             serial.protocol_handler_packages.append(HANDLERS)
         self.sent_s, self.arrived_s = sent_s, arrived_s
         self._name = name
-        path = _path_of(name, address)
+        path = port_path(name, address)
         self._path = path
         options: dict[str, Any] = {"baudrate": BAUD, "timeout": 0.0, "write_timeout": 0.1}
         if "://" not in path:
@@ -81,8 +81,8 @@ class SerialPort:
         try:
             return action()
         except (serial.SerialException, OSError, TypeError, ValueError) as error:
-            holder = _holder_of(self._path)
-            by = f" (held by process {holder})" if holder is not None else ""
+            holder = holder_of(self._path)
+            by = f" (held by {holder})" if holder else ""
             reason = str(error).splitlines()[0]
             raise DeviceError(f"{self._name}: {self._path} {what}{by}: {reason}") from None
 
@@ -103,7 +103,8 @@ class SerialPort:
         self._guarded(self._line.close, "cannot be closed")
 
 
-def _path_of(name: str, address: str) -> str:
+def port_path(name: str, address: str) -> str:
+    """The device path of an address; DeviceError where no board has that USB serial number."""
     if not address.startswith("usb:"):
         return address
     from serial.tools import list_ports
@@ -121,16 +122,46 @@ def _path_of(name: str, address: str) -> str:
     return str(found[wanted])
 
 
-def _holder_of(path: str) -> int | None:
-    """Another process that has this device open, as far as this user may see."""
+def holder_of(path: str) -> str:
+    """Another process that has this device open, as far as this user may see; else empty.
+
+    The one that has locked it comes first: more may have it open.
+    """
     try:
-        wanted = os.stat(path).st_rdev
+        there = os.stat(path)
     except OSError:
-        return None
-    for link in Path("/proc").glob("[0-9]*/fd/*"):
-        try:
-            if link.stat().st_rdev == wanted and wanted and int(link.parts[2]) != os.getpid():
-                return int(link.parts[2])
-        except OSError:
-            continue
-    return None
+        return ""
+    opened = (
+        int(link.parts[2])
+        for link in Path("/proc").glob("[0-9]*/fd/*")
+        if _is_device(link, there.st_rdev)
+    )
+    others = (pid for pid in (*_lockers(there.st_ino), *opened) if pid != os.getpid())
+    pid = next(others, None)
+    if pid is None:
+        return ""
+    try:
+        what = Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        what = "gone by now"
+    return f"process {pid}, {what}"
+
+
+def _is_device(link: Path, device: int) -> bool:
+    try:
+        return device != 0 and link.stat().st_rdev == device
+    except OSError:
+        return False
+
+
+def _lockers(inode: int) -> list[int]:
+    """Processes with a lock on a file of this number: proc_locks(5)."""
+    try:
+        locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+    except OSError:
+        return []
+    return [
+        int(lock[4])
+        for lock in locks
+        if lock[1] == "FLOCK" and lock[5].rpartition(":")[2] == str(inode) and int(lock[4]) > 0
+    ]

@@ -7,7 +7,7 @@ from typing import Any
 
 from hil import wire
 from hil.devices.native_board import built
-from hil.devices.port import SerialPort
+from hil.devices.port import SerialPort, holder_of
 from hil.errors import ConfigError, DeviceError
 
 ATTEMPTS = 3
@@ -24,12 +24,31 @@ def serial_ports() -> list[dict[str, str]]:
     ]
 
 
+def identified(ports: list[dict[str, str]]) -> list[dict[str, str]]:
+    """The same ports with what each one says when it is asked who it is, in turn."""
+    return [port | {"board": _who(port["port"])} for port in ports]
+
+
+def _who(path: str) -> str:
+    try:
+        found = identity(path)
+    except DeviceError as error:
+        held = holder_of(path)
+        return f"held by {held}" if held else str(error).removeprefix(f"board: {path}: ")
+    agrees = "" if found["wire_agrees"] else ", ANOTHER WIRE: hil board flash"
+    return (
+        f"driver board {found['serial']}, {found['n_cells']} cells, "
+        f"firmware {found['firmware_hash']:08x}{agrees}"
+    )
+
+
 def ports_as_text(ports: list[dict[str, str]]) -> str:
     """One line a port."""
     if not ports:
         return "no serial ports: check cable and power; on Linux, membership of group dialout"
     return "\n".join(
-        f"{p['port']:<16} {'usb:' + p['usb'] if p['usb'] else '':<24} {p['what']}".rstrip()
+        f"{p['port']:<16} {'usb:' + p['usb'] if p['usb'] else '':<24} "
+        f"{p.get('board') or p['what']}".rstrip()
         for p in ports
     )
 

@@ -6,6 +6,7 @@
 #include <avr/eeprom.h>
 #include <avr/interrupt.h>
 #include <avr/io.h>
+#include <avr/pgmspace.h>
 #include <avr/sleep.h>
 #include <avr/wdt.h>
 #include <string.h>
@@ -69,9 +70,17 @@ void save_reset_flags(void) __attribute__((naked, used, section(".init3")));
 void save_reset_flags(void)
 {
     reset_flags = MCUSR;
+    if (reset_flags == 0) /* a bootloader has cleared it: Optiboot hands it on in r2 */
+        __asm__ __volatile__("sts %0, r2" : : "i"(&reset_flags));
     MCUSR = 0;
     wdt_disable();
 }
+
+/* What a host looks for in an image, to know what `identify` will say once it is flashed. */
+static const struct {
+    char tag[8];
+    uint32_t wire_hash, firmware_hash;
+} IMAGE PROGMEM = {"HILBOARD", WIRE_HASH, FIRMWARE_HASH};
 
 /* --- gates --- */
 
@@ -424,6 +433,7 @@ struct port_identity port_identity(struct port *port)
 
 static void start(void)
 {
+    __asm__ __volatile__("" : : "r"(&IMAGE)); /* keeps it in the image */
     DDRB = GATES_B;
     DDRC = GATES_C | SELECT_C;
     DDRD = GATES_D | 1 << 1;

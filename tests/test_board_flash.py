@@ -1,0 +1,195 @@
+"""Flashing with the real avrdude, against a bootloader played behind a pty."""
+
+import contextlib
+import os
+import pty
+import re
+import select
+import shutil
+import subprocess
+import sys
+import threading
+import tty
+
+import numpy as np
+import pytest
+
+from firmware.boards import FIRMWARE, need_avr
+from hil import wire
+from hil.__main__ import main
+from hil.devices.native_board import NativeBoard, built
+from hil.views import board_flash
+
+# Opcodes, answers and parameters of Atmel's application note AVR061 (STK500 protocol, 1.x).
+OK, IN_SYNC, END = b"\x10", b"\x14", 0x20
+SIGNATURE = bytes((0x1E, 0x95, 0x0F))  # ATmega328P
+LENGTHS = {0x30: 0, 0x41: 1, 0x42: 20, 0x45: 5, 0x50: 0, 0x51: 0, 0x55: 2, 0x56: 4, 0x74: 3,
+           0x75: 0}  # fmt: skip
+SYNC, PARAMETER, LEAVE, ADDRESS, UNIVERSAL, PROGRAM, READ, SIGN = (
+    0x30, 0x41, 0x51, 0x55, 0x56, 0x64, 0x74, 0x75,
+)  # fmt: skip
+
+
+class Bootloader:
+    """A chip that is flashed, and runs the firmware's core afterwards."""
+
+    def __init__(self, after=None):
+        self.flash = bytearray(b"\xff" * 32768)
+        self.left = False
+        self._board = after or NativeBoard(42, wire.default_limits(), 0.0, np.random.default_rng(0))
+        self._at = 0
+        self._buffer = b""
+
+    def take(self, data):
+        """The answer to bytes from the line."""
+        if self.left:
+            self._board.write(data)
+            return self._board.read(1.0)
+        self._buffer += data
+        answer = b""
+        while (n := self._length()) and len(self._buffer) >= n:
+            command, self._buffer = self._buffer[:n], self._buffer[n:]
+            answer += IN_SYNC + self._do(command) + OK
+        return answer
+
+    def _length(self):
+        """Bytes of the command that the buffer begins with, with its end; 0: not known yet."""
+        if not self._buffer:
+            return 0
+        if self._buffer[0] == PROGRAM:
+            return 5 + int.from_bytes(self._buffer[1:3], "big") if len(self._buffer) > 2 else 0
+        if self._buffer[0] not in LENGTHS:
+            self._buffer = self._buffer[1:]
+            return self._length()
+        return LENGTHS[self._buffer[0]] + 2
+
+    def _do(self, command):
+        assert command[-1] == END
+        code, at = command[0], 2 * self._at
+        if code == ADDRESS:
+            self._at = int.from_bytes(command[1:3], "little")
+        elif code == PROGRAM:
+            self.flash[at : at + len(command) - 5] = command[4:-1]
+        elif code == READ:
+            return bytes(self.flash[at : at + int.from_bytes(command[1:3], "big")])
+        elif code == SIGN:
+            return SIGNATURE
+        elif code in (PARAMETER, UNIVERSAL):
+            return b"\x03"
+        self.left = code == LEAVE
+        return b""
+
+
+@contextlib.contextmanager
+def behind_a_pty(far):
+    """Path of a terminal whose far end is this."""
+    master, near = pty.openpty()
+    tty.setraw(near)
+    stop = threading.Event()
+
+    def serve():
+        while not stop.is_set():
+            if select.select([master], [], [], 0.02)[0]:
+                os.write(master, far.take(os.read(master, 4096)))
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield os.ttyname(near)
+    finally:
+        stop.set()
+        thread.join()
+        os.close(master)
+        os.close(near)
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory):
+    """The image, in whose place nothing of the checkout is touched."""
+    need_avr()
+    assert shutil.which("avrdude"), "avrdude is missing: apt-get install -y avrdude"
+    folder = tmp_path_factory.mktemp("image")
+    subprocess.run(["make", "--silent", "-C", FIRMWARE, f"BUILD={folder}", "avr"], check=True)
+    return folder / "board.hex"
+
+
+def test_a_board_is_flashed_met_again_and_its_hash_compared(image, capsys):
+    chip = Bootloader()
+    with behind_a_pty(chip) as path:
+        assert main(["board", "flash", path, "--image", str(image)]) == 0
+    said = capsys.readouterr().out
+    new = board_flash.image(image)
+    assert f"firmware {new.firmware_hash:08x}" in said
+    assert "serial 42" in said
+    binary = image.with_suffix(".bin")
+    subprocess.run(["avr-objcopy", "-I", "ihex", "-O", "binary", image, binary], check=True)
+    assert chip.flash.startswith(binary.read_bytes())
+
+
+def test_an_image_that_did_not_take_is_noticed(image, tmp_path, capsys):
+    """The board behind this bootloader goes on to run what it always ran."""
+    text = image.read_text().splitlines()
+    data = b"".join(bytes.fromhex(line[9:-2]) for line in text if line[7:9] == "00")
+    at = data.find(board_flash.TAG) + len(board_flash.TAG) + 4
+    other = data[:at] + bytes(4) + data[at + 4 :]
+    changed = tmp_path / "other.bin"
+    changed.write_bytes(other)
+    hexed = tmp_path / "other.hex"
+    subprocess.run(["avr-objcopy", "-I", "binary", "-O", "ihex", changed, hexed], check=True)
+    with behind_a_pty(Bootloader()) as path:
+        assert main(["board", "flash", path, "--image", str(hexed)]) == 4
+    said = capsys.readouterr().err
+    assert re.search("runs firmware [0-9a-f]{8} after flashing 00000000: .*did not take", said)
+
+
+def test_a_port_without_a_bootloader_is_one_line_with_what_to_check(image, capsys):
+    class Other:
+        def take(self, data):
+            return bytes(len(data))
+
+    with behind_a_pty(Other()) as path:
+        assert main(["board", "flash", path, "--image", str(image)]) == 4
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert "jumper" in said[0]
+
+
+@pytest.mark.parametrize("text", ["no hex\n", ":00000001FF\n"])
+def test_what_is_no_firmware_is_refused_before_the_port_is_touched(tmp_path, capsys, text):
+    path = tmp_path / "bad.hex"
+    path.write_text(text)
+    assert main(["board", "flash", "/dev/nothing", "--image", str(path)]) == 2
+    assert "bad.hex" in capsys.readouterr().err
+
+
+def test_without_avrdude_its_package_is_named(image, capsys, monkeypatch):
+    monkeypatch.setattr(board_flash.shutil, "which", lambda name: None)
+    assert main(["board", "flash", "/dev/nothing", "--image", str(image)]) == 2
+    assert "apt-get install avrdude" in capsys.readouterr().err
+
+
+HOLD = "import sys, serial; s = serial.Serial(sys.argv[1], exclusive=True); print(); input()"
+
+
+def test_a_port_held_by_another_process_is_named_with_its_holder(capsys, monkeypatch):
+    board = subprocess.Popen([built("board_pty"), "6", "42"], stdout=subprocess.PIPE, text=True)
+    path = board.stdout.readline().strip()
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, path], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, text=True)  # fmt: skip
+    try:
+        holder.stdout.readline()
+        assert main(["board", "limits", path]) == 4
+        assert f"held by process {holder.pid}, python" in capsys.readouterr().err
+        monkeypatch.setattr(
+            "hil.views.boards.serial_ports", lambda: [{"port": path, "usb": "X1", "what": "?"}]
+        )
+        assert main(["devices", "--identify"]) == 0
+        assert f"held by process {holder.pid}" in capsys.readouterr().out
+        holder.communicate("\n")
+        assert main(["devices", "--identify"]) == 0
+        assert "driver board 42, 6 cells, firmware " in capsys.readouterr().out
+    finally:
+        for process in (holder, board):
+            process.terminate()
+            process.wait(10)
+            process.stdout.close()
