@@ -19,6 +19,7 @@ LATE_SHARE_MAX = 0.001
 RESPONSE_MIN_S = 0.5
 RESPONSES_MAX = 12
 SMOOTH_S = 0.01
+ROUND_TRIP = "_round_trip_s"
 
 
 def summarise(path: Path, period_s: float, clock: str) -> dict[str, Any]:
@@ -42,6 +43,11 @@ def summarise(path: Path, period_s: float, clock: str) -> dict[str, Any]:
             for name in (key.removesuffix("_age_s") for key in ticks if key.endswith("_age_s"))
         }
         cells = ticks["cells_commanded"][:n] if "cells_commanded" in ticks else None
+        exchanges = {
+            name.removesuffix(ROUND_TRIP): exchange_figures(ticks[name][1:n])
+            for name in ticks
+            if name.endswith(ROUND_TRIP)
+        }
     force: dict[str, Any] = {}
     steps: list[dict[str, Any]] = []
     for signal, measured, model, reference in signals:
@@ -54,6 +60,7 @@ def summarise(path: Path, period_s: float, clock: str) -> dict[str, Any]:
         "duration_s": float(t_s[-1]) if n else 0.0,
         "timing": timing(t_s, late_s, busy_s, period_s, clock),
         "clocks": clocks,
+        "exchanges": exchanges,
         "force": force,
         "responses": steps,
         "signals": {
@@ -101,6 +108,18 @@ def timing(
         "longest_gap_periods": int(gaps.max(initial=0)),
         "late_ticks": int(late.sum()),
         "worst_run_periods": _worst_run(late, gaps),
+    }
+
+
+def exchange_figures(round_trip_s: NDArray[np.float64]) -> dict[str, Any]:
+    """A board's answers to commands: how long they took, and at how many ticks there was none."""
+    answered = round_trip_s[np.isfinite(round_trip_s)]
+    none = len(answered) == 0
+    return {
+        "round_trip_p50_s": nan if none else np.median(answered),
+        "round_trip_p99_s": nan if none else np.quantile(answered, 0.99),
+        "round_trip_max_s": nan if none else answered.max(),
+        "without_answer": len(round_trip_s) - len(answered),
     }
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from hil import open_run, wire
 from hil.__main__ import main
+from hil.devices.cell_board import CellBoard
 from hil.devices.native_board import built
 from hil.devices.port import SerialPort
 
@@ -39,6 +40,39 @@ def test_a_run_drives_a_board_behind_a_serial_port(pty_board, configs, tmp_path)
     assert on.all(axis=1).any()
     currents_A = run["muscle.1.current_A"].values
     assert np.nanmax(currents_A) == pytest.approx(0.4, abs=0.01)  # what this board draws
+
+
+def test_a_board_unplugged_in_the_run_is_one_line_and_the_recording_is_whole(
+    configs, capsys, tmp_path, monkeypatch
+):
+    """The process behind the pty is killed with all cells on."""
+    out = tmp_path / "run.h5"
+    board = subprocess.Popen([built("board_pty"), "6", "42"], stdout=subprocess.PIPE, text=True)
+    path = board.stdout.readline().strip()
+    write = CellBoard.write
+
+    def write_until_unplugged(driver, t_s, commands):
+        write(driver, t_s, commands)
+        if t_s > 0.2 and not driver.simulated and board.poll() is None:
+            board.kill()
+            board.wait(10)
+
+    monkeypatch.setattr(CellBoard, "write", write_until_unplugged)
+    words = ["run", str(configs / "miga6/all_on.toml"), "--backend", "board=bench,daq=sim"]
+    words += ["--set", f"devices.board.port={path}", "--set", "loop.overrun='skip'"]
+    words += ["--set", "guard.reading_age_max_s=0.05", "--duration", "2.0", "--out", str(out)]
+    assert main(words) == 4
+    board.stdout.close()
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert f"board: {path} " in said[0]
+    assert "is it unplugged?" in said[0]
+    assert main(["verify", str(out)]) == 0
+    run = open_run(out)
+    assert run.attrs["outcome"] == "aborted"
+    assert 0.2 <= run.t_s.values[-1] < 2.0
+    assert run.cells_commanded.values[-2].all()
+    assert not run.cells_commanded.values[-1].any()
 
 
 def test_a_bench_cannot_run_on_the_virtual_clock(configs, capsys, tmp_path):

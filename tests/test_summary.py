@@ -70,3 +70,11 @@ def test_plain_values_are_valid_json():
     value = {"a": np.float64(math.nan), "b": [np.int64(3), math.inf], "c": (np.bool_(True), "x")}
     text = json.dumps(summary.plain(value), allow_nan=False)
     assert json.loads(text) == {"a": None, "b": [3, None], "c": [True, "x"]}
+
+
+def test_answers_of_a_board_are_timed_and_those_that_did_not_come_are_counted():
+    found = summary.exchange_figures(np.array([0.4e-3, np.nan, 0.6e-3, 0.5e-3, np.nan]))
+    assert found["round_trip_p50_s"] == pytest.approx(0.5e-3)
+    assert found["round_trip_max_s"] == pytest.approx(0.6e-3)
+    assert found["without_answer"] == 2
+    assert math.isnan(summary.exchange_figures(np.array([np.nan]))["round_trip_max_s"])

@@ -197,7 +197,8 @@ class CellBoard:
         if self._come_to is not None:
             self._come_to(t_s)
         self._values[self._round_trip] = math.nan
-        answer, self._pending = self._pending or self._collect(self._timeout_s), None
+        arming, self._pending = self._pending, None
+        answer = arming or self._collect(self._timeout_s)
         r, place = self._readings, self._place
         r.valid[place.slot] = answer is not None
         self._wires[:] = math.nan
@@ -205,7 +206,7 @@ class CellBoard:
             r.cells_reported[self._gates] = CELL_UNKNOWN
         else:
             self._take(answer)
-            if self._port is not None:
+            if self._port is not None and arming is None:
                 self._values[self._round_trip] = self._port.arrived_s() - self._sent_s
         age_s = t_s - self._last_t_s
         r.ages_s[place.device_slot] = age_s

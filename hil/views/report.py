@@ -335,8 +335,11 @@ def page(run: xr.Dataset, figure: Figure, path: Path, sections: Sequence[Section
         signals=_signal_rows(summary.get("signals", {})),
         force=_force_rows(summary.get("force", {})) if "force_measured_N" in run else [],
         responses=[_response_row(r) for r in summary.get("responses", [])],
-        timing=_timing_rows(summary.get("timing", {})),
         clocks=_clock_rows(summary.get("clocks", {})),
+        timing=[
+            *_timing_rows(summary.get("timing", {})),
+            *_exchange_rows(summary.get("exchanges", {})),
+        ],
         events=[
             (f"{t:.3f} s", level, source, text)
             for t, level, source, text in zip(
@@ -426,6 +429,17 @@ def _clock_rows(clocks: dict[str, dict[str, Any]]) -> list[list[str]]:
         for name, clock in clocks.items()
         if clock
     ]
+
+
+def _exchange_rows(exchanges: dict[str, dict[str, Any]]) -> list[tuple[str, str]]:
+    """A board's answers; recordings made before their times were kept have none."""
+    rows = []
+    for board, found in exchanges.items():
+        for key, value in found.items():
+            what = f"{board}: {key.removesuffix('_s').replace('_', ' ')}"
+            text = _number(value, "µs", 1e6) if key.endswith("_s") else str(value)
+            rows.append((what, text))
+    return rows
 
 
 def _channel_rows(calibrations: dict[str, dict[str, Any]]) -> list[list[str]]:
