@@ -34,6 +34,11 @@ class Channel:
         """Numbers in one sample."""
         return 1
 
+    @property
+    def has_periods(self) -> bool:
+        """Its own signal can be its clock."""
+        return False
+
     def begin(self, t_s: float) -> None:
         """Its task starts."""
 

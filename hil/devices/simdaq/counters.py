@@ -62,6 +62,10 @@ class CounterInput(Channel):
         return 2 if self.usage in PAIRS else 1
 
     @property
+    def has_periods(self) -> bool:
+        return self.usage in TERMINALS and self.usage != UsageTypeCI.COUNT_EDGES
+
+    @property
     def _counts_per_unit(self) -> float:
         """Counts in a revolution, or in a metre."""
         p = self.properties
@@ -233,6 +237,10 @@ class CounterOutput(Channel):
     high_s: float = 0.5
     low_s: float = 0.5
     delay_s: float = 0.0
+
+    @property
+    def has_periods(self) -> bool:
+        return True
 
     @property
     def output(self) -> Output:

@@ -242,15 +242,14 @@ class System:
             if self.now_s >= deadline_s:
                 return False
             known_s = when()
-            look_s = self.now_s + LOOK_S if known_s is None else max(known_s, self.now_s)
+            # What was due and has not come is looked for like what nobody knows of.
+            look_s = known_s if known_s and known_s > self.now_s else self.now_s + LOOK_S
             self._pass_time(min(look_s, deadline_s))
         return True
 
     def _pass_time(self, until_s: float) -> None:
         if self._wall_s is None:
             self.advance_to(until_s)
-            if until_s <= self.now_s:
-                self.now_s = np.nextafter(self.now_s, np.inf)
             return
         self._changed.wait(max(until_s - self._wall_s(), 1e-5))
         self.catch_up()

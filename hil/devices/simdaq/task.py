@@ -105,6 +105,7 @@ class Task:
         if any(c.name == channel.name for c in self.channels):
             raise self.error(errors.CHANNEL_ALREADY_IN_TASK, Channel_Name=channel.name)
         self.release(UNVERIFIED)
+        self.written = None
         self.kind = channel.kind
         self.channels.append(channel)
 
@@ -167,6 +168,12 @@ class Task:
 
     def _verify_clock(self) -> None:
         timing = self.timing
+        lowest = 2 if timing.type == SampleTimingType.SAMPLE_CLOCK.value else 1
+        if timing.finite and timing.samples < lowest:
+            raise DaqmxError(
+                errors.BAD_VALUE, Property="SampQuant.SampPerChan",
+                Requested_Value=timing.samples, Minimum_Value=lowest,
+            )  # fmt: skip
         for card in self.cards:
             model = card.model
             if timing.single_point and not model.single_point:
@@ -174,6 +181,7 @@ class Task:
                     errors.BAD_VALUE, "The device has no hardware-timed single point mode.",
                     Property="SampQuant.SampMode", Device=card.name,
                 )  # fmt: skip
+            self._verify_timing_type(card)
             if timing.type == SampleTimingType.SAMPLE_CLOCK.value:
                 if self.kind == "ci" and timing.source in ("", "OnboardClock"):
                     raise DaqmxError(errors.COUNTER_NEEDS_CLOCK, Device=card.name)
@@ -196,6 +204,18 @@ class Task:
                         errors.RATE_TOO_LOW, Requested_Value=timing.rate_Hz,
                         Minimum_Value=lowest_Hz, Device=card.name,
                     )  # fmt: skip
+
+    def _verify_timing_type(self, card: Card) -> None:
+        """The signal as its clock is for counters that time it, changes are for lines."""
+        kind = self.timing.type
+        periodic = all(c.has_periods for c in self.channels)
+        implicit = kind == SampleTimingType.IMPLICIT.value
+        changes = kind == SampleTimingType.CHANGE_DETECTION.value
+        if (implicit and not periodic) or (changes and self.kind != "di"):
+            raise DaqmxError(
+                errors.BAD_VALUE, Property="SampTimingType", Requested_Value=kind,
+                Device=card.name,
+            )  # fmt: skip
 
     @property
     def rate_Hz(self) -> float:

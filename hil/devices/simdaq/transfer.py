@@ -68,20 +68,30 @@ def lines_of(task: Task, raw: Block) -> NDArray[np.uint8]:
     return out
 
 
+def _rows(system: System, handle: int, rows: int) -> None:
+    """Raise DaqmxError where a counter measures more, or less, than this read gives."""
+    task = system.task(handle)
+    if any(channel.rows != rows for channel in task.channels):
+        raise task.error(errors.WRONG_CHANNEL_TYPE)
+
+
 def read_counter(system: System, handle: int, n: int, timeout_s: float) -> Answer:
     """(channels, samples) in the channels' units."""
+    _rows(system, handle, 1)
     task, (raw, failure) = _read(system, handle, "ci", n, timeout_s)
     return np.stack([c.scaled(row) for c, row in zip(task.channels, raw, strict=True)]), failure
 
 
 def read_counts(system: System, handle: int, n: int, timeout_s: float) -> Answer:
     """(channels, samples) as the counters' registers, of 32 bits."""
+    _rows(system, handle, 1)
     _, (raw, failure) = _read(system, handle, "ci", n, timeout_s)
     return np.mod(raw, 2.0**32), failure
 
 
 def read_pulses(system: System, handle: int, n: int, timeout_s: float) -> Answer:
     """(2, channels, samples): frequency and duty cycle, or high and low."""
+    _rows(system, handle, 2)
     _, (raw, failure) = _read(system, handle, "ci", n, timeout_s)
     return np.stack((raw[0::2], raw[1::2])), failure
 
