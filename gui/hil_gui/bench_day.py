@@ -334,11 +334,12 @@ class BenchDay:
             attached = data is not None and data.about.path == self._out
             if not attached or not data.n_rows:
                 return "starting"
+            guard = data.state_at(data.last_s)
             if data.faults:
-                return "tripped"
+                return guard if guard in ("fault", "estop") else "tripped"
             if not self._has_begun:
-                return "armed" if self.is_armed else "connected"
-            return "running"
+                return "armed" if self.is_armed else guard or "connected"
+            return guard or "running"
         if self.estopped:
             return "estop"
         if self._window.jobs.is_busy and data is not None:
@@ -348,7 +349,9 @@ class BenchDay:
         if self.is_armed:
             return "armed"
         if data is not None:
-            return data.outcome
+            line = self._window.timeline
+            past = line.now_s < line.end_s and not line.follows
+            return (data.state_at(line.now_s) if past else "") or data.outcome
         return "ready" if self.control.settings is not None else ""
 
     def show_state(self) -> None:
@@ -360,6 +363,8 @@ class BenchDay:
             causes = "; ".join(
                 filter(None, ("stopped by the operator: Reset (F7) when it is safe", causes))
             )
+        if not causes and self.command is not None:
+            causes = self.command.latest_line
         window.header.set_state(state, causes)
         live = window.feed is not None and window.feed.live is not None
         may_start = not self.is_busy and control.settings is not None

@@ -19,6 +19,7 @@ from hil_gui.running import Figures, Running, lateness_counts
 LIVE_CAPACITY = 1 << 17
 """Samples of a live run that are kept one by one: two minutes at 1 kHz."""
 RESIDUAL = "residual"
+GUARD_STATE = "guard_state"
 KINDS = ("measured", "model", "estimate", "reference", "demand")
 _SIGNAL = re.compile(rf"(.+)_({'|'.join(KINDS)})_([A-Za-z_]+)")
 _NOT_DRAWN = ("_stage_s", ".raw_V", "_t_s")
@@ -78,6 +79,20 @@ class About:
         if self.column("force_measured_N") is None:
             return 0.0
         return 2.0 * float(self.settings.get("observer", {}).get("force_noise_N", 0.0))
+
+    @property
+    def guard_states(self) -> dict[int, str]:
+        """Words of the column `guard_state`, as its description numbers them."""
+        column = self.column(GUARD_STATE)
+        found = re.findall(r"(\d+) (\w+)", column.description) if column is not None else []
+        return {int(number): word for number, word in found}
+
+    @property
+    def residual_max(self) -> float:
+        """Residual at which the guard trips; infinite where it does not look at it."""
+        if self.column("force_measured_N") is None:
+            return np.inf
+        return float(self.settings.get("guard", {}).get("force_residual_max_N", np.inf))
 
     def limits(self, quantity: str) -> tuple[float, float]:
         """Smallest and largest value of a signal that the guard allows."""
@@ -241,6 +256,13 @@ class RunData:
         if self.has("late_s"):
             late += lateness_counts(rows[self._index["late_s"]])
         return agreement.figures, late
+
+    def state_at(self, t_s: float) -> str:
+        """The guard's state at or before a time; empty where the run has no such column."""
+        if not self.has(GUARD_STATE) or not self.n_rows:
+            return ""
+        number = self.values.at(t_s)[self._index[GUARD_STATE]]
+        return "" if np.isnan(number) else self.about.guard_states.get(int(number), "")
 
     def faults_at(self, t_s: float) -> list[str]:
         """Faults that had been latched by then, first cause first."""

@@ -50,6 +50,15 @@ class Command:
             self._err.close()
         return code
 
+    @property
+    def latest_line(self) -> str:
+        """The last line that it wrote on standard error so far: it may ask for something."""
+        if self._err.closed:
+            return ""
+        # Not by reading: the child writes where this file's position is.
+        said = os.pread(self._err.fileno(), 1 << 16, 0).decode(errors="replace").strip()
+        return said.splitlines()[-1] if said else ""
+
     def stop(self) -> None:
         """Ask it to end safely, as Ctrl-C does: cells off, recording closed."""
         if self.exit_code is None:

@@ -128,6 +128,11 @@ class Traces(pg.GraphicsLayoutWidget):
                 residual.curve(RESIDUAL, theme.colour("residual"))
                 zero = pg.InfiniteLine(0.0, angle=0, pen=theme.line)
                 residual.plot.addItem(zero, ignoreBounds=True)
+                if np.isfinite(data.about.residual_max):
+                    for sign in (-1, 1):
+                        place = sign * data.about.residual_max
+                        line = pg.InfiniteLine(place, angle=0, pen=pg.mkPen(theme.fault))
+                        residual.plot.addItem(line, ignoreBounds=True)
                 for sign in (-1, 1) if data.about.band > 0.0 else ():
                     line = pg.InfiniteLine(
                         sign * data.about.band,

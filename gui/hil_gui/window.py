@@ -230,9 +230,11 @@ class Window(QMainWindow):
                 button.setVisible(kind in data.signal.columns)
         band = data.about.band if data else 0.0
         self.legend.setText(f"± {1e3 * band:.1f} mN" if band else "")
+        trip = data.about.residual_max if data else float("inf")
+        trips = f"\nThe guard trips at a residual of ± {trip:g} N" if trip < float("inf") else ""
         self.legend.setToolTip(
             "Band about the twin, and the residual's threshold: two standard deviations of the "
-            "transducer's noise"
+            f"transducer's noise{trips}"
         )
         self._refresh_run()
 

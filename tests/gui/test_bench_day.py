@@ -76,7 +76,7 @@ def test_a_day_at_the_bench_needs_no_terminal(operator, configs, said, tmp_path)
 
     # connect, tare, arm, start, note
     o.click(control.connect_button)
-    o.until_state("CONNECTED")
+    o.until_state("CONNECTED", "READY")
     o.until(lambda: window.data.n_rows > 500)
     o.click(control.tare)
     o.click(control.arm)

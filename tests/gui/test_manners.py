@@ -233,6 +233,18 @@ def test_points_in_the_plane_become_a_path_and_a_stick_figure(window):
     np.testing.assert_allclose(wanted_x[:101], np.sin(t_s[:101] + 6))
 
 
+def test_the_guards_state_is_read_from_its_column(window):
+    said = "of the rig: 0 off, 1 connected, 7 fault"
+    columns = (*speed.about().columns, Column("guard_state", "1", "state", said))
+    data = RunData(replace(speed.about(), columns=columns))
+    t_s = np.arange(0.0, 1.0, 0.001)
+    state = np.where(t_s < 0.5, 1.0, 7.0)
+    data.append({**speed.rows(t_s, np.random.default_rng(0)), "guard_state": state})
+    assert [data.state_at(t) for t in (0.1, 0.499, 0.5, 0.9)] == [
+        "connected", "connected", "fault", "fault",
+    ]  # fmt: skip
+
+
 def _contrast(a, b):
     """Contrast ratio, WCAG 2.1: (L1 + 0.05)/(L2 + 0.05) of relative luminances."""
 
