@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hil.summary import plain
-from hil.views import bench, bench_realtime, bench_recorder
+from hil.views import bench, bench_impact, bench_realtime, bench_recorder
 
 # Runs on the real clock want the machine one at a time.
 pytestmark = pytest.mark.xdist_group("real time")
@@ -123,6 +123,15 @@ def test_the_recorder_is_measured_by_the_kernels_account(tmp_path):
     assert found["rows_lost"] == 0
     assert found["core_share"] > 0.0
     assert "64 columns" in bench_recorder.as_text(found)
+
+
+def test_the_impact_rig_is_timed_on_both_clocks(tmp_path):
+    sets = ("controller.gamma_deg=[0.0]", "controller.repeats=1", "controller.travel_s=0.2",
+            "experiment.duration_s=1.1", "loop.overrun='skip'")  # fmt: skip
+    found = bench_impact.measure(tmp_path, sets)
+    assert found["real"]["periods"] == 4400
+    assert sum(found["stages_s"].values()) > 0.0
+    assert "decompositions in a sweep" in bench_impact.as_text(found)
 
 
 @pytest.mark.campaign

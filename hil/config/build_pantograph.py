@@ -19,7 +19,12 @@ TORQUES = PantographSystem.inputs
 
 def build_arm(table: PantographTable) -> Pantograph:
     """The mechanism alone; ModelError where its values make none."""
-    return Pantograph(Parameters(**table.arm.model_dump()))
+    q1, q3 = table.q1_range_rad, table.q3_range_rad
+    return Pantograph(
+        Parameters(**table.arm.model_dump()),
+        None if q1 is None else (q1[0], q1[1]),
+        None if q3 is None else (q3[0], q3[1]),
+    )
 
 
 def build_pantograph(table: PantographTable, period_s: float) -> PantographSystem:

@@ -42,12 +42,15 @@ class PlateTable(Table):
 class PantographTable(Table):
     """A pantograph before a flat plate; it starts at rest with its tip at `home_m`.
 
+    `q1_range_rad` and `q3_range_rad` are how far the motors turn: what is commanded stays within.
     `sensor_turned_rad` is how far the force sensor is turned from the plate's normal.
     """
 
     kind: Literal["pantograph"]
     home_m: Place
     elbows: Elbows = "outward"
+    q1_range_rad: Place | None = None
+    q3_range_rad: Place | None = None
     damping_N_m_s_per_rad: NotNegative = 0.0
     sensor_turned_rad: Annotated[float, Field(ge=-0.5, le=0.5)] = 0.0
     arm: ArmTable = ArmTable()

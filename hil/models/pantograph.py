@@ -91,21 +91,36 @@ class Pose:
 class Pantograph:
     """Kinematics and dynamics for one set of parameters.
 
+    Parameters
+    ----------
+    q1_range_rad, q3_range_rad : pairs, optional
+        Least and largest angle of either motor; poses beyond are refused.
+
     Raises
     ------
     ModelError
         A parameter that is not above zero and finite; methods: poses out of reach or singular.
     """
 
-    def __init__(self, parameters: Parameters | None = None) -> None:
+    def __init__(
+        self,
+        parameters: Parameters | None = None,
+        q1_range_rad: tuple[float, float] | None = None,
+        q3_range_rad: tuple[float, float] | None = None,
+    ) -> None:
         self.parameters = parameters or Parameters()
+        free = (-np.inf, np.inf)
+        self.ranges_rad = (q1_range_rad or free, q3_range_rad or free)
+        for name, (low, high) in zip(("q1", "q3"), self.ranges_rad, strict=True):
+            if not low < high:
+                raise ModelError(f"{name}_range_rad = [{low:g}, {high:g}]: give [least, largest]")
         for name, value in zip(_NAMES, astuple(self.parameters), strict=True):
             if not (np.isfinite(value) and value > 0.0):
                 raise ModelError(f"{name} = {value:g}: must be above zero")
         self.vector = self.parameters.vector
 
     def with_(self, **changes: float) -> "Pantograph":
-        return Pantograph(replace(self.parameters, **changes))
+        return Pantograph(replace(self.parameters, **changes), *self.ranges_rad)
 
     @property
     def reach_m(self) -> tuple[float, float]:
@@ -165,6 +180,15 @@ class Pantograph:
             raise ModelError(
                 f"{where}: singular: links 2 and 4 are in line, where both assembly modes meet"
             )
+        for name, angle, (low, high) in (
+            ("q1", q[0], self.ranges_rad[0]),
+            ("q3", q[2], self.ranges_rad[1]),
+        ):
+            if not low <= angle <= high:
+                raise ModelError(
+                    f"{where}: unreachable: {name} = {angle:.4f} rad, whose motor turns from "
+                    f"{low:g} to {high:g} rad"
+                )
         M, _, J, _ = dynamics(self.vector, np.cos(q), np.sin(q), 0.0, 0.0)
         return Pose(q, E, assembly, M, J)
 

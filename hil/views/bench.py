@@ -19,6 +19,7 @@ from hil.record.read import open_run
 from hil.views import (
     bench_board,
     bench_daq,
+    bench_impact,
     bench_models,
     bench_realtime,
     bench_recorder,
@@ -51,6 +52,7 @@ def measure(extent: str = "usual", *, progress: bool = False) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         figures["virtual_run"] = _virtual_run(Path(folder))
         figures["real_time"] = bench_realtime.measure(plan, Path(folder), progress=progress)
+        figures["impact"] = bench_impact.measure(Path(folder))
     figures["board"] = bench_board.measure(exchanges)
     figures["recorder"] = bench_recorder.measure(recorder_s)
     figures["daq"] = bench_daq.measure()
@@ -82,6 +84,7 @@ def as_text(figures: dict[str, Any]) -> str:
     ]  # fmt: skip
     lines = [f"{what:<44} {figure:>16}   {aim}".rstrip() for what, figure, aim in rows]
     lines += ["", bench_realtime.as_text(figures["real_time"])]
+    lines += ["", bench_impact.as_text(figures["impact"])]
     lines += ["", bench_board.as_text(figures["board"])]
     lines += ["", bench_recorder.as_text(figures["recorder"])]
     lines += ["", bench_daq.as_text(figures["daq"])]

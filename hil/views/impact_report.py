@@ -110,7 +110,7 @@ def evaluate(run: xr.Dataset) -> Impact:
     tables = tomllib.loads(run.attrs["experiment"])
     controller = ImpactTable.model_validate(tables["controller"])
     model = PantographTable.model_validate(tables["model"])
-    rig = build_arm(model)
+    rig = Pantograph(build_arm(model).parameters)  # what was measured may be beyond its range
     pose = rig.inverse(contact_m(controller, model), model.elbows)
     known = Uncertainty(controller.force_gain_uncertainty, controller.sensor_turned_uncertainty_rad)
     gamma_deg = controller.gamma_deg

@@ -194,6 +194,10 @@ def test_the_map_is_the_prediction_place_by_place_and_has_no_value_out_of_reach(
         (lambda: RIG.inverse((0.1, 0.0)), "both assembly modes are possible"),
         (lambda: RIG.inverse(STRETCHED_M), "singular: a leg is stretched"),
         (lambda: RIG.forward(2.5, 0.6), "both assembly modes are possible: name assembly"),
+        (
+            lambda: Pantograph(q1_range_rad=(1.0, 2.0)).inverse(SYMMETRIC_M),
+            "unreachable: q1 = 2.5177 rad, whose motor turns from 1 to 2",
+        ),
         (lambda: RIG.with_(l_5_m=0.5).forward(np.pi, 0.0, "upper"), "too far apart"),
         (lambda: RIG.with_(m_1_kg=-1.0), "m_1_kg = -1: must be above zero"),
         (lambda: predict(RIG.inverse(SYMMETRIC_M), 90.0, 0.01), "gamma_deg = 90.*no impact"),
