@@ -63,14 +63,14 @@ class Board:
     """Gates at a duty; what the plant lets it sense."""
 
     def __init__(self, duty_per_255):
-        self._duty = np.array(duty_per_255, dtype=np.uint8)
+        self._duty = np.array(duty_per_255) / 255.0
         self.sensed = {}
-
-    def gates(self):
-        return self._duty
 
     def advance(self, duration_us):
         """Its time is not looked at."""
+
+    def step(self, period_us):
+        return self._duty
 
     def sense(self, cell, current_A, leakage_A, temperature_C):
         self.sensed[cell] = (current_A, leakage_A, temperature_C)
@@ -94,7 +94,7 @@ def test_a_plant_of_wires_reads_back_and_shows_its_board_currents_and_temperatur
     assert plant.current_A == pytest.approx([on_A, on_A * 127 / 255, 0.0, on_A])
     assert plant.resistance_Ohm == pytest.approx([12.6] * 4)
     assert board.sensed[1] == pytest.approx((on_A, 0.0, warm))
-    assert plant.cells.tolist() == [1, 1, 0, 1]
+    assert plant.cells.tolist() == [1, 0, 0, 1]  # on for less than half of the time is off
 
 
 def test_a_plant_without_wires_reads_back_nothing():
