@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -80,13 +81,21 @@ class _Sink:
             return
         end = self.rows + len(rows)
         for name, dataset in self._datasets:
-            dataset.resize(end, axis=0)
-            dataset[self.rows : end] = np.ascontiguousarray(rows[name]) if name else rows
+            _append(dataset.id, self.rows, np.ascontiguousarray(rows[name]) if name else rows)
         self.rows = end
 
     def flush(self) -> None:
         for _, dataset in self._datasets:
             dataset.flush()
+
+
+def _append(dataset: h5py.h5d.DatasetID, at: int, values: np.ndarray[Any, Any]) -> None:
+    """Write rows from `at` on; by h5py's lower half, as the upper one takes twice the time."""
+    rest = (0,) * (values.ndim - 1)
+    dataset.set_extent((at + len(values), *values.shape[1:]))
+    there = dataset.get_space()
+    there.select_hyperslab((at, *rest), values.shape)
+    dataset.write(h5py.h5s.create_simple(values.shape), there, values)
 
 
 def main() -> int:
