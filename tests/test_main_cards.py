@@ -1,6 +1,8 @@
 """Commands and whole runs with NI cards: listing, bad input, calibrations, what is recorded."""
 
 import json
+import os
+import signal
 import tomllib
 from datetime import date
 from pathlib import Path
@@ -203,10 +205,8 @@ def test_a_channel_that_goes_to_its_rail_trips_and_is_named(configs, tmp_path, m
 
 def test_a_dead_estop_loop_trips_within_the_tick(configs, tmp_path, monkeypatch):
     """Lines are a table of the rig; the enable line falls with the trip."""
-    lines = ("devices.daq.lines={loop={kind='estop', terminal='port0/line0'}, "
-             "supply={kind='enable', terminal='port0/line1'}}")  # fmt: skip
     Faulty(monkeypatch, 0.1, lambda system: system.feed("Dev1/port0/line0", 0.0))
-    result = run(configs, tmp_path / "run.h5", lines)
+    result = run(configs, tmp_path / "run.h5", LINES)
     assert result.outcome == "tripped"
     assert result.summary["first_fault"] == ["estop_open"]
     bits = hil.open_run(tmp_path / "run.h5").daq_line_bits.values
@@ -214,6 +214,48 @@ def test_a_dead_estop_loop_trips_within_the_tick(configs, tmp_path, monkeypatch)
     assert (bits[100:] == 0b00).all()
     watchdog = [e for e in events(tmp_path / "run.h5") if "watchdog: enable lines low" in e]
     assert len(watchdog) == 1
+
+
+LINES = ("devices.daq.lines={loop={kind='estop', terminal='port0/line0'}, "
+         "supply={kind='enable', terminal='port0/line1'}}")  # fmt: skip
+
+
+def crash(system):
+    raise RuntimeError("a defect somewhere else")
+
+
+@pytest.mark.parametrize(
+    ("act", "ends"),
+    [
+        (lambda _: os.kill(os.getpid(), signal.SIGTERM), "aborted"),
+        (lambda _: os.kill(os.getpid(), signal.SIGINT), "aborted"),
+        (crash, "RuntimeError"),
+        (lambda system: system.inject("Dev1/ai0", "low rail"), "tripped"),
+    ],
+    ids=["SIGTERM", "Ctrl-C", "crash", "trip"],
+)
+def test_the_supply_is_off_on_every_way_out(act, ends, configs, tmp_path, monkeypatch):
+    seen = []
+
+    def note_and_act(system):
+        seen.append((system, system.output("Dev1/port0/line1")))
+        act(system)
+
+    Faulty(monkeypatch, 0.1, note_and_act)
+    if act is crash:
+        with pytest.raises(RuntimeError):
+            run(configs, tmp_path / "run.h5", LINES)
+    else:
+        assert run(configs, tmp_path / "run.h5", LINES).outcome == ends
+    system, level_before = seen[0]
+    assert level_before == 1.0
+    assert system.output("Dev1/port0/line1") == 0.0
+
+
+def test_the_energise_plan_names_the_supply(configs, capsys):
+    words = ["--energise-plan", "--set", LINES]
+    assert main(["check", str(configs / "miga6/all_on.toml"), *words]) == 0
+    assert "'supply' (Dev1/port0/line1) is high from arming" in capsys.readouterr().out
 
 
 def test_a_card_at_its_rail_before_the_run_leaves_nothing_behind(configs, tmp_path):

@@ -4,6 +4,7 @@ import numpy as np
 
 from hil.config import recruit_schema, schema
 from hil.config.build import build_controller
+from hil.config.cards import cards_of
 from hil.config.crosscheck import force_signal
 from hil.config.instruments import outputs_of
 from hil.config.load import Config
@@ -12,7 +13,17 @@ from hil.control.pid import Pid
 
 
 def energise_plan(config: Config) -> list[str]:
-    """One line a switching time, or the bounds where the controller decides."""
+    """Supplies that are enabled, then a line a switching time or the controller's bounds."""
+    supplies = [
+        f"'{name}' ({card.card}/{line.terminal}) is high from arming until a trip or the end"
+        for card in cards_of(config.tables.devices).values()
+        for name, line in card.lines.items()
+        if line.kind == "enable"
+    ]
+    return [*supplies, *_commands(config)]
+
+
+def _commands(config: Config) -> list[str]:
     tables = config.tables
     controller_table = tables.controller
     if isinstance(controller_table, schema.SignalPidTable | ImpactTable):

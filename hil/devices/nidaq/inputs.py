@@ -13,7 +13,7 @@ from hil.errors import DeviceError
 from hil.signals import BlockFilter, frozen_after
 
 PATIENT_S = 2.0
-OF_A_PERIOD = 0.5  # that the counters' samples may come after those of the analogue inputs
+WAIT_SHARE = 0.2  # of a period that samples are waited for in a tick
 NOT_COUNTED = np.iinfo(np.int64).min
 
 
@@ -123,7 +123,8 @@ class Inputs:
         if self._acquisition.kind == "block" and self._analog is not None:
             first = self._n_read == 0
             n = 1 if first else n_periods * self._acquisition.per_tick
-            return self._read_block(self._analog, n, PATIENT_S if first else 0.0)
+            wait_s = PATIENT_S if first else WAIT_SHARE * self._acquisition.period_s
+            return self._read_block(self._analog, n, wait_s)
         wait_s = 2.0 * self._acquisition.period_s
         if self._analog is not None:
             self.filter.take(self._analog.one(wait_s), 1)
@@ -165,7 +166,7 @@ class Inputs:
         """The counts of these samples; earlier ones that came too late are passed over."""
         due = self._n_read + n - self._n_counts[i]
         encoder = self._plan.encoders[i]
-        counts = self._counters[i].block(due, OF_A_PERIOD * self._acquisition.period_s)
+        counts = self._counters[i].block(due, WAIT_SHARE * self._acquisition.period_s)
         self.counted[i] = counts is not None
         if counts is None:
             rows[encoder.raw_column] = NOT_COUNTED
