@@ -1,4 +1,4 @@
-"""The driver on a real card: `pytest -m bench`, with HIL_BENCH_CARD naming it; nothing is driven."""
+"""The driver on a real card: `pytest -m bench`, HIL_BENCH_CARD names it; nothing is driven."""
 
 import os
 

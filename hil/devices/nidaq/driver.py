@@ -3,9 +3,9 @@
 In blocks (the default) the card samples by its own clock, many times a tick. Every tick takes the
 samples of the periods that have passed; their mean is the reading, late by half a block, and
 `<card>_age_s` says so. A block that is not there yet is waited for a fifth of a period, then left
-for the next tick: this one has no reading, and all that follow are a period older. Once a second, after the commands have gone out,
-the driver asks how many samples wait, sets the card's time against the run's, and takes a block
-more where it has fallen two behind.
+for the next tick: this one has no reading, and all that follow are a period older. Once a second,
+after the commands have gone out, the driver asks how many samples wait, sets the card's time
+against the run's, and takes a block more where it has fallen two behind.
 
 Encoders are latched by the sample clock of the analogue inputs: force and angle of one sample are
 of one instant.
