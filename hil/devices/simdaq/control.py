@@ -82,6 +82,20 @@ def wait_until_task_done(system: System, *, task: int, time_to_wait: float) -> N
     wait_until_done(system.task(task), time_to_wait)
 
 
+def configure_logging(
+    system: System, *, task: int, file_path: str, logging_mode: int, group_name: str,
+    operation: int,
+) -> None:  # fmt: skip
+    """Log what the task acquires to a TDMS file."""
+    owner = system.task(task)
+    if owner.state == RUNNING:
+        raise owner.error(errors.PROPERTY_WHILE_RUNNING, Property="Logging.Mode")
+    owner.properties["read", "logging_file_path"] = file_path
+    owner.properties["read", "logging_mode"] = logging_mode
+    owner.properties["read", "logging_tdms_group_name"] = group_name
+    owner.properties["read", "logging_tdms_operation"] = operation
+
+
 def _retime(system: System, task: int, timing: Timing) -> None:
     owner = system.task(task)
     if owner.state == RUNNING:

@@ -42,6 +42,9 @@ NO_SUCH_TERMINAL = -89120
 NO_ROUTE = -89136
 UNKNOWN_DEVICE_IN_TERMINAL = -89130
 START_TRIGGER_NOT_SUPPORTED = -200261
+NO_LOG_FILE = -201310
+LOG_NEEDS_CLOCK = -201299
+ONLY_LOGGED = -201301
 DEFECT = -50202
 
 STOPPED_BEFORE_DONE = 200010
@@ -91,6 +94,9 @@ TEXTS = {
     NO_ROUTE: "No route leads from this terminal to that.",
     UNKNOWN_DEVICE_IN_TERMINAL: "The terminal names a device that is not present.",
     START_TRIGGER_NOT_SUPPORTED: "The task supports no such start trigger.",
+    NO_LOG_FILE: "The file to log to cannot be opened or made.",
+    LOG_NEEDS_CLOCK: "Only what a clock acquires can be logged.",
+    ONLY_LOGGED: "In this logging mode samples go to the file only.",
     DEFECT: "The simulated driver has a defect.",
     STOPPED_BEFORE_DONE: "The task was stopped before it was done.",
     TRUNCATED: "The text was cut to fit the buffer.",

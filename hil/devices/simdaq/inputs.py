@@ -5,10 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from nidaqmx.constants import Edge, OverwriteMode, ReadRelativeTo, SampleTimingType
+from nidaqmx.constants import (
+    Edge,
+    LoggingMode,
+    LoggingOperation,
+    OverwriteMode,
+    ReadRelativeTo,
+    SampleTimingType,
+)
 from numpy.typing import NDArray
 
-from hil.devices.simdaq import errors, names, routes
+from hil.devices.simdaq import errors, names, routes, tdms
 from hil.devices.simdaq.buffers import InputBuffer
 from hil.devices.simdaq.channels import AnalogInput, DigitalLines, is_infinite
 from hil.devices.simdaq.counters import CounterInput
@@ -65,7 +72,7 @@ class InputRun(Run):
         for channel in task.channels:
             channel.begin(task.system.now_s)
         self.clock: InternalClock | ExternalClock = _clock(task, n if finite else np.inf)
-        self.started_s = task.system.now_s
+        self._log = _log(task)
         self._end: int | None = None
 
     @property
@@ -99,9 +106,18 @@ class InputRun(Run):
             times = self._look_for_reference(times, after_s, until_s)
         self.fresh = times
         if len(times):
-            self.buffer.push(np.vstack([c.sample(times) for c in self.task.channels]))
+            block = np.vstack([c.sample(times) for c in self.task.channels])
+            if self._log is not None:
+                channels = self.task.channels
+                scaled = [c.scaled(row) for c, row in zip(channels, block, strict=True)]
+                self._log.append(np.vstack(scaled))
+            self.buffer.push(block)
             if self._end is not None and self.buffer.written >= self._end:
                 self.buffer.position = self._end - self.task.timing.samples
+
+    def stop(self, t_s: float) -> None:
+        if self._log is not None:
+            self._log.close()
 
     def _look_for_reference(self, times: Block, after_s: float, until_s: float) -> Block:
         trigger = self.task.reference_trigger
@@ -134,6 +150,8 @@ def read(task: Task, n: int, timeout_s: float) -> tuple[Block, DaqmxError | None
         task.start(implicit=True)
     if task.pending is not None:
         raise task.pending
+    if task.properties.get(("read", "logging_mode")) == LoggingMode.LOG.value:
+        raise task.error(errors.ONLY_LOGGED)
     run = task.run
     assert isinstance(run, InputRun)
     return _read_buffer(task, run, n, timeout_s)
@@ -187,6 +205,22 @@ def _seek(task: Task, run: InputRun) -> None:
         buffer.position = max(buffer.written + offset, 0)
     elif relative == ReadRelativeTo.FIRST_SAMPLE.value:
         buffer.position = max(offset, buffer.written - buffer.capacity)
+
+
+def _log(task: Task) -> tdms.Log | None:
+    """The file that a task logs to, if it does."""
+    if not tdms.wanted(task.properties.get(("read", "logging_mode"))):
+        return None
+    system, p = task.system, task.properties
+    return tdms.Log(
+        str(p.get(("read", "logging_file_path"), "")),
+        int(p.get(("read", "logging_tdms_operation"), LoggingOperation.CREATE_OR_REPLACE.value)),
+        str(p.get(("read", "logging_tdms_group_name"), "")) or task.name,
+        [c.name for c in task.channels],
+        ["Volts" if task.kind == "ai" else "" for _ in task.channels],
+        system.origin_unix_s + system.now_s,
+        1.0 / task.rate_Hz,
+    )
 
 
 def _clock(task: Task, n: float) -> InternalClock | ExternalClock:

@@ -16,7 +16,7 @@ from hil.devices.simdaq.errors import DaqmxError
 from hil.devices.simdaq.inputs import InputRun
 from hil.devices.simdaq.outputs import OutputRun
 from hil.devices.simdaq.scales import Scales
-from hil.devices.simdaq.task import RUNNING, Event, Run, Task
+from hil.devices.simdaq.task import RUNNING, UNVERIFIED, Event, Run, Task
 from hil.devices.simdaq.terminals import Fault, Output, Source
 from hil.devices.simdaq.timing import NONE
 from hil.devices.simdaq.watchdog import WatchdogRun
@@ -130,8 +130,8 @@ class System:
             output.put(self.now_s, 0.0)
         for task in list(self.tasks.values()):
             if card in task.cards:
-                task.run, task.state = None, 0
-                self.release(task)
+                task.stop()
+                task.release(UNVERIFIED)
 
     def _terminal(self, terminal: str) -> tuple[Card, str]:
         device, short = names.split(terminal)

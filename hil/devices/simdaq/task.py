@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nidaqmx.constants import DigitalWidthUnits, ReadRelativeTo, SampleTimingType
 
-from hil.devices.simdaq import errors, names, routes
+from hil.devices.simdaq import errors, names, routes, tdms
 from hil.devices.simdaq.card import Card
 from hil.devices.simdaq.channels import Channel
 from hil.devices.simdaq.errors import DaqmxError
@@ -159,6 +159,8 @@ class Task:
         try:
             for channel in self.channels:
                 channel.verify()
+            if self.timing.on_demand and tdms.wanted(self.properties.get(("read", "logging_mode"))):
+                raise DaqmxError(errors.LOG_NEEDS_CLOCK)
             if not self.timing.on_demand:
                 self._verify_clock()
         except DaqmxError as refusal:
