@@ -56,6 +56,11 @@ class RealClock:
         return late_s
 
 
+def sleep_s(duration_s: float) -> None:
+    """Let real time pass, outside a tick."""
+    time.sleep(duration_s)
+
+
 class VirtualClock:
     """Time that goes as fast as the loop does and is always on time."""
 

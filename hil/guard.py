@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from hil import interlocks
 from hil.frame import Commands
 from hil.slots import Readings
+from hil.states import ENERGISED, States
 
 
 def _cause(row: interlocks.Interlock) -> str:
@@ -116,14 +117,14 @@ class Guard:
         All faults since the start, bit i for FAULTS[i]; latched.
     first_bits : int
         Those of the tick that tripped.
-    armed : bool
-        Whether commands are let through at all.
+    states : States
+        Commands are let through only while armed or running.
     """
 
     def __init__(self, limits: Limits, n_cells: int, period_s: float) -> None:
         self.fault_bits = 0
         self.first_bits = 0
-        self.armed = True
+        self.states = States("ready")
         self._levels = np.array(
             [
                 limits.reading_age_max_s,
@@ -186,7 +187,7 @@ class Guard:
         `n_periods` have passed since the last tick: cells stayed on while ticks were missed.
         """
         r, cells, outputs = self._readings, self._commands.cells, self._commands.outputs
-        if self.fault_bits or not self.armed:
+        if self.states.now not in ENERGISED:
             self._put_to_rest()
         else:
             self._commands.enabled[:] = True
@@ -228,7 +229,22 @@ class Guard:
         if not self.fault_bits:
             self.first_bits = bits
         self.fault_bits |= bits
+        self.states.on("estop" if bits & _ESTOP_OPEN else "fault")
         self._put_to_rest()
+
+    @property
+    def armed(self) -> bool:
+        """Whether commands are let through at all."""
+        return self.states.now in ENERGISED
+
+    def arm(self) -> bool:
+        """Let commands through from the next tick on; False where the state does not allow it."""
+        return self.states.on("arm") and self.states.on("begin")
+
+    def disarm(self) -> None:
+        """Everything to rest until armed again."""
+        if self.states.on("end"):
+            self.states.on("cooled")
 
     @property
     def commands_anything(self) -> bool:

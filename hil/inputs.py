@@ -103,7 +103,11 @@ class Inputs:
             raise ValueError(f"{value:g} is neither 0 nor 1")
         if value and self.guard.fault_bits:
             raise ValueError("the guard has tripped: start another run")
-        self.guard.armed = bool(value)
+        if not value:
+            self.guard.disarm()
+        elif not self.guard.armed:
+            self.guard.arm()
+            self.control.restart()
 
     def _tare(self, channel: str, newtons: float) -> None:
         if self.guard.commands_anything:

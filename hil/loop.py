@@ -16,6 +16,7 @@ from hil.frame import Column, Frame
 from hil.guard import Guard
 from hil.inputs import Inputs, Way
 from hil.rig import Rig
+from hil.states import STATES
 
 FOREVER = 2**62
 STAGES = ("read", "estimate", "control", "guard", "write")
@@ -79,6 +80,12 @@ def columns() -> list[Column]:
         Column("late_s", "s", "timing", "start of the tick after its scheduled time"),
         Column("busy_s", "s", "timing", "from the start of the tick until its row was complete"),
         *(Column(f"{name}_stage_s", "s", "timing", f"spent in stage {name}") for name in STAGES),
+        Column(
+            "guard_state",
+            "1",
+            "state",
+            "of the rig: " + ", ".join(f"{i} {name}" for i, name in enumerate(STATES)),
+        ),
         Column("fault_bits", "1", "fault", "faults since the start, latched", flags=guards.FAULTS),
     ]
 
@@ -100,7 +107,7 @@ def run(p: Parts) -> str:
     """
     values, row_bits = p.frame.values, p.frame.bits
     t_at, late_at, busy_at = (p.frame.index(name) for name in ("t_s", "late_s", "busy_s"))
-    stage_at = p.frame.index("read_stage_s")
+    stage_at, state_at = p.frame.index("read_stage_s"), p.frame.index("guard_state")
     faults_at = p.frame.bit_index("fault_bits")
     for column in p.control.columns:
         if not column.n_cells and not column.flags:
@@ -129,7 +136,7 @@ def run(p: Parts) -> str:
             read = perf_counter()
             p.estimator.step(n_periods)
             estimated = perf_counter()
-            if begun:
+            if begun and p.guard.armed:
                 p.control.step((tick - first) * p.period_s)
             controlled = perf_counter()
             row_bits[faults_at] = p.guard.step(overruns, n_periods)
@@ -147,6 +154,7 @@ def run(p: Parts) -> str:
         values[stage_at + 3] = guarded - controlled
         values[stage_at + 4] = written - guarded
         values[busy_at] = written - began
+        values[state_at] = p.guard.states.number
         if not p.sink.push():
             p.guard.trip(guards.DISK_LOW if p.sink.disk_low else guards.RECORDER_DEAD)
         if p.evidence is not None and late_s > p.evidence.late_s:

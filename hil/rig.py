@@ -20,6 +20,7 @@ from hil.devices.emulated_daq import EmulatedBench
 from hil.devices.native_board import NativeBoard
 from hil.devices.nidaq.channels import Place
 from hil.devices.port import Port, SerialPort
+from hil.devices.proof import Operator, SimulatedOperator, SomebodyAtTheBench
 from hil.devices.sim_plant import SimPlant
 from hil.devices.turn import Turn
 from hil.errors import ConfigError, DeviceError
@@ -159,6 +160,11 @@ class Rig:
                 found[device.name] = (device, samples)
         return found
 
+    def prove(self, say: Callable[[str], None]) -> list[str]:
+        """Every device shows what protects it; what was proved, a line a device."""
+        proved = [(device.name, device.prove(say)) for device in self._devices]
+        return [f"{name}: {', '.join(phrases)}" for name, phrases in proved if phrases]
+
     def arm(self) -> None:
         """Allow switching: boards prove that they and the rig mean the same limits."""
         for device in self._devices:
@@ -239,6 +245,10 @@ def _no_clock() -> float:
     return math.nan
 
 
+def _no_time_passes(duration_s: float) -> None:
+    """For rigs of which nothing is on a bench."""
+
+
 def _same(port: Port) -> Port:
     return port
 
@@ -282,6 +292,7 @@ def build_rig(
     seed: int,
     backends: Mapping[str, str] | None = None,
     now_s: Callable[[], float] = _no_clock,
+    sleep_s: Callable[[float], None] = _no_time_passes,
 ) -> Rig:
     """The rig of a configuration; its simulated devices share one plant.
 
@@ -289,6 +300,7 @@ def build_rig(
     ----------
     backends : of every device, as `parse_backend` gives them; by default all are simulated
     now_s : the clock by which exchanges with real boards are timed
+    sleep_s : lets time pass at a bench
     """
     tables, period_s = config.tables, config.tables.loop.period_s
     system = config.system(plant=True)
@@ -316,17 +328,21 @@ def build_rig(
         limits = wire.default_limits() | board.limits
         kind = kinds.get(name, "sim")
         connect: Callable[[], Port]
+        operator: Operator
         if kind == "bench":
             connect = partial(SerialPort, name, board.port, now_s, now_s)
             plant.follow(place.gates)
+            operator = SomebodyAtTheBench(sleep_s)
         elif kind == "emulated":
             chip = EmulatedBoard(i + 1, limits)
             plant.wire(chip, place.gates)
+            operator = SimulatedOperator(chip)
             connect = partial(SerialPort, name, chip.url, chip.sent_s, chip.arrived_s)
         else:
             lost = board.sim.reply_lost_probability
             far_end = NativeBoard(i + 1, limits, lost, rngs[name])
             plant.wire(far_end, place.gates)
+            operator = SimulatedOperator(far_end)
             connect = partial(_same, far_end)
         devices.append(
             CellBoard(
@@ -337,6 +353,8 @@ def build_rig(
                 hold_s=board.hold_s,
                 answer_timeout_s=ANSWER_SHARE * period_s,
                 simulated=kind != "bench",
+                operator=operator,
+                estop=board.estop == "proved",
                 come_to=come_to if kind == "emulated" else None,
             )
         )

@@ -5,6 +5,7 @@ import getpass
 import json
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from hil import guard, inputs, loop, realtime
-from hil.clock import Clock, RealClock, VirtualClock
+from hil.clock import Clock, RealClock, VirtualClock, sleep_s
 from hil.config import Config, cards, schema
 from hil.config.build import (
     build_force_control,
@@ -43,6 +44,8 @@ from hil.rig import Rig, build_rig, parse_backend
 from hil.slots import RigLayout
 from hil.summary import plain, summarise
 from hil.window import watch_this_run
+
+REHEARSED_TICKS = 60_000  # a few seconds' work
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,8 @@ def run(
     if strict and expired:
         raise ConfigError(f"--strict: {'; '.join(expired)}: calibrate anew")
     path = _output_path(config, out, force)
+    if on_bench:
+        rehearse(config, seed)
     stages = build(config, seed, backends)
     raw_B = sum(s.per_tick * s.dtype.itemsize for _, s in stages.rig.samplers().values())
     check_disk(path, config.n_ticks, stages.frame.dtype.itemsize + raw_B)
@@ -135,7 +140,7 @@ class Stages:
 
 
 def build(config: Config, seed: int, backends: Mapping[str, str] | None = None) -> Stages:
-    rig = build_rig(config, seed, backends, RealClock().now_s)
+    rig = build_rig(config, seed, backends, RealClock().now_s, sleep_s)
     estimator = _estimator(config, rig.layout)
     control = _control(config, rig.layout, estimator, seed)
     frame = Frame([*loop.columns(), *rig.columns, *estimator.columns, *control.columns])
@@ -207,7 +212,8 @@ def parts_of(
     models = [channel.column("model") for channel in layout.channels]
     model_at = [stages.frame.index(name) if name in there else -1 for name in models]
     checks.bind(rig.readings, rig.commands, stages.frame.values, model_at, len(layout.boards))
-    checks.armed = armed
+    if armed:
+        checks.arm()
     set_points = {
         channel.column("reference"): (signal.min, signal.max)
         for channel, signal in zip(layout.channels, limits.signals, strict=True)
@@ -274,6 +280,30 @@ def compile_tick(config: Config) -> None:
     stages.rig.open()
     loop.run(replace(parts_of(config, stages, VirtualClock(), NoSink()), n_ticks=2))
     stages.rig.close()
+
+
+def rehearse(config: Config, seed: int) -> None:
+    """The same run, or its first REHEARSED_TICKS, on a simulated rig before anything is opened.
+
+    Raises
+    ------
+    ConfigError
+        It tripped; with the cause and the time.
+    """
+    stages = build(config, seed)
+    stages.rig.open()
+    parts = parts_of(config, stages, VirtualClock(), NoSink())
+    parts = replace(parts, n_ticks=min(config.n_ticks, REHEARSED_TICKS), after_trip_ticks=0)
+    outcome = loop.run(parts)
+    t_s = float(parts.frame.values[parts.frame.index("t_s")])
+    stages.rig.close()
+    if outcome == "tripped":
+        names = guard.names_of(parts.guard.first_bits)
+        causes = "; ".join(f"{name} ({guard.CAUSES[name]})" for name in names)
+        raise ConfigError(
+            f"{config.path}: its rehearsal on a simulated rig tripped at {t_s:g} s: {causes}: "
+            "nothing was energised"
+        )
 
 
 class NoSink:
@@ -347,6 +377,8 @@ def _run_recorded(
                         sink.event(0.0, "warning", "calibration", line)
                     for line in cards.assumed(config.records):
                         sink.event(0.0, "info", "calibration", line)
+                    for line in stages.rig.prove(_ask_somebody):
+                        sink.event(0.0, "info", "self-test", line)
                     with _prepared(clock_name, sink, spin_s):
                         if parts.evidence is not None:
                             parts.evidence.begin()
@@ -364,6 +396,10 @@ def _run_recorded(
         finally:
             result = _close(sink, parts, outcome, error, loop_s, kernel)
     return result
+
+
+def _ask_somebody(what: str) -> None:
+    print(what, file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager

@@ -31,6 +31,7 @@ def test_a_run_drives_a_board_behind_a_serial_port(pty_board, configs, tmp_path)
     words = ["run", str(configs / "miga6/all_on.toml"), "--backend", "board=bench,daq=sim"]
     words += ["--set", f"devices.board.port={pty_board}", "--set", "loop.overrun='skip'"]
     words += ["--set", "guard.reading_age_max_s=0.05", "--duration", "1.0", "--out", str(out)]
+    words += ["--set", "devices.board.estop=none"]
     assert main(words) in (0, 3)  # a machine that stalls for 50 ms is tripped, and rightly
     run = open_run(out)
     assert run.attrs["clock"] == "real"
@@ -61,6 +62,7 @@ def test_a_board_unplugged_in_the_run_is_one_line_and_the_recording_is_whole(
     words = ["run", str(configs / "miga6/all_on.toml"), "--backend", "board=bench,daq=sim"]
     words += ["--set", f"devices.board.port={path}", "--set", "loop.overrun='skip'"]
     words += ["--set", "guard.reading_age_max_s=0.05", "--duration", "2.0", "--out", str(out)]
+    words += ["--set", "devices.board.estop=none"]
     assert main(words) == 4
     board.stdout.close()
     said = capsys.readouterr().err.splitlines()
@@ -73,6 +75,18 @@ def test_a_board_unplugged_in_the_run_is_one_line_and_the_recording_is_whole(
     assert 0.2 <= run.t_s.values[-1] < 2.0
     assert run.cells_commanded.values[-2].all()
     assert not run.cells_commanded.values[-1].any()
+
+
+def test_a_run_whose_rehearsal_trips_is_refused_before_the_bench_is_touched(
+    configs, tmp_path, capsys
+):
+    words = ["run", str(configs / "miga6/all_on.toml"), "--backend", "board=bench,daq=sim"]
+    words += ["--set", "guard.force_max_N=1.0", "--out", str(tmp_path / "run.h5")]
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert "its rehearsal on a simulated rig tripped at" in said
+    assert "force_high" in said
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_bench_cannot_run_on_the_virtual_clock(configs, capsys, tmp_path):

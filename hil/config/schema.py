@@ -179,7 +179,8 @@ class CellBoardTable(Table):
 
     `port` is `usb:SERIAL_NUMBER` or a device path. A command holds for `hold_s`. `limits` are
     those of the board's own table (firmware/core/wire.h) that differ from its defaults. It is
-    read and commanded in every `every`-th period.
+    read and commanded in every `every`-th period. Its e-stop must be seen open before every run,
+    unless the rig has none.
     """
 
     kind: Literal["cell_board"]
@@ -187,6 +188,7 @@ class CellBoardTable(Table):
     cells: Annotated[list[str], Field(min_length=1, max_length=12)]
     hold_s: Annotated[float, Field(ge=0.002, le=0.1)] = 0.05
     every: Every = 1
+    estop: Literal["proved", "none"] = "proved"
     limits: dict[str, int] = {}
     sim: SimBoardTable = SimBoardTable()
 

@@ -28,6 +28,10 @@ class Control(Protocol):
         """One tick: write set points and wished commands."""
         ...
 
+    def restart(self) -> None:
+        """Forget what has added up: everything was at rest, and is armed again."""
+        ...
+
 
 @dataclass
 class Belief:
@@ -65,4 +69,8 @@ class CellController(Protocol):
         self, t_s: float, reference_N: float, force_N: float, cells: NDArray[np.uint8]
     ) -> None:
         """One tick: write the wished cells (1 = on). `force_N` is NaN where none was read."""
+        ...
+
+    def restart(self) -> None:
+        """Forget what has added up: all cells were off, and are armed again."""
         ...

@@ -34,6 +34,9 @@ class ForceControl:
             raise KeyError(key)
         self.controller.set_gain(key, value)
 
+    def restart(self) -> None:
+        self.controller.restart()
+
     def bind(self, frame: Frame, measured: NDArray[np.float64], commands: Commands) -> None:
         self._values = frame.values
         self._reference, self._demand = (frame.index(column.name) for column in self.columns)

@@ -157,6 +157,11 @@ class ImpactControl:
     def _case(self) -> Case:
         return self.cases[max(self._trial, 0) % len(self.cases)]
 
+    def restart(self) -> None:
+        """Start again from where the arm is."""
+        self._started = False
+        self._state[:] = 0.0
+
     def step(self, t_s: float) -> None:
         """One tick: where the tip should be, and both torques."""
         q = self._measured[self._angles[0]], self._measured[self._angles[1]]

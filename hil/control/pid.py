@@ -78,6 +78,11 @@ class Pid:
     def demand_N(self) -> float:
         return float(self._state[_DEMAND])
 
+    def restart(self) -> None:
+        """Start again from the measured force, with no cell on."""
+        self._state[:] = 0.0
+        self._state[_CHANGED_S] = -np.inf
+
     def step(
         self, t_s: float, reference_N: float, force_N: float, cells: NDArray[np.uint8]
     ) -> None:

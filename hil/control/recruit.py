@@ -56,6 +56,9 @@ class Recruitment:
         """The set point that can be held."""
         return {"force_reference_N": self.reference}
 
+    def restart(self) -> None:
+        """Nothing adds up here: recruiters go by what the observer believes."""
+
     def set_gain(self, key: str, value: float) -> None:
         """No gain may change while it runs."""
         raise KeyError(key)

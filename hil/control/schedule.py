@@ -31,6 +31,9 @@ class Schedule:
             self._cells.append(cells)
         self._next = 0
 
+    def restart(self) -> None:
+        """A schedule goes by the time alone."""
+
     def step(
         self, t_s: float, reference_N: float, force_N: float, cells: NDArray[np.uint8]
     ) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isnan
+from math import isnan, nan
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +47,7 @@ class SignalPid:
         self._loops = loops
         self._period_s = period_s
         self._integral = [0.0] * len(loops)
-        self._filtered = [float("nan")] * len(loops)
+        self._filtered = [nan] * len(loops)
 
     @property
     def columns(self) -> list[Column]:
@@ -60,6 +60,11 @@ class SignalPid:
         self._reference = frame.span([column.name for column in self.columns])
         self._measured = measured
         self._outputs = commands.outputs
+
+    def restart(self) -> None:
+        """Integrals and filters start anew; outputs move from rest at the guard's rate."""
+        self._integral = [0.0] * len(self._loops)
+        self._filtered = [nan] * len(self._loops)
 
     def step(self, t_s: float) -> None:
         for i, loop in enumerate(self._loops):

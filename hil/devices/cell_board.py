@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hil import wire
 from hil.devices.device import Remark, time_columns
 from hil.devices.port import Port
+from hil.devices.proof import Operator, prove_estop, prove_silence
 from hil.errors import DeviceError
 from hil.frame import CELL_UNKNOWN, Column, Commands, Frame
 from hil.slots import Readings
@@ -63,6 +64,8 @@ class CellBoard:
     hold_s : how long a command holds
     answer_timeout_s : longest wait for an answer within a tick
     simulated : the far end is a simulation
+    operator : stands beside the board while it is proved
+    estop : it has one, which must be seen open
     come_to : called with the time of every tick before it is read, for a far end that must be
         brought there
     """
@@ -77,10 +80,14 @@ class CellBoard:
         hold_s: float,
         answer_timeout_s: float,
         simulated: bool,
+        operator: Operator,
+        estop: bool = True,
         come_to: Callable[[float], None] | None = None,
     ) -> None:
         self.name = name
         self.simulated = simulated
+        self._operator = operator
+        self._estop = estop
         self._connect = connect
         self._place = place
         first = place.gates[0]
@@ -167,6 +174,16 @@ class CellBoard:
         if cleared["fault_bits"]:
             names = ", ".join(wire.fault_names(cleared["fault_bits"]))
             raise DeviceError(f"{self.name}: cannot be armed while this persists: {names}")
+
+    def prove(self, say: Callable[[str], None]) -> list[str]:
+        """The board stops by itself when left alone, and its e-stop was seen open."""
+        prove_silence(self.name, self._ask, self.arm, self._operator)
+        proved = ["stops when left alone"]
+        if self._estop:
+            prove_estop(self.name, self._ask, self._operator, say)
+            proved.append("e-stop seen open")
+        self._pending = None
+        return proved
 
     def arm(self) -> None:
         """Allow switching; its answer is the reading of the first tick.

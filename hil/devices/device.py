@@ -1,7 +1,7 @@
 """The interface of every instrument."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -49,6 +49,15 @@ class Device(Protocol):
 
     def bind(self, frame: Frame, readings: Readings) -> None:
         """Learn where to write, before the first tick."""
+        ...
+
+    def prove(self, say: Callable[[str], None]) -> list[str]:
+        """Before a run: show what protects it, nothing on; what was proved, one phrase each.
+
+        Parameters
+        ----------
+        say : asks somebody at the bench
+        """
         ...
 
     def arm(self) -> None:

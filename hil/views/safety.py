@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from hil import interlocks, wire
+from hil import interlocks, states, wire
 from hil.interlocks import Interlock
 
 _HEAD = """# Safety: the interlocks
@@ -37,6 +37,17 @@ def page() -> str:
             ),
             "\n## Elsewhere\n",
             *_table(interlocks.OTHER),
+            "\n## States\n",
+            "From each state (left) an event leads to another; what is not here changes nothing. "
+            f"Commands go through in {' and '.join(f'`{s}`' for s in states.ENERGISED)} alone. "
+            "Before every run each board is armed with all cells off and left alone, must stop by "
+            "itself, and its e-stop must be seen open once; a run on the bench is rehearsed on a "
+            "simulated rig first.\n",
+            "| state | event leads to |\n|---|---|",
+            *(
+                f"| `{state}` | {', '.join(f'{event} → `{to}`' for event, to in row.items())} |"
+                for state, row in states.TABLE.items()
+            ),
             "",
         ]
     )

@@ -8,6 +8,7 @@ import pytest
 from hil import wire
 from hil.devices.cell_board import BoardPlace, CellBoard
 from hil.devices.native_board import N_CELLS, NativeBoard
+from hil.devices.proof import SimulatedOperator
 from hil.errors import DeviceError
 from hil.frame import Commands, Frame
 from hil.slots import Readings
@@ -28,6 +29,7 @@ def driver(port, **limits):
     made = CellBoard(
         "board", lambda: port, place, wire.default_limits() | limits,
         hold_s=0.05, answer_timeout_s=0.001, simulated=True,
+        operator=SimulatedOperator(port),
     )  # fmt: skip
     frame = Frame(made.columns)
     readings = Readings(

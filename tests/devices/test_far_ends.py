@@ -9,6 +9,7 @@ from hil.devices.cell_board import BoardPlace, CellBoard
 from hil.devices.emulated_board import EmulatedBoard
 from hil.devices.native_board import N_CELLS, NativeBoard
 from hil.devices.port import SerialPort
+from hil.devices.proof import SimulatedOperator
 from hil.errors import ConfigError, DeviceError
 from hil.frame import Column, Frame
 from hil.slots import RigLayout
@@ -36,7 +37,7 @@ class Far:
         place = BoardPlace(GATES, ("a.3", "a.1", "a.4"), slot=0, device_slot=0)
         self.driver = CellBoard(
             "board", lambda: port, place, table, hold_s=0.05, answer_timeout_s=0.5 * PERIOD_S,
-            simulated=True,
+            simulated=True, operator=SimulatedOperator(self.board),
         )  # fmt: skip
         layout = RigLayout((), (), ("board",), ("board",), 4)
         cells = [
@@ -202,3 +203,10 @@ def test_what_the_emulation_lacks_is_named_with_its_packages(monkeypatch):
     packages = "gcc-avr avr-libc simavr libsimavr-dev libelf-dev"
     with pytest.raises(ConfigError, match=packages):
         emulated_board.check_tools()
+
+
+def test_the_board_proves_that_it_stops_by_itself_and_that_its_estop_opens(far):
+    far.driver.open()
+    proved = far.driver.prove(print)
+    assert proved == ["stops when left alone", "e-stop seen open"]
+    far.driver.arm()
