@@ -46,10 +46,13 @@ class Uncertainty:
     ----------
     force_gain : of 1
     misalignment_rad : of the force sensor about the plate's normal
+    angle_step_rad : of the encoders; a joint that turns slowly stays on a step for long, which the
+        scatter about the fit does not show
     """
 
     force_gain: float = 0.0
     misalignment_rad: float = 0.0
+    angle_step_rad: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -166,7 +169,11 @@ def analyse(
     step_s = float(np.median(np.diff(t)))
     u_J = np.array([noise_N[1], noise_N[0]]) * np.sqrt(step_s * duration_s)
     u_J = np.hypot(u_J, np.array([noise_N[1], noise_N[0]]) / np.sqrt(quiet.sum()) * duration_s)
-    trial.standard.update(_standard(trial, v_before, v_end, W, u_v, u_J, known or Uncertainty()))
+    known = known or Uncertainty()
+    # A step's standard deviation, come and gone once within the fit.
+    u_rate = 2.0 * known.angle_step_rad / np.sqrt(12.0) / FIT_S
+    u_v = np.hypot(u_v, u_rate * np.hypot(pose.J_m[:, 0], pose.J_m[:, 1]))
+    trial.standard.update(_standard(trial, v_before, v_end, W, u_v, u_J, known))
     return trial
 
 

@@ -5,6 +5,7 @@ Topology Systems", section 4.
 """
 
 import itertools
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,6 +25,7 @@ PRINTED_LIFT_OFF_DEG = "43"
 DERIVED_LIFT_OFF_DEG = "44.48"
 DERIVED = {"T_c_J": ("2.0476", "J"), "T_a_J": ("5.2643", "J"), "lambda_n_N_s": ("9.978", "N s"),
            "lambda_t_N_s": ("-2.637", "N s")}  # fmt: skip
+ROWS_MAX = 200_000
 COLOURS = (MODEL, MEASURED, RESIDUAL)
 DISTURBED = np.array([1.02, 0.99, 1.01])
 
@@ -111,6 +113,9 @@ def _row(theta: float, rho: float, mu: float, torso: float, h: HeelStrikes, i: i
 
 
 def _rows(values: Values) -> list[dict[str, Any]]:
+    given = values.theta_deg, values.rho, values.mu, values.torso_deg
+    if (wanted := math.prod(map(len, given))) > ROWS_MAX:
+        raise ModelError(f"{wanted} combinations of the given values: {ROWS_MAX} at most")
     pairs = list(itertools.product(values.theta_deg, values.torso_deg))
     theta, torso = np.array(pairs).T
     found = {

@@ -112,7 +112,11 @@ def evaluate(run: xr.Dataset) -> Impact:
     model = PantographTable.model_validate(tables["model"])
     rig = Pantograph(build_arm(model).parameters)  # what was measured may be beyond its range
     pose = rig.inverse(contact_m(controller, model), model.elbows)
-    known = Uncertainty(controller.force_gain_uncertainty, controller.sensor_turned_uncertainty_rad)
+    known = Uncertainty(
+        controller.force_gain_uncertainty,
+        controller.sensor_turned_uncertainty_rad,
+        _angle_step_rad(tables),
+    )
     gamma_deg = controller.gamma_deg
     found: list[list[Trial]] = [[] for _ in gamma_deg]
     failed = []
@@ -156,6 +160,16 @@ def _at_speed(
     gamma = float(np.mean([trial.gamma_deg for trial in trials]))
     speed = float(np.mean([trial.speed_m_per_s for trial in trials]))
     return _of_case(bands(rig, pose, [gamma], energy_J, elbows, [speed]), 0)
+
+
+def _angle_step_rad(tables: dict[str, Any]) -> float:
+    """Of the coarser encoder."""
+    return max(
+        2.0 * math.pi / float(channel["counts_per_turn"])
+        for device in tables["devices"].values()
+        for channel in device.get("channels", {}).values()
+        if channel.get("signal") in ANGLES
+    )
 
 
 def _signals(run: xr.Dataset, tables: dict[str, Any]) -> tuple[Matrix, Matrix, Matrix]:

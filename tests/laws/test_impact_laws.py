@@ -5,6 +5,8 @@ import pytest
 
 from hil.models import ModelError
 from hil.models.impact import decompose, decompose_many, nonideal
+from hil.models.pantograph import Pantograph
+from hil.models.walker import Walker
 
 RANDOM = np.random.default_rng(20260311)
 
@@ -17,10 +19,24 @@ def an_event(n, m):
     return (M + M.T) / 2.0, RANDOM.normal(size=(m, n)), RANDOM.normal(size=n)
 
 
+def at_a_pose_of_the_pantograph():
+    radius, turn = RANDOM.uniform(0.12, 0.3), RANDOM.uniform(0.4, 2.7)
+    pose = Pantograph().inverse((radius * np.cos(turn), radius * np.sin(turn)))
+    return pose.M_kg_m2, pose.A_m, RANDOM.normal(size=2)
+
+
+def at_a_pose_of_the_walker():
+    walker = Walker(rho=RANDOM.uniform(0.0, 0.6), mu=10.0 ** RANDOM.uniform(-1.0, 1.0))
+    angles = RANDOM.uniform(-0.8, 0.8, 3)
+    return walker.mass_matrix(angles)[0], walker.contact_rows(angles)[0], RANDOM.normal(size=5)
+
+
 EVENTS = [an_event(n, m) for n in range(1, 8) for m in range(1, n + 1) for _ in range(4)]
+POSES = [make() for make in (at_a_pose_of_the_pantograph, at_a_pose_of_the_walker)
+         for _ in range(30)]  # fmt: skip
 
 
-@pytest.mark.parametrize(("M", "A", "qdot"), EVENTS)
+@pytest.mark.parametrize(("M", "A", "qdot"), [*EVENTS, *POSES])
 def test_the_laws_of_the_two_spaces_hold(M, A, qdot):
     d = decompose(M, A, qdot)
     T = 0.5 * qdot @ M @ qdot

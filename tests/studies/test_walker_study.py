@@ -96,3 +96,10 @@ def test_what_cannot_walk_is_one_line(text, message, tmp_path, capsys):
     assert main(["study", "walker", "--set", text, "--out", str(tmp_path / "out")]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert message in line
+
+
+def test_more_combinations_than_anybody_reads_are_refused(tmp_path, capsys):
+    many = str([20.0 + 0.1 * i for i in range(500)])
+    sets = ["--set", f"theta_deg={many}", "--set", f"torso_deg={many}"]
+    assert main(["study", "walker", *sets, "--out", str(tmp_path / "out")]) == 2
+    assert "250000 combinations of the given values" in capsys.readouterr().err
