@@ -224,7 +224,9 @@ class ForceObserver:
 
     def _isolate(self, isolation: Isolation, residual_N: float, n_periods: int) -> None:
         np.multiply(self._observer.activation_N, self._per_N, out=self._activation)
-        isolation.step(float(self._t_s[0]), residual_N, self._activation, n_periods)
+        isolation.step(
+            float(self._t_s[0]), residual_N, self._activation, self.belief.cells, n_periods
+        )
         np.not_equal(isolation.state, FAILED, out=self.belief.usable, casting="unsafe")
         self._values[3] = isolation.log_odds
         self._failed[:] = isolation.state

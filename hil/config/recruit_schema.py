@@ -13,17 +13,21 @@ Horizon = Annotated[float, Field(ge=1e-4, le=60.0)]
 class FailuresTable(Table):
     """Tests for failed cells: what a healthy array may do, and how often to be wrong.
 
-    `spread` is the standard deviation of a healthy cell's force, relative; `timing_s` that of
-    when a cell rises or falls; `noise_N` that of a reading, model errors included; `zero_N` that
+    Cells that fail now are looked for in the last `window_s`, those that always were dead in the
+    last `memory_s`. Standard deviations: `spread` of a healthy cell's force, relative, and `drift`
+    of one cell's force from what was learned of it; `doubt` of a cell's force for
+    `settle_s` after it was switched; `noise_N` of a reading, model errors included; `zero_N`
     of the transducer's zero. See `hil.models.isolation`.
     """
 
     false_alarms_per_day: Annotated[float, Field(ge=1e-9, le=1e6)] = 1.0
     sample_s: Annotated[float, Field(ge=1e-3, le=10.0)] = 0.1
-    short_memory_s: Annotated[float, Field(ge=0.1, le=1e4)] = 1.5
-    long_memory_s: Annotated[float, Field(ge=0.1, le=1e4)] = 20.0
-    spread: Annotated[float, Field(ge=1e-3, le=1.0)] = 0.12
-    timing_s: Annotated[float, Field(ge=0.0, le=60.0)] = 0.2
+    window_s: Annotated[float, Field(ge=0.1, le=60.0)] = 2.0
+    memory_s: Annotated[float, Field(ge=0.1, le=1e5)] = 60.0
+    spread: Annotated[float, Field(ge=1e-3, le=1.0)] = 0.16
+    drift: Annotated[float, Field(ge=1e-3, le=1.0)] = 0.03
+    settle_s: Annotated[float, Field(ge=0.0, le=60.0)] = 2.0
+    doubt: Annotated[float, Field(ge=0.0, le=10.0)] = 0.35
     noise_N: Annotated[float, Field(ge=1e-6, le=1e6)] = 0.02
     zero_N: Annotated[float, Field(ge=1e-6, le=1e6)] = 0.02
 

@@ -65,9 +65,12 @@ class Told:
             return None
         rules = IsolationRules(
             sample_s=table.sample_s,
-            memories_s=(table.short_memory_s, table.long_memory_s),
+            window_s=table.window_s,
+            memory_s=table.memory_s,
             spread=table.spread,
-            timing_s=table.timing_s,
+            drift=table.drift,
+            settle_s=table.settle_s,
+            doubt=table.doubt,
             noise_N=table.noise_N,
             zero_N=table.zero_N,
             false_alarms_per_day=table.false_alarms_per_day,

@@ -6,22 +6,29 @@ share, the residual between measured force and open-loop twin is
     e(t) = sum_n delta_n s_n c_n(t) + b + noise
 
 Healthy cells differ by small delta_n ~ N(0, spread^2); an electrically dead cell n has
-delta_n = -1; a mechanically broken one moves every share, delta_m = s'_m / s_m - 1; b is the
-transducer's zero. Samples are `sample_s` apart, their noise what the transducer has and, while
-cells rise and fall, what `timing_s` of error in their timing makes of it. From the samples'
-information L = sum(phi phi^T / R), v = sum(phi e / R), phi = (s_1 c_1, ..., s_N c_N, 1), the
-odds of "mean mu instead of zero" under the healthy spread P_0 are exact for Gaussian noise:
+delta_n = -1; a mechanically broken one moves every share, delta_m by mu_m (1 + delta_m) with
+mu_m = s'_m / s_m - 1; b is the transducer's zero. Samples are `sample_s` apart, their noise what
+the transducer has and, for `settle_s` after a cell was switched, `doubt` of its share: a cell that
+heats or cools is not known well enough to be held to the model. From the samples' information
+L = sum(phi phi^T / R), v = sum(phi e / R), phi = (s_1 c_1, ..., s_N c_N, 1), the odds of a mean
+m + mu instead of m, both with spread P about them, are exact for Gaussian noise:
 
-    log B = mu^T (I + L P_0)^-1 (v - L mu / 2)
+    log B = mu^T (I + L P)^-1 (v - L (m + mu / 2))
 
-L and v forget with two time constants: a short memory is quick, a long one tells cells apart that
-are mostly on together. A failure is announced when log B passes
+Two tests run side by side. *All* data of the last `memory_s`, with m = 0 and the healthy spread,
+find cells that have been dead from the start, once they have been on and off often enough. The
+last `window_s` alone, with m and P learned from the data before it (and `drift` added), find a cell
+that fails now: its share is known by then. A failure is announced when log B passes
 
-    log(n_hypotheses x 86400 s / memory x n_memories / false alarms a day)
+    log(n_hypotheses x 2 tests x 86400 s / window / false alarms a day)
 
-since a likelihood ratio exceeds 1/eps with chance eps at most (Ville's inequality) in each stretch
-of a memory. Hypotheses whose log B is within `tie` of the best cannot be told apart: they are named
-as a class. Found failures move the null hypothesis, and the search goes on for the next.
+since a likelihood ratio exceeds 1/eps with chance eps at most (Ville's inequality) in each window;
+unless more than one deviation at once (every delta_n free) explains the data better still; and
+once the verdict has stood for `confirm_s`: a cell that has just died still pulls while it cools,
+and looks like a smaller one.
+Hypotheses whose log B is within `tie` of the best cannot be told apart: they are named as a class.
+A cell that was found moves the null hypothesis: what was learned stays, the tests begin anew once
+it has cooled, and the search goes on for the next.
 
 Source: Basseville & Nikiforov 1993, Detection of Abrupt Changes, ch. 2 and 7 (likelihood ratios);
 Kass & Raftery 1995 (Bayes factors).
@@ -40,6 +47,7 @@ from hil.models.network import ModelError
 from hil.models.recruitment import shares_N
 
 HEALTHY, FAILED, SUSPECT = 0, 1, 2
+ALL = 0  # the test on all data; the other one looks at the window
 DAY_S = 86400.0
 
 Matrix = NDArray[np.float64]
@@ -47,29 +55,38 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class IsolationRules:
-    """Attributes
+    """What a healthy array may do, and how often to be wrong.
+
+    Attributes
     ----------
     sample_s : float
-        Between samples; far enough apart for their noise to be independent.
-    memories_s : sequence of float
-        Time constants of forgetting.
-    spread : float
-        Standard deviation of a healthy cell's share, relative.
-    timing_s : float
-        Standard deviation of when a cell rises or falls.
+        Between samples.
+    window_s, memory_s : float
+        Of the two tests.
+    spread, drift : float
+        Standard deviation of a healthy cell's share, relative: among cells, and of one cell
+        from what was learned of it.
+    settle_s, doubt : float
+        For how long after a switch a cell's share is in doubt, and by how much, relative.
     noise_N, zero_N : float
         Of a sample; of the transducer's zero.
+    confirm_s : float
+        For how long a verdict must stand.
     tie : float
         Log odds within which two failures cannot be told apart.
     false_alarms_per_day : float
     """
 
     sample_s: float = 0.1
-    memories_s: tuple[float, ...] = (1.5, 20.0)
-    spread: float = 0.12
-    timing_s: float = 0.2
-    noise_N: float = 0.01
+    window_s: float = 2.0
+    memory_s: float = 60.0
+    spread: float = 0.16
+    drift: float = 0.03
+    settle_s: float = 2.0
+    doubt: float = 0.35
+    noise_N: float = 0.02
     zero_N: float = 0.02
+    confirm_s: float = 0.8
     tie: float = 3.0
     false_alarms_per_day: float = 1.0
 
@@ -175,162 +192,148 @@ class Isolation:
         self._shares: Matrix = np.array(shares_N, dtype=float)
         n = len(self._shares)
         self._every = max(1, round(rules.sample_s / period_s))
-        self._keep = np.array(
-            [np.exp(-self._every * period_s / memory_s) for memory_s in rules.memories_s]
-        )
+        n_window = max(1, round(rules.window_s / (self._every * period_s)))
+        self._keep = float(np.exp(-self._every * period_s / rules.memory_s))
         self._direct = np.array([one.direct for one in lag])
         self._blend = -np.expm1(-np.array([one.rate_per_s for one in lag]) * period_s)
-        self._lagged = np.zeros(n)
-        self._c = np.zeros(n)
-        self._c_before = np.zeros(n)
-        self._mu = _means(self._shares, np.asarray(broken_N, dtype=float))
+        self._lagged, self._c = np.zeros((2, n))
+        self._on: NDArray[np.uint8] = np.zeros(n, dtype=np.uint8)
+        self._settle = max(1, round(rules.settle_s / period_s))
+        self._since = np.full(n, self._settle, dtype=np.int64)  # ticks since a cell was switched
+        self._mu = _changes(self._shares, np.asarray(broken_N, dtype=float))
         able = np.abs(self._shares) > 1e-9 * np.abs(self._shares).sum()
         self._possible = np.concatenate([able, able & np.isfinite(self._mu[n:]).all(axis=1)])
         self._mu[~self._possible] = 0.0
-        self._base = np.zeros(n + 1)
-        self._P0 = np.append(np.full(n, rules.spread**2), rules.zero_N**2)
-        self._wide = np.append(np.full(n, 1.0), rules.zero_N**2)
-        self._L = np.zeros((len(self._keep), n + 1, n + 1))
-        self._v = np.zeros((len(self._keep), n + 1))
-        self._left, self._right = np.zeros((n + 1, n + 1)), np.zeros((n + 1, n + 2))
-        self._log_B = np.zeros((len(self._keep), 2 * n))
+        m = n + 1
+        self._base, self._drift = np.zeros((2, m))
+        self._P0 = np.diag(np.append(np.full(n, rules.spread**2), rules.zero_N**2))
+        self._drift[:n], self._drift[-1] = rules.drift**2, (0.1 * rules.zero_N) ** 2
+        # The window's samples (phi, e, R), and the information of those before and of the window.
+        self._phi = np.zeros((n_window, m))
+        self._e, self._R = np.zeros(n_window), np.full(n_window, np.inf)
+        self._L, self._v = np.zeros((2, m, m)), np.zeros((2, m))
+        self._P, self._mean = np.zeros((2, m, m)), np.zeros((2, m))
+        self._left, self._right = np.zeros((m, m)), np.zeros((m, m + 1))
+        self._shift = np.zeros(m)
+        self._log_B = np.zeros((2, 2 * n))
         self.threshold = float(
-            np.log(
-                self._possible.sum() * DAY_S / min(rules.memories_s) * len(self._keep)
-                / rules.false_alarms_per_day
-            )
-        )  # fmt: skip
-        self._tick = 0
+            np.log(2.0 * self._possible.sum() * DAY_S / rules.window_s / rules.false_alarms_per_day)
+        )
+        self._confirm = max(1, round(rules.confirm_s / (self._every * period_s)))
+        self._cells: frozenset[int] = frozenset()  # that every verdict of late has named
+        self._agreed = 0  # verdicts in a row that had a cell in common
+        self._tick = self._n_samples = 0
+        self._blind_until_s = -np.inf
         self.state = np.zeros(n, dtype=np.uint8)
         self.log_odds = 0.0
         self.findings: list[Finding] = []
 
-    def step(self, t_s: float, residual_N: float, activation: Matrix, n_periods: int = 1) -> None:
-        """One tick: the residual (NaN where nothing was read) and every cell's F over its F on."""
+    def step(
+        self,
+        t_s: float,
+        residual_N: float,
+        activation: Matrix,
+        cells: NDArray[np.uint8],
+        n_periods: int = 1,
+    ) -> None:
+        """One tick: the residual (NaN where nothing was read), F over F on, and cells on."""
         for _ in range(n_periods):
             _lag(activation, self._direct, self._blend, self._lagged, self._c)
+        _count_since(cells, n_periods, self._on, self._since)
         self._tick += 1
         if self._tick % self._every:
             return
         rules = self._rules
-        if not np.isnan(residual_N):
-            _inform(
-                self._shares, self._c, self._c_before, residual_N, self._keep,
-                rules.noise_N**2, rules.timing_s / rules.sample_s, self._L, self._v,
+        if not np.isnan(residual_N) and t_s >= self._blind_until_s:
+            _take(
+                self._shares, self._c, residual_N, self._keep, rules.noise_N**2,
+                rules.doubt, self._since, self._settle, self._n_samples % len(self._e), self._phi,
+                self._e, self._R, self._L, self._v,
             )  # fmt: skip
+            self._n_samples += 1
             self._judge(t_s)
-        self._c_before[:] = self._c
 
     def _judge(self, t_s: float) -> None:
+        _learn(
+            self._L, self._v, self._base, self._P0, self._drift, self._left, self._right,
+            self._P, self._mean,
+        )  # fmt: skip
         self.log_odds, best = -np.inf, -1
-        for k in range(len(self._keep)):
+        for test in range(2):
             top = _log_odds(
-                self._L[k], self._v[k], self._base, self._P0, self._mu, self._possible,
-                self._left, self._right, self._log_B[k],
+                self._L, self._v, test, self._P[test], self._mean[test], self._mu,
+                self._possible, self._left, self._right, self._shift, self._log_B[test],
             )  # fmt: skip
             if top > self.log_odds:
-                self.log_odds, best = top, k
+                self.log_odds, best = top, test
         if best < 0 or self.log_odds < self.threshold:
+            self._agreed = 0
             return
-        L = self._L[best]
-        other = wide_log_odds(L, self._v[best] - L @ self._base, self._P0, self._wide)
+        L, v = self._L[best], self._v[best]
+        if best == ALL:
+            L, v = self._L.sum(axis=0), self._v.sum(axis=0)
+        log_B = self._log_B[best]
+        other = wide_log_odds(L, v - L @ self._mean[best], self._P[best])
         if other > self.log_odds:
-            return  # something else fits better than any single failure: wait for more
-        self._announce(t_s, self._log_B[best], other)
+            return
+        self._announce(t_s, best, log_B, other)
 
-    def _announce(self, t_s: float, log_B: Matrix, other: float) -> None:
+    def _announce(self, t_s: float, test: int, log_B: Matrix, other: float) -> None:
+        """Say what has stood for long enough."""
         n = len(self._shares)
         best = int(log_B.argmax())
-        weights = np.exp(np.append(log_B[self._possible], [other, 0.0]) - log_B[best])
         tied = np.flatnonzero(log_B >= log_B[best] - self._rules.tie)
-        cells = tuple(sorted({int(h) % n for h in tied}))
-        self.state[list(cells)] = np.maximum(self.state[list(cells)], SUSPECT)
-        if len(cells) > 1 and self.findings and self.findings[-1].cells == cells:
+        now = frozenset(int(h) % n for h in tied)
+        common = self._cells & now
+        self._cells, self._agreed = (common, self._agreed + 1) if common else (now, 1)
+        if self._agreed < self._confirm:
             return
+        cells = tuple(sorted(now))
+        if self.findings and self.findings[-1].cells == cells:
+            return
+        weights = np.exp(np.append(log_B[self._possible], [other, 0.0]) - log_B[best])
         share = float(np.exp(log_B[tied] - log_B[best]).sum() / weights.sum())
         kind = "electrical" if best < n else "mechanical"
         self.findings.append(Finding(t_s, cells, kind, float(log_B[best]), share))
+        self.state[self.state == SUSPECT] = HEALTHY
+        self.state[list(cells)] = FAILED if len(cells) == 1 else SUSPECT
         if len(cells) == 1:
-            self.state[self.state == SUSPECT] = HEALTHY
-            self.state[cells[0]] = FAILED
-            self._base += self._mu[best]
-            self._possible[[cells[0], n + cells[0]]] = False
+            self._begin_anew(t_s, cells[0], best)
+
+    def _begin_anew(self, t_s: float, cell: int, failure: int) -> None:
+        """What was learned, with this failure, is the null hypothesis from now on."""
+        n = len(self._shares)
+        change = self._mu[failure] * (1.0 + self._mean[1, :n])
+        self._base[:] = self._mean[1]
+        self._base[:n] += change
+        self._P0[:] = self._P[1]
+        self._P0[cell], self._P0[:, cell] = 0.0, 0.0
+        self._P0[cell, cell] = self._drift[cell]
+        self._possible[[cell, n + cell]] = False
+        self._phi[:], self._e[:], self._R[:] = 0.0, 0.0, np.inf
+        self._L[:], self._v[:] = 0.0, 0.0
+        self._cells, self._agreed = frozenset(), 0
+        self._blind_until_s = t_s + self._rules.settle_s
 
 
-def _means(shares: Matrix, broken: Matrix) -> Matrix:
-    """Mean (2N, N + 1) of (delta, b) for every cell dead, then every cell broken."""
-    n = len(shares)
-    mu = np.zeros((2 * n, n + 1))
-    mu[:n, :n] = -np.eye(n)
+def _changes(shares: Matrix, broken: Matrix) -> Matrix:
+    """Relative change (2N, N) of every share with every cell dead, then every cell broken."""
     safe = np.where(shares == 0.0, 1.0, shares)
-    mu[n:, :n] = np.where(shares == 0.0, 0.0, broken / safe - 1.0)
-    return mu
+    return np.vstack([-np.eye(len(shares)), np.where(shares == 0.0, 0.0, broken / safe - 1.0)])
 
 
-@njit(cache=True)
-def _log_odds(L, v, base, P0, mu, possible, left, right, log_B):  # type: ignore[no-untyped-def]
-    """Log odds (H,) of every mean against none, given what was found before; their largest.
+def wide_log_odds(L: Matrix, v: Matrix, P: Matrix) -> float:
+    """Log odds of every share free (spread 1) against the spread P, both about the mean."""
 
-    left = I + L P0 is eliminated with row pivoting, and with it right = (v - L base, L).
-    """
-    m = len(v)
-    for i in range(m):
-        rest = v[i]
-        for j in range(m):
-            left[i, j] = L[i, j] * P0[j] + (1.0 if i == j else 0.0)
-            right[i, j + 1] = L[i, j]
-            rest -= L[i, j] * base[j]
-        right[i, 0] = rest
-    for i in range(m):
-        pivot = i
-        for r in range(i + 1, m):
-            if abs(left[r, i]) > abs(left[pivot, i]):
-                pivot = r
-        if pivot != i:
-            for j in range(m):
-                left[i, j], left[pivot, j] = left[pivot, j], left[i, j]
-            for j in range(m + 1):
-                right[i, j], right[pivot, j] = right[pivot, j], right[i, j]
-        for r in range(i + 1, m):
-            factor = left[r, i] / left[i, i]
-            if factor != 0.0:
-                for j in range(i, m):
-                    left[r, j] -= factor * left[i, j]
-                for j in range(m + 1):
-                    right[r, j] -= factor * right[i, j]
-    for i in range(m - 1, -1, -1):
-        for j in range(m + 1):
-            total = right[i, j]
-            for r in range(i + 1, m):
-                total -= left[i, r] * right[r, j]
-            right[i, j] = total / left[i, i]
-    largest = -np.inf
-    for h in range(len(mu)):
-        log_B[h] = -np.inf
-        if not possible[h]:
-            continue
-        total = 0.0
-        for i in range(m):
-            if mu[h, i] != 0.0:
-                inner = right[i, 0]
-                for j in range(m):
-                    inner -= 0.5 * right[i, j + 1] * mu[h, j]
-                total += mu[h, i] * inner
-        log_B[h] = total
-        largest = max(largest, total)
-    return largest
+    def evidence(spread: Matrix) -> float:
+        inner = np.eye(len(v)) + L @ spread
+        gain = float(v @ spread @ np.linalg.solve(inner, v))
+        return 0.5 * gain - 0.5 * float(np.linalg.slogdet(inner)[1])
 
-
-def wide_log_odds(L: Matrix, v: Matrix, P0: Matrix, wide: Matrix) -> float:
-    """Log odds of a spread `wide` against P0, both about zero."""
-
-    def evidence(P: Matrix) -> float:
-        root = np.sqrt(P)
-        inner = np.eye(len(v)) + root[:, None] * L * root
-        u = root * v
-        return float(0.5 * u @ np.linalg.solve(inner, u) - 0.5 * np.linalg.slogdet(inner)[1])
-
-    return evidence(wide) - evidence(P0)
+    n = len(v) - 1
+    wide = P.copy()
+    wide[np.arange(n), np.arange(n)] += 1.0
+    return evidence(wide) - evidence(P)
 
 
 @njit(cache=True)
@@ -341,19 +344,134 @@ def _lag(activation, direct, blend, lagged, c):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _inform(shares, c, c_before, residual, keep, noise_N2, timing, L, v):  # type: ignore[no-untyped-def]
-    """Forget a little, and take in a sample."""
-    n = len(shares)
-    variance = noise_N2
+def _count_since(cells, n_periods, on, since):  # type: ignore[no-untyped-def]
+    for n in range(len(cells)):
+        since[n] = 0 if cells[n] != on[n] else since[n] + n_periods
+        on[n] = cells[n]
+
+
+@njit(cache=True)
+def _take(  # type: ignore[no-untyped-def]
+    shares, c, residual, keep, noise_N2, doubt, since, settle, at, phi, e, R, L, v
+):
+    """Take a sample into the window; the one that leaves it joins those before.
+
+    L[0], v[0] are of the samples before the window, L[1], v[1] of the window.
+    """
+    n, m = len(shares), len(v[0])
+    for i in range(m):
+        a = phi[at, i] / R[at]
+        v[0, i] = keep * v[0, i] + a * e[at]
+        for j in range(m):
+            L[0, i, j] = keep * L[0, i, j] + a * phi[at, j]
+    R[at] = noise_N2
     for i in range(n):
-        moved = timing * shares[i] * (c[i] - c_before[i])
-        variance += moved * moved
-    for k in range(len(keep)):
-        L[k] *= keep[k]
-        v[k] *= keep[k]
-        for i in range(n + 1):
-            a = shares[i] * c[i] if i < n else 1.0
-            v[k, i] += a * residual / variance
-            for j in range(n + 1):
-                b = shares[j] * c[j] if j < n else 1.0
-                L[k, i, j] += a * b / variance
+        phi[at, i] = shares[i] * c[i]
+        if since[i] < settle:
+            R[at] += (doubt * shares[i]) ** 2
+    phi[at, m - 1] = 1.0
+    e[at] = residual
+    L[1], v[1] = 0.0, 0.0
+    for k in range(len(e)):
+        for i in range(m):
+            a = phi[k, i] / R[k]
+            if a != 0.0:
+                v[1, i] += a * e[k]
+                for j in range(m):
+                    L[1, i, j] += a * phi[k, j]
+
+
+@njit(cache=True)
+def _solve(left, right):  # type: ignore[no-untyped-def]
+    """Overwrite right (m, k) with left^-1 right, by elimination with row pivoting."""
+    m, k = right.shape
+    for i in range(m):
+        pivot = i
+        for r in range(i + 1, m):
+            if abs(left[r, i]) > abs(left[pivot, i]):
+                pivot = r
+        if pivot != i:
+            for j in range(m):
+                left[i, j], left[pivot, j] = left[pivot, j], left[i, j]
+            for j in range(k):
+                right[i, j], right[pivot, j] = right[pivot, j], right[i, j]
+        for r in range(i + 1, m):
+            factor = left[r, i] / left[i, i]
+            if factor != 0.0:
+                for j in range(i, m):
+                    left[r, j] -= factor * left[i, j]
+                for j in range(k):
+                    right[r, j] -= factor * right[i, j]
+    for i in range(m - 1, -1, -1):
+        for r in range(i + 1, m):
+            if left[i, r] != 0.0:
+                for j in range(k):
+                    right[i, j] -= left[i, r] * right[r, j]
+        for j in range(k):
+            right[i, j] /= left[i, i]
+
+
+@njit(cache=True)
+def _learn(L, v, base, P0, drift, left, right, P, mean):  # type: ignore[no-untyped-def]
+    """Means and spreads of both tests: [0] the healthy ones, [1] those learned before the window.
+
+    With (I + L P0) X = (v - L base, I): P = P0 X, mean = base + P0 X_v.
+    """
+    m = len(base)
+    for i in range(m):
+        rest = v[0, i]
+        for j in range(m):
+            total = 1.0 if i == j else 0.0
+            for k in range(m):
+                total += L[0, i, k] * P0[k, j]
+            left[i, j] = total
+            right[i, j + 1] = 1.0 if i == j else 0.0
+            rest -= L[0, i, j] * base[j]
+        right[i, 0] = rest
+    _solve(left, right)
+    for i in range(m):
+        mean[0, i] = mean[1, i] = base[i]
+        for j in range(m):
+            mean[1, i] += P0[i, j] * right[j, 0]
+            P[0, i, j] = P0[i, j]
+            P[1, i, j] = drift[i] if i == j else 0.0
+            for k in range(m):
+                P[1, i, j] += P0[i, k] * right[k, j + 1]
+
+
+@njit(cache=True)
+def _log_odds(  # type: ignore[no-untyped-def]
+    L, v, test, P, mean, mu, possible, left, right, shift, log_B
+):
+    """Log odds (H,) of every failure against none; their largest. Test 0 takes all data."""
+    m, n = len(mean), mu.shape[1]
+    for i in range(m):
+        rest = v[1, i] + (v[0, i] if test == ALL else 0.0)
+        for j in range(m):
+            right[i, j + 1] = L[1, i, j] + (L[0, i, j] if test == ALL else 0.0)
+            rest -= right[i, j + 1] * mean[j]
+        right[i, 0] = rest
+    for i in range(m):
+        for j in range(m):
+            total = 1.0 if i == j else 0.0
+            for k in range(m):
+                total += right[i, k + 1] * P[k, j]
+            left[i, j] = total
+    _solve(left, right)
+    largest = -np.inf
+    for h in range(len(mu)):
+        log_B[h] = -np.inf
+        if not possible[h]:
+            continue
+        for i in range(n):
+            shift[i] = mu[h, i] * (1.0 + mean[i])
+        total = 0.0
+        for i in range(m):
+            if shift[i] != 0.0:
+                inner = right[i, 0]
+                for j in range(m):
+                    inner -= 0.5 * right[i, j + 1] * shift[j]
+                total += shift[i] * inner
+        log_B[h] = total
+        largest = max(largest, total)
+    return largest

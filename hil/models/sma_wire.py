@@ -175,7 +175,7 @@ class SmaWires:
         self._wires = wires
         self._force_on = force_on_N
         self._where = np.array([n for n, w in enumerate(wires) if w is not None], dtype=np.int64)
-        self._laws = np.array([astuple(_law(w)) for w in wires if w is not None])
+        self._laws = wire_laws([w for w in wires if w is not None])
         self.T_C, self.xi, self.current_A, self.resistance_Ohm = np.full((4, len(wires)), np.nan)
         self.supply_V = np.array([np.nan if w is None else w.cell_V for w in wires])
 
@@ -213,6 +213,11 @@ class SmaWires:
         )
 
 
+def wire_laws(wires: Sequence[SmaWire]) -> NDArray[np.float64]:
+    """The constants of every wire, a row each, as `advance` takes them."""
+    return np.array([astuple(_law(wire)) for wire in wires])
+
+
 def _law(wire: SmaWire) -> _Law:
     return _Law(
         C=wire.capacity_J_per_m_K,
@@ -237,7 +242,7 @@ def _step(drive, h, where, laws, force_on, T, xi, current, resistance, F_before,
         n = where[k]
         law = laws[k]
         duty = min(1.0, float(drive[n])) if drive[n] > 0 else 0.0
-        T[n], xi[n] = _advance(law, duty, T[n], xi[n], h)
+        T[n], xi[n] = advance(law, duty, T[n], xi[n], h)
         resistance[n] = law[12] * (law[5] + law[6] * xi[n])
         current[n] = duty * law[11] / resistance[n]
         F_before[n] = F[n]
@@ -245,7 +250,7 @@ def _step(drive, h, where, laws, force_on, T, xi, current, resistance, F_before,
 
 
 @njit(cache=True)
-def _advance(law, duty, T, xi, remaining):  # type: ignore[no-untyped-def]
+def advance(law, duty, T, xi, remaining):  # type: ignore[no-untyped-def]
     """(T, xi) after a time at a constant duty.
 
     Every pass goes up to where the law changes: a branch met, a piece of a branch, its end, or

@@ -47,8 +47,6 @@ RATE_PER_S, DELAY_S = 10.0, 0.87  # a nominal wire's rise and fall, averaged
 OFF = 0.2  # largest relative error of a parameter
 NOISE_N, ZERO_N, STEP_N, DELAY_TICKS = 0.002, 0.01, 0.0003, 2
 
-ISOLATION = IsolationRules(noise_N=0.02)
-
 Vector = NDArray[np.float64]
 Mask = NDArray[np.uint8]
 
@@ -93,12 +91,15 @@ class Plant:
     dead: tuple[int, ...]
 
 
-def plant(n_cells: int, seed: int, n_dead: int) -> Plant:
-    """Cells off by up to OFF, SMA wires, and n_dead cells that are dead from the start."""
+def plant(n_cells: int, seed: int, n_dead: int, *, wires: bool = True, most: float = OFF) -> Plant:
+    """Cells off by up to `most`, SMA wires, and n_dead cells that are dead from the start.
+
+    Without wires the activation is the one that controllers are told, its force off as well.
+    """
     rng = np.random.default_rng([seed, n_cells])
 
-    def off(value: float, share: float = OFF) -> float:
-        return float(value * (1.0 + rng.uniform(-share, share)))
+    def off(value: float, part: float = 1.0) -> float:
+        return float(value * (1.0 + rng.uniform(-part * most, part * most)))
 
     laws = [cells.miga(**{key: off(value) for key, value in CELL.items()}) for _ in range(n_cells)]
     base = SmaWire()
@@ -106,12 +107,16 @@ def plant(n_cells: int, seed: int, n_dead: int) -> Plant:
     for _ in range(n_cells):
         own = replace(
             base,
-            convection_W_per_m2_K=off(base.convection_W_per_m2_K, OFF / 2.0),
+            convection_W_per_m2_K=off(base.convection_W_per_m2_K, 0.5),
             specific_heat_J_per_kg_K=off(base.specific_heat_J_per_kg_K),
             # more than this and a wire might never be hot enough
-            supply_V=off(base.cell_V, OFF / 4.0),
+            supply_V=off(base.cell_V, 0.25),
         )
-        activation.append(CellActivation(off(FORCE_ON_N), "thermal", wire=own))
+        force_N = off(FORCE_ON_N)
+        if wires:
+            activation.append(CellActivation(force_N, "thermal", wire=own))
+        else:
+            activation.append(CellActivation(force_N, "sigmoid", RATE_PER_S, DELAY_S))
     dead = tuple(sorted(rng.permutation(n_cells)[:n_dead].tolist()))
     model = CellArray.from_fingerprint(
         ARRAYS[n_cells], cell=laws, mass_kg=MASS_KG, dead_cells=[n + 1 for n in dead]
@@ -164,6 +169,7 @@ class Result:
     force_N: Vector
     reference_N: Vector
     n_on: Vector
+    killed: int = -1
     found: tuple[tuple[float, tuple[int, ...]], ...] = ()
 
 
@@ -175,17 +181,25 @@ def run(
     seed: int,
     *,
     duration_s: float = 16.0,
-    isolate: bool = False,
-    dies: tuple[float, int] | None = None,
+    rules: IsolationRules | None = None,
+    dies_s: float = np.inf,
 ) -> Result:
-    """One run of a controller on a plant; `dies` = (t_s, cell) kills one cell on the way."""
+    """One run of a controller on a plant.
+
+    Parameters
+    ----------
+    rules : tests for failed cells, whose findings the controller is told; None for no tests
+    dies_s : when one of the cells then on, drawn by lot, dies
+    """
     know = told(n_cells)
     system = ArraySystem(truth.model, truth.activation, PERIOD_S)
     output = truth.model.outputs.index(RIGHT)
     observer = ArrayObserver(
         ArraySystem(know.model, know.activation, PERIOD_S), output, observer_noise(know)
     )
-    tests = isolation(know) if isolate else None
+    tests = None if rules is None else isolation(know, rules)
+    lot = np.random.default_rng([seed, 5])
+    killed = -1
     on, drive = np.zeros((2, n_cells), dtype=np.uint8)
     belief = Belief(
         np.zeros(n_cells, dtype=np.uint8), np.ones(n_cells, dtype=np.uint8), observer.x,
@@ -206,7 +220,7 @@ def run(
         residual_N = read_N - observer.twin_N
         observer.correct(read_N)
         if tests is not None:
-            tests.step(t_s, residual_N, observer.activation_N / FORCE_ON_N)
+            tests.step(t_s, residual_N, observer.activation_N / FORCE_ON_N, on)
             belief.usable[:] = tests.state != FAILED
         belief.force_N, belief.disturbance_N = observer.estimate_N, observer.disturbance_N
         belief.cells[:] = on
@@ -214,8 +228,9 @@ def run(
         control.step(t_s, wanted[k], read_N, belief, on)
         switches += int((on != belief.cells).sum())
         n_on[k] = on.sum()
-        if dies is not None and t_s >= dies[0]:
-            dead[dies[1]] = True
+        if t_s >= dies_s and killed < 0 and ((on != 0) & ~dead).any():
+            killed = int(lot.choice(np.flatnonzero((on != 0) & ~dead)))
+            dead[killed] = True
         drive[:] = np.where(dead, 0, on)
         system.step(drive)
         energy_J += float((wires.supply_V * wires.current_A).sum()) * PERIOD_S
@@ -224,7 +239,7 @@ def run(
         found = tuple((f.t_s, f.cells) for f in tests.findings)
     return Result(
         float(np.sqrt(np.mean((force - wanted) ** 2))),
-        switches / duration_s, energy_J, force, wanted, n_on, found,
+        switches / duration_s, energy_J, force, wanted, n_on, killed, found,
     )  # fmt: skip
 
 
@@ -232,7 +247,7 @@ def observer_noise(know: Told) -> ObserverNoise:
     return ObserverNoise(0.05, NOISE_N, 0.2 * float(know.shares_N.mean()))
 
 
-def isolation(know: Told, rules: IsolationRules = ISOLATION) -> Isolation:
+def isolation(know: Told, rules: IsolationRules) -> Isolation:
     return Isolation(
         rules, know.shares_N, know.broken_N,
         lags(know.model), PERIOD_S,
@@ -300,10 +315,10 @@ class Planning:
     plan_ticks: int = 20
     n_blocks: int = 4
     sample_ticks: int = 10
-    n_samples: int = 24
+    n_samples: int = 30
     price: float = 1.0
-    least_s: float = 1.4
-    levels_per_tick: int = 4000
+    least_s: float = 2.0
+    levels_per_tick: int = 20_000
 
 
 @cache

@@ -25,6 +25,7 @@ STUDIES = {
     "fingerprint": "hil.studies.fingerprint",
     "pantograph": "hil.studies.pantograph",
     "soft-chain": "hil.studies.soft_chain",
+    "recruitment": "hil.studies.recruitment",
     "walker": "hil.studies.walker",
 }
 
