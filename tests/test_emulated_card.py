@@ -51,7 +51,7 @@ def test_the_mean_of_ten_samples_has_a_third_of_their_noise(configs, tmp_path):
 def test_every_reading_is_half_a_block_old(recording):
     run = hil.open_run(recording)
     np.testing.assert_allclose(run.daq_age_s.values[1:], 0.00045, atol=1e-9)
-    np.testing.assert_allclose(run.daq_t_s.values, run.t_s.values, atol=1e-9)
+    np.testing.assert_allclose(run.daq_t_s + run.daq_age_s, run.t_s.values, atol=1e-9)
 
 
 def test_the_same_seed_repeats_bit_for_bit_and_another_does_not(configs, recording, tmp_path):

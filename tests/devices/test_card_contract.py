@@ -118,7 +118,7 @@ def test_the_age_is_never_more_than_a_period_and_the_clock_rises(rigged):
         rigged.run([0.0], k)
         assert 0.0 <= rigged.frame.row["daq_age_s"][0] < T_S
         clocks.append(float(rigged.frame.row["daq_t_s"][0]))
-    np.testing.assert_allclose(np.diff(clocks), T_S, atol=1e-12)
+    np.testing.assert_allclose(np.diff(clocks)[1:], T_S, atol=1e-12)  # the first is one sample
 
 
 def test_an_output_ends_at_its_cards_range(rigged, experiment):

@@ -181,9 +181,9 @@ class NiDaq:
             there = inputs.read(n_periods)
         if there:
             in_blocks = self._plan.acquisition.kind == "block"
-            card_s = inputs.card_s if in_blocks else t_s
+            card_s = inputs.card_s - inputs.delay_s if in_blocks else t_s
             self._values[self._clock_at] = card_s
-            self._reading_s = self._start_s + card_s - inputs.delay_s
+            self._reading_s = card_s + self._start_s if in_blocks else t_s
         faults |= self._give_analog(inputs, there)
         self._give_encoders(inputs)
         age_s = t_s - self._reading_s
