@@ -12,9 +12,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
 from hil_gui.data import warm_up
-from hil_gui.window import Window
-
-NICE = 5
+from hil_gui.window import NICE, Window
 
 
 def main() -> int:
@@ -23,7 +21,6 @@ def main() -> int:
     parser.add_argument("--attach", type=int, metavar="PID", help="the run that records FILE")
     args = parser.parse_args()
     pg.setConfigOptions(antialias=False)
-    # Where the loop may not have a real-time priority, the window steps back.
     os.nice(NICE)
     application = QApplication(sys.argv[:1])
     application.setApplicationName("hil")

@@ -305,6 +305,8 @@ class BenchDay:
         elif command is None and not is_running(self._pid):
             self._pid, self._doing = None, ""
             window.finish(self._out, "")
+            if window.data is not None and window.data.outcome == "running":
+                window.data.outcome = "lost"
             self.control.lock(False)
 
     def _over(self, command: Command) -> None:

@@ -234,6 +234,23 @@ class Live:
             self._requests = None
 
 
+def run_of(recording: Path) -> int | None:
+    """The process whose run is being recorded there; None where there is none.
+
+    Its recorder says so in its command line, on systems that have /proc.
+    """
+    wanted = recording.resolve()
+    for pid, tap in taps.running():
+        for entry in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                words = entry.read_bytes().decode(errors="replace").split("\0")
+                if str(tap) in words[:-1]:
+                    file = (entry.parent / "cwd").resolve() / words[words.index(str(tap)) + 1]
+                    if file.resolve() == wanted:
+                        return pid
+    return None
+
+
 def array_pictures(settings: Mapping[str, Any]) -> tuple[ArrayPicture, ...]:
     """The arrays of a configuration, laid out for drawing; none on rigs of another kind."""
     from hil.models.fingerprint import parse

@@ -1,16 +1,21 @@
 """How fast the window is, for `hil bench`: `python -m hil_gui.speed [SECONDS]` prints JSON.
 
+With `forever` it draws as the window does until it is killed, to see what that does to a loop.
+
 Rows come from a process that writes a tap as a loop does, at 1 kHz, each with the time at which
 it was written; it is the same machine and clock, so that the age of the newest drawn sample can
 be taken when the frame is on its surface.
 """
 
 import json
+import math
+import os
 import resource
 import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +24,7 @@ from PySide6.QtWidgets import QApplication
 
 from hil_gui.data import DeviceError, Live
 from hil_gui.run_data import LIVE_CAPACITY, About, Column, RunData
-from hil_gui.window import Window
+from hil_gui.window import FRAME_MS, NICE, Window
 
 PERIOD_S = 0.001
 DRAWN_S = 600.0
@@ -81,14 +86,17 @@ def _show(window: Window, data: RunData) -> None:
         window.kind_buttons[kind].setChecked(True)
 
 
-def redraw(window: Window, seconds: float) -> dict[str, float]:
-    """Frames a second with eight curves over ten minutes, a new block of rows in each frame."""
+def redraw(window: Window, seconds: float, frame_s: float = 0.0) -> dict[str, float]:
+    """Frames a second with eight curves over ten minutes, a new block of rows in each frame.
+
+    With `frame_s` no frame begins sooner after the last.
+    """
     application, data, rng = QApplication.instance(), RunData(about(), LIVE_CAPACITY), None
     rng = np.random.default_rng(1)
     data.append(rows(np.arange(0.0, DRAWN_S, PERIOD_S), rng))
     _show(window, data)
     window.timeline.set_span(DRAWN_S)
-    frames_s, end_s = [], time.perf_counter() + seconds
+    frames_s, end_s = deque(maxlen=1000), time.perf_counter() + seconds
     t_s = DRAWN_S
     while time.perf_counter() < end_s:
         block = rows(t_s + PERIOD_S * np.arange(33), rng)
@@ -100,9 +108,11 @@ def redraw(window: Window, seconds: float) -> dict[str, float]:
         window.traces.redraw()
         application.processEvents()
         frames_s.append(time.perf_counter() - began_s)
+        time.sleep(max(began_s + frame_s - time.perf_counter(), 0.0))
     n_curves = sum(len(strip.curves) for strip in window.traces.strips.values())
-    frame_s = float(np.median(frames_s[2:]))
-    return {"n_curves": n_curves, "frame_s": frame_s, "frames_per_s": 1.0 / frame_s}
+    # the first two lay things out
+    median_s = float(np.median(list(frames_s)[2:] or frames_s))
+    return {"n_curves": n_curves, "frame_s": median_s, "frames_per_s": 1.0 / median_s}
 
 
 def latency(window: Window, seconds: float) -> dict[str, float]:
@@ -112,30 +122,29 @@ def latency(window: Window, seconds: float) -> dict[str, float]:
     _show(window, data)
     window.timeline.set_span(10.0)
     words = [sys.executable, "-m", "hil.views.bench_window", str(seconds + 2.0)]
-    writer = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-    writer.stdout.readline()
-    live = Live(writer.pid)
-    ages_s, next_s, end_s = [], time.perf_counter(), time.perf_counter() + seconds
-    previous_s = time.perf_counter()
-    start_s = None
-    while time.perf_counter() < end_s:
-        next_s += 0.025
-        time.sleep(max(next_s - time.perf_counter(), 0.0))
-        block = live.rows()
-        if not len(block):
-            continue
-        start_s = float(block["t_s"][0]) if start_s is None else start_s
-        block["t_s"] -= start_s
-        data.append(block)
-        window.timeline.grow(data.last_s)
-        window.traces.touch()
-        window.traces.redraw()
-        application.processEvents()
-        now_s = time.perf_counter()
-        # a sample waits for the frame after it: the oldest new one waits longest
-        ages_s.append(now_s - start_s - data.last_s + (now_s - previous_s))
-        previous_s = now_s
-    writer.wait()
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as writer:
+        writer.stdout.readline()
+        live = Live(writer.pid)
+        ages_s, next_s, end_s = [], time.perf_counter(), time.perf_counter() + seconds
+        previous_s = time.perf_counter()
+        start_s = None
+        while time.perf_counter() < end_s:
+            next_s += 0.025
+            time.sleep(max(next_s - time.perf_counter(), 0.0))
+            block = live.rows()
+            if not len(block):
+                continue
+            start_s = float(block["t_s"][0]) if start_s is None else start_s
+            block["t_s"] -= start_s
+            data.append(block)
+            window.timeline.grow(data.last_s)
+            window.traces.touch()
+            window.traces.redraw()
+            application.processEvents()
+            now_s = time.perf_counter()
+            # a sample waits for the frame after it: the oldest new one waits longest
+            ages_s.append(now_s - start_s - data.last_s + (now_s - previous_s))
+            previous_s = now_s
     return {"sample_to_pixel_p95_s": float(np.quantile(ages_s, 0.95)), "rows_lost": live.n_lost}
 
 
@@ -171,11 +180,15 @@ def first_frame() -> float:
 
 
 def main() -> int:
-    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 4.0
+    forever = sys.argv[1:] == ["forever"]
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 and not forever else 4.0
     application = QApplication(sys.argv[:1])
     with tempfile.TemporaryDirectory() as folder:
         window = _window(Path(folder))
         application.processEvents()
+        if forever:
+            os.nice(NICE)
+            redraw(window, math.inf, FRAME_MS * 1e-3)
         try:
             found = {
                 "first_frame_s": first_frame(),

@@ -18,7 +18,7 @@ from hil_gui import layout, menus, theme
 from hil_gui.array_view import ArrayView
 from hil_gui.bench_day import BenchDay
 from hil_gui.compare import Compare
-from hil_gui.data import ConfigError, DeviceError, File, Live, causes
+from hil_gui.data import ConfigError, DeviceError, File, Live, causes, run_of
 from hil_gui.exports import Exports
 from hil_gui.feed import Feed
 from hil_gui.header import Header
@@ -33,6 +33,8 @@ from hil_gui.traces import Traces
 from hil_gui.transport import Transport
 
 FRAME_MS = 25
+NICE = 5
+"""Where the loop may not have a real-time priority, the window steps back."""
 SLOW_EVERY = 4
 """Frames between two refreshes of figures and tables."""
 RECENT_MAX = 10
@@ -146,6 +148,10 @@ class Window(QMainWindow):
 
     def _open_recording(self, path: Path) -> None:
         feed = Feed(File(path))
+        pid = run_of(path) if feed.file.outcome_now() == "running" else None
+        if pid is not None and not self.bench.is_busy:
+            self.bench.watch(pid, path)
+            return
         self._show_feed(feed)
         self.timeline.set_span(None)
         self.jobs.start(f"Reading {path.name}", feed.load(), self._loaded)

@@ -279,7 +279,8 @@ class _Window:
 
     def __init__(self, process: subprocess.Popen[bytes] | None) -> None:
         self._process = process
-        self.said = "the window is not installed" if process is None else "the window, offscreen"
+        drawing = "the window drawing eight curves, offscreen"
+        self.said = "the window is not installed" if process is None else drawing
 
     @contextlib.contextmanager
     def shown(self, wanted: bool) -> Iterator[None]:
@@ -300,7 +301,7 @@ def _window() -> Iterator[_Window]:
         yield _Window(None)
         return
     process = subprocess.Popen(
-        [sys.executable, "-m", "hil_gui"],
+        [sys.executable, "-m", "hil_gui.speed", "forever"],
         env={**os.environ, "QT_QPA_PLATFORM": "offscreen"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
