@@ -9,8 +9,9 @@ from nidaqmx.constants import AngleUnits, ChannelType, LengthUnits, UsageTypeCI,
 
 from hil.devices.simdaq import errors, names
 from hil.devices.simdaq.channels import Channel
-from hil.devices.simdaq.counters import CounterInput, CounterOutput
+from hil.devices.simdaq.counters import CounterInput
 from hil.devices.simdaq.errors import DaqmxError
+from hil.devices.simdaq.pulse_outputs import CounterOutput
 from hil.devices.simdaq.system import System
 
 FROM_CUSTOM_SCALE = 10065

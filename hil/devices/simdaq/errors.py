@@ -15,7 +15,6 @@ BAD_VALUE = -200077
 TOO_MANY_CHANNELS_FOR_RATE = -200081
 RATE_TOO_LOW = -200331
 RESERVED = -50103
-NEEDS_HARDWARE = -200324
 LOST_DEVICE = -201003
 BEYOND_LAST_SAMPLE = -200278
 OVERWRITTEN = -200279
@@ -30,7 +29,6 @@ PROPERTY_NOT_IN_CONTEXT = -200452
 FUNCTION_NOT_SUPPORTED = -209876
 NO_WATCHDOG = -200662
 WATCHDOG_EXPIRED = -200678
-NO_SINGLE_POINT = -201025
 NO_BUFFER = -201062
 WRITE_NOT_STARTED = -200846
 WRITE_CHANNELS_DIFFER = -200524
@@ -39,7 +37,6 @@ NOTHING_WRITTEN = -200462
 BAD_AO_DATA = -200561
 NO_SUCH_SCALE = -200378
 NO_SUCH_TERMINAL = -89120
-NO_ROUTE = -89136
 UNKNOWN_DEVICE_IN_TERMINAL = -89130
 START_TRIGGER_NOT_SUPPORTED = -200261
 NO_LOG_FILE = -201310
@@ -48,7 +45,6 @@ ONLY_LOGGED = -201301
 DEFECT = -50202
 
 STOPPED_BEFORE_DONE = 200010
-TRUNCATED = 200026
 
 TEXTS = {
     COUNTER_NEEDS_CLOCK: "A counter has no sample clock of its own: name an outer one.",
@@ -66,7 +62,6 @@ TEXTS = {
     TOO_MANY_CHANNELS_FOR_RATE: "The converter cannot visit so many channels at this rate.",
     RATE_TOO_LOW: "The sample clock cannot run so slowly.",
     RESERVED: "The resource is reserved: another task holds it.",
-    NEEDS_HARDWARE: "The device is absent or not available.",
     LOST_DEVICE: "The device cannot be accessed: it was unplugged, or has lost its power.",
     BEYOND_LAST_SAMPLE: "These samples will never come: the acquisition is over.",
     OVERWRITTEN: "Samples were overwritten before they were read: read more often, read more at a "
@@ -82,7 +77,6 @@ TEXTS = {
     FUNCTION_NOT_SUPPORTED: "The simulated device does not support this function.",
     NO_WATCHDOG: "The device has no watchdog timer.",
     WATCHDOG_EXPIRED: "The watchdog timer has expired: outputs are in their expiration states.",
-    NO_SINGLE_POINT: "The device has no hardware-timed single point mode.",
     NO_BUFFER: "These lines cannot be read or written by a clock.",
     WRITE_NOT_STARTED: "With auto start off, one sample can only be written to a running task.",
     WRITE_CHANNELS_DIFFER: "The data are for another number of channels than the task has.",
@@ -91,7 +85,6 @@ TEXTS = {
     BAD_AO_DATA: "A value to write is outside the output's range.",
     NO_SUCH_SCALE: "No custom scale has this name.",
     NO_SUCH_TERMINAL: "The device has no such terminal.",
-    NO_ROUTE: "No route leads from this terminal to that.",
     UNKNOWN_DEVICE_IN_TERMINAL: "The terminal names a device that is not present.",
     START_TRIGGER_NOT_SUPPORTED: "The task supports no such start trigger.",
     NO_LOG_FILE: "The file to log to cannot be opened or made.",
@@ -99,7 +92,6 @@ TEXTS = {
     ONLY_LOGGED: "In this logging mode samples go to the file only.",
     DEFECT: "The simulated driver has a defect.",
     STOPPED_BEFORE_DONE: "The task was stopped before it was done.",
-    TRUNCATED: "The text was cut to fit the buffer.",
 }
 
 

@@ -12,11 +12,13 @@ from hil.devices.simdaq import (
     create_analog,
     create_counter,
     create_digital,
+    create_scale,
     create_watchdog,
 )
 
 MODULES = (
-    bridge_calibration, control, create_analog, create_counter, create_digital, create_watchdog,
+    bridge_calibration, control, create_analog, create_counter, create_digital, create_scale,
+    create_watchdog,
 )  # fmt: skip
 
 # All that these modules define and do not keep for themselves.

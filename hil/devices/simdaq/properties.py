@@ -18,9 +18,9 @@ from nidaqmx.constants import (
 )
 
 from hil.devices.simdaq import device_properties, errors, names, watchdog
+from hil.devices.simdaq.acquisition import InputRun
 from hil.devices.simdaq.channels import AnalogInput, Channel, DigitalLines
 from hil.devices.simdaq.errors import DaqmxError
-from hil.devices.simdaq.inputs import InputRun
 from hil.devices.simdaq.package_api import Attribute
 from hil.devices.simdaq.system import System
 from hil.devices.simdaq.task import RUNNING, UNVERIFIED, Task

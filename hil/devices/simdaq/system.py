@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from hil.devices.simdaq import catalog, errors, names, routes, watchdog
+from hil.devices.simdaq.acquisition import InputRun
 from hil.devices.simdaq.card import Card
 from hil.devices.simdaq.channels import is_infinite
-from hil.devices.simdaq.counters import PulseRun
 from hil.devices.simdaq.errors import DaqmxError
-from hil.devices.simdaq.inputs import InputRun
 from hil.devices.simdaq.outputs import OutputRun
+from hil.devices.simdaq.pulse_outputs import PulseRun
 from hil.devices.simdaq.scales import Scales
 from hil.devices.simdaq.task import RUNNING, UNVERIFIED, Event, Run, Task
 from hil.devices.simdaq.terminals import Fault, Output, Source
@@ -42,7 +42,6 @@ class System:
         self.cards: dict[str, Card] = {}
         self.tasks: dict[int, Task] = {}
         self.scales = Scales()
-        self.saved_channels: dict[str, Any] = {}
         self.lock = threading.RLock()
         self._changed = threading.Condition(self.lock)
         self._pace = pace if isinstance(pace, str) else "wall"

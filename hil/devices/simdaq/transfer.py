@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from hil.devices.simdaq import errors, inputs, outputs
 from hil.devices.simdaq.channels import AnalogInput, DigitalLines
-from hil.devices.simdaq.counters import CounterOutput
 from hil.devices.simdaq.device_properties import raw_bytes
 from hil.devices.simdaq.errors import DaqmxError
 from hil.devices.simdaq.inputs import Block
+from hil.devices.simdaq.pulse_outputs import CounterOutput
 from hil.devices.simdaq.system import System
 from hil.devices.simdaq.task import RUNNING, Task
 

@@ -13,7 +13,7 @@ from hil.devices.simdaq.errors import DaqmxError
 from hil.devices.simdaq.task import Task
 
 if TYPE_CHECKING:
-    from hil.devices.simdaq.bindings import Bindings
+    from hil.devices.simdaq.marshal import Marshal
 
 TICKS_PER_S = 10_000_000  # NI-DAQmx counts waveform time in 100 ns since year 1
 UNIX_TICKS = 719_162 * 86_400 * TICKS_PER_S
@@ -63,8 +63,8 @@ def mirrored(task: Task, block: Any) -> Any:
 class WaveformBindings:
     """The library's waveform functions."""
 
-    def __init__(self, bindings: Bindings) -> None:
-        self.b = bindings
+    def __init__(self, marshal: Marshal) -> None:
+        self.m = marshal
 
     def actions(self) -> dict[str, Action]:
         return {
@@ -78,7 +78,7 @@ class WaveformBindings:
     def _describe(
         self, task: Task, began_s: float, t0: Any, dt: Any, n_times: int, callback: Any, data: Any
     ) -> None:
-        b = self.b
+        b = self.m
         interval = 0 if task.timing.on_demand else round(TICKS_PER_S / task.rate_Hz)
         if t0 != b.ffi.NULL and dt != b.ffi.NULL:
             b.array(t0, n_times, np.int64)[:] = ticks(task, began_s)
@@ -95,8 +95,8 @@ class WaveformBindings:
                 tell(i, name, STRING, b.ffi.cast("void *", held), len(text), data)
 
     def _begin(self, handle: int) -> tuple[Task, float]:
-        task = self.b.current().task(handle)
-        self.b.current().catch_up()
+        task = self.m.current().task(handle)
+        self.m.current().catch_up()
         if task.run is None and not task.timing.on_demand and task.channels:
             task.start(implicit=True)
         return task, first_sample_s(task)
@@ -105,14 +105,14 @@ class WaveformBindings:
         self, handle: Any, n: int, timeout_s: float, fill_mode: int, t0: Any, dt: Any,
         n_times: int, callback: Any, data: Any, pointer: Any, size: int, n_read: Any, _: Any,
     ) -> int | None:  # fmt: skip
-        task, began_s = self._begin(self.b.handle(handle))
-        block, failure = transfer.read_analog(self.b.current(), task.handle, n, timeout_s)
+        task, began_s = self._begin(self.m.handle(handle))
+        block, failure = transfer.read_analog(self.m.current(), task.handle, n, timeout_s)
         if block.size > size:
             raise DaqmxError(errors.BAD_VALUE, "The array is too small for the samples.")
         flat = block.T if fill_mode else block
         if block.size:
-            self.b.array(pointer, block.size, np.float64)[:] = flat.reshape(-1)
-        self.b.store(n_read, "int32_t *", block.shape[1])
+            self.m.array(pointer, block.size, np.float64)[:] = flat.reshape(-1)
+        self.m.store(n_read, "int32_t *", block.shape[1])
         self._describe(task, began_s, t0, dt, n_times, callback, data)
         if failure is not None:
             raise failure
@@ -122,15 +122,15 @@ class WaveformBindings:
         self, handle: Any, n: int, timeout_s: float, t0: Any, dt: Any, n_times: int,
         callback: Any, data: Any, pointers: Any, n_channels: int, size: int, n_read: Any, _: Any,
     ) -> int | None:  # fmt: skip
-        task, began_s = self._begin(self.b.handle(handle))
-        block, failure = transfer.read_analog(self.b.current(), task.handle, n, timeout_s)
+        task, began_s = self._begin(self.m.handle(handle))
+        block, failure = transfer.read_analog(self.m.current(), task.handle, n, timeout_s)
         if block.shape[0] != n_channels or block.shape[1] > size:
             raise DaqmxError(errors.BAD_VALUE, "The arrays do not fit the samples.")
-        rows = self.b.ffi.cast("double **", pointers)
+        rows = self.m.ffi.cast("double **", pointers)
         for i, row in enumerate(block):
             if len(row):
-                self.b.array(rows[i], len(row), np.float64)[:] = row
-        self.b.store(n_read, "int32_t *", block.shape[1])
+                self.m.array(rows[i], len(row), np.float64)[:] = row
+        self.m.store(n_read, "int32_t *", block.shape[1])
         self._describe(task, began_s, t0, dt, n_times, callback, data)
         if failure is not None:
             raise failure
@@ -141,19 +141,19 @@ class WaveformBindings:
         n_times: int, callback: Any, data: Any, pointer: Any, size: int, n_read: Any,
         n_bytes: Any, widths: Any, n_widths: int, _: Any,
     ) -> int | None:  # fmt: skip
-        task, began_s = self._begin(self.b.handle(handle))
-        block, failure = transfer.read_lines(self.b.current(), task.handle, n, timeout_s)
+        task, began_s = self._begin(self.m.handle(handle))
+        block, failure = transfer.read_lines(self.m.current(), task.handle, n, timeout_s)
         if block.size > size:
             raise DaqmxError(errors.BAD_VALUE, "The array is too small for the samples.")
         block = mirrored(task, block)
         flat = np.swapaxes(block, 0, 1) if fill_mode else block
         if block.size:
-            self.b.array(pointer, block.size, np.uint8)[:] = flat.reshape(-1)
-        self.b.store(n_read, "int32_t *", block.shape[1])
-        self.b.store(n_bytes, "int32_t *", block.shape[2])
-        if widths != self.b.ffi.NULL and n_widths:
+            self.m.array(pointer, block.size, np.uint8)[:] = flat.reshape(-1)
+        self.m.store(n_read, "int32_t *", block.shape[1])
+        self.m.store(n_bytes, "int32_t *", block.shape[2])
+        if widths != self.m.ffi.NULL and n_widths:
             found = [len(c.lines) for c in task.channels if isinstance(c, DigitalLines)]
-            self.b.array(widths, n_widths, np.uint32)[:] = found[:n_widths]
+            self.m.array(widths, n_widths, np.uint32)[:] = found[:n_widths]
         self._describe(task, began_s, t0, dt, n_times, callback, data)
         if failure is not None:
             raise failure
@@ -163,27 +163,27 @@ class WaveformBindings:
         self, handle: Any, n: int, auto_start: int, timeout_s: float, pointers: Any,
         n_channels: int, n_written: Any, _: Any,
     ) -> int | None:  # fmt: skip
-        rows = self.b.ffi.cast("double **", pointers)
-        block = np.stack([self.b.array(rows[i], n, np.float64) for i in range(n_channels)])
+        rows = self.m.ffi.cast("double **", pointers)
+        block = np.stack([self.m.array(rows[i], n, np.float64) for i in range(n_channels)])
         done = transfer.write_analog(
-            self.b.current(), self.b.handle(handle), block, auto_start=bool(auto_start),
+            self.m.current(), self.m.handle(handle), block, auto_start=bool(auto_start),
             timeout_s=timeout_s,
         )  # fmt: skip
-        self.b.store(n_written, "int32_t *", done)
+        self.m.store(n_written, "int32_t *", done)
         return None
 
     def write_digital(
         self, handle: Any, n: int, auto_start: int, timeout_s: float, layout: int, pointer: Any,
         widths: Any, n_channels: int, n_written: Any, _: Any,
     ) -> int | None:  # fmt: skip
-        n_lines = int(self.b.array(widths, n_channels, np.uint32).max())
+        n_lines = int(self.m.array(widths, n_channels, np.uint32).max())
         shape = (n, n_channels, n_lines) if layout else (n_channels, n, n_lines)
-        block = self.b.array(pointer, int(np.prod(shape)), np.uint8).reshape(shape)
-        task = self.b.current().task(self.b.handle(handle))
+        block = self.m.array(pointer, int(np.prod(shape)), np.uint8).reshape(shape)
+        task = self.m.current().task(self.m.handle(handle))
         done = transfer.write_lines(
-            self.b.current(), task.handle,
+            self.m.current(), task.handle,
             mirrored(task, np.swapaxes(block, 0, 1) if layout else block),
             auto_start=bool(auto_start), timeout_s=timeout_s,
         )  # fmt: skip
-        self.b.store(n_written, "int32_t *", done)
+        self.m.store(n_written, "int32_t *", done)
         return None

@@ -1,0 +1,186 @@
+"""Clocked acquisitions: by which clock, into which buffer, until when."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from nidaqmx.constants import (
+    Edge,
+    LoggingOperation,
+    OverwriteMode,
+    SampleTimingType,
+)
+from numpy.typing import NDArray
+
+from hil.devices.simdaq import names, routes, tdms
+from hil.devices.simdaq.buffers import InputBuffer
+from hil.devices.simdaq.counters import CounterInput
+from hil.devices.simdaq.task import Run
+from hil.devices.simdaq.timing import NONE, Edges, ExternalClock, InternalClock
+
+if TYPE_CHECKING:
+    from hil.devices.simdaq.task import Task
+
+Block = NDArray[np.float64]
+
+
+def default_buffer(rate_Hz: float) -> int:
+    """Samples a channel that a continuous task buffers (NI-DAQmx Help, "How Is Buffer Size
+    Determined?").
+    """
+    for limit_Hz, size in ((100.0, 1_000), (10_000.0, 10_000), (1e6, 100_000)):
+        if rate_Hz <= limit_Hz:
+            return size
+    return 1_000_000
+
+
+class InputRun(Run):
+    """A clocked acquisition."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        timing = task.timing
+        n = float(timing.samples) if timing.finite else np.inf
+        self._reference = routes.trigger_edges(task.system, task.reference_trigger, task)
+        finite = timing.finite and self._reference is None
+        if finite:
+            capacity = timing.samples
+        elif timing.single_point:
+            capacity = 1
+        else:
+            capacity = max(default_buffer(timing.rate_Hz), timing.samples)
+        retriggerable = bool(task.properties.get(("trig", "start_retriggerable"), False))
+        if retriggerable:
+            capacity = max(capacity, default_buffer(timing.rate_Hz))
+        asked = int(task.properties.get(("buffer", "input_buf_size"), 0))
+        if asked > 0:
+            capacity = asked
+        mode = task.properties.get(("read", "overwrite"))
+        overwrite = (
+            mode == OverwriteMode.OVERWRITE_UNREAD_SAMPLES.value
+            or self._reference is not None
+            or timing.single_point
+        )
+        rows = sum(c.rows for c in task.channels)
+        self.buffer = InputBuffer(rows, capacity, may_overwrite=overwrite)
+        for channel in task.channels:
+            channel.begin(task.system.now_s)
+        self.clock: InternalClock | ExternalClock = _clock(task, n if finite else np.inf)
+        self._log = _log(task)
+        self._end: int | None = None
+
+    @property
+    def done(self) -> bool:
+        return self.clock.done or self.buffer.lost
+
+    @property
+    def planned(self) -> float:  # type: ignore[override]
+        return self.clock.n
+
+    @property
+    def total(self) -> int:
+        return self.buffer.written
+
+    def when(self, more: int) -> float | None:
+        return self.clock.when(more)
+
+    @property
+    def ready(self) -> int:
+        """Samples a channel that can be read now."""
+        if self._reference is not None and not self.clock.done:
+            return 0
+        return self.buffer.available
+
+    def step(self, after_s: float, until_s: float) -> None:
+        if any(card.stalled or not card.plugged for card in self.task.cards):
+            self.fresh = np.empty(0)
+            return
+        times = self.clock.take(after_s, until_s)
+        if self._reference is not None and self._end is None:
+            times = self._look_for_reference(times, after_s, until_s)
+        self.fresh = times
+        if len(times):
+            block = np.vstack([c.sample(times) for c in self.task.channels])
+            if self._log is not None:
+                channels = self.task.channels
+                scaled = [c.scaled(row) for c, row in zip(channels, block, strict=True)]
+                self._log.append(np.vstack(scaled))
+            self.buffer.push(block)
+            if self._end is not None and self.buffer.written >= self._end:
+                self.buffer.position = self._end - self.task.timing.samples
+
+    def stop(self, t_s: float) -> None:
+        if self._log is not None:
+            self._log.close()
+
+    def _look_for_reference(self, times: Block, after_s: float, until_s: float) -> Block:
+        trigger = self.task.reference_trigger
+        assert self._reference is not None
+        before = self.clock.taken - len(times)
+        for edge_s in self._reference(after_s, until_s):
+            index = before + int(np.searchsorted(times, edge_s))
+            if index >= trigger.pretrigger:
+                trigger.at_s = float(edge_s)
+                self._end = index - trigger.pretrigger + self.task.timing.samples
+                self.clock.n = float(self._end)
+                return times[: max(self._end - before, 0)]
+        return times
+
+
+def _log(task: Task) -> tdms.Log | None:
+    """The file that a task logs to, if it does."""
+    if not tdms.wanted(task.properties.get(("read", "logging_mode"))):
+        return None
+    system, p = task.system, task.properties
+    return tdms.Log(
+        str(p.get(("read", "logging_file_path"), "")),
+        int(p.get(("read", "logging_tdms_operation"), LoggingOperation.CREATE_OR_REPLACE.value)),
+        str(p.get(("read", "logging_tdms_group_name"), "")) or task.name,
+        [c.name for c in task.channels],
+        ["Volts" if task.kind == "ai" else "" for _ in task.channels],
+        system.origin_unix_s + system.now_s,
+        1.0 / task.rate_Hz,
+    )
+
+
+def _clock(task: Task, n: float) -> InternalClock | ExternalClock:
+    if task.timing.type == SampleTimingType.IMPLICIT.value:
+        return ExternalClock(_measurements(task), n, routes.trigger_edges(
+            task.system, task.start_trigger, task))  # fmt: skip
+    if task.timing.type == SampleTimingType.CHANGE_DETECTION.value:
+        return ExternalClock(_changes(task), n)
+    return task.clock(n)
+
+
+def _measurements(task: Task) -> Edges:
+    """Implicit timing: the end of every period of the first channel's signal is a sample."""
+    channel = task.channels[0]
+    assert isinstance(channel, CounterInput)
+
+    def found(after_s: float, until_s: float) -> Block:
+        train, ready_s = channel.train(), channel.ready_s(task.system.now_s)
+        if train is None or ready_s is None or ready_s > until_s:
+            return NONE
+        just_before_s = np.nextafter(ready_s, -np.inf) - 1e-9 * train.period_s
+        return train.rising(max(after_s, just_before_s), until_s)
+
+    return found
+
+
+def _changes(task: Task) -> Edges:
+    """Change detection: every rising or falling edge of the lines asked for, once a time."""
+    hear = [
+        routes.line_edges(task.system, task.card, line, edge)
+        for key, edge in (("rising", Edge.RISING.value), ("falling", Edge.FALLING.value))
+        for physical in names.unflatten(
+            str(task.properties.get(("timing", f"change_detect_di_{key}_edge_physical_chans"), ""))
+        )
+        for line in task.card.lines(names.split(physical)[1])
+    ]
+
+    def found(after_s: float, until_s: float) -> Block:
+        times = [edges(after_s, until_s) for edges in hear]
+        return np.unique(np.concatenate(times)) if times else NONE
+
+    return found
