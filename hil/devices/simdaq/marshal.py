@@ -17,7 +17,7 @@ from hil.devices.simdaq.system import System
 
 Handler = Callable[..., int]
 Action = Callable[..., int | None]
-BUFFER_TOO_SMALL = -200229
+BUFFER_TOO_SMALL = -200228
 WRITE_BUFFER_TOO_SMALL = -200234
 
 
