@@ -164,7 +164,15 @@ def _parser() -> argparse.ArgumentParser:
     c.add_argument("run", type=_path, metavar="RUN.h5")
     c.add_argument("--to", choices=("csv", "mat", "mcap"), default="csv")
     c.add_argument("--out", type=_path, metavar="FILE", help="default: beside the recording")
-    add("doctor", "is this machine fit for real time", "hil doctor --json")
+    c = add("doctor", "is this machine fit for real time", "hil doctor --json")
+    c.add_argument(
+        "--loopback",
+        type=_path,
+        metavar="EXPERIMENT.toml",
+        help="also time the whole stack, ADC to gate: the first cell's gate is wired to the first "
+        "channel's input",
+    )
+    c.add_argument("--backend", default="bench", help="of the loop-back (default: bench)")
     c = add("bench", "how fast is it on this machine, beside a loop in C", "hil bench --quick")
     extent = c.add_mutually_exclusive_group()
     extent.add_argument(

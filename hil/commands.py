@@ -7,6 +7,7 @@ from typing import Any
 
 from hil.errors import ConfigError
 
+LOOPBACK_S = 10.0
 DONE, BAD_INPUT, TRIPPED, DEVICE, ANSWER_NO, INTERRUPTED = 0, 2, 3, 4, 5, 130
 
 
@@ -221,7 +222,16 @@ def export(args: argparse.Namespace) -> int:
 def doctor(args: argparse.Namespace) -> int:
     from hil.views.doctor import as_text, examine
 
-    findings = examine()
+    measured = None
+    if args.loopback is not None:
+        from hil.config import load
+        from hil.rig import parse_backend
+        from hil.views.latency import measure
+
+        config = load(args.loopback)
+        backends = parse_backend(args.backend, config.tables.devices)
+        measured = measure(config, backends, LOOPBACK_S)
+    findings = examine(measured)
     if args.json:
         _print_json(findings)
     else:

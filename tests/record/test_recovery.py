@@ -313,6 +313,7 @@ def test_a_disk_that_fills_up_ends_the_run_safely(configs, tiny_disk, capsys):
     )
     words = ["run", str(configs / "miga6/all_on.toml"), "--out", str(out), "--duration", "60"]
     words += ["--clock", "real", "--set", "loop.overrun='skip'"]
+    words += ["--set", "guard.disk_free_min_MB=0.0"]  # which would trip before the disk is full
     done = subprocess.run(
         [sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=120
     )
