@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from hil import open_run, session, wire
 from hil.config import load
 from hil.devices.sim_plant import SimPlant
 from hil.errors import ConfigError
@@ -103,3 +104,33 @@ def test_a_plant_without_wires_reads_back_nothing():
     for readings in (plant.temperature_C, plant.current_A, plant.resistance_Ohm):
         assert np.isnan(readings).all()
     assert board.sensed[0] == (0.2, 0.0, 20.0)
+
+
+def settles_at_C(wire):
+    """Where Joule heat of the austenite is what the air takes: module, first equation."""
+    heat_W_per_m = wire.field_V_per_m**2 / wire.austenite_Ohm_per_m
+    return wire.ambient_C + heat_W_per_m / wire.loss_W_per_m_K
+
+
+def test_the_shipped_wires_contract_and_settle_below_what_their_board_allows():
+    config = load("configs/wires4/hold.toml")
+    limit_C = 1e-2 * config.tables.devices["board"].limits["temperature_max_cC"]
+    for wires in (config.activation(), config.activation(plant=True)):
+        for activation in wires:
+            assert activation.wire.A_f_C < settles_at_C(activation.wire) < limit_C
+
+
+def test_the_makers_current_held_on_would_trip_any_board():
+    """0.2 A contracts a wire in a second and is not for holding: firmware/README.md."""
+    assert settles_at_C(SmaWire()) == pytest.approx(168, abs=1)
+    assert settles_at_C(SmaWire()) > 1e-2 * wire.LIMITS["temperature_max_cC"].highest
+
+
+def test_the_shipped_wires_are_run_without_a_trip(tmp_path):
+    result = session.run(load("configs/wires4/hold.toml"), out=tmp_path / "wires.h5")
+    assert result.outcome == "complete"
+    run = open_run(result.path)
+    hottest_C = np.nanmax(run["muscle.1.temperature_C"].values)
+    # one count of the sensor is 0.49 C, cut off
+    plant = load("configs/wires4/hold.toml").activation(plant=True)[0].wire
+    assert hottest_C == pytest.approx(settles_at_C(plant), abs=1.0)
