@@ -188,7 +188,8 @@ def load_record(path: Path, *, named_by: str) -> Calibration:
         It is missing, wrong, or was changed by hand.
     """
     if not path.is_file():
-        raise ConfigError(f"{named_by}: no such file: {path}")
+        shown = path if str(path).isprintable() else repr(str(path))
+        raise ConfigError(f"{named_by}: no such file: {shown}")
     return _parsed(path, read_toml(path), path.read_text(encoding="utf-8"))
 
 

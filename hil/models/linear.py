@@ -44,7 +44,11 @@ class LinearSystem:
                   "D": (np.zeros((p, m)) if D is None else D, (p, m))}  # fmt: skip
         a, b, c, d = (_matrix(name, given, shape) for name, (given, shape) in shapes.items())
         self.wires = SmaWires([], np.zeros(0))
-        self.linear = LinearStepper(discretise(a, b, c, d, period_s), np.zeros(n), np.zeros(m))
+        with np.errstate(over="ignore", invalid="ignore"):
+            discrete = discretise(a, b, c, d, period_s)
+        if not all(np.isfinite(part).all() for part in (discrete.Ad, discrete.B0, discrete.B1)):
+            raise ModelError(f"A: the state grows beyond all numbers within {period_s:g} s")
+        self.linear = LinearStepper(discrete, np.zeros(n), np.zeros(m))
 
     @property
     def y(self) -> NDArray[np.float64]:
