@@ -12,6 +12,7 @@ from hil import metrics
 from hil.device_clocks import fit_clock
 from hil.evidence import LATE_SHARE, Counts
 from hil.frame import units
+from hil.record.layout import text_of
 from hil.record.read import n_whole_rows, open_h5
 from hil.slots import signals_in
 
@@ -48,6 +49,8 @@ def summarise(path: Path, period_s: float, clock: str) -> dict[str, Any]:
             for name in ticks
             if name.endswith(ROUND_TRIP)
         }
+        events = file["events"][: n_whole_rows(file, "events")]
+    causes = [text_of(event["text"]) for event in events if event["level"] == b"fault"]
     force: dict[str, Any] = {}
     steps: list[dict[str, Any]] = []
     for signal, measured, model, reference in signals:
@@ -57,6 +60,7 @@ def summarise(path: Path, period_s: float, clock: str) -> dict[str, Any]:
                 steps = responses(t_s, measured, model, reference, cells)
     summary = {
         "rows": n,
+        "first_cause": causes[0] if causes else "",
         "duration_s": float(t_s[-1]) if n else 0.0,
         "timing": timing(t_s, late_s, busy_s, period_s, clock),
         "clocks": clocks,
@@ -223,6 +227,7 @@ def as_text(path: Path, summary: dict[str, Any]) -> str:
     lines = [f"{summary['outcome']}: {summary['rows']} rows in {path}"]
     if summary["first_fault"]:
         lines.append(f"  tripped by {', '.join(summary['first_fault'])}; all cells are off")
+        lines.append(f"  {summary['first_cause']}")
     if summary["rows_lost"]:
         lines.append(f"  {summary['rows_lost']} rows were lost: the recorder could not follow")
     force = summary["force"]

@@ -196,7 +196,9 @@ def test_a_channel_that_goes_to_its_rail_trips_and_is_named(configs, tmp_path, m
     path = tmp_path / "run.h5"
     words = ["--backend", "daq=emulated", "--out", str(path), "--duration", "0.3"]
     assert main(["run", str(configs / "miga6/all_on.toml"), *words]) == 3
-    assert "tripped by channel_untrue" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "tripped by channel_untrue" in said
+    assert "daq: force_at_rail" in said
     assert any("guard: channel_untrue" in e and "daq: force_at_rail" in e for e in events(path))
     run = hil.open_run(path)
     assert not run.cells_commanded.values[100:].any()
