@@ -1,6 +1,7 @@
 """Hardware-in-the-loop control and data acquisition for cellular actuator arrays.
 
-Public here: `open_run`, `load`, `run`, and `hil.models.CellArray`; the rest is private.
+Public here: `open_run`, `load`, `run`, `hil.models.CellArray` and `hil.models.impact`; the rest is
+private.
 """
 
 from __future__ import annotations

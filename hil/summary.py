@@ -226,7 +226,7 @@ def as_text(path: Path, summary: dict[str, Any]) -> str:
     """A few lines for the terminal."""
     lines = [f"{summary['outcome']}: {summary['rows']} rows in {path}"]
     if summary["first_fault"]:
-        lines.append(f"  tripped by {', '.join(summary['first_fault'])}; all cells are off")
+        lines.append(f"  tripped by {', '.join(summary['first_fault'])}; everything is off")
         lines.append(f"  {summary['first_cause']}")
     if summary["rows_lost"]:
         lines.append(f"  {summary['rows_lost']} rows were lost: the recorder could not follow")

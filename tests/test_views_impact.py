@@ -17,7 +17,7 @@ from hil.models.pantograph_impact import SYMMETRIC_M, predict
 def reported(configs, tmp_path_factory):
     folder = tmp_path_factory.mktemp("impact")
     sets = ("controller.gamma_deg=[0.0, 30.0]", "controller.repeats=2",
-            "experiment.duration_s=4.5")  # fmt: skip
+            "controller.travel_s=0.4", "experiment.duration_s=3.8")  # fmt: skip
     config = load(configs / "pantograph/impact_symmetric.toml", sets)
     session.run(config, out=folder / "run.h5")
     assert main(["report", str(folder / "run.h5")]) == 0

@@ -10,9 +10,9 @@ inverse mass W = J M^-1 J^T::
 
 since differences of quantised angles are too coarse over a contact of some milliseconds.
 Compression ends where v_n = 0, found between samples; impulses are taken up to there and not
-beyond. The normal one is then that which stops the tip, whatever the sensor's gain; the gain is
-checked on its own, by `closure`: the change of v_n that the angles show across the whole contact,
-over that of the force's integral.
+beyond. The normal one is then that which stops the tip, whatever the sensor's gain; the gain, and
+the arm's mass, are checked on their own by `closure`: the change of v_n that the angles show across
+the whole contact, over that of the force's integral.
 
 Source: Font-Llagunes & Koevecses, section 6 (what is measured); the fusion is ours.
 """
@@ -66,7 +66,7 @@ class Trial:
         Of the tip at onset; gamma from the plate's normal towards +x.
     T_c_J, T_a_J, xi, T_a_after_J, impulse_n_N_s, impulse_t_N_s : float
     closure : float
-        1 where angles and force agree; NaN where too little is recorded after the contact.
+        1 where angles, force and mass agree; NaN where too little is recorded after the contact.
     t_s, v_m_per_s, T_c_curve_J, T_a_curve_J : arrays
         From before onset to after the end, at the samples; v is (n, 2), along x and y.
     standard : dict

@@ -308,8 +308,9 @@ def _remarks(impact: Impact, printed: bool) -> list[str]:
     closure = [t.closure for case in impact.cases for t in case.trials if math.isfinite(t.closure)]
     if closure:
         remarks.append(
-            f"Change of the normal velocity across the whole contact, by the encoders over by the "
-            f"force: {np.mean(closure):.4f} ± {np.std(closure):.4f} (1 where they agree)."
+            "Change of the normal velocity across the whole contact, by the encoders over by "
+            f"the force: {np.mean(closure):.4f} ± {np.std(closure):.4f} (1 where encoders, force "
+            "sensor and the arm's mass agree)."
         )
     if printed:
         remarks.append(
