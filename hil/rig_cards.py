@@ -138,7 +138,13 @@ def _sim_card(
 def _emulated_card(
     name: str, config: Config, system: System, rng: np.random.Generator
 ) -> EmulatedCard:
+    from hil.devices.simdaq import catalog
+
     table, plan = cards_of(config.tables.devices)[name], plan_of(name, config)
+    try:
+        catalog.model(table.sim.product)
+    except ConfigError as error:
+        raise ConfigError(f"{config.path}: devices.{name}.sim.product: {error}") from None
     signals = []
     for own, channel in zip(plan.inputs, table.channels.values(), strict=True):
         if channel.sim.reading_lost_probability:

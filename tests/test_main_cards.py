@@ -273,7 +273,7 @@ def test_a_card_at_its_rail_before_the_run_leaves_nothing_behind(configs, tmp_pa
         (["devices.daq.card='Dev7'"], None),
         (["devices.daq.channels.force.terminal='ai77'"], "no analogue input 'Dev1/ai77'"),
         (["devices.daq.rate_Hz=10e6"], "is beyond PCIe-6363"),
-        (["devices.daq.sim.product='PCIe-1'"], "choose one of"),
+        (["devices.daq.sim.product='PCIe-1'"], "devices.daq.sim.product: card 'PCIe-1' is not"),
     ],
 )
 def test_bad_cards_are_one_line_and_leave_nothing(sets, words, configs, tmp_path, capsys):
