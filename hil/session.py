@@ -20,12 +20,15 @@ from hil import guard, inputs, loop, realtime
 from hil.clock import Clock, RealClock, VirtualClock, sleep_s
 from hil.config import Config, cards, schema
 from hil.config.build import (
+    build_activation,
     build_force_control,
     build_recruitment,
+    build_signal,
     build_signal_pid,
     told_of,
 )
 from hil.config.build_pantograph import build_impact_control
+from hil.config.build_soft import build_soft_control
 from hil.config.crosscheck import force_signal
 from hil.config.instruments import outputs_of, signals_of
 from hil.config.pantograph import ImpactTable, PantographTable
@@ -36,6 +39,7 @@ from hil.estimate import ArmObserver, Estimator, ForceObserver, Twin
 from hil.evidence import Evidence
 from hil.frame import Frame
 from hil.models.pantograph_system import PantographSystem
+from hil.models.soft.arrays import SoftArraySystem
 from hil.progress import show_progress
 from hil.provenance import software
 from hil.record import layout
@@ -178,6 +182,8 @@ def _control(config: Config, layout: RigLayout, estimator: Estimator, seed: int)
         signals = follows.signals if isinstance(follows, schema.SignalsReferenceTable) else {}
         outputs = outputs_of(tables.devices)
         return build_signal_pid(controller.loops, signals, layout, outputs, period_s)
+    if isinstance(tables.model, schema.SoftTable):
+        return _soft_control(config, layout, seed)
     if isinstance(controller, ImpactTable):
         assert isinstance(tables.model, PantographTable)  # crosscheck saw to it
         outputs, signals_in = outputs_of(tables.devices), signals_of(tables.devices)
@@ -191,6 +197,24 @@ def _control(config: Config, layout: RigLayout, estimator: Estimator, seed: int)
     if isinstance(controller, schema.RecruitTable):
         raise ConfigError(f"controller.kind = '{controller.kind}': this rig has no cells")
     return build_force_control(controller, force, config.model, F_N, signal, period_s)
+
+
+def _soft_control(config: Config, layout: RigLayout, seed: int) -> Control:
+    """On the twin's statics: what the plant does with the same cells is for the loop to find."""
+    tables, twin = config.tables, config.system()
+    assert isinstance(twin, SoftArraySystem)
+    follows = tables.reference
+    signals = follows.signals if isinstance(follows, schema.SignalsReferenceTable) else {}
+    measured = signals_of(tables.devices)
+    channels = {c.name: (i, c, measured[c.name]) for i, c in enumerate(layout.channels)}
+    return build_soft_control(
+        tables.controller,
+        {name: build_signal(signal) for name, signal in signals.items()},
+        twin,
+        [a.force_on_N for a in build_activation(tables.model)],
+        channels,
+        seed,
+    )
 
 
 def parts_of(

@@ -7,6 +7,7 @@ import numpy as np
 
 from hil.config import recruit_schema, schema
 from hil.config.build_pantograph import build_pantograph
+from hil.config.build_soft import build_soft
 from hil.config.pantograph import PantographTable
 from hil.config.recruitment import Told, build_recruiter, indices
 from hil.config.schema import ArrayTable, CellTable, ModelTable, SigmoidTable, ThermalTable
@@ -32,7 +33,7 @@ from hil.slots import RigLayout
 LEVEL_MIN = 1e-9
 
 
-def build_model(table: ModelTable) -> CellArray:
+def build_model(table: ModelTable | schema.SoftTable) -> CellArray:
     """The linear model that `[model]` (or `[plant]`) describes.
 
     Raises
@@ -46,7 +47,7 @@ def build_model(table: ModelTable) -> CellArray:
 
 def build_activation(table: schema.AnyModelTable) -> list[CellActivation]:
     """How every cell's force rises and falls, in input order; none where there are no cells."""
-    if not isinstance(table, ModelTable):
+    if not isinstance(table, ModelTable | schema.SoftTable):
         return []
     return [a for name, array in table.arrays.items() for a in _activations(name, array)]
 
@@ -109,6 +110,8 @@ def build_system(table: schema.SystemTable, period_s: float) -> System:
     """The system of a model that is no cellular array; ModelError where it makes none."""
     if isinstance(table, PantographTable):
         return build_pantograph(table, period_s)
+    if isinstance(table, schema.SoftTable):
+        return build_soft(table, build_model(table), build_activation(table), period_s)
     return LinearSystem(table.A, table.B, table.C, table.D, table.inputs, table.outputs, period_s)
 
 

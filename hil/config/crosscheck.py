@@ -13,22 +13,27 @@ from hil.config import recruit_schema, recruitment, schema
 from hil.config.build import (
     LEVEL_MIN,
     build_activation,
+    build_model,
     build_reference,
+    build_signal,
     build_system,
     cell_indices,
     recruited_force_N,
     told_of,
 )
 from hil.config.build_pantograph import check_impact
+from hil.config.build_soft import check_soft, first_that_falls, recruited_order, static_levels
 from hil.config.cards import cards_of
 from hil.config.instruments import outputs_of, signals_of
 from hil.config.pantograph import ImpactTable
 from hil.config.recruitment import Told
 from hil.models import CellArray, ModelError
+from hil.models.soft.arrays import SoftArraySystem
 
 Found = Iterator[tuple[str, str]]
 RIG_ORDER_MAX = 2000
 HOLDABLE = tuple(row.name for row in interlocks.LOOP if row.key)
+REACH_SLACK = 0.02  # of what soft links' cells reach, which a set point may ask beyond it
 
 
 def rig(tables: schema.RigTables, model: CellArray | None) -> Found:
@@ -45,12 +50,15 @@ def rig(tables: schema.RigTables, model: CellArray | None) -> Found:
             yield f"guard.hold_s.{name}", f"no such condition: choose {', '.join(HOLDABLE)}"
     if model is not None:
         yield from _array(model, cards, tables)
-        yield from _boards(boards, model, tables.guard)
+        yield from _boards(boards, model.cell_names, tables.guard)
         yield from _outputs(cards, ())
     elif not isinstance(tables.model, schema.ModelTable):
         system = build_system(tables.model, tables.loop.period_s)
-        for name in boards:
-            yield f"devices.{name}", "the model has no cells for a board: remove it"
+        if system.cell_names:
+            yield from _boards(boards, list(system.cell_names), tables.guard)
+        else:
+            for name in boards:
+                yield f"devices.{name}", "the model has no cells for a board: remove it"
         for key, channel in _channels(cards):
             if channel.signal is None:
                 yield f"{key}.signal", f"missing: choose {', '.join(system.outputs)}"
@@ -128,11 +136,10 @@ def _limits(name: str, limits: dict[str, int]) -> Found:
 
 
 def _boards(
-    boards: dict[str, schema.CellBoardTable], model: CellArray, guard: schema.GuardTable
+    boards: dict[str, schema.CellBoardTable], known: list[str], guard: schema.GuardTable
 ) -> Found:
     if not boards:
         yield "devices", "no cell_board: nothing would switch the cells"
-    known = model.cell_names
     if guard.cell_on_max_s is None:
         yield "guard.cell_on_max_s", "missing: add it"
     for name, board in boards.items():
@@ -205,7 +212,9 @@ def run(tables: schema.RunTables, model: CellArray | None) -> Found:
     """The experiment against its rig."""
     controller, follows = tables.controller, tables.reference
     if model is None:
-        if isinstance(controller, schema.SignalPidTable):
+        if isinstance(tables.model, schema.SoftTable):
+            yield from _soft(tables.model, tables)
+        elif isinstance(controller, schema.SignalPidTable):
             yield from _loops(controller, follows, tables)
         elif isinstance(controller, ImpactTable):
             yield from _impact(controller, follows, tables)
@@ -245,6 +254,50 @@ def run(tables: schema.RunTables, model: CellArray | None) -> Found:
         yield "reference.kind = 'signals'", "is for rigs without cells: choose steps, ramp or sine"
     elif follows is not None and not wrong:
         yield from _reference(follows, tables, told)
+
+
+def _soft(table: schema.SoftTable, tables: schema.RunTables) -> Found:
+    """Cells that follow a channel: their names, and what they can reach."""
+    controller, follows = tables.controller, tables.reference
+    signals, model = signals_of(tables.devices), build_model(table)
+    wrong = list(check_soft(controller, follows, list(signals)))
+    if isinstance(controller, schema.ScheduleTable):
+        wrong += _schedule(controller, model)
+    elif isinstance(controller, schema.PidTable) and controller.order is not None:
+        wrong += _unknown_cells("controller.order", controller.order, model)
+        twice = [c for c, n in Counter(map(str, controller.order)).items() if n > 1]
+        wrong += [("controller.order", f"cell '{twice[0]}' stands in it twice")] if twice else []
+    yield from wrong
+    if wrong or not isinstance(follows, schema.SignalsReferenceTable):
+        return
+    (name, signal), *_ = follows.signals.items()
+    if not isinstance(signal, schema.SignalSineTable):
+        wrong += _times(f"reference.signals.{name}", signal.t_s, signal.value, "value")
+        yield from wrong
+    if not wrong:
+        system = build_system(table, tables.loop.period_s)
+        assert isinstance(system, SoftArraySystem)
+        F_N = [a.force_on_N for a in build_activation(table)]
+        order = recruited_order(controller, model)
+        if signals[name] not in system.outputs:
+            return  # which is said of the rig
+        try:
+            levels = static_levels(system, F_N, order, signals[name])
+        except ModelError as error:
+            yield "model", str(error)
+            return
+        low, high = float(levels.min()), float(levels.max())
+        if (falls := first_that_falls(levels, order)) is not None:
+            cell = model.cell_names[falls]
+            yield "controller", f"cell '{cell}' does not raise '{signals[name]}': choose another"
+            return
+        wanted = build_signal(signal).extremes(tables.experiment.duration_s)
+        slack = REACH_SLACK * (high - low)
+        if wanted[0] < low - slack or wanted[1] > high + slack:
+            yield (
+                f"reference.signals.{name}",
+                f"asks for {wanted[0]:g} to {wanted[1]:g}; the cells give {low:.4g} to {high:.4g}",
+            )
 
 
 def _impact(

@@ -3,13 +3,15 @@
 import numpy as np
 
 from hil.config import recruit_schema, schema
-from hil.config.build import build_controller
+from hil.config.build import build_activation, build_controller
+from hil.config.build_soft import build_schedule, recruited_order
 from hil.config.cards import cards_of
 from hil.config.crosscheck import force_signal
 from hil.config.instruments import outputs_of
 from hil.config.load import Config
 from hil.config.pantograph import ImpactTable
 from hil.control.pid import Pid
+from hil.models.soft.arrays import SoftArraySystem
 
 
 def energise_plan(config: Config) -> list[str]:
@@ -32,6 +34,8 @@ def _commands(config: Config) -> list[str]:
             f"{output.rate_max_per_s:g} a second"
             for name, output in outputs_of(tables.devices).items()
         ]
+    if isinstance(tables.model, schema.SoftTable):
+        return _soft(config, tables.model)
     model = config.model
     duration_s = tables.experiment.duration_s
     F_N = [a.force_on_N for a in config.activation()]
@@ -62,3 +66,31 @@ def _commands(config: Config) -> list[str]:
         lines.append(f"{t_s:8.3f} s  {what} (settles at {force_N:.4g} N)")
     lines.append(f"{duration_s:8.3f} s  all off, the run ends")
     return lines
+
+
+def _soft(config: Config, table: schema.SoftTable) -> list[str]:
+    """Of cells on soft links: what is switched, and how far each link bends by it."""
+    tables, system = config.tables, config.system()
+    assert isinstance(system, SoftArraySystem)
+    n, duration_s = len(system.cell_names), tables.experiment.duration_s
+    controller = tables.controller
+    if not isinstance(controller, schema.ScheduleTable):
+        most = len(recruited_order(controller, system.arrays))
+        drawn = isinstance(controller, recruit_schema.BroadcastTable)
+        who = "the cells draw by themselves" if drawn else "the controller decides"
+        return [
+            f"{who}: at most {most} of {n} cells at once, for up to {duration_s:g} s, no cell "
+            f"longer than {tables.guard.cell_on_max_s:g} s"
+        ]
+    lines, cells = [], np.zeros(n, dtype=np.uint8)
+    F_N = np.array([a.force_on_N for a in build_activation(table)])
+    schedule = build_schedule(controller, system.arrays)
+    for t_s in sorted({step.t_s for step in controller.steps if step.t_s < duration_s}):
+        schedule.step(t_s, float("nan"), float("nan"), cells)
+        on = [name for name, lit in zip(system.cell_names, cells, strict=True) if lit]
+        y = dict(zip(system.outputs, system.settled(F_N * cells).tolist(), strict=True))
+        bent = {link: round(y[f"{link}.curvature_1_per_m"], 3) + 0.0 for link in table.links}
+        rest = ", ".join(f"{link} at {value:g} 1/m" for link, value in bent.items())
+        what = f"{len(on)} on: {', '.join(on)}" if on else "all off"
+        lines.append(f"{t_s:8.3f} s  {what} (settles with {rest})")
+    return [*lines, f"{duration_s:8.3f} s  all off, the run ends"]

@@ -16,6 +16,7 @@ from pydantic import (
 
 from hil.config import recruit_schema
 from hil.config.pantograph import ImpactTable, PantographTable
+from hil.config.soft import GroundTable, LinkTable, MuscleTable, Pair
 from hil.config.table import (
     Cells,
     Delay,
@@ -151,7 +152,23 @@ class LinearTable(Table):
     D: list[list[float]] | None = None
 
 
-SystemTable = LinearTable | PantographTable
+class SoftTable(Table):
+    """Links of rubber, bent by cellular arrays; the plane's y points up.
+
+    Points and arrays are those of a cell_array; every array ends at a driven point of its own,
+    which its tendon moves as `muscles` says.
+    """
+
+    kind: Literal["soft_links"]
+    links: Annotated[dict[Name, LinkTable], Field(min_length=1)]
+    points: dict[Name, PointTable]
+    arrays: Annotated[dict[Name, ArrayTable], Field(min_length=1)]
+    muscles: Annotated[dict[Name, MuscleTable], Field(min_length=1)]
+    gravity_m_per_s2: Pair = [0.0, -9.81]
+    ground: GroundTable | None = None
+
+
+SystemTable = LinearTable | PantographTable | SoftTable
 AnyModelTable = Annotated[ModelTable | SystemTable, Field(discriminator="kind")]
 
 

@@ -7,6 +7,7 @@ from hil.models.soft.tree import SoftTree
 
 # Rows of `lines`: k, c, l0, pulls only; then what they were at the last evaluation: l, l', T.
 K, DAMP, L0, PULLS, LENGTH, RATE, TENSION = range(7)
+GROUND_K = 6  # column of `grounds`
 
 
 def places(tree: SoftTree):  # type: ignore[no-untyped-def]

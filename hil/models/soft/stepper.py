@@ -1,6 +1,6 @@
 """A soft tree with its state, stepped in time by `hil.models.soft.kernel`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +8,7 @@ import scipy.optimize
 
 from hil.models.network import ModelError
 from hil.models.soft import kernel, outside
+from hil.models.soft.outside import GROUND_K
 from hil.models.soft.parts import (
     ERROR,
     H_LAST,
@@ -29,6 +30,7 @@ from hil.models.soft.parts import (
 )  # fmt: skip
 from hil.models.soft.tree import Array, SoftTree
 
+GROUND_RAMP = (0.0, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0)  # found to lead there
 SHORTEST = 1e-12  # step of an adaptive run, of its length
 _NO_PATH = np.empty((0, 0))
 
@@ -192,13 +194,13 @@ class SoftStepper:
         """
         times = [self.t_s]
         while until_s - self.t_s > SHORTEST * until_s:
-            before, left_s = self._snapshot(), until_s - self.t_s
+            before, left_s = self.snapshot(), until_s - self.t_s
             h = min(h_s, left_s)
             self.step(h, inputs(self.t_s + h))
             error = max(float(self.parts.memory[ERROR]), 1e-300)
             h_s = h * min(2.0, max(0.2, 0.9 * (tolerance / error) ** (1.0 / 3.0)))
             if error > tolerance:
-                self._restore(before)
+                self.restore(before)
                 if h_s < SHORTEST * until_s:
                     raise ModelError(
                         f"steps of {h_s:.3g} s at t = {self.t_s:.9g} s still leave more than "
@@ -208,11 +210,24 @@ class SoftStepper:
             times.append(self.t_s)
         return np.array(times)
 
-    def _snapshot(self) -> tuple[Array, ...]:
+    def touch_N(self) -> Array:
+        """Normal force of the grounds on every touching place, at the last evaluation."""
+        p, first = self.parts, self.parts.n_loads
+        x, v = p.place_x[first : p.starts[0]], p.place_v[first : p.starts[0]]
+        total = np.zeros(len(x))
+        for ground in p.grounds:
+            depth = (ground[3:6] - x) @ ground[:3]
+            force = ground[6] * depth - ground[7] * (v @ ground[:3])
+            total += np.where(depth > 0.0, np.maximum(force, 0.0), 0.0)
+        return total
+
+    def snapshot(self) -> tuple[Array, ...]:
+        """The state, for `restore`."""
         p = self.parts
         return p.state.copy(), p.branches.copy(), p.memory.copy(), p.u_last.copy()
 
-    def _restore(self, before: tuple[Array, ...]) -> None:
+    def restore(self, before: tuple[Array, ...]) -> None:
+        """Back to what `snapshot` gave."""
         p = self.parts
         for now, then in zip((p.state, p.branches, p.memory, p.u_last), before, strict=True):
             now[:] = then
@@ -236,17 +251,35 @@ class SoftStepper:
         self.v[:] = 0.0
         self.R[:] = 0.0
 
+        stiffness = p.grounds[:, GROUND_K].copy()
+        start = self.q.copy()
+        try:
+            for share in ((1.0,), GROUND_RAMP) if len(stiffness) else ((1.0,),):
+                self.q[:] = start
+                if self._sags_to_rest(stiffness, share):
+                    self.settle()
+                    return
+        finally:
+            p.grounds[:, GROUND_K] = stiffness
+        raise ModelError("no static equilibrium found: the load is too large")
+
+    def _sags_to_rest(self, stiffness: Array, shares: Sequence[float]) -> bool:
+        """Search with grounds of these shares of their stiffness, one after the other."""
+        p, close = self.parts, kernel.SAG_TOLERANCE
+
         def sag(q: Array) -> Array:
             kernel.explicit(self.ints, self.floats, q, self.v, kernel.SOFTEST)
             return np.asarray(p.state[X_NEW] * kernel.SOFTEST)
 
-        close = kernel.SAG_TOLERANCE
-        try:
-            if np.abs(sag(self.q)).max() > close:
+        for share in shares:
+            p.grounds[:, GROUND_K] = share * stiffness
+            if np.abs(sag(self.q)).max() <= close:
+                continue
+            try:
                 self.q[:] = scipy.optimize.newton_krylov(sag, self.q.copy(), f_tol=close)
-        except scipy.optimize.NoConvergence:
-            raise ModelError("no static equilibrium found: the load is too large") from None
-        self.settle()
+            except (scipy.optimize.NoConvergence, ValueError):
+                return False
+        return True
 
     def _refuse(self, h_s: float) -> None:
         raise ModelError(
