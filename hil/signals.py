@@ -205,14 +205,14 @@ def _reduce(  # type: ignore[no-untyped-def]
         troubles[c] = found
 
 
-def rails(range_V: float, resolution_bits: int) -> tuple[float, float]:
+def rails(low: float, high: float, bits: int) -> tuple[float, float]:
     """Lowest and highest reading that is still a measurement, just outside of it.
 
     An ideal converter ends one step below its range; real ones go on for a few per cent, which
     their calibration does not vouch for.
     """
-    step_V = 2.0 * range_V / 2**resolution_bits
-    return -range_V + 0.5 * step_V, range_V - 1.5 * step_V
+    step = (high - low) / 2.0**bits
+    return low + 0.5 * step, high - 1.5 * step
 
 
 def frozen_after(noise_rms: float, step: float, rate_Hz: float) -> int:

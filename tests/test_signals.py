@@ -132,7 +132,7 @@ def test_only_the_samples_of_this_block_count():
 @pytest.mark.parametrize("bits", [12, 16])
 def test_one_sample_at_the_rail_is_told_and_one_step_inside_is_not(bits):
     step = 20.0 / 2**bits
-    low, high = rails(10.0, bits)
+    low, high = rails(-10.0, 10.0, bits)
     for volts, found in [(-10.0, 1), (-10.0 + step, 0), (10.0 - 2 * step, 0), (10.0 - step, 1)]:
         one = block_filter(low=[low], high=[high])
         one.take(np.array([[0.0, volts, 0.0]]), 3)

@@ -22,8 +22,6 @@ from hil.config.validate import validated
 from hil.errors import ConfigError
 from hil.signals import Chain
 
-FORMAT = "hil-calibration/1"
-
 
 class ArticleTable(Table):
     """The physical thing: serial number included, as on its label."""

@@ -180,6 +180,8 @@ def calibrations(
                     "record_id": found.id,
                     "hash": found.record.hash,
                     "status": found.record.status,
+                    "capacity_N": found.record.article.capacity_N,
+                    "uncertainty_N": found.force_uncertainty_N(found.record.article.capacity_N),
                     "article": found.record.article.name,
                     "serial": found.record.article.serial,
                     "valid_until": found.record.act.valid_until.isoformat(),

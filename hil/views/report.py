@@ -467,4 +467,5 @@ def _calibration(kept: dict[str, Any]) -> str:
         return "no record"
     until = f"{'EXPIRED on' if kept['expired'] else 'valid until'} {kept['valid_until']}"
     what = f"{kept['article']}, serial {kept['serial']}"
-    return f"{what}: {kept['record_id']}, {kept['status']}, {until}"
+    sigma = f"σ {1e3 * kept['uncertainty_N']:.0f} mN at {kept['capacity_N']:g} N"
+    return f"{what}: {kept['record_id']}, {kept['status']}, {sigma}, {until}"

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from hil.devices.device import Remark
 from hil.devices.nidaq.channels import AnalogInput, CardPlan
 from hil.devices.nidaq.errors import describe
-from hil.devices.nidaq.tasks import AnalogWriter, LineWriter, close_all
+from hil.devices.nidaq.tasks import close_all
+from hil.devices.nidaq.writers import AnalogWriter, LineWriter
 from hil.errors import DeviceError
 
 UNWATCHED = "outputs stay as they are if the program is killed"

@@ -1,4 +1,4 @@
-"""Tasks of a card: built once, read and written without a question to the library."""
+"""Input tasks of a card: built once, read without a question to the library."""
 
 import contextlib
 from collections.abc import Callable, Sequence
@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.devices.nidaq.abilities import check_clock
-from hil.devices.nidaq.channels import AnalogInput, AnalogOutput, CardPlan, EncoderInput
+from hil.devices.nidaq.channels import AnalogInput, CardPlan, EncoderInput
 from hil.devices.nidaq.errors import SAMPLES_NOT_YET_AVAILABLE
+from hil.signals import rails
 
 BUFFER_S = 2.0
 
@@ -126,69 +127,6 @@ class LineReader:
         return self._levels
 
 
-class LineWriter:
-    """Digital outputs, all of one level."""
-
-    def __init__(self, terminals: Sequence[str]) -> None:
-        from nidaqmx import Task
-        from nidaqmx.constants import LineGrouping
-        from nidaqmx.stream_writers import DigitalMultiChannelWriter
-
-        self.task: Any = Task()
-        try:
-            for terminal in terminals:
-                self.task.do_channels.add_do_chan(
-                    terminal, line_grouping=LineGrouping.CHAN_PER_LINE
-                )
-        except BaseException:
-            self.task.close()
-            raise
-        self._writer = DigitalMultiChannelWriter(self.task.out_stream, auto_start=True)
-        self._writer.verify_array_shape = False
-        self._levels = np.zeros(len(terminals), dtype=bool)
-
-    def set_all(self, level: bool) -> None:
-        self._levels[:] = level
-        self._writer.write_one_sample_one_line(self._levels, timeout=0.1)
-
-
-class AnalogWriter:
-    """Actuators' outputs in one task, held within their ranges."""
-
-    def __init__(self, plan: CardPlan, outputs: Sequence[AnalogOutput]) -> None:
-        from nidaqmx import Task
-        from nidaqmx.stream_writers import AnalogMultiChannelWriter
-
-        self.task: Any = Task()
-        try:
-            for output in outputs:
-                self.task.ao_channels.add_ao_voltage_chan(
-                    plan.physical(output.terminal),
-                    output.name,
-                    min_val=-output.range_V,
-                    max_val=output.range_V,
-                )
-        except BaseException:
-            self.task.close()
-            raise
-        self._writer = AnalogMultiChannelWriter(self.task.out_stream, auto_start=True)
-        self._writer.verify_array_shape = False
-        self._per_unit = np.array([1.0 / output.units_per_V for output in outputs])
-        self._range_V = np.array([output.range_V for output in outputs])
-        self._volts = np.zeros(len(outputs))
-        self._rest = np.array([output.rest for output in outputs])
-
-    def put(self, values: NDArray[np.float64]) -> None:
-        """These values, in their own units; the guard has seen that they are numbers."""
-        np.multiply(values, self._per_unit, out=self._volts)
-        np.clip(self._volts, -self._range_V, self._range_V, out=self._volts)
-        self._writer.write_one_sample(self._volts, timeout=0.1)
-
-    def rest(self) -> None:
-        """All outputs to where they are safe."""
-        self.put(self._rest)
-
-
 class _Buffer:
     """Memory for blocks of any length, taken once and seen as (C, n) without a copy.
 
@@ -287,14 +225,14 @@ def _time(name: str, task: Any, plan: CardPlan, *, source: str) -> None:
 
 def _converters(task: Any, plan: CardPlan) -> tuple[list[tuple[float, float]], list[float]]:
     """Rails and steps of the ranges that the card has chosen."""
-    rails, steps = [], []
+    ends, steps = [], []
     for channel, own in zip(plan.analog, task.ai_channels, strict=True):
         per_unit = 1.0 if channel.bridge is None else 1e3  # the card's range is in V, or V/V
         low, high = per_unit * own.ai_rng_low, per_unit * own.ai_rng_high
-        step = (high - low) / 2.0**own.ai_resolution
-        rails.append((low + 0.5 * step, high - 1.5 * step))
-        steps.append(step)
-    return rails, steps
+        bits = int(own.ai_resolution)
+        ends.append(rails(low, high, bits))
+        steps.append((high - low) / 2.0**bits)
+    return ends, steps
 
 
 def _clock_owner(plan: CardPlan) -> str:

@@ -1,0 +1,72 @@
+"""Output tasks of a card: built once, written without a question to the library."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.devices.nidaq.channels import AnalogOutput, CardPlan
+
+
+class LineWriter:
+    """Digital outputs, all of one level."""
+
+    def __init__(self, terminals: Sequence[str]) -> None:
+        from nidaqmx import Task
+        from nidaqmx.constants import LineGrouping
+        from nidaqmx.stream_writers import DigitalMultiChannelWriter
+
+        self.task: Any = Task()
+        try:
+            for terminal in terminals:
+                self.task.do_channels.add_do_chan(
+                    terminal, line_grouping=LineGrouping.CHAN_PER_LINE
+                )
+        except BaseException:
+            self.task.close()
+            raise
+        self._writer = DigitalMultiChannelWriter(self.task.out_stream, auto_start=True)
+        self._writer.verify_array_shape = False
+        self._levels = np.zeros(len(terminals), dtype=bool)
+
+    def set_all(self, level: bool) -> None:
+        self._levels[:] = level
+        self._writer.write_one_sample_one_line(self._levels, timeout=0.1)
+
+
+class AnalogWriter:
+    """Actuators' outputs in one task, held within their ranges."""
+
+    def __init__(self, plan: CardPlan, outputs: Sequence[AnalogOutput]) -> None:
+        from nidaqmx import Task
+        from nidaqmx.stream_writers import AnalogMultiChannelWriter
+
+        self.task: Any = Task()
+        try:
+            for output in outputs:
+                self.task.ao_channels.add_ao_voltage_chan(
+                    plan.physical(output.terminal),
+                    output.name,
+                    min_val=-output.range_V,
+                    max_val=output.range_V,
+                )
+        except BaseException:
+            self.task.close()
+            raise
+        self._writer = AnalogMultiChannelWriter(self.task.out_stream, auto_start=True)
+        self._writer.verify_array_shape = False
+        self._per_unit = np.array([1.0 / output.units_per_V for output in outputs])
+        self._range_V = np.array([output.range_V for output in outputs])
+        self._volts = np.zeros(len(outputs))
+        self._rest = np.array([output.rest for output in outputs])
+
+    def put(self, values: NDArray[np.float64]) -> None:
+        """These values, in their own units; the guard has seen that they are numbers."""
+        np.multiply(values, self._per_unit, out=self._volts)
+        np.clip(self._volts, -self._range_V, self._range_V, out=self._volts)
+        self._writer.write_one_sample(self._volts, timeout=0.1)
+
+    def rest(self) -> None:
+        """All outputs to where they are safe."""
+        self.put(self._rest)
