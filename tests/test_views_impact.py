@@ -42,6 +42,10 @@ def test_every_trial_is_analysed_and_agrees_with_what_was_predicted(reported):
     ratio = oblique["impulse_t_N_s"]["mean"] / oblique["impulse_n_N_s"]["mean"]
     assert ratio == pytest.approx(-0.05 - 0.004, abs=0.001)
     assert oblique["T_a_after_J"]["mean"] < oblique["T_a_J"]["mean"]
+    # The model believes in less friction than the plant has: the prediction lies between.
+    said = found["cases"][1]["predicted_with_friction"]
+    assert said["impulse_t_N_s"] == pytest.approx(-0.04 * said["impulse_n_N_s"], rel=1e-9)
+    assert oblique["T_a_after_J"]["mean"] < said["T_a_after_J"] < oblique["T_a_J"]["mean"]
 
 
 def test_the_page_has_both_tables_the_figures_and_what_is_not_reproduced(reported):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hil.models.impact import Decomposition, decompose_many
+from hil.models.impact import Decomposition, NonIdeal, decompose_many, nonideal
 from hil.models.network import ModelError
 from hil.models.pantograph import ROUNDING, TURNS, Elbows, Pantograph, Pose, matrices
 
@@ -110,6 +110,24 @@ def _impacts(
     split = decompose_many(M, J[:, 1:, :], speed[:, None] * qdot, closing=[1.0])
     after = np.einsum("kij,kj->ki", J, split.qdot_after)
     return Impacts(gamma_deg, speed, np.abs(split.impulse[:, 0]), after, split)
+
+
+def with_friction(pose: Pose, ideal: Impacts, mu: float) -> list[NonIdeal | None]:
+    """The same impacts on a plate with Coulomb's friction; None where sliding would turn.
+
+    F_t = -mu s F_n with the sign s of sliding, which must be the same before and after: what comes
+    after a turn depends on how the impulse is spread over time.
+    """
+    found: list[NonIdeal | None] = []
+    for i in range(len(ideal.gamma_deg)):
+        qdot = ideal.split.v_c[i] + ideal.split.v_a[i]
+        before = float(pose.J_m[0] @ qdot)
+        slides = np.sign(round(before + float(ideal.tip_velocity_after_m_per_s[i, 0]), 12))
+        event = nonideal(pose.M_kg_m2, pose.A_m, qdot, D=mu * slides * pose.J_m[:1].T)
+        after = float(pose.J_m[0] @ event.qdot_after)
+        turns = min(slides * before, slides * after) < -1e-9
+        found.append(None if turns else event)
+    return found
 
 
 def gamma_of_xi_1_deg(pose: Pose) -> float:

@@ -23,7 +23,7 @@ from hil.guard import CAUSES, names_of
 from hil.record.read import calibrations_of, open_run
 from hil.slots import Signal, signals_in
 from hil.summary import summarise
-from hil.views import impact_report
+from hil.views import impact_cases, impact_report
 from hil.views.section import Section
 from hil.views.style import (
     CELL,
@@ -55,7 +55,7 @@ def write_report(path: Path, out: Path | None = None) -> tuple[Path, Path]:
     png_path = folder / f"{path.stem}.png"
     html_path = folder / f"{path.stem}.html"
     figure = draw(run)
-    impact = impact_report.evaluate(run) if impact_report.is_impact(run) else None
+    impact = impact_cases.evaluate(run) if impact_cases.is_impact(run) else None
     sections = [] if impact is None else impact_report.sections(run, impact)
     text = page(run, figure, path, sections)
     try:

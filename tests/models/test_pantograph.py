@@ -12,6 +12,7 @@ from hil.models.pantograph_impact import (
     bands,
     gamma_of_xi_1_deg,
     predict,
+    with_friction,
     workspace_map,
 )
 from oracles.impacts import FiveBar, energy
@@ -91,6 +92,28 @@ def test_the_derived_figures_of_both_poses_are_reproduced():
     assert gamma_of_xi_1_deg(symmetric) == pytest.approx(0.0, abs=1e-9)  # by symmetry
     best = predict(asymmetric, gamma_of_xi_1_deg(asymmetric), 0.01)
     assert best.split.xi[0] == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("gamma_deg", [20.0, 45.0, -40.0])
+def test_impacts_with_friction_are_those_of_the_unreduced_bodies(gamma_deg):
+    pose, mu = RIG.inverse(ASYMMETRIC_M), 0.05
+    ideal = predict(pose, gamma_deg, 0.01)
+    (found,) = with_friction(pose, ideal, mu)
+    bodies = oracle(pose)
+    v = ideal.speed_m_per_s[0] * np.array([np.sin(np.deg2rad(gamma_deg)),
+                                           np.cos(np.deg2rad(gamma_deg))])  # fmt: skip
+    after, impulse = bodies.stop_y(bodies.moving(v), mu * np.sign(gamma_deg))
+    assert found.impulse[0] == pytest.approx(impulse[0], rel=1e-10)
+    assert found.T_a_after_J == pytest.approx(energy(bodies.mass, after), rel=1e-10)
+
+
+def test_where_sliding_turns_friction_has_no_answer():
+    # At -7.58 deg the tip slides to -x before, and friction turns it round.
+    pose = RIG.inverse(ASYMMETRIC_M)
+    assert with_friction(pose, predict(pose, -7.58, 0.01), 0.05) == [None]
+    (straight,) = with_friction(RIG.inverse(SYMMETRIC_M), predict(RIG.inverse(SYMMETRIC_M), 0.0,
+                                                                  0.01), 0.05)  # fmt: skip
+    np.testing.assert_array_equal(straight.f_N, 0.0)
 
 
 def test_rounding_of_the_inertias_alone_gives_the_band_of_case_1():
