@@ -68,13 +68,17 @@ class Marshal:
         return self.unsupported(self.text(name))()
 
     def error_text(self, code: int, pointer: Any, size: int) -> int:
-        data = errors.text(code).encode(self._encoding, "replace")[: size - 1] + b"\0"
-        self.ffi.buffer(pointer, len(data))[:] = data
-        return 0
+        return self._give_cut(errors.text(code), pointer, size)
 
     def extended_error(self, pointer: Any, size: int) -> int:
-        detail = getattr(self._last, "detail", "")
-        data = detail.encode(self._encoding, "replace")[: size - 1] + b"\0"
+        return self._give_cut(getattr(self._last, "detail", ""), pointer, size)
+
+    def _give_cut(self, text: str, pointer: Any, size: int) -> int:
+        """A text as far as there is room; a size of 0 asks how much is needed."""
+        data = text.encode(self._encoding, "replace")
+        if size == 0 or pointer == self.ffi.NULL:
+            return len(data) + 1
+        data = data[: size - 1] + b"\0"
         self.ffi.buffer(pointer, len(data))[:] = data
         return 0
 

@@ -37,6 +37,8 @@ def identity(value: Any) -> Any:
 def polynomial(coefficients: Sequence[float]) -> Scaling:
     """Y = sum of c_k x^k, c_0 first."""
     c = [float(v) for v in coefficients]
+    if not c:
+        raise DaqmxError(errors.BAD_VALUE, "A polynomial needs coefficients.")
 
     def scaling(x: Any) -> Any:
         y = c[-1]
@@ -49,6 +51,8 @@ def polynomial(coefficients: Sequence[float]) -> Scaling:
 
 def table(x: Sequence[float], y: Sequence[float]) -> Scaling:
     """Straight lines between points, level beyond them."""
+    if len(x) != len(y) or len(x) < 2:
+        raise DaqmxError(errors.BAD_VALUE, "A table needs as many values as points, two or more.")
     order = np.argsort(x)
     xs, ys = np.asarray(x, float)[order], np.asarray(y, float)[order]
     return lambda value: np.interp(value, xs, ys)
@@ -56,6 +60,8 @@ def table(x: Sequence[float], y: Sequence[float]) -> Scaling:
 
 def two_points(x: Sequence[float], y: Sequence[float]) -> Scaling:
     """The straight line through two points, beyond them too."""
+    if x[1] == x[0]:
+        raise DaqmxError(errors.BAD_VALUE, "A line needs two different points.")
     slope = (y[1] - y[0]) / (x[1] - x[0])
     return lambda value: y[0] + slope * (value - x[0])
 
@@ -125,6 +131,8 @@ def reverse(
     forward: Sequence[float], low: float, high: float, n_points: int, order: int
 ) -> list[float]:
     """Least-squares polynomial of the inverse of a polynomial over [low, high]."""
+    if not low < high:
+        raise DaqmxError(errors.BAD_VALUE, Minimum_Value=low, Maximum_Value=high)
     x = np.linspace(low, high, max(n_points, 2))
     y = polynomial(forward)(x)
     degree = len(forward) - 1 if order < 0 else order

@@ -242,6 +242,8 @@ def width(system: System, handle: int) -> tuple[int, int]:
 
 def by_frequency(frequency_Hz: Block, duty: Block) -> tuple[Block, Block]:
     """High and low times of pulses by frequency and duty cycle."""
+    if not np.all(frequency_Hz > 0.0):
+        raise DaqmxError(errors.BAD_VALUE, Property="CO.Pulse.Freq")
     return duty / frequency_Hz, (1.0 - duty) / frequency_Hz
 
 

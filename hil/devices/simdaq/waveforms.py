@@ -163,6 +163,8 @@ class WaveformBindings:
         self, handle: Any, n: int, auto_start: int, timeout_s: float, pointers: Any,
         n_channels: int, n_written: Any, _: Any,
     ) -> int | None:  # fmt: skip
+        if n_channels == 0:
+            raise DaqmxError(errors.BAD_VALUE, "There are no waveforms.")
         rows = self.m.ffi.cast("double **", pointers)
         block = np.stack([self.m.array(rows[i], n, np.float64) for i in range(n_channels)])
         done = transfer.write_analog(
@@ -176,6 +178,8 @@ class WaveformBindings:
         self, handle: Any, n: int, auto_start: int, timeout_s: float, layout: int, pointer: Any,
         widths: Any, n_channels: int, n_written: Any, _: Any,
     ) -> int | None:  # fmt: skip
+        if n_channels == 0:
+            raise DaqmxError(errors.BAD_VALUE, "There are no waveforms.")
         n_lines = int(self.m.array(widths, n_channels, np.uint32).max())
         shape = (n, n_channels, n_lines) if layout else (n_channels, n, n_lines)
         block = self.m.array(pointer, int(np.prod(shape)), np.uint8).reshape(shape)

@@ -128,3 +128,28 @@ def test_a_free_clock_goes_on_by_itself_while_one_waits(connect):
         task.timing.cfg_samp_clk_timing(100.0, samps_per_chan=101)
         assert len(task.read(101)) == 101
     assert system.now_s == pytest.approx(1.0, abs=1e-9)  # 101 samples are 100 periods
+
+
+def test_a_single_point_is_the_newest_that_was_not_read_yet(system, Task):
+    system.feed("Dev1/ai0", lambda t_s: t_s)
+    with Task() as task:
+        task.ai_channels.add_ai_voltage_chan("Dev1/ai0", min_val=-10.0, max_val=10.0)
+        task.timing.cfg_samp_clk_timing(
+            1000.0, sample_mode=AcquisitionType.HW_TIMED_SINGLE_POINT, samps_per_chan=1
+        )
+        task.start()
+        system.advance_to(0.0103)
+        assert task.read() == pytest.approx(0.010, abs=LSB_V)
+        with pytest.raises(nidaqmx.DaqError) as caught:  # the next has not been taken
+            task.read(timeout=0.0)
+    assert caught.value.error_code == -200284
+
+
+def test_a_usb_card_has_no_hardware_timed_single_point(system, Task):
+    system.add("USB-6361", "Dev2")
+    with Task() as task:
+        task.ai_channels.add_ai_voltage_chan("Dev2/ai0")
+        task.timing.cfg_samp_clk_timing(1000.0, sample_mode=AcquisitionType.HW_TIMED_SINGLE_POINT)
+        with pytest.raises(nidaqmx.DaqError) as caught:
+            task.start()
+    assert caught.value.error_code == -200077

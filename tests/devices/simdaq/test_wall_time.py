@@ -3,6 +3,7 @@
 import queue
 import threading
 
+import nidaqmx
 import pytest
 from nidaqmx.constants import AcquisitionType
 
@@ -64,4 +65,24 @@ def test_a_program_can_wait_in_one_thread_and_write_from_another(system, Task):
         writes.write(True)  # while the other waits
         assert system.output("Dev1/port0/line0") == 1.0
         assert lengths.get(timeout=10.0) == 101
+        thread.join()
+
+
+def test_a_program_that_waits_hears_that_its_card_is_gone(system, Task):
+    with Task() as task:
+        task.ai_channels.add_ai_voltage_chan("Dev1/ai0")
+        task.timing.cfg_samp_clk_timing(1000.0, sample_mode=AcquisitionType.CONTINUOUS)
+        task.start()
+        found = queue.SimpleQueue()
+
+        def read():
+            try:
+                found.put(task.read(50_000, timeout=60.0))
+            except nidaqmx.DaqError as error:
+                found.put(error.error_code)
+
+        thread = threading.Thread(target=read)
+        thread.start()
+        system.unplug("Dev1")
+        assert found.get(timeout=10.0) == -201003
         thread.join()
