@@ -7,6 +7,8 @@ import pytest
 
 import hil
 from hil import session
+from hil.__main__ import main
+from hil.devices import emulated_board
 
 
 def run(experiment, out, backend, *sets):
@@ -60,3 +62,14 @@ def test_two_boards_of_one_rig_are_two_chips(configs, tmp_path):
     assert two.attrs["outcome"] == "complete"
     for board in ("board_a", "board_b"):
         assert two[f"{board}_round_trip_s"][1:].notnull().all()
+
+
+def test_without_the_emulator_a_run_is_refused_in_one_line(configs, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(emulated_board, "SIMAVR", tmp_path / "nowhere.h")
+    words = ["run", str(configs / "miga6/all_on.toml"), "--backend", "board=emulated"]
+    assert main([*words, "--out", str(tmp_path / "run.h5")]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert "apt-get install" in said[0]
+    assert "libsimavr-dev" in said[0]
+    assert list(tmp_path.iterdir()) == []

@@ -104,6 +104,7 @@ class CellBoard:
         self._timeout_s = answer_timeout_s
         self._come_to = come_to
         self._sent_s = math.nan  # on the line's own clock
+        self._took_s = math.nan  # the last exchange
         self._port: Port | None = None
         self._pending: wire.Message | None = None
         self._drawn_tick = 0
@@ -196,7 +197,7 @@ class CellBoard:
         result = wire.result_name(answer["result"])
         if result not in ("done", "is_armed"):
             raise DeviceError(f"{self.name}: refused to be armed: {self._reasons(result, answer)}")
-        self._pending = answer
+        self._pending, self._took_s = answer, math.nan  # no command of the run
         self._drawn_tick = 0
 
     def remarks(self) -> list[Remark]:
@@ -213,18 +214,16 @@ class CellBoard:
         """Collect the answer to the last command."""
         if self._come_to is not None:
             self._come_to(t_s)
-        self._values[self._round_trip] = math.nan
-        arming, self._pending = self._pending, None
-        answer = arming or self._collect(self._timeout_s)
+        pending, self._pending = self._pending, None
+        answer = pending or self._collect(self._timeout_s)
         r, place = self._readings, self._place
         r.valid[place.slot] = answer is not None
         self._wires[:] = math.nan
+        self._values[self._round_trip] = math.nan if answer is None else self._took_s
         if answer is None:
             r.cells_reported[self._gates] = CELL_UNKNOWN
         else:
             self._take(answer)
-            if self._port is not None and arming is None:
-                self._values[self._round_trip] = self._port.arrived_s() - self._sent_s
         age_s = t_s - self._last_t_s
         r.ages_s[place.device_slot] = age_s
         self._values[self._age] = age_s
@@ -315,6 +314,7 @@ class CellBoard:
         while data := self._port.read(timeout_s):
             for message in self._decoder.feed(data):
                 if message.seq == self._seq:
+                    self._took_s = self._port.arrived_s() - self._sent_s
                     return message
         return None
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil import wire
-from hil.devices.native_board import built, counts_of
+from hil.devices.native_board import built, counts_of, places_of
 from hil.errors import ConfigError, DeviceError
 
 PACKAGES = "gcc-avr avr-libc simavr libsimavr-dev libelf-dev"
@@ -43,6 +43,11 @@ def check_tools() -> None:
     ConfigError
         It says which Debian packages are missing.
     """
+    if _checkout() is None and not places_of("board.elf")[0].is_file():
+        raise ConfigError(
+            "--backend emulated: this hil was packed without the board's image: run it from a "
+            "checkout, or build the wheel where avr-gcc is"
+        )
     lacks_compiler = _checkout() is not None and shutil.which("avr-gcc") is None
     if lacks_compiler or not SIMAVR.exists() or shutil.which("cc") is None:
         raise ConfigError(
