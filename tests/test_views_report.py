@@ -69,7 +69,7 @@ def test_a_tripped_run_is_reported_with_its_fault(configs, tmp_path, capsys):
     _, page = report_of(out, tmp_path, capsys)
     assert "Tripped:" in page
     assert "force_high" in page
-    assert "a force is beyond guard.force_max_N" in page
+    assert "beyond its limit in either direction (guard.force_max_N)" in page
     assert '<span class="fault">tripped</span>' in page
 
 
