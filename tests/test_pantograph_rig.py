@@ -80,6 +80,25 @@ def test_a_trial_through_the_rigs_instruments_recovers_the_plants_energies(golde
     np.testing.assert_allclose(trial.T_c_curve_J[at], true[pressed, 0], rtol=0, atol=0.02 * T_c)
 
 
+@pytest.mark.campaign
+@pytest.mark.parametrize("name", [SYMMETRIC, ASYMMETRIC])
+def test_every_trial_of_the_shipped_experiments_recovers_the_plants_energies(name, configs):
+    rows, true, _ = run_watched(configs, name, ())
+    misses = []
+    for number in range(int(rows["trial"].max()) + 1):
+        trial = trial_of(rows, number)
+        touching = (true[:, 2] > 0) & (rows["trial"] == number)
+        T_c = true[int(np.argmax(touching)) - 1, 0]
+        pressed = np.flatnonzero(touching & (true[:, 3] > 0.0))
+        at = np.round((rows["t_s"][pressed] + PERIOD_S - trial.t_s[0]) / PERIOD_S).astype(int)
+        during = np.abs(trial.T_c_curve_J[at] - true[pressed, 0]).max() / T_c
+        misses.append((abs(trial.T_c_J / T_c - 1.0), during))
+    before, during = np.array(misses).max(axis=0)
+    print(f"{name}: {len(misses)} trials, T_c missed by at most {before:.2%}, then {during:.2%}")
+    assert before < 0.01
+    assert during < 0.02
+
+
 def test_the_approach_has_the_commanded_velocity_at_the_contact(golden):
     rows, _, _ = golden
     for number, gamma_deg in enumerate((0.0, 30.0)):
