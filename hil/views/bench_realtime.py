@@ -63,7 +63,8 @@ def measure(plan: Plan, folder: Path, *, progress: bool = False) -> dict[str, An
     said: dict[str, list[dict[str, Any]]] = {"alone": [], "beside": []}
     variants = [variant for variant in VARIANTS if program is not None or variant != "c"]
     with _witnesses(program, folder) as stalls, _worker(folder) as worker, _window() as window:
-        worker.run(1000, 100, recorded=False)  # whatever is loaded or compiled at first
+        with window.shown(True):  # whatever is loaded or compiled at first
+            worker.run(1000, 100, recorded=False)
         for i in range(plan.rounds):
             for rate_Hz in plan.rates_Hz:
                 for variant in variants if i % 2 == 0 else variants[::-1]:
@@ -275,12 +276,11 @@ def _worker(folder: Path) -> Iterator[_Worker]:
 
 
 class _Window:
-    """The window, drawing to no screen, where it is installed; it sleeps while not shown."""
+    """The window drawing live to no screen, where it is installed; it sleeps while not shown."""
 
     def __init__(self, process: subprocess.Popen[bytes] | None) -> None:
         self._process = process
-        drawing = "the window drawing eight curves, offscreen"
-        self.said = "the window is not installed" if process is None else drawing
+        self.said = "the window is not installed" if process is None else "a window drawing live"
 
     @contextlib.contextmanager
     def shown(self, wanted: bool) -> Iterator[None]:
@@ -288,11 +288,11 @@ class _Window:
         if self._process is None or not wanted:
             yield
             return
-        self._process.send_signal(signal.SIGCONT)
+        os.killpg(self._process.pid, signal.SIGCONT)
         try:
             yield
         finally:
-            self._process.send_signal(signal.SIGSTOP)
+            os.killpg(self._process.pid, signal.SIGSTOP)
 
 
 @contextlib.contextmanager
@@ -305,9 +305,10 @@ def _window() -> Iterator[_Window]:
         env={**os.environ, "QT_QPA_PLATFORM": "offscreen"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        start_new_session=True,  # it and the process that writes its rows are stopped together
     )
     try:
         yield _Window(process)
     finally:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
         process.wait()
