@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import NoReturn
 
+# As `hil.views.bench` has them, which is not imported for `hil --help`.
+BENCH_PARTS = ("start_up", "step", "virtual_run", "real_time", "recorder", "impact", "board",
+               "daq", "window", "models", "soft_links")  # fmt: skip
 DONE, BAD_INPUT, DEVICE, INTERRUPTED = 0, 2, 4, 130
 
 
@@ -175,14 +178,12 @@ def _parser() -> argparse.ArgumentParser:
     c.add_argument("--backend", default="bench", help="of the loop-back (default: bench)")
     c = add("bench", "how fast is it on this machine, beside a loop in C", "hil bench --quick")
     extent = c.add_mutually_exclusive_group()
-    extent.add_argument(
-        "--quick", action="store_true", help="some ten seconds, without the comparison of models"
-    )
-    extent.add_argument(
-        "--full",
-        action="store_true",
-        help="some three hours: a million ticks a loop, ten minutes of recording",
-    )
+    extent.add_argument("--quick", action="store_true", help="some ten seconds: loop and recorder")
+    extent.add_argument("--full", action="store_true",
+                        help="some three hours: a million ticks a loop, ten minutes of recording, "
+                        "models against other tools")  # fmt: skip
+    c.add_argument("--only", action="append", default=[], metavar="PART", choices=BENCH_PARTS,
+                   help="of %(choices)s (repeatable)")  # fmt: skip
     c = add("devices", "what is plugged in", "hil devices --identify")
     c.add_argument("--identify", action="store_true", help="open every port and ask who is there")
     c = add("board", "a driver board's identity and limits, set with confirmation; new firmware",

@@ -243,7 +243,7 @@ def bench(args: argparse.Namespace) -> int:
     from hil.views.bench import as_text, measure
 
     extent = "quick" if args.quick else "full" if args.full else "usual"
-    figures = measure(extent, progress=not args.json and sys.stderr.isatty())
+    figures = measure(extent, args.only, progress=not args.json and sys.stderr.isatty())
     if args.json:
         _print_json(figures)
     else:

@@ -6,6 +6,7 @@ import subprocess
 import numpy as np
 import pytest
 
+from hil.__main__ import BENCH_PARTS, main
 from hil.summary import plain
 from hil.views import bench, bench_impact, bench_realtime, bench_recorder
 
@@ -143,10 +144,20 @@ def test_ten_minutes_at_ten_kilohertz_and_64_columns_lose_no_row(tmp_path):
 
 
 def test_extents_go_from_quick_to_full():
-    lengths = [plan.rounds * plan.n_s for plan, *_ in bench.EXTENTS.values()]
+    extents = list(bench.EXTENTS.values())
+    lengths = [extent.loops.rounds * extent.loops.n_s for extent in extents]
     assert list(bench.EXTENTS) == ["quick", "usual", "full"]
     assert lengths == sorted(lengths)
-    full, recorder_s, exchanges = bench.EXTENTS["full"]
-    assert full.rounds * full.n_s * min(full.rates_Hz) >= 1_000_000
-    assert recorder_s >= 600.0
-    assert exchanges >= 100_000
+    assert set(extents[0].parts) < set(extents[1].parts) < set(extents[2].parts)
+    full = extents[2]
+    assert lengths[2] * min(full.loops.rates_Hz) >= 1_000_000
+    assert full.recorder_s >= 600.0
+    assert full.exchanges >= 100_000
+
+
+def test_the_command_line_names_every_part(capsys):
+    assert set(BENCH_PARTS) == set(bench.PARTS)
+    assert main(["bench", "--only", "step", "--json"]) == 0
+    assert set(json.loads(capsys.readouterr().out)) == {"extent", "step"}
+    assert main(["bench", "--only", "step"]) == 0
+    assert "model step, 6 cells" in capsys.readouterr().out

@@ -5,6 +5,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +30,26 @@ from hil.views import (
 )
 
 REPEATS = 5
+QUICK = ("start_up", "step", "virtual_run", "real_time", "recorder")
+USUAL = (*QUICK, "impact", "board", "daq", "window")
+PARTS = (*USUAL, "models", "soft_links")
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Which parts by default, and how long: the loops, the recorder in s, a board's exchanges."""
+
+    parts: Sequence[str]
+    loops: bench_realtime.Plan
+    recorder_s: float
+    exchanges: int
+
+
 EXTENTS = {
-    "quick": (bench_realtime.Plan(1, 0.5, (1000, 4000)), 2.0, 1000),
-    "usual": (bench_realtime.Plan(2, 0.7), 3.0, 10_000),
+    "quick": Extent(QUICK, bench_realtime.Plan(1, 0.5, (1000, 4000)), 2.0, 1000),
+    "usual": Extent(USUAL, bench_realtime.Plan(2, 0.5), 3.0, 2000),
     # A million ticks at 1 kHz, and ten minutes of recording: most of three hours.
-    "full": (bench_realtime.Plan(50, 20.0), 600.0, 100_000),
+    "full": Extent(PARTS, bench_realtime.Plan(50, 20.0), 600.0, 100_000),
 }
 STEPS = 20000
 WINDOW_S = 3.0
@@ -42,57 +59,77 @@ FINGERPRINTS = {
 }
 
 
-def measure(extent: str = "usual", *, progress: bool = False) -> dict[str, Any]:
-    """All figures; times in s. The extents are those of EXTENTS: loops, seconds of
-    recording, exchanges with an emulated board.
-    """
-    plan, recorder_s, exchanges = EXTENTS[extent]
-    figures: dict[str, Any] = {"extent": extent, "start_up": _start_up()}
-    figures["step"] = {name: _step(text) for name, text in FINGERPRINTS.items()}
-    with tempfile.TemporaryDirectory() as folder:
-        figures["virtual_run"] = _virtual_run(Path(folder))
-        figures["real_time"] = bench_realtime.measure(plan, Path(folder), progress=progress)
-        figures["impact"] = bench_impact.measure(Path(folder))
-    figures["board"] = bench_board.measure(exchanges)
-    figures["recorder"] = bench_recorder.measure(recorder_s)
-    figures["daq"] = bench_daq.measure()
-    figures["window"] = bench_window.measure(WINDOW_S)
-    if extent != "quick":
-        figures["models"] = bench_models.compare()
-        figures["soft_links"] = bench_soft.cost_over_segments()
+def measure(
+    extent: str = "usual", only: Sequence[str] = (), *, progress: bool = False
+) -> dict[str, Any]:
+    """The figures of an extent's parts, or of these parts only; times in s."""
+    plan = EXTENTS[extent]
+    figures: dict[str, Any] = {"extent": extent}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        parts: dict[str, Callable[[], Any]] = {
+            "start_up": _start_up,
+            "step": lambda: {name: _step(text) for name, text in FINGERPRINTS.items()},
+            "virtual_run": lambda: _virtual_run(folder),
+            "real_time": lambda: bench_realtime.measure(plan.loops, folder, progress=progress),
+            "recorder": lambda: bench_recorder.measure(plan.recorder_s),
+            "impact": lambda: bench_impact.measure(folder),
+            "board": lambda: bench_board.measure(plan.exchanges),
+            "daq": bench_daq.measure,
+            "window": lambda: bench_window.measure(WINDOW_S),
+            "models": bench_models.compare,
+            "soft_links": bench_soft.cost_over_segments,
+        }
+        for part, measured in parts.items():
+            if part in (only or plan.parts):
+                figures[part] = measured()
     return figures
 
 
 def as_text(figures: dict[str, Any]) -> str:
     """The figures as tables."""
-    virtual, start = figures["virtual_run"], figures["start_up"]
-    asleep = figures["real_time"]["stages_s"]
+    tables: dict[str, Callable[[Any], str]] = {
+        "start_up": _start_up_text,
+        "step": _step_text,
+        "virtual_run": lambda tick: _tick_text(tick, figures.get("real_time")),
+        "real_time": bench_realtime.as_text,
+        "recorder": bench_recorder.as_text,
+        "impact": bench_impact.as_text,
+        "board": bench_board.as_text,
+        "daq": bench_daq.as_text,
+        "window": bench_window.as_text,
+        "models": bench_models.as_text,
+        "soft_links": bench_soft.as_text,
+    }
+    return "\n\n".join(text(figures[part]) for part, text in tables.items() if part in figures)
+
+
+def _table(rows: list[tuple[str, str, str]]) -> str:
+    return "\n".join(f"{what:<44} {figure:>16}   {aim}".rstrip() for what, figure, aim in rows)
+
+
+def _start_up_text(start: dict[str, float]) -> str:
+    return _table(
+        [
+            ("hil --help", f"{1e3 * start['help_s']:.0f} ms", "below 500 ms"),
+            ("bare interpreter", f"{1e3 * start['bare_s']:.0f} ms", ""),
+        ]
+    )
+
+
+def _step_text(steps: dict[str, float]) -> str:
+    return _table([(f"model step, {n}", f"{1e6 * t_s:.2f} us", "") for n, t_s in steps.items()])
+
+
+def _tick_text(virtual: dict[str, Any], real: dict[str, Any] | None) -> str:
     rows = [
-        ("hil --help", f"{1e3 * start['help_s']:.0f} ms", "below 500 ms"),
-        ("bare interpreter", f"{1e3 * start['bare_s']:.0f} ms", ""),
-        *(
-            (f"model step, {name}", f"{1e6 * step_s:.2f} us", "")
-            for name, step_s in figures["step"].items()
-        ),
         ("miga6, 5 s on the virtual clock", f"{virtual['loop_s']:.3f} s", "below 1 s"),
         ("  tick, median", f"{1e6 * virtual['tick_p50_s']:.1f} us", "below 20 us"),
-        *(
-            (f"    {name}", f"{1e6 * stage_s:.1f} us",
-             f"{1e6 * asleep[name]:.1f} us on the real clock, woken for every tick")
-            for name, stage_s in virtual["stages_s"].items()
-        ),
-    ]  # fmt: skip
-    lines = [f"{what:<44} {figure:>16}   {aim}".rstrip() for what, figure, aim in rows]
-    lines += ["", bench_realtime.as_text(figures["real_time"])]
-    lines += ["", bench_impact.as_text(figures["impact"])]
-    lines += ["", bench_board.as_text(figures["board"])]
-    lines += ["", bench_recorder.as_text(figures["recorder"])]
-    lines += ["", bench_daq.as_text(figures["daq"])]
-    lines += ["", bench_window.as_text(figures["window"])]
-    if "models" in figures:
-        lines += ["", bench_models.as_text(figures["models"])]
-        lines += ["", bench_soft.as_text(figures["soft_links"])]
-    return "\n".join(lines)
+    ]
+    for name, stage_s in virtual["stages_s"].items():
+        asleep = "" if real is None else f"{1e6 * real['stages_s'][name]:.1f} us when woken for it"
+        rows.append((f"    {name}", f"{1e6 * stage_s:.1f} us", asleep))
+    return _table(rows)
 
 
 def _start_up() -> dict[str, float]:
