@@ -95,7 +95,7 @@ def decompose(
     """
     M, A, qdot = (np.asarray(part, dtype=float) for part in (M, A, qdot))
     if M.ndim != 2 or A.ndim != 2 or qdot.ndim != 1:
-        raise ModelError(_shapes(M.shape, A.shape, qdot.shape, "(n, n), (m, n) and (n,)"))
+        raise _misfit("(n, n), (m, n) and (n,)", M.shape, A.shape, qdot.shape)
     many = decompose_many(M[None], A[None], qdot[None], closing=closing)
     return Decomposition(
         many.v_c[0], many.v_a[0], float(many.T_c_J[0]), float(many.T_a_J[0]), float(many.xi[0]),
@@ -110,7 +110,7 @@ def decompose_many(
     M, A, qdot = (np.ascontiguousarray(part, dtype=float) for part in (M, A, qdot))
     k, n = qdot.shape if qdot.ndim == 2 else (-1, -1)
     if M.shape != (k, n, n) or A.ndim != 3 or A.shape[::2] != (k, n) or not 1 <= A.shape[1] <= n:
-        raise ModelError(_shapes(M.shape, A.shape, qdot.shape, "(k, n, n), (k, m, n) and (k, n)"))
+        raise _misfit("(k, n, n), (k, m, n) and (k, n)", M.shape, A.shape, qdot.shape)
     toward = np.zeros(A.shape[1]) if closing is None else np.asarray(closing, dtype=float)
     if toward.shape != A.shape[1:2]:
         raise ModelError(f"closing: {toward.shape} given: one number for every row of A")
@@ -191,7 +191,7 @@ def nonideal(
     f = np.zeros(n) if f_0 is None else np.asarray(f_0, dtype=float)
     law = np.zeros((n, m)) if D is None else np.asarray(D, dtype=float)
     if f.shape != (n,) or law.shape != (n, m):
-        raise ModelError(_shapes(f.shape, law.shape, None, "f_0 (n,) and D (n, m)"))
+        raise _misfit("f_0 (n,) and D (n, m)", f.shape, law.shape)
     if not (np.all(np.isfinite(f)) and np.all(np.isfinite(law))):
         raise ModelError("f_0, D: every value must be finite")
     mobility = A @ np.linalg.solve(M, np.column_stack((A.T, law, f)))
@@ -206,10 +206,9 @@ def nonideal(
     return NonIdeal(impulse, ideal.impulse - impulse, f_N, after, float(after @ M @ after) / 2.0)
 
 
-def _shapes(*parts: Any) -> str:
-    *shapes, wanted = parts
-    given = ", ".join(str(shape) for shape in shapes if shape is not None)
-    return f"shapes {given} do not fit: give {wanted}"
+def _misfit(wanted: str, *shapes: tuple[int, ...]) -> ModelError:
+    given = ", ".join(str(shape) for shape in shapes)
+    return ModelError(f"shapes {given} do not fit: give {wanted}")
 
 
 _NOT_POSITIVE, _REPEATED = 1, 2
