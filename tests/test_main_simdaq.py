@@ -38,6 +38,31 @@ def test_a_program_runs_on_simulated_cards_with_its_arguments(tmp_path):
     assert (done.returncode, done.stderr) == (7, "")
 
 
+def test_a_waiting_program_gets_its_keyboard_interrupt(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import nidaqmx\n"
+        "with nidaqmx.Task() as task:\n"
+        "    task.ai_channels.add_ai_voltage_chan('Dev1/ai0')\n"
+        "    task.timing.cfg_samp_clk_timing(100.0, samps_per_chan=100_000)\n"
+        "    task.start()\n"
+        "    print('waits', flush=True)\n"
+        "    try:\n"
+        "        while True:\n"
+        "            task.read(1000)\n"
+        "    except KeyboardInterrupt:\n"
+        "        print('interrupted')\n"
+    )
+    runs = subprocess.Popen(
+        [sys.executable, "-m", "hil", "simdaq", "--run", str(program)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert runs.stdout.readline() == "waits\n"
+    runs.send_signal(signal.SIGINT)
+    assert runs.communicate(timeout=30) == ("interrupted\n", "")
+    assert runs.returncode == 0
+
+
 def test_the_environment_alone_is_enough(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)

@@ -232,4 +232,4 @@ def attach(ffi: Any, now_s: Callable[[], float], unix_s: float) -> None:
             handler = m.guarded(b.general(function))
         else:
             handler = m.unsupported(function.c_name)
-        ffi.def_extern(name=function.c_name)(handler)
+        ffi.def_extern(name=library_source.inner_name(function))(handler)

@@ -1,15 +1,18 @@
 """C source of the simulated libnidaqmx: every function of the API, each led into Python.
 
-cffi's embedding mode makes the functions; those with a variable number of arguments cannot be
-written in Python and are unpacked here: `Get...Attribute` always has one pointer and a size,
-`Set...Attribute` a double, a whole number or a pointer, by the attribute's type.
+cffi's embedding mode makes a function `simdaq_...` in Python for every `DAQmx...`, which calls it
+from C. Functions with a variable number of arguments cannot be written in Python and are unpacked
+here: `Get...Attribute` always has one pointer and a size, `Set...Attribute` a double, a whole
+number or a pointer, by the attribute's type. A Ctrl-C that falls into the Python of a call cannot
+leave it as an exception; it is raised again as a signal when the call is over.
 """
 
 from __future__ import annotations
 
-from hil.devices.simdaq.package_api import PackageApi
+from hil.devices.simdaq.package_api import Function, PackageApi
 
 SONAME = "libnidaqmx.so.1"
+INTERRUPTED = 0x7FFFFFFF  # answered by Python alone, never by the library
 MODULE = "_hil_simulated_nidaqmx"
 # Fixed arguments before the attribute: a task, a name.
 OWNERS = {
@@ -48,9 +51,28 @@ def embedding_api(api: PackageApi) -> str:
     lines = [TYPES, INNER]
     for function in api.functions:
         if not function.variadic:
-            types = ", ".join(a.c_type for a in function.arguments)
-            lines.append(f"int32_t {function.c_name}({types or 'void'});")
+            lines.append(f"int32_t {inner_name(function)}({_types(function)});")
     return "\n".join(lines)
+
+
+def inner_name(function: Function) -> str:
+    """Of the Python function behind a C function."""
+    return f"simdaq_{function.c_name}"
+
+
+def _types(function: Function) -> str:
+    return ", ".join(a.c_type for a in function.arguments) or "void"
+
+
+def _wrapped(function: Function) -> str:
+    given = [f"{a.c_type} a{i}" for i, a in enumerate(function.arguments)]
+    passed = ", ".join(f"a{i}" for i in range(len(function.arguments)))
+    inner = inner_name(function)
+    return (
+        f"extern int32_t {inner}({_types(function)});\n"
+        f"CFFI_DLLEXPORT int32_t {function.c_name}({', '.join(given) or 'void'})\n"
+        f"{{\n    return answered({inner}({passed}));\n}}"
+    )
 
 
 def c_source(api: PackageApi) -> str:
@@ -63,7 +85,9 @@ def c_source(api: PackageApi) -> str:
         }
     )
     lines = [
-        "#include <stdarg.h>", "#include <stdint.h>", TYPES,
+        "#include <signal.h>", "#include <stdarg.h>", "#include <stdint.h>", TYPES,
+        "static int32_t answered(int32_t code)", "{", f"    if (code != {INTERRUPTED})",
+        "        return code;", "    raise(SIGINT);", "    return 0;", "}",
         *(f"extern {line}" for line in _statements(INNER)),
         "static int is_real(int32_t owner, int32_t number)", "{",
         "    switch ((owner << 16) | number) {",
@@ -71,8 +95,7 @@ def c_source(api: PackageApi) -> str:
         "        return 1;", "    default:", "        return 0;", "    }", "}",
     ]  # fmt: skip
     for function in api.functions:
-        if function.variadic:
-            lines.append(_variadic(function.c_name))
+        lines.append(_variadic(function.c_name) if function.variadic else _wrapped(function))
     return "\n".join(lines)
 
 
@@ -101,7 +124,7 @@ def _variadic(c_name: str) -> str:
             "    void *value = va_arg(rest, void *);",
             "    uint32_t size = va_arg(rest, uint32_t);",
             "    va_end(rest);",
-            f"    return simdaq_get({index}, {task}, {label}, number, value, size);",
+            f"    return answered(simdaq_get({index}, {task}, {label}, number, value, size));",
         ]
     else:
         lines += [
@@ -113,6 +136,7 @@ def _variadic(c_name: str) -> str:
             "        whole = va_arg(rest, uint64_t);",
             "    uint32_t size = va_arg(rest, uint32_t);",
             "    va_end(rest);",
-            f"    return simdaq_set({index}, {task}, {label}, number, real, whole, size);",
+            f"    return answered(simdaq_set({index}, {task}, {label}, number, real, whole,",
+            "                               size));",
         ]
     return "\n".join([*lines, "}"])

@@ -13,6 +13,7 @@ import numpy as np
 
 from hil.devices.simdaq import errors
 from hil.devices.simdaq.errors import DaqmxError
+from hil.devices.simdaq.library_source import INTERRUPTED
 from hil.devices.simdaq.system import System
 
 Handler = Callable[..., int]
@@ -48,6 +49,8 @@ class Marshal:
             except DaqmxError as error:
                 self._last.detail = error.detail
                 return error.code
+            except KeyboardInterrupt:
+                return INTERRUPTED
             except Exception as error:
                 traceback.print_exc(file=sys.stderr)
                 defect = DaqmxError(errors.DEFECT, f"{type(error).__name__}: {error}")
