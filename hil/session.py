@@ -299,10 +299,16 @@ def _limits(tables: schema.RunTables, layout: RigLayout) -> guard.Limits:
 
 
 def compile_tick(config: Config) -> None:
-    """Run two ticks on a simulated rig of their own, so that no tick of the run compiles."""
+    """Run ticks on a simulated rig of their own, so that no tick of the run compiles.
+
+    Two, and on to the first tick at which the tests for failed cells look at a sample.
+    """
     stages = build(config, 0)
     stages.rig.open()
-    loop.run(replace(parts_of(config, stages, VirtualClock(), NoSink()), n_ticks=2))
+    failures = config.tables.observer.failures
+    rare_s = failures.sample_s if failures is not None else 0.0
+    n_ticks = 2 + round(rare_s / config.tables.loop.period_s)
+    loop.run(replace(parts_of(config, stages, VirtualClock(), NoSink()), n_ticks=n_ticks))
     stages.rig.close()
 
 

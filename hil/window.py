@@ -8,11 +8,17 @@ from pathlib import Path
 
 from hil.errors import ConfigError
 
+DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+
 
 def require_window() -> None:
-    """ConfigError where the window is not installed."""
+    """ConfigError where the window is not installed, or there is nothing to show it on."""
     if find_spec("pyqtgraph") is None or find_spec("PySide6") is None:
         raise ConfigError("the window is an extra: pip install 'hil-arrays[gui]'")
+    if sys.platform == "linux" and not any(os.environ.get(name) for name in DISPLAYS):
+        raise ConfigError(
+            "the window has no display: start it in a desktop session, or through ssh -X"
+        )
 
 
 def open_window(file: Path | None = None) -> int:

@@ -118,3 +118,39 @@ def wait_for_rows(loop, n):
                     return
         time.sleep(0.005)
     raise AssertionError(loop.stderr.read())
+
+
+COMPILES = """
+import gc, sys
+from dataclasses import replace
+from numba.core.dispatcher import Dispatcher
+from hil import loop, session
+from hil.clock import VirtualClock
+from hil.config import load
+
+def compiled():
+    kernels = [d for d in gc.get_objects() if isinstance(d, Dispatcher)]
+    return {d.py_func.__qualname__: len(d.signatures) for d in kernels}
+
+for path in sys.argv[1:]:
+    config = load(path)
+    session.compile_tick(config)
+    before = compiled()
+    stages = session.build(config, 0)
+    stages.rig.open()
+    n_ticks = round(0.6 / config.tables.loop.period_s)
+    parts = session.parts_of(config, stages, VirtualClock(), session.NoSink())
+    loop.run(replace(parts, n_ticks=n_ticks))
+    stages.rig.close()
+    for name, count in compiled().items():
+        if before.get(name, 0) != count:
+            print(path, name)
+"""
+
+
+def test_no_tick_of_a_run_compiles(configs):
+    # a process of its own: here other tests have compiled everything
+    files = ["array14/pid.toml", "miga6/all_on.toml", "slider/steps.toml"]
+    words = [sys.executable, "-c", COMPILES, *(str(configs / file) for file in files)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout == ""

@@ -27,6 +27,7 @@ def main() -> int:
     # Ctrl-C in the terminal is for the run, which says how it ended.
     signal.signal(signal.SIGINT, signal.SIG_IGN if args.attach else signal.SIG_DFL)
     window = Window()
+    sys.excepthook = window.say_defect
     window.show()
     # The first frame first: what opening a file imports takes longer than the window itself.
     threading.Thread(target=warm_up, daemon=True).start()

@@ -1,5 +1,6 @@
 """The array drawn as it is built, moving with the model, every cell lit by what it does."""
 
+import sys
 from dataclasses import dataclass
 from math import atan2, degrees, hypot
 
@@ -75,8 +76,12 @@ class ArrayView(QWidget):
 
     def paintEvent(self, event) -> None:
         painter = QPainter(self)
-        self.paint(painter, QRectF(self.rect()))
-        painter.end()
+        try:
+            self.paint(painter, QRectF(self.rect()))
+        except Exception:  # PySide 6.11 crashes on one that leaves a paint event
+            sys.excepthook(*sys.exc_info())
+        finally:
+            painter.end()
 
     def paint(self, painter: QPainter, area: QRectF) -> None:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)

@@ -153,7 +153,7 @@ class BenchDay:
         if self.control.backend == "bench" and not self.is_armed:
             self._window.complain("Not started", "Arm first (F4): cells will be switched")
         elif self._is_live and not self._has_begun:
-            self._has_begun = self.send("arm", 1.0)
+            self._has_begun = self.is_armed = self.send("arm", 1.0)
         elif self._may_begin() and self._may_switch():
             self._begin_when_live = True
             self._begin("run", "real", self.control.sets)
@@ -243,7 +243,7 @@ class BenchDay:
         return True
 
     def arm(self) -> None:
-        """Allow Start to switch cells, or take that back; while it runs, all off."""
+        """Allow Start to switch cells; pressed again while it runs, all off."""
         armed = not self.is_armed
         if not armed and self._is_live and self._has_begun and not self.send("arm", 0.0):
             return
@@ -298,7 +298,7 @@ class BenchDay:
             window.try_attach(self._pid, self._out)
         if self._begin_when_live and self._is_live:
             self._begin_when_live = False
-            self._has_begun = self.send("arm", 1.0)
+            self._has_begun = self.is_armed = self.send("arm", 1.0)
         command = self.command
         if command is not None and command.exit_code is not None:
             self._over(command)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hil_gui.window import Window
 
 FIGURES = {".png": "PNG picture", ".svg": "SVG drawing", ".pdf": "PDF page"}
+DATA = {".csv": "Table", ".mat": "MATLAB", ".mcap": "Foxglove"}
 TITLE_PX = 30
 PNG_SCALE = 3
 """Pixels of the picture for one of the screen."""
@@ -88,13 +89,18 @@ class Exports:
             self._window.complain("Nothing to export", text)
             return
         start = str(data.about.path.with_suffix(".csv"))
-        kinds = "Table (*.csv);;MATLAB (*.mat)"
+        kinds = ";;".join(f"{word} (*{ending})" for ending, word in DATA.items())
         name, _ = QFileDialog.getSaveFileName(self._window, "Export data", start, kinds)
         if name:
             self.data(Path(name))
 
     def data(self, path: Path) -> None:
-        """Write the whole recording as CSV or MAT, by `hil export` in a process of its own."""
+        """Write the whole recording as CSV, MAT or MCAP, by `hil export` in its own process."""
+        if path.suffix.lower() not in DATA:
+            self._window.complain(
+                "Not exported", f"{path.name}: end its name in {' or '.join(DATA)}"
+            )
+            return
         run = self._window.data.about.path
         kind = path.suffix.lower().removeprefix(".")
         command = Command(["export", str(run), "--to", kind, "--out", str(path), "--json"])

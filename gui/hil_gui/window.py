@@ -1,7 +1,10 @@
 """The main window: panels around the plots, and what moves rows to pixels."""
 
+import os
+import sys
 from pathlib import Path
 from time import perf_counter
+from types import TracebackType
 
 from PySide6.QtCore import QSettings, Qt, QTimer
 from PySide6.QtGui import QCloseEvent, QShowEvent
@@ -365,6 +368,17 @@ class Window(QMainWindow):
         """Something went wrong; the text says what to do."""
         self.say(text.splitlines()[0] if text else title)
         QMessageBox.warning(self, title, text)
+
+    def say_defect(
+        self, kind: type[BaseException], error: BaseException, trace: TracebackType | None
+    ) -> None:
+        """A defect of the window itself: one line, and the window goes on; so does the run."""
+        if os.environ.get("HIL_DEBUG"):
+            sys.__excepthook__(kind, error, trace)
+        self.say(
+            f"a defect of the window: {kind.__name__}: {error}: what runs goes on; "
+            "HIL_DEBUG=1 hil gui prints its trace, to report it"
+        )
 
     @property
     def recent(self) -> list[str]:

@@ -15,6 +15,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QComboBox, QLineEdit
 
 import hil
+from hil.__main__ import main
 from hil.errors import ConfigError
 from hil_gui import speed
 from hil_gui.commissioning import cell_steps, duration_s, experiment_text, judge_cells
@@ -106,6 +107,29 @@ def test_a_limit_cannot_be_set_beyond_the_rigs(window, configs, qtbot):
     field.setValue(50.0)
     assert field.value() == 9.0
     assert "the rig allows up to 9 N" in field.toolTip()
+
+
+def test_a_defect_of_the_window_is_one_line_and_it_goes_on(opened, pid_run, monkeypatch):
+    window = opened(pid_run)
+    monkeypatch.setattr(sys, "excepthook", window.say_defect)
+
+    def fails(*args):
+        raise ZeroDivisionError("no such thing")
+
+    monkeypatch.setattr(window.array, "paint", fails)
+    window.array.repaint()
+    assert window.message.text().startswith("a defect of the window: ZeroDivisionError: no such")
+    monkeypatch.undo()
+    window.array.repaint()
+
+
+def test_without_a_display_the_window_says_what_is_missing(monkeypatch, configs, capsys):
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
+        monkeypatch.delenv(name, raising=False)
+    assert main(["gui"]) == 2
+    assert main(["run", str(configs / "miga6" / "pid.toml"), "--gui"]) == 2
+    said = "the window has no display: start it in a desktop session, or through ssh -X\n"
+    assert capsys.readouterr().err == 2 * said
 
 
 def test_values_go_out_as_toml():
