@@ -8,7 +8,7 @@ import pytest
 
 from hil.__main__ import BENCH_PARTS, main
 from hil.summary import plain
-from hil.views import bench, bench_impact, bench_realtime, bench_recorder
+from hil.views import bench, bench_impact, bench_realtime, bench_recorder, bench_soft
 
 # Runs on the real clock want the machine one at a time.
 pytestmark = pytest.mark.xdist_group("real time")
@@ -161,3 +161,17 @@ def test_the_command_line_names_every_part(capsys):
     assert set(json.loads(capsys.readouterr().out)) == {"extent", "step"}
     assert main(["bench", "--only", "step"]) == 0
     assert "model step, 6 cells" in capsys.readouterr().out
+
+
+def test_soft_links_are_timed_beside_their_peers_one_row_a_size(monkeypatch):
+    monkeypatch.setattr(bench_soft, "SEGMENTS", (2, 3))
+    monkeypatch.setattr(bench_soft, "PINOCCHIO_SEGMENTS_MAX", 2)
+    rows = bench_soft.cost_over_segments()
+    assert [row["segments"] for row in rows] == [2, 3]
+    assert "pinocchio ABA_us" in rows[0]
+    assert "pinocchio ABA_us" not in rows[1]
+    # Shorter segments have faster poles, which take shorter explicit steps.
+    assert rows[0]["explicit_step_us"] > rows[1]["explicit_step_us"]
+    lines = bench_soft.as_text(rows).splitlines()
+    assert lines[0].split()[:2] == ["soft", "link,"]
+    assert [line.split()[0] for line in lines[1:]] == ["2", "3"]
