@@ -69,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
 
     c = add("run", "run an experiment and record it", "hil run configs/miga6/all_on.toml --seed 7")
     c.add_argument("experiment", type=_path, metavar="EXPERIMENT.toml")
+    c.add_argument("--inject", type=_path, metavar="FAULTS.toml", help="faults for a simulated rig")
     c.add_argument(
         "--backend",
         default="sim",

@@ -1,6 +1,7 @@
 """Time: the real clock, or a virtual one that is never late. Nobody else asks the time."""
 
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -78,3 +79,25 @@ class VirtualClock:
     def sleep_until_s(self, deadline_s: float) -> float:
         self._now_s = deadline_s
         return 0.0
+
+
+class StallingClock(VirtualClock):
+    """Virtual time on a machine that stands still now and then.
+
+    Parameters
+    ----------
+    stall_s : how long the work of the tick at t_s takes longer than its period's start
+    """
+
+    def __init__(self, stall_s: Callable[[float], float]) -> None:
+        super().__init__()
+        self._stall_of = stall_s
+        self._stalled_s = 0.0
+
+    def now_s(self) -> float:
+        return self._now_s + self._stalled_s
+
+    def sleep_until_s(self, deadline_s: float) -> float:
+        self._now_s = max(self.now_s(), deadline_s)
+        self._stalled_s = self._stall_of(deadline_s)
+        return self._now_s - deadline_s

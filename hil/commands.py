@@ -32,6 +32,7 @@ def run(args: argparse.Namespace) -> int:
         armed=not args.disarmed,
         window=args.gui,
         strict=args.strict,
+        injection=None if args.inject is None else _injection(args.inject),
     )
     if args.json:
         _print_json({"file": str(result.path), **result.summary})
@@ -40,6 +41,13 @@ def run(args: argparse.Namespace) -> int:
     if result.outcome == "tripped":
         return TRIPPED
     return INTERRUPTED if result.outcome == "aborted" else DONE
+
+
+def _injection(path: Path) -> Any:
+    from hil.config.faults import load_faults
+    from hil.devices.injection import Injection
+
+    return Injection(load_faults(path))
 
 
 def check(args: argparse.Namespace) -> int:

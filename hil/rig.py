@@ -17,11 +17,12 @@ from hil.devices.cell_board import BoardPlace, CellBoard
 from hil.devices.device import Device, RawSamples, Remark, Sampler
 from hil.devices.emulated_board import EmulatedBoard, check_tools
 from hil.devices.emulated_daq import EmulatedBench
+from hil.devices.injection import FaultyGates, FaultyPort, FaultySystem, Injection
 from hil.devices.native_board import NativeBoard
 from hil.devices.nidaq.channels import Place
 from hil.devices.port import Port, SerialPort
 from hil.devices.proof import Operator, SimulatedOperator, SomebodyAtTheBench
-from hil.devices.sim_plant import SimPlant
+from hil.devices.sim_plant import Gates, SimPlant
 from hil.devices.turn import Turn
 from hil.errors import ConfigError, DeviceError
 from hil.frame import Column, Commands, Frame, units
@@ -287,12 +288,25 @@ def _has_nidaqmx() -> bool:
     return find_spec("nidaqmx") is not None
 
 
+def _faulty(connect: Callable[[], Port], name: str, injection: Injection) -> Port:
+    return FaultyPort(connect(), name, injection)
+
+
+def _meddled(board: Gates, name: str, injection: Injection | None) -> Gates:
+    return board if injection is None else FaultyGates(board, name, injection)
+
+
+def _limits_on(injection: Injection | None, limits: dict[str, int]) -> dict[str, int]:
+    return limits if injection is None else injection.limits(limits)
+
+
 def build_rig(
     config: Config,
     seed: int,
     backends: Mapping[str, str] | None = None,
     now_s: Callable[[], float] = _no_clock,
     sleep_s: Callable[[float], None] = _no_time_passes,
+    injection: Injection | None = None,
 ) -> Rig:
     """The rig of a configuration; its simulated devices share one plant.
 
@@ -301,10 +315,15 @@ def build_rig(
     backends : of every device, as `parse_backend` gives them; by default all are simulated
     now_s : the clock by which exchanges with real boards are timed
     sleep_s : lets time pass at a bench
+    injection : faults for the simulated devices
     """
     tables, period_s = config.tables, config.tables.loop.period_s
     system = config.system(plant=True)
+    if injection is not None:
+        system = FaultySystem(system, injection)
     plant = SimPlant(system, period_s, CURRENT_ON_A)
+    if injection is not None:
+        injection.come_to = plant.advance
     boards = {n: d for n, d in tables.devices.items() if isinstance(d, schema.CellBoardTable)}
     cards = cards_of(tables.devices)
     layout = layout_of(tables.devices, system.cell_names)
@@ -334,16 +353,18 @@ def build_rig(
             plant.follow(place.gates)
             operator = SomebodyAtTheBench(sleep_s)
         elif kind == "emulated":
-            chip = EmulatedBoard(i + 1, limits)
-            plant.wire(chip, place.gates)
+            chip = EmulatedBoard(i + 1, _limits_on(injection, limits))
+            plant.wire(_meddled(chip, name, injection), place.gates)
             operator = SimulatedOperator(chip)
             connect = partial(SerialPort, name, chip.url, chip.sent_s, chip.arrived_s)
         else:
             lost = board.sim.reply_lost_probability
-            far_end = NativeBoard(i + 1, limits, lost, rngs[name])
-            plant.wire(far_end, place.gates)
+            far_end = NativeBoard(i + 1, _limits_on(injection, limits), lost, rngs[name])
+            plant.wire(_meddled(far_end, name, injection), place.gates)
             operator = SimulatedOperator(far_end)
             connect = partial(_same, far_end)
+        if injection is not None:
+            connect = partial(_faulty, connect, name, injection)
         devices.append(
             CellBoard(
                 name,
@@ -366,7 +387,15 @@ def build_rig(
         where = Place(slot, output_slot, device=len(boards) + i, card=i)
         devices.append(
             build_card(
-                name, config, system, plant, where, rngs[name], kinds.get(name, "sim"), bench
+                name,
+                config,
+                system,
+                plant,
+                where,
+                rngs[name],
+                kinds.get(name, "sim"),
+                bench,
+                injection,
             )
         )
         slots = range(slot, slot + len(card.channels))

@@ -1,5 +1,7 @@
 """A data acquisition card of a rig: the card itself, or a simulated one."""
 
+from functools import partial
+
 import numpy as np
 
 from hil.config import Config, schema
@@ -7,6 +9,7 @@ from hil.config.cards import cards_of, chain_of, per_tick, range_raw
 from hil.config.crosscheck import force_signal
 from hil.devices.device import Device
 from hil.devices.emulated_daq import EmulatedBench, EmulatedCard, EmulatedDaq, EmulatedSignal
+from hil.devices.injection import Injection
 from hil.devices.nidaq.channels import (
     Acquisition,
     AnalogInput,
@@ -37,6 +40,7 @@ def build_card(
     rng: np.random.Generator,
     backend: str,
     bench: EmulatedBench,
+    injection: Injection | None = None,
 ) -> Device:
     """The card of this name: `bench`, `emulated` on this bench of simulated cards, or `sim`.
 
@@ -50,8 +54,17 @@ def build_card(
     if backend == "emulated":
         card = _emulated_card(name, config, system, rng)
         bench.add(card)
+        if injection is not None:
+            for own in card.plan.inputs:
+                terminal = card.plan.physical(own.terminal)
+                for kind, fault in (("sensor_stuck", "stuck"), ("sensor_rail", "high rail")):
+                    injection.at_start(kind, partial(_break, bench, terminal, fault))
         return EmulatedDaq(NiDaq(name, card.plan, place, simulated=True), bench)
-    return _sim_card(name, config, system, plant, place, rng)
+    return _sim_card(name, config, system, plant, place, rng, injection)
+
+
+def _break(bench: EmulatedBench, terminal: str, fault: str) -> None:
+    bench.system.inject(terminal, fault)
 
 
 def plan_of(name: str, config: Config) -> CardPlan:
@@ -123,6 +136,7 @@ def _sim_card(
     plant: SimPlant,
     place: Place,
     rng: np.random.Generator,
+    injection: Injection | None,
 ) -> SimDaq:
     table = cards_of(config.tables.devices)[name]
     step_V = 2.0 * table.range_V / 2**table.resolution_bits
@@ -132,7 +146,7 @@ def _sim_card(
     ]
     channels = [_sim_channel(n, c, table, config, system) for n, c in table.channels.items()]
     period_s = table.every * config.tables.loop.period_s
-    return SimDaq(name, plant, channels, outputs, period_s, rng, place, _lines(table))
+    return SimDaq(name, plant, channels, outputs, period_s, rng, place, _lines(table), injection)
 
 
 def _emulated_card(

@@ -10,14 +10,16 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hil import guard, inputs, loop, realtime
-from hil.clock import Clock, RealClock, VirtualClock, sleep_s
+from hil.clock import Clock, RealClock, StallingClock, VirtualClock, sleep_s
 from hil.config import Config, cards, schema
 from hil.config.build import (
     build_activation,
@@ -33,11 +35,12 @@ from hil.config.crosscheck import force_signal
 from hil.config.instruments import outputs_of, signals_of
 from hil.config.pantograph import ImpactTable, PantographTable
 from hil.control.controller import Control
+from hil.devices.injection import Injection
 from hil.devices.replay import ReplayRig
 from hil.errors import ConfigError
 from hil.estimate import ArmObserver, Estimator, ForceObserver, Twin
 from hil.evidence import Evidence
-from hil.frame import Frame
+from hil.frame import Column, Commands, Frame
 from hil.models.pantograph_system import PantographSystem
 from hil.models.soft.arrays import SoftArraySystem
 from hil.progress import show_progress
@@ -73,6 +76,7 @@ def run(
     armed: bool = True,
     window: bool = False,
     strict: bool = False,
+    injection: Injection | None = None,
 ) -> Result:
     """Run an experiment and record it.
 
@@ -95,6 +99,8 @@ def run(
         Show it live in a window.
     strict : bool
         Refuse calibration records that have expired; else they are flagged in the recording.
+    injection : Injection
+        Faults for a simulated rig.
 
     Raises
     ------
@@ -114,17 +120,19 @@ def run(
         raise ConfigError(f"--clock {clock}: choose virtual or real")
     if not armed and clock == "virtual":
         raise ConfigError("--disarmed: nobody can arm a run on the virtual clock: --clock real")
+    if injection is not None and on_bench:
+        raise ConfigError(f"--inject: not on a bench: --backend {backend}")
     expired = cards.expired(config.records, _today())
     if strict and expired:
         raise ConfigError(f"--strict: {'; '.join(expired)}: calibrate anew")
     path = _output_path(config, out, force)
     if on_bench:
         rehearse(config, seed)
-    stages = build(config, seed, backends)
+    stages = build(config, seed, backends, injection)
     raw_B = sum(s.per_tick * s.dtype.itemsize for _, s in stages.rig.samplers().values())
     check_disk(path, config.n_ticks, stages.frame.dtype.itemsize + raw_B)
     _create_recording(path, config, stages, clock, backend, seed)
-    return _run_recorded(config, path, stages, clock, progress, armed, window)
+    return _run_recorded(config, path, stages, clock, progress, armed, window, injection)
 
 
 @dataclass(frozen=True)
@@ -143,10 +151,17 @@ class Stages:
         self.control.bind(self.frame, rig.readings.measured, rig.commands)
 
 
-def build(config: Config, seed: int, backends: Mapping[str, str] | None = None) -> Stages:
-    rig = build_rig(config, seed, backends, RealClock().now_s, sleep_s)
+def build(
+    config: Config,
+    seed: int,
+    backends: Mapping[str, str] | None = None,
+    injection: Injection | None = None,
+) -> Stages:
+    rig = build_rig(config, seed, backends, RealClock().now_s, sleep_s, injection)
     estimator = _estimator(config, rig.layout)
     control = _control(config, rig.layout, estimator, seed)
+    if injection is not None:
+        control = FaultyControl(control, injection)
     frame = Frame([*loop.columns(), *rig.columns, *estimator.columns, *control.columns])
     stages = Stages(rig, estimator, control, frame)
     stages.bind(rig)
@@ -363,11 +378,14 @@ def _run_recorded(
     progress: bool,
     armed: bool,
     window: bool,
+    injection: Injection | None,
 ) -> Result:
     record = config.tables.record
     table = config.tables.loop
     spin_s = realtime.spin_s(table.spin_s, table.period_s)
     clock: Clock = RealClock(spin_s) if clock_name == "real" else VirtualClock()
+    if injection is not None and clock_name == "virtual":
+        clock = StallingClock(injection.stall_s)
     samplers = stages.rig.samplers()
     sink = Sink(
         path,
@@ -381,6 +399,8 @@ def _run_recorded(
     )
     for name, (device, _) in samplers.items():
         device.record_raw(sink.tap.raw[name])
+    if injection is not None:
+        injection.at_start("recorder_killed", partial(os.kill, sink.pid, signal.SIGKILL))
     try:
         compile_tick(config)
         parts = parts_of(config, stages, clock, sink, armed=armed)
@@ -430,6 +450,33 @@ def _run_recorded(
 
 def _ask_somebody(what: str) -> None:
     print(what, file=sys.stderr, flush=True)
+
+
+class FaultyControl:
+    """A control stage that asks for what is no number while `controller_nan` is there."""
+
+    def __init__(self, inner: Control, injection: Injection) -> None:
+        self._inner = inner
+        self._injection = injection
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    @property
+    def columns(self) -> list[Column]:
+        return self._inner.columns
+
+    def bind(self, frame: Frame, measured: NDArray[np.float64], commands: Commands) -> None:
+        self._outputs = commands.outputs
+        self._inner.bind(frame, measured, commands)
+
+    def restart(self) -> None:
+        self._inner.restart()
+
+    def step(self, t_s: float) -> None:
+        self._inner.step(t_s)
+        if self._injection.active("controller_nan"):
+            self._outputs[:] = np.nan
 
 
 @contextlib.contextmanager

@@ -206,9 +206,9 @@ def responses(
         row: dict[str, Any] = {"t_s": t_s[a], "cells_on": int(np.sum(cells[a] == 1))}
         for name, curve in (("measured", measured_N), ("model", model_N)):
             there = np.isfinite(curve[a:b])
-            time_s, y = t_s[a:b][there], _smoothed(curve[a:b][there], width)
-            if len(y) < 3:
+            if there.sum() < 3:
                 continue
+            time_s, y = t_s[a:b][there], _smoothed(curve[a:b][there], width)
             row[f"{name}_final_N"] = float(np.mean(y[-max(1, len(y) // 10) :]))
             row[f"{name}_settling_s"] = metrics.settling_s(time_s, y)
             row[f"{name}_overshoot"] = metrics.overshoot(y)

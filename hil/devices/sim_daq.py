@@ -11,7 +11,8 @@ from typing import Literal
 
 import numpy as np
 
-from hil.devices.device import Remark, card_columns, card_fault, time_columns
+from hil.devices.device import ESTOP_OPEN, Remark, card_columns, card_fault, time_columns
+from hil.devices.injection import Injection
 from hil.devices.nidaq.channels import Line, Place
 from hil.devices.sim_plant import SimPlant
 from hil.frame import Column, Commands, Frame
@@ -88,6 +89,7 @@ class SimDaq:
         rng: np.random.Generator,
         place: Place,
         lines: Sequence[Line] = (),
+        injection: Injection | None = None,
     ) -> None:
         self.name = name
         self._plant = plant
@@ -97,6 +99,7 @@ class SimDaq:
         self._place = place
         self._analog = [i for i, c in enumerate(channels) if c.raw_unit != "counts"]
         self._chains = [c.chain for c in channels]
+        self._has_estop = any(line.kind == "estop" for line in lines)
         self._lines_in = [line.name for line in lines if line.kind != "enable"]
         self._lines_out = [line.name for line in lines if line.kind == "enable"]
         self._keep = [float(np.exp(-2.0 * np.pi * c.bandwidth_Hz * period_s)) for c in channels]
@@ -105,6 +108,8 @@ class SimDaq:
         self._filtered = [0.0] * len(channels)
         self._late: list[deque[float]] = []
         self._last_t_s = [0.0] * len(channels)
+        self._injection = injection
+        self._stuck = [0.0] * len(channels)
 
     @property
     def columns(self) -> list[Column]:
@@ -166,7 +171,10 @@ class SimDaq:
                     + channel.offset_raw
                     + channel.noise_rms_raw * float(self._noise[at, i])
                 )
-                self._last_t_s[i] = t_s
+                if self._injection is not None:
+                    raw, valid = self._broken(i, raw, self._injection)
+                if valid:
+                    self._last_t_s[i] = t_s
             self._values[self._raw[i]] = raw
             slot = self._place.channel + i
             r.measured[slot] = self._chains[i].value(raw)
@@ -174,6 +182,11 @@ class SimDaq:
                 faults |= card_fault(self._analog.index(i), AT_RAIL)
                 valid = False
             r.valid[slot] = valid
+        estop_open = self._injection is not None and self._injection.active(
+            "card_estop_open", self.name
+        )
+        if estop_open and self._has_estop:
+            faults |= ESTOP_OPEN
         r.card_faults[self._place.card] = faults
         self._bits[self._faults_at] = faults
         if self._lines_in:
@@ -184,6 +197,18 @@ class SimDaq:
         r.ages_s[self._place.device] = age_s
         self._values[self._age] = age_s
         self._values[self._clock] = last_t_s
+
+    def _broken(self, i: int, raw: float, now: Injection) -> tuple[float, bool]:
+        """What a broken transducer gives instead, and whether it gives anything."""
+        channel = self._channels[i]
+        if now.active("sensor_stuck", channel.name):
+            return self._stuck[i], True
+        self._stuck[i] = raw
+        if now.active("sensor_rail", channel.name):
+            return channel.high_raw, True
+        if now.active("sensor_lost", channel.name):
+            return float("nan"), False
+        return (float("nan") if now.active("sensor_nan", channel.name) else raw), True
 
     def _input_raw(self, channel: SimChannel) -> float:
         return channel.chain.raw(self._plant.output(channel.output))

@@ -32,6 +32,8 @@ class Gates(Protocol):
         self, cell: int, current_A: float, leakage_A: float, temperature_C: float
     ) -> None: ...
 
+    def set_estop(self, is_open: bool) -> None: ...
+
 
 @dataclass(frozen=True)
 class Wired:

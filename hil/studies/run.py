@@ -22,6 +22,7 @@ from hil.models import ModelError
 from hil.summary import plain
 
 STUDIES = {
+    "faults": "hil.studies.faults",
     "fingerprint": "hil.studies.fingerprint",
     "pantograph": "hil.studies.pantograph",
     "soft-chain": "hil.studies.soft_chain",

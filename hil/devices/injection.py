@@ -1,0 +1,204 @@
+"""Faults put into a simulated rig, and a witness of what its gates then do.
+
+Every fault enters where it would: at the plant, at a pin, on the wire, or in a process; none
+writes what the guard looks at. Times are the plant's. The witness stands behind the gates, on the
+plant's clock, and knows nothing of loop and guard.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.config.faults import FaultTable
+from hil.devices.port import Port
+from hil.devices.sim_plant import Gates
+from hil.errors import DeviceError
+from hil.models.activation import Drive
+from hil.models.sma_wire import SmaWires
+from hil.models.system import System
+
+
+class Injection:
+    """The faults of a run, and the plant's time.
+
+    Attributes
+    ----------
+    t_s : float
+        The plant's time.
+    last_on_s : float
+        End of the last period in which a gate was on or an output away from rest.
+    come_to : brings the plant to a time
+    """
+
+    def __init__(self, faults: Sequence[FaultTable]) -> None:
+        self._faults = list(faults)
+        self._once: list[tuple[FaultTable, Callable[[], None]]] = []
+        self.t_s = 0.0
+        self.last_on_s = 0.0
+        self.come_to: Callable[[float], None] | None = None
+
+    def go_on(self, duration_s: float) -> None:
+        """Let the plant's time pass after the run, to see what its gates do by themselves."""
+        if self.come_to is not None:
+            self.come_to(self.t_s + duration_s)
+
+    def active(self, kind: str, device: str | None = None) -> FaultTable | None:
+        """The fault of this kind that is there now."""
+        for fault in self._faults:
+            over_s = math.inf if fault.for_s is None else fault.at_s + fault.for_s
+            here = device is None or fault.device in (None, device)
+            if fault.kind == kind and here and fault.at_s - 1e-9 <= self.t_s < over_s - 1e-9:
+                return fault
+        return None
+
+    def at_start(self, kind: str, action: Callable[[], None]) -> None:
+        """Do this once, when a fault of this kind begins."""
+        self._once += [(fault, action) for fault in self._faults if fault.kind == kind]
+
+    def advance(self, t_s: float) -> None:
+        """The plant has come to t_s."""
+        self.t_s = t_s
+        due = [entry for entry in self._once if entry[0].at_s <= t_s + 1e-9]
+        for entry in due:
+            self._once.remove(entry)
+            entry[1]()
+
+    def stall_s(self, t_s: float) -> float:
+        """How long the machine stands still in the tick at t_s."""
+        for fault in self._faults:
+            if fault.kind == "machine_stalls" and abs(t_s - fault.at_s) < 1e-6:
+                return fault.for_s or 1.0
+        return 0.0
+
+    def limits(self, limits: dict[str, int]) -> dict[str, int]:
+        """The table that a board comes with, from before the run."""
+        if any(fault.kind == "limits_differ" for fault in self._faults):
+            return limits | {"on_time_max_ms": limits["on_time_max_ms"] - 1}
+        return limits
+
+
+class FaultySystem:
+    """A plant whose forces are disturbed, and which is watched.
+
+    `force_offset` adds newtons, `force_ramp` newtons a second, `force_lost` leaves none.
+    """
+
+    def __init__(self, inner: System, injection: Injection) -> None:
+        self._inner = inner
+        self._injection = injection
+        self._forces = np.array([name.endswith("_N") for name in inner.outputs])
+        self._n = 0
+        self.period_s = inner.period_s
+        self.y = np.array(inner.y)
+
+    @property
+    def cell_names(self) -> Sequence[str]:
+        return self._inner.cell_names
+
+    @property
+    def inputs(self) -> Sequence[str]:
+        return self._inner.inputs
+
+    @property
+    def outputs(self) -> Sequence[str]:
+        return self._inner.outputs
+
+    @property
+    def wires(self) -> SmaWires:
+        return self._inner.wires
+
+    def step(self, drive: Drive, inputs: NDArray[np.float64]) -> None:
+        self._inner.step(drive, inputs)
+        self._n += 1
+        now = self._injection
+        if drive.any() or inputs.any():
+            now.last_on_s = self._n * self.period_s
+        now.advance(self._n * self.period_s)
+        self.y[:] = self._inner.y
+        if now.active("force_lost"):
+            self.y[self._forces] = 0.0
+        if fault := now.active("force_offset"):
+            self.y[self._forces] += fault.value
+        if fault := now.active("force_ramp"):
+            self.y[self._forces] += fault.value * (now.t_s - fault.at_s)
+
+
+class FaultyGates:
+    """A board whose pins are meddled with.
+
+    `cell_current` (0 A: a broken wire), `cell_leakage`, `cell_temperature`, `estop_open`.
+    """
+
+    def __init__(self, inner: Gates, name: str, injection: Injection) -> None:
+        self._inner = inner
+        self._name = name
+        self._injection = injection
+        self._sensed: dict[int, tuple[float, float, float]] = {}
+
+    def advance(self, duration_us: int) -> None:
+        self._inner.advance(duration_us)
+
+    def step(self, period_us: int) -> NDArray[np.float64]:
+        for cell in self._sensed:
+            self._put(cell)
+        self._inner.set_estop(self._injection.active("estop_open", self._name) is not None)
+        return self._inner.step(period_us)
+
+    def sense(self, cell: int, current_A: float, leakage_A: float, temperature_C: float) -> None:
+        self._sensed[cell] = (current_A, leakage_A, temperature_C)
+        self._put(cell)
+
+    def set_estop(self, is_open: bool) -> None:
+        self._inner.set_estop(is_open)
+
+    def _put(self, cell: int) -> None:
+        values = list(self._sensed[cell])
+        for i, kind in enumerate(("cell_current", "cell_leakage", "cell_temperature")):
+            fault = self._injection.active(kind, self._name)
+            if fault is not None and fault.cell == cell + 1:
+                values[i] = fault.value
+        self._inner.sense(cell, *values)
+
+
+class FaultyPort:
+    """A line that loses, tears or delays what passes, or is pulled out.
+
+    `host_silent` and `board_silent` lose everything one way, `frame_torn` the second half of every
+    command; with `link_slow` an answer arrives an exchange later.
+    """
+
+    def __init__(self, inner: Port, name: str, injection: Injection) -> None:
+        self._inner = inner
+        self._name = name
+        self._injection = injection
+        self._late = b""
+
+    def _there(self, kind: str) -> bool:
+        return self._injection.active(kind, self._name) is not None
+
+    def _plugged(self) -> None:
+        if self._there("port_unplugged"):
+            raise DeviceError(f"{self._name}: the port is gone: is it unplugged?")
+
+    def write(self, data: bytes) -> None:
+        self._plugged()
+        if not self._there("host_silent"):
+            self._inner.write(data[: len(data) // 2] if self._there("frame_torn") else data)
+
+    def read(self, timeout_s: float) -> bytes:
+        self._plugged()
+        data = self._inner.read(timeout_s)
+        if self._there("link_slow"):
+            data, self._late = self._late, data
+        return b"" if self._there("board_silent") else data
+
+    def sent_s(self) -> float:
+        return self._inner.sent_s()
+
+    def arrived_s(self) -> float:
+        return self._inner.arrived_s()
+
+    def close(self) -> None:
+        self._inner.close()
