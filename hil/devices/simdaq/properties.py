@@ -143,6 +143,8 @@ def put(
     elif owner == "timing":
         _put_timing(task, attribute.name, value)
     elif owner == "trig":
+        if attribute.name.startswith(("pause_", "arm_start_", "handshake_")):
+            raise task.error(errors.PROPERTY_NOT_SUPPORTED, Property=attribute.name)
         trigger, field = _trigger_field(task, attribute.name)
         if trigger is not None and field:
             setattr(trigger, field, value)

@@ -117,7 +117,7 @@ def trigger_edges(system: System, trigger: Trigger, task: Task) -> Edges | None:
 
 
 def _analog_edges(trigger: Trigger, task: Task) -> Edges:
-    """Crossings of a level, seen on a grid of the task's own sample period."""
+    """Crossings of a level, looked for at least once in the task's own sample period."""
     source = trigger.source
     channels = [
         c for c in task.channels
@@ -130,8 +130,7 @@ def _analog_edges(trigger: Trigger, task: Task) -> Edges:
     sign = 1.0 if trigger.edge == Edge.RISING.value else -1.0
 
     def found(after_s: float, until_s: float) -> Times:
-        n = int((until_s - after_s) / step_s + 1e-9)
-        grid: Times = until_s - step_s * np.arange(float(n), -1.0, -1.0)
+        grid: Times = np.append(np.arange(after_s, until_s, step_s), until_s)
         above = sign * (channel.scaled(channel.sample(grid)) - trigger.level) > 0.0
         return np.asarray(grid[1:][above[1:] & ~above[:-1]])
 

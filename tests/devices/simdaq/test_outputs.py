@@ -200,6 +200,34 @@ def test_a_start_trigger_is_waited_for(system, Task):
     assert read_s == pytest.approx(0.4 + 0.01 * np.arange(5), abs=LSB_V)
 
 
+@pytest.mark.parametrize("step_s", [1e-4, 0.02, 0.5])
+def test_an_analogue_edge_starts_however_the_time_is_stepped(system, Task, step_s):
+    """sin(2 pi t) rises through 0.5 at 1/12 s."""
+    system.feed("Dev1/ai0", lambda t_s: np.sin(2.0 * np.pi * t_s))
+    with Task() as task:
+        task.ai_channels.add_ai_voltage_chan("Dev1/ai0", min_val=-2.0, max_val=2.0)
+        task.timing.cfg_samp_clk_timing(1000.0, samps_per_chan=10)
+        task.triggers.start_trigger.cfg_anlg_edge_start_trig("Dev1/ai0", trigger_level=0.5)
+        task.start()
+        for k in range(1, round(0.5 / step_s) + 1):
+            system.advance_to(k * step_s)
+        first_V = task.read(10)[0]
+    crossed_s = 1.0 / 12.0  # found at most one sample period late
+    late_V = np.sin(2.0 * np.pi * (crossed_s + 1e-3))
+    assert 0.5 - LSB_V <= first_V <= late_V + LSB_V
+
+
+def test_a_pause_trigger_is_refused_rather_than_ignored(system, Task):
+    with Task() as task:
+        task.ai_channels.add_ai_voltage_chan("Dev1/ai0")
+        pause = task.triggers.pause_trigger
+
+        def set_it():
+            pause.trig_type = nidaqmx.constants.TriggerType.DIGITAL_LEVEL
+
+        assert code_of(set_it) == -200197
+
+
 def test_a_retriggerable_start_takes_a_record_at_every_trigger(system, Task):
     system.feed("Dev1/PFI0", Pulses(period_s=0.1, high_s=0.05, first_s=0.1))
     system.feed("Dev1/ai0", lambda t_s: t_s)
