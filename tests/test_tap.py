@@ -265,3 +265,24 @@ def test_samples_that_were_overwritten_or_may_be_are_counted_as_lost():
     assert lost == 100 - (64 - 8)
     np.testing.assert_array_equal(rows["t_s"], np.arange(lost, 100))
     tap.unlink()
+
+
+def test_a_reader_that_dies_or_sleeps_holds_nobody_up():
+    tap = taps.create(ROW, 8)
+    code = (
+        "import sys; from pathlib import Path; from hil import tap as taps\n"
+        "tap = taps.attach(Path(sys.argv[1])); print(flush=True)\n"
+        "while True: tap.ticks.read(0)"
+    )
+    reader = subprocess.Popen([sys.executable, "-c", code, str(tap.path)], stdout=subprocess.PIPE)
+    reader.stdout.readline()
+    for n in range(100):
+        tap.ticks.push(row(n))
+    reader.kill()
+    reader.communicate()
+    for n in range(100, 200):
+        tap.ticks.push(row(n))
+    # another reader, who slept through it all, is told what it lost
+    rows, lost = taps.attach(tap.path).ticks.read(0)
+    check_rows(rows, lost)
+    assert (len(rows), lost) == (7, 193)
