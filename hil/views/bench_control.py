@@ -1,0 +1,74 @@
+"""What recruitment costs a tick: estimating and controlling fourteen cells, without the devices."""
+
+import statistics
+import time
+from typing import Any
+
+import numpy as np
+
+from hil import session, shipped
+from hil.config import load
+from hil.estimate import ForceObserver
+
+EXPERIMENTS = {
+    "PID": "pid",
+    "broadcast": "broadcast",
+    "size principle": "size_principle",
+    "optimal": "optimal",
+}
+TICKS = 4000
+ROUNDS = 5
+
+
+def compare() -> dict[str, Any]:
+    """Of every controller: estimate and control in s a tick, median and the dearest of 1000.
+
+    `with_failure_tests_s` is with the tests for failed cells as well, the mean over all ticks:
+    they run at every hundredth one.
+    """
+    found = {}
+    for name, experiment in EXPERIMENTS.items():
+        bare = [_ticks(experiment, failures=False) for _ in range(ROUNDS)]
+        tested = [_ticks(experiment, failures=True) for _ in range(ROUNDS)]
+        found[name] = {
+            "tick_p50_s": statistics.median(float(np.median(t)) for t in bare),
+            "tick_p999_s": statistics.median(float(np.quantile(t, 0.999)) for t in bare),
+            "with_failure_tests_s": statistics.median(float(t.mean()) for t in tested),
+        }
+    return found
+
+
+def as_text(found: dict[str, Any]) -> str:
+    """The figures as a table."""
+    lines = [f"{'14 cells, estimate and control':<44}{'median':>12}{'99.9 %':>12}{'with tests':>14}"]
+    for name, row in found.items():
+        median, high, tested = (1e6 * value for value in row.values())
+        aim = "" if name == "optimal" else "   below 30 us"
+        lines.append(f"  {name:<42}{median:>9.1f} us{high:>9.1f} us{tested:>11.1f} us{aim}")
+    return "\n".join(lines)
+
+
+def _ticks(experiment: str, *, failures: bool) -> np.ndarray:
+    """Times of ticks on readings that follow the cells, as an ideal rig's would."""
+    config = load(shipped.root() / "configs" / "array14" / f"{experiment}.toml")
+    stages = session.build(config, 0)
+    estimator, control = stages.estimator, stages.control
+    if not failures and isinstance(estimator, ForceObserver):
+        estimator.isolation = None
+    readings, commands = stages.rig.readings, stages.rig.commands
+    t_at = stages.frame.index("t_s")
+    readings.valid[:] = True
+    times = np.empty(TICKS)
+    for k in range(-20, TICKS):
+        t_s = (k + 20) * config.tables.loop.period_s
+        stages.frame.values[t_at] = t_s
+        readings.measured[0] = 0.1 * commands.cells.sum()
+        readings.cells_reported[:] = commands.cells
+        began = time.perf_counter()
+        estimator.step(1)
+        control.step(t_s)
+        if k >= 0:
+            times[k] = time.perf_counter() - began
+        if commands.broadcast.tick:  # cells that draw by a pattern of their own
+            commands.cells[:] = (np.arange(len(commands.cells)) + k // 250) % 3 == 0
+    return times
