@@ -1,11 +1,14 @@
 """Whole runs of the recruitment controllers on the simulated rig, boards and all."""
 
+import gc
+import tracemalloc
+
 import h5py
 import numpy as np
 import pytest
 
 import hil
-from hil import wire
+from hil import session, wire
 from hil.config import load
 from hil.errors import ConfigError
 from hil.replay import replay
@@ -169,3 +172,35 @@ def test_a_trace_is_read_from_its_file_and_kept_in_the_recording(configs, tmp_pa
     (folder / "reach.csv").unlink()
     with pytest.raises(ConfigError, match="cannot be read"):
         load(folder / "size_principle.toml")
+
+
+@pytest.mark.parametrize("name", ["pid", "broadcast", "size_principle"])
+def test_a_thousand_ticks_keep_nothing_and_need_next_to_none(configs, name):
+    """Python's own numbers come and go; no tick holds more than a few hundred of them."""
+    config = load(configs / f"array14/{name}.toml")
+    stages = session.build(config, 0)
+    readings, commands, values = stages.rig.readings, stages.rig.commands, stages.frame.values
+    stages.estimator.isolation = None
+    t_at = stages.frame.index("t_s")
+
+    def ticks(first, n):
+        for k in range(first, first + n):
+            values[t_at] = 0.001 * k
+            readings.valid[:] = True
+            readings.measured[0] = 0.3 * (k % 7)
+            readings.cells_reported[:] = k % 2
+            stages.estimator.step(1)
+            stages.control.step(0.001 * k)
+
+    ticks(0, 600)
+    gc.collect()
+    tracemalloc.start()
+    ticks(600, 10)
+    before, _ = tracemalloc.get_traced_memory()
+    tracemalloc.reset_peak()
+    ticks(610, 1000)
+    after, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert commands.cells.size == 14
+    assert after - before < 1000
+    assert peak - before < 3000

@@ -20,6 +20,7 @@ from hil.models.array_system import ArraySystem
 from hil.record.read import open_run
 from hil.views import (
     bench_board,
+    bench_control,
     bench_daq,
     bench_impact,
     bench_models,
@@ -31,7 +32,7 @@ from hil.views import (
 
 REPEATS = 5
 QUICK = ("start_up", "step", "virtual_run", "real_time", "recorder")
-USUAL = (*QUICK, "impact", "board", "daq", "window")
+USUAL = (*QUICK, "impact", "recruitment", "board", "daq", "window")
 PARTS = (*USUAL, "models", "soft_links")
 
 
@@ -74,6 +75,7 @@ def measure(
             "real_time": lambda: bench_realtime.measure(plan.loops, folder, progress=progress),
             "recorder": lambda: bench_recorder.measure(plan.recorder_s),
             "impact": lambda: bench_impact.measure(folder),
+            "recruitment": bench_control.compare,
             "board": lambda: bench_board.measure(plan.exchanges),
             "daq": bench_daq.measure,
             "window": lambda: bench_window.measure(WINDOW_S),
@@ -95,6 +97,7 @@ def as_text(figures: dict[str, Any]) -> str:
         "real_time": bench_realtime.as_text,
         "recorder": bench_recorder.as_text,
         "impact": bench_impact.as_text,
+        "recruitment": bench_control.as_text,
         "board": bench_board.as_text,
         "daq": bench_daq.as_text,
         "window": bench_window.as_text,

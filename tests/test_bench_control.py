@@ -1,0 +1,12 @@
+from hil.views import bench_control
+
+
+def test_recruitment_is_timed_with_and_without_the_tests_for_failed_cells(monkeypatch):
+    monkeypatch.setattr(bench_control, "TICKS", 200)
+    monkeypatch.setattr(bench_control, "ROUNDS", 1)
+    found = bench_control.compare()
+    assert list(found) == list(bench_control.EXPERIMENTS)
+    for row in found.values():
+        assert all(0.0 < value < 1.0 for value in row.values())
+        assert row["dearest_s"] >= row["tick_p50_s"]
+    assert bench_control.as_text(found).count("median below 30 us") == 3
