@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 # As `hil.views.bench` has them, which is not imported for `hil --help`.
-BENCH_PARTS = ("start_up", "step", "virtual_run", "real_time", "recorder", "impact", "recruitment", "board",
-               "daq", "window", "models", "soft_links")  # fmt: skip
+BENCH_PARTS = ("start_up", "step", "virtual_run", "real_time", "recorder", "impact",
+               "recruitment", "board", "daq", "window", "models", "soft_links")  # fmt: skip
 DONE, BAD_INPUT, DEVICE, INTERRUPTED = 0, 2, 4, 130
 
 

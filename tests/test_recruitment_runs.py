@@ -117,6 +117,7 @@ def test_a_plan_cut_off_is_marked_late_and_the_run_goes_on(configs, tmp_path):
         ("miga6/broadcast", ["controller.period_s=0.3"], "cells need 0."),
         ("miga6/broadcast", ["controller.dead_zone_N=0.01"], "largest step between force levels"),
         ("miga6/broadcast", ["reference.force_N=[0.1, 2.5, 0.1]"], "all cells on give 0 to 1.8"),
+        ("miga6/broadcast", ["devices.board.every=2"], "a broadcast is repeated in every period"),
         ("array14/size_principle", ["controller.groups=[[1, 2], [2, 3]]"], "is in two groups"),
         ("array14/size_principle", ["controller.groups=[[1, 2], []]"], "has no cell"),
         ("array14/size_principle", ["controller.groups=[[1, 99]]"], "there is no cell 99"),

@@ -249,6 +249,11 @@ def run(tables: schema.RunTables, model: CellArray | None) -> Found:
         yield from _order(controller, tables, model)
     elif isinstance(controller, schema.RecruitTable) and not model.floating:
         wrong = list(recruitment.check(controller, tables.observer, told))
+        if isinstance(controller, recruit_schema.BroadcastTable):
+            for name, device in tables.devices.items():
+                if isinstance(device, schema.CellBoardTable) and device.every > 1:
+                    key = f"devices.{name}.every = {device.every}"
+                    wrong.append((key, "a broadcast is repeated in every period: give 1"))
         yield from wrong
     if isinstance(follows, schema.SignalsReferenceTable):
         yield "reference.kind = 'signals'", "is for rigs without cells: choose steps, ramp or sine"

@@ -107,7 +107,7 @@ class CellBoard:
         self._took_s = math.nan  # the last exchange
         self._port: Port | None = None
         self._pending: wire.Message | None = None
-        self._drawn_tick = 0
+        self._asked_tick = self._drawn_tick = 0  # of a broadcast: sent last, answered last
         self._decoder = wire.Decoder()
         self._seq = 0
         self._sent_t_s = 0.0  # a reading is as old as the command it answers
@@ -224,6 +224,8 @@ class CellBoard:
             r.cells_reported[self._gates] = CELL_UNKNOWN
         else:
             self._take(answer)
+            if self._asked_tick and wire.result_name(answer["result"]) == "done":
+                self._drawn_tick = self._asked_tick
         age_s = t_s - self._last_t_s
         r.ages_s[place.device_slot] = age_s
         self._values[self._age] = age_s
@@ -253,7 +255,8 @@ class CellBoard:
     def write(self, t_s: float, commands: Commands) -> None:
         """Send the command; it holds for `hold_s`."""
         self._sent_t_s = t_s
-        if commands.broadcast.tick:
+        self._asked_tick = commands.broadcast.tick
+        if self._asked_tick:
             self._broadcast(commands)
             return
         cells = commands.cells[self._gates]
@@ -266,7 +269,10 @@ class CellBoard:
         return wire.encode("set_mask", seq, valid_for_ms=self._hold_ms, cells_on=mask)
 
     def _broadcast(self, commands: Commands) -> None:
-        """Send the message; after a new draw its answer says which cells are on now."""
+        """Send the message; after a new draw its answer says which cells are on now.
+
+        Where it comes too late for this tick they are not known until the next.
+        """
         message, gates = commands.broadcast, self._gates
         self._send(
             "broadcast",

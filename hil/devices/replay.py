@@ -73,6 +73,8 @@ class ReplayRig:
         r.ages_s[:] = self._ages[k]
         r.cells_reported[:] = self._reported[k]
         r.board_faults[:] = self._faults[k]
+        if self.commands.broadcast.tick:  # what was reported was drawn already
+            self._drawn_tick[self._reported[k] != CELL_UNKNOWN] = self.commands.broadcast.tick
         r.card_faults[:] = self._card_faults[k]
         for column, bits in zip(self._fault_bits, (*r.board_faults, *r.card_faults), strict=True):
             self._bits[column] = bits

@@ -10,7 +10,7 @@ from hil.devices.cell_board import BoardPlace, CellBoard
 from hil.devices.native_board import N_CELLS, NativeBoard
 from hil.devices.proof import SimulatedOperator
 from hil.errors import DeviceError
-from hil.frame import Commands, Frame
+from hil.frame import Broadcast, Commands, Frame
 from hil.slots import Readings
 
 GATES = (2, 0, 3)
@@ -234,3 +234,66 @@ def test_a_board_with_other_firmware_is_refused():
     made, _, _ = driver(Port(other_hash))
     with pytest.raises(DeviceError, match="another version of the wire"):
         made.open()
+
+
+class Slow:
+    """A port whose answers are there only after the tick in which they were asked for."""
+
+    def __init__(self, board):
+        self._board = board
+        self.slow = False
+
+    def __getattr__(self, name):
+        return getattr(self._board, name)
+
+    def read(self, timeout_s):
+        return b"" if self.slow else self._board.read(timeout_s)
+
+
+def broadcast(tick, p=0.5, q=0.5):
+    cells = np.zeros(4, dtype=np.uint8)
+    return Commands(cells, np.zeros(0), broadcast=Broadcast(tick, p, q, seed=9))
+
+
+def drawn_by_gates(tick, before=(0, 0, 0)):
+    """What gates 0 to 2 have after a draw with p = q = 1/2, as cells 3, 1 and 4."""
+    mask = np.zeros(4, dtype=np.uint8)
+    for gate, cell in enumerate(GATES):
+        changes = wire.draw(9, tick, gate) < 32768
+        mask[cell] = before[gate] ^ changes
+    return mask
+
+
+def test_a_broadcast_is_drawn_by_the_board_and_its_answer_fills_the_command():
+    _, made, _, r = armed()
+    commands = broadcast(1)
+    made.write(0.0, commands)
+    assert np.array_equal(commands.cells, drawn_by_gates(1))
+    made.read(0.001)
+    assert np.array_equal(r.cells_reported, drawn_by_gates(1))
+
+
+def test_a_broadcast_sent_again_draws_nothing_new():
+    _, made, _, r = armed()
+    for k in range(20):
+        commands = broadcast(1)
+        made.write(0.001 * k, commands)
+        made.read(0.001 * (k + 1))
+        assert np.array_equal(r.cells_reported, drawn_by_gates(1))
+
+
+def test_an_answer_too_late_for_its_tick_leaves_the_cells_unknown_until_the_next():
+    port = Slow(native())
+    _, made, _, r = armed(port)
+    port.slow = True
+    commands = broadcast(1)
+    made.write(0.0, commands)
+    assert [commands.cells[cell] for cell in GATES] == [255] * 3
+    port.slow = False
+    made.read(0.001)
+    assert np.array_equal(r.cells_reported, drawn_by_gates(1))
+    port.slow = True  # it has been told: nobody waits for the answer to a repetition
+    again = broadcast(1)
+    again.cells[:] = r.cells_reported
+    made.write(0.001, again)
+    assert np.array_equal(again.cells, drawn_by_gates(1))
