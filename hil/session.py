@@ -615,7 +615,10 @@ def _matrices(config: Config) -> dict[str, Any]:
     """The twin as `/model` of the recording: its matrices where it is linear, its names."""
     if config.arrays is None:
         system = config.system()
-        names = {"inputs": list(system.inputs), "outputs": list(system.outputs)}
+        names: dict[str, Any] = {"inputs": list(system.inputs), "outputs": list(system.outputs)}
+        if system.cell_names:
+            names["cells"] = list(system.cell_names)
+            names["force_on_N"] = [a.force_on_N for a in build_activation(config.tables.model)]
         own = {key: getattr(config.tables.model, key, None) for key in "ABCD"}
         return {key: value for key, value in own.items() if value is not None} | names
     model = config.model

@@ -55,6 +55,10 @@ def test_the_plant_differs_from_the_twin_as_its_stiffer_rubber_says(bend):
     assert 0.90 * model < measured < 0.99 * model
 
 
+def test_a_recording_names_its_cells(bend):
+    assert hil.open_run(bend).cell.values.tolist() == [f"flexor.{n}" for n in range(1, 13)]
+
+
 def test_a_recording_replays(bend, capsys):
     assert main(["replay", str(bend)]) == 0
     assert "identical in 6000 rows" in capsys.readouterr().out
