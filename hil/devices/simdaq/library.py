@@ -63,7 +63,7 @@ def built() -> Path:
     Raises
     ------
     ConfigError
-        There is no C compiler, or it fails.
+        There is no C compiler, or it fails, or the cache cannot be written.
     """
     folder = cache_folder() / _key()
     library = folder / library_source.SONAME
@@ -72,7 +72,13 @@ def built() -> Path:
     compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         raise ConfigError("the simulated NI-DAQmx needs a C compiler: apt-get install gcc")
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"{folder.parent}: the simulated NI-DAQmx is built there: {error.strerror}: "
+            "name a folder that can be written in XDG_CACHE_HOME"
+        ) from None
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         _compile(compiler, Path(scratch))
         target = Path(scratch) / "done"
