@@ -43,8 +43,14 @@ def tick(
     return command.tolist(), names_of(bits)
 
 
+def armed(*limits, **more):
+    guard = Guard(*limits, **more)
+    assert guard.arm()
+    return guard
+
+
 def fresh():
-    return Guard(LIMITS, 2, PERIOD_S)
+    return armed(LIMITS, 2, PERIOD_S)
 
 
 def sweep(limit, relative=1e-3, n=2001):
@@ -136,7 +142,7 @@ def test_periods_missed_before_a_cell_is_switched_on_do_not_count():
     [(10.0, 0.001, 10000), (0.3, 0.1, 3), (20.0, 1e-4, 200000), (0.0015, 0.001, 1)],
 )
 def test_no_rounding_of_periods_shortens_or_lengthens_the_time_on(cell_on_max_s, period_s, n):
-    guard = Guard(Limits(cell_on_max_s, 1.0, 9), 1, period_s)
+    guard = armed(Limits(cell_on_max_s, 1.0, 9), 1, period_s)
     cells = np.ones(1, dtype=np.uint8)
     none = np.zeros(0)
     guard.bind(Readings(none, none.astype(bool), none, cells, none), Commands(cells, none))
@@ -151,7 +157,7 @@ OUTPUT = Envelope(min=-1.0, max=2.0, rate_max_per_s=50.0, rest=0.0)
 
 def outputs(wished, *, envelope=OUTPUT, faulted_at=None, periods=1):
     """What an output is let do, tick by tick, and the guard."""
-    guard = Guard(Limits(1.0, 1.0, 9, outputs=(envelope,)), 0, PERIOD_S)
+    guard = armed(Limits(1.0, 1.0, 9, outputs=(envelope,)), 0, PERIOD_S)
     none, value = np.zeros(0), np.full(1, np.nan)
     guard.bind(Readings(none, none.astype(bool), none, none, none), Commands(none, value))
     assert value[0] == envelope.rest
@@ -195,7 +201,7 @@ def test_after_a_trip_an_output_is_at_rest_at_once_and_stays_there():
 @pytest.mark.parametrize(("value", "trips"), [(-0.1, False), (0.7, False), (-0.11, True),
                                               (0.71, True), (math.nan, True)])  # fmt: skip
 def test_a_signal_beyond_its_own_limits_trips(value, trips):
-    guard = Guard(Limits(1.0, 1.0, 9, signals=(SignalLimits(-0.1, 0.7),)), 0, PERIOD_S)
+    guard = armed(Limits(1.0, 1.0, 9, signals=(SignalLimits(-0.1, 0.7),)), 0, PERIOD_S)
     none = np.zeros(0)
     readings = Readings(np.array([value]), np.array([True]), none, none, none)
     guard.bind(readings, Commands(none, none))
@@ -266,7 +272,7 @@ def test_no_sequence_keeps_a_cell_on_too_long_or_passes_a_trip(sequence):
 
 def channel_faults(values, limits, *, model=None, hold_s=None, valid=None):
     """Faults after every reading of one force channel."""
-    guard = Guard(Limits(1e9, 1e9, 10**9, signals=(limits,), hold_s=hold_s or {}), 0, PERIOD_S)
+    guard = armed(Limits(1e9, 1e9, 10**9, signals=(limits,), hold_s=hold_s or {}), 0, PERIOD_S)
     none = np.zeros(0)
     readings = Readings(np.zeros(1), np.ones(1, dtype=bool), none, none, none)
     row = np.array([math.nan])
@@ -341,7 +347,7 @@ def test_a_reading_that_stays_the_same_trips_after_its_time_and_counts_through_g
 
 def test_too_many_cells_trip_and_all_go_off():
     for n_on, wanted in ((2, []), (3, ["too_many_cells_on"])):
-        guard = Guard(Limits(1.0, 1.0, 9, cells_on_max=2), 4, PERIOD_S)
+        guard = armed(Limits(1.0, 1.0, 9, cells_on_max=2), 4, PERIOD_S)
         cells = np.array([1] * n_on + [0] * (4 - n_on), dtype=np.uint8)
         none = np.zeros(0)
         guard.bind(Readings(none, none, none, cells, none), Commands(cells, none))
@@ -350,7 +356,7 @@ def test_too_many_cells_trip_and_all_go_off():
 
 
 def test_boards_come_first_among_the_devices_and_their_silence_has_its_own_name():
-    guard = Guard(Limits(1.0, 0.02, 9), 0, PERIOD_S)
+    guard = armed(Limits(1.0, 0.02, 9), 0, PERIOD_S)
     none = np.zeros(0)
     ages = np.array([0.03, 0.0])
     guard.bind(Readings(none, none, ages, none, none), Commands(none, none), n_boards=1)
