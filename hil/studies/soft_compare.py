@@ -14,11 +14,13 @@ from numba import njit
 
 from hil.models.soft import kernel
 from hil.models.soft.cases import ElementKind, rubber_manipulator, servo_input
+from hil.models.soft.dense import DenseStepper
 from hil.models.soft.outputs import trace_m
 from hil.models.soft.parts import KM, TAU, X_NEW, R, carve
 from hil.models.soft.stepper import SoftStepper
 from hil.models.soft.tree import Array, Place, SoftTree
 from hil.views.bench_soft import (
+    DENSE,
     EXUDYN,
     EXUDYN_SEGMENTS_MAX,
     OURS,
@@ -33,6 +35,8 @@ EXTRAPOLATED = "the same, extrapolated from h and h/2"
 EXPLICIT_STEPS_MAX = 200_000
 REPEATED_BELOW_S = 1.0
 UNSTABLE_M = 1e-2
+DENSE_SEGMENTS_MAX = 16
+DENSE_STEPS_S = (8e-3, 4e-3, 2e-3)
 AIM = 5.0  # times ahead at equal error
 
 
@@ -107,7 +111,21 @@ def work_precision(kind: ElementKind, n: int, exact_m: Array, spectral_radius: f
             {"tool": tool, **setting, "error_m": _error(tree, place, q, exact_m),
              "time_s": min(times)}
         )  # fmt: skip
-    return rows + _extrapolated(tree, place, runs, ends, taken, exact_m)
+    rows += _extrapolated(tree, place, runs, ends, taken, exact_m)
+    if n <= DENSE_SEGMENTS_MAX:
+        rows += _dense(tree, place, exact_m, spectral_radius)
+    return rows
+
+
+def _dense(tree: SoftTree, place: Place, exact_m: Array, rho: float) -> list[Row]:
+    """The dense form's own steps; it is an oracle in plain NumPy, so its time says nothing."""
+    rows: list[Row] = []
+    for h_s in DENSE_STEPS_S:
+        stepper = DenseStepper(tree, rho)
+        for u in servo_input(h_s * np.arange(1, round(1.0 / h_s) + 1)):
+            stepper.step(h_s, u)
+        rows.append({"tool": DENSE, "h_s": h_s, "error_m": _error(tree, place, stepper.q, exact_m)})
+    return rows
 
 
 def _settings(
@@ -171,7 +189,7 @@ def ahead(rows: list[Row]) -> dict[str, list[float]]:
     own = [row for row in rows if row["tool"] in (OURS, EXTRAPOLATED)]
     found: dict[str, list[float]] = {}
     for row in rows:
-        if row["tool"] in (OURS, EXTRAPOLATED) or row["error_m"] is None:
+        if row["tool"] in (OURS, EXTRAPOLATED, DENSE) or row["error_m"] is None:
             continue
         as_good = [mine["time_s"] for mine in own if mine["error_m"] <= row["error_m"]]
         if as_good:
