@@ -127,7 +127,8 @@ def test_the_makers_current_held_on_would_trip_any_board():
 
 
 def test_the_shipped_wires_are_run_without_a_trip(tmp_path):
-    result = session.run(load("configs/wires4/hold.toml"), out=tmp_path / "wires.h5")
+    until_off = ["experiment.duration_s=9.0"]
+    result = session.run(load("configs/wires4/hold.toml", until_off), out=tmp_path / "wires.h5")
     assert result.outcome == "complete"
     run = open_run(result.path)
     hottest_C = np.nanmax(run["muscle.1.temperature_C"].values)

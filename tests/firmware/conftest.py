@@ -5,8 +5,8 @@ from firmware.boards import AvrBoard, NativeBoard, load, make, need_avr
 
 @pytest.fixture(scope="session")
 def firmware_build(tmp_path_factory):
-    """A folder with libboard.so, board_pty and the sanitised fuzz loop."""
-    return make(tmp_path_factory.mktemp("firmware"), "host", "asan")
+    """A folder with libboard.so and board_pty."""
+    return make(tmp_path_factory.mktemp("firmware"), "host")
 
 
 @pytest.fixture(scope="session")
