@@ -507,6 +507,7 @@ def _close(
         sink.event(t_s, "error", "session", error)
     sink.event(t_s, "info", "session", f"ended: {outcome}")
     lost = sink.drain()
+    whole = parts.n_ticks if outcome == "complete" else None
     summary = {
         "outcome": outcome,
         "first_fault": guard.names_of(parts.guard.first_bits),
@@ -515,7 +516,7 @@ def _close(
         "error": error,
         "rows_lost": lost,
         "loop_s": plain(loop_s),
-        **summarise(sink.path, parts.period_s, parts.clock.name),
+        **summarise(sink.path, parts.period_s, parts.clock.name, whole),
     }
     if isinstance(parts.clock, RealClock):
         summary["timing"]["started_monotonic_s"] = parts.clock.started_s

@@ -23,8 +23,14 @@ SMOOTH_S = 0.01
 ROUND_TRIP = "_round_trip_s"
 
 
-def summarise(path: Path, period_s: float, clock: str) -> dict[str, Any]:
-    """Timing and force figures of a recording, in plain Python values (NaN as None)."""
+def summarise(
+    path: Path, period_s: float, clock: str, n_periods: int | None = None
+) -> dict[str, Any]:
+    """Timing and force figures of a recording, in plain Python values (NaN as None).
+
+    `n_periods` is the run's length where it went to its end: periods after the last row count as
+    missed.
+    """
     with open_h5(path) as file:
         n = n_whole_rows(file)
         ticks = file["ticks"]
@@ -62,7 +68,7 @@ def summarise(path: Path, period_s: float, clock: str) -> dict[str, Any]:
         "rows": n,
         "first_cause": causes[0] if causes else "",
         "duration_s": float(t_s[-1]) if n else 0.0,
-        "timing": timing(t_s, late_s, busy_s, period_s, clock),
+        "timing": timing(t_s, late_s, busy_s, period_s, clock, n_periods),
         "clocks": clocks,
         "exchanges": exchanges,
         "force": force,
@@ -82,14 +88,15 @@ def timing(
     busy_s: NDArray[np.float64],
     period_s: float,
     clock: str,
+    n_periods: int | None = None,
 ) -> dict[str, Any]:
     """Lateness quantiles, missed periods and a verdict for the rate asked."""
     if not len(t_s):
         return {"clock": clock, "verdict": "no tick was run"}
-    expected = round(t_s[-1] / period_s) + 1
+    expected = max(n_periods or 0, round(t_s[-1] / period_s) + 1)
     skipped = expected - len(t_s)
     missed = skipped + int(np.sum(late_s > period_s))
-    gaps = np.rint(np.diff(t_s) / period_s).astype(int) - 1
+    gaps = np.rint(np.diff(t_s, append=expected * period_s) / period_s).astype(int) - 1
     late = late_s > LATE_SHARE * period_s
     p50, p99, p999 = np.quantile(late_s, (0.5, 0.99, 0.999))
     if clock == "virtual":
@@ -128,12 +135,10 @@ def exchange_figures(round_trip_s: NDArray[np.float64]) -> dict[str, Any]:
 
 
 def _worst_run(late: NDArray[np.bool_], gaps: NDArray[np.int_]) -> int:
-    """Most periods in a row of which each was missed or began late."""
+    """Most periods in a row of which each was missed or began late; `gaps` follow their rows."""
     worst = run = 0
-    for is_late, gap_before in zip(late, np.concatenate(([0], gaps)), strict=True):
-        run += int(gap_before)
-        worst = max(worst, run)
-        run = run + 1 if is_late else 0
+    for is_late, gap_after in zip(late.tolist(), gaps.tolist(), strict=True):
+        run = (run + 1 if is_late else 0) + gap_after
         worst = max(worst, run)
     return worst
 

@@ -29,6 +29,16 @@ def test_skipped_periods_and_ticks_later_than_a_period_are_missed():
     assert "NOT held" in found["verdict"]
 
 
+def test_periods_after_the_last_row_of_a_run_that_went_to_its_end_are_missed():
+    t_s, late_s = np.arange(990) * 0.001, np.zeros(990)
+    found = summary.timing(t_s, late_s, late_s, 0.001, "real", 1000)
+    assert (found["missed"], found["periods"], found["longest_gap_periods"]) == (10, 1000, 10)
+    assert found["worst_run_periods"] == 10
+    assert "NOT held: 10 of 1000" in found["verdict"]
+    stopped = summary.timing(t_s, late_s, late_s, 0.001, "real")
+    assert (stopped["missed"], stopped["periods"]) == (0, 990)
+
+
 def test_one_missed_period_in_a_thousand_is_still_held():
     assert "1 of 1001" in timing_of([*range(500), *range(501, 1001)], 0.0)["verdict"]
     assert "NOT" not in timing_of([*range(500), *range(501, 1001)], 0.0)["verdict"]
