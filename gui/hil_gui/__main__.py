@@ -11,8 +11,10 @@ import pyqtgraph as pg
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
-from hil_gui.data import warm_up
+from hil_gui.data import ConfigError, DeviceError, warm_up
 from hil_gui.window import NICE, Window
+
+BAD_INPUT = 2
 
 
 def main() -> int:
@@ -34,8 +36,17 @@ def main() -> int:
     if args.attach is not None:
         window.bench.watch(args.attach, args.file)
     elif args.file is not None:
-        QTimer.singleShot(0, lambda: window.open(args.file))
+        QTimer.singleShot(0, lambda: _open_first(application, window, args.file))
     return int(application.exec())
+
+
+def _open_first(application: QApplication, window: Window, path: Path) -> None:
+    """The file that the command line names; where it cannot be opened the command ends."""
+    try:
+        window.load(path)
+    except (ConfigError, DeviceError) as error:
+        print(error, file=sys.stderr)
+        application.exit(BAD_INPUT)
 
 
 if __name__ == "__main__":

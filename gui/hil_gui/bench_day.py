@@ -367,7 +367,8 @@ class BenchDay:
             )
         if not causes and self.command is not None:
             causes = self.command.latest_line
-        window.header.set_state(state, causes)
+        is_live = self.is_busy or window.feed is None or self.is_armed
+        window.header.set_state(state, causes, is_live=is_live)
         live = window.feed is not None and window.feed.live is not None
         may_start = not self.is_busy and control.settings is not None
         window.header.start_button.setEnabled(may_start or (live and not self._has_begun))

@@ -85,7 +85,9 @@ class File:
         with self._open() as (file, text_of, _):
             attrs = {key: text_of(value) for key, value in dict(file.attrs).items()}
             settings = tomllib.loads(attrs["experiment"])
-            cells = file["model/cells"][:] if "model/cells" in file else []
+            cells = [text_of(cell) for cell in file.get("model/cells", ())]
+            if not cells and "cells_reported" in file["ticks"]:
+                cells = [str(n + 1) for n in range(file["ticks/cells_reported"].shape[1])]
             self.about = About(
                 path=path,
                 title=f"{attrs['experiment_file'].split('/')[0]}: {attrs['experiment_name']}",
@@ -94,7 +96,7 @@ class File:
                 created_utc=attrs["created_utc"],
                 simulated=attrs["simulated"],
                 columns=tuple(_column(name, d, text_of) for name, d in file["ticks"].items()),
-                cell_names=tuple(text_of(cell) for cell in cells),
+                cell_names=tuple(cells),
                 settings=settings,
                 arrays=array_pictures(settings),
             )

@@ -141,6 +141,7 @@ def _motion(about: About) -> Motion | None:
     if not about.arrays or about.column("cells_reported") is None:
         return None
     try:
-        return Motion(about)
+        motion = Motion(about)
     except ConfigError:
         return None  # a recording of another version: its array is drawn at rest
+    return motion if motion.names else None

@@ -26,6 +26,8 @@ STATE_WORDS = {
     "lost": ("LOOP GONE", "fault"),
 }
 
+FILLED = ("fault", "tripped", "estop", "armed", "running", "lost")
+
 
 class Header(QFrame):
     """Title, SIMULATED mark, state, causes, time; Start, Stop and the emergency stop."""
@@ -85,6 +87,7 @@ class Header(QFrame):
         for button in (self.start_button, self.stop_button, self.estop_button):
             row.addWidget(button)
         self._theme = LIGHT
+        self._is_live = True
         self.shown = ""
 
     @staticmethod
@@ -109,36 +112,27 @@ class Header(QFrame):
         self.mark.setVisible(bool(simulated))
         self.mark.setToolTip(simulated)
 
-    def set_state(self, state: str, causes: str = "") -> None:
+    def set_state(self, state: str, causes: str = "", *, is_live: bool = True) -> None:
         """Say the guard's state, and what caused it, separated by semicolons.
 
-        The first cause is shown, all of them are in the tool tip.
+        The first cause is shown, all of them are in the tool tip. Only a live state, or a fault,
+        fills its field.
         """
         first, *others = causes.split("; ") if causes else [""]
         more = f"  (+ {len(others)} more)" if others else ""
         self.causes.setText(f"{first}{more}")
         self.causes.setToolTip("\n".join([first, *others]))
-        if state != self.shown:
-            self.shown = state
+        if (state, is_live) != (self.shown, self._is_live):
+            self.shown, self._is_live = state, is_live
             self._paint_state()
 
     def _paint_state(self) -> None:
         word, name = STATE_WORDS.get(self.shown, (self.shown.upper(), "accent"))
         theme = self._theme
         colour = getattr(theme, name)
-        filled = name in ("fault", "warning") and self.shown in (
-            "fault",
-            "tripped",
-            "estop",
-            "armed",
-            "running",
-            "lost",
-        )
-        ink, ground = (
-            (theme.on_fault if name == "fault" else theme.surface, colour)
-            if filled
-            else (colour, "transparent")
-        )
+        ink, ground = colour, "transparent"
+        if self.shown in FILLED and (self._is_live or name == "fault"):
+            ink, ground = theme.on_fault if name == "fault" else theme.surface, colour
         self.state.setText(word)
         self.state.setStyleSheet(
             f"color: {ink}; background: {ground}; border: 1px solid {colour};"

@@ -137,17 +137,27 @@ class Window(QMainWindow):
         return str(Path(recent[0]).parent) if recent else str(Path.cwd())
 
     def open(self, path: Path) -> bool:
-        """Open an experiment or a recording; whether it could be."""
+        """Open an experiment or a recording, or say why not; whether it could be."""
         try:
-            if path.suffix == ".toml":
-                self.bench.open(path)
-            else:
-                self._open_recording(path)
+            self.load(path)
         except (ConfigError, DeviceError) as error:
             self.complain("This cannot be opened", str(error))
             return False
-        self._remember(path)
         return True
+
+    def load(self, path: Path) -> None:
+        """Open an experiment or a recording.
+
+        Raises
+        ------
+        ConfigError, DeviceError
+            It is neither; the text says what to do.
+        """
+        if path.suffix == ".toml":
+            self.bench.open(path)
+        else:
+            self._open_recording(path)
+        self._remember(path)
 
     def _open_recording(self, path: Path) -> None:
         feed = Feed(File(path))

@@ -132,6 +132,15 @@ def test_without_a_display_the_window_says_what_is_missing(monkeypatch, configs,
     assert capsys.readouterr().err == 2 * said
 
 
+def test_a_file_that_cannot_be_opened_ends_the_command_with_its_reason(configs):
+    rig = configs / "miga6" / "rig.toml"
+    words = [sys.executable, "-m", "hil", "gui", str(rig)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2
+    assert f"{rig}: no [experiment]: give an experiment, not a rig" in done.stderr.splitlines()
+    assert "Traceback" not in done.stderr
+
+
 def test_values_go_out_as_toml():
     value = [{"t_s": 0.5, "on": [1, "muscle.2"]}, {"t_s": 1, "off": "all"}]
     assert toml_text(value) == '[{t_s = 0.5, on = [1, "muscle.2"]}, {t_s = 1, off = "all"}]'

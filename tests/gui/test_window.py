@@ -69,6 +69,33 @@ def test_the_figures_agree_with_the_runs_own_summary(opened, pid_run):
     assert window.numbers.values["vaf"].text() == f"{100 * force['vaf']:.2f} %"
 
 
+SHIPPED = (
+    "array14/broadcast.toml",
+    "pantograph/impact_symmetric.toml",
+    "silicone4/levels.toml",
+    "slider/steps.toml",
+    "soft_finger/press.toml",
+    "wires4/hold.toml",
+)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_shipped_rig_can_be_looked_at(opened, configs, tmp_path, name):
+    sets = ["experiment.duration_s=0.2"]
+    if name.startswith("pantograph"):
+        sets = ["experiment.duration_s=4.5", "controller.repeats=1"]  # as short as it may be
+    config = hil.load(configs / name, tuple(sets))
+    window = opened(hil.run(config, out=tmp_path / "run.h5"))
+    assert window.data.n_rows == config.n_ticks
+    window.timeline.go(0.1)
+    window.frame()
+    window._refresh_slow()
+    assert window.grab().width() == window.width()
+    assert window.open(configs / name)
+    assert window.bench.control.fields
+    assert window.bench.control.problem.text() == ""
+
+
 def test_simulated_readings_say_so(opened, pid_run):
     window = opened(pid_run)
     assert "SIMULATED" in window.windowTitle()
