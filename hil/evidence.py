@@ -10,11 +10,13 @@ loop's CPU (in steps of 10 ms).
 import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
+from math import inf
 from pathlib import Path
 from typing import Any
 
 EVENTS_MAX = 100
 EVENTS_APART_S = 0.02
+PERIOD_MIN_S = 5e-4  # a look takes about 0.1 ms: in shorter periods it would be late itself
 LATE_SHARE = 0.5  # of a period after which a tick counts as late
 
 Say = Callable[[float, str, str, str], None]
@@ -87,11 +89,12 @@ class Evidence:
     Attributes
     ----------
     late_s : float
-        Lateness beyond which a tick is worth a look.
+        Lateness beyond which a tick is worth a look; infinite where periods are too short for
+        one, which leaves the counts of the whole run.
     """
 
     def __init__(self, say: Say, period_s: float) -> None:
-        self.late_s = LATE_SHARE * period_s
+        self.late_s = LATE_SHARE * period_s if period_s >= PERIOD_MIN_S else inf
         self._say = say
         self._n_events = 0
         self._last_t_s = -EVENTS_APART_S

@@ -46,6 +46,11 @@ def test_late_ticks_are_looked_at_but_not_all_of_a_burst_nor_without_end():
     assert said[3][3].startswith("late by 700 us; since 0.0")
 
 
+def test_no_late_tick_is_looked_at_where_the_look_would_make_the_next_one_late():
+    assert Evidence(print, 0.00025).late_s == float("inf")
+    assert Evidence(print, 0.0005).late_s == 0.00025
+
+
 def test_the_loop_looks_after_the_row_of_a_late_tick_only(configs):
     class LateAt(VirtualClock):
         def sleep_until_s(self, deadline_s):
