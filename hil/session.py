@@ -37,10 +37,11 @@ from hil.config.pantograph import ImpactTable, PantographTable
 from hil.control.controller import Control
 from hil.devices.injection import Injection
 from hil.devices.replay import ReplayRig
-from hil.errors import ConfigError
+from hil.errors import ConfigError, one_line
 from hil.estimate import ArmObserver, Estimator, ForceObserver, Twin
 from hil.evidence import Evidence
 from hil.frame import Column, Commands, Frame
+from hil.models import ModelError
 from hil.models.pantograph_system import PantographSystem
 from hil.models.soft.arrays import SoftArraySystem
 from hil.progress import show_progress
@@ -132,7 +133,11 @@ def run(
     raw_B = sum(s.per_tick * s.dtype.itemsize for _, s in stages.rig.samplers().values())
     check_disk(path, config.n_ticks, stages.frame.dtype.itemsize + raw_B)
     _create_recording(path, config, stages, clock, backend, seed)
-    return _run_recorded(config, path, stages, clock, progress, armed, window, injection)
+    try:
+        return _run_recorded(config, path, stages, clock, progress, armed, window, injection)
+    except ModelError as error:
+        # Everything is off and the recording is kept; what failed are the model's own steps.
+        raise ConfigError(one_line(f"{config.path}: model: {error}")) from None
 
 
 @dataclass(frozen=True)

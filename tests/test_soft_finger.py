@@ -144,6 +144,21 @@ def test_a_bend_beyond_its_limit_trips_and_all_cells_rest(configs, tmp_path):
     assert not run.cells_commanded.values[tripped:].any()
 
 
+def test_a_model_whose_steps_fail_ends_the_run_in_one_line_with_its_recording_kept(
+    configs, tmp_path, capsys
+):
+    out = tmp_path / "run.h5"
+    # A plate of 1 GN/m: no step of the finger into it converges, however short.
+    sets = ["--set", "model.ground.k_N_per_m=1e9", "--set", "experiment.duration_s=1.5"]
+    assert main(["run", str(configs / PRESS), *sets, "--out", str(out)]) == 2
+    said = capsys.readouterr().err.strip().splitlines()
+    assert len(said) == 1
+    assert "press.toml: model: a step of 0.001 s does not converge at t = 1.0" in said[0]
+    run = hil.open_run(out)
+    assert run.attrs["outcome"] == "aborted"
+    assert 1000 < len(run.t_s) < 1200
+
+
 def test_the_plan_says_what_would_be_switched_and_how_far_it_bends(configs, capsys):
     assert main(["check", str(configs / PRESS), "--energise-plan"]) == 0
     said = capsys.readouterr().out
