@@ -205,3 +205,21 @@ def test_a_thousand_ticks_keep_nothing_and_need_next_to_none(configs, name):
     assert commands.cells.size == 14
     assert after - before < 1000
     assert peak - before < 3000
+
+
+def test_a_dead_cell_is_named_and_recruited_no_more(configs, tmp_path):
+    """Cell 12 of the plant is dead; the rig's tests name it and no other, and the planner goes on
+    without it.
+    """
+    path = hil.run(
+        load(configs / "array14/optimal.toml",
+             ("experiment.duration_s=4.0", "plant.arrays.muscle.dead_cells=[12]")),
+        out=tmp_path / "run.h5", seed=1,
+    )  # fmt: skip
+    run = hil.open_run(path)
+    failed = run.cells_failed.values == 1
+    assert np.flatnonzero(failed.any(axis=0)).tolist() == [11]
+    named = np.flatnonzero(failed[:, 11])[0]
+    assert run.t_s.values[named] < 3.0
+    # the plan under way is carried out before the next one leaves the cell out
+    assert not run.cells_commanded.values[named + 250 :, 11].any()

@@ -14,10 +14,10 @@ class FailuresTable(Table):
     """Tests for failed cells: what a healthy array may do, and how often to be wrong.
 
     Cells that fail now are looked for in the last `window_s`, those that always were dead in the
-    last `memory_s`. Standard deviations: `spread` of a healthy cell's force, relative, and `drift`
-    of one cell's force from what was learned of it; `doubt` of a cell's force for
-    `settle_s` after it was switched; `noise_N` of a reading, model errors included; `zero_N`
-    of the transducer's zero. See `hil.models.isolation`.
+    last `memory_s`; a verdict must stand for `confirm_s`. Standard deviations: `spread` of a
+    healthy cell's force, relative, and `drift` of one cell's force from what was learned of it;
+    `doubt` of a cell's force for `settle_s` after it was switched; `noise_N` of a reading, model
+    errors included; `zero_N` of the transducer's zero. See `hil.models.isolation`.
     """
 
     false_alarms_per_day: Annotated[float, Field(ge=1e-9, le=1e6)] = 1.0
@@ -28,6 +28,7 @@ class FailuresTable(Table):
     drift: Annotated[float, Field(ge=1e-3, le=1.0)] = 0.03
     settle_s: Annotated[float, Field(ge=0.0, le=60.0)] = 2.0
     doubt: Annotated[float, Field(ge=0.0, le=10.0)] = 0.35
+    confirm_s: Annotated[float, Field(ge=0.0, le=60.0)] = 0.8
     noise_N: Annotated[float, Field(ge=1e-6, le=1e6)] = 0.02
     zero_N: Annotated[float, Field(ge=1e-6, le=1e6)] = 0.02
 

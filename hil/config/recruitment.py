@@ -71,6 +71,7 @@ class Told:
             drift=table.drift,
             settle_s=table.settle_s,
             doubt=table.doubt,
+            confirm_s=table.confirm_s,
             noise_N=table.noise_N,
             zero_N=table.zero_N,
             false_alarms_per_day=table.false_alarms_per_day,

@@ -6,7 +6,7 @@ judged on are others. The optimum is that of `recruitment_optimum`.
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from hil.control.broadcast import BroadcastLaw, Law
 from hil.control.groups import GroupRules
 from hil.control.reference import Reference
 from hil.models.isolation import IsolationRules
+from hil.progress import count_progress
 from hil.studies import recruitment_trial as trial
 from hil.studies.recruitment_optimum import GRID_S, least_error
 from hil.views.style import CELL, MEASURED, MODEL, REFERENCE, mark_simulated, plot_style
@@ -35,7 +36,7 @@ BROADCASTS: dict[str, Law] = {
 }
 CONTROLLERS = ("PID", *BROADCASTS, "size principle", "optimal")
 ROTATE_S, REST_S = 6.0, 1.0
-SWEEPS = {6: 12, 14: 12, 100: 4}  # at most, of the descent to the optimum
+SWEEPS = {6: 12, 14: 12, 100: 2}  # at most, of the descent to the optimum
 
 Setting = tuple[float, ...]
 SETTINGS: dict[str, tuple[Setting, ...]] = {
@@ -89,7 +90,7 @@ def run(out: Path, values: Values) -> dict[str, Any]:
     """Run everything into the folder `out`; the results, as written to results.json."""
     workers = values.workers or os.cpu_count() or 1
     with ProcessPoolExecutor(workers) as pool:
-        each = partial(pool.map, chunksize=4)
+        each = partial(_spread, pool)
         tuned = _tune(values, each)
         judged = _judge(values, tuned, each)
         optimum = _optimum(values, tuned, each)
@@ -140,7 +141,17 @@ def control_of(
 
 
 Job = tuple[int, float, str, Setting, str, int]
-Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+Each = Callable[[str, Callable[[Any], Any], list[Any]], Iterable[Any]]
+
+
+def _spread(
+    pool: ProcessPoolExecutor, what: str, work: Callable[[Any], Any], jobs: list[Any]
+) -> Iterator[Any]:
+    """Results in the order of the jobs, with a bar on a terminal."""
+    with count_progress(what, len(jobs), wanted=True) as advance:
+        for result in pool.map(work, jobs):
+            advance(1)
+            yield result
 
 
 def one(job: Job) -> tuple[float, float, float]:
@@ -164,7 +175,7 @@ def _tune(values: Values, each: Each) -> dict[tuple[int, str], Setting]:
                 for seed in range(values.tuning_seeds)
                 for kind in SET_POINTS
             ]
-            errors = np.array([error for error, _, _ in each(one, jobs)])
+            errors = np.array([error for error, _, _ in each("tuning", one, jobs)])
             mean = errors.reshape(len(SETTINGS[name]), -1).mean(axis=1)
             tuned[n_cells, name] = SETTINGS[name][int(mean.argmin())]
     return tuned
@@ -183,7 +194,7 @@ def _judge(values: Values, tuned: dict[tuple[int, str], Setting], each: Each) ->
         for n, dead, name in keys
         for seed in range(seeds[n, dead, name])
     ]
-    found = iter(each(one, jobs))
+    found = iter(each("trials", one, jobs))
     return {key: [next(found) for _ in range(seeds[key])] for key in keys}
 
 
@@ -196,7 +207,7 @@ def _optimum(
         for seed in range(values.optimum_seeds if n < 100 else -(-values.optimum_seeds // 4))
         for kind in SET_POINTS
     ]
-    errors = each(_one_optimum, jobs)
+    errors = each("optimum", _one_optimum, jobs)
     return {job[:3]: error for job, error in zip(jobs, errors, strict=True)}
 
 
@@ -262,7 +273,7 @@ def _failures(
             setting = tuned[n, name]
             jobs = [(n, name, setting, plant, seed, True) for seed in range(values.failure_seeds)]
             jobs += [(n, name, setting, plant, 500 + i, False) for i in range(n_healthy)]
-            found = list(each(_one_failure, jobs))
+            found = list(each("failures", _one_failure, jobs))
             deaths = found[: values.failure_seeds]
             rows.append({
                 "plant": plant,
@@ -471,6 +482,7 @@ def _draw_errors(
             best = 100 * np.mean([e for (m, _, _), e in optimum.items() if m == n])
             axis.axhline(best, color=REFERENCE, lw=1.0, ls="--", label="optimum, none dead")
             axis.set_title(f"{n} cells")
+            axis.margins(y=0.25)
             axis.set_ylabel("RMS error [% of full force]")
             axis.set_xticks(range(len(CONTROLLERS)),
                             [name.replace(", ", ",\n") for name in CONTROLLERS])  # fmt: skip
@@ -493,7 +505,7 @@ def _draw_failures(failures: list[dict[str, Any]]) -> Figure:
                     axis.step(seen, 100 * share, where="post", color=color, ls=style, lw=1.2,
                               label=f["controller"] if style == "-" else None)  # fmt: skip
             axis.axvline(3.0, color="0.75", lw=0.8)
-            axis.set_title(plant)
+            axis.set_title(plant, fontsize=8)
             axis.set_xlabel("time since the cell died [s]")
             axis.set_xlim(0.0, WATCHED_S)
         axes[0].set_ylabel("deaths found [%]")
