@@ -32,7 +32,8 @@ def main() -> int:
     sys.excepthook = window.say_defect
     window.show()
     # The first frame first: what opening a file imports takes longer than the window itself.
-    threading.Thread(target=warm_up, daemon=True).start()
+    # No daemon: an interpreter that ends while a thread imports may crash.
+    threading.Thread(target=warm_up).start()
     if args.attach is not None:
         window.bench.watch(args.attach, args.file)
     elif args.file is not None:

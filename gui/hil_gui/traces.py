@@ -25,7 +25,7 @@ WORDS = {
 SHOWN_AT_FIRST = ("measured", "model", "reference")
 MARKS_MAX = 60
 CHOSEN_MAX = 8
-LABELS_MAX = 6
+LABELS_MAX = 4
 
 
 class Traces(pg.GraphicsLayoutWidget):
