@@ -135,7 +135,7 @@ class Rig:
         }
         self._values, self._bits = frame.values, frame.bits
         self._valid_bits = frame.bit_index("valid_bits")
-        self._weights = [1 << i for i in range(len(self.readings.valid))]
+        self._words: dict[bytes, int] = {}  # validity, a byte each, as the row's word
         for device, turn in zip(self._devices, self._turns, strict=True):
             device.bind(frame, self.readings)
             if turn is not None:
@@ -212,14 +212,18 @@ class Rig:
         self._measured[:] = self.readings.measured
         for slot, column in self._copies:
             self._values[column] = self.readings.measured[slot]
-        valid = self.readings.valid.tolist()
-        self._bits[self._valid_bits] = sum(
-            weight for weight, there in zip(self._weights, valid, strict=True) if there
-        )
+        word = self._words.get(key := self.readings.valid.tobytes())
+        if word is None:
+            word = self._words[key] = sum(1 << i for i, there in enumerate(key) if there)
+        self._bits[self._valid_bits] = word
 
     def write(self, t_s: float) -> None:
-        for device, turn in zip(self._devices, self._turns, strict=True):
-            if turn is None or turn.writes(self.commands):
+        if self._paced:
+            for device, turn in zip(self._devices, self._turns, strict=True):
+                if turn is None or turn.writes(self.commands):
+                    device.write(t_s, self.commands)
+        else:
+            for device in self._devices:
                 device.write(t_s, self.commands)
 
     def safe(self) -> None:
