@@ -432,7 +432,8 @@ def _notes(
         "Broadcast: no addresses, so the spread of a draw remains, less with many cells, and the "
         "dead zone of half a step is left standing; |e|/N and fixed gains are slow far from the "
         "goal. Size principle: no preview, so the cells' delay stays in the error. Optimal: it "
-        "trusts a symmetrical sigmoid; wires that fall later than they rise cost it most at steps. "
+        "trusts a symmetrical sigmoid; wires that fall later than they rise cost it most at steps, "
+        "and with 100 cells its search does not end within its budget. "
         "Failures: like cells that are on together are one to the force; they are told apart only "
         "as they take turns, and cells that always heat or cool are never still enough to judge."
     )
