@@ -54,8 +54,9 @@ SETTINGS: dict[str, tuple[Setting, ...]] = {
     # k_p, hysteresis, dwell s
     "size principle": ((0.0, 0.1, 0.1), (0.4, 0.1, 0.1), (0.8, 0.1, 0.1),
                        (0.0, 0.3, 0.1), (0.4, 0.3, 0.1), (0.8, 0.3, 0.1)),
-    # price, least time on and off s
-    "optimal": ((0.3, 1.4), (1.0, 1.4), (3.0, 1.4), (0.3, 2.0), (1.0, 2.0), (3.0, 2.0)),
+    # price, least time on and off s, blocks
+    "optimal": ((0.3, 2.0, 4), (1.0, 2.0, 4), (3.0, 2.0, 4),
+                (1.0, 1.4, 4), (1.0, 2.0, 2), (1.0, 1.4, 2)),
 }  # fmt: skip
 
 
@@ -136,8 +137,9 @@ def control_of(
         k_p, hysteresis, dwell_s = setting
         rules = GroupRules(k_p, hysteresis, dwell_s, rest_s=REST_S, rotate_s=ROTATE_S)
         return trial.size_principle(know, rules)
-    price, least_s = setting
-    return trial.optimal(know, follow, trial.Planning(price=price, least_s=least_s))
+    price, least_s, n_blocks = setting
+    planning = trial.Planning(price=price, least_s=least_s, n_blocks=int(n_blocks))
+    return trial.optimal(know, follow, planning)
 
 
 Job = tuple[int, float, str, Setting, str, int]
@@ -433,7 +435,7 @@ def _notes(
         "dead zone of half a step is left standing; |e|/N and fixed gains are slow far from the "
         "goal. Size principle: no preview, so the cells' delay stays in the error. Optimal: it "
         "trusts a symmetrical sigmoid; wires that fall later than they rise cost it most at steps, "
-        "and with 100 cells its search does not end within its budget. "
+        "and where its search does not end within its budget the last plan holds. "
         "Failures: like cells that are on together are one to the force; they are told apart only "
         "as they take turns, and cells that always heat or cool are never still enough to judge."
     )

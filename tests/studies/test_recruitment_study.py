@@ -14,7 +14,7 @@ from hil.studies.recruitment_optimum import GRID_S, least_error
 from hil.studies.run import run_study
 
 SETTINGS = {"PID": (0.4, 0.8, 0.2), "broadcast, LMS": (0.2, 1.5, 0.0),
-            "size principle": (0.8, 0.1, 0.1), "optimal": (3.0, 2.0)}  # fmt: skip
+            "size principle": (0.8, 0.1, 0.1), "optimal": (3.0, 2.0, 4)}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
