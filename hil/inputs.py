@@ -5,7 +5,7 @@ goes into `/inputs` with its tick, so that a replay applies it at the same one; 
 said among the events, with the reason.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite, isnan
 from typing import Protocol
@@ -58,6 +58,7 @@ class Inputs:
     ----------
     set_points : limits, lowest and highest, of the set points that may be held, by column
     tare_max_N : most that may be taken off a force in all
+    measured : what each of these set points is compared with, now
     """
 
     way: Way
@@ -66,8 +67,13 @@ class Inputs:
     rig: Tared
     set_points: dict[str, tuple[float, float]]
     tare_max_N: float
+    measured: Mapping[str, Callable[[], float]] = field(default_factory=dict)
     stop: Stop = field(default_factory=Stop)
     _tared_N: dict[str, float] = field(default_factory=dict)
+    _was_armed: bool = False
+
+    def __post_init__(self) -> None:
+        self._was_armed = self.guard.armed
 
     def apply(self, tick: int, t_s: float) -> bool:
         """Let everything that was asked take effect at this tick; whether the run goes on."""
@@ -108,6 +114,17 @@ class Inputs:
         elif not self.guard.armed:
             self.guard.arm()
             self.control.restart()
+            if self._was_armed:
+                self._hold_where_it_is()
+            self._was_armed = True
+
+    def _hold_where_it_is(self) -> None:
+        """Armed again, the rig stays where it is until somebody gives another set point."""
+        there = self.control.set_points if isinstance(self.control, Steered) else {}
+        for name, set_point in there.items():
+            if name in self.measured and isfinite(now := self.measured[name]()):
+                low, high = self.set_points[name]
+                set_point.held = min(max(now, low), high)
 
     def _tare(self, channel: str, newtons: float) -> None:
         if self.guard.commands_anything:

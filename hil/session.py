@@ -262,6 +262,10 @@ def parts_of(
         channel.column("reference"): (signal.min, signal.max)
         for channel, signal in zip(layout.channels, limits.signals, strict=True)
     }
+    measured = {
+        channel.column("reference"): partial(rig.readings.measured.item, i)
+        for i, channel in enumerate(layout.channels)
+    }
     tare_max_N = inputs.TARE_SHARE_MAX * (tables.guard.force_max_N or np.inf)
     return loop.Parts(
         clock=clock,
@@ -269,7 +273,7 @@ def parts_of(
         estimator=stages.estimator,
         control=stages.control,
         guard=checks,
-        inputs=inputs.Inputs(sink, stages.control, checks, rig, set_points, tare_max_N),
+        inputs=inputs.Inputs(sink, stages.control, checks, rig, set_points, tare_max_N, measured),
         frame=stages.frame,
         sink=sink,
         period_s=period_s,

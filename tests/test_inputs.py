@@ -120,6 +120,22 @@ def test_a_schedule_follows_no_set_point(configs):
     assert len(sink.events) == 2
 
 
+def test_armed_again_the_rig_stays_where_it_is_until_another_set_point_is_given(configs):
+    asked = {
+        300: [("arm", 0.0, "")],
+        400: [("arm", 1.0, "")],
+        500: [("force_reference_N", NAN, "")],
+    }
+    _, sink = run(configs, asked, STEPS)
+    reference_N, measured_N = sink["force_reference_N"], sink["force_measured_N"]
+    assert (reference_N[:300] == 1.0).all()
+    assert not sink["cells_commanded"][300:400].any()
+    assert (reference_N[400:500] == measured_N[399]).all()
+    # PID starts from the measured force, with no error: it asks for that force
+    assert sink["force_demand_N"][400] == pytest.approx(measured_N[399], abs=0.01)
+    assert (reference_N[500:] == 1.0).all()
+
+
 def test_disarming_turns_all_off_at_once_and_arming_lets_commands_through_again(configs):
     asked = {100: [("arm", 0.0, "")], 250: [("arm", 1.0, "")]}
     outcome, sink = run(configs, asked, experiment="miga6/all_on.toml")

@@ -1,7 +1,10 @@
 """Boards on the bench, played by the shipped firmware behind a pty, in wall time."""
 
 import json
+import signal
 import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
@@ -11,6 +14,8 @@ from hil.__main__ import main
 from hil.devices.cell_board import CellBoard
 from hil.devices.native_board import built
 from hil.devices.port import SerialPort
+from hil.guard import names_of
+from hil.record.read import DamagedError
 
 # Runs on the real clock want the machine one at a time.
 pytestmark = pytest.mark.xdist_group("real time")
@@ -75,6 +80,43 @@ def test_a_board_unplugged_in_the_run_is_one_line_and_the_recording_is_whole(
     assert 0.2 <= run.t_s.values[-1] < 2.0
     assert run.cells_commanded.values[-2].all()
     assert not run.cells_commanded.values[-1].any()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_board_whose_host_is_killed_or_stopped_in_the_run_is_off_by_itself(
+    number, pty_board, configs, tmp_path
+):
+    out = tmp_path / "run.h5"
+    words = [sys.executable, "-m", "hil", "run", str(configs / "miga6/all_on.toml"), "--out", out]
+    words += ["--backend", "board=bench,daq=sim", "--set", f"devices.board.port={pty_board}"]
+    words += ["--set", "loop.overrun='skip'", "--set", "devices.board.estop=none"]
+    host = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline_s = time.monotonic() + 60.0
+    while not (out.is_file() and _last_on(out)) and time.monotonic() < deadline_s:
+        time.sleep(0.05)
+    host.send_signal(number)
+    time.sleep(0.3)  # three times as long as a board may be left alone
+    if number == signal.SIGSTOP:
+        host.send_signal(signal.SIGCONT)
+        assert host.wait(60) == 3  # the board's own fault, and late ticks, trip the run
+        assert "board_fault" in names_of(int(open_run(out).fault_bits.values[-1]))
+        return
+    host.wait(10)
+    port = SerialPort("board", pty_board)
+    port.write(b"\0" + wire.encode("read", 1))
+    (answer,) = [m for m in wire.Decoder().feed(port.read(1.0) + port.read(0.2)) if m.seq == 1]
+    port.close()
+    assert "host_silent" in wire.fault_names(answer["fault_bits"])
+    assert not any(answer["duty_per_255"])
+
+
+def _last_on(path):
+    """Whether the last row on file has every cell reported on."""
+    try:
+        reported = open_run(path).cells_reported.values
+    except DamagedError:  # looked at while it was being made
+        return False
+    return len(reported) > 0 and bool((reported[-1] == 1).all())
 
 
 def test_a_run_whose_rehearsal_trips_is_refused_before_the_bench_is_touched(

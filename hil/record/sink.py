@@ -98,7 +98,10 @@ class Sink:
         return self._process.poll() is None
 
     def push(self) -> bool:
-        """Hand over the current row; False when the recorder is found dead or the disk low."""
+        """Hand over the current row; False when the recorder is dead or stalled, or the disk low.
+
+        Stalled is a recorder that has left a whole ring of rows, five seconds or more, behind.
+        """
         self.tap.ticks.push(self._row)
         self._n += 1
         if self._n % CHECK_EVERY:
@@ -110,7 +113,8 @@ class Sink:
         if self._n >= self._look_at_disk_at:
             self._look_at_disk_at = self._n + self._rows_per_look
             self.disk_low = shutil.disk_usage(self.path.parent).free < self._disk_free_min_B
-        return self.alive and not self.disk_low
+        stalled = self._n - self.tap.recorded > self.tap.ticks.capacity
+        return self.alive and not stalled and not self.disk_low
 
     def event(self, t_s: float, level: str, source: str, text: str) -> None:
         self._event[0] = (t_s, level, source, text.encode()[:256])
