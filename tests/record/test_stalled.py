@@ -1,0 +1,25 @@
+"""A recorder that stands still, as one does behind a stalled disk, is found out."""
+
+import os
+import signal
+
+from hil.frame import Column, Frame
+from hil.record import layout
+from hil.record.sink import Sink
+
+
+def test_a_recorder_that_leaves_a_whole_ring_of_rows_behind_counts_as_dead(tmp_path):
+    path = tmp_path / "run.h5"
+    frame = Frame([Column("t_s", "s", "timing", "scheduled time")])
+    layout.create(path, frame.columns, {}, rows_per_chunk=256, calibration={}, model={})
+    sink = Sink(path, frame, period_s=0.001, flush_s=0.05, fsync_s=5.0, lossless=False)
+    sink.wait_ready()
+    capacity = sink.tap.ticks.capacity
+    os.kill(sink.pid, signal.SIGSTOP)
+    taken = [sink.push() for _ in range(2 * capacity)]
+    os.kill(sink.pid, signal.SIGCONT)
+    first = taken.index(False)
+    assert capacity <= first < 1.1 * capacity
+    assert not sink.disk_low
+    lost = sink.drain()
+    assert 0 < lost < 2 * capacity
