@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hil import guard, loop, session
+from hil import assembly, guard, loop
 from hil.clock import VirtualClock
 from hil.config.calibration import parse_record
 from hil.config.load import from_toml
@@ -122,7 +122,7 @@ def replay(path: Path) -> tuple[int, Difference | None]:
     }
     config = from_toml(path, tomllib.loads(run.attrs["experiment"]), records)
     tables = config.tables
-    stages = session.build(config, int(run.attrs.get("seed", 0)))
+    stages = assembly.build(config, int(run.attrs.get("seed", 0)))
     try:
         rig = ReplayRig(run, stages.rig.layout)
     except (KeyError, AttributeError) as missing:
@@ -132,7 +132,7 @@ def replay(path: Path) -> tuple[int, Difference | None]:
     comparing = _Comparing(run, stages.frame)
     starts = run.input_value.values[run.input_name.values == "start"]
     armed = bool(starts[0]) if len(starts) else True
-    parts = session.parts_of(config, stages, clock, comparing, rig, armed)
+    parts = assembly.parts_of(config, stages, clock, comparing, rig, armed)
     comparing.stop = parts.inputs.stop
     n_ticks = round(float(run.t_s.values[-1]) / period_s) + 1
     loop.run(replace(parts, n_ticks=n_ticks))

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import partial
@@ -15,45 +15,25 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hil import guard, inputs, loop, realtime
-from hil.clock import Clock, RealClock, StallingClock, VirtualClock, sleep_s
-from hil.config import Config, cards, schema
+from hil.assembly import Stages, build, compile_tick, parts_of, rehearse
+from hil.clock import Clock, RealClock, StallingClock, VirtualClock
+from hil.config import Config, cards
 from hil.config.build import (
     build_activation,
-    build_force_control,
-    build_recruitment,
-    build_signal,
-    build_signal_pid,
-    told_of,
 )
-from hil.config.build_pantograph import build_impact_control
-from hil.config.build_soft import build_soft_control
 from hil.config.crosscheck import force_signal
-from hil.config.instruments import outputs_of, signals_of
-from hil.config.pantograph import ImpactTable, PantographTable
-from hil.control.controller import Control
 from hil.devices.injection import Injection
-from hil.devices.replay import ReplayRig
 from hil.errors import ConfigError, one_line
-from hil.estimate import ArmObserver, Estimator, ForceObserver, Twin
 from hil.evidence import Evidence
-from hil.frame import Column, Commands, Frame
 from hil.models import ModelError
-from hil.models.pantograph_system import PantographSystem
-from hil.models.soft.arrays import SoftArraySystem
 from hil.progress import show_progress
 from hil.provenance import software
 from hil.record import layout
 from hil.record.sink import Sink, check_disk
-from hil.rig import Rig, build_rig, parse_backend
-from hil.slots import RigLayout
+from hil.rig import Rig, parse_backend
 from hil.summary import plain, summarise
 from hil.window import watch_this_run
-
-REHEARSED_TICKS = 60_000  # a few seconds' work
 
 
 @dataclass(frozen=True)
@@ -140,245 +120,6 @@ def run(
         raise ConfigError(one_line(f"{config.path}: model: {error}")) from None
 
 
-@dataclass(frozen=True)
-class Stages:
-    """A rig, and what estimates and controls on it, bound to one row."""
-
-    rig: Rig
-    estimator: Estimator
-    control: Control
-    frame: Frame
-
-    def bind(self, rig: Rig | ReplayRig) -> None:
-        """Let this rig fill the row, and the others work on what it read."""
-        rig.bind(self.frame)
-        self.estimator.bind(self.frame, rig.readings, rig.commands)
-        self.control.bind(self.frame, rig.readings.measured, rig.commands)
-
-
-def build(
-    config: Config,
-    seed: int,
-    backends: Mapping[str, str] | None = None,
-    injection: Injection | None = None,
-) -> Stages:
-    rig = build_rig(config, seed, backends, RealClock().now_s, sleep_s, injection)
-    estimator = _estimator(config, rig.layout)
-    control = _control(config, rig.layout, estimator, seed)
-    if injection is not None:
-        control = FaultyControl(control, injection)
-    frame = Frame([*loop.columns(), *rig.columns, *estimator.columns, *control.columns])
-    stages = Stages(rig, estimator, control, frame)
-    stages.bind(rig)
-    return stages
-
-
-def _estimator(config: Config, layout: RigLayout) -> Estimator:
-    tables = config.tables
-    if config.arrays is None:
-        twin = config.system()
-        signals = [
-            c.signal
-            for card in cards.cards_of(tables.devices).values()
-            for c in card.channels.values()
-        ]
-        outputs = [list(twin.outputs).index(str(s)) for s in signals]
-        if isinstance(twin, PantographSystem):
-            return ArmObserver(twin, layout.channels, outputs)
-        return Twin(twin, layout.channels, outputs)
-    signal = force_signal(tables, config.model)
-    told = told_of(tables, config.model, signal)
-    return ForceObserver(
-        told.observer(tables.observer),
-        np.array([a.force_on_N for a in told.activation]),
-        told.isolation(tables.observer.failures),
-    )
-
-
-def _control(config: Config, layout: RigLayout, estimator: Estimator, seed: int) -> Control:
-    tables, period_s = config.tables, config.tables.loop.period_s
-    controller, follows = tables.controller, tables.reference
-    if isinstance(controller, schema.SignalPidTable):
-        signals = follows.signals if isinstance(follows, schema.SignalsReferenceTable) else {}
-        outputs = outputs_of(tables.devices)
-        return build_signal_pid(controller.loops, signals, layout, outputs, period_s)
-    if isinstance(tables.model, schema.SoftTable):
-        return _soft_control(config, layout, seed)
-    if isinstance(controller, ImpactTable):
-        assert isinstance(tables.model, PantographTable)  # crosscheck saw to it
-        outputs, signals_in = outputs_of(tables.devices), signals_of(tables.devices)
-        return build_impact_control(controller, tables.model, signals_in, outputs, period_s)
-    F_N = [a.force_on_N for a in config.activation()]
-    signal = force_signal(tables, config.model)
-    force = None if isinstance(follows, schema.SignalsReferenceTable) else follows
-    if isinstance(estimator, ForceObserver) and isinstance(controller, schema.RecruitTable):
-        told = told_of(tables, config.model, signal)
-        return build_recruitment(controller, force, told, estimator.belief, seed)
-    if isinstance(controller, schema.RecruitTable):
-        raise ConfigError(f"controller.kind = '{controller.kind}': this rig has no cells")
-    return build_force_control(controller, force, config.model, F_N, signal, period_s)
-
-
-def _soft_control(config: Config, layout: RigLayout, seed: int) -> Control:
-    """On the twin's statics: what the plant does with the same cells is for the loop to find."""
-    tables, twin = config.tables, config.system()
-    assert isinstance(twin, SoftArraySystem)
-    follows = tables.reference
-    signals = follows.signals if isinstance(follows, schema.SignalsReferenceTable) else {}
-    measured = signals_of(tables.devices)
-    channels = {c.name: (i, c, measured[c.name]) for i, c in enumerate(layout.channels)}
-    return build_soft_control(
-        tables.controller,
-        {name: build_signal(signal) for name, signal in signals.items()},
-        twin,
-        [a.force_on_N for a in build_activation(tables.model)],
-        channels,
-        seed,
-    )
-
-
-def parts_of(
-    config: Config,
-    stages: Stages,
-    clock: Clock,
-    sink: loop.RowSink,
-    rig: Rig | ReplayRig | None = None,
-    armed: bool = True,
-) -> loop.Parts:
-    """What the loop works with; on another rig than the stages' own where one is given."""
-    tables, period_s = config.tables, config.tables.loop.period_s
-    rig = stages.rig if rig is None else rig
-    stages.bind(rig)
-    layout = stages.rig.layout
-    limits = _limits(tables, layout)
-    checks = guard.Guard(limits, layout.n_cells, period_s)
-    there = {column.name for column in stages.frame.columns}
-    models = [channel.column("model") for channel in layout.channels]
-    model_at = [stages.frame.index(name) if name in there else -1 for name in models]
-    checks.bind(rig.readings, rig.commands, stages.frame.values, model_at, len(layout.boards))
-    if armed:
-        checks.arm()
-    set_points = {
-        channel.column("reference"): (signal.min, signal.max)
-        for channel, signal in zip(layout.channels, limits.signals, strict=True)
-    }
-    measured = {
-        channel.column("reference"): partial(rig.readings.measured.item, i)
-        for i, channel in enumerate(layout.channels)
-    }
-    tare_max_N = inputs.TARE_SHARE_MAX * (tables.guard.force_max_N or np.inf)
-    return loop.Parts(
-        clock=clock,
-        rig=rig,
-        estimator=stages.estimator,
-        control=stages.control,
-        guard=checks,
-        inputs=inputs.Inputs(sink, stages.control, checks, rig, set_points, tare_max_N, measured),
-        frame=stages.frame,
-        sink=sink,
-        period_s=period_s,
-        n_ticks=config.n_ticks,
-        after_trip_ticks=round(tables.loop.after_trip_s / period_s),
-        tolerated_overruns=(
-            tables.loop.overruns_max if tables.loop.overrun == "tolerate" else None
-        ),
-    )
-
-
-def _limits(tables: schema.RunTables, layout: RigLayout) -> guard.Limits:
-    g, force_max_N = tables.guard, tables.guard.force_max_N or np.inf
-    signals = []
-    for channel in layout.channels:
-        own = g.signals.get(channel.name)
-        low, high = (-np.inf, np.inf) if own is None else (own.min, own.max)
-        frozen_s = g.frozen_s or np.inf
-        if not channel.force:
-            rate = np.inf if own is None else own.rate_max_per_s or np.inf
-            signals.append(guard.SignalLimits(low, high, rate_max_per_s=rate, frozen_s=frozen_s))
-            continue
-        signals.append(
-            guard.SignalLimits(
-                min=max(low, -force_max_N),
-                max=min(high, force_max_N),
-                is_force=True,
-                rate_max_per_s=g.force_rate_max_N_per_s or np.inf,
-                jump_max=g.force_jump_max_N or np.inf,
-                residual_max=g.force_residual_max_N or np.inf,
-                rise_min=g.force_rise_min_N or np.inf,
-                frozen_s=frozen_s,
-            )
-        )
-    return guard.Limits(
-        cell_on_max_s=g.cell_on_max_s or np.inf,
-        reading_age_max_s=g.reading_age_max_s,
-        overruns_max=tables.loop.overruns_max if tables.loop.overrun == "trip" else 2**62,
-        cells_on_max=g.cells_on_max or layout.n_cells,
-        hold_s=g.hold_s,
-        signals=signals,
-        outputs=[
-            guard.Envelope(o.min, o.max, o.rate_max_per_s, rest=min(max(0.0, o.min), o.max))
-            for o in outputs_of(tables.devices).values()
-        ],
-    )
-
-
-def compile_tick(config: Config) -> None:
-    """Run ticks on a simulated rig of their own, so that no tick of the run compiles.
-
-    Two, and on to the first tick at which the tests for failed cells look at a sample.
-    """
-    stages = build(config, 0)
-    stages.rig.open()
-    failures = config.tables.observer.failures
-    rare_s = failures.sample_s if failures is not None else 0.0
-    n_ticks = 2 + round(rare_s / config.tables.loop.period_s)
-    loop.run(replace(parts_of(config, stages, VirtualClock(), NoSink()), n_ticks=n_ticks))
-    stages.rig.close()
-
-
-def rehearse(config: Config, seed: int) -> None:
-    """The same run, or its first REHEARSED_TICKS, on a simulated rig before anything is opened.
-
-    Raises
-    ------
-    ConfigError
-        It tripped; with the cause and the time.
-    """
-    stages = build(config, seed)
-    stages.rig.open()
-    parts = parts_of(config, stages, VirtualClock(), NoSink())
-    parts = replace(parts, n_ticks=min(config.n_ticks, REHEARSED_TICKS), after_trip_ticks=0)
-    outcome = loop.run(parts)
-    t_s = float(parts.frame.values[parts.frame.index("t_s")])
-    stages.rig.close()
-    if outcome == "tripped":
-        names = guard.names_of(parts.guard.first_bits)
-        causes = "; ".join(f"{name} ({guard.CAUSES[name]})" for name in names)
-        raise ConfigError(
-            f"{config.path}: its rehearsal on a simulated rig tripped at {t_s:g} s: {causes}: "
-            "nothing was energised"
-        )
-
-
-class NoSink:
-    """Takes rows and keeps none."""
-
-    disk_low = False
-
-    def push(self) -> bool:
-        return True
-
-    def event(self, t_s: float, level: str, source: str, text: str) -> None:
-        """Forgotten."""
-
-    def requests(self, tick: int) -> Sequence[inputs.Request]:
-        """Nobody asks."""
-        return ()
-
-    def input(self, tick: int, t_s: float, name: str, value: float, text: str = "") -> None:
-        """Forgotten."""
-
-
 def _run_recorded(
     config: Config,
     path: Path,
@@ -459,33 +200,6 @@ def _run_recorded(
 
 def _ask_somebody(what: str) -> None:
     print(what, file=sys.stderr, flush=True)
-
-
-class FaultyControl:
-    """A control stage that asks for what is no number while `controller_nan` is there."""
-
-    def __init__(self, inner: Control, injection: Injection) -> None:
-        self._inner = inner
-        self._injection = injection
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-    @property
-    def columns(self) -> list[Column]:
-        return self._inner.columns
-
-    def bind(self, frame: Frame, measured: NDArray[np.float64], commands: Commands) -> None:
-        self._outputs = commands.outputs
-        self._inner.bind(frame, measured, commands)
-
-    def restart(self) -> None:
-        self._inner.restart()
-
-    def step(self, t_s: float) -> None:
-        self._inner.step(t_s)
-        if self._injection.active("controller_nan"):
-            self._outputs[:] = np.nan
 
 
 @contextlib.contextmanager

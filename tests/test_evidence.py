@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hil import loop, session
+from hil import assembly, loop, session
 from hil.clock import VirtualClock
 from hil.config import load
 from hil.evidence import EVENTS_MAX, Counts, Evidence, counts
@@ -59,7 +59,7 @@ def test_the_loop_looks_after_the_row_of_a_late_tick_only(configs):
 
     order = []
 
-    class Rows(session.NoSink):
+    class Rows(assembly.NoSink):
         def push(self):
             order.append("row")
             return True
@@ -68,9 +68,9 @@ def test_the_loop_looks_after_the_row_of_a_late_tick_only(configs):
             order.append((t_s, source))
 
     config = load(configs / "miga6/all_on.toml", ("experiment.duration_s=0.3",))
-    stages = session.build(config, 0)
+    stages = assembly.build(config, 0)
     rows = Rows()
-    parts = session.parts_of(config, stages, LateAt(), rows)
+    parts = assembly.parts_of(config, stages, LateAt(), rows)
     stages.rig.open()
     loop.run(replace(parts, evidence=Evidence(rows.event, 0.001)))
     assert [i for i in order if i != "row"] == [(0.1, "kernel"), (0.2, "kernel")]

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import hil
-from hil import loop, session
+from hil import assembly, loop, session
 from hil import tap as taps
 from hil.clock import VirtualClock
 from hil.config import load
@@ -52,9 +52,9 @@ class Asked:
 
 def run(configs, asked, *sets, experiment="miga6/pid.toml", armed=True):
     config = load(configs / experiment, ("experiment.duration_s=0.6", *sets))
-    stages = session.build(config, 0)
+    stages = assembly.build(config, 0)
     sink = Asked(stages.frame, asked)
-    parts = session.parts_of(config, stages, VirtualClock(), sink, armed=armed)
+    parts = assembly.parts_of(config, stages, VirtualClock(), sink, armed=armed)
     stages.rig.open()
     return loop.run(parts), sink
 

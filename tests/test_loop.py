@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hil import loop, session
+from hil import assembly, loop, session
 from hil.clock import VirtualClock
 from hil.config import load
 from hil.errors import DeviceError
@@ -70,9 +70,9 @@ class LateClock:
 
 def parts_of(configs, *sets, clock=None, experiment="miga6/all_on.toml", dead_after=None):
     config = load(configs / experiment, sets)
-    stages = session.build(config, 0)
+    stages = assembly.build(config, 0)
     sink = Rows(stages.frame, dead_after)
-    parts = session.parts_of(config, stages, clock or VirtualClock(), sink)
+    parts = assembly.parts_of(config, stages, clock or VirtualClock(), sink)
     parts.rig.open()
     return parts, sink
 

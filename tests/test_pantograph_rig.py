@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import hil
-from hil import loop, session
+from hil import assembly, loop, session
 from hil.__main__ import main
 from hil.clock import VirtualClock
 from hil.config import load
@@ -20,7 +20,7 @@ SHORT = ("controller.gamma_deg=[0.0, 30.0]", "controller.repeats=1", "controller
 PERIOD_S = 2.5e-4
 
 
-class Watched(session.NoSink):
+class Watched(assembly.NoSink):
     """Keeps every row, and where the plant truly was."""
 
     def __init__(self, stages):
@@ -40,9 +40,9 @@ def watch_only(watched, parts):
 
 def run_watched(configs, name, sets, before=watch_only):
     config = load(configs / name, sets)
-    stages = session.build(config, 0)
+    stages = assembly.build(config, 0)
     watched = Watched(stages)
-    parts = session.parts_of(config, stages, VirtualClock(), watched)
+    parts = assembly.parts_of(config, stages, VirtualClock(), watched)
     before(watched, parts)
     parts.rig.open()
     assert loop.run(parts) == "complete"

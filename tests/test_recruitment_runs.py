@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hil
-from hil import session, wire
+from hil import assembly, wire
 from hil.config import load
 from hil.errors import ConfigError
 from hil.replay import replay
@@ -179,7 +179,7 @@ def test_a_trace_is_read_from_its_file_and_kept_in_the_recording(configs, tmp_pa
 def test_a_thousand_ticks_keep_nothing_and_need_next_to_none(configs, name):
     """Python's own numbers come and go; no tick holds more than a few hundred of them."""
     config = load(configs / f"array14/{name}.toml")
-    stages = session.build(config, 0)
+    stages = assembly.build(config, 0)
     readings, commands, values = stages.rig.readings, stages.rig.commands, stages.frame.values
     stages.estimator.isolation = None
     t_at = stages.frame.index("t_s")

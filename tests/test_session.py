@@ -124,7 +124,7 @@ COMPILES = """
 import gc, sys
 from dataclasses import replace
 from numba.core.dispatcher import Dispatcher
-from hil import loop, session
+from hil import assembly, loop
 from hil.clock import VirtualClock
 from hil.config import load
 
@@ -134,12 +134,12 @@ def compiled():
 
 for path in sys.argv[1:]:
     config = load(path)
-    session.compile_tick(config)
+    assembly.compile_tick(config)
     before = compiled()
-    stages = session.build(config, 0)
+    stages = assembly.build(config, 0)
     stages.rig.open()
     n_ticks = round(0.6 / config.tables.loop.period_s)
-    parts = session.parts_of(config, stages, VirtualClock(), session.NoSink())
+    parts = assembly.parts_of(config, stages, VirtualClock(), assembly.NoSink())
     loop.run(replace(parts, n_ticks=n_ticks))
     stages.rig.close()
     for name, count in compiled().items():

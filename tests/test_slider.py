@@ -7,7 +7,7 @@ import pytest
 import scipy.signal
 
 import hil
-from hil import loop, session
+from hil import assembly, loop
 from hil.__main__ import main
 from hil.clock import VirtualClock
 from hil.config import load
@@ -55,15 +55,15 @@ def test_what_happens_to_the_plant_after_the_reading_changes_no_command_of_the_t
 
     def commands(disturb):
         config = load(configs / SLIDER, ("experiment.duration_s=0.4",))
-        stages = session.build(config, 0)
+        stages = assembly.build(config, 0)
         seen = []
 
-        class Sink(session.NoSink):
+        class Sink(assembly.NoSink):
             def push(self):
                 seen.append(float(stages.rig.commands.outputs[0]))
                 return True
 
-        parts = session.parts_of(config, stages, VirtualClock(), Sink())
+        parts = assembly.parts_of(config, stages, VirtualClock(), Sink())
         plant = stages.rig._devices[0]._plant
         read = parts.rig.read
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hil
-from hil import loop, session
+from hil import assembly, loop
 from hil.__main__ import main
 from hil.clock import VirtualClock
 from hil.config import load
@@ -97,16 +97,16 @@ def test_what_happens_to_the_plant_after_the_reading_changes_no_command_of_the_t
 
     def commands(disturb):
         config = load(configs / experiment, ("experiment.duration_s=2.0",))
-        stages = session.build(config, 0)
+        stages = assembly.build(config, 0)
         seen = []
 
-        class Sink(session.NoSink):
+        class Sink(assembly.NoSink):
             def push(self):
                 c = stages.rig.commands
                 seen.append((c.cells.tolist(), c.broadcast.p_on, c.broadcast.q_off))
                 return True
 
-        parts = session.parts_of(config, stages, VirtualClock(), Sink())
+        parts = assembly.parts_of(config, stages, VirtualClock(), Sink())
         plant = stages.rig._devices[-1]._plant._system
         read, write = parts.rig.read, parts.rig.write
         undo = []

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hil import session, shipped
+from hil import assembly, shipped
 from hil.config import load
 from hil.estimate import ForceObserver
 
@@ -62,7 +62,7 @@ def _dearest_s(times: np.ndarray) -> float:
 def _ticks(experiment: str, *, failures: bool) -> np.ndarray:
     """Times of ticks on readings that follow the cells, as an ideal rig's would."""
     config = load(shipped.root() / "configs" / "array14" / f"{experiment}.toml")
-    stages = session.build(config, 0)
+    stages = assembly.build(config, 0)
     estimator, control = stages.estimator, stages.control
     if not failures and isinstance(estimator, ForceObserver):
         estimator.isolation = None

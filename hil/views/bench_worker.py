@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hil import loop, realtime, session, shipped
+from hil import assembly, loop, realtime, session, shipped
 from hil.clock import RealClock
 from hil.config import Config, load
 from hil.frame import Frame
@@ -72,11 +72,11 @@ def run(period_s: float, n_ticks: int, recorded: str | None, out: str) -> dict[s
 
 
 def _dropped(config: Config) -> tuple[float, NDArray[np.float64], dict[str, Any]]:
-    stages = session.build(config, 0)
+    stages = assembly.build(config, 0)
     times = _Times(stages.frame, config.n_ticks)
-    session.compile_tick(config)
+    assembly.compile_tick(config)
     clock = RealClock(realtime.spin_s(None, config.tables.loop.period_s))
-    parts = session.parts_of(config, stages, clock, times)
+    parts = assembly.parts_of(config, stages, clock, times)
     stages.rig.open()
     try:
         with realtime.prepared() as granted:

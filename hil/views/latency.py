@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hil import loop, realtime, session
+from hil import assembly, loop, realtime
 from hil.clock import Clock, RealClock, VirtualClock
 from hil.config import Config
 from hil.config.crosscheck import force_signal
@@ -145,10 +145,10 @@ def measure(config: Config, backend: Mapping[str, str], duration_s: float) -> di
     learn_ticks = round(LEARN_S / period_s)
     n_ticks = 2 * learn_ticks + round(duration_s / period_s)
     relay = _Relay(learn_ticks)
-    stages = replace(session.build(config, 0, backend), control=relay)
+    stages = replace(assembly.build(config, 0, backend), control=relay)
     edges = _Edges(stages.frame, n_ticks)
     clock: Clock = RealClock(realtime.spin_s(None, period_s)) if on_bench else VirtualClock()
-    parts = replace(session.parts_of(config, stages, clock, edges), n_ticks=n_ticks)
+    parts = replace(assembly.parts_of(config, stages, clock, edges), n_ticks=n_ticks)
     stages.rig.open()
     try:
         if on_bench:

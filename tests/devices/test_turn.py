@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import hil
-from hil import session
+from hil import assembly
 from hil.config import load
 from hil.errors import ConfigError
 from hil.frame import CELL_UNKNOWN
@@ -49,7 +49,7 @@ def test_commands_wait_for_the_boards_turn_and_off_does_not(paced, configs):
     known = (reported != CELL_UNKNOWN).all(axis=1)
     on = reported.all(axis=1) & known
     assert np.flatnonzero(on)[0] == 4
-    stages = session.build(load(configs / "miga6/all_on.toml", PACED), 0)
+    stages = assembly.build(load(configs / "miga6/all_on.toml", PACED), 0)
     turn = stages.rig._turns[0]
     commands = stages.rig.commands
     commands.cells[:] = 1
@@ -66,7 +66,7 @@ def test_commands_wait_for_the_boards_turn_and_off_does_not(paced, configs):
 
 
 def test_a_turn_that_was_missed_comes_at_the_next_tick(configs):
-    stages = session.build(load(configs / "miga6/all_on.toml", PACED), 0)
+    stages = assembly.build(load(configs / "miga6/all_on.toml", PACED), 0)
     turn = stages.rig._turns[0]
     came = [tick for tick in (0, 1, 3, 5, 6, 7, 8, 9, 17, 18, 20) if turn.comes(0.001 * tick)]
     assert came == [0, 5, 8, 17, 20]
