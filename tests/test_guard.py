@@ -361,3 +361,18 @@ def test_boards_come_first_among_the_devices_and_their_silence_has_its_own_name(
     ages = np.array([0.03, 0.0])
     guard.bind(Readings(none, none, ages, none, none), Commands(none, none), n_boards=1)
     assert names_of(guard.step(0)) == ["reading_stale", "board_silent"]
+
+
+def test_a_condition_lasts_from_the_tick_that_first_saw_it_however_many_were_missed_before():
+    limits = SignalLimits(is_force=True, max=1.0)
+    guard = Guard(
+        Limits(1e9, 1e9, 10**9, signals=(limits,), hold_s={"force_high": 3 * PERIOD_S}), 0, PERIOD_S
+    )
+    none = np.zeros(0)
+    readings = Readings(np.zeros(1), np.ones(1, dtype=bool), none, none, none)
+    guard.bind(readings, Commands(none, none))
+    found = []
+    for value, n_periods in ((0.0, 1), (2.0, 10), (2.0, 1), (2.0, 1), (2.0, 1)):
+        readings.measured[0] = value
+        found.append(bool(guard.step(0, n_periods)))
+    assert found == [False, False, False, False, True]
