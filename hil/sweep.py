@@ -109,7 +109,7 @@ def _through_dask(
         if scheduler is None:
             with _interrupts_ignored():
                 cluster = LocalCluster(  # type: ignore[no-untyped-call]
-                    threads_per_worker=1, dashboard_address=None, silence_logs=logging.ERROR
+                    threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR
                 )
             stack.enter_context(cluster)
             client = Client(cluster)  # type: ignore[no-untyped-call]

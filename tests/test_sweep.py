@@ -95,7 +95,7 @@ def test_a_scheduler_that_is_named_does_the_work(small_batches, calls):
     from distributed import LocalCluster
 
     with LocalCluster(
-        n_workers=1, processes=False, protocol="tcp", dashboard_address=None
+        n_workers=1, processes=False, protocol="tcp", dashboard_address=":0"
     ) as cluster:
         assert sweep(5, CELLS, scheduler=cluster.scheduler_address) == figures(topologies(5))
 
