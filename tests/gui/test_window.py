@@ -103,14 +103,18 @@ def test_simulated_readings_say_so(opened, pid_run):
     assert window.header.mark.text() == "SIMULATED"
 
 
-def test_the_state_names_what_tripped_in_words(opened, configs, tmp_path):
+def test_the_state_names_what_tripped_in_words(opened, configs, tmp_path, qtbot):
     changes = ("guard.force_max_N=0.5", "experiment.duration_s=2.0")
     config = hil.load(configs / "miga6" / "all_on.toml", changes)
     window = opened(hil.run(config, out=tmp_path / "tripped.h5"))
-    window.timeline.follow()
-    window._refresh_slow()
+
+    def says_why():
+        window.timeline.follow()
+        window._refresh_slow()
+        return "force_high: every force: beyond its limit" in window.header.causes.text()
+
+    qtbot.waitUntil(says_why, timeout=10_000)
     assert window.header.state.text() == "TRIPPED"
-    assert "force_high: every force: beyond its limit" in window.header.causes.text()
 
 
 def test_what_is_no_recording_is_refused_with_the_reason(window, said, tmp_path):
