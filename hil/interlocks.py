@@ -42,9 +42,10 @@ _BOARD = "2 ms"
 
 
 def _loop(
-    name: str, hazard: str, signal: str, condition: str, key: str = "", held_s: float = 0.0
-) -> Interlock:
-    return Interlock(name, hazard, signal, condition, key, held_s, _OFF, _TICKS, "loop")
+    name: str, hazard: str, signal: str, condition: str, key: str = "", held_s: float = 0.0,
+    reaction: str = _TICKS,
+) -> Interlock:  # fmt: skip
+    return Interlock(name, hazard, signal, condition, key, held_s, _OFF, reaction, "loop")
 
 
 def _board(name: str, hazard: str, signal: str, condition: str, key: str) -> Interlock:
@@ -63,9 +64,10 @@ LOOP = (
     _loop("cell_on_too_long", "a wire overheats", "every cell's command",
           "on without a break for longer than its limit", "guard.cell_on_max_s"),
     _loop("device_failed", "nothing can be switched off in order", "every device",
-          "fails, goes missing or is unplugged"),
+          "fails, goes missing or is unplugged",
+          reaction="the board's own: `hold_s` of its last command"),
     _loop("recorder_dead", "a run leaves no trace", "the recorder's process",
-          "has stopped, or does not take rows in time"),
+          "has stopped, or leaves a ring of rows behind", reaction="0.5 s"),
     _loop("board_fault", "cells act by halves", "faults that a board has latched", "any"),
     _loop("signal_out_of_range", "a joint or an end stop breaks", "every other channel",
           "beyond its limits, or not a number", "guard.signals.<channel>.min, .max"),
@@ -91,7 +93,7 @@ LOOP = (
     _loop("too_many_cells_on", "the supply is overloaded", "number of cells commanded on",
           "more than its limit", "guard.cells_on_max"),
     _loop("disk_low", "a run leaves no trace", "free space where the recording is",
-          "below its limit, looked at once a second", "guard.disk_free_min_MB"),
+          "below its limit, looked at once a second", "guard.disk_free_min_MB", reaction="1 s"),
     _loop("board_silent", "nobody knows what the cells do", "age of every board's answer",
           "older than its limit", "guard.reading_age_max_s"),
 )  # fmt: skip
