@@ -1,0 +1,19 @@
+"""Rigid bodies: one in four state spaces, modules of three, the body of eighteen, chains of any.
+
+A body's frame sits at its centre of mass; A turns its vectors into the inertial frame (x front,
+y left, z up). Its angular velocity Omega and the torque N on it are in its own frame, velocities V
+and forces Gamma in the inertial one. Angles are Bryant's: roll, pitch, yaw, each body's own, from
+the inertial frame. Points of a body are measured from its centre of mass.
+
+- `rotations`: A = Rx Ry Rz, the matrices that turn rates into Omega, quaternions
+- `one_body`: Newton-Euler, Lagrange/Kane, Hamilton, quaternions, and the maps between them
+- `segments`: published masses, lengths and inertias of the human body
+- `module`: three links in free-body and projected form
+- `skeleton`: modules put together; the forms of 108, 72 and 57 coordinates; the hand, the body
+- `contact`: standing on feet, one, none; contact made and broken
+- `joints`: passive and co-activated joints
+- `recursion`: the same equations in a compiled O(N) recursion
+
+Source: Hemami & Hemami, "State Space Methods and Examples for Computational Models of Human
+Movement", Mechanical Engineering Research 6(1), 2016. Misprints are named where they are put right.
+"""
