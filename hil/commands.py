@@ -53,9 +53,10 @@ def _injection(path: Path) -> Any:
 def check(args: argparse.Namespace) -> int:
     from hil.config import check as check_file
     from hil.config import load
+    from hil.config.calibration import load_any, overlaps
     from hil.config.plan import energise_plan
 
-    faults, checked = [], []
+    faults, checked, records = [], [], []
     for path in args.files:
         try:
             kind = check_file(path, args.set)
@@ -63,8 +64,11 @@ def check(args: argparse.Namespace) -> int:
             if args.energise_plan and kind == "experiment":
                 entry["energise_plan"] = energise_plan(load(path, args.set))
             checked.append(entry)
+            if kind == "calibration record":
+                records.append(load_any(path, named_by=str(path)))
         except ConfigError as error:
             faults.append(str(error))
+    faults += overlaps(records)
     if args.json:
         _print_json(
             {"checked": checked, "faults": [f for text in faults for f in text.split("\n")]}

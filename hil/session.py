@@ -18,11 +18,12 @@ from typing import Any
 from hil import guard, inputs, loop, realtime
 from hil.assembly import Stages, build, compile_tick, parts_of, rehearse
 from hil.clock import Clock, RealClock, StallingClock, VirtualClock
-from hil.config import Config, cards
+from hil.config import Config, cards, sources
 from hil.config.build import (
     build_activation,
 )
 from hil.config.crosscheck import force_signal
+from hil.config.standing import Standing, standing_of
 from hil.devices.injection import Injection
 from hil.errors import ConfigError, one_line
 from hil.evidence import Evidence
@@ -79,7 +80,8 @@ def run(
     window : bool
         Show it live in a window.
     strict : bool
-        Refuse calibration records that have expired; else they are flagged in the recording.
+        Refuse calibrations that have expired, are missing, or are not the only ones that hold;
+        else they are flagged in the recording.
     injection : Injection
         Faults for a simulated rig.
 
@@ -103,9 +105,9 @@ def run(
         raise ConfigError("--disarmed: nobody can arm a run on the virtual clock: --clock real")
     if injection is not None and on_bench:
         raise ConfigError(f"--inject: not on a bench: --backend {backend}")
-    expired = cards.expired(config.records, _today())
-    if strict and expired:
-        raise ConfigError(f"--strict: {'; '.join(expired)}: calibrate anew")
+    standing = standing_of(config.tables.devices, config.records, config.sources, _today())
+    if strict and standing.refused():
+        raise ConfigError(f"--strict: {'; '.join(standing.refused())}")
     path = _output_path(config, out, force)
     if on_bench:
         rehearse(config, seed)
@@ -114,7 +116,9 @@ def run(
     check_disk(path, config.n_ticks, stages.frame.dtype.itemsize + raw_B)
     _create_recording(path, config, stages, clock, backend, seed)
     try:
-        return _run_recorded(config, path, stages, clock, progress, armed, window, injection)
+        return _run_recorded(
+            config, path, stages, clock, progress, armed, window, injection, standing
+        )
     except ModelError as error:
         # Everything is off and the recording is kept; what failed are the model's own steps.
         raise ConfigError(one_line(f"{config.path}: model: {error}")) from None
@@ -129,6 +133,7 @@ def _run_recorded(
     armed: bool,
     window: bool,
     injection: Injection | None,
+    standing: Standing,
 ) -> Result:
     record = config.tables.record
     table = config.tables.loop
@@ -173,10 +178,8 @@ def _run_recorded(
                     sink.input(0, 0.0, "start", float(armed))
                     how = "" if armed else ", not armed"
                     sink.event(0.0, "info", "session", f"started on the {clock_name} clock{how}")
-                    for line in cards.expired(config.records, _today()):
-                        sink.event(0.0, "warning", "calibration", line)
-                    for line in cards.assumed(config.records):
-                        sink.event(0.0, "info", "calibration", line)
+                    for level, line in standing.events(bool(stages.rig.simulated)):
+                        sink.event(0.0, level, "calibration", line)
                     for line in stages.rig.prove(_ask_somebody):
                         sink.event(0.0, "info", "self-test", line)
                     with _prepared(clock_name, sink, spin_s):
@@ -194,7 +197,7 @@ def _run_recorded(
             error = str(failure) or type(failure).__name__
             raise
         finally:
-            result = _close(sink, parts, outcome, error, loop_s, kernel)
+            result = _close(sink, parts, outcome, error, loop_s, kernel, standing)
     return result
 
 
@@ -221,6 +224,7 @@ def _close(
     error: str,
     loop_s: float,
     kernel: dict[str, Any],
+    standing: Standing,
 ) -> Result:
     t_s = float(parts.frame.values[parts.frame.index("t_s")])
     stopped_by = parts.inputs.stop.reason
@@ -239,6 +243,7 @@ def _close(
         "error": error,
         "rows_lost": lost,
         "loop_s": plain(loop_s),
+        "calibration": standing.as_dict(),
         **summarise(sink.path, parts.period_s, parts.clock.name, whole),
     }
     if isinstance(parts.clock, RealClock):
@@ -328,6 +333,7 @@ def _create_recording(
             attributes,
             rows_per_chunk=int(min(4096, max(256, 1.0 / tables.loop.period_s))),
             calibration=cards.calibrations(tables, config.records, _today()),
+            records=sources.kept(config.sources, _today()),
             model=_matrices(config),
             raw={name: samples for name, (_, samples) in stages.rig.samplers().items()},
         )

@@ -82,7 +82,7 @@ def build_cell(table: CellTable) -> cells.Cell:
         "two_damper": cells.two_damper,
         "custom": cells.custom,
     }
-    return laws[table.kind](**table.model_dump(exclude={"kind"}))
+    return laws[table.kind](**table.model_dump(exclude={"kind", "record"}))
 
 
 def _activations(name: str, table: ArrayTable) -> list[CellActivation]:
@@ -99,7 +99,7 @@ def _activations(name: str, table: ArrayTable) -> list[CellActivation]:
             shape = {"rate_per_s": a.rate_per_s, "delay_s": a.delay_s}
         case ThermalTable() as a:
             try:
-                wire = SmaWire(**a.model_dump(exclude={"kind"}, exclude_none=True))
+                wire = SmaWire(**a.model_dump(exclude={"kind", "record"}, exclude_none=True))
             except ValueError as error:
                 raise ModelError(f"arrays.{name}.activation: {error}") from None
             shape = {"wire": wire}

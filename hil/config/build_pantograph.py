@@ -21,7 +21,7 @@ def build_arm(table: PantographTable) -> Pantograph:
     """The mechanism alone; ModelError where its values make none."""
     q1, q3 = table.q1_range_rad, table.q3_range_rad
     return Pantograph(
-        Parameters(**table.arm.model_dump()),
+        Parameters(**table.arm.model_dump(exclude={"record"})),
         None if q1 is None else (q1[0], q1[1]),
         None if q3 is None else (q3[0], q3[1]),
     )
@@ -34,10 +34,10 @@ def build_pantograph(table: PantographTable, period_s: float) -> PantographSyste
         home = rig.inverse(table.home_m, table.elbows)
     except ModelError as error:
         raise ModelError(f"home_m: {error}") from None
+    plate = Plate(**table.plate.model_dump(exclude={"record"}))
     return PantographSystem(
-        rig, Plate(**table.plate.model_dump()), home, Sensor(table.sensor_turned_rad), period_s,
-        table.damping_N_m_s_per_rad,
-    )  # fmt: skip
+        rig, plate, home, Sensor(table.sensor_turned_rad), period_s, table.damping_N_m_s_per_rad
+    )
 
 
 def contact_m(table: ImpactTable, model: PantographTable) -> tuple[float, float]:

@@ -8,122 +8,24 @@ import datetime
 import hashlib
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import numpy as np
-from pydantic import Field, model_validator
+from numpy.typing import NDArray
 
 from hil.config.files import Merged, read_toml
-from hil.config.table import NotNegative, Positive, Table, Title
+from hil.config.record_tables import ForceTransducerRecord, ValuesRecord
 from hil.config.validate import validated
 from hil.errors import ConfigError
 from hil.signals import Chain
 
 
-class ArticleTable(Table):
-    """The physical thing: serial number included, as on its label."""
-
-    name: Title
-    maker: Title
-    model: Title
-    serial: Title
-    capacity_N: Positive
-
-
-class ActTable(Table):
-    """Who, when, against what. `standard` is what it was compared with."""
-
-    by: Title
-    date: datetime.date
-    valid_until: datetime.date
-    method: Title
-    standard: Title = ""
-    certificate: Title = ""
-    software: Title = ""
-
-    @model_validator(mode="after")
-    def _ends_later(self) -> "ActTable":
-        if self.valid_until < self.date:
-            raise ValueError("valid_until is before date")
-        return self
-
-
-class ConditionsTable(Table):
-    temperature_C: float
-    humidity_percent: NotNegative | None = None
-    mounting: Title = ""
-
-
-class ConditionerTable(Table):
-    """V = offset_V + 1e-3 gain excitation_V r, with r in mV/V."""
-
-    name: Title
-    serial: Title
-    gain: Positive
-    offset_V: float = 0.0
-    excitation_V: Positive
-    bandwidth_Hz: Positive | None = None
-
-
-class PolynomialTable(Table):
-    """F = sum_k coefficients_N[k] r^k, r the deflection in mV/V within `range_mV_per_V`.
-
-    `covariance_N2` is that of the coefficients; `residual_rms_N` that of the fit.
-    """
-
-    kind: Literal["polynomial"]
-    coefficients_N: Annotated[list[float], Field(min_length=2, max_length=6)]
-    covariance_N2: list[list[float]]
-    range_mV_per_V: Annotated[list[float], Field(min_length=2, max_length=2)]
-    residual_rms_N: NotNegative | None = None
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> "PolynomialTable":
-        n = len(self.coefficients_N)
-        covariance = self.covariance_N2
-        if len(covariance) != n or any(len(row) != n for row in covariance):
-            raise ValueError(f"covariance_N2 must be {n} rows of {n}, one a coefficient")
-        C = np.array(covariance)
-        if not np.allclose(C, C.T) or np.linalg.eigvalsh(C).min() < -1e-9 * abs(C).max():
-            raise ValueError("covariance_N2 is no covariance: symmetric, no negative variance")
-        if self.coefficients_N[1] == 0.0:
-            raise ValueError("coefficients_N has no linear term")
-        if self.range_mV_per_V[0] >= self.range_mV_per_V[1]:
-            raise ValueError("range_mV_per_V must rise")
-        return self
-
-
-class CommissioningTable(Table):
-    """What a healthy channel shows; checks before a run compare with it."""
-
-    zero_mV_per_V: float | None = None
-    zero_tolerance_N: Positive | None = None
-    noise_rms_mV_per_V: Positive | None = None
-    shunt_mV_per_V: float | None = None
-    shunt_tolerance_mV_per_V: Positive | None = None
-
-
-class ForceTransducerRecord(Table):
-    """A force transducer, alone or with its conditioner."""
-
-    format: Literal["hil-calibration/1"]
-    kind: Literal["force_transducer"]
-    status: Literal["certificate", "measured", "literature", "assumed"]
-    hash: str
-    article: ArticleTable
-    act: ActTable
-    conditions: ConditionsTable
-    conditioner: ConditionerTable | None = None
-    model: PolynomialTable
-    commissioning: CommissioningTable = CommissioningTable()
-
-
 @dataclass(frozen=True)
 class Calibration:
-    """A record as read from its file.
+    """A force transducer's record as read from its file.
 
     Attributes
     ----------
@@ -140,7 +42,22 @@ class Calibration:
     @property
     def id(self) -> str:
         """Short name: file and the beginning of the hash."""
-        return f"{self.path.stem}@{self.record.hash.removeprefix('sha256:')[:12]}"
+        return _id(self.path, self.record.hash)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the values: coefficient by coefficient, N/(mV/V)^k."""
+        return tuple(f"coefficients_N.{k}" for k in range(len(self.record.model.coefficients_N)))
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """(n,) the polynomial's coefficients."""
+        return np.array(self.record.model.coefficients_N)
+
+    @property
+    def covariance(self) -> NDArray[np.float64]:
+        """(n, n) of the values."""
+        return np.array(self.record.model.covariance_N2)
 
     def chain(self, *, bridge: bool) -> Chain:
         """Volts (or, of a bridge card, mV/V) to newtons."""
@@ -166,15 +83,80 @@ class Calibration:
         return float(np.sqrt(g @ np.array(model.covariance_N2) @ g))
 
 
+@dataclass(frozen=True)
+class Source:
+    """Any other record as read from its file: where values of a configuration come from.
+
+    Attributes
+    ----------
+    path : Path
+    text : str
+        The file's content, which a recording keeps.
+    record : ValuesRecord
+    """
+
+    path: Path
+    text: str
+    record: ValuesRecord
+
+    @property
+    def id(self) -> str:
+        """Short name: file and the beginning of the hash."""
+        return _id(self.path, self.record.hash)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.record.model.names)
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """(n,) in the order of the names."""
+        return np.array(self.record.model.values)
+
+    @property
+    def covariance(self) -> NDArray[np.float64]:
+        """(n, n) of the values, in the order of the names."""
+        return np.array(self.record.model.covariance)
+
+    def value(self, name: str) -> float:
+        """One of the values; KeyError where the record has none of that name."""
+        return self.record.model.values[self._at(name)]
+
+    def uncertainty(self, name: str) -> float:
+        """Its standard uncertainty."""
+        i = self._at(name)
+        return float(np.sqrt(self.record.model.covariance[i][i]))
+
+    def _at(self, name: str) -> int:
+        try:
+            return self.names.index(name)
+        except ValueError:
+            raise KeyError(f"{self.id} has no value '{name}'") from None
+
+    def expired(self, today: datetime.date) -> bool:
+        return today > self.record.act.valid_until
+
+
+Record = Calibration | Source
+
+
+def _id(path: Path, sha256: str) -> str:
+    return f"{path.stem}@{sha256.removeprefix('sha256:')[:12]}"
+
+
 def hash_of(table: Mapping[str, Any]) -> str:
     """`sha256:` of a record's content, its own `hash` left out."""
-    content = {key: value for key, value in table.items() if key != "hash"}
+    return digest({key: value for key, value in table.items() if key != "hash"})
+
+
+def digest(content: Any) -> str:
+    """`sha256:` of tables, lists, numbers and texts, whatever the order of keys."""
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), default=str)
     return f"sha256:{hashlib.sha256(canonical.encode()).hexdigest()}"
 
 
 def load_record(path: Path, *, named_by: str) -> Calibration:
-    """Read a record and check it against its hash.
+    """A force transducer's record, checked against its hash.
 
     Parameters
     ----------
@@ -183,8 +165,19 @@ def load_record(path: Path, *, named_by: str) -> Calibration:
     Raises
     ------
     ConfigError
-        It is missing, wrong, or was changed by hand.
+        It is missing, wrong, of another kind, or was changed by hand.
     """
+    found = load_any(path, named_by=named_by)
+    if isinstance(found, Calibration):
+        return found
+    raise ConfigError(
+        f"{named_by}: {path.name} is a record of kind '{found.record.kind}': a force channel needs "
+        "a force_transducer's"
+    )
+
+
+def load_any(path: Path, *, named_by: str) -> Record:
+    """A record of any kind, checked against its hash; ConfigError as `load_record`."""
     if not path.is_file():
         shown = path if str(path).isprintable() else repr(str(path))
         raise ConfigError(f"{named_by}: no such file: {shown}")
@@ -192,16 +185,64 @@ def load_record(path: Path, *, named_by: str) -> Calibration:
 
 
 def parse_record(path: Path, text: str) -> Calibration:
+    """The transducer's record whose text a recording kept; `path` is named in errors."""
+    found = parse_any(path, text)
+    assert isinstance(found, Calibration)  # as it was when the recording was made
+    return found
+
+
+def parse_any(path: Path, text: str) -> Record:
     """The record whose text a recording kept; `path` is named in errors."""
     return _parsed(path, tomllib.loads(text), text)
 
 
-def _parsed(path: Path, table: dict[str, Any], text: str) -> Calibration:
-    record = validated(ForceTransducerRecord, Merged(table, [(str(path), table)]))
+def _parsed(path: Path, table: dict[str, Any], text: str) -> Record:
+    merged = Merged(table, [(str(path), table)])
+    record: ForceTransducerRecord | ValuesRecord
+    if table.get("kind") == "force_transducer":
+        record = validated(ForceTransducerRecord, merged)
+    else:
+        record = validated(ValuesRecord, merged)
     content = hash_of(table)
     if record.hash != content:
         raise ConfigError(
             f"{path}: hash: its content is not what was calibrated ({content[:19]}...): take the "
             "original file, or calibrate anew"
         )
-    return Calibration(path, text, record)
+    if record.raw is not None and record.raw.hash != digest(record.raw.data):
+        raise ConfigError(f"{path}: raw.hash: the readings are not what was read: calibrate anew")
+    if isinstance(record, ForceTransducerRecord):
+        return Calibration(path, text, record)
+    return Source(path, text, record)
+
+
+def overlaps(records: Sequence[Record]) -> list[str]:
+    """A line a pair of records of one article that are valid at the same time.
+
+    Nothing says then which of them holds, unless one supersedes the other.
+    """
+    lines = []
+    for i, a in enumerate(records):
+        for b in records[i + 1 :]:
+            first, second = sorted((a, b), key=lambda r: (r.record.act.date, r.record.hash))
+            if (
+                a.record.hash != b.record.hash
+                and _of_one_article(a, b)
+                and second.record.act.date <= first.record.act.valid_until
+                and first.record.hash not in second.record.act.supersedes
+                and second.record.hash not in first.record.act.supersedes
+            ):
+                lines.append(
+                    f"{second.path}: act.date = {second.record.act.date}: {first.path.name} of the "
+                    f"same article (serial {first.record.article.serial}) is valid until "
+                    f"{first.record.act.valid_until}: nothing says which of them holds: calibrate "
+                    f"anew with --supersedes {first.path.name}, or remove one"
+                )
+    return lines
+
+
+def _of_one_article(a: Record, b: Record) -> bool:
+    """Same thing, same kind of act."""
+    one, other = a.record, b.record
+    names = [(r.kind, r.article.maker, r.article.model, r.article.serial) for r in (one, other)]
+    return names[0] == names[1]

@@ -138,24 +138,6 @@ def _reach(
             yield f"{key}.newtons_per_V = {channel.newtons_per_V:g}", text
 
 
-def expired(records: Mapping[str, Calibration], today: date) -> list[str]:
-    """A line a record that is not valid any more."""
-    return [
-        f"{name}: calibration {found.id} expired on {found.record.act.valid_until}"
-        for name, found in records.items()
-        if found.expired(today)
-    ]
-
-
-def assumed(records: Mapping[str, Calibration]) -> list[str]:
-    """A line a record that nobody has measured."""
-    return [
-        f"{name}: calibration {found.id} is assumed: nobody has measured it"
-        for name, found in records.items()
-        if found.record.status == "assumed"
-    ]
-
-
 def calibrations(
     tables: schema.RigTables, records: Mapping[str, Calibration], today: date
 ) -> dict[str, dict[str, Any]]:

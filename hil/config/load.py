@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from hil.config import cards, crosscheck, schema
 from hil.config.build import build_activation, build_model, build_system
-from hil.config.calibration import Calibration, load_record
+from hil.config.calibration import Calibration, load_any
 from hil.config.files import Merged, read_merged, read_toml
+from hil.config.sources import Sourced, load_sources
 from hil.config.validate import validated
 from hil.errors import ConfigError, one_line
 from hil.models import CellArray, ModelError
@@ -36,12 +37,15 @@ class Config:
         The twin's and the simulated plant's; None where the model is no cellular array.
     records : dict of Calibration
         Of the channels that have one.
+    sources : sequence of Sourced
+        The records that other tables name; none where it comes from a recording.
     """
 
     path: Path
     tables: schema.RunTables
     arrays: tuple[CellArray, CellArray] | None
     records: Mapping[str, Calibration] = field(default_factory=dict)
+    sources: Sequence[Sourced] = ()
 
     @property
     def model(self) -> CellArray:
@@ -117,11 +121,13 @@ def _run(path: Path, merged: Merged, records: Mapping[str, Calibration] | None =
     tables = validated(schema.RunTables, merged)
     arrays = _models(tables, merged)
     model = arrays and arrays[0]
+    sources: list[Sourced] = []
     if records is None:
         records = cards.load_records(tables.devices, merged)
+        sources = load_sources(tables, merged)
     found = [*crosscheck.rig(tables, model), *cards.check(tables, records)]
     _raise_all(merged, [*found, *crosscheck.run(tables, model)])
-    return Config(path, tables, arrays, records)
+    return Config(path, tables, arrays, records, sources)
 
 
 def load_model(path: str | Path, sets: Iterable[str] = ()) -> tuple[CellArray, NDArray[np.float64]]:
@@ -152,18 +158,21 @@ def check(path: str | Path, sets: Iterable[str] = ()) -> str:
     """
     path = Path(path)
     if "act" in read_toml(path):
-        load_record(path, named_by=str(path))
+        load_any(path, named_by=str(path))
         return "calibration record"
     merged = read_merged(path, sets)
     if "experiment" in merged.table or "controller" in merged.table:
         load(path, sets)
         return "experiment"
     if merged.table.keys() <= {"model", "plant"}:
-        _models(validated(schema.ModelTables, merged), merged)
+        model = validated(schema.ModelTables, merged)
+        _models(model, merged)
+        load_sources(model, merged)
         return "model"
     tables = validated(schema.RigTables, merged)
     arrays = _models(tables, merged)
     records = cards.load_records(tables.devices, merged)
+    load_sources(tables, merged)
     found = [*crosscheck.rig(tables, arrays and arrays[0]), *cards.check(tables, records)]
     _raise_all(merged, found)
     return "rig"

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from hil.config.table import NotNegative, Positive, Table, as_list
+from hil.config.table import NotNegative, Positive, Records, Table, as_list
 from hil.models.pantograph import Elbows, Parameters
 from hil.models.pantograph_contact import Plate
 
@@ -26,6 +26,7 @@ class ArmTable(Table):
     m_EE_kg: Positive = ARM.m_EE_kg
     I_1_kg_m2: Positive = ARM.I_1_kg_m2
     I_2_kg_m2: Positive = ARM.I_2_kg_m2
+    record: Records = None
 
 
 class PlateTable(Table):
@@ -37,6 +38,7 @@ class PlateTable(Table):
     mu: NotNegative = PLATE.mu
     slip_m_per_s: Positive = PLATE.slip_m_per_s
     step_s: Positive = PLATE.step_s
+    record: Records = None
 
 
 class PantographTable(Table):

@@ -24,6 +24,7 @@ from hil.config.table import (
     NotNegative,
     Positive,
     Probability,
+    Records,
     Table,
     Title,
     as_list,
@@ -47,6 +48,7 @@ class SigmoidTable(Table):
     kind: Literal["sigmoid"]
     rate_per_s: Positive = 5.0
     delay_s: Positive = 1.2
+    record: Records = None
 
 
 WIRE = SmaWire()
@@ -77,6 +79,7 @@ class ThermalTable(Table):
     A_f_C: Celsius = WIRE.A_f_C
     M_s_C: Celsius = WIRE.M_s_C
     M_f_C: Celsius = WIRE.M_f_C
+    record: Records = None
 
 
 class SpringCellTable(Table):
@@ -87,6 +90,7 @@ class SpringCellTable(Table):
     k_se_N_per_m: Positive
     k_ae_N_per_m: Positive
     b_N_s_per_m: Positive
+    record: Records = None
 
 
 class TwoDamperCellTable(Table):
@@ -96,6 +100,7 @@ class TwoDamperCellTable(Table):
     k_ae_N_per_m: Positive
     b_se_N_s_per_m: Positive
     b_ae_N_s_per_m: Positive
+    record: Records = None
 
 
 class CustomCellTable(Table):
@@ -128,6 +133,7 @@ class ArrayTable(Table):
     broken_cells: list[int] = []
     cell: Annotated[list[CellTable], BeforeValidator(as_list), Field(min_length=1)]
     activation: ActivationTable = StepTable(kind="step")
+    record: Records = None
 
 
 class ModelTable(Table):
@@ -215,6 +221,7 @@ class SimEncoderTable(Table):
 
     delay_s: Delay = 0.0
     reading_lost_probability: Probability = 0.0
+    record: Records = None
 
 
 class SimChannelTable(Table):
@@ -225,6 +232,7 @@ class SimChannelTable(Table):
     noise_rms_V: NotNegative = 0.0
     offset_V: float = 0.0
     reading_lost_probability: Probability = 0.0
+    record: Records = None
 
 
 Wiring = Literal["default", "differential", "single_ended", "non_referenced"]
@@ -274,6 +282,7 @@ class VoltageChannelTable(Table):
     units_per_V: float
     zero_V: float = 0.0
     wiring: Wiring = "default"
+    record: Records = None
     sim: SimChannelTable = SimChannelTable()
 
 
@@ -289,6 +298,7 @@ class EncoderChannelTable(Table):
     counts_per_turn: Annotated[int, Field(ge=4, multiple_of=4)]
     direction: Literal[1, -1] = 1
     offset_rad: float = 0.0
+    record: Records = None
     sim: SimEncoderTable = SimEncoderTable()
 
 

@@ -3,7 +3,14 @@
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+)
 
 Positive = Annotated[float, Field(gt=0.0)]
 NotNegative = Annotated[float, Field(ge=0.0)]
@@ -40,6 +47,8 @@ def _cells(value: Any) -> Any:
 
 Name = Annotated[str, AfterValidator(_name)]
 Title = Annotated[str, AfterValidator(_title)]
+# Paths of the records that a table's values come from (`hil.config.sources`).
+Records = Annotated[list[str], BeforeValidator(as_list), Field(min_length=1)] | None
 Cells = Annotated[Literal["all"] | list[int | str], PlainValidator(_cells)]
 
 

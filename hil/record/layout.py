@@ -35,6 +35,7 @@ def create(
     calibration: Mapping[str, Mapping[str, Any]],
     model: Mapping[str, Any],
     raw: Mapping[str, RawSamples] | None = None,
+    records: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> None:
     """Make the file with all groups, datasets and attributes, and no rows yet.
 
@@ -42,7 +43,8 @@ def create(
     """
     partial = path.with_name(path.name + ".new")
     try:
-        _write(partial, columns, attributes, rows_per_chunk, calibration, model, raw or {})
+        _write(partial, columns, attributes, rows_per_chunk, calibration, model, raw or {},
+               records or {})  # fmt: skip
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
@@ -56,6 +58,7 @@ def _write(
     calibration: Mapping[str, Mapping[str, Any]],
     model: Mapping[str, Any],
     raw: Mapping[str, RawSamples],
+    records: Mapping[str, Mapping[str, Any]],
 ) -> None:
     with h5py.File(path, "w", libver=LIBVER) as file:
         file.attrs["NX_class"] = "NXroot"
@@ -95,10 +98,11 @@ def _write(
         create_recorded(file, [0] * (len(RINGS) + len(raw)))
         for name, dtype in (("events", EVENT), ("inputs", INPUT)):
             file.create_dataset(name, shape=(0,), maxshape=(None,), dtype=dtype, chunks=(64,))
-        for channel, record in calibration.items():
-            group = file.create_group(f"calibration/{channel}")
-            for key, value in record.items():
-                group.attrs[key] = value
+        for folder, kept in (("calibration", calibration), ("records", records)):
+            for name, record in kept.items():
+                group = file.create_group(f"{folder}/{name}")
+                for key, value in record.items():
+                    group.attrs[key] = value
         group = file.create_group("model")
         for name, value in model.items():
             array = np.asarray(value)

@@ -120,12 +120,15 @@ def open_raw(path: str | Path, device: str) -> xr.Dataset:
     return xr.Dataset(variables, coords={"t_s": variables.pop("t_s")}, attrs=attrs)
 
 
-def calibrations_of(path: str | Path) -> dict[str, dict[str, Any]]:
-    """What a recording keeps of every channel's calibration, by channel."""
+def calibrations_of(path: str | Path, folder: str = "calibration") -> dict[str, dict[str, Any]]:
+    """What a recording keeps of every channel's calibration, by channel.
+
+    In the folder `records` are those of other values, by file; `tables` says of which.
+    """
     with open_h5(path) as file:
         return {
             name: {key: _plain(value) for key, value in group.attrs.items()}
-            for name, group in file.get("calibration", {}).items()
+            for name, group in file.get(folder, {}).items()
         }
 
 

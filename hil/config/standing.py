@@ -1,0 +1,106 @@
+"""What is to be said of the calibrations that a run works with: expired, missing, doubtful."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import date
+
+from hil.config import schema
+from hil.config.calibration import Calibration, Record, load_any, overlaps
+from hil.config.cards import cards_of
+from hil.config.sources import Sourced
+from hil.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A line for each finding.
+
+    Attributes
+    ----------
+    expired : not valid any more
+    ambiguous : another record of the same article holds as well, or supersedes this one
+    departed : `--set` made a value another than the record's
+    rehearsed : made on a simulated rig
+    assumed : nobody has measured it
+    without_record : channels that have none, by name
+    """
+
+    expired: list[str] = field(default_factory=list)
+    ambiguous: list[str] = field(default_factory=list)
+    departed: list[str] = field(default_factory=list)
+    rehearsed: list[str] = field(default_factory=list)
+    assumed: list[str] = field(default_factory=list)
+    without_record: list[str] = field(default_factory=list)
+
+    def refused(self) -> list[str]:
+        """What a strict run does not begin with."""
+        return [
+            *(f"{line}: calibrate anew" for line in self.expired),
+            *self.ambiguous,
+            *(f"{name}: has no calibration record" for name in self.without_record),
+        ]
+
+    def events(self, simulated: bool) -> Iterator[tuple[str, str]]:
+        """Level and text of every line for the recording."""
+        warnings = [*self.expired, *self.ambiguous, *self.departed]
+        yield from (("warning", line) for line in warnings)
+        yield from (("info" if simulated else "warning", line) for line in self.rehearsed)
+        yield from (("info", line) for line in self.assumed)
+        if self.without_record:
+            yield "info", f"no calibration record: {', '.join(self.without_record)}"
+
+    def as_dict(self) -> dict[str, list[str]]:
+        return asdict(self)
+
+
+def standing_of(
+    devices: Mapping[str, schema.DeviceTable],
+    records: Mapping[str, Calibration],
+    sources: Sequence[Sourced],
+    today: date,
+) -> Standing:
+    """Look at every record that a configuration names, and at its neighbours in the folder."""
+    used: list[tuple[str, Record]] = [*records.items(), *((s.table, s.source) for s in sources)]
+    once = {found.path: (name, found) for name, found in reversed(used)}
+    said = Standing(departed=[line for s in sources for line in s.departures])
+    for name, found in used:
+        label = f"{name}: calibration {found.id}"
+        if found.expired(today):
+            said.expired.append(f"{label} expired on {found.record.act.valid_until}")
+        if found.record.status == "simulated":
+            said.rehearsed.append(f"{label} comes from a rehearsal on a simulated rig")
+        if found.record.status == "assumed":
+            said.assumed.append(f"{label} is assumed: nobody has measured it")
+        elif not isinstance(found, Calibration) and "assumed" in found.record.model.basis:
+            names = [
+                value
+                for value, basis in zip(found.names, found.record.model.basis, strict=True)
+                if basis == "assumed"
+            ]
+            said.assumed.append(f"{label}: {', '.join(names)} assumed: nobody has measured it")
+    for name, found in once.values():
+        said.ambiguous.extend(f"{name}: {line}" for line in _rivals(found, today))
+    for card in cards_of(devices).values():
+        for name, channel in card.channels.items():
+            if getattr(channel, "record", None) is None:
+                said.without_record.append(name)
+    return said
+
+
+def _rivals(found: Record, today: date) -> Iterator[str]:
+    """Records of the same article in the same folder that hold at the same time or instead."""
+    serial = found.record.article.serial
+    for path in sorted(found.path.parent.glob("*.toml")):
+        # Read, but parsed only where the serial number stands in it: folders grow.
+        if path.name == found.path.name:
+            continue
+        if serial not in path.read_text(encoding="utf-8", errors="replace"):
+            continue
+        try:
+            other = load_any(path, named_by=str(path))
+        except ConfigError as error:
+            yield f"its neighbour cannot be read: {error}"
+            continue
+        if found.record.hash in other.record.act.supersedes and other.record.act.date <= today:
+            yield f"{found.path.name} is superseded by {path.name} since {other.record.act.date}"
+        yield from overlaps([found, other])
