@@ -256,6 +256,7 @@ def as_text(path: Path, summary: dict[str, Any]) -> str:
             if figures.get("tracking_rms") is not None:
                 text += f", over reference {figures['tracking_rms']:.3g} {unit}"
             lines.append(text)
+    lines += [f"  {line}" for line in calibration_lines(summary.get("calibration", {}))]
     timing = summary["timing"]
     lines.append(f"  {timing['verdict']}")
     if timing["clock"] == "real" and "late_p50_s" in timing:
@@ -271,6 +272,14 @@ def as_text(path: Path, summary: dict[str, Any]) -> str:
             kernel = Counts(**told).as_text()
             lines.append(f"  late {timing['late_ticks']} times; in this run: {kernel}")
     return "\n".join(lines)
+
+
+def calibration_lines(found: dict[str, list[str]]) -> list[str]:
+    """What is to be said of a run's calibrations: expired, ambiguous, departed from, missing."""
+    lines = [line for key in ("expired", "ambiguous", "departed") for line in found.get(key, ())]
+    if missing := found.get("without_record"):
+        lines.append(f"no calibration record: {', '.join(missing)}")
+    return lines
 
 
 def plain(value: Any) -> Any:

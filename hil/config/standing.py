@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date
+from pathlib import Path
 
 from hil.config import schema
 from hil.config.calibration import Calibration, Record, load_any, overlaps
@@ -62,6 +63,7 @@ def standing_of(
     """Look at every record that a configuration names, and at its neighbours in the folder."""
     used: list[tuple[str, Record]] = [*records.items(), *((s.table, s.source) for s in sources)]
     once = {found.path: (name, found) for name, found in reversed(used)}
+    known = {path: found for path, (_, found) in once.items()}
     said = Standing(departed=[line for s in sources for line in s.departures])
     for name, found in used:
         label = f"{name}: calibration {found.id}"
@@ -79,7 +81,7 @@ def standing_of(
             ]
             said.assumed.append(f"{label}: {', '.join(names)} assumed: nobody has measured it")
     for name, found in once.values():
-        said.ambiguous.extend(f"{name}: {line}" for line in _rivals(found, today))
+        said.ambiguous.extend(f"{name}: {line}" for line in _rivals(found, known, today))
     for card in cards_of(devices).values():
         for name, channel in card.channels.items():
             if getattr(channel, "record", None) is None:
@@ -87,17 +89,18 @@ def standing_of(
     return said
 
 
-def _rivals(found: Record, today: date) -> Iterator[str]:
+def _rivals(found: Record, known: dict[Path, Record], today: date) -> Iterator[str]:
     """Records of the same article in the same folder that hold at the same time or instead."""
-    serial = found.record.article.serial
+    record = found.record
     for path in sorted(found.path.parent.glob("*.toml")):
-        # Read, but parsed only where the serial number stands in it: folders grow.
         if path.name == found.path.name:
             continue
-        if serial not in path.read_text(encoding="utf-8", errors="replace"):
+        # Parsed only where its kind and serial number stand in it: folders grow.
+        text = path.read_text(encoding="utf-8", errors="replace")
+        if record.kind not in text or record.article.serial not in text:
             continue
         try:
-            other = load_any(path, named_by=str(path))
+            other = known.get(path) or load_any(path, named_by=str(path))
         except ConfigError as error:
             yield f"its neighbour cannot be read: {error}"
             continue

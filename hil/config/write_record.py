@@ -50,9 +50,8 @@ def raw_table(data: Mapping[str, Sequence[Any]], files: Mapping[str, str] | None
 
 def signed(table: Mapping[str, Any], comment: str = "") -> str:
     """The text of a record's file, with `format` and `hash`."""
-    whole = {"format": "hil-calibration/2", **table}
     # As a reader finds it, so that writer and reader agree on every type and digit.
-    whole = tomllib.loads(tomli_w.dumps({"hash": "", **whole}))
+    whole = tomllib.loads(tomli_w.dumps({"format": "hil-calibration/2", "hash": "", **table}))
     whole["hash"] = hash_of(whole)
     plain = {key: value for key, value in whole.items() if not isinstance(value, dict)}
     text = tomli_w.dumps(plain | {k: v for k, v in whole.items() if isinstance(v, dict)})

@@ -22,7 +22,7 @@ from hil.frame import units
 from hil.guard import CAUSES, names_of
 from hil.record.read import calibrations_of, open_run
 from hil.slots import Signal, signals_in
-from hil.summary import summarise
+from hil.summary import calibration_lines, summarise
 from hil.views import impact_cases, impact_report
 from hil.views.section import Section
 from hil.views.style import (
@@ -298,8 +298,13 @@ _PAGE = """<!doctype html>
 {% for e in events %}<tr><td class="n">{{ e[0] }}</td><td>{{ e[1] }}</td><td>{{ e[2] }}</td>
 <td>{{ e[3] }}</td></tr>{% endfor %}</table>
 <h2>Channels</h2>
+{% for line in flags %}<p class="fault">{{ line }}</p>{% endfor %}
 <table><tr><th>channel</th><th>terminal</th><th>means</th><th>calibration</th></tr>
 {% for c in channels %}<tr>{% for v in c %}<td>{{ v }}</td>{% endfor %}</tr>{% endfor %}</table>
+{% if records %}<h2>Where values come from</h2>
+<table><tr><th>table</th><th>article</th><th>record</th></tr>
+{% for c in records %}<tr>{% for v in c %}<td>{{ v }}</td>{% endfor %}</tr>{% endfor %}
+</table>{% endif %}
 <h2>Software</h2>
 <table>{% for name, value in software %}<tr><td>{{ name }}</td><td>{{ value }}</td></tr>
 {% endfor %}</table>
@@ -351,6 +356,8 @@ def page(run: xr.Dataset, figure: Figure, path: Path, sections: Sequence[Section
             )
         ],
         channels=_channel_rows(calibrations_of(path)),
+        flags=calibration_lines(summary.get("calibration", {})),
+        records=_record_rows(calibrations_of(path, "records")),
         software=list(json.loads(attrs["software"]).items()),
         toml=experiment,
     )
@@ -450,6 +457,22 @@ def _channel_rows(calibrations: dict[str, dict[str, Any]]) -> list[list[str]]:
     ]
 
 
+def _record_rows(records: dict[str, dict[str, Any]]) -> list[list[str]]:
+    """Tables of the configuration, and the record that their values come from."""
+    return [
+        [
+            ", ".join(kept["tables"]),
+            f"{kept['article']}, serial {kept['serial']}",
+            f"{kept['record_id']}, {kept['status']}, {_until(kept)}",
+        ]
+        for kept in records.values()
+    ]
+
+
+def _until(kept: dict[str, Any]) -> str:
+    return f"{'EXPIRED on' if kept['expired'] else 'valid until'} {kept['valid_until']}"
+
+
 def _meaning(kept: dict[str, Any]) -> str:
     kind, raw_unit = kept.get("kind", "force"), kept.get("raw_unit", "V")
     if kind == "encoder":
@@ -465,7 +488,7 @@ def _meaning(kept: dict[str, Any]) -> str:
 def _calibration(kept: dict[str, Any]) -> str:
     if "record_id" not in kept:
         return "no record"
-    until = f"{'EXPIRED on' if kept['expired'] else 'valid until'} {kept['valid_until']}"
+    until = _until(kept)
     what = f"{kept['article']}, serial {kept['serial']}"
     sigma = f"σ {1e3 * kept['uncertainty_N']:.0f} mN at {kept['capacity_N']:g} N"
     return f"{what}: {kept['record_id']}, {kept['status']}, {sigma}, {until}"

@@ -10,7 +10,7 @@ import pytest
 from hil.config.calibration import hash_of, load_record
 from hil.errors import ConfigError
 
-RECORDS = sorted((Path(__file__).resolve().parents[2] / "calibration").glob("*.toml"))
+RECORDS = sorted((Path(__file__).resolve().parents[2] / "calibration").glob("futek_*.toml"))
 
 
 @pytest.fixture
