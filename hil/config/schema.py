@@ -137,6 +137,8 @@ class ArrayTable(Table):
 
 
 class ModelTable(Table):
+    """Cellular arrays between points, which they may share."""
+
     kind: Literal["cell_array"]
     points: dict[Name, PointTable]
     arrays: Annotated[dict[Name, ArrayTable], Field(min_length=1)]

@@ -42,7 +42,8 @@ def page() -> str:
             "a pin, the wire or a process, and times it at the gates; `--set backend=emulated` on "
             "the board's own chip. The last results are in [faults.md](faults.md). "
             "`hil run EXPERIMENT.toml --inject FAULTS.toml` puts any of these faults into a run:\n",
-            '```toml\n[[fault]]\nkind = "sensor_stuck"\nat_s = 1.0\nfor_s = 0.5\n```',
+            "```toml\n# faults.toml\n[[fault]]",
+            'kind = "sensor_stuck"\nat_s = 1.0\nfor_s = 0.5\n```',
             "\n## States\n",
             "From each state (left) an event leads to another; what is not here changes nothing. "
             f"Commands go through in {' and '.join(f'`{s}`' for s in states.ENERGISED)} alone. "

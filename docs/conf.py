@@ -1,0 +1,54 @@
+"""The documentation site: scripts/site builds it into build/site."""
+
+import sys
+from importlib.metadata import version as version_of
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+import latex2mathml.converter
+import reference_pages
+from docutils.nodes import SkipNode
+
+project = "hil-arrays"
+author = "the hil-arrays developers"
+release = version = version_of("hil-arrays")
+copyright = "the hil-arrays developers, Apache-2.0"
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+]
+myst_enable_extensions = ["dollarmath", "colon_fence", "attrs_block"]
+myst_heading_anchors = 3
+exclude_patterns = ["campaigns/*", "decisions/*"]
+suppress_warnings = ["myst.xref_missing"]  # links out of docs/ are to files of the repository
+autodoc_typehints = "description"
+autodoc_member_order = "bysource"
+napoleon_google_docstring = False
+copybutton_prompt_text = "$ "
+copybutton_only_copy_prompt_lines = True
+
+html_theme = "furo"
+html_title = "hil-arrays"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+
+
+html_math_renderer = "mathml"
+
+
+def _equation(display):
+    def visit(self, node):
+        self.body.append(latex2mathml.converter.convert(node.astext(), display=display))
+        raise SkipNode
+
+    return visit, None
+
+
+def setup(app):
+    """Equations are MathML, for a bench without internet; pages made of the code come first."""
+    app.add_html_math_renderer("mathml", _equation("inline"), _equation("block"))
+    app.connect("builder-inited", lambda app: reference_pages.write(Path(app.srcdir)))

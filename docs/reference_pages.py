@@ -1,0 +1,217 @@
+"""Pages of the reference that are made of the code: command line, configuration, columns."""
+
+import argparse
+import inspect
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import annotated_types
+import h5py
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+import hil
+from hil.__main__ import _parser
+from hil.config import schema
+
+ROOT = Path(__file__).resolve().parents[1]
+COMPARISONS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤", "multiple_of": "a multiple of"}
+
+
+def write(docs: Path) -> None:
+    """Write the pages into reference/; those that have not changed are left alone."""
+    pages = {
+        "command-line.md": command_line(),
+        "configuration.md": configuration(),
+        "recordings-columns.md": columns(),
+    }
+    for name, text in pages.items():
+        path = docs / "reference" / "generated" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+# Command line
+
+
+def command_line() -> str:
+    """What `hil --help` and `hil COMMAND --help` say."""
+    os.environ["COLUMNS"] = "90"
+    parser = _parser()
+    commands = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    lines = [
+        "# Command line",
+        "",
+        "Exit codes: 0 done · 2 bad input or configuration, nothing was energised · 3 the guard",
+        "tripped, the recording is kept · 4 a device failed, went missing or is held by another",
+        "process · 5 the command worked and the answer is no · 130 interrupted, safe state",
+        "reached, recording closed.",
+        "",
+    ]
+    for name, command in commands.choices.items():
+        lines += [f"## `hil {name}`", "", "```text", command.format_help().strip(), "```", ""]
+    return "\n".join(lines)
+
+
+# Configuration
+
+
+def configuration() -> str:
+    """Every table that a rig or an experiment may have, from `hil.config.schema`."""
+    lines = [
+        "# Configuration",
+        "",
+        "A rig's file has `[model] [plant] [loop] [devices.*] [guard] [observer]`; an experiment",
+        "names it with `rig = ` and adds `[experiment] [reference] [controller] [record]`, and",
+        "limits that may only be tighter. TOML, SI units, the unit at the end of a key. An unknown",
+        "key is an error, and a key without a default must be given.",
+        "",
+    ]
+    for place in _places("", schema.RunTables):
+        depth = "###" if "." in place.path.replace(".<name>", "") else "##"
+        lines += [f"{depth} `[{place.path}]`", ""]
+        if place.path == "plant":
+            lines += ["Only what differs from `[model]`, in the same tables.", ""]
+            continue
+        if place.of:
+            lines += [f"In {' and '.join(place.of)}.", ""]
+        for table in place.tables:
+            if len(place.tables) > 1:
+                lines += [f"{depth}# {_kind(table)}", ""]
+            lines += _described(table, alone=len(place.tables) == 1)
+    return "\n".join(lines) + "\n"
+
+
+@dataclass
+class Place:
+    """Where in a file a table stands, which kinds may stand there, and in which kinds above."""
+
+    path: str
+    tables: list[type[BaseModel]]
+    of: list[str] = field(default_factory=list)
+
+
+def _places(path: str, model: type[BaseModel]) -> Iterator[Place]:
+    """Tables below a table, in file order."""
+    for name, key in model.model_fields.items():
+        many, tables = _below(key.annotation)
+        if not tables:
+            continue
+        end = {"dict": ".<name>", "list": "[]"}.get(many, "")
+        here = Place(".".join(filter(None, [path, key.alias or name])) + end, tables)
+        yield here
+        below: dict[str, Place] = {}
+        for table in tables if here.path != "plant" else []:
+            for place in _places(here.path, table):
+                known = below.setdefault(place.path, Place(place.path, [], place.of))
+                known.tables += [kind for kind in place.tables if kind not in known.tables]
+                if len(tables) > 1 and place.path.count(".") == here.path.count(".") + 1:
+                    known.of = [*known.of, _kind(table)]
+        yield from below.values()
+
+
+def _below(annotation: Any) -> tuple[str, list[type[BaseModel]]]:
+    """The tables a key may hold, and whether it holds a `dict` or a `list` of them."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return _below(get_args(annotation)[0])
+    if origin in (Union, UnionType):
+        found = [_below(part) for part in get_args(annotation)]
+        kinds = {many for many, tables in found if tables}
+        return ("list" if "list" in kinds else "dict" if "dict" in kinds else ""), [
+            table for _, tables in found for table in tables
+        ]
+    if origin in (dict, list):
+        _, tables = _below(get_args(annotation)[-1])
+        return (origin.__name__ if tables else ""), tables
+    is_table = inspect.isclass(annotation) and issubclass(annotation, BaseModel)
+    return "", [annotation] if is_table else []
+
+
+def _kind(table: type[BaseModel]) -> str:
+    """The kind's name; of a table that needs none, what it is called in the code."""
+    if "kind" not in table.model_fields:
+        return table.__name__.removesuffix("Table")
+    return _type(table.model_fields["kind"].annotation).replace("\\|", "or")
+
+
+def _described(table: type[BaseModel], *, alone: bool) -> list[str]:
+    """What a table is for, and its keys that are no tables."""
+    own = table.__dict__.get("__doc__")
+    lines = [inspect.cleandoc(own), ""] if own else []
+    rows = [
+        f"| `{key.alias or name}` | {_type(key.annotation, key.metadata)} | {_default(key)} |"
+        for name, key in table.model_fields.items()
+        if not _below(key.annotation)[1] and (alone or name != "kind")
+    ]
+    if rows:
+        lines += ["| key | type | default |", "|---|---|---|", *rows, ""]
+    return lines
+
+
+def _type(annotation: Any, metadata: list[Any] | tuple[Any, ...] = ()) -> str:
+    """A type in words, `number > 0`."""
+    origin, args = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _type(args[0], (*args[1:], *metadata))
+    if origin is Literal:
+        return " \\| ".join(f'`"{v}"`' if isinstance(v, str) else f"`{v}`" for v in args)
+    if origin in (Union, UnionType):
+        return " or ".join(_type(part) for part in args if part is not type(None))
+    if origin is list:
+        words = f"list of {_type(args[0])}"
+    elif origin is dict:
+        words = f"table of {_type(args[1])}"
+    else:
+        names = {float: "number", int: "whole number", str: "text", bool: "true or false"}
+        words = names.get(annotation, "value")
+    return words + _limits(metadata)
+
+
+def _limits(metadata: list[Any] | tuple[Any, ...]) -> str:
+    parts = [
+        p for item in metadata for p in (item.metadata if isinstance(item, FieldInfo) else [item])
+    ]
+    said = [
+        f"{sign} {getattr(part, key):g}"
+        for part in parts
+        for key, sign in COMPARISONS.items()
+        if isinstance(part, annotated_types.BaseMetadata) and hasattr(part, key)
+    ]
+    return " " + ", ".join(said) if said else ""
+
+
+def _default(key: FieldInfo) -> str:
+    if key.is_required():
+        return "–"
+    value = key.get_default(call_default_factory=True)
+    if value is None or value is PydanticUndefined:
+        return "left out"
+    return f"`{str(value).lower() if isinstance(value, bool) else repr(value)}`".replace("'", '"')
+
+
+# Recordings
+
+
+def columns() -> str:
+    """The columns of a short run of `configs/miga6/pid.toml`, as its recording describes them."""
+    with tempfile.TemporaryDirectory() as folder:
+        config = hil.load(ROOT / "configs/miga6/pid.toml", ("experiment.duration_s=0.05",))
+        path = hil.run(config, out=Path(folder) / "run.h5")
+        with h5py.File(path) as file:
+            ticks = {name: dict(dataset.attrs) for name, dataset in file["ticks"].items()}
+    lines = ["| column | unit | role | what it is |", "|---|---|---|---|"]
+    flags: list[str] = []
+    for name, attrs in sorted(ticks.items(), key=lambda item: (item[1]["role"], item[0])):
+        lines.append(f"| `{name}` | {attrs['units']} | {attrs['role']} | {attrs['description']} |")
+        if name in ("fault_bits", "valid_bits"):
+            flags += ["", f"Bits of `{name}`, lowest first: "]
+            flags += [", ".join(f"`{flag}`" for flag in attrs["flags"]) + "."]
+    return "\n".join(lines + flags) + "\n"

@@ -1,0 +1,71 @@
+"""Every command, file and snippet of the documentation does what its page says."""
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from documentation.pages import commands_of, differences
+from hil.__main__ import _parser
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted(
+    str(path.relative_to(ROOT))
+    for folder in ("docs", "docs/tutorial", "docs/how-to", "docs/explanation", "docs/reference")
+    for path in (ROOT / folder).glob("*.md")
+    if commands_of(path)
+)
+GIVEN = ("configs", "calibration", "examples")
+
+
+@pytest.fixture
+def clone(tmp_path):
+    """A folder with what a clone has, that a page's commands may fill."""
+    for name in GIVEN:
+        shutil.copytree(ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+def _page(page):
+    """Runs on the real clock want the machine one at a time."""
+    real = "--clock real" in (ROOT / page).read_text(encoding="utf-8")
+    return pytest.param(page, marks=[pytest.mark.xdist_group("real time")] if real else [])
+
+
+@pytest.mark.parametrize("page", [_page(page) for page in PAGES])
+def test_a_page_is_true(page, clone):
+    assert not differences(ROOT / page, clone)
+
+
+def shown_commands():
+    """Commands that are shown and not run: the README's, and long ones."""
+    readme = re.findall(r"^ {4}(hil .*)", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)
+    for line in readme:
+        yield from re.split(r";\s+", line.split("  #")[0])
+    for page in (ROOT / "docs").rglob("*.md"):
+        if "generated" not in page.parts:
+            yield from re.findall(r"^(hil [a-z].*)", page.read_text(encoding="utf-8"), re.M)
+
+
+def test_commands_that_are_only_shown_exist_with_their_options_and_files():
+    commands = list(shown_commands())
+    assert len(commands) > 30
+    for command in commands:
+        args = _parser().parse_args(shlex.split(command)[1:])
+        assert args.command
+        for word in shlex.split(command):
+            if word.startswith("configs/") and "*" not in word:
+                assert (ROOT / word).is_file(), command
+
+
+def test_the_site_builds_without_a_warning(tmp_path):
+    words = ["--fail-on-warning", "--keep-going", "--quiet", str(ROOT / "docs"), str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", *words], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Broadcast" in (tmp_path / "index.html").read_text(encoding="utf-8")
