@@ -154,6 +154,12 @@ def _parser() -> argparse.ArgumentParser:
     c.add_argument("name", metavar="NAME", help="fingerprint, pantograph, walker")
     c.add_argument("--out", type=_path, metavar="DIR", help="default: runs/study-NAME")
     sets(c)
+    c = add("recalibrate", "an old run anew from its raw readings, into a new file",
+            "hil recalibrate runs/old.h5 --with calibration/transducer-2027.toml")  # fmt: skip
+    c.add_argument("run", type=_path, metavar="RUN.h5")
+    c.add_argument("--with", dest="record", type=_path, required=True, metavar="RECORD.toml")
+    c.add_argument("--channel", metavar="NAME", help="whose record it is, where several fit")
+    c.add_argument("--out", type=_path, metavar="FILE.h5", help="default: RUN-recalibrated.h5")
     c = add("recover", "make a recording whole that was cut off", "hil recover runs/cut.h5")
     c.add_argument("run", type=_path, metavar="RUN.h5")
     c = add("verify", "find out whether a recording is whole", "hil verify runs/done.h5")

@@ -172,6 +172,22 @@ def study(args: argparse.Namespace) -> int:
     return DONE
 
 
+def recalibrate(args: argparse.Namespace) -> int:
+    from hil.calibrate.recalibrate import recalibrate as anew
+
+    done = anew(args.run, args.record, args.channel, args.out)
+    if args.json:
+        _print_json({"file": str(done.path), "channel": done.channel, "unit": done.unit,
+                     "largest_change": done.largest_change, "remarks": done.remarks})  # fmt: skip
+    else:
+        print(f"{done.path}: {done.channel} recalibrated")
+        print(f"  readings changed by at most {done.largest_change:.4g} {done.unit}")
+        for remark in done.remarks:
+            print(f"  {remark}")
+        print(f"  {args.run} stays as it was")
+    return DONE
+
+
 def recover(args: argparse.Namespace) -> int:
     from hil.record.repair import describe
     from hil.record.repair import recover as make_whole

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hil import assembly, guard, loop
 from hil.clock import VirtualClock
-from hil.config.calibration import parse_record
+from hil.config.calibration import transducers_of
 from hil.config.load import from_toml
 from hil.devices.replay import ReplayRig
 from hil.errors import ConfigError
@@ -115,11 +115,7 @@ def replay(path: Path) -> tuple[int, Difference | None]:
     run = open_run(path)
     if not run.sizes["tick"]:
         raise ConfigError(f"{path}: has no rows")
-    records = {
-        name: parse_record(path, kept["record"])
-        for name, kept in calibrations_of(path).items()
-        if "record" in kept
-    }
+    records = transducers_of(path, calibrations_of(path))
     config = from_toml(path, tomllib.loads(run.attrs["experiment"]), records)
     tables = config.tables
     stages = assembly.build(config, int(run.attrs.get("seed", 0)))

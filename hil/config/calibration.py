@@ -191,6 +191,12 @@ def parse_record(path: Path, text: str) -> Calibration:
     return found
 
 
+def transducers_of(path: Path, kept: Mapping[str, Mapping[str, Any]]) -> dict[str, Calibration]:
+    """The force transducers among the records that a recording keeps, by channel."""
+    found = {name: parse_any(path, own["record"]) for name, own in kept.items() if "record" in own}
+    return {name: record for name, record in found.items() if isinstance(record, Calibration)}
+
+
 def parse_any(path: Path, text: str) -> Record:
     """The record whose text a recording kept; `path` is named in errors."""
     return _parsed(path, tomllib.loads(text), text)

@@ -110,6 +110,7 @@ class SimDaq:
         self._last_t_s = [0.0] * len(channels)
         self._injection = injection
         self._stuck = [0.0] * len(channels)
+        self._remarks: list[Remark] = []
 
     @property
     def columns(self) -> list[Column]:
@@ -133,6 +134,11 @@ class SimDaq:
         self._chains = [
             c.chain.zeroed(raw + c.offset_raw) if c.tare else c.chain
             for c, raw in zip(self._channels, self._filtered, strict=True)
+        ]
+        self._remarks = [
+            Remark("info", f"{c.name}: zero taken", "zero", chain.zero_ratio, c.name)
+            for c, chain in zip(self._channels, self._chains, strict=True)
+            if c.tare
         ]
         self._late = [
             deque([now] * c.delay_periods, maxlen=c.delay_periods + 1)
@@ -229,8 +235,9 @@ class SimDaq:
         """Outputs follow the commands at once."""
 
     def remarks(self) -> list[Remark]:
-        """A simulated card has nothing to say."""
-        return []
+        """Zeros that were taken, as a card says them: old runs are recalibrated by them."""
+        found, self._remarks = self._remarks, []
+        return found
 
     def safe(self) -> None:
         """All outputs to zero."""

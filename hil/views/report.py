@@ -261,6 +261,8 @@ _PAGE = """<!doctype html>
 <h1>{{ title }} {% if simulated %}<span class="simulated">SIMULATED</span>{% endif %}</h1>
 <p class="sub">{{ file }} · {{ created }} · {{ clock }} clock · seed {{ seed }} ·
 <span class="{{ 'fault' if outcome != 'complete' }}">{{ outcome }}</span></p>
+{% for r in recalibrated %}<p class="sub">{{ r.channel }} recalibrated from {{ r.was }} to
+{{ r.with }}; made from {{ r.from }}</p>{% endfor %}
 {% if faults %}<p class="fault">Tripped:
 {% for name, text in faults %}{{ name }} ({{ text }}){{ "; " if not loop.last }}{% endfor %}</p>
 {% endif %}
@@ -334,6 +336,7 @@ def page(run: xr.Dataset, figure: Figure, path: Path, sections: Sequence[Section
         clock=attrs["clock"],
         seed=attrs["seed"],
         outcome=attrs["outcome"],
+        recalibrated=json.loads(attrs.get("recalibrated", "[]")),
         faults=[(name, CAUSES[name]) for name in first],
         png=_embedded(figure),
         sections=[(s, None if s.figure is None else _embedded(s.figure)) for s in sections],
