@@ -257,7 +257,7 @@ def doctor(args: argparse.Namespace) -> int:
         from hil.views.latency import measure
 
         config = load(args.loopback)
-        backends = parse_backend(args.backend, config.tables.devices)
+        backends = parse_backend(args.backend, config.tables)
         measured = measure(config, backends, LOOPBACK_S)
     findings = examine(measured)
     if args.json:

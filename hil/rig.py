@@ -13,6 +13,7 @@ from hil import wire
 from hil.config import Config, schema
 from hil.config.cards import cards_of
 from hil.config.instruments import layout_of
+from hil.devices import plant_card
 from hil.devices.cell_board import BoardPlace, CellBoard
 from hil.devices.device import Device, RawSamples, Remark, Sampler
 from hil.devices.emulated_board import EmulatedBoard, check_tools
@@ -26,10 +27,11 @@ from hil.devices.sim_plant import Gates, SimPlant
 from hil.devices.turn import Turn
 from hil.errors import ConfigError, DeviceError
 from hil.frame import Column, Commands, Frame, units
-from hil.rig_cards import build_card
+from hil.rig_cards import build_card, build_plant_card
 from hil.slots import Readings, RigLayout
 
 BACKENDS = ("sim", "emulated", "bench")
+REALTIME_PLANT = f"{plant_card.NAME}=realtime"
 ANSWER_SHARE = 0.5  # of a period that a board's answer is waited for
 CURRENT_ON_A = 0.2  # of a simulated cell whose wire is not modelled: assumed
 
@@ -258,17 +260,25 @@ def _same(port: Port) -> Port:
     return port
 
 
-def parse_backend(text: str, devices: Mapping[str, schema.DeviceTable]) -> dict[str, str]:
+def parse_backend(text: str, tables: schema.RigTables) -> dict[str, str]:
     """`sim`, `emulated`, `bench`, or one a device (`board=bench,daq=sim`): every device's backend.
+
+    With `plant=realtime` the plant runs on a card of its own (`[plant_card]`), and devices that are
+    not named are on the bench.
 
     Raises
     ------
     ConfigError
         An unknown backend or device, or a device that has no such backend.
     """
-    chosen = dict.fromkeys(devices, "sim")
-    for part in text.split(","):
-        name, equals, kind = part.strip().partition("=")
+    devices = tables.devices
+    parts = [part.strip() for part in text.split(",")]
+    behind_card = REALTIME_PLANT in parts
+    chosen = dict.fromkeys(devices, "bench" if behind_card else "sim")
+    for part in parts:
+        name, equals, kind = part.partition("=")
+        if part == REALTIME_PLANT:
+            continue
         if not equals:
             name, kind = "", name
         if kind not in BACKENDS:
@@ -278,6 +288,8 @@ def parse_backend(text: str, devices: Mapping[str, schema.DeviceTable]) -> dict[
                 f"--backend {text}: the rig has no device '{name}', only {', '.join(devices)}"
             )
         chosen.update({name: kind} if name else dict.fromkeys(devices, kind))
+    if behind_card:
+        _check_plant_card(text, tables, set(chosen.values()))
     for name, kind in chosen.items():
         if kind == "emulated" and isinstance(devices[name], schema.CellBoardTable):
             check_tools()
@@ -285,7 +297,19 @@ def parse_backend(text: str, devices: Mapping[str, schema.DeviceTable]) -> dict[
             raise ConfigError(
                 f"--backend {text}: '{name}' needs an extra: pip install 'hil-arrays[daq]'"
             )
-    return chosen
+    return chosen | ({plant_card.NAME: "realtime"} if behind_card else {})
+
+
+def _check_plant_card(text: str, tables: schema.RigTables, kinds: set[str]) -> None:
+    if tables.plant_card is None:
+        raise ConfigError(
+            f"--backend {text}: the rig has no [plant_card], on which its plant could run"
+        )
+    if "sim" in kinds or len(kinds) > 1:
+        raise ConfigError(
+            f"--backend {text}: only signals join the plant to boards and cards: all of them are "
+            "on the bench, or all emulated"
+        )
 
 
 def _has_nidaqmx() -> bool:
@@ -325,7 +349,9 @@ def build_rig(
     system = config.system(plant=True)
     if injection is not None:
         system = FaultySystem(system, injection)
-    plant = SimPlant(system, period_s, CURRENT_ON_A)
+    kinds = backends or {}
+    behind_card = kinds.get(plant_card.NAME) == "realtime"
+    plant = SimPlant(plant_card.Loads(system) if behind_card else system, period_s, CURRENT_ON_A)
     if injection is not None:
         injection.come_to = plant.advance
     boards = {n: d for n, d in tables.devices.items() if isinstance(d, schema.CellBoardTable)}
@@ -333,11 +359,14 @@ def build_rig(
     layout = layout_of(tables.devices, system.cell_names)
     streams = np.random.SeedSequence(seed).spawn(len(tables.devices))
     rngs = dict(zip(tables.devices, map(np.random.default_rng, streams), strict=True))
-    kinds = backends or {}
     bench = EmulatedBench(plant, period_s)
     come_to = bench.advance if "emulated" in (kinds.get(n) for n in cards) else plant.advance
     devices: list[Device] = []
     turns: list[Turn | None] = []
+    if behind_card:
+        on = bench if "emulated" in kinds.values() else None
+        devices.append(build_plant_card(config, system, on, rngs))
+        turns.append(None)
     # Boards first: a simulated plant behind a real board follows what that board reports.
     for i, (name, board) in enumerate(boards.items()):
         cells = list(system.cell_names)
@@ -400,6 +429,7 @@ def build_rig(
                 kinds.get(name, "sim"),
                 bench,
                 injection,
+                played=behind_card,
             )
         )
         slots = range(slot, slot + len(card.channels))

@@ -1,5 +1,7 @@
 """A data acquisition card of a rig: the card itself, or a simulated one."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -8,7 +10,13 @@ from hil.config import Config, schema
 from hil.config.cards import cards_of, chain_of, per_tick, range_raw
 from hil.config.crosscheck import force_signal
 from hil.devices.device import Device
-from hil.devices.emulated_daq import EmulatedBench, EmulatedCard, EmulatedDaq, EmulatedSignal
+from hil.devices.emulated_daq import (
+    Cable,
+    EmulatedBench,
+    EmulatedCard,
+    EmulatedDaq,
+    EmulatedSignal,
+)
 from hil.devices.injection import Injection
 from hil.devices.nidaq.channels import (
     Acquisition,
@@ -22,6 +30,7 @@ from hil.devices.nidaq.channels import (
     Usual,
 )
 from hil.devices.nidaq.driver import NiDaq
+from hil.devices.plant_card import PlantCard, Played
 from hil.devices.sim_daq import SimChannel, SimDaq, SimOutput
 from hil.devices.sim_plant import SimPlant
 from hil.errors import ConfigError
@@ -41,8 +50,12 @@ def build_card(
     backend: str,
     bench: EmulatedBench,
     injection: Injection | None = None,
+    *,
+    played: bool = False,
 ) -> Device:
     """The card of this name: `bench`, `emulated` on this bench of simulated cards, or `sim`.
+
+    With `played` its inputs are wired to a card that plays the array.
 
     Raises
     ------
@@ -53,6 +66,8 @@ def build_card(
         return NiDaq(name, plan_of(name, config), place, simulated=False)
     if backend == "emulated":
         card = _emulated_card(name, config, system, rng)
+        if played:
+            card = replace(card, signals=())
         bench.add(card)
         if injection is not None:
             for own in card.plan.inputs:
@@ -61,6 +76,34 @@ def build_card(
                     injection.at_start(kind, partial(_break, bench, terminal, fault))
         return EmulatedDaq(NiDaq(name, card.plan, place, simulated=True), bench)
     return _sim_card(name, config, system, plant, place, rng, injection)
+
+
+def build_plant_card(
+    config: Config,
+    system: System,
+    bench: EmulatedBench | None,
+    rngs: Mapping[str, np.random.Generator],
+) -> PlantCard:
+    """The card on which the plant runs; on a bench of simulated cards it is wired up as well."""
+    table = config.tables.plant_card
+    assert table is not None  # parse_backend has seen it
+    outputs = list(system.outputs)
+    plans = {name: plan_of(name, config) for name in cards_of(config.tables.devices)}
+    played, cables = [], []
+    for name, plan in plans.items():
+        for own in plan.analog:
+            channel = cards_of(config.tables.devices)[name].channels[own.name]
+            terminal = table.outputs[own.name]
+            index = outputs.index(signal_of(channel, config))
+            played.append(Played(own.name, terminal, index, own.chain))
+            source, sink = f"{table.card}/{terminal}", plan.physical(own.terminal)
+            assert not isinstance(channel, schema.EncoderChannelTable)
+            cables.append(Cable(source, sink, channel.sim.noise_rms_V, rngs[name]))
+    if bench is not None:
+        levels = [(f"{table.card}/{line}", i) for i, line in enumerate(table.gates)]
+        bench.wire_plant_card(table.product, table.card, levels, cables)
+    shared = table.card in {plan.card for plan in plans.values()}
+    return PlantCard(table.card, table.gates, played, table.range_V, system, bench, lock=not shared)
 
 
 def _break(bench: EmulatedBench, terminal: str, fault: str) -> None:

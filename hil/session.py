@@ -94,7 +94,7 @@ def run(
     """
     if not 0 <= seed < 2**63:
         raise ConfigError(f"--seed {seed}: give a whole number from 0 to 2^63 - 1")
-    backends = parse_backend(backend, config.tables.devices)
+    backends = parse_backend(backend, config.tables)
     on_bench = "bench" in backends.values()
     clock = clock or ("real" if on_bench else "virtual")
     if on_bench and clock == "virtual":

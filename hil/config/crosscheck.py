@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from hil import interlocks, wire
-from hil.config import recruit_schema, recruitment, schema
+from hil.config import plant_card, recruit_schema, recruitment, schema
 from hil.config.build import (
     LEVEL_MIN,
     build_activation,
@@ -48,14 +48,17 @@ def rig(tables: schema.RigTables, model: CellArray | None) -> Found:
     for name in tables.guard.hold_s:
         if name not in HOLDABLE:
             yield f"guard.hold_s.{name}", f"no such condition: choose {', '.join(HOLDABLE)}"
+    cells: Sequence[str] = ()
     if model is not None:
+        cells = model.cell_names
         yield from _array(model, cards, tables)
         yield from _boards(boards, model.cell_names, tables.guard)
         yield from _outputs(cards, ())
     elif not isinstance(tables.model, schema.ModelTable):
         system = build_system(tables.model, tables.loop.period_s)
-        if system.cell_names:
-            yield from _boards(boards, list(system.cell_names), tables.guard)
+        cells = system.cell_names
+        if cells:
+            yield from _boards(boards, list(cells), tables.guard)
         else:
             for name in boards:
                 yield f"devices.{name}", "the model has no cells for a board: remove it"
@@ -64,6 +67,9 @@ def rig(tables: schema.RigTables, model: CellArray | None) -> Found:
                 yield f"{key}.signal", f"missing: choose {', '.join(system.outputs)}"
             yield from _signal(key, channel, system.outputs)
         yield from _outputs(cards, system.inputs)
+    if tables.plant_card is not None:
+        channels = {name: c for card in cards.values() for name, c in card.channels.items()}
+        yield from plant_card.check(tables.plant_card, len(cells), channels)
 
 
 def _paces(tables: schema.RigTables) -> Found:

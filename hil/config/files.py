@@ -10,7 +10,7 @@ from typing import Any
 from hil.errors import ConfigError, one_line
 
 EXPERIMENT_KEYS = ("experiment", "reference", "controller", "record", "guard")
-RIG_KEYS = ("model", "plant", "devices", "loop", "guard", "observer")
+RIG_KEYS = ("model", "plant", "devices", "loop", "guard", "observer", "plant_card")
 
 
 @dataclass

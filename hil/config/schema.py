@@ -16,6 +16,7 @@ from pydantic import (
 
 from hil.config import recruit_schema
 from hil.config.pantograph import ImpactTable, PantographTable
+from hil.config.plant_card import PlantCardTable
 from hil.config.soft import GroundTable, LinkTable, MuscleTable, Pair
 from hil.config.table import (
     Cells,
@@ -621,6 +622,7 @@ class RigTables(ModelTables):
     devices: Annotated[dict[Name, DeviceTable], Field(min_length=1)]
     guard: GuardTable
     observer: ObserverTable = ObserverTable()
+    plant_card: PlantCardTable | None = None
 
 
 class RunTables(RigTables):

@@ -9,6 +9,7 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,16 @@ class EmulatedCard:
     rng: np.random.Generator
 
 
+@dataclass(frozen=True)
+class Cable:
+    """From an analogue output to an input, by NI's names, and the noise that it picks up."""
+
+    source: str
+    sink: str
+    noise_rms_V: float
+    rng: np.random.Generator
+
+
 class EmulatedBench:
     """All simulated cards of a rig on one plant and one clock."""
 
@@ -58,6 +69,9 @@ class EmulatedBench:
         self._plant = plant
         self._period_s = period_s
         self._cards: list[EmulatedCard] = []
+        self._extra: list[tuple[str, str]] = []
+        self._cables: list[Cable] = []
+        self._levels: list[tuple[str, int]] = []
         self._system: Any = None
         self._wires: list[_Wire] = []
         self._start_s: float | None = None
@@ -66,6 +80,14 @@ class EmulatedBench:
     def add(self, card: EmulatedCard) -> None:
         """Put a card on the bench, before anything is opened."""
         self._cards.append(card)
+
+    def wire_plant_card(
+        self, product: str, card: str, levels: list[tuple[str, int]], cables: list[Cable]
+    ) -> None:
+        """Wire a card that plays the array: outputs of the plant to its lines, by cables back."""
+        self._extra.append((product, card))
+        self._levels += levels
+        self._cables += cables
 
     def open(self) -> None:
         """Plug all cards in and let `nidaqmx` see them; again when they are there already."""
@@ -83,7 +105,21 @@ class EmulatedBench:
                 self._wires.append(wire)
             for line in card.plan.lines_in:
                 system.feed(card.plan.physical(line.terminal), 1.0)
+        for product, name in self._extra:
+            if name not in {card.plan.card for card in self._cards}:
+                system.add(product, name)
+        for terminal, output in self._levels:
+            system.feed(terminal, partial(self._level, output))
+        for cable in self._cables:
+            system.feed(cable.sink, partial(self._carried, cable))
         install(system)
+
+    def _level(self, output: int, t_s: Any) -> Any:
+        return np.full(np.shape(t_s), self._plant.output(output))
+
+    def _carried(self, cable: Cable, t_s: Any) -> Any:
+        noise_V = cable.noise_rms_V * cable.rng.standard_normal(np.shape(t_s))
+        return self._system.output(cable.source) + noise_V
 
     @property
     def system(self) -> Any:

@@ -57,7 +57,7 @@ def said_by(name: str, doing: str = "") -> Iterator[None]:
     except (ni.DaqNotFoundError, ni.DaqNotSupportedError):
         raise DeviceError(
             f"{name}: NI-DAQmx is not installed on this machine: install NI's driver, or use "
-            f"--backend {name}=sim"
+            "--backend sim or emulated"
         ) from None
     except ni.DaqFunctionNotSupportedError as error:
         raise DeviceError(f"{name}: NI-DAQmx is too old: {first_line(error)}") from None
