@@ -19,10 +19,12 @@ from hil.config.build import (
     build_signal_pid,
     told_of,
 )
+from hil.config.build_limb import build_antagonists
 from hil.config.build_pantograph import build_impact_control
 from hil.config.build_soft import build_soft_control
 from hil.config.crosscheck import force_signal
 from hil.config.instruments import outputs_of, signals_of
+from hil.config.limb import AntagonistsTable, LimbTable
 from hil.config.pantograph import ImpactTable, PantographTable
 from hil.control.controller import Control
 from hil.devices.injection import Injection
@@ -30,6 +32,7 @@ from hil.devices.replay import ReplayRig
 from hil.errors import ConfigError
 from hil.estimate import ArmObserver, Estimator, ForceObserver, Twin
 from hil.frame import Column, Commands, Frame
+from hil.models.leg.system import LimbSystem
 from hil.models.pantograph_system import PantographSystem
 from hil.models.soft.arrays import SoftArraySystem
 from hil.rig import Rig, build_rig
@@ -110,7 +113,8 @@ def _estimator(config: Config, layout: RigLayout) -> Estimator:
         outputs = [list(twin.outputs).index(str(s)) for s in signals]
         if isinstance(twin, PantographSystem):
             return ArmObserver(twin, layout.channels, outputs)
-        return Twin(twin, layout.channels, outputs)
+        shown = twin.shown if isinstance(twin, LimbSystem) else ()
+        return Twin(twin, layout.channels, outputs, shown)
     signal = force_signal(tables, config.model)
     told = told_of(tables, config.model, signal)
     return ForceObserver(
@@ -129,6 +133,8 @@ def _control(config: Config, layout: RigLayout, estimator: Estimator, seed: int)
         return build_signal_pid(controller.loops, signals, layout, outputs, period_s)
     if isinstance(tables.model, schema.SoftTable):
         return _soft_control(config, layout, seed)
+    if isinstance(controller, AntagonistsTable):
+        return _antagonists(config, layout, controller)
     if isinstance(controller, ImpactTable):
         assert isinstance(tables.model, PantographTable)  # crosscheck saw to it
         outputs, signals_in = outputs_of(tables.devices), signals_of(tables.devices)
@@ -159,6 +165,21 @@ def _soft_control(config: Config, layout: RigLayout, seed: int) -> Control:
         [a.force_on_N for a in build_activation(tables.model)],
         channels,
         seed,
+    )
+
+
+def _antagonists(config: Config, layout: RigLayout, controller: AntagonistsTable) -> Control:
+    tables, measured = config.tables, signals_of(config.tables.devices)
+    assert isinstance(tables.model, LimbTable)  # crosscheck saw to it
+    assert isinstance(tables.reference, schema.SignalsReferenceTable)
+    return build_antagonists(
+        controller,
+        tables.model,
+        build_signal(tables.reference.signals[controller.channel]),
+        {c.name: (i, c, measured[c.name]) for i, c in enumerate(layout.channels)},
+        outputs_of(tables.devices),
+        tables.loop.period_s,
+        config.n_ticks,
     )
 
 

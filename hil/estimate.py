@@ -14,7 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hil.control.controller import Belief
-from hil.frame import CELL_UNKNOWN, Column, Commands, Frame, units
+from hil.frame import CELL_UNKNOWN, Column, Commands, Frame, unit_suffix, units
 from hil.models.isolation import FAILED, Isolation
 from hil.models.observer import ArrayObserver
 from hil.models.pantograph_system import PantographSystem
@@ -44,25 +44,34 @@ class Twin:
     ----------
     outputs : sequence of int
         Which of the system's outputs each channel measures.
+    shown : names of outputs that recordings keep of the twin beside the channels
     """
 
-    def __init__(self, system: System, channels: Sequence[Channel], outputs: Sequence[int]) -> None:
+    def __init__(
+        self,
+        system: System,
+        channels: Sequence[Channel],
+        outputs: Sequence[int],
+        shown: Sequence[str] = (),
+    ) -> None:
         self._system = system
         self._channels = channels
-        self._outputs = np.array(outputs, dtype=np.int64)
+        self._shown = shown
+        also = [list(system.outputs).index(name) for name in shown]
+        self._outputs = np.array([*outputs, *also], dtype=np.int64)
         self._cells = np.zeros(len(system.cell_names), dtype=np.uint8)
         self._started = False
 
     @property
     def columns(self) -> list[Column]:
+        measured = [(c.column("model"), units(c.suffix), c.name) for c in self._channels]
+        also = [
+            (f"{name.removesuffix(unit_suffix(name))}_model{unit_suffix(name)}", units(name), name)
+            for name in self._shown
+        ]
         return [
-            Column(
-                c.column("model"),
-                units(c.suffix),
-                "model",
-                f"{c.name} of the twin, run open loop on what was commanded",
-            )
-            for c in self._channels
+            Column(column, unit, "model", f"{of} of the twin, run open loop on what was commanded")
+            for column, unit, of in (*measured, *also)
         ]
 
     def bind(self, frame: Frame, readings: Readings, commands: Commands) -> None:

@@ -6,8 +6,10 @@ from typing import Any, Literal
 import numpy as np
 
 from hil.config import recruit_schema, schema
+from hil.config.build_limb import build_limb_system
 from hil.config.build_pantograph import build_pantograph
 from hil.config.build_soft import build_soft
+from hil.config.limb import LimbTable
 from hil.config.pantograph import PantographTable
 from hil.config.recruitment import Told, build_recruiter, indices
 from hil.config.schema import ArrayTable, CellTable, ModelTable, SigmoidTable, ThermalTable
@@ -112,6 +114,8 @@ def build_system(table: schema.SystemTable, period_s: float) -> System:
         return build_pantograph(table, period_s)
     if isinstance(table, schema.SoftTable):
         return build_soft(table, build_model(table), build_activation(table), period_s)
+    if isinstance(table, LimbTable):
+        return build_limb_system(table, period_s)
     return LinearSystem(table.A, table.B, table.C, table.D, table.inputs, table.outputs, period_s)
 
 

@@ -21,10 +21,12 @@ from hil.config.build import (
     recruited_force_N,
     told_of,
 )
+from hil.config.build_limb import check_activations, check_antagonists
 from hil.config.build_pantograph import check_impact
 from hil.config.build_soft import check_soft, first_that_falls, recruited_order, static_levels
 from hil.config.cards import cards_of
 from hil.config.instruments import outputs_of, signals_of
+from hil.config.limb import AntagonistsTable, LimbTable
 from hil.config.pantograph import ImpactTable
 from hil.config.recruitment import Told
 from hil.models import CellArray, ModelError
@@ -67,6 +69,10 @@ def rig(tables: schema.RigTables, model: CellArray | None) -> Found:
                 yield f"{key}.signal", f"missing: choose {', '.join(system.outputs)}"
             yield from _signal(key, channel, system.outputs)
         yield from _outputs(cards, system.inputs)
+        if isinstance(tables.model, LimbTable):
+            for name, card in cards.items():
+                outputs = {f"devices.{name}.outputs.{n}": o for n, o in card.outputs.items()}
+                yield from check_activations(outputs)
     if tables.plant_card is not None:
         channels = {name: c for card in cards.values() for name, c in card.channels.items()}
         yield from plant_card.check(tables.plant_card, len(cells), channels)
@@ -224,13 +230,16 @@ def run(tables: schema.RunTables, model: CellArray | None) -> Found:
             yield from _loops(controller, follows, tables)
         elif isinstance(controller, ImpactTable):
             yield from _impact(controller, follows, tables)
+        elif isinstance(controller, AntagonistsTable):
+            yield from _antagonists(controller, follows, tables)
         else:
             yield (
                 f"controller.kind = '{controller.kind}'",
-                "switches cells, which this model has none of: choose signal_pid or impact",
+                "switches cells, which this model has none of: choose signal_pid, impact or "
+                "antagonists",
             )
         return
-    if isinstance(controller, schema.SignalPidTable | ImpactTable):
+    if isinstance(controller, schema.SignalPidTable | ImpactTable | AntagonistsTable):
         yield (
             f"controller.kind = '{controller.kind}'",
             "is for rigs without cells: choose schedule or pid",
@@ -320,6 +329,27 @@ def _impact(
         table, tables.model, signals_of(tables.devices), outputs_of(tables.devices),
         tables.loop.period_s, tables.experiment.duration_s,
     )  # fmt: skip
+
+
+def _antagonists(
+    table: AntagonistsTable, follows: schema.ReferenceTable | None, tables: schema.RigTables
+) -> Found:
+    """Two muscles about a joint, after the set point of one channel."""
+    if not isinstance(tables.model, LimbTable):
+        yield "controller.kind = 'antagonists'", "is for a model of kind musculoskeletal"
+        return
+    signals = follows.signals if isinstance(follows, schema.SignalsReferenceTable) else {}
+    extremes = {}
+    for name, signal in signals.items():
+        if not isinstance(signal, schema.SignalSineTable):
+            wrong = list(_times(f"reference.signals.{name}", signal.t_s, signal.value, "value"))
+            yield from wrong
+            if wrong:
+                return
+        extremes[name] = build_signal(signal).extremes(np.inf)
+    yield from check_antagonists(
+        table, tables.model, extremes, signals_of(tables.devices), outputs_of(tables.devices)
+    )
 
 
 def _loops(

@@ -8,6 +8,7 @@ from hil.config.build_soft import build_schedule, recruited_order
 from hil.config.cards import cards_of
 from hil.config.crosscheck import force_signal
 from hil.config.instruments import outputs_of
+from hil.config.limb import AntagonistsTable
 from hil.config.load import Config
 from hil.config.pantograph import ImpactTable
 from hil.control.pid import Pid
@@ -28,7 +29,7 @@ def energise_plan(config: Config) -> list[str]:
 def _commands(config: Config) -> list[str]:
     tables = config.tables
     controller_table = tables.controller
-    if isinstance(controller_table, schema.SignalPidTable | ImpactTable):
+    if isinstance(controller_table, schema.SignalPidTable | ImpactTable | AntagonistsTable):
         return [
             f"the controller decides: {name} between {output.min:g} and {output.max:g}, at most "
             f"{output.rate_max_per_s:g} a second"

@@ -15,6 +15,7 @@ from pydantic import (
 )
 
 from hil.config import recruit_schema
+from hil.config.limb import AntagonistsTable, LimbTable
 from hil.config.pantograph import ImpactTable, PantographTable
 from hil.config.plant_card import PlantCardTable
 from hil.config.soft import GroundTable, LinkTable, MuscleTable, Pair
@@ -177,7 +178,7 @@ class SoftTable(Table):
     ground: GroundTable | None = None
 
 
-SystemTable = LinearTable | PantographTable | SoftTable
+SystemTable = LinearTable | PantographTable | SoftTable | LimbTable
 AnyModelTable = Annotated[ModelTable | SystemTable, Field(discriminator="kind")]
 
 
@@ -603,7 +604,7 @@ RecruitTable = (
     recruit_schema.BroadcastTable | recruit_schema.GroupsTable | recruit_schema.OptimalTable
 )
 ControllerTable = Annotated[
-    CellControllerTable | RecruitTable | SignalPidTable | ImpactTable,
+    CellControllerTable | RecruitTable | SignalPidTable | ImpactTable | AntagonistsTable,
     Field(discriminator="kind"),
 ]
 
