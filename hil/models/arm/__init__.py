@@ -1,0 +1,15 @@
+"""The arm: three links that hang on the shoulder, moved by pairs of muscles that only pull.
+
+Attitudes are absolute Bryant angles (`hil.models.bodies.rotations`); pitch is positive downwards.
+A link's long axis is x, as eq (15) has it; Table 1 gives its moments of inertia as of a link
+along z, which `long_axis` turns round. The effect on the movement is below 1 %.
+
+- `links`: lengths, masses, fingertip, what torques a motion needs
+- `pointing`: fingertip to angles, eq (15), and the movement of two seconds
+- `actuators`: muscles with alpha and gamma inputs, pairs, paths over several joints
+- `system`: the arm as a plant, compiled
+- `readings`: the published movement under four readings of the actuation
+
+Source: Hemami & Hemami, "State Space Methods and Examples for Computational Models of Human
+Movement", Mechanical Engineering Research 6(1), 2016, sections 5 and 6, appendix B.
+"""
