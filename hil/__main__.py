@@ -147,6 +147,22 @@ def _parser() -> argparse.ArgumentParser:
     c.add_argument(
         "--scheduler", metavar="ADDRESS", help="of a Dask cluster, such as tcp://host:8786"
     )
+    c = add("campaign", "many trials: order, waiting, questions; resumed where it was stopped",
+            "hil campaign configs/wires4/campaigns/day.toml --rehearse")  # fmt: skip
+    c.add_argument("campaign", type=_path, metavar="CAMPAIGN.toml")
+    c.add_argument("--rehearse", action="store_true",
+                   help="all of it on the simulated rig, with scripted answers")  # fmt: skip
+    c.add_argument("--status", action="store_true", help="how far it is; nothing is run")
+    c.add_argument("--out", type=_path, metavar="DIR",
+                   help="in which it goes on (default: runs/campaign-NAME)")  # fmt: skip
+    c.add_argument("--backend", default="sim", help="as for hil run (default: sim)")
+    c.add_argument("--clock", choices=("virtual", "real"), help="as for hil run")
+    c.add_argument("--answers", type=_path, metavar="FILE.toml",
+                   help="answers to its questions, for when nobody is there")  # fmt: skip
+    c.add_argument("--scheduler", metavar="ADDRESS",
+                   help="of a Dask cluster, such as tcp://host:8786")  # fmt: skip
+    c.add_argument("--strict", action="store_true",
+                   help="refuse calibration records that have expired")  # fmt: skip
     c = add("report", "figure and page of measured over simulated force", "hil report runs/*.h5")
     c.add_argument("runs", type=_path, nargs="+", metavar="RUN.h5")
     c.add_argument("--out", type=_path, metavar="DIR", help="default: beside the recording")

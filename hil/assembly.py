@@ -35,8 +35,10 @@ from hil.frame import Column, Commands, Frame
 from hil.models.leg.system import LimbSystem
 from hil.models.pantograph_system import PantographSystem
 from hil.models.soft.arrays import SoftArraySystem
+from hil.models.system import System
 from hil.rig import Rig, build_rig
 from hil.slots import RigLayout
+from hil.waiting import Until
 
 REHEARSED_TICKS = 60_000  # a few seconds' work
 
@@ -89,8 +91,9 @@ def build(
     seed: int,
     backends: Mapping[str, str] | None = None,
     injection: Injection | None = None,
+    plant: System | None = None,
 ) -> Stages:
-    rig = build_rig(config, seed, backends, RealClock().now_s, sleep_s, injection)
+    rig = build_rig(config, seed, backends, RealClock().now_s, sleep_s, injection, plant)
     estimator = _estimator(config, rig.layout)
     control = _control(config, rig.layout, estimator, seed)
     if injection is not None:
@@ -190,8 +193,13 @@ def parts_of(
     sink: loop.RowSink,
     rig: Rig | ReplayRig | None = None,
     armed: bool = True,
+    until: Until | None = None,
 ) -> loop.Parts:
-    """What the loop works with; on another rig than the stages' own where one is given."""
+    """What the loop works with; on another rig than the stages' own where one is given.
+
+    A run that only waits is not armed, and its guard does not compare with the twin, which knows
+    nothing of what was on before.
+    """
     tables, period_s = config.tables, config.tables.loop.period_s
     rig = stages.rig if rig is None else rig
     stages.bind(rig)
@@ -201,6 +209,9 @@ def parts_of(
     there = {column.name for column in stages.frame.columns}
     models = [channel.column("model") for channel in layout.channels]
     model_at = [stages.frame.index(name) if name in there else -1 for name in models]
+    if until is not None:
+        until.bind(stages.frame)
+        armed, model_at = False, []
     checks.bind(rig.readings, rig.commands, stages.frame.values, model_at, len(layout.boards))
     if armed:
         checks.arm()
@@ -228,6 +239,7 @@ def parts_of(
         tolerated_overruns=(
             tables.loop.overruns_max if tables.loop.overrun == "tolerate" else None
         ),
+        until=until,
     )
 
 

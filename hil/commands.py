@@ -384,3 +384,40 @@ def _print_json(value: Any) -> None:
     from hil.summary import plain
 
     print(json.dumps(plain(value), indent=2))
+
+
+def campaign(args: argparse.Namespace) -> int:
+    from hil.campaign.journal import read_progress
+    from hil.campaign.launch import launch
+    from hil.views import campaign_page
+
+    if args.status:
+        folder = args.out or Path("runs") / f"campaign-{args.campaign.stem}"
+        progress = read_progress(folder)
+        if args.json:
+            _print_json(campaign_page.as_json(folder, progress))
+        else:
+            print(campaign_page.as_text(folder, progress))
+        return DONE
+    started = launch(
+        args.campaign,
+        out=args.out,
+        backend=args.backend,
+        clock=args.clock,
+        rehearsal=args.rehearse,
+        answers=args.answers,
+        scheduler=args.scheduler,
+        strict=args.strict,
+        progress=not args.json,
+        say=lambda text: print(text, file=sys.stderr, flush=True),
+    )
+    try:
+        code = started.runner.run()
+    finally:
+        campaign_page.write_all(started.folder)
+    progress = read_progress(started.folder)
+    if args.json:
+        _print_json(campaign_page.as_json(started.folder, progress))
+    else:
+        print(campaign_page.as_text(started.folder, progress))
+    return code

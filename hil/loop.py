@@ -17,6 +17,7 @@ from hil.guard import Guard
 from hil.inputs import Inputs, Way
 from hil.rig import Rig
 from hil.states import STATES
+from hil.waiting import Until
 
 FOREVER = 2**62
 STAGES = ("read", "estimate", "control", "guard", "write")
@@ -48,6 +49,8 @@ class Parts:
         Periods missed in a row that are worth an event; None for no event.
     evidence : Evidence or None
         Looks at what else ran when a tick was late, after its row.
+    until : Until or None
+        Ends a run that only waits.
     """
 
     clock: Clock
@@ -63,6 +66,7 @@ class Parts:
     after_trip_ticks: int
     tolerated_overruns: int | None = None
     evidence: Evidence | None = None
+    until: Until | None = None
 
 
 def _note_remarks(p: Parts, tick: int, t_s: float) -> None:
@@ -165,6 +169,8 @@ def run(p: Parts) -> str:
             names = guards.names_of(p.guard.first_bits)
             causes = "; ".join(f"{name}: {guards.CAUSES[name]}" for name in names)
             p.sink.event(t_s, "fault", "guard", "; ".join((causes, *p.rig.troubles())))
+        if p.until is not None and p.until.step(t_s):
+            end = min(end, tick + 1)
         last_tick, tick = tick, max(tick + 1, int(p.clock.now_s() / p.period_s))
         skipped = min(tick, end) - last_tick - 1
         overruns = overruns + skipped if skipped else 0

@@ -1,6 +1,6 @@
 """Progress bars. A run's is drawn by a process of its own so that the loop is left alone.
 
-``python -m hil.progress TAP N_TICKS`` reads the count of rows from the tap.
+``python -m hil.progress TAP N_TICKS LABEL`` reads the count of rows from the tap.
 """
 
 import contextlib
@@ -16,12 +16,12 @@ QUIET_S = 2.0
 
 
 @contextlib.contextmanager
-def show_progress(tap_path: Path, n_ticks: int, wanted: bool) -> Iterator[None]:
-    """Show the bar while the block runs, if wanted and standard error is a terminal."""
-    if not (wanted and sys.stderr.isatty()):
+def show_progress(tap_path: Path, n_ticks: int, label: str) -> Iterator[None]:
+    """Show a bar while the block runs, if it has a label and standard error is a terminal."""
+    if not (label and sys.stderr.isatty()):
         yield
         return
-    command = [sys.executable, "-m", "hil.progress", str(tap_path), str(n_ticks)]
+    command = [sys.executable, "-m", "hil.progress", str(tap_path), str(n_ticks), label]
     bar = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
     try:
         yield
@@ -60,13 +60,13 @@ def count_progress(what: str, total: int, wanted: bool) -> Iterator[Callable[[in
 
 
 def main() -> int:
-    tap, n_ticks = taps.attach(Path(sys.argv[1])), int(sys.argv[2])
+    tap, n_ticks, label = taps.attach(Path(sys.argv[1])), int(sys.argv[2]), sys.argv[3]
     time.sleep(QUIET_S)
     from rich.console import Console
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("running", total=n_ticks)
+        task = progress.add_task(label, total=n_ticks)
         while not tap.closed and tap.ticks.written < n_ticks:
             progress.update(task, completed=tap.ticks.written)
             time.sleep(0.1)

@@ -27,6 +27,7 @@ from hil.devices.sim_plant import Gates, SimPlant
 from hil.devices.turn import Turn
 from hil.errors import ConfigError, DeviceError
 from hil.frame import Column, Commands, Frame, units
+from hil.models.system import System
 from hil.rig_cards import build_card, build_plant_card
 from hil.slots import Readings, RigLayout
 
@@ -335,6 +336,7 @@ def build_rig(
     now_s: Callable[[], float] = _no_clock,
     sleep_s: Callable[[float], None] = _no_time_passes,
     injection: Injection | None = None,
+    plant_system: System | None = None,
 ) -> Rig:
     """The rig of a configuration; its simulated devices share one plant.
 
@@ -344,9 +346,10 @@ def build_rig(
     now_s : the clock by which exchanges with real boards are timed
     sleep_s : lets time pass at a bench
     injection : faults for the simulated devices
+    plant_system : the simulated plant as an earlier run left it; by default a new one, at rest
     """
     tables, period_s = config.tables, config.tables.loop.period_s
-    system = config.system(plant=True)
+    system = plant_system or config.system(plant=True)
     if injection is not None:
         system = FaultySystem(system, injection)
     kinds = backends or {}

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import partial
@@ -28,6 +28,7 @@ from hil.devices.injection import Injection
 from hil.errors import ConfigError, one_line
 from hil.evidence import Evidence
 from hil.models import ModelError
+from hil.models.system import System
 from hil.progress import show_progress
 from hil.provenance import software
 from hil.record import layout
@@ -59,6 +60,9 @@ def run(
     window: bool = False,
     strict: bool = False,
     injection: Injection | None = None,
+    plant: System | None = None,
+    attributes: Mapping[str, str | int | float] | None = None,
+    label: str = "running",
 ) -> Result:
     """Run an experiment and record it.
 
@@ -84,6 +88,11 @@ def run(
         else they are flagged in the recording.
     injection : Injection
         Faults for a simulated rig.
+    plant : System
+        The simulated plant as an earlier run left it; by default a new one, at rest.
+    attributes : more root attributes of the recording
+    label : str
+        Of the progress bar.
 
     Raises
     ------
@@ -94,13 +103,8 @@ def run(
     """
     if not 0 <= seed < 2**63:
         raise ConfigError(f"--seed {seed}: give a whole number from 0 to 2^63 - 1")
-    backends = parse_backend(backend, config.tables)
+    backends, clock = where_it_runs(config, backend, clock)
     on_bench = "bench" in backends.values()
-    clock = clock or ("real" if on_bench else "virtual")
-    if on_bench and clock == "virtual":
-        raise ConfigError(f"--clock virtual: --backend {backend} runs in real time")
-    if clock not in ("virtual", "real"):
-        raise ConfigError(f"--clock {clock}: choose virtual or real")
     if not armed and clock == "virtual":
         raise ConfigError("--disarmed: nobody can arm a run on the virtual clock: --clock real")
     if injection is not None and on_bench:
@@ -111,17 +115,36 @@ def run(
     path = _output_path(config, out, force)
     if on_bench:
         rehearse(config, seed)
-    stages = build(config, seed, backends, injection)
+    stages = build(config, seed, backends, injection, plant)
     raw_B = sum(s.per_tick * s.dtype.itemsize for _, s in stages.rig.samplers().values())
     check_disk(path, config.n_ticks, stages.frame.dtype.itemsize + raw_B)
-    _create_recording(path, config, stages, clock, backend, seed)
+    _create_recording(path, config, stages, clock, backend, seed, attributes or {})
+    bar = label if progress else ""
     try:
         return _run_recorded(
-            config, path, stages, clock, progress, armed, window, injection, standing
+            config, path, stages, clock, bar, armed, window, injection, standing
         )
     except ModelError as error:
         # Everything is off and the recording is kept; what failed are the model's own steps.
         raise ConfigError(one_line(f"{config.path}: model: {error}")) from None
+
+
+def where_it_runs(config: Config, backend: str, clock: str | None) -> tuple[dict[str, str], str]:
+    """Every device's backend, and the clock: real when a device is on the bench, else virtual.
+
+    Raises
+    ------
+    ConfigError
+        An unknown backend or clock, or a bench on the virtual clock.
+    """
+    backends = parse_backend(backend, config.tables)
+    on_bench = "bench" in backends.values()
+    clock = clock or ("real" if on_bench else "virtual")
+    if on_bench and clock == "virtual":
+        raise ConfigError(f"--clock virtual: --backend {backend} runs in real time")
+    if clock not in ("virtual", "real"):
+        raise ConfigError(f"--clock {clock}: choose virtual or real")
+    return backends, clock
 
 
 def _run_recorded(
@@ -129,7 +152,7 @@ def _run_recorded(
     path: Path,
     stages: Stages,
     clock_name: str,
-    progress: bool,
+    bar: str,
     armed: bool,
     window: bool,
     injection: Injection | None,
@@ -170,11 +193,11 @@ def _run_recorded(
     kernel: dict[str, Any] = {}
     with stop_on_signals(parts.inputs.stop):
         try:
-            with _safe_at_the_end(stages.rig):
+            with safe_at_the_end(stages.rig):
                 sink.wait_ready()
                 if window:
                     watch_this_run(path)
-                with show_progress(sink.tap.path, config.n_ticks, progress):
+                with show_progress(sink.tap.path, config.n_ticks, bar):
                     sink.input(0, 0.0, "start", float(armed))
                     how = "" if armed else ", not armed"
                     sink.event(0.0, "info", "session", f"started on the {clock_name} clock{how}")
@@ -206,7 +229,7 @@ def _ask_somebody(what: str) -> None:
 
 
 @contextlib.contextmanager
-def _safe_at_the_end(rig: Rig) -> Iterator[None]:
+def safe_at_the_end(rig: Rig) -> Iterator[None]:
     """Every way out switches all cells off and lets go of the devices."""
     try:
         yield
@@ -309,11 +332,18 @@ def _output_path(config: Config, out: str | Path | None, force: bool) -> Path:
 
 
 def _create_recording(
-    path: Path, config: Config, stages: Stages, clock: str, backend: str, seed: int
+    path: Path,
+    config: Config,
+    stages: Stages,
+    clock: str,
+    backend: str,
+    seed: int,
+    more: Mapping[str, str | int | float],
 ) -> None:
     tables = config.tables
     simulated = stages.rig.simulated
-    attributes: dict[str, str | int] = {
+    attributes: dict[str, str | int | float] = {
+        **more,
         "backend": backend,
         "clock": clock,
         "seed": seed,

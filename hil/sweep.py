@@ -3,11 +3,8 @@
 import hashlib
 import itertools
 import json
-import logging
-import signal
-import threading
-from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack, closing
 from dataclasses import astuple
 from functools import partial
 from pathlib import Path
@@ -17,6 +14,7 @@ from hil.errors import ConfigError
 from hil.models import topologies
 from hil.models.topology_figures import LikeCells, TopologyFigures, figures
 from hil.progress import count_progress
+from hil.spread import through_dask
 
 CELLS_MAX = 16
 """Of 16 cells there are 1.4 million topologies, of every further cell over three times more."""
@@ -73,7 +71,7 @@ def sweep(
         todo = [batch for batch in batches if batch not in done]
         work = partial(figures_of_slice, n_cells=n_cells, cells=cells, mirror=mirror)
         if todo and (scheduler is not None or n_all > IN_PROCESS_MAX):
-            finished = _through_dask(todo, work, scheduler)
+            finished = through_dask(todo, work, scheduler)
         else:
             finished = ((batch, work(*batch)) for batch in todo)
         stack.enter_context(closing(finished))
@@ -93,56 +91,6 @@ def figures_of_slice(start: int, stop: int, n_cells: int, cells: LikeCells, mirr
     if mirror:
         found = filter(topologies.stands_for_its_mirror_image, found)
     return figures(found, cells)
-
-
-def _through_dask(
-    batches: list[Batch], work: Callable[[int, int], Rows], scheduler: str | None
-) -> Generator[tuple[Batch, Rows]]:
-    """Batches as they are finished; what is under way is cancelled when the caller stops."""
-    try:
-        from distributed import Client, LocalCluster, as_completed
-    except ImportError:
-        raise ConfigError(
-            "a sweep this large, or --scheduler, needs Dask: pip install hil-arrays[sweep]"
-        ) from None
-    with ExitStack() as stack:
-        if scheduler is None:
-            with _interrupts_ignored():
-                cluster = LocalCluster(  # type: ignore[no-untyped-call]
-                    threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR
-                )
-            stack.enter_context(cluster)
-            client = Client(cluster)  # type: ignore[no-untyped-call]
-        else:
-            try:
-                client = Client(scheduler, timeout="3s")  # type: ignore[no-untyped-call]
-            except (OSError, ValueError, KeyError) as error:
-                raise ConfigError(
-                    f"--scheduler {scheduler}: no Dask scheduler answers there "
-                    f"({type(error).__name__}): give its address, such as tcp://host:8786"
-                ) from None
-        stack.enter_context(client)
-        futures = [client.submit(work, *batch, pure=False) for batch in batches]
-        batch_of = dict(zip((f.key for f in futures), batches, strict=True))
-        try:
-            for future, rows in as_completed(futures, with_results=True):  # type: ignore[no-untyped-call]
-                yield batch_of[future.key], rows
-                future.release()
-        finally:
-            client.cancel(futures)  # type: ignore[no-untyped-call]
-
-
-@contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    """Processes started meanwhile leave Ctrl-C, which reaches them too, to this one."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 class _Journal:

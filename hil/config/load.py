@@ -105,6 +105,8 @@ def load(path: str | Path, sets: Iterable[str] = ()) -> Config:
     """
     path = Path(path)
     merged = read_merged(path, sets)
+    if "campaign" in merged.table:
+        raise ConfigError(f"{path}: a campaign: hil campaign runs it")
     if "experiment" not in merged.table:
         raise ConfigError(f"{path}: no [experiment]: give an experiment, not a rig")
     return _run(path, merged)

@@ -32,13 +32,13 @@ def plot_style() -> Iterator[None]:
         yield
 
 
-def mark_simulated(figure: Figure, axis: Axes) -> None:
+def mark_simulated(figure: Figure, axis: Axes, size: float = 44.0) -> None:
     """Say SIMULATED in the figure's corner and across these axes."""
     figure.text(
         0.99, 0.995, "SIMULATED", ha="right", va="top", fontsize=11, fontweight="bold", color=FAULT
     )
     across = axis.text(
-        0.5, 0.5, "SIMULATED", transform=axis.transAxes, ha="center", va="center", fontsize=44,
+        0.5, 0.5, "SIMULATED", transform=axis.transAxes, ha="center", va="center", fontsize=size,
         color="0.5", alpha=0.13, fontweight="bold",
     )  # fmt: skip
     across.set_in_layout(False)  # narrow axes keep their place

@@ -1,0 +1,39 @@
+"""A trial in figures: what its summary says, and the measures that the campaign asks for."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hil import metrics
+from hil.config.campaign import MeasureTable
+from hil.record.read import n_whole_rows, open_h5
+from hil.summary import plain
+
+TAKES: dict[str, Callable[[Any], Any]] = {
+    "max": np.max, "min": np.min, "mean": np.mean, "last": lambda y: y[-1],
+    "rms": metrics.rms, "std": np.std,
+}  # fmt: skip
+OF_FORCE = ("vaf", "residual_rms_N", "tracking_rms_N", "measured_max_N")
+OF_SIGNALS = ("vaf", "residual_rms", "tracking_rms", "measured_max")
+
+
+def figures_of(
+    path: Path, summary: Mapping[str, Any], measures: Mapping[str, MeasureTable]
+) -> dict[str, float | None]:
+    """Figures by the name of their column in the table of all trials; None where there is none."""
+    force = summary["force"]
+    found = {f"force_{key}": force[key] for key in OF_FORCE if force.get(key) is not None}
+    for name, signal in summary["signals"].items():
+        found |= {f"{name}_{k}": signal[k] for k in OF_SIGNALS if signal.get(k) is not None}
+    found["missed_periods"] = summary["timing"].get("missed")
+    with open_h5(path) as file:
+        n = n_whole_rows(file)
+        t_s = file["ticks/t_s"][:n]
+        for name, measure in measures.items():
+            to_s = np.inf if measure.to_s is None else measure.to_s
+            y = file["ticks"][measure.column][:n][(t_s >= measure.from_s) & (t_s <= to_s)]
+            y = y[np.isfinite(y)]
+            found[name] = TAKES[measure.take](y) if len(y) else None
+    return dict(plain(found))
