@@ -121,9 +121,7 @@ def run(
     _create_recording(path, config, stages, clock, backend, seed, attributes or {})
     bar = label if progress else ""
     try:
-        return _run_recorded(
-            config, path, stages, clock, bar, armed, window, injection, standing
-        )
+        return _run_recorded(config, path, stages, clock, bar, armed, window, injection, standing)
     except ModelError as error:
         # Everything is off and the recording is kept; what failed are the model's own steps.
         raise ConfigError(one_line(f"{config.path}: model: {error}")) from None

@@ -383,7 +383,7 @@ class Runner:
             self._ledger.add({"kind": "stop", "why": why, "utc": _now()})
         p = self.progress
         self._say(f"stopped: {why}")
-        self._say(f"{p.n_complete} of {p.n_trials} trials are complete, {len(p.left)} are left")
+        self._say(f"{p.n_complete} of {p.n_trials} trials are complete, {len(p.left)} left")
 
     def _verdict(self) -> int:
         """The exit code of a campaign that has come to its end."""

@@ -200,13 +200,3 @@ class CampaignTables(Table):
     questions: dict[Name, QuestionTable] = {}
     after_trip: AfterTripTable = AfterTripTable()
     measures: dict[Name, MeasureTable] = {}
-
-    @model_validator(mode="after")
-    def _names_are_free(self) -> "CampaignTables":
-        seen = list(TAKEN)
-        for what in (self.factors, self.questions, self.measures):
-            for name in what:
-                if name in seen:
-                    raise ValueError(f"the name '{name}' is taken: choose another")
-                seen.append(name)
-        return self

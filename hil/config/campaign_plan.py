@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hil.config.campaign import CampaignTables
+from hil.config.campaign import TAKEN, CampaignTables
 from hil.config.files import Merged, read_toml
 from hil.config.load import Config, load
 from hil.config.validate import validated
@@ -20,6 +20,7 @@ from hil.errors import ConfigError, one_line
 Combination = tuple[str, tuple[tuple[str, Any], ...]]
 """Experiment, and the label of every factor's level."""
 TRIALS_MAX = 100_000
+WRONG_SAID = 5
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,7 @@ def load_campaign(path: Path) -> Campaign:
     """
     own = read_toml(path)
     tables = validated(CampaignTables, Merged(own, [(str(path), own)]))
+    _refuse_taken_names(path, tables)
     trials = _ordered(path, tables, _combinations(path, tables))
     configs, wrong = {}, {}
     for trial in trials:
@@ -116,8 +118,20 @@ def load_campaign(path: Path) -> Campaign:
                 for line in str(error).splitlines()
             )
     if wrong:
-        raise ConfigError("\n".join(wrong.values()))
+        lines = [*wrong.values()][:WRONG_SAID]
+        if len(wrong) > WRONG_SAID:
+            lines.append(f"{path}: and {len(wrong) - WRONG_SAID} more combinations are refused")
+        raise ConfigError("\n".join(lines))
     return Campaign(path, tables, trials, configs)
+
+
+def _refuse_taken_names(path: Path, tables: CampaignTables) -> None:
+    seen = set(TAKEN)
+    for key in ("factors", "questions", "measures"):
+        for name in getattr(tables, key):
+            if name in seen:
+                raise ConfigError(f"{path}: {key}.{name}: the name '{name}' is taken: change it")
+            seen.add(name)
 
 
 def _combinations(path: Path, tables: CampaignTables) -> list[Combination]:

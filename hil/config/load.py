@@ -162,6 +162,11 @@ def check(path: str | Path, sets: Iterable[str] = ()) -> str:
     if "act" in read_toml(path):
         load_any(path, named_by=str(path))
         return "calibration record"
+    if "campaign" in read_toml(path):
+        from hil.config.campaign_plan import load_campaign  # which loads its experiments by this
+
+        load_campaign(path)
+        return "campaign"
     merged = read_merged(path, sets)
     if "experiment" in merged.table or "controller" in merged.table:
         load(path, sets)
