@@ -30,6 +30,13 @@ def _path(text: str) -> Path:
     return Path(text)
 
 
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError(text)
+    return number
+
+
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one line."""
 
@@ -166,6 +173,25 @@ def _parser() -> argparse.ArgumentParser:
     c = add("report", "figure and page of measured over simulated force", "hil report runs/*.h5")
     c.add_argument("runs", type=_path, nargs="+", metavar="RUN.h5")
     c.add_argument("--out", type=_path, metavar="DIR", help="default: beside the recording")
+    c = add("identify", "array parameters from recorded force, with uncertainty",
+            "hil identify runs/*.h5 --fix mass_kg")  # fmt: skip
+    c.add_argument("runs", type=_path, nargs="+", metavar="RUN.h5")
+    c.add_argument("--free", action="append", default=[], metavar="NAME",
+                   help="fit this parameter, such as k_se_N_per_m or mass_kg.* (repeatable; "
+                   "default: all that the runs tell apart)")  # fmt: skip
+    c.add_argument("--fix", action="append", default=[], metavar="NAME",
+                   help="hold this one as configured (repeatable)")  # fmt: skip
+    c.add_argument("--each", action="append", default=[], metavar="LIST",
+                   choices=("mass_kg", "force_on_N", "cell"),
+                   help="a value for every mass or cell: %(choices)s (repeatable)")  # fmt: skip
+    c.add_argument("--bootstrap", type=_count, default=200, metavar="N",
+                   help="refits to redrawn noise (default: 200, 0 for none)")  # fmt: skip
+    c.add_argument("--seed", type=_count, default=0, metavar="N", help="of the bootstrap")
+    c.add_argument("--page", type=_path, metavar="FILE.html", help="default: beside the first run")
+    c.add_argument("--out", type=_path, metavar="RECORD.toml", help="write a calibration record")
+    c.add_argument("--by", default="", metavar="NAME", help="with --out: who did it")
+    c.add_argument("--serial", default="", metavar="NUMBER", help="with --out: of the array")
+    c.add_argument("--valid-days", type=_count, default=365, metavar="N", help="with --out")
     c = add("study", "rerun a published experiment", "hil study fingerprint --out fingerprint")
     c.add_argument("name", metavar="NAME", help="fingerprint, pantograph, walker")
     c.add_argument("--out", type=_path, metavar="DIR", help="default: runs/study-NAME")

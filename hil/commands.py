@@ -159,6 +159,38 @@ def report(args: argparse.Namespace) -> int:
     return DONE
 
 
+def identify(args: argparse.Namespace) -> int:
+    import datetime
+
+    from hil.identification.identify import Asked, identify_files
+    from hil.identification.record import Act, write
+    from hil.views import identify_page
+
+    if args.out is not None:
+        if not args.by or not args.serial:
+            raise ConfigError("--out: a record names who and what: give --by NAME --serial NUMBER")
+        if args.out.exists():
+            raise ConfigError(f"{args.out}: exists already: a record is never changed")
+    asked = Asked(tuple(args.free), tuple(args.fix), tuple(args.each), args.bootstrap, args.seed)
+    recorded, found = identify_files(args.runs, asked, progress=not args.json)
+    first = args.runs[0]
+    page = first.with_name(f"{first.stem}-identified.html") if args.page is None else args.page
+    identify_page.write_page(recorded, found, page)
+    facts = identify_page.as_dict(recorded, found) | {"page": str(page)}
+    if not args.json:
+        print(identify_page.as_text(found))
+        print(f"page:   {page}")
+    if args.out is not None:
+        act = Act(args.by, args.serial, args.valid_days)
+        record = write(args.out, recorded, found, act, datetime.date.today())
+        facts |= {"record": str(args.out), "record_id": record.id}
+        if not args.json:
+            print(f"record: {args.out} ({record.id})")
+    if args.json:
+        _print_json(facts)
+    return DONE if found.adequacy.adequate else ANSWER_NO
+
+
 def study(args: argparse.Namespace) -> int:
     from hil.studies.run import as_text, run_study
 

@@ -69,11 +69,12 @@ class Whiteness:
         return min(self.p_uncorrelated, self.p_zero_mean) >= false_alarm / 2.0
 
 
-def whiteness(residual: Series, n_lags: int = 20) -> Whiteness:
+def whiteness(residual: Series, n_lags: int = 20, spread: float = 1.0) -> Whiteness:
     """Test a residual for whiteness.
 
     Q = n (n + 2) sum_k r_k^2 / (n - k) over k = 1..n_lags is chi-squared with n_lags degrees
-    of freedom for white noise.
+    of freedom for white noise. `spread` is how much wider the r_k are, in variance, where the
+    residual was made white by a filter that is not known exactly.
 
     Source: Ljung & Box 1978, eq. (1.3).
     """
@@ -88,5 +89,6 @@ def whiteness(residual: Series, n_lags: int = 20) -> Whiteness:
     q = n * (n + 2.0) * float(np.sum(r**2 / (n - lags)))
     t = float(np.mean(x)) / (float(np.std(x, ddof=1)) / np.sqrt(n))
     return Whiteness(
-        float(scipy.special.chdtrc(n_lags, q)), 2.0 * float(scipy.special.stdtr(n - 1, -abs(t)))
+        float(scipy.special.chdtrc(n_lags, q / spread)),
+        2.0 * float(scipy.special.stdtr(n - 1, -abs(t))),
     )

@@ -50,7 +50,7 @@ class ArraySystem:
     def stepper(self) -> Stepper:
         """A new stepper of the linear part, cold and in equilibrium."""
         rest = Activation(self.cells, self.period_s).F_N
-        x0 = self.model.equilibrium(rest)
+        x0 = self.model.equilibrium(rest) if rest.any() else np.zeros(len(self.model.states))
         if len(x0) <= EXACT_ORDER_MAX:
             return LinearStepper(self.discrete(), x0, rest)
         return SparseStepper(self.model, self.period_s, self.model.outputs, x0, rest)

@@ -25,6 +25,7 @@ STUDIES = {
     "arm": "hil.studies.arm",
     "faults": "hil.studies.faults",
     "fingerprint": "hil.studies.fingerprint",
+    "identification": "hil.studies.identification",
     "pantograph": "hil.studies.pantograph",
     "soft-chain": "hil.studies.soft_chain",
     "recruitment": "hil.studies.recruitment",

@@ -112,7 +112,7 @@ def _panels(run: xr.Dataset) -> list[tuple[float, Callable[[Axes, xr.Dataset], N
     return panels
 
 
-def _decimated(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def decimated(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Smallest and largest sample of every stretch, so that no peak is lost."""
     size = -(-2 * len(x) // POINTS_MAX)
     if size <= 2:
@@ -134,14 +134,14 @@ def _draw_forces(axis: Axes, run: xr.Dataset) -> None:
     t_s = run.t_s.values
     force = _figures(run).get("force", {})
     axis.plot(
-        *_decimated(t_s, run.force_measured_N.values), color=MEASURED, lw=0.9, label="measured"
+        *decimated(t_s, run.force_measured_N.values), color=MEASURED, lw=0.9, label="measured"
     )
     axis.plot(
-        *_decimated(t_s, run.force_model_N.values), color=MODEL, lw=1.3, label="simulated (twin)"
+        *decimated(t_s, run.force_model_N.values), color=MODEL, lw=1.3, label="simulated (twin)"
     )
     if "force_reference_N" in run and np.isfinite(run.force_reference_N.values).any():
         axis.plot(
-            *_decimated(t_s, run.force_reference_N.values),
+            *decimated(t_s, run.force_reference_N.values),
             color=REFERENCE,
             lw=1.0,
             ls="--",
@@ -168,14 +168,14 @@ def _draw_signal(axis: Axes, run: xr.Dataset, signal: Signal) -> None:
     if signal.reference is not None:
         curves.append((signal.reference, REFERENCE, "--", "reference"))
     for name, color, style, label in curves:
-        axis.plot(*_decimated(t_s, run[name].values), color=color, lw=1.0, ls=style, label=label)
+        axis.plot(*decimated(t_s, run[name].values), color=color, lw=1.0, ls=style, label=label)
     axis.set_ylabel(f"{signal.name} [{units(signal.suffix)}]")
     axis.legend(frameon=False, ncols=3, loc="upper right")
     axis.margins(x=0.01, y=0.15)
 
 
 def _draw_output(axis: Axes, run: xr.Dataset, name: str) -> None:
-    axis.plot(*_decimated(run.t_s.values, run[name].values), color=CELL, lw=0.9)
+    axis.plot(*decimated(run.t_s.values, run[name].values), color=CELL, lw=0.9)
     axis.set_ylabel(f"{name.partition('_commanded')[0]}\n[{units(name)}]")
     axis.margins(x=0.01, y=0.12)
 
@@ -193,7 +193,7 @@ def _draw_residual(axis: Axes, run: xr.Dataset) -> None:
             label=f"±2σ of the transducer, {2 * noise_mN:.1f} mN",
         )
         axis.legend(frameon=False, loc="upper right")
-    axis.plot(*_decimated(run.t_s.values, residual_mN), color=RESIDUAL, lw=0.7)
+    axis.plot(*decimated(run.t_s.values, residual_mN), color=RESIDUAL, lw=0.7)
     axis.set_ylabel("measured −\nsimulated [mN]")
 
 
@@ -219,7 +219,7 @@ def _draw_cells(axis: Axes, run: xr.Dataset) -> None:
 
 
 def _draw_lateness(axis: Axes, run: xr.Dataset) -> None:
-    axis.plot(*_decimated(run.t_s.values, 1e6 * run.late_s.values), color="0.35", lw=0.6)
+    axis.plot(*decimated(run.t_s.values, 1e6 * run.late_s.values), color="0.35", lw=0.6)
     axis.set_ylabel("late [µs]")
 
 
@@ -315,7 +315,7 @@ _PAGE = """<!doctype html>
 """
 
 
-def _embedded(figure: Figure) -> str:
+def embedded(figure: Figure) -> str:
     """A figure as it stands in the page."""
     buffer = io.BytesIO()
     figure.savefig(buffer, dpi=160, format="png")
@@ -338,8 +338,8 @@ def page(run: xr.Dataset, figure: Figure, path: Path, sections: Sequence[Section
         outcome=attrs["outcome"],
         recalibrated=json.loads(attrs.get("recalibrated", "[]")),
         faults=[(name, CAUSES[name]) for name in first],
-        png=_embedded(figure),
-        sections=[(s, None if s.figure is None else _embedded(s.figure)) for s in sections],
+        png=embedded(figure),
+        sections=[(s, None if s.figure is None else embedded(s.figure)) for s in sections],
         signals=_signal_rows(summary.get("signals", {})),
         force=_force_rows(summary.get("force", {})) if "force_measured_N" in run else [],
         responses=[_response_row(r) for r in summary.get("responses", [])],

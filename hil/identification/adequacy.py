@@ -1,0 +1,157 @@
+"""Is what a fit leaves over nothing but the channel's noise? If not, the model lacks an effect.
+
+Four tests of the residual, each at FALSE_ALARM over the number of tests that can be made, so that
+a model that lacks nothing is called lacking in at most FALSE_ALARM of all cases (Bonferroni):
+
+- size: the innovations' variance over that of the noise (F or chi-squared);
+- size over COARSE_S: the same of means over blocks, in which slow effects stand out of fast noise;
+- whiteness: Ljung & Box 1978, 20 lags;
+- runs: of equal signs (Wald & Wolfowitz 1940).
+
+The first two need a noise that is known without the model: from a rest, or as the channel states.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.special
+from numpy.typing import NDArray
+
+from hil import metrics
+from hil.identification.noise import Noise
+
+FALSE_ALARM = 0.01
+COARSE_S = 0.05
+Series = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Test:
+    """One test: chance that a model which lacks nothing leaves as much."""
+
+    name: str
+    p: float
+    finding: str
+
+
+@dataclass(frozen=True)
+class Adequacy:
+    """What the residual says of the model.
+
+    Attributes
+    ----------
+    tests : tuple of Test
+    excess_N : float
+        RMS of what the residual has beyond the noise; NaN where the noise is not known.
+    slowest_s : float
+        How long the residual stays correlated.
+    peak_Hz : float
+        Where its spectrum is highest.
+    """
+
+    tests: tuple[Test, ...]
+    excess_N: float
+    slowest_s: float
+    peak_Hz: float
+
+    @property
+    def level(self) -> float:
+        """Chance below which each test speaks."""
+        return FALSE_ALARM / len(self.tests)
+
+    @property
+    def failed(self) -> tuple[Test, ...]:
+        return tuple(test for test in self.tests if test.p < self.level)
+
+    @property
+    def adequate(self) -> bool:
+        return not self.failed
+
+    def sentence(self) -> str:
+        """In plain words."""
+        rate = f"false alarms: {100 * FALSE_ALARM:g} %"
+        if self.adequate:
+            return f"the residual is nothing but noise: the model lacks nothing it shows ({rate})"
+        size = f"{1e3 * self.excess_N:.2g} mN beyond the noise, " if self.excess_N > 0.0 else ""
+        where = f"strongest at {self.peak_Hz:.3g} Hz" if self.peak_Hz > 0.0 else "slow"
+        return (
+            f"THE MODEL LACKS AN EFFECT: the residual has {size}{where}, correlated over "
+            f"{self.slowest_s:.2g} s ({', '.join(test.finding for test in self.failed)}; {rate})"
+        )
+
+
+def judge(residual_N: Sequence[Series], noise: Noise, n_fitted: int, period_s: float) -> Adequacy:
+    """Test the residuals of a fit, run by run one after the other.
+
+    Parameters
+    ----------
+    n_fitted : parameters and zeros that were fitted
+    """
+    white = np.concatenate([noise.whitened(r) for r in residual_N])
+    n = len(white)
+    rms_N = float(np.sqrt(white @ white / (n - n_fitted)))
+    known = np.isfinite(noise.rms_N)
+    tests = [*_sizes(residual_N, noise, n_fitted, period_s, rms_N)] if known else []
+    # A filter estimated at rest makes correlations that much wider.
+    spread = 1.0 + n / noise.n_rest if len(noise.ar) else 1.0
+    q = metrics.whiteness(white, spread=spread).p_uncorrelated
+    tests.append(Test("whiteness", q, f"not white, p = {q:.1g}"))
+    p = _runs(white, spread)
+    tests.append(Test("runs", p, f"its signs come in runs, p = {p:.1g}"))
+    excess = rms_N**2 - noise.rms_N**2 if known else np.nan
+    slowest_s, peak_Hz = _shape(residual_N, period_s)
+    return Adequacy(tuple(tests), float(np.sqrt(max(0.0, excess))), slowest_s, peak_Hz)
+
+
+def _sizes(
+    residual_N: Sequence[Series], noise: Noise, n_fitted: int, period_s: float, rms_N: float
+) -> list[Test]:
+    n = sum(len(r) - len(noise.ar) for r in residual_N)
+    dof = n - n_fitted
+    p = _p_larger((rms_N / noise.rms_N) ** 2, dof, noise.n_rest - 1 if noise.n_rest else None)
+    found = [Test("size", p, f"{rms_N / noise.rms_N:.3g} times the noise")]
+    length = max(1, round(COARSE_S / period_s))
+    means = np.concatenate(
+        [r[: len(r) // length * length].reshape(-1, length).mean(axis=1) for r in residual_N]
+    )
+    if len(means) > 2 * n_fitted:
+        expected = noise.mean_rms_N(length)
+        ratio = float(means @ means) / (len(means) - n_fitted) / expected**2
+        known = noise.slow_dof if noise.n_rest else None
+        p = _p_larger(ratio, len(means) - n_fitted, known)
+        share = np.sqrt(ratio)
+        found.append(
+            Test("slow", p, f"{share:.3g} times the noise in means over {1e3 * COARSE_S:g} ms")
+        )
+    return found
+
+
+def _p_larger(ratio: float, dof: float, dof_known: float | None) -> float:
+    """Chance that a ratio of variances is this large; the lower one known, or of so many."""
+    if dof_known is None:
+        return float(scipy.special.chdtrc(dof, ratio * dof))
+    return float(scipy.special.fdtrc(dof, dof_known, ratio))
+
+
+def _runs(white: Series, spread: float) -> float:
+    up = white > np.median(white)
+    n_up, n = int(up.sum()), len(up)
+    n_down = n - n_up
+    runs = 1 + int((up[1:] != up[:-1]).sum())
+    mean = 1.0 + 2.0 * n_up * n_down / n
+    variance = (mean - 1.0) * (mean - 2.0) / (n - 1.0)
+    z = (runs - mean) / np.sqrt(spread * variance)
+    return float(2.0 * scipy.special.ndtr(-abs(z)))
+
+
+def _shape(residual_N: Sequence[Series], period_s: float) -> tuple[float, float]:
+    """Lag at which the residual's correlation first falls below 0.1, and its spectrum's peak."""
+    longest = max(residual_N, key=len)
+    x = longest - longest.mean()
+    n = len(x)
+    spectrum = np.abs(np.fft.rfft(x, 2 * n)) ** 2
+    r = np.fft.irfft(spectrum)[:n]
+    below = np.flatnonzero(r < 0.1 * r[0])
+    power = np.abs(np.fft.rfft(x * np.hanning(n))) ** 2
+    return float(below[0] * period_s), float(np.fft.rfftfreq(n, period_s)[np.argmax(power)])

@@ -1,0 +1,216 @@
+"""Least squares with bounds: the parameters, their covariance, and a bootstrap of both.
+
+    min over theta, z of  sum_r |w (y_r - readings_r(theta) - z_r)|^2 / s^2
+
+with w the filter that makes the noise white. The covariance is that of the Fisher information,
+(J^T J)^-1 s^2 (Kay, Estimation Theory, ch. 3). A lightly damped array rings for seconds, so that a
+wrong stiffness is soon out of phase and the sum has many minima; the fit therefore begins with the
+first WINDOW_PERIODS periods of the fastest mode after the first switching, where a phase cannot be
+lost, and takes in GROWTH times as much each time.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+from hil.config.build import build_model
+from hil.identification.grey_box import GreyBox, with_zeros
+from hil.identification.noise import Noise
+
+BOUND_FACTOR = 5.0  # a parameter stays between a fifth and five times what it starts from
+WINDOW_PERIODS = 10.0
+GROWTH = 4.0
+PRIOR = 0.1  # standard deviation in the logarithm while not all of the run is taken in
+TRIES = (0.0, 0.03, -0.03)  # of all stiffnesses at the start, in the logarithm
+Series = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What least squares found.
+
+    Attributes
+    ----------
+    theta : (P,) array
+        Logarithms of the free parameters.
+    zero_N : (R,) array
+        The channel's zero in every run.
+    residual_N : list of (k,) arrays
+        Readings less model and zero, run by run.
+    white : (n,) array
+        All residuals through the noise's filter, N.
+    J : (n, P + R) array
+        Sensitivities of the same to theta and the zeros, N.
+    at_bound : tuple of str
+        Parameters that ended at a bound.
+    """
+
+    theta: Series
+    zero_N: Series
+    residual_N: list[Series]
+    white: Series
+    J: Series
+    at_bound: tuple[str, ...]
+
+    @property
+    def degrees_of_freedom(self) -> int:
+        return len(self.white) - int(self.J.shape[1])
+
+    @property
+    def rms_N(self) -> float:
+        """Standard deviation of the innovations, from the residual."""
+        return float(np.sqrt(self.white @ self.white / self.degrees_of_freedom))
+
+    @property
+    def covariance(self) -> Series:
+        """Of theta, by the Fisher information."""
+        n = len(self.theta)
+        return np.asarray(np.linalg.pinv(self.J.T @ self.J)[:n, :n]) * self.rms_N**2
+
+
+def fit(box: GreyBox, noise: Noise) -> Fit:
+    """Fit the free parameters to all runs.
+
+    Windows grow to the whole of every run, each from where the last one ended. Where the first one
+    leaves more than twice the noise, other starts are tried in it, in case it began beside its
+    minimum.
+    """
+    scale = noise.rms_N if np.isfinite(noise.rms_N) else 1e-3
+    n = len(box.free)
+    first, *others = _windows(box)
+    stiff = np.array([".k_" in key or "mass_kg" in key for key in box.free], dtype=float)
+    best, least = np.zeros(0), np.inf
+    for shift in TRIES if others and stiff.any() else TRIES[:1]:
+        start = box.start + shift * stiff
+        zeros = [_first_zero_N(box, start, i) for i in range(len(box.runs))]
+        x, cost = _solve(box, noise, np.concatenate((start, zeros)), first, scale, start)
+        if cost < least:
+            best, least = x, cost
+        if least < 4.0:
+            break
+    x, start = best, best[:n]
+    for until in others:
+        x, _ = _solve(box, noise, x, until, scale, start)
+    theta, zero_N = x[:n], x[n:]
+    residual_N = [
+        run.force_N - y - z for run, y, z in zip(box.runs, box.readings(theta), zero_N, strict=True)
+    ]
+    J = _white(noise, with_zeros(box.sensitivities(theta)))
+    edge = np.log(BOUND_FACTOR) - 1e-3
+    at_bound = tuple(
+        key for key, d in zip(box.free, theta - box.start, strict=True) if abs(d) >= edge
+    )
+    return Fit(theta, zero_N, residual_N, _white(noise, residual_N), J, at_bound)
+
+
+def _first_zero_N(box: GreyBox, theta: Series, i: int) -> float:
+    run = box.runs[i]
+    n = max(1, min(50, int(np.searchsorted(run.rows, run.first_on, side="right"))))
+    model_N = box.readings(theta, [n] * len(box.runs))[i]
+    return float(np.mean(run.force_N[:n] - model_N[:n]))
+
+
+def _windows(box: GreyBox) -> list[list[int] | None]:
+    """Periods of every run to be taken in, stage by stage; None for all."""
+    if not box.free:
+        return [None]
+    poles = np.linalg.eigvals(build_model(box.table_at(box.start)).A)
+    fastest = np.abs(poles.imag).max(initial=0.0) / (2.0 * np.pi)
+    if fastest <= 0.0:
+        return [None]
+    stages: list[list[int] | None] = []
+    window_s = WINDOW_PERIODS / fastest
+    while window_s < max(len(run.cells) * run.period_s for run in box.runs) / GROWTH:
+        stages.append([run.first_on + round(window_s / run.period_s) for run in box.runs])
+        window_s *= GROWTH
+    return [*stages, None]
+
+
+def _solve(
+    box: GreyBox,
+    noise: Noise,
+    x0: Series,
+    until: Sequence[int] | None,
+    scale: float,
+    start: Series,
+) -> tuple[Series, float]:
+    """Theta and zeros, and the mean square of what they leave over the noise's.
+
+    While not all of a run is taken in the parameters are drawn `towards` the start.
+    """
+    towards = None if until is None else start
+    n, n_runs = len(box.free), len(box.runs)
+
+    def residuals(x: Series) -> Series:
+        parts = [
+            (run.force_N[: len(y)] - y - z)
+            for run, y, z in zip(box.runs, box.readings(x[:n], until), x[n:], strict=True)
+        ]
+        prior = np.zeros(0) if towards is None else (x[:n] - towards) / PRIOR
+        return np.concatenate([_white(noise, parts) / scale, prior])
+
+    def jacobian(x: Series) -> Series:
+        J = -_white(noise, with_zeros(box.sensitivities(x[:n], until))) / scale
+        if towards is None:
+            return J
+        return np.vstack((J, np.hstack((np.eye(n) / PRIOR, np.zeros((n, n_runs))))))
+
+    reach = np.concatenate((np.full(n, np.log(BOUND_FACTOR)), np.full(n_runs, np.inf)))
+    middle = np.concatenate((box.start, np.zeros(n_runs)))
+    low, high = middle - reach, middle + reach
+    found = least_squares(
+        residuals,
+        np.clip(x0, low + 1e-9, high - 1e-9),
+        jacobian,
+        bounds=(low, high),
+        x_scale="jac",
+        ftol=1e-8 if towards is None else 1e-3,
+        xtol=1e-9 if towards is None else 1e-6,
+        gtol=None,
+        max_nfev=15 if towards is None else 8,
+    )
+    return np.asarray(found.x), 2.0 * float(found.cost) / len(found.fun)
+
+
+def _white(noise: Noise, parts: Sequence[Series]) -> Series:
+    return np.concatenate([noise.whitened(part) for part in parts])
+
+
+def bootstrap(
+    box: GreyBox,
+    noise: Noise,
+    found: Fit,
+    n_times: int,
+    seed: int,
+    block: int,
+    refitted: Callable[[int], None],
+) -> Series:
+    """Theta of `n_times` refits to readings whose noise was drawn anew, (n_times, P).
+
+    Blocks of `block` whitened residuals are drawn with replacement, which keeps what correlation
+    the filter left (Kunsch 1989, moving blocks). A refit takes two steps with the Jacobian of the
+    fit, the second from the model's own readings at the first.
+    """
+    rng = np.random.default_rng(seed)
+    n, n_white = len(found.theta), len(found.white)
+    to_x = np.linalg.pinv(found.J)
+    centre = _white(noise, [y + z for y, z in zip(box.readings(found.theta), found.zero_N,
+                                                  strict=True)])  # fmt: skip
+    block = min(max(block, 1), n_white // 2)
+    per = -(-n_white // block)
+    # As wide as the residual of as many degrees of freedom.
+    wide = np.sqrt(n_white / found.degrees_of_freedom)
+    drawn = np.empty((n_times, n))
+    for i in range(n_times):
+        starts = rng.integers(0, n_white - block + 1, per)
+        noise_N = wide * found.white[(starts[:, None] + np.arange(block)).ravel()[:n_white]]
+        x = to_x @ noise_N
+        y = [y + z for y, z in zip(box.readings(found.theta + x[:n]),
+                                   found.zero_N + x[n:], strict=True)]  # fmt: skip
+        x += to_x @ (noise_N - (_white(noise, y) - centre))
+        drawn[i] = found.theta + x[:n]
+        refitted(1)
+    return drawn

@@ -1,0 +1,108 @@
+"""The model's own equations as a function of the parameters, beside several runs at once.
+
+    y_r(t; theta, z_r) = reading of (array's force at the channel, cells as reported) + z_r
+
+theta are logarithms of the parameters, z_r the zero of the channel in run r. Derivatives are
+central differences of STEP in the logarithm: the stepping is exact, so that nothing but rounding
+(1e-16 / STEP) and curvature (STEP^2) stands between them and the derivative.
+"""
+
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.config import schema
+from hil.config.build import build_activation, build_model
+from hil.errors import ConfigError
+from hil.identification import parameters
+from hil.identification.runs import RunData
+from hil.models import ModelError
+from hil.models.array_system import ArraySystem
+from hil.models.response import response
+
+STEP = 1e-6
+Series = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class GreyBox:
+    """A model with free parameters beside runs of the rig.
+
+    Attributes
+    ----------
+    tables : of `[model]`, which hold what is not free
+    free : keys of the parameters, in the order of theta
+    runs : the runs
+    """
+
+    tables: parameters.Tables
+    free: tuple[str, ...]
+    runs: tuple[RunData, ...]
+
+    @property
+    def start(self) -> Series:
+        """Theta of the tables."""
+        return np.log([parameters.get(self.tables, key) for key in self.free])
+
+    def with_free(self, free: Iterable[str]) -> "GreyBox":
+        return GreyBox(self.tables, tuple(free), self.runs)
+
+    def table_at(self, theta: Series) -> schema.ModelTable:
+        """`[model]` with these parameters."""
+        tables = copy.deepcopy(self.tables)
+        for key, value in zip(self.free, np.exp(theta), strict=True):
+            parameters.put(tables, key, float(value))
+        return schema.ModelTable.model_validate(tables)
+
+    def readings(self, theta: Series, until: Sequence[int] | None = None) -> list[Series]:
+        """What the channel of every run would read, one entry a reading, the zero left out.
+
+        Parameters
+        ----------
+        until : period of every run after which no more is asked for
+        """
+        table = self.table_at(theta)
+        try:
+            model, activation = build_model(table), build_activation(table)
+        except ModelError as error:
+            raise ConfigError(f"the model cannot be built with these parameters: {error}") from None
+        found = []
+        for i, run in enumerate(self.runs):
+            n = len(run.cells) if until is None else min(until[i], len(run.cells))
+            system = ArraySystem(model, activation, run.period_s)
+            force_N = response(system, model.outputs.index(run.signal), run.cells[:n])
+            rows = run.rows[: np.searchsorted(run.rows, n, side="right")]
+            found.append(run.reading.of(force_N, run.period_s)[rows])
+        return found
+
+    def sensitivities(self, theta: Series, until: Sequence[int] | None = None) -> list[Series]:
+        """Derivatives of every run's readings with theta, (k, P).
+
+        Where not all of a run is asked for one-sided ones do.
+        """
+        columns, centre = [], None if until is None else self.readings(theta, until)
+        for step in STEP * np.eye(len(theta)):
+            up = self.readings(theta + step, until)
+            down = self.readings(theta - step) if centre is None else centre
+            width = 2.0 * STEP if centre is None else STEP
+            columns.append([(u - d) / width for u, d in zip(up, down, strict=True)])
+        return [
+            np.stack([column[i] for column in columns], axis=1)
+            if columns
+            else np.zeros((len(self.runs[i].rows), 0))
+            for i in range(len(self.runs))
+        ]
+
+
+def with_zeros(parts: Sequence[Series]) -> list[Series]:
+    """Every run's sensitivities with a column more for the zero of each run."""
+    eye = np.eye(len(parts))
+    return [np.hstack((part, np.tile(eye[i], (len(part), 1)))) for i, part in enumerate(parts)]
+
+
+def values(free: Sequence[str], theta: Series) -> Mapping[str, float]:
+    """Parameters in their units."""
+    return dict(zip(free, np.exp(theta).tolist(), strict=True))

@@ -1,0 +1,261 @@
+"""`hil identify`: from recordings to parameters with uncertainty, and what cannot be said."""
+
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.errors import ConfigError
+from hil.identification import adequacy, parameters, tellable
+from hil.identification.adequacy import Adequacy
+from hil.identification.fit import Fit, bootstrap, fit
+from hil.identification.grey_box import GreyBox
+from hil.identification.noise import Noise, noise_of
+from hil.identification.runs import Recorded, RunData, read_run
+from hil.identification.tellable import Weak
+from hil.progress import count_progress
+
+Z_95 = 1.959963984540054
+BOOTSTRAP = 200
+Series = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a user may ask for; by default all that the data tell apart is fitted.
+
+    Attributes
+    ----------
+    free, fix : patterns of parameters to fit, or to hold
+    each : lists (mass_kg, force_on_N, cell) that get a value for each of their places
+    bootstrap : refits
+    """
+
+    free: tuple[str, ...] = ()
+    fix: tuple[str, ...] = ()
+    each: tuple[str, ...] = ()
+    bootstrap: int = BOOTSTRAP
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A fitted value.
+
+    Attributes
+    ----------
+    low, high : float
+        95 % interval, of the information where the model is adequate; else the wider of that and
+        the bootstrap's.
+    fisher, resampled : (low, high)
+        By either way; `resampled` is None where no bootstrap was asked for.
+    relative : float
+        Standard uncertainty of the fit over the value.
+    relative_combined : float
+        With that of the transducer's slope.
+    """
+
+    key: str
+    start: float
+    value: float
+    low: float
+    high: float
+    fisher: tuple[float, float]
+    resampled: tuple[float, float] | None
+    relative: float
+    relative_combined: float
+    at_bound: bool
+
+
+@dataclass(frozen=True)
+class Identified:
+    """What `hil identify` found.
+
+    Attributes
+    ----------
+    held : dict of str to float
+        Parameters that kept the configuration's value.
+    weak : what the data do not tell apart among all that was offered
+    covariance : (P, P) array
+        Of the values, the transducer's slope included.
+    """
+
+    parameters: tuple[Parameter, ...]
+    held: dict[str, float]
+    weak: tuple[Weak, ...]
+    adequacy: Adequacy
+    noise: Noise
+    fit: Fit
+    box: GreyBox
+    covariance: Series
+    bootstrapped: Series
+
+
+def identify_files(
+    paths: Sequence[Path], asked: Asked, *, progress: bool = False
+) -> tuple[list[Recorded], Identified]:
+    """Read the recordings and identify.
+
+    Raises
+    ------
+    ConfigError
+        One line: a recording that is none, of another rig, or that says nothing.
+    """
+    recorded = [read_run(path) for path in paths]
+    first = recorded[0]
+    for other in recorded:
+        _refuse_other(first, other)
+        if other.data.first_on >= len(other.data.cells):
+            raise ConfigError(
+                f"{other.path}: no cell was on: without excitation the force says nothing of the "
+                "array: give a run that switches cells"
+            )
+        if float(np.ptp(other.data.force_N)) <= 3.0 * other.data.reading.step_N:
+            raise ConfigError(
+                f"{other.path}: the force does not change by more than three steps of the "
+                "converter: is the transducer connected?"
+            )
+    tables = parameters.tables_of(first.config.tables.model)  # type: ignore[arg-type]
+    with count_progress("refits", asked.bootstrap, progress) as done:
+        return recorded, identify(tables, [r.data for r in recorded], asked, done)
+
+
+def _refuse_other(first: Recorded, other: Recorded) -> None:
+    if other is first:
+        return
+    if other.path.resolve() == first.path.resolve() or other.data.sha256 == first.data.sha256:
+        raise ConfigError(f"{other.path}: given twice: give every recording once")
+    for key in ("model", "devices"):
+        mine, its = (tomllib.loads(r.run.attrs["experiment"])[key] for r in (first, other))
+        if mine != its:
+            raise ConfigError(
+                f"{other.path}: its [{key}] is not that of {first.path}: runs of one rig, with "
+                "one configuration, are fitted together: identify the others by themselves"
+            )
+    if first.simulated != other.simulated:
+        raise ConfigError(
+            f"{other.path}: {'simulated' if other.simulated else 'measured'} readings, "
+            f"{first.path} has the others: never mix them in one fit"
+        )
+
+
+def identify(
+    tables: parameters.Tables,
+    runs: Sequence[RunData],
+    asked: Asked,
+    refitted: Callable[[int], None] = lambda n_more: None,
+) -> Identified:
+    """Fit the model of these tables to the runs; `refitted` hears of every refit."""
+    tables = parameters.spread(tables, asked.each)
+    known = parameters.candidates(tables)
+    fixed = parameters.matching(asked.fix, known, "--fix")
+    offered = [key for key in known if key not in fixed]
+    if not offered:
+        raise ConfigError("--fix leaves no parameter to fit")
+    box = GreyBox(tables, tuple(offered), tuple(runs))
+    noise = noise_of(runs)
+    rms_N = noise.rms_N if np.isfinite(noise.rms_N) else _rough_noise_N(runs)
+    fisher = tellable.information(box, noise, rms_N, box.start)
+    noise_N = noise.total_rms_N if np.isfinite(noise.rms_N) else rms_N
+    weak = tellable.weak_directions(box, fisher, box.start, noise_N, rms_N)
+    if asked.free:
+        free = parameters.matching(asked.free, offered, "--free")
+    else:
+        free = tellable.chosen(offered, fisher)
+        if not free:
+            raise ConfigError(
+                "the runs tell no parameter of this model: the force hardly changes beyond its "
+                "noise: give runs that switch more cells, more often"
+            )
+    box = box.with_free(free)
+    found = fit(box, noise)
+    judged = adequacy.judge(
+        _moving(found, noise, runs), noise, found.J.shape[1], min(run.period_s for run in runs)
+    )
+    spread = (
+        _bootstrapped(box, noise, found, judged, asked, refitted)
+        if asked.bootstrap
+        else np.zeros((0, len(free)))
+    )
+    covariance = _with_slope(box, found)
+    return Identified(
+        tuple(_parameters(box, found, judged, spread, covariance)),
+        {key: parameters.get(tables, key) for key in known if key not in free},
+        tuple(weak),
+        judged,
+        noise,
+        found,
+        box,
+        covariance * np.outer(np.exp(found.theta), np.exp(found.theta)),
+        spread,
+    )
+
+
+def _rough_noise_N(runs: Sequence[RunData]) -> float:
+    """Of unknown noise: from second differences, in which a smooth force vanishes."""
+    seconds = np.concatenate([np.diff(run.force_N, 2) for run in runs])
+    spread = float(np.median(np.abs(seconds))) / 0.6745 / np.sqrt(6.0)
+    steps = float(np.sqrt(np.mean([run.reading.step_N**2 for run in runs]) / 12.0))
+    return float(max(spread, steps, 1e-12))
+
+
+def _moving(found: Fit, noise: Noise, runs: Sequence[RunData]) -> list[Series]:
+    """The residuals, without a rest that says nothing of the noise: all of it may be one code."""
+    if noise.source == "rest":
+        return found.residual_N
+    firsts = [np.searchsorted(run.rows, run.first_on, side="right") for run in runs]
+    return [r[first:] for r, first in zip(found.residual_N, firsts, strict=True)]
+
+
+def _bootstrapped(
+    box: GreyBox,
+    noise: Noise,
+    found: Fit,
+    judged: Adequacy,
+    asked: Asked,
+    refitted: Callable[[int], None],
+) -> Series:
+    block = round(len(found.white) ** (1.0 / 3.0))
+    if not judged.adequate:
+        block = max(block, round(2.0 * judged.slowest_s / box.runs[0].period_s))
+    return bootstrap(box, noise, found, asked.bootstrap, asked.seed, block, refitted)
+
+
+def _with_slope(box: GreyBox, found: Fit) -> Series:
+    """Covariance of theta, with what an error of the transducer's slope would do to it."""
+    slope = max(run.reading.slope_uncertainty for run in box.runs)
+    scaled = np.concatenate([run.force_N for run in box.runs])
+    edges = np.cumsum([len(run.rows) for run in box.runs])[:-1]
+    lost = len(scaled) - len(found.white)
+    if lost:  # the filter leaves out the first readings of every run
+        each = lost // len(box.runs)
+        scaled = np.concatenate([part[each:] for part in np.split(scaled, edges)])
+    shift = (np.linalg.pinv(found.J) @ scaled)[: len(found.theta)] * slope
+    return found.covariance + np.outer(shift, shift)
+
+
+def _parameters(
+    box: GreyBox, found: Fit, judged: Adequacy, spread: Series, covariance: Series
+) -> list[Parameter]:
+    sigma, combined = np.sqrt(np.diag(found.covariance)), np.sqrt(np.diag(covariance))
+    made = []
+    for i, key in enumerate(box.free):
+        theta = found.theta[i]
+        fisher = (float(np.exp(theta - Z_95 * sigma[i])), float(np.exp(theta + Z_95 * sigma[i])))
+        resampled = None
+        if len(spread):
+            low, high = np.exp(np.quantile(spread[:, i], (0.025, 0.975)))
+            resampled = (float(low), float(high))
+        low, high = fisher
+        if not judged.adequate and resampled is not None:
+            low, high = min(low, resampled[0]), max(high, resampled[1])
+        made.append(
+            Parameter(
+                key, float(np.exp(box.start[i])), float(np.exp(theta)), low, high, fisher,
+                resampled, float(sigma[i]), float(combined[i]), key in found.at_bound,
+            )
+        )  # fmt: skip
+    return made

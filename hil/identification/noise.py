@@ -1,0 +1,139 @@
+"""What is known of a channel's noise before anything is fitted, and how it is made white.
+
+While nothing has been switched on the model's force does not change, so that whatever the channel
+shows there is noise. Where it is no white noise (Ljung & Box 1978), it is taken as autoregressive,
+
+    v_k = sum_i a_i v_(k-i) + w_k,     w white of variance s^2,
+
+with the order of least BIC. Every run is divided by that filter before it is fitted, so that least
+squares are efficient and their covariance is right (Cochrane & Orcutt 1949; Kay, Fundamentals of
+Statistical Signal Processing: Estimation Theory, ch. 3, 4). Without a rest the stated noise of the
+channel stands in, white; without that the residual's own. So it is where a rest shows less than
+STEPS_MIN steps of the converter: a force at rest may stay on one code, one that moves does not.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+from scipy.signal import lfilter
+
+from hil import metrics
+from hil.identification.runs import RunData
+
+Series = NDArray[np.float64]
+REST_MIN = 200
+STEPS_MIN = 0.6  # noise of half a step, and the step's own 1/sqrt(12)
+ORDER_MAX = 8
+COLOURED_BELOW = 1e-3  # chance at which a rest's noise is no longer taken as white
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Noise of a channel.
+
+    Attributes
+    ----------
+    rms_N : float
+        Of the innovations w; NaN where nobody knows.
+    ar : (p,) array
+        a_1 .. a_p; none for white noise.
+    n_rest : int
+        Readings at rest that it was estimated from; 0 where it was stated.
+    source : str
+    """
+
+    rms_N: float
+    ar: Series = field(default_factory=lambda: np.zeros(0))
+    n_rest: int = 0
+    source: Literal["rest", "channel", "residual"] = "residual"
+
+    @property
+    def slow_dof(self) -> float:
+        """Degrees of freedom to which a rest tells the noise's slowest part, s^2 / (1 - sum a)^2.
+
+        Relative variance 2/n + 4 s^2 1^T Gamma^-1 1 / (n (1 - sum a)^2), Gamma that of p readings
+        (Brockwell & Davis, Time Series, ch. 8: the covariance of a is s^2 Gamma^-1 / n).
+        """
+        p = len(self.ar)
+        if not p:
+            return self.n_rest - 1.0
+        gamma = self.total_rms_N**2 * self._correlations(p)
+        ones = np.ones(p)
+        of_sum = self.rms_N**2 * float(ones @ scipy.linalg.solve_toeplitz(gamma, ones))
+        return float(self.n_rest / (1.0 + 2.0 * of_sum / (1.0 - self.ar.sum()) ** 2))
+
+    def mean_rms_N(self, n: int) -> float:
+        """Standard deviation of the mean of n readings in a row."""
+        r = self._correlations(n)
+        of_sum = n * r[0] + 2.0 * float((n - np.arange(1, n)) @ r[1:])
+        return self.total_rms_N * float(np.sqrt(of_sum)) / n
+
+    @property
+    def total_rms_N(self) -> float:
+        """Of the noise itself, v."""
+        return self.rms_N * float(np.sqrt(np.sum(self._impulse() ** 2)))
+
+    def _impulse(self) -> Series:
+        one = np.zeros(8192)
+        one[0] = 1.0
+        return np.asarray(lfilter([1.0], np.r_[1.0, -self.ar], one))
+
+    def _correlations(self, n: int) -> Series:
+        """Autocorrelation of v at the lags 0 to n - 1."""
+        spectrum = np.abs(np.fft.rfft(self._impulse(), 16384)) ** 2
+        r = np.fft.irfft(spectrum)[:n]
+        return np.asarray(r / r[0])
+
+    def whitened(self, x: Series) -> Series:
+        """(1 - a_1 z^-1 - ...) x along the first axis; the first p entries are left out."""
+        if not len(self.ar):
+            return x
+        return np.asarray(lfilter(np.r_[1.0, -self.ar], [1.0], x, axis=0)[len(self.ar) :])
+
+
+def noise_of(runs: Sequence[RunData]) -> Noise:
+    """From the rests before the first cell goes on; else as the channels say."""
+    rests = [_rest(run) for run in runs]
+    at_rest = [rest for rest in rests if len(rest) >= REST_MIN]
+    coarse_N = STEPS_MIN * max(run.reading.step_N for run in runs)
+    if at_rest and min(float(rest.std()) for rest in at_rest) >= coarse_N:
+        return _from_rest(at_rest)
+    stated = np.array([stated_rms_N(run) for run in runs])
+    if np.isfinite(stated).all():
+        return Noise(float(np.sqrt(np.mean(stated**2))), source="channel")
+    return Noise(float("nan"))
+
+
+def stated_rms_N(run: RunData) -> float:
+    """The channel's noise as commissioned, with that of the converter's steps."""
+    return float(np.hypot(run.reading.noise_rms_N, run.reading.step_N / np.sqrt(12.0)))
+
+
+def _rest(run: RunData) -> Series:
+    n = int(np.searchsorted(run.rows, run.first_on, side="right"))
+    rest = run.force_N[:n]
+    return rest - rest.mean() if n else rest
+
+
+def _from_rest(rests: list[Series]) -> Noise:
+    n = sum(len(rest) for rest in rests)
+    power = sum(float(rest @ rest) for rest in rests) / (n - len(rests))
+    white = min(metrics.whiteness(rest).p_uncorrelated for rest in rests)
+    if not white < COLOURED_BELOW:
+        return Noise(float(np.sqrt(power)), n_rest=n, source="rest")
+    r = np.array(
+        [sum(float(x[k:] @ x[: len(x) - k]) for x in rests) / n for k in range(ORDER_MAX + 1)]
+    )
+    best: tuple[float, Series, float] | None = None
+    for order in range(1, ORDER_MAX + 1):
+        a = scipy.linalg.solve_toeplitz(r[:order], r[1 : order + 1])
+        variance = float(r[0] - a @ r[1 : order + 1])
+        bic = n * np.log(variance) + order * np.log(n)
+        if best is None or bic < best[0]:
+            best = (bic, a, variance)
+    assert best is not None
+    return Noise(float(np.sqrt(best[2])), np.asarray(best[1]), n, "rest")

@@ -1,0 +1,82 @@
+"""Identified parameters as a calibration record, which a rig's tables can name."""
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hil.config.calibration import Record
+from hil.config.write_record import raw_table, values_table, write_record
+from hil.errors import ConfigError
+from hil.identification.identify import Identified
+from hil.identification.runs import Recorded
+from hil.identification.tellable import short
+from hil.provenance import software
+
+VALID_DAYS = 365
+
+
+@dataclass(frozen=True)
+class Act:
+    """Who identified which article."""
+
+    by: str
+    serial: str
+    valid_days: int = VALID_DAYS
+
+
+def write(
+    path: Path,
+    recorded: Sequence[Recorded],
+    found: Identified,
+    act: Act,
+    today: datetime.date,
+    supersedes: Sequence[str] = (),
+) -> Record:
+    """Write the record, once.
+
+    Raises
+    ------
+    ConfigError
+        The model lacks an effect, parameters are of several arrays or of cells that are not
+        alike, or the file is there already.
+    """
+    if not found.adequacy.adequate:
+        raise ConfigError(f"--out {path}: no record is written: {found.adequacy.sentence()}")
+    arrays = {p.key.split(".")[1] for p in found.parameters}
+    unlike = any(".cell." in p.key and p.key.split(".")[3].isdigit() for p in found.parameters)
+    if len(arrays) > 1 or unlike:
+        raise ConfigError(
+            f"--out {path}: a record holds the values of one array with like cells: fit them one "
+            "by one with --free"
+        )
+    array = arrays.pop()
+    first = recorded[0]
+    held = ", ".join(f"{short(key)} = {value:.9g}" for key, value in found.held.items())
+    table: dict[str, Any] = {
+        "kind": "parameters",
+        "status": "simulated" if first.simulated else "measured",
+        "article": {"name": f"array {array} of {first.rig}", "serial": act.serial},
+        "act": {
+            "by": act.by,
+            "date": today,
+            "valid_until": today + datetime.timedelta(days=act.valid_days),
+            "method": "hil identify: least squares of the array's equations to recorded force",
+            "software": f"hil-arrays {software()['hil-arrays']}",
+            "supersedes": list(supersedes),
+        },
+        "model": values_table(
+            "parameters",
+            {short(p.key): p.value for p in found.parameters},
+            found.covariance,
+            equation="force of the array at its transducer, cells as reported",
+            basis=["measured"] * len(found.parameters),
+            degrees_of_freedom=float(found.fit.degrees_of_freedom),
+            residual_rms=found.fit.rms_N,
+        ),
+        "raw": raw_table({}, {r.path.name: f"sha256:{r.data.sha256}" for r in recorded}),
+        "notes": {"held": held or "nothing", "noise": found.noise.source},
+    }
+    return write_record(path, table, "Identified from recorded force. Name it in the tables of the "
+                        "array and of its cell: record = \"...\"")  # fmt: skip

@@ -1,0 +1,260 @@
+"""What identification and validation take out of a recording: cells, force, and how it was read."""
+
+import hashlib
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from hil.config import schema
+from hil.config.calibration import Calibration, parse_record
+from hil.config.cards import cards_of, chain_of, per_tick, range_raw
+from hil.config.load import Config, from_toml
+from hil.errors import ConfigError
+from hil.frame import CELL_UNKNOWN
+from hil.record.read import calibrations_of, open_run
+
+ROWS_MIN = 200
+Series = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a channel's readings come about.
+
+    Attributes
+    ----------
+    delay_s : float
+        How much older than its row a reading is.
+    bandwidth_Hz : float
+        Of the conditioner's first-order low-pass; infinity passes everything.
+    step_N : float
+        One step of the converter.
+    noise_rms_N : float
+        As commissioned or stated, without the converter's steps; NaN where nobody says.
+    slope_uncertainty : float
+        Relative standard uncertainty of the transducer's slope.
+    """
+
+    delay_s: float = 0.0
+    bandwidth_Hz: float = np.inf
+    step_N: float = 0.0
+    noise_rms_N: float = np.nan
+    slope_uncertainty: float = 0.0
+
+    def of(self, force_N: Series, period_s: float) -> Series:
+        """Readings of a force given at every period: low-pass, then delay."""
+        keep = np.exp(-2.0 * np.pi * self.bandwidth_Hz * period_s)
+        read = force_N if keep < 1e-9 else _low_pass(force_N, keep)
+        late = self.delay_s / period_s
+        if late <= 0.0:
+            return read
+        at = np.arange(len(read)) - late
+        return np.asarray(np.interp(at, np.arange(len(read)), read))
+
+
+def _low_pass(x: Series, keep: float) -> Series:
+    from scipy.signal import lfilter
+
+    y, _ = lfilter([1.0 - keep], [1.0, -keep], x, zi=[keep * x[0]])
+    return np.asarray(y)
+
+
+@dataclass(frozen=True)
+class RunData:
+    """One run.
+
+    Attributes
+    ----------
+    name : str
+    period_s : float
+    cells : (n, N) uint8 array
+        Cells on over each period from the first row to the last.
+    rows : (k,) int array
+        Period after which each reading was taken, 0 for the first row.
+    force_N : (k,) array
+        Readings that are there and valid.
+    signal : str
+        The model's output that they are of, such as `muscle.right_N`.
+    reading : Reading
+    sha256 : str
+        Of the file.
+    """
+
+    name: str
+    period_s: float
+    cells: NDArray[np.uint8]
+    rows: NDArray[np.int64]
+    force_N: Series
+    signal: str
+    reading: Reading = field(default_factory=Reading)
+    sha256: str = ""
+
+    @property
+    def t_s(self) -> Series:
+        return np.asarray(self.rows * self.period_s, dtype=float)
+
+    @property
+    def switches(self) -> NDArray[np.int64]:
+        """Periods at whose start a cell is switched."""
+        before = np.vstack((np.zeros((1, self.cells.shape[1])), self.cells[:-1]))
+        return np.flatnonzero((self.cells != before).any(axis=1))
+
+    @property
+    def first_on(self) -> int:
+        """Period at whose start the first cell goes on; the number of periods where none does."""
+        on = np.flatnonzero(self.cells.any(axis=1))
+        return int(on[0]) if len(on) else len(self.cells)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A recording with its configuration, opened for a comparison with its model."""
+
+    path: Path
+    run: xr.Dataset
+    config: Config
+    calibrations: dict[str, dict[str, Any]]
+    data: RunData
+
+    @property
+    def simulated(self) -> bool:
+        return bool(self.run.attrs.get("simulated"))
+
+    @property
+    def rig(self) -> str:
+        return str(self.run.attrs["experiment_file"]).split("/")[0]
+
+
+def read_run(path: Path) -> Recorded:
+    """Open a recording of an array for comparison.
+
+    Raises
+    ------
+    ConfigError
+        It is no recording of a cellular array with a force, or one with too little in it.
+    """
+    run = open_run(path)
+    calibrations = calibrations_of(path)
+    records = {
+        name: parse_record(path, kept["record"])
+        for name, kept in calibrations.items()
+        if "record" in kept
+    }
+    config = from_toml(path, tomllib.loads(run.attrs["experiment"]), records)
+    if config.arrays is None:
+        kind = config.tables.model.kind
+        raise ConfigError(f"{path}: a run of a rig of kind '{kind}': give runs of a cell_array")
+    if "force_measured_N" not in run:
+        raise ConfigError(f"{path}: has no force_measured_N: the rig has no force channel")
+    measured = np.where(_valid(run) & _fresh(run), run.force_measured_N.values, np.nan)
+    period_s = config.tables.loop.period_s
+    row = np.rint(run.t_s.values / period_s).astype(np.int64)
+    there = np.isfinite(measured)
+    if there.sum() < ROWS_MIN:
+        raise ConfigError(
+            f"{path}: {int(there.sum())} readings of the force: at least {ROWS_MIN} are needed"
+        )
+    start = row[0]
+    data = RunData(
+        path.name,
+        period_s,
+        _cells(run.cells_reported.values, row - start),
+        (row - start)[there],
+        measured[there],
+        str(run.attrs["force_signal"]),
+        _reading(run, config, records),
+        hashlib.sha256(path.read_bytes()).hexdigest(),
+    )
+    return Recorded(path, run, config, calibrations, data)
+
+
+def _valid(run: xr.Dataset) -> NDArray[np.bool_]:
+    """Rows in which the force's reading is one."""
+    flags = list(run.valid_bits.attrs.get("flags", ()))
+    name = _channel(run)[1]
+    if name not in flags:
+        return np.ones(run.sizes["tick"], dtype=bool)
+    bit = np.uint64(1 << flags.index(name))
+    return np.asarray(run.valid_bits.values & bit != 0)
+
+
+def _fresh(run: xr.Dataset) -> NDArray[np.bool_]:
+    """Rows in which the card had its turn: in others its last reading stands."""
+    taken_s = run[f"{_channel(run)[0]}_t_s"].values
+    return np.asarray(np.diff(taken_s, prepend=-np.inf) != 0.0)
+
+
+def _channel(run: xr.Dataset) -> tuple[str, str]:
+    """Card and name of the rig's force."""
+    devices = tomllib.loads(run.attrs["experiment"])["devices"]
+    return next(
+        (str(card), str(name))
+        for card, device in devices.items()
+        for name, channel in device.get("channels", {}).items()
+        if channel.get("kind", "force") == "force"
+    )
+
+
+def _cells(reported: NDArray[np.uint8], row: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """Cells on over every period; what is not known stays as it was, as the twin takes it."""
+    known = reported.copy()
+    known[0] = np.where(known[0] == CELL_UNKNOWN, 0, known[0])
+    for k in range(1, len(known)):
+        missing = known[k] == CELL_UNKNOWN
+        if missing.any():
+            known[k, missing] = known[k - 1, missing]
+    # A row's report holds for all periods since the row before.
+    at = np.searchsorted(row, np.arange(1, row[-1] + 1))
+    return np.ascontiguousarray(known[at])
+
+
+def _reading(run: xr.Dataset, config: Config, records: dict[str, Calibration]) -> Reading:
+    """Of the rig's force: the first force channel."""
+    for card_name, card in cards_of(config.tables.devices).items():
+        for name, channel in card.channels.items():
+            if not isinstance(channel, schema.ForceChannelTable):
+                continue
+            record = records.get(name)
+            slope = abs(chain_of(channel, record).slope())
+            span = 2.0 * range_raw(card, channel, record)
+            raw = next(n for n in (f"{name}.raw_V", f"{name}.raw_mV_per_V") if n in run)
+            stands_in = run[raw].attrs.get("source") == "SIMULATED"
+            delay_s = float(np.median(run[f"{card_name}_age_s"].values))
+            bandwidth_Hz, noise_rms = np.inf, np.nan
+            mean_of = 1
+            if record is not None:
+                noise_rms, relative = _of_record(record, channel.bridge is not None)
+                conditioner = record.record.conditioner
+                if conditioner is not None and conditioner.bandwidth_Hz is not None:
+                    bandwidth_Hz = conditioner.bandwidth_Hz
+                mean_of = per_tick(card, config.tables.loop.period_s)
+            else:
+                relative = 0.0
+            if stands_in:
+                delay_s += channel.sim.delay_s
+                bandwidth_Hz, noise_rms = channel.sim.bandwidth_Hz, channel.sim.noise_rms_V
+                mean_of = 1
+            return Reading(
+                delay_s,
+                bandwidth_Hz,
+                slope * span / 2.0**card.resolution_bits,
+                slope * noise_rms / np.sqrt(mean_of),
+                relative,
+            )
+    raise ConfigError(f"{config.path}: the rig has no force channel")
+
+
+def _of_record(record: Calibration, bridge: bool) -> tuple[float, float]:
+    """Raw noise RMS (NaN where unknown) and relative uncertainty of the slope."""
+    model, noise = record.record.model, record.record.commissioning.noise_rms_mV_per_V
+    relative = float(np.sqrt(model.covariance_N2[1][1])) / abs(model.coefficients_N[1])
+    if noise is None:
+        return np.nan, relative
+    conditioner = record.record.conditioner
+    per_ratio = 1.0 if bridge or conditioner is None else record.chain(bridge=False).raw_per_ratio
+    return noise * per_ratio, relative

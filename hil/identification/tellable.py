@@ -1,0 +1,152 @@
+"""Which parameters the data tell apart, from the Fisher information of their logarithms.
+
+A direction v of theta whose information is v^T J^T J v / s^2 is known to 1 / sqrt of that. What is
+known worse than LIMIT (a 95 % interval of a factor 1.5 either way) is weak. Where a change by
+SHOWN alters no reading by more than NOTHING of the force's range, or the information is no more
+than rounding, it is structural: no run with these switchings, however long or quiet, would tell.
+Both hold near the parameters looked at.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.identification.grey_box import GreyBox, with_zeros
+from hil.identification.noise import Noise
+
+LIMIT = float(np.log(1.5) / 1.96)
+SHOWN = 1.1  # a direction is shown as changes by this factor
+NOTHING = 1e-7  # of the force's range
+ROUNDING = 1e-12  # of the largest information: what derivatives by differences leave of nothing
+SHARE_MIN = 0.02  # of the largest entry, below which a parameter takes no part in a direction
+Series = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Weak:
+    """A direction that the data say little of.
+
+    Attributes
+    ----------
+    factors : dict of str to float
+        Parameters changed together.
+    change_N : float
+        RMS of what that changes in the readings, to first order; 0 where it changes none.
+    noise_N : float
+        RMS of the channel's noise.
+    structural : bool
+    """
+
+    factors: dict[str, float]
+    change_N: float
+    noise_N: float
+    structural: bool
+
+    def sentence(self, held: Collection[str]) -> str:
+        """In plain words."""
+        names = ", ".join(f"{short(key)} x {factor:.4g}" for key, factor in self.factors.items())
+        alone = len(self.factors) == 1
+        kept = [short(key) for key in self.factors if key in held]
+        hold = f"{kept[-1]} is held" if kept else "hold it" if alone else "hold one with --fix"
+        if self.structural and alone:
+            return f"{names} changes no reading: this channel cannot tell it; {hold}"
+        if self.structural:
+            return f"{names}, together, change no reading: nothing tells them apart; {hold}"
+        together = "changes" if alone else ", together, change"
+        return (
+            f"{names}{' ' if alone else ''}{together} the force by {1e3 * self.change_N:.2g} mN "
+            f"RMS, the noise is {1e3 * self.noise_N:.2g} mN: these runs hardly tell; {hold}"
+        )
+
+
+def short(key: str) -> str:
+    """The last part of a key, with the number of the cell or mass it is of."""
+    parts = key.split(".")
+    number = next((p for p in reversed(parts) if p.isdigit()), "")
+    name = next(p for p in reversed(parts) if not p.isdigit())
+    return f"{name}.{number}" if number else name
+
+
+def information(box: GreyBox, noise: Noise, rms_N: float, theta: Series) -> Series:
+    """Fisher information of theta, (P, P), with the zeros of the channel unknown."""
+    parts = with_zeros(box.sensitivities(theta))
+    J = np.concatenate([noise.whitened(part) for part in parts]) / rms_N
+    n = len(box.free)
+    on_zeros = np.linalg.lstsq(J[:, n:], J[:, :n], rcond=None)[0]
+    seen = J[:, :n] - J[:, n:] @ on_zeros
+    return np.asarray(seen.T @ seen)
+
+
+def chosen(keys: Sequence[str], fisher: Series) -> list[str]:
+    """Parameters that the data tell apart, taken one by one in this order."""
+    taken: list[int] = []
+    for i in range(len(keys)):
+        some = [*taken, i]
+        if _worst(fisher[np.ix_(some, some)]) <= LIMIT:
+            taken = some
+    return [keys[i] for i in taken]
+
+
+def _worst(fisher: Series) -> float:
+    """Largest standard deviation of any parameter."""
+    scale = np.sqrt(np.diag(fisher))
+    if not (scale > 0.0).all():
+        return float("inf")
+    R = fisher / np.outer(scale, scale)
+    if np.linalg.eigvalsh(R)[0] < 1e-12:
+        return float("inf")
+    return float(np.sqrt(np.diag(np.linalg.inv(R)) / scale**2).max())
+
+
+def weak_directions(
+    box: GreyBox, fisher: Series, theta: Series, noise_N: float, rms_of_fisher_N: float
+) -> list[Weak]:
+    """What the data do not tell apart among the box's parameters.
+
+    First what no reading can tell: a parameter without effect, and the scale of all stiffnesses,
+    dampers and masses where only forces are measured (displacements scale down, tensions stay).
+    The last parameter of such a group counts as held; the weak directions of the others follow.
+    """
+    n_readings = sum(len(run.rows) for run in box.runs)
+    span_N = float(max(np.ptp(run.force_N) for run in box.runs))
+    centre = box.readings(theta)
+    most_told = float(np.diag(fisher).max())
+
+    def weak(v: Series) -> Weak:
+        shown = np.where(np.abs(v) < SHARE_MIN * np.abs(v).max(), 0.0, v)
+        factors = {key: float(np.exp(x)) for key, x in zip(box.free, shown, strict=True) if x}
+        moved = box.readings(theta + v)
+        most_N = max(float(np.abs(a - b).max()) for a, b in zip(moved, centre, strict=True))
+        told = max(0.0, float(v @ fisher @ v))
+        structural = most_N < NOTHING * span_N or told < ROUNDING * most_told * float(v @ v)
+        rms_N = 0.0 if structural else rms_of_fisher_N * np.sqrt(told / n_readings)
+        return Weak(factors, float(rms_N), noise_N, structural)
+
+    factor = np.log(SHOWN)
+    found: list[Weak] = []
+    left = list(range(len(box.free)))
+    sizes = np.sqrt(np.diag(fisher))
+    for i in range(len(box.free)):
+        if sizes[i] * LIMIT < 1.0:
+            alone = weak(factor * np.eye(len(box.free))[i])
+            if alone.structural:
+                found.append(alone)
+                left.remove(i)
+    scales = [i for i in left if any(p in box.free[i] for p in (".k_", ".b_", "mass_kg"))]
+    if len(scales) > 1:
+        together = np.zeros(len(box.free))
+        together[scales] = factor
+        group = weak(together)
+        if group.structural:
+            found.append(group)
+            left.remove(scales[-1])
+    variance, directions = np.linalg.eigh(fisher[np.ix_(left, left)])
+    for along, own in zip(variance, directions.T, strict=True):
+        if along * LIMIT**2 > 1.0:
+            break
+        v = np.zeros(len(box.free))
+        v[left] = own / own[np.argmax(np.abs(own))]
+        found.append(weak(factor * v))
+    return found

@@ -1,0 +1,149 @@
+"""Intervals hold what they should, and a model that lacks something is called so."""
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from hil.identification.adequacy import FALSE_ALARM, judge
+from hil.identification.identify import Asked, identify
+from hil.identification.noise import Noise, noise_of
+from hil.identification.runs import Reading
+from hil.studies.identification import (
+    DRAWN,
+    TABLES,
+    WIDTH_MAX,
+    Values,
+    coverage_range,
+    make_rig,
+    run,
+    run_rigs,
+    trial,
+)
+
+N_RIGS = 8
+
+
+@pytest.fixture(scope="module")
+def outcome():
+    return run_rigs([make_rig(21, i) for i in range(N_RIGS)], 2)
+
+
+def test_the_range_of_200_is_the_one_asked_for():
+    assert coverage_range(200) == (182, 197)
+
+
+def test_stated_intervals_hold_the_truth_as_often_as_they_say(outcome):
+    # At 95 % fewer than 4 of 8 have a chance below 1e-4.
+    least = int(scipy.stats.binom.ppf(1e-4, N_RIGS, 0.95))
+    assert (outcome.inside.sum(axis=0) >= least).all()
+
+
+def test_intervals_are_no_wider_than_the_information_allows(outcome):
+    assert outcome.ratio.max() <= WIDTH_MAX
+    # Nor narrower than the noise, which 5000 readings tell to 1 % (4 standard errors).
+    assert outcome.ratio.min() >= 1.0 - 4.0 / np.sqrt(2.0 * 5000)
+
+
+def test_errors_are_those_of_the_least_variance(outcome):
+    # Chi-squared of 8 errors each; the bounds have a chance of 1e-4 either way.
+    low, high = scipy.stats.chi2.ppf((1e-4, 1.0 - 1e-4), N_RIGS)
+    squares = (outcome.error**2).sum(axis=0)
+    assert ((low < squares) & (squares < high)).all()
+
+
+def test_the_bootstrap_agrees_with_the_information(outcome):
+    found = trial(make_rig(21, 0), 200)
+    for p in found.parameters:
+        ratio = np.log(p.resampled[1] / p.resampled[0]) / np.log(p.fisher[1] / p.fisher[0])
+        # A quantile of 200 draws at 2.5 % is off by 13 % of a standard deviation twice.
+        assert ratio == pytest.approx(1.0, abs=0.3)
+
+
+def test_a_model_that_lacks_nothing_is_seldom_called_lacking(outcome):
+    assert outcome.called.sum() <= scipy.stats.binom.ppf(1.0 - 1e-4, N_RIGS, FALSE_ALARM)
+
+
+@pytest.mark.parametrize("effect", ["creep", "unlike masses"])
+def test_a_model_that_lacks_an_effect_is_called_so(effect):
+    found = trial(make_rig(12, 0, effect))
+    assert not found.adequacy.adequate
+    assert "THE MODEL LACKS AN EFFECT" in found.adequacy.sentence()
+
+
+def test_masses_that_are_not_alike_are_found_when_they_are_asked_for():
+    rig = make_rig(12, 0, "unlike masses")
+    found = identify(TABLES, [rig.data], Asked(each=("mass_kg",), bootstrap=0))
+    assert found.adequacy.adequate
+    mass = {key: value for key, value in found.held.items() if "mass_kg" in key}
+    mass |= {p.key: p.value for p in found.parameters if "mass_kg" in p.key}
+    m = [mass[f"arrays.muscle.mass_kg.{i}"] for i in (2, 3, 4)]
+    # The scale of masses is not told; their ratio is: 1.005 on either side of the middle.
+    assert m[0] / m[1] == pytest.approx(1.005, rel=5e-4)
+    assert m[2] / m[1] == pytest.approx(1.005, rel=5e-4)
+
+
+def test_two_runs_say_more_than_one():
+    rig = make_rig(21, 3)
+    one = identify(TABLES, [rig.data], Asked(bootstrap=0))
+    # The same array, other noise: twice the information.
+    again = np.random.default_rng(5).permutation(one.fit.residual_N[0])
+    other = type(rig.data)(
+        **(vars(rig.data) | {"force_N": rig.data.force_N - one.fit.residual_N[0] + again})
+    )
+    two = identify(TABLES, [rig.data, other], Asked(bootstrap=0))
+    for a, b in zip(one.parameters, two.parameters, strict=True):
+        assert b.relative / a.relative == pytest.approx(np.sqrt(0.5), rel=0.05)
+
+
+def test_a_rest_tells_white_noise_from_coloured():
+    white, coloured = make_rig(21, 0), make_rig(21, 0, ar=0.8)
+    assert not len(noise_of([white.data]).ar)
+    found = noise_of([coloured.data])
+    assert found.source == "rest"
+    # Standard error of an autoregression's coefficient: sqrt((1 - a^2) / n), 4 of them.
+    assert found.ar[0] + found.ar[1:].sum() == pytest.approx(0.8, abs=4 * 0.6 / np.sqrt(1001))
+    # Its size: relative standard error sqrt(1 / 2n) of the innovations.
+    assert found.rms_N == pytest.approx(coloured.noise.rms_N, rel=4 / np.sqrt(2 * 1001))
+
+
+def test_a_rest_on_one_code_says_nothing_of_the_noise():
+    run = make_rig(21, 0).data
+    coarse = type(run)(
+        **vars(run) | {"reading": Reading(step_N=0.02, noise_rms_N=0.001),
+                       "force_N": 0.02 * np.round(run.force_N / 0.02)}
+    )  # fmt: skip
+    found = noise_of([coarse])
+    assert found.source == "channel"
+    assert found.rms_N == pytest.approx(np.hypot(0.001, 0.02 / np.sqrt(12.0)))
+
+
+def test_coloured_noise_is_weighed_by_its_filter():
+    outcome = run_rigs([make_rig(22, i, ar=0.8) for i in range(3)], 0)
+    # 12 intervals; a rig's four are told by one noise, so at most one rig may be out of luck.
+    assert outcome.inside.sum() >= 8
+    # The noise's slow part is told by a rest of 1001 readings: to 13 % (one standard error).
+    assert np.abs(np.log(outcome.ratio)).max() <= 3 * 0.13
+
+
+def test_the_rate_of_false_alarms_is_the_stated_one():
+    """Of noise alone, known from a rest of its own: no fit, so that thousands are cheap."""
+    rng, n_times, n, n_rest = np.random.default_rng(1), 1000, 1000, 1000
+    alarms = 0
+    for _ in range(n_times):
+        rest = rng.standard_normal(n_rest)
+        noise = Noise(float(rest.std(ddof=1)), n_rest=n_rest, source="rest")
+        alarms += not judge([rng.standard_normal(n)], noise, 1, 0.001).adequate
+    # No more than stated; Bonferroni may make it fewer. 4 standard errors above.
+    most = FALSE_ALARM + 4 * np.sqrt(FALSE_ALARM / n_times)
+    assert alarms / n_times <= most
+
+
+@pytest.mark.campaign
+def test_two_hundred_rigs(tmp_path):
+    results = run(tmp_path, Values())
+    for check in results["checks"]:
+        print(f"{check['what']}: {check['value']:.4g} ({check['expected']})")
+    print(results["called_lacking"])
+    assert [c["what"] for c in results["checks"] if not c["agrees"]] == []
+    assert set(results["called_lacking"].values()) == {Values().lacking}
+    assert len(results["checks"]) == 2 * (2 * len(DRAWN) + 1) + 1
