@@ -117,7 +117,8 @@ def _estimator(config: Config, layout: RigLayout) -> Estimator:
         if isinstance(twin, PantographSystem):
             return ArmObserver(twin, layout.channels, outputs)
         shown = twin.shown if isinstance(twin, LimbSystem) else ()
-        return Twin(twin, layout.channels, outputs, shown)
+        driven = [list(twin.inputs).index(o.drives) for o in outputs_of(tables.devices).values()]
+        return Twin(twin, layout.channels, outputs, driven, shown)
     signal = force_signal(tables, config.model)
     told = told_of(tables, config.model, signal)
     return ForceObserver(

@@ -44,6 +44,8 @@ class Twin:
     ----------
     outputs : sequence of int
         Which of the system's outputs each channel measures.
+    driven : sequence of int
+        Which of the system's inputs each actuator's output sets; the others stay at 0.
     shown : names of outputs that recordings keep of the twin beside the channels
     """
 
@@ -52,6 +54,7 @@ class Twin:
         system: System,
         channels: Sequence[Channel],
         outputs: Sequence[int],
+        driven: Sequence[int],
         shown: Sequence[str] = (),
     ) -> None:
         self._system = system
@@ -59,6 +62,8 @@ class Twin:
         self._shown = shown
         also = [list(system.outputs).index(name) for name in shown]
         self._outputs = np.array([*outputs, *also], dtype=np.int64)
+        self._driven = np.array(driven, dtype=np.int64)
+        self._inputs = np.zeros(len(system.inputs))
         self._cells = np.zeros(len(system.cell_names), dtype=np.uint8)
         self._started = False
 
@@ -77,11 +82,12 @@ class Twin:
     def bind(self, frame: Frame, readings: Readings, commands: Commands) -> None:
         self._model = frame.span([column.name for column in self.columns])
         self._reported = readings.cells_reported
-        self._inputs = commands.outputs
+        self._commanded = commands.outputs
 
     def step(self, n_periods: int) -> None:
         _keep_known(self._reported, self._cells)
         if self._started:
+            self._inputs[self._driven] = self._commanded
             for _ in range(n_periods):
                 self._system.step(self._cells, self._inputs)
         self._started = True

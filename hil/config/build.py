@@ -6,6 +6,8 @@ from typing import Any, Literal
 import numpy as np
 
 from hil.config import recruit_schema, schema
+from hil.config.bodies import BodiesTable
+from hil.config.build_bodies import build_bodies
 from hil.config.build_limb import build_limb_system
 from hil.config.build_pantograph import build_pantograph
 from hil.config.build_soft import build_soft
@@ -112,6 +114,8 @@ def build_system(table: schema.SystemTable, period_s: float) -> System:
     """The system of a model that is no cellular array; ModelError where it makes none."""
     if isinstance(table, PantographTable):
         return build_pantograph(table, period_s)
+    if isinstance(table, BodiesTable):
+        return build_bodies(table, period_s)
     if isinstance(table, schema.SoftTable):
         return build_soft(table, build_model(table), build_activation(table), period_s)
     if isinstance(table, LimbTable):

@@ -15,6 +15,7 @@ from pydantic import (
 )
 
 from hil.config import recruit_schema
+from hil.config.bodies import BodiesTable
 from hil.config.limb import AntagonistsTable, LimbTable
 from hil.config.pantograph import ImpactTable, PantographTable
 from hil.config.plant_card import PlantCardTable
@@ -178,7 +179,7 @@ class SoftTable(Table):
     ground: GroundTable | None = None
 
 
-SystemTable = LinearTable | PantographTable | SoftTable | LimbTable
+SystemTable = LinearTable | PantographTable | SoftTable | LimbTable | BodiesTable
 AnyModelTable = Annotated[ModelTable | SystemTable, Field(discriminator="kind")]
 
 
