@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # As `hil.views.bench` has them, which is not imported for `hil --help`.
 BENCH_PARTS = ("start_up", "step", "virtual_run", "real_time", "recorder", "impact",
-               "recruitment", "board", "daq", "window", "models", "soft_links")  # fmt: skip
+               "recruitment", "own", "board", "daq", "window", "models", "soft_links")  # fmt: skip
 DONE, BAD_INPUT, DEVICE, INTERRUPTED = 0, 2, 4, 130
 
 
@@ -269,8 +269,11 @@ def _parser() -> argparse.ArgumentParser:
             "hil gui configs/miga6/pid.toml")  # fmt: skip
     c.add_argument("file", type=_path, nargs="?", metavar="FILE",
                    help="an experiment (.toml) or a recording (.h5)")  # fmt: skip
-    c = add("examples", "copy the shipped configurations out", "hil examples my-rigs")
-    c.add_argument("folder", type=_path, metavar="DIR")
+    c = add("examples", "copy the shipped configurations out, or a class to start your own from",
+            "hil examples my-rigs; hil examples --template controller mine.py")  # fmt: skip
+    c.add_argument("folder", type=_path, nargs="?", metavar="DIR|FILE.py")
+    c.add_argument("--template", choices=("controller", "reference", "model", "device"),
+                   help="copy this to FILE.py (default: my_KIND.py)")  # fmt: skip
     return parser
 
 

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hil import guard, inputs, loop
+from hil import guard, inputs, loop, own
 from hil.clock import Clock, RealClock, VirtualClock, sleep_s
-from hil.config import Config, cards, schema
+from hil.config import Config, schema
 from hil.config.build import (
     build_activation,
     build_force_control,
+    build_own_control,
     build_recruitment,
     build_signal,
     build_signal_pid,
@@ -25,11 +26,12 @@ from hil.config.build_soft import build_soft_control
 from hil.config.crosscheck import force_signal
 from hil.config.instruments import outputs_of, signals_of
 from hil.config.limb import AntagonistsTable, LimbTable
+from hil.config.own import OwnTable, own_tables
 from hil.config.pantograph import ImpactTable, PantographTable
 from hil.control.controller import Control
 from hil.devices.injection import Injection
 from hil.devices.replay import ReplayRig
-from hil.errors import ConfigError
+from hil.errors import ConfigError, OwnError
 from hil.estimate import ArmObserver, Estimator, ForceObserver, Twin
 from hil.frame import Column, Commands, Frame
 from hil.models.leg.system import LimbSystem
@@ -41,10 +43,19 @@ from hil.slots import RigLayout
 from hil.waiting import Until
 
 REHEARSED_TICKS = 60_000  # a few seconds' work
+TIMED_TICKS = 2000
+PASSES_MAX = 6
+TIMED_S = 2.0  # after which a rehearsal has seen enough
+UNCOUNTED = 10  # first ticks, in which something may still compile
+BUDGET_SHARE = 0.5  # of a period, that code of one's own may take where its table says nothing
+HUNG_REHEARSED_S = 10.0  # of a first call, which may compile
 
 
 class FaultyControl:
-    """A control stage that asks for what is no number while `controller_nan` is there."""
+    """A control stage that asks for what is no number while `controller_nan` is there.
+
+    While `controller_raises` is there it fails as one's own would.
+    """
 
     def __init__(self, inner: Control, injection: Injection) -> None:
         self._inner = inner
@@ -68,6 +79,8 @@ class FaultyControl:
         self._inner.step(t_s)
         if self._injection.active("controller_nan"):
             self._outputs[:] = np.nan
+        if self._injection.active("controller_raises"):
+            raise OwnError("injected")
 
 
 @dataclass(frozen=True)
@@ -108,17 +121,14 @@ def _estimator(config: Config, layout: RigLayout) -> Estimator:
     tables = config.tables
     if config.arrays is None:
         twin = config.system()
-        signals = [
-            c.signal
-            for card in cards.cards_of(tables.devices).values()
-            for c in card.channels.values()
-        ]
-        outputs = [list(twin.outputs).index(str(s)) for s in signals]
+        measured = signals_of(tables.devices)
+        channels = [c for c in layout.channels if measured[c.name]]
+        outputs = [list(twin.outputs).index(measured[c.name]) for c in channels]
         if isinstance(twin, PantographSystem):
-            return ArmObserver(twin, layout.channels, outputs)
+            return ArmObserver(twin, channels, outputs)
         shown = twin.shown if isinstance(twin, LimbSystem) else ()
         driven = [list(twin.inputs).index(o.drives) for o in outputs_of(tables.devices).values()]
-        return Twin(twin, layout.channels, outputs, driven, shown)
+        return Twin(twin, channels, outputs, driven, shown)
     signal = force_signal(tables, config.model)
     told = told_of(tables, config.model, signal)
     return ForceObserver(
@@ -131,6 +141,10 @@ def _estimator(config: Config, layout: RigLayout) -> Estimator:
 def _control(config: Config, layout: RigLayout, estimator: Estimator, seed: int) -> Control:
     tables, period_s = config.tables, config.tables.loop.period_s
     controller, follows = tables.controller, tables.reference
+    if isinstance(controller, OwnTable):
+        cells = list(config.system().cell_names)
+        model = None if config.arrays is None else config.model
+        return build_own_control(controller, follows, tables, cells, model, layout)
     if isinstance(controller, schema.SignalPidTable):
         signals = follows.signals if isinstance(follows, schema.SignalsReferenceTable) else {}
         outputs = outputs_of(tables.devices)
@@ -319,6 +333,81 @@ def rehearse(config: Config, seed: int) -> None:
         )
 
 
+def rehearse_own(config: Config, seed: int) -> list[str]:
+    """Code of one's own on a simulated rig, timed before anything is opened; how long it takes.
+
+    The same ticks twice, or up to PASSES_MAX times: what a tick costs is the least, so that neither
+    compiling nor a machine that stalls now and then counts. Median and worst are within the budget.
+
+    Raises
+    ------
+    ConfigError
+        It fails, or takes too long.
+    """
+    stages = {"model": "estimate_stage_s", "controller": "control_stage_s",
+              "reference": "control_stage_s"}  # fmt: skip
+    timed = {k: o for k, o in config.own.items() if k.partition(".")[0] in stages}
+    if not timed:
+        return []
+    took_s = np.zeros(0)
+    names = sorted(set(stages.values()))
+    with own.watched(HUNG_REHEARSED_S):
+        compile_tick(config)
+        for n in range(1, PASSES_MAX + 1):
+            again_s = _stage_times_s(config, seed, names)
+            shared = min(len(took_s), len(again_s)) if n > 1 else 0
+            took_s = np.minimum(took_s[:shared], again_s[:shared]) if n > 1 else again_s
+            lines = []
+            for key, used in timed.items():
+                of_stage_s = took_s[:, names.index(stages[key.partition(".")[0]])]
+                lines.append(_within_budget(config, key, used, of_stage_s, last=n == PASSES_MAX))
+            if n > 1 and all(lines):
+                break
+    return lines
+
+
+def _stage_times_s(config: Config, seed: int, names: Sequence[str]) -> NDArray[np.float64]:
+    """How long these stages took, tick by tick, in a rehearsal; ConfigError where it failed."""
+    n_ticks = min(config.n_ticks, TIMED_TICKS)
+    rehearsed = build(config, seed)
+    sink = TimingSink(rehearsed.frame, names, n_ticks)
+    rehearsed.rig.open()
+    parts = parts_of(config, rehearsed, VirtualClock(), sink)
+    sink.stop = parts.inputs.stop
+    loop.run(replace(parts, n_ticks=n_ticks, after_trip_ticks=0))
+    rehearsed.rig.close()
+    if sink.failure:
+        raise ConfigError(f"{config.path}: {sink.failure}: nothing was energised")
+    return sink.took_s[: sink.rows]
+
+
+def _within_budget(
+    config: Config, key: str, used: own.Own, took_s: NDArray[np.float64], *, last: bool
+) -> str:
+    """How long it takes; empty where the worst tick is beyond the budget and may be tried again.
+
+    Raises
+    ------
+    ConfigError
+        The median is beyond the budget, or the worst tick still is.
+    """
+    period_s = config.tables.loop.period_s
+    table = next(t for path, _, t in own_tables(config.tables) if ".".join(path) == key)
+    budget_s = table.budget_s or BUDGET_SHARE * period_s
+    median_s, worst_s = float(np.median(took_s)), float(took_s.max())
+    said = (
+        f"{used.kind} takes {1e3 * median_s:.3g} ms at the median, {1e3 * worst_s:.3g} ms at worst"
+        f" of {len(took_s)} rehearsed ticks; its budget is {1e3 * budget_s:.3g} ms of a period of "
+        f"{1e3 * period_s:.3g} ms"
+    )
+    if median_s > budget_s or (last and worst_s > budget_s):
+        raise ConfigError(
+            f"{config.path}: {key}: {used.file}, line {used.lines.get('', 1)}, class "
+            f"{used.cls.__name__}: {said}: make it faster, or set loop.period_s or {key}.budget_s"
+        )
+    return said if worst_s <= budget_s else ""
+
+
 class NoSink:
     """Takes rows and keeps none."""
 
@@ -336,3 +425,30 @@ class NoSink:
 
     def input(self, tick: int, t_s: float, name: str, value: float, text: str = "") -> None:
         """Forgotten."""
+
+
+class TimingSink(NoSink):
+    """Keeps how long some stages of every tick took, and why code of one's own failed."""
+
+    def __init__(self, frame: Frame, names: Sequence[str], n_rows: int) -> None:
+        self.names = list(names)
+        self._values = frame.values
+        self._at = [frame.index(name) for name in names]
+        self.took_s = np.zeros((n_rows, len(names)))
+        self.rows = 0
+        self.failure = ""
+        self.stop = inputs.Stop()
+        self._left_s = TIMED_S
+
+    def push(self) -> bool:
+        took_s = self.took_s[self.rows] = self._values[self._at]
+        self.rows += 1
+        if self.rows > UNCOUNTED:
+            self._left_s -= float(took_s.sum())
+        if self._left_s < 0.0:
+            self.stop.reason = "enough was seen"
+        return True
+
+    def event(self, t_s: float, level: str, source: str, text: str) -> None:
+        if source == "own code":
+            self.failure = f"rehearsed on a simulated rig, at {t_s:g} s: {text}"

@@ -312,8 +312,18 @@ def bench(args: argparse.Namespace) -> int:
 
 
 def examples(args: argparse.Namespace) -> int:
-    from hil.shipped import copy_examples
+    from hil.shipped import copy_examples, copy_template
 
+    if args.template is not None:
+        file = copy_template(args.template, args.folder)
+        if args.json:
+            _print_json({"files": [str(file)]})
+        else:
+            print(f"{file}: its first lines say how an experiment names it")
+            print(f"try: pytest --hil-contract {file}")
+        return DONE
+    if args.folder is None:
+        raise ConfigError("hil examples: give a folder, or --template and a kind")
     files = copy_examples(args.folder)
     if args.json:
         _print_json({"files": [str(file) for file in files]})

@@ -1,8 +1,15 @@
-"""The two errors a user meets, each one clear line."""
+"""The errors a user meets, each one clear line."""
 
 
 class ConfigError(Exception):
     """Bad input, found before any device opens: names file, key, value and remedy."""
+
+
+class OwnError(ConfigError):
+    """Code of one's own failed: one line with its file, line and class.
+
+    In a run the loop takes it for a fault; before one it is bad input like any other.
+    """
 
 
 class DeviceError(Exception):

@@ -69,7 +69,7 @@ class Twin:
 
     @property
     def columns(self) -> list[Column]:
-        measured = [(c.column("model"), units(c.suffix), c.name) for c in self._channels]
+        measured = [(c.column("model"), c.units, c.name) for c in self._channels]
         also = [
             (f"{name.removesuffix(unit_suffix(name))}_model{unit_suffix(name)}", units(name), name)
             for name in self._shown
@@ -139,7 +139,7 @@ class ArmObserver:
     @property
     def columns(self) -> list[Column]:
         said = [
-            Column(c.column("model"), units(c.suffix), "model", f"{c.name} by model and encoders")
+            Column(c.column("model"), c.units, "model", f"{c.name} by model and encoders")
             for c in self._channels
         ]
         return [*said, *self._ESTIMATES]

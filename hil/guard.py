@@ -51,6 +51,7 @@ CAUSES = {row.name: _cause(row) for row in interlocks.LOOP}
     _TOO_MANY_CELLS_ON,
     DISK_LOW,
     _BOARD_SILENT,
+    OWN_CODE_FAILED,
 ) = (1 << i for i in range(len(FAULTS)))
 
 NO_VALUES: NDArray[np.float64] = np.zeros(0)

@@ -96,6 +96,9 @@ LOOP = (
           "below its limit, looked at once a second", "guard.disk_free_min_MB", reaction="1 s"),
     _loop("board_silent", "nobody knows what the cells do", "age of every board's answer",
           "older than its limit", "guard.reading_age_max_s"),
+    _loop("own_code_failed", "control goes on blindly",
+          "controller, reference or model of one's own",
+          "raises, gives no number or no command, or has not returned after 1 s"),
 )  # fmt: skip
 
 BOARD = (

@@ -9,7 +9,7 @@ from hil import guard as guards
 from hil.clock import Clock
 from hil.control.controller import Control
 from hil.devices.replay import ReplayRig
-from hil.errors import DeviceError
+from hil.errors import DeviceError, OwnError
 from hil.estimate import Estimator
 from hil.evidence import Evidence
 from hil.frame import Column, Frame
@@ -77,6 +77,11 @@ def _note_remarks(p: Parts, tick: int, t_s: float) -> None:
             p.sink.input(tick, t_s, remark.name, remark.value, remark.about)
 
 
+def _trip_by_own(p: Parts, t_s: float, error: OwnError) -> None:
+    p.guard.trip(guards.OWN_CODE_FAILED)
+    p.sink.event(t_s, "fault", "own code", str(error))
+
+
 def columns() -> list[Column]:
     """The columns that the loop itself fills."""
     return [
@@ -99,6 +104,8 @@ def run(p: Parts) -> str:
 
     The experiment begins at the tick at which the run is armed, its time with it; before, all is
     off and set points are NaN. Requests take effect between two ticks.
+
+    Code of one's own that fails trips; where it is a model, the run ends with it.
 
     Missed periods are skipped, never caught up in a burst. After a trip all cells stay
     off, all outputs at rest, and the rows go on for a while, so that the recording shows what
@@ -141,7 +148,10 @@ def run(p: Parts) -> str:
             p.estimator.step(n_periods)
             estimated = perf_counter()
             if begun and p.guard.armed:
-                p.control.step((tick - first) * p.period_s)
+                try:
+                    p.control.step((tick - first) * p.period_s)
+                except OwnError as error:
+                    _trip_by_own(p, t_s, error)
             controlled = perf_counter()
             row_bits[faults_at] = p.guard.step(overruns, n_periods)
             guarded = perf_counter()
@@ -151,6 +161,11 @@ def run(p: Parts) -> str:
             row_bits[faults_at] = p.guard.fault_bits
             p.sink.push()
             raise
+        except OwnError as error:  # a model: there is no estimate, or no plant, any more
+            _trip_by_own(p, t_s, error)
+            row_bits[faults_at] = p.guard.fault_bits
+            p.sink.push()
+            return "tripped"
         written = perf_counter()
         values[stage_at] = read - began
         values[stage_at + 1] = estimated - read

@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hil import assembly, guard, loop
+from hil import assembly, guard, loop, own
 from hil.clock import VirtualClock
 from hil.config.calibration import transducers_of
 from hil.config.load import from_toml
@@ -22,7 +22,7 @@ from hil.devices.replay import ReplayRig
 from hil.errors import ConfigError
 from hil.frame import Frame
 from hil.inputs import Request, Stop
-from hil.record.read import calibrations_of, open_run
+from hil.record.read import calibrations_of, open_run, own_files_of, own_of
 
 COMPARED_ROLES = ("reference", "model", "commanded", "fault")
 # What the readings alone do not say again.
@@ -116,7 +116,16 @@ def replay(path: Path) -> tuple[int, Difference | None]:
     if not run.sizes["tick"]:
         raise ConfigError(f"{path}: has no rows")
     records = transducers_of(path, calibrations_of(path))
-    config = from_toml(path, tomllib.loads(run.attrs["experiment"]), records)
+    kept = own_of(path)
+    table = tomllib.loads(run.attrs["experiment"])
+    config = from_toml(path, table, records, own_files_of(path))
+    for key, used in config.own.items():
+        was = kept.get(key, {}).get("package", "")
+        if used.source != kept.get(key, {}).get("source", used.source):
+            raise ConfigError(
+                f"{path}: {key}.kind = '{used.kind}': recorded with {was}, whose code was another "
+                f"than that of {used.package}: install it to replay"
+            )
     tables = config.tables
     stages = assembly.build(config, int(run.attrs.get("seed", 0)))
     try:
@@ -131,7 +140,8 @@ def replay(path: Path) -> tuple[int, Difference | None]:
     parts = assembly.parts_of(config, stages, clock, comparing, rig, armed)
     comparing.stop = parts.inputs.stop
     n_ticks = round(float(run.t_s.values[-1]) / period_s) + 1
-    loop.run(replace(parts, n_ticks=n_ticks))
+    with own.watched():
+        loop.run(replace(parts, n_ticks=n_ticks))
     return comparing.rows, comparing.difference
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from hil import wire
 from hil.config import Config, schema
 from hil.config.cards import cards_of
-from hil.config.instruments import layout_of
+from hil.config.instruments import layout_of, own_devices
 from hil.devices import plant_card
 from hil.devices.cell_board import BoardPlace, CellBoard
 from hil.devices.device import Device, RawSamples, Remark, Sampler
@@ -21,6 +21,7 @@ from hil.devices.emulated_daq import EmulatedBench
 from hil.devices.injection import FaultyGates, FaultyPort, FaultySystem, Injection
 from hil.devices.native_board import NativeBoard
 from hil.devices.nidaq.channels import Place
+from hil.devices.own import OwnPlace
 from hil.devices.port import Port, SerialPort
 from hil.devices.proof import Operator, SimulatedOperator, SomebodyAtTheBench
 from hil.devices.sim_plant import Gates, SimPlant
@@ -29,6 +30,7 @@ from hil.errors import ConfigError, DeviceError
 from hil.frame import Column, Commands, Frame, units
 from hil.models.system import System
 from hil.rig_cards import build_card, build_plant_card
+from hil.rig_own import build_own
 from hil.slots import Readings, RigLayout
 
 BACKENDS = ("sim", "emulated", "bench")
@@ -71,7 +73,7 @@ class Rig:
         columns += [
             Column(
                 c.column("measured"),
-                units(c.suffix),
+                c.units,
                 "measured",
                 f"{'force' if c.force else 'reading'} on channel {c.name}",
                 simulated=sim,
@@ -438,4 +440,11 @@ def build_rig(
         slots = range(slot, slot + len(card.channels))
         turns.append(Turn(card.every, period_s, slots, where.device) if card.every > 1 else None)
         slot, output_slot = slot + len(card.channels), output_slot + len(card.outputs)
+    for i, (name, own) in enumerate(own_devices(tables.devices).items(), len(boards) + len(cards)):
+        at = OwnPlace(slot, output_slot, device=i)
+        kind = kinds.get(name, "sim")
+        devices.append(build_own(name, config, system, plant, at, rngs[name], kind, now_s))
+        slots = range(slot, slot + len(own.channels))
+        turns.append(Turn(own.every, period_s, slots, at.device) if own.every > 1 else None)
+        slot, output_slot = slot + len(own.channels), output_slot + len(own.outputs)
     return Rig(devices, layout, turns)

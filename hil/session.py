@@ -2,6 +2,7 @@
 
 import contextlib
 import getpass
+import hashlib
 import json
 import os
 import signal
@@ -15,8 +16,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from hil import guard, inputs, loop, realtime
-from hil.assembly import Stages, build, compile_tick, parts_of, rehearse
+from hil import guard, inputs, loop, own, realtime
+from hil.assembly import Stages, build, compile_tick, parts_of, rehearse, rehearse_own
 from hil.clock import Clock, RealClock, StallingClock, VirtualClock
 from hil.config import Config, cards, sources
 from hil.config.build import (
@@ -113,6 +114,7 @@ def run(
     if strict and standing.refused():
         raise ConfigError(f"--strict: {'; '.join(standing.refused())}")
     path = _output_path(config, out, force)
+    timed = rehearse_own(config, seed)
     if on_bench:
         rehearse(config, seed)
     stages = build(config, seed, backends, injection, plant)
@@ -121,7 +123,10 @@ def run(
     _create_recording(path, config, stages, clock, backend, seed, attributes or {})
     bar = label if progress else ""
     try:
-        return _run_recorded(config, path, stages, clock, bar, armed, window, injection, standing)
+        with own.watched():
+            return _run_recorded(
+                config, path, stages, clock, bar, armed, window, injection, standing, timed
+            )
     except ModelError as error:
         # Everything is off and the recording is kept; what failed are the model's own steps.
         raise ConfigError(one_line(f"{config.path}: model: {error}")) from None
@@ -155,6 +160,7 @@ def _run_recorded(
     window: bool,
     injection: Injection | None,
     standing: Standing,
+    timed: list[str],
 ) -> Result:
     record = config.tables.record
     table = config.tables.loop
@@ -201,6 +207,8 @@ def _run_recorded(
                     sink.event(0.0, "info", "session", f"started on the {clock_name} clock{how}")
                     for level, line in standing.events(bool(stages.rig.simulated)):
                         sink.event(0.0, level, "calibration", line)
+                    for line in timed:
+                        sink.event(0.0, "info", "own code", line)
                     for line in stages.rig.prove(_ask_somebody):
                         sink.event(0.0, "info", "self-test", line)
                     with _prepared(clock_name, sink, spin_s):
@@ -364,9 +372,24 @@ def _create_recording(
             records=sources.kept(config.sources, _today()),
             model=_matrices(config),
             raw={name: samples for name, (_, samples) in stages.rig.samplers().items()},
+            own=_sources(config),
         )
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written ({error}): choose another --out") from None
+
+
+def _sources(config: Config) -> dict[str, dict[str, str]]:
+    """The code of one's own that a run uses, as the recording keeps it."""
+    return {
+        key: {
+            "kind": used.kind,
+            "file": used.file.name,
+            "package": used.package,
+            "sha256": hashlib.sha256(used.source.encode()).hexdigest(),
+            "source": used.source,
+        }
+        for key, used in config.own.items()
+    }
 
 
 def _matrices(config: Config) -> dict[str, Any]:

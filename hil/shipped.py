@@ -5,7 +5,8 @@ from pathlib import Path
 
 from hil.errors import ConfigError
 
-FOLDERS = ("configs", "calibration")
+FOLDERS = ("configs", "calibration", "examples/own")
+TEMPLATES = ("controller", "reference", "model", "device")
 
 
 def root() -> Path:
@@ -34,3 +35,29 @@ def copy_examples(folder: Path) -> list[Path]:
     except OSError as error:
         raise ConfigError(f"{folder}: cannot be written ({error.strerror})") from None
     return targets
+
+
+def copy_template(kind: str, file: Path | None) -> Path:
+    """Copy the shipped controller, reference, model or device to start one's own from.
+
+    Parameters
+    ----------
+    kind : one of TEMPLATES
+    file : by default `my_<kind>.py` here
+
+    Raises
+    ------
+    ConfigError
+        The file is there already, or cannot be written.
+    """
+    target = Path(f"my_{kind}.py") if file is None else file
+    if target.suffix != ".py":
+        raise ConfigError(f"{target}: give the name of a Python file, such as my_{kind}.py")
+    if target.exists():
+        raise ConfigError(f"{target}: exists already: choose another name")
+    text = (root() / "examples" / "own" / f"{kind}.py").read_text(encoding="utf-8")
+    try:
+        target.write_text(text.replace(f"{kind}.py", target.name), encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{target}: cannot be written ({error.strerror})") from None
+    return target

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.frame import Commands, Frame
+from hil.frame import units as units_of
 
 
 @dataclass(frozen=True)
@@ -22,11 +23,19 @@ class Channel:
         The unit at the end of its names, as `hil.frame.unit_suffix` gives it.
     force : {"", "first", "further"}
         Whether it is a force, and which.
+    unit : str
+        Of a reading that the model knows nothing of; else the suffix says it.
     """
 
     name: str
     suffix: str
     force: Literal["", "first", "further"] = ""
+    unit: str = ""
+
+    @property
+    def units(self) -> str:
+        """Its unit, as a column's attribute gives it."""
+        return self.unit or units_of(self.suffix)
 
     def column(self, role: str) -> str:
         """The column of this role, such as `force_measured_N` or `height_model_m`."""
@@ -73,7 +82,8 @@ class RigLayout:
     channels : every measured signal
     outputs : columns of the actuators' outputs
     boards : names of the driver boards
-    devices : names of all devices
+    devices : names of all devices: boards, then cards, then all others
+    others : names of those that are neither boards nor cards
     n_cells : int
     gate_of : the rig's number of the gate of every cell, board after board
     """
@@ -84,11 +94,13 @@ class RigLayout:
     devices: tuple[str, ...]
     n_cells: int
     gate_of: tuple[int, ...] = ()
+    others: tuple[str, ...] = ()
 
     @property
     def cards(self) -> tuple[str, ...]:
         """Names of the data acquisition cards."""
-        return tuple(name for name in self.devices if name not in self.boards)
+        known = {*self.boards, *self.others}
+        return tuple(name for name in self.devices if name not in known)
 
     def bind(self, frame: Frame) -> tuple[Readings, Commands]:
         """Slots for the readings, and views of the row for the commands."""

@@ -28,7 +28,7 @@ from hil.devices.replay import ReplayRig
 from hil.errors import ConfigError
 from hil.provenance import software
 from hil.record.layout import LIBVER, RECORDED
-from hil.record.read import calibrations_of, open_run
+from hil.record.read import calibrations_of, open_run, own_files_of
 from hil.record.repair import faults_of
 from hil.signals import Chain, Encoder
 from hil.slots import Channel
@@ -75,7 +75,8 @@ def recalibrate(
     if out.exists():
         raise ConfigError(f"{out}: exists already: choose another --out")
     records = transducers_of(path, kept)
-    config = from_toml(path, tomllib.loads(run.attrs["experiment"]), records)
+    table = tomllib.loads(run.attrs["experiment"])
+    config = from_toml(path, table, records, own_files_of(path))
     stages = assembly.build(config, int(run.attrs.get("seed", 0)))
     place = next(c for c in stages.rig.layout.channels if c.name == name)
     changed, remarks = _readings(run, kept, place, record, config.tables.loop.period_s)

@@ -1,6 +1,6 @@
 """Tables of the configuration -> models, references and controllers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -11,27 +11,31 @@ from hil.config.build_bodies import build_bodies
 from hil.config.build_limb import build_limb_system
 from hil.config.build_pantograph import build_pantograph
 from hil.config.build_soft import build_soft
+from hil.config.instruments import outputs_of
 from hil.config.limb import LimbTable
+from hil.config.own import OwnTable
 from hil.config.pantograph import PantographTable
 from hil.config.recruitment import Told, build_recruiter, indices
 from hil.config.schema import ArrayTable, CellTable, ModelTable, SigmoidTable, ThermalTable
 from hil.control import reference
 from hil.control.controller import Belief, CellController
 from hil.control.force import ForceControl
+from hil.control.own import OwnControl, OwnReference
 from hil.control.pid import Pid, PidGains
 from hil.control.recruit import Recruitment
 from hil.control.schedule import Schedule
 from hil.control.signals import SignalLoop, SignalPid
 from hil.control.steering import Steerable
-from hil.frame import units
 from hil.models import CellArray, ModelError, cells, fingerprint
 from hil.models.activation import CellActivation
 from hil.models.cell_array import make_array
 from hil.models.fingerprint import FingerprintError
 from hil.models.linear import LinearSystem
 from hil.models.network import Array, Point
+from hil.models.own import OwnSystem
 from hil.models.sma_wire import SmaWire
 from hil.models.system import System
+from hil.own import Facts
 from hil.slots import RigLayout
 
 LEVEL_MIN = 1e-9
@@ -112,6 +116,8 @@ def _activations(name: str, table: ArrayTable) -> list[CellActivation]:
 
 def build_system(table: schema.SystemTable, period_s: float) -> System:
     """The system of a model that is no cellular array; ModelError where it makes none."""
+    if isinstance(table, OwnTable):
+        return OwnSystem(table.own, period_s)
     if isinstance(table, PantographTable):
         return build_pantograph(table, period_s)
     if isinstance(table, BodiesTable):
@@ -132,13 +138,15 @@ def build_signal(table: schema.SignalTable) -> reference.Reference:
             return reference.Ramp(table.t_s, table.value)
         case schema.SignalSineTable():
             return reference.Sine(table.mean, table.amplitude, table.frequency_Hz)
+        case OwnTable():
+            return OwnReference(table.own)
 
 
 def build_signal_pid(
     loops: Mapping[str, schema.SignalLoopTable],
     signals: Mapping[str, schema.SignalTable],
     layout: RigLayout,
-    outputs: Mapping[str, schema.OutputTable],
+    outputs: Mapping[str, schema.ActuatorTable],
     period_s: float,
 ) -> SignalPid:
     """The control stage of a rig that is no array.
@@ -158,7 +166,7 @@ def build_signal_pid(
                 reference=build_signal(signals[channel_name]),
                 gains=PidGains(loop.k_p, loop.k_i_per_s, loop.k_d_s, loop.derivative_filter_s),
                 reference_column=channel.column("reference"),
-                units=units(channel.suffix),
+                units=channel.units,
                 channel=slot,
                 output=names.index(column),
                 low=outputs[column].min,
@@ -189,6 +197,45 @@ def build_reference(table: schema.ForceReferenceTable | None) -> reference.Refer
             )
         case recruit_schema.TraceReferenceTable():
             return reference.Ramp(table.t_s, table.force_N)
+        case OwnTable():
+            return OwnReference(table.own)
+
+
+def build_own_control(
+    table: OwnTable,
+    follows: schema.ReferenceTable | None,
+    tables: schema.RunTables,
+    cells: Sequence[str],
+    model: CellArray | None,
+    layout: RigLayout,
+) -> OwnControl:
+    """The control stage of one's own controller, told what there is on this rig."""
+    outputs = outputs_of(tables.devices)
+    references: dict[str, tuple[Steerable, str]] = {}
+    if model is not None:
+        force = None if isinstance(follows, schema.SignalsReferenceTable) else follows
+        references["force_reference_N"] = (Steerable(build_reference(force)), "N")
+        names = ["force"]
+    else:
+        signals = follows.signals if isinstance(follows, schema.SignalsReferenceTable) else {}
+        channels = {c.name: c for c in layout.channels}
+        names = [name for name in signals if name in channels]
+        for name in names:
+            column = channels[name].column("reference")
+            references[column] = (Steerable(build_signal(signals[name])), channels[name].units)
+    facts = Facts(
+        period_s=tables.loop.period_s,
+        channels=tuple(c.name for c in layout.channels),
+        units=tuple(c.units for c in layout.channels),
+        references=tuple(names),
+        cells=tuple(cells),
+        force_on_N=tuple(a.force_on_N for a in build_activation(tables.model)),
+        outputs=tuple(name.partition("_commanded")[0] for name in outputs),
+        lowest=tuple(o.min for o in outputs.values()),
+        highest=tuple(o.max for o in outputs.values()),
+        model=model,
+    )
+    return OwnControl(table.own, facts, references)
 
 
 def told_of(tables: schema.RigTables, model: CellArray, signal: str) -> Told:

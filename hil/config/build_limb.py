@@ -119,7 +119,7 @@ def build_antagonists(
     model: LimbTable,
     reference: Reference,
     channels: Mapping[str, tuple[int, Channel, str]],
-    outputs: Mapping[str, schema.OutputTable],
+    outputs: Mapping[str, schema.ActuatorTable],
     period_s: float,
     n_ticks: int,
 ) -> Antagonists:
@@ -152,7 +152,7 @@ def build_antagonists(
     )  # fmt: skip
 
 
-def check_activations(outputs: Mapping[str, schema.OutputTable]) -> Found:
+def check_activations(outputs: Mapping[str, schema.ActuatorTable]) -> Found:
     """Outputs that activate muscles: within 0 to 1."""
     for key, output in outputs.items():
         if output.drives.endswith(".activation") and not 0.0 <= output.min < output.max <= 1.0:
@@ -167,7 +167,7 @@ def check_antagonists(
     model: LimbTable,
     extremes: Mapping[str, tuple[float, float]],
     signals: Mapping[str, str],
-    outputs: Mapping[str, schema.OutputTable],
+    outputs: Mapping[str, schema.ActuatorTable],
 ) -> Found:
     """The experiment against its rig: (key, text) pairs.
 

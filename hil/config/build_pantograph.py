@@ -55,7 +55,7 @@ def timing_of(table: ImpactTable) -> Timing:
 
 def build_impact_control(
     table: ImpactTable, model: PantographTable, channels: Mapping[str, str],
-    outputs: Mapping[str, schema.OutputTable], period_s: float,
+    outputs: Mapping[str, schema.ActuatorTable], period_s: float,
 ) -> ImpactControl:  # fmt: skip
     """The control stage of the impact experiment.
 
@@ -103,7 +103,7 @@ def build_impact_control(
 
 def check_impact(
     table: ImpactTable, model: schema.AnyModelTable, channels: Mapping[str, str],
-    outputs: Mapping[str, schema.OutputTable], period_s: float, duration_s: float,
+    outputs: Mapping[str, schema.ActuatorTable], period_s: float, duration_s: float,
 ) -> Iterator[tuple[str, str]]:  # fmt: skip
     """The experiment against its rig: (key, text) pairs."""
     if not isinstance(model, PantographTable):

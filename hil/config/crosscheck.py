@@ -14,6 +14,7 @@ from hil.config.build import (
     LEVEL_MIN,
     build_activation,
     build_model,
+    build_own_control,
     build_reference,
     build_signal,
     build_system,
@@ -25,12 +26,15 @@ from hil.config.build_limb import check_activations, check_antagonists
 from hil.config.build_pantograph import check_impact
 from hil.config.build_soft import check_soft, first_that_falls, recruited_order, static_levels
 from hil.config.cards import cards_of
-from hil.config.instruments import outputs_of, signals_of
+from hil.config.instruments import layout_of, outputs_of, own_devices, signals_of
 from hil.config.limb import AntagonistsTable, LimbTable
+from hil.config.own import OwnTable
 from hil.config.pantograph import ImpactTable
 from hil.config.recruitment import Told
 from hil.models import CellArray, ModelError
+from hil.models.array_system import ArraySystem
 from hil.models.soft.arrays import SoftArraySystem
+from hil.models.system import System
 
 Found = Iterator[tuple[str, str]]
 RIG_ORDER_MAX = 2000
@@ -42,11 +46,12 @@ def rig(tables: schema.RigTables, model: CellArray | None) -> Found:
     """Devices against the model and the guard; `model` is None where it is no array."""
     boards = {n: d for n, d in tables.devices.items() if isinstance(d, schema.CellBoardTable)}
     cards = cards_of(tables.devices)
-    if not cards:
+    if not signals_of(tables.devices):
         yield "devices", "no nidaq card: nothing would be measured"
     yield from _terminals(cards)
+    yield from _own_devices(tables, cards)
     yield from _paces(tables)
-    yield from _signal_limits(cards, tables.guard)
+    yield from _signal_limits(list(signals_of(tables.devices)), tables.guard)
     for name in tables.guard.hold_s:
         if name not in HOLDABLE:
             yield f"guard.hold_s.{name}", f"no such condition: choose {', '.join(HOLDABLE)}"
@@ -188,8 +193,57 @@ def _signal(key: str, channel: schema.AnyChannelTable, outputs: Sequence[str]) -
         yield f"{key}.signal = '{channel.signal}'", f"the model has no such {what}: {choice}"
 
 
-def _signal_limits(cards: dict[str, schema.NidaqTable], guard: schema.GuardTable) -> Found:
-    channels = [name for card in cards.values() for name in card.channels]
+def _own_devices(tables: schema.RigTables, cards: dict[str, schema.NidaqTable]) -> Found:
+    """Channels and outputs of devices of one's own: their names, and what they stand for."""
+    signals: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+    taken = {n for card in cards.values() for n in (*card.channels, *card.outputs)}
+    system = None
+    for name, device in own_devices(tables.devices).items():
+        if system is None:
+            system = _system_of(tables)
+            signals, inputs = tuple(system.outputs), tuple(system.inputs)
+        if not device.channels and not device.outputs:
+            yield f"devices.{name}", "has neither channels nor outputs: give it one"
+        if device.outputs:
+            for method in ("write", "safe"):
+                if not callable(getattr(device.own.cls, method, None)):
+                    cls = f"class {device.own.cls.__name__} in {device.own.file}"
+                    yield f"devices.{name}.outputs", f"{cls} has no method {method}()"
+        for own_name, channel in device.channels.items():
+            key = f"devices.{name}.channels.{own_name}"
+            if own_name in taken:
+                yield key, "another channel has that name: rename one"
+            if channel.signal is not None and channel.signal not in signals:
+                choice = f"choose {', '.join(signals)}"
+                yield (
+                    f"{key}.signal = '{channel.signal}'",
+                    f"the model has no such signal: {choice}",
+                )
+        for own_name, output in device.outputs.items():
+            key = f"devices.{name}.outputs.{own_name}"
+            if own_name in taken:
+                yield key, "another output has that name: rename one"
+            if output.drives not in inputs:
+                choice = f"choose {', '.join(inputs)}" if inputs else "it has none"
+                yield f"{key}.drives = '{output.drives}'", f"the model has no such input: {choice}"
+            if not output.min < output.max:
+                yield f"{key}.max = {output.max:g}", f"must be above min = {output.min:g}"
+        taken |= {*device.channels, *device.outputs}
+    driven = Counter(output.drives for output in outputs_of(tables.devices).values())
+    for drives, count in driven.items():
+        if count > 1 and own_devices(tables.devices):
+            yield "devices", f"{count} outputs drive '{drives}': give one"
+
+
+def _system_of(tables: schema.RigTables) -> System:
+    if isinstance(tables.model, schema.ModelTable):
+        model = build_model(tables.model)
+        return ArraySystem(model, build_activation(tables.model), tables.loop.period_s)
+    return build_system(tables.model, tables.loop.period_s)
+
+
+def _signal_limits(channels: list[str], guard: schema.GuardTable) -> Found:
     for name, limit in guard.signals.items():
         key = f"guard.signals.{name}"
         if name not in channels:
@@ -223,8 +277,12 @@ def _outputs(cards: dict[str, schema.NidaqTable], inputs: Sequence[str]) -> Foun
 def run(tables: schema.RunTables, model: CellArray | None) -> Found:
     """The experiment against its rig."""
     controller, follows = tables.controller, tables.reference
+    if isinstance(controller, OwnTable):
+        yield from _own_control(controller, tables, model)
     if model is None:
-        if isinstance(tables.model, schema.SoftTable):
+        if isinstance(controller, OwnTable):
+            pass  # which takes any
+        elif isinstance(tables.model, schema.SoftTable):
             yield from _soft(tables.model, tables)
         elif isinstance(controller, schema.SignalPidTable):
             yield from _loops(controller, follows, tables)
@@ -258,7 +316,7 @@ def run(tables: schema.RunTables, model: CellArray | None) -> Found:
     wrong: list[tuple[str, str]] = []
     if isinstance(controller, schema.ScheduleTable):
         yield from _schedule(controller, model)
-    elif follows is None:
+    elif follows is None and not isinstance(controller, OwnTable):
         yield "reference", f"missing: a {controller.kind} controller follows one"
     if isinstance(controller, schema.PidTable):
         yield from _order(controller, tables, model)
@@ -276,6 +334,31 @@ def run(tables: schema.RunTables, model: CellArray | None) -> Found:
         yield from _reference(follows, tables, told)
 
 
+def _own_control(table: OwnTable, tables: schema.RunTables, model: CellArray | None) -> Found:
+    """A controller of one's own can be made for this rig, and its set points be followed."""
+    follows = tables.reference
+    channels = list(signals_of(tables.devices))
+    if isinstance(follows, schema.SignalsReferenceTable):
+        for name, signal in follows.signals.items():
+            key = f"reference.signals.{name}"
+            if name not in channels:
+                yield key, f"no channel of that name: choose {', '.join(channels)}"
+            elif not isinstance(signal, schema.SignalSineTable | OwnTable):
+                yield from _times(key, signal.t_s, signal.value, "value")
+    elif follows is not None and model is None:
+        yield f"reference.kind = '{follows.kind}'", "is for arrays of cells: choose signals"
+    cells = list(_system_of(tables).cell_names)
+    layout = layout_of(tables.devices, cells) if _has_gates(tables, cells) else None
+    if layout is not None:
+        build_own_control(table, None, tables, cells, model, layout)
+
+
+def _has_gates(tables: schema.RigTables, cells: Sequence[str]) -> bool:
+    """Whether every cell has one, which is said of the rig."""
+    boards = [d for d in tables.devices.values() if isinstance(d, schema.CellBoardTable)]
+    return sorted(cells) == sorted(cell for board in boards for cell in board.cells)
+
+
 def _soft(table: schema.SoftTable, tables: schema.RunTables) -> Found:
     """Cells that follow a channel: their names, and what they can reach."""
     controller, follows = tables.controller, tables.reference
@@ -291,7 +374,7 @@ def _soft(table: schema.SoftTable, tables: schema.RunTables) -> Found:
     if wrong or not isinstance(follows, schema.SignalsReferenceTable):
         return
     (name, signal), *_ = follows.signals.items()
-    if not isinstance(signal, schema.SignalSineTable):
+    if not isinstance(signal, schema.SignalSineTable | OwnTable):
         wrong += _times(f"reference.signals.{name}", signal.t_s, signal.value, "value")
         yield from wrong
     if not wrong:
@@ -341,7 +424,7 @@ def _antagonists(
     signals = follows.signals if isinstance(follows, schema.SignalsReferenceTable) else {}
     extremes = {}
     for name, signal in signals.items():
-        if not isinstance(signal, schema.SignalSineTable):
+        if not isinstance(signal, schema.SignalSineTable | OwnTable):
             wrong = list(_times(f"reference.signals.{name}", signal.t_s, signal.value, "value"))
             yield from wrong
             if wrong:
@@ -356,9 +439,8 @@ def _loops(
     table: schema.SignalPidTable, follows: schema.ReferenceTable | None, tables: schema.RigTables
 ) -> Found:
     """Every loop's channel, output and set point; every output has at most one loop."""
-    cards = cards_of(tables.devices)
-    channels = [name for card in cards.values() for name in card.channels]
-    outputs = [name for card in cards.values() for name in card.outputs]
+    channels = list(signals_of(tables.devices))
+    outputs = [name.partition("_commanded")[0] for name in outputs_of(tables.devices)]
     signals = follows.signals if isinstance(follows, schema.SignalsReferenceTable) else {}
     claimed = Counter(loop.output for loop in table.loops.values())
     for name, loop in table.loops.items():
@@ -375,7 +457,7 @@ def _loops(
     for name, signal in signals.items():
         if name not in table.loops:
             yield f"reference.signals.{name}", "no loop follows it: remove it"
-        if not isinstance(signal, schema.SignalSineTable):
+        if not isinstance(signal, schema.SignalSineTable | OwnTable):
             yield from _times(f"reference.signals.{name}", signal.t_s, signal.value, "value")
 
 

@@ -14,6 +14,7 @@ Kind = Literal[
     "sensor_nan", "cell_current", "cell_leakage", "cell_temperature", "estop_open", "host_silent",
     "board_silent", "frame_torn", "link_slow", "port_unplugged",
     "limits_differ", "card_estop_open", "machine_stalls", "recorder_killed", "controller_nan",
+    "controller_raises",
 ]  # fmt: skip
 
 

@@ -18,31 +18,54 @@ def layout_of(devices: Mapping[str, schema.DeviceTable], cells: Sequence[str]) -
                 channels.append(Channel(name, "_N", force))  # type: ignore[arg-type]
             else:
                 channels.append(Channel(name, unit_suffix(table.signal)))
+    for own in own_devices(devices).values():
+        for name, reading in own.channels.items():
+            if reading.signal is None:
+                channels.append(Channel(name, "", unit=reading.units))
+            else:
+                channels.append(Channel(name, unit_suffix(reading.signal)))
     boards = {n: d for n, d in devices.items() if isinstance(d, schema.CellBoardTable)}
+    others = tuple(own_devices(devices))
     gates = [cell for board in boards.values() for cell in board.cells]
     return RigLayout(
         channels=tuple(channels),
         outputs=tuple(outputs_of(devices)),
         boards=tuple(boards),
-        devices=(*boards, *cards_of(devices)),
+        devices=(*boards, *cards_of(devices), *others),
+        others=others,
         n_cells=len(cells),
         gate_of=tuple(gates.index(cell) for cell in cells),
     )
+
+
+def own_devices(
+    devices: Mapping[str, schema.DeviceTable],
+) -> dict[str, schema.OwnDeviceTable]:
+    """The devices of one's own."""
+    return {n: d for n, d in devices.items() if isinstance(d, schema.OwnDeviceTable)}
+
+
+def _instruments(
+    devices: Mapping[str, schema.DeviceTable],
+) -> list[schema.NidaqTable | schema.OwnDeviceTable]:
+    return [*cards_of(devices).values(), *own_devices(devices).values()]
 
 
 def signals_of(devices: Mapping[str, schema.DeviceTable]) -> dict[str, str]:
     """The signal that every channel measures, in the order of the readings."""
     return {
         name: channel.signal or ""
-        for card in cards_of(devices).values()
-        for name, channel in card.channels.items()
+        for device in _instruments(devices)
+        for name, channel in device.channels.items()
     }
 
 
-def outputs_of(devices: Mapping[str, schema.DeviceTable]) -> dict[str, schema.OutputTable]:
+def outputs_of(
+    devices: Mapping[str, schema.DeviceTable],
+) -> dict[str, schema.ActuatorTable]:
     """Every output of a rig under the name of its column, in the order of the commands."""
     return {
         f"{name}_commanded{unit_suffix(table.drives)}": table
-        for card in cards_of(devices).values()
-        for name, table in card.outputs.items()
+        for device in _instruments(devices)
+        for name, table in device.outputs.items()
     }

@@ -13,13 +13,15 @@ from hil.config import cards, crosscheck, schema
 from hil.config.build import build_activation, build_model, build_system
 from hil.config.calibration import Calibration, load_any
 from hil.config.files import Merged, read_merged, read_toml
+from hil.config.own import load_own, own_tables
 from hil.config.sources import Sourced, load_sources
 from hil.config.validate import validated
-from hil.errors import ConfigError, one_line
+from hil.errors import ConfigError, OwnError, one_line
 from hil.models import CellArray, ModelError
 from hil.models.activation import CellActivation
 from hil.models.array_system import ArraySystem
 from hil.models.system import System
+from hil.own import Own
 
 TRIED_PERIOD_S = 0.001  # of a system that is only built to see whether it can be
 
@@ -62,6 +64,11 @@ class Config:
             kind = self.tables.model.kind
             raise ConfigError(f"{self.path}: model.kind = '{kind}': this needs a cell_array")
         return self.arrays[which]
+
+    @property
+    def own(self) -> dict[str, Own]:
+        """The classes of one's own that it uses, by key."""
+        return {".".join(path): table.own for path, _, table in own_tables(self.tables)}
 
     @property
     def rig_name(self) -> str:
@@ -113,22 +120,40 @@ def load(path: str | Path, sets: Iterable[str] = ()) -> Config:
 
 
 def from_toml(
-    path: Path, table: dict[str, Any], records: Mapping[str, Calibration] | None = None
+    path: Path,
+    table: dict[str, Any],
+    records: Mapping[str, Calibration] | None = None,
+    recorded: Mapping[str, str] | None = None,
 ) -> Config:
-    """The configuration that a recording carries with its records; `path` is named in errors."""
-    return _run(path, Merged(table, [(str(path), table)]), records or {})
+    """The configuration that a recording carries; `path` is named in errors.
+
+    Parameters
+    ----------
+    records, recorded : the calibration of every channel, and the code of one's own, it used
+    """
+    return _run(path, Merged(table, [(str(path), table)]), records or {}, recorded)
 
 
-def _run(path: Path, merged: Merged, records: Mapping[str, Calibration] | None = None) -> Config:
+def _run(
+    path: Path,
+    merged: Merged,
+    records: Mapping[str, Calibration] | None = None,
+    recorded: Mapping[str, str] | None = None,
+) -> Config:
     tables = validated(schema.RunTables, merged)
+    load_own(tables, merged, recorded)
     arrays = _models(tables, merged)
     model = arrays and arrays[0]
     sources: list[Sourced] = []
     if records is None:
         records = cards.load_records(tables.devices, merged)
         sources = load_sources(tables, merged)
-    found = [*crosscheck.rig(tables, model), *cards.check(tables, records)]
-    _raise_all(merged, [*found, *crosscheck.run(tables, model)])
+    try:
+        found = [*crosscheck.rig(tables, model), *cards.check(tables, records)]
+        found += crosscheck.run(tables, model)
+    except OwnError as error:
+        raise ConfigError(f"{path}: {error}") from None
+    _raise_all(merged, found)
     return Config(path, tables, arrays, records, sources)
 
 
@@ -144,6 +169,7 @@ def load_model(path: str | Path, sets: Iterable[str] = ()) -> tuple[CellArray, N
     merged = read_merged(Path(path), sets)
     table = {key: value for key, value in merged.table.items() if key in ("model", "plant")}
     tables = validated(schema.ModelTables, Merged(table, merged.sources))
+    load_own(tables, merged)
     arrays = _models(tables, merged)
     if arrays is None:
         raise ConfigError(f"{path}: model.kind = '{tables.model.kind}': this needs a cell_array")
@@ -173,10 +199,12 @@ def check(path: str | Path, sets: Iterable[str] = ()) -> str:
         return "experiment"
     if merged.table.keys() <= {"model", "plant"}:
         model = validated(schema.ModelTables, merged)
+        load_own(model, merged)
         _models(model, merged)
         load_sources(model, merged)
         return "model"
     tables = validated(schema.RigTables, merged)
+    load_own(tables, merged)
     arrays = _models(tables, merged)
     records = cards.load_records(tables.devices, merged)
     load_sources(tables, merged)
@@ -195,6 +223,9 @@ def _models(tables: schema.ModelTables, merged: Merged) -> tuple[CellArray, Cell
                 build_activation(table)
             else:
                 build_system(table, TRIED_PERIOD_S)
+        except OwnError as error:
+            origin = merged.origin((key, "kind"))
+            raise ConfigError(one_line(f"{origin}: {key}.kind = '{table.kind}': {error}")) from None
         except ModelError as error:
             where, _, text = str(error).partition(": ")
             path = f"{key}.{where}"

@@ -10,6 +10,7 @@ from hil.config.crosscheck import force_signal
 from hil.config.instruments import outputs_of
 from hil.config.limb import AntagonistsTable
 from hil.config.load import Config
+from hil.config.own import OwnTable
 from hil.config.pantograph import ImpactTable
 from hil.control.pid import Pid
 from hil.models.soft.arrays import SoftArraySystem
@@ -29,6 +30,8 @@ def energise_plan(config: Config) -> list[str]:
 def _commands(config: Config) -> list[str]:
     tables = config.tables
     controller_table = tables.controller
+    if isinstance(controller_table, OwnTable):
+        return _own(config, controller_table)
     if isinstance(controller_table, schema.SignalPidTable | ImpactTable | AntagonistsTable):
         return [
             f"the controller decides: {name} between {output.min:g} and {output.max:g}, at most "
@@ -66,6 +69,27 @@ def _commands(config: Config) -> list[str]:
         what = f"{len(on)} on: {', '.join(on)}" if on else "all off"
         lines.append(f"{t_s:8.3f} s  {what} (settles at {force_N:.4g} N)")
     lines.append(f"{duration_s:8.3f} s  all off, the run ends")
+    return lines
+
+
+def _own(config: Config, table: OwnTable) -> list[str]:
+    """Of a controller of one's own nothing is known but what the guard lets through."""
+    guard, n_cells = config.tables.guard, len(config.system().cell_names)
+    lines = [
+        f"{table.kind} decides: {name} between {output.min:g} and {output.max:g}, at most "
+        f"{output.rate_max_per_s:g} a second"
+        for name, output in outputs_of(config.tables.devices).items()
+    ]
+    if n_cells:
+        longest = (
+            ""
+            if guard.cell_on_max_s is None
+            else f", no cell longer than {guard.cell_on_max_s:g} s"
+        )
+        lines.append(
+            f"{table.kind} decides: at most {guard.cells_on_max or n_cells} of {n_cells} cells at "
+            f"once{longest}"
+        )
     return lines
 
 

@@ -3,7 +3,7 @@
 Unknown keys are errors. Values are SI; the unit is part of the key.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     BeforeValidator,
@@ -17,6 +17,7 @@ from pydantic import (
 from hil.config import recruit_schema
 from hil.config.bodies import BodiesTable
 from hil.config.limb import AntagonistsTable, LimbTable
+from hil.config.own import OwnTable, kind_tag
 from hil.config.pantograph import ImpactTable, PantographTable
 from hil.config.plant_card import PlantCardTable
 from hil.config.soft import GroundTable, LinkTable, MuscleTable, Pair
@@ -179,8 +180,18 @@ class SoftTable(Table):
     ground: GroundTable | None = None
 
 
-SystemTable = LinearTable | PantographTable | SoftTable | LimbTable | BodiesTable
-AnyModelTable = Annotated[ModelTable | SystemTable, Field(discriminator="kind")]
+def kinds(*tables: type[Table]) -> frozenset[str]:
+    """What these tables' `kind` may be."""
+    return frozenset(k for t in tables for k in get_args(t.model_fields["kind"].annotation))
+
+
+KnownSystemTable = LinearTable | PantographTable | SoftTable | LimbTable | BodiesTable
+SystemTable = KnownSystemTable | OwnTable
+AnyModelTable = Annotated[
+    Annotated[ModelTable | KnownSystemTable, Field(discriminator="kind"), Tag("built_in")]
+    | Annotated[OwnTable, Tag("own")],
+    Discriminator(kind_tag("model", kinds(ModelTable, *get_args(KnownSystemTable)))),
+]
 
 
 class CellFile(Table):
@@ -323,19 +334,24 @@ ChannelTable = Annotated[
 ]
 
 
-class OutputTable(Table):
-    """An analogue output that sets an input of the model: value = units_per_V volts.
+class ActuatorTable(Table):
+    """An output that sets an input of the model, in the unit of that input.
 
     The guard holds its value between `min` and `max` and its change below `rate_max_per_s`;
     at rest it is 0, or the end of its range that is nearest to 0.
     """
 
-    terminal: str
     drives: str
-    units_per_V: float
     min: float
     max: float
     rate_max_per_s: Positive
+
+
+class OutputTable(ActuatorTable):
+    """An analogue output of a card: value = units_per_V volts."""
+
+    terminal: str
+    units_per_V: float
 
 
 class LineTable(Table):
@@ -379,7 +395,38 @@ class NidaqTable(Table):
     sim: SimCardTable = SimCardTable()
 
 
-DeviceTable = Annotated[CellBoardTable | NidaqTable, Field(discriminator="kind")]
+class OwnSimTable(Table):
+    """What a simulated channel of one's own gives: its signal, or `value`, with noise."""
+
+    value: float = 0.0
+    noise_rms: NotNegative = 0.0
+
+
+class OwnChannelTable(Table):
+    """A reading of a device of one's own, in the unit of the model's `signal` that it measures.
+
+    One that measures nothing of the model says its unit in `units`.
+    """
+
+    kind: Literal["own"] = "own"
+    signal: str | None = None
+    units: Title = "1"
+    sim: OwnSimTable = OwnSimTable()
+
+
+class OwnDeviceTable(OwnTable):
+    """A device of one's own; its class gives a value a channel and takes one an output."""
+
+    every: Every = 1
+    channels: dict[Name, OwnChannelTable] = {}
+    outputs: dict[Name, ActuatorTable] = {}
+
+
+DeviceTable = Annotated[
+    Annotated[CellBoardTable | NidaqTable, Field(discriminator="kind"), Tag("built_in")]
+    | Annotated[OwnDeviceTable, Tag("own")],
+    Discriminator(kind_tag("device", kinds(CellBoardTable, NidaqTable))),
+]
 
 
 # [loop] [guard] [observer] [record]
@@ -520,7 +567,13 @@ class SignalSineTable(Table):
 
 
 SignalTable = Annotated[
-    SignalStepsTable | SignalRampTable | SignalSineTable, Field(discriminator="kind")
+    Annotated[
+        SignalStepsTable | SignalRampTable | SignalSineTable,
+        Field(discriminator="kind"),
+        Tag("built_in"),
+    ]
+    | Annotated[OwnTable, Tag("own")],
+    Discriminator(kind_tag("reference", kinds(SignalStepsTable, SignalRampTable, SignalSineTable))),
 ]
 
 
@@ -531,7 +584,7 @@ class SignalsReferenceTable(Table):
     signals: Annotated[dict[Name, SignalTable], Field(min_length=1)]
 
 
-ForceReferenceTable = (
+KnownReferenceTable = (
     StepsReferenceTable
     | RampReferenceTable
     | SineReferenceTable
@@ -539,7 +592,16 @@ ForceReferenceTable = (
     | recruit_schema.ReachReferenceTable
     | recruit_schema.TraceReferenceTable
 )
-ReferenceTable = Annotated[ForceReferenceTable | SignalsReferenceTable, Field(discriminator="kind")]
+ForceReferenceTable = KnownReferenceTable | OwnTable
+ReferenceTable = Annotated[
+    Annotated[
+        KnownReferenceTable | SignalsReferenceTable, Field(discriminator="kind"), Tag("built_in")
+    ]
+    | Annotated[OwnTable, Tag("own")],
+    Discriminator(
+        kind_tag("reference", kinds(*get_args(KnownReferenceTable), SignalsReferenceTable))
+    ),
+]
 
 
 class ScheduleStepTable(Table):
@@ -604,9 +666,13 @@ CellControllerTable = ScheduleTable | PidTable
 RecruitTable = (
     recruit_schema.BroadcastTable | recruit_schema.GroupsTable | recruit_schema.OptimalTable
 )
+KnownControllerTable = (
+    CellControllerTable | RecruitTable | SignalPidTable | ImpactTable | AntagonistsTable
+)
 ControllerTable = Annotated[
-    CellControllerTable | RecruitTable | SignalPidTable | ImpactTable | AntagonistsTable,
-    Field(discriminator="kind"),
+    Annotated[KnownControllerTable, Field(discriminator="kind"), Tag("built_in")]
+    | Annotated[OwnTable, Tag("own")],
+    Discriminator(kind_tag("controller", kinds(*get_args(KnownControllerTable)))),
 ]
 
 

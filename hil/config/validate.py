@@ -13,6 +13,7 @@ from hil.config.table import Table
 from hil.errors import ConfigError, one_line
 
 T = TypeVar("T", bound=Table)
+OWN_PLACES = ("controller", "reference", "model", "plant", "devices")
 
 
 def validated(kind: type[T], merged: Merged) -> T:
@@ -77,6 +78,8 @@ def _line(merged: Merged, path: Sequence[str | int], detail: ErrorDetails) -> st
         case "union_tag_invalid":
             shown = f" = {_short(context['tag'])}"
             text = f"unknown: choose {context['expected_tags']}"
+            if path[0] in OWN_PLACES:
+                text += ", or a class of your own, 'mine.py:MyClass'"
         case "float_type" | "int_type" | "string_type" | "bool_type":
             wanted = {
                 "float_type": "a number",

@@ -49,7 +49,8 @@ class Turn:
         """Learn where the device writes."""
         times = (f"{device.name}_age_s", f"{device.name}_t_s")
         own = [c.name for c in device.columns if not c.flags and not c.n_cells]
-        self._blank = np.array([frame.index(name) for name in own if name not in times])
+        blank = [frame.index(name) for name in own if name not in times]
+        self._blank = np.array(blank, dtype=np.int64)
         self._values, self._readings = frame.values, readings
         self._age = frame.index(times[0])
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from hil.errors import ConfigError, one_line
 from hil.record import superblock
-from hil.record.layout import FORMAT, RAW, RECORDED, RINGS, text_of
+from hil.record.layout import FORMAT, OWN, RAW, RECORDED, RINGS, text_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -130,6 +130,21 @@ def calibrations_of(path: str | Path, folder: str = "calibration") -> dict[str, 
             name: {key: _plain(value) for key, value in group.attrs.items()}
             for name, group in file.get(folder, {}).items()
         }
+
+
+def own_of(path: str | Path) -> dict[str, dict[str, str]]:
+    """The code of one's own that a recording was made with, by the key that names it."""
+    with open_h5(path) as file:
+        return {
+            name: {key: text_of(value) for key, value in dataset.attrs.items()}
+            | {"source": dataset[:].tobytes().decode()}
+            for name, dataset in file.get(OWN, {}).items()
+        }
+
+
+def own_files_of(path: str | Path) -> dict[str, str]:
+    """The text of every file of one's own that a recording was made with, by key."""
+    return {key: facts["source"] for key, facts in own_of(path).items() if not facts["package"]}
 
 
 def summary_of(file: h5py.File) -> dict[str, Any]:

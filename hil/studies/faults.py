@@ -105,6 +105,7 @@ SCENARIOS = (
     Scenario("disk_low", "machine_stalls", 0.0, for_s=NO_TIME_S, bound_s=1.0,
              sets=("guard.disk_free_min_MB=1e9",)),
     Scenario("board_silent", "board_silent", 0.050),
+    Scenario("own_code_failed", "controller_raises", 0.0),
     _board("host_silent", "host_silent", due_s=0.050, for_s=0.2),
     _board("estop_open", "estop_open", due_s=0.001),
     _board("cell_on_too_long", "machine_stalls", for_s=0.03, at_s=0.79, due_s=0.01,

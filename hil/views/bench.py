@@ -24,6 +24,7 @@ from hil.views import (
     bench_daq,
     bench_impact,
     bench_models,
+    bench_own,
     bench_realtime,
     bench_recorder,
     bench_soft,
@@ -32,7 +33,7 @@ from hil.views import (
 
 REPEATS = 5
 QUICK = ("start_up", "step", "virtual_run", "real_time", "recorder")
-USUAL = (*QUICK, "impact", "recruitment", "board", "daq", "window")
+USUAL = (*QUICK, "impact", "recruitment", "own", "board", "daq", "window")
 PARTS = (*USUAL, "models", "soft_links")
 
 
@@ -76,6 +77,7 @@ def measure(
             "recorder": lambda: bench_recorder.measure(plan.recorder_s),
             "impact": lambda: bench_impact.measure(folder),
             "recruitment": bench_control.compare,
+            "own": lambda: bench_own.measure(folder),
             "board": lambda: bench_board.measure(plan.exchanges),
             "daq": bench_daq.measure,
             "window": lambda: bench_window.measure(WINDOW_S),
@@ -98,6 +100,7 @@ def as_text(figures: dict[str, Any]) -> str:
         "recorder": bench_recorder.as_text,
         "impact": bench_impact.as_text,
         "recruitment": bench_control.as_text,
+        "own": bench_own.as_text,
         "board": bench_board.as_text,
         "daq": bench_daq.as_text,
         "window": bench_window.as_text,

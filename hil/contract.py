@@ -1,0 +1,87 @@
+"""`pytest --hil-contract mine.py`: what a class of one's own is held to, as tests of it.
+
+A plugin of pytest; what is checked stands in `hil.contract_checks`. With `--hil-experiment` the
+classes get the values and the rig of that experiment, else their defaults and a stand-in.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hil.errors import ConfigError, DeviceError
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("hil", "one's own controllers, references, models and devices")
+    group.addoption("--hil-contract", metavar="FILE.py", help="try the classes of this file")
+    group.addoption(
+        "--hil-experiment", metavar="EXPERIMENT.toml", help="with the values and rig of this one"
+    )
+    group.addoption(
+        "--hil-open", action="store_true", help="open devices too, instead of what they pretend"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    chosen = config.getoption("--hil-contract")
+    if chosen is None:
+        return
+    file = Path(chosen)
+    if not file.is_file():
+        raise pytest.UsageError(f"--hil-contract {chosen}: no such file")
+    config.args[:] = [str(file)]  # nothing else is collected
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makemodule(
+    module_path: Path, parent: pytest.Collector
+) -> "ContractFile | None":
+    chosen = parent.config.getoption("--hil-contract")
+    if chosen is None or module_path != Path(chosen).resolve():
+        return None
+    made: ContractFile = ContractFile.from_parent(parent, path=module_path)
+    return made
+
+
+class ContractFile(pytest.Module):
+    """A file of one's own, as a place of tests."""
+
+    def collect(self) -> Iterable[pytest.Item]:
+        from hil.contract_checks import checks_of
+
+        experiment = self.config.getoption("--hil-experiment")
+        opened = bool(self.config.getoption("--hil-open"))
+        try:
+            checks = checks_of(self.path, None if experiment is None else Path(experiment), opened)
+        except ConfigError as error:
+            yield ContractItem.from_parent(self, name="it is loaded", failure=error)
+            return
+        for name, check in checks:
+            yield ContractItem.from_parent(self, name=name, check=check)
+
+
+class ContractItem(pytest.Item):
+    """One thing that a class is held to."""
+
+    def __init__(self, *, check: Any = None, failure: Exception | None = None, **how: Any) -> None:
+        super().__init__(**how)
+        self._check = check
+        self._failure = failure
+
+    def runtest(self) -> None:
+        from hil.own import watched
+
+        if self._failure is not None:
+            raise self._failure
+        with watched():
+            self._check()
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *_: Any) -> Any:
+        if isinstance(excinfo.value, ConfigError | DeviceError | AssertionError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        return self.path, None, self.name
