@@ -1,15 +1,12 @@
 """A soft finger on the loop: cells bend rubber, instruments say how far, control follows."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 import hil
-from hil import assembly, loop
 from hil.__main__ import main
-from hil.clock import VirtualClock
 from hil.config import load
+from spoiling import commands
 
 BEND, PRESS = "soft_finger/bend.toml", "soft_finger/press.toml"
 BROADCAST = "soft_finger/broadcast.toml"
@@ -94,44 +91,22 @@ def test_what_happens_to_the_plant_after_the_reading_changes_no_command_of_the_t
 ):
     """The controller sees instruments alone."""
     n_ticks = 1700
+    config = load(configs / experiment, ("experiment.duration_s=2.0",))
 
-    def commands(disturb):
-        config = load(configs / experiment, ("experiment.duration_s=2.0",))
-        stages = assembly.build(config, 0)
-        seen = []
+    def spoil(plant):
+        soft, x, y = plant.soft.snapshot(), plant.linear.x.copy(), plant.y.copy()
+        plant.soft.q[:], plant.soft.v[:] = 1.0, -50.0
+        plant.linear.x[:], plant.y[:] = 1e3, -1e3
 
-        class Sink(assembly.NoSink):
-            def push(self):
-                c = stages.rig.commands
-                seen.append((c.cells.tolist(), c.broadcast.p_on, c.broadcast.q_off))
-                return True
-
-        parts = assembly.parts_of(config, stages, VirtualClock(), Sink())
-        plant = stages.rig._devices[-1]._plant._system
-        read, write = parts.rig.read, parts.rig.write
-        undo = []
-
-        def read_and_disturb(t_s):
-            read(t_s)
-            undo.append((plant.soft.snapshot(), plant.linear.x.copy(), plant.y.copy()))
-            if disturb:
-                plant.soft.q[:], plant.soft.v[:] = 1.0, -50.0
-                plant.linear.x[:], plant.y[:] = 1e3, -1e3
-
-        def restore_and_write(t_s):
-            soft, x, y = undo.pop()
+        def undo():
             plant.soft.restore(soft)
             plant.linear.x[:], plant.y[:] = x, y
-            write(t_s)
 
-        parts.rig.read, parts.rig.write = read_and_disturb, restore_and_write
-        parts.rig.open()
-        assert loop.run(replace(parts, n_ticks=n_ticks)) == "complete"
-        return seen
+        return undo
 
-    quiet = commands(False)
+    quiet = commands(config, n_ticks)
     assert len({tuple(cells) for cells, _, _ in quiet}) > 1
-    assert quiet == commands(True)
+    assert quiet == commands(config, n_ticks, spoil)
 
 
 def test_a_bend_beyond_its_limit_trips_and_all_cells_rest(configs, tmp_path):

@@ -26,6 +26,7 @@ STUDIES = {
     "faults": "hil.studies.faults",
     "fingerprint": "hil.studies.fingerprint",
     "identification": "hil.studies.identification",
+    "leg": "hil.studies.leg",
     "pantograph": "hil.studies.pantograph",
     "soft-chain": "hil.studies.soft_chain",
     "recruitment": "hil.studies.recruitment",

@@ -8,8 +8,9 @@ an acceleration,
     F_d     = relaxed tensions, and what tau asks for beyond, by the muscle that gives it
     v_d     = l_MTC' - (l_SEE(F_d) - l_SEE) / T               tendons stretched to F_d within T
 
-and the activation is the one at which the fibre's rate is v_d, held to [least, 1]. It acts for one
-period, as the loop's outputs do, so that the same activations make the same movement again.
+and the activation is the one at which the fibre's rate is v_d, held to [least, 1] and to the rate
+of its output. It acts for one period, as the loop's outputs do, so that the same activations make
+the same movement again.
 
 Source: computed muscle control, Thelen & Anderson 2006, J. Biomech. 39(6), with Makkonen's muscle
 (`muscle.rate`) inverted by bisection; w, T and the smoothing are ours.
@@ -94,7 +95,7 @@ def rehearse(
     s.start(np.full(s.n_m, statics.least))
     heights, activations = np.empty(n), np.full((n, s.n_m), statics.least)
     pair = np.array([statics.up, statics.down])
-    change = settings.rate_max_per_s * period_s
+    change, before = settings.rate_max_per_s * period_s, np.full(s.n_m, statics.least)
     for k in range(n):
         angle, rate = float(s.x[statics.at]), float(s.x[s.n_q + statics.at])
         heights[k] = statics.height(angle)
@@ -105,11 +106,12 @@ def rehearse(
         missing = demand - float(arms @ tension)
         works = statics.up if missing * statics.sign > 0.0 else statics.down
         tension[works] += missing / arms[works]
-        before = activations[max(k - 1, 0)]
         s.look(before)
         _activations(s.room.muscles, s.x[2 * s.n_q :], s.work.length, s.work.rate, tension,
                      pair, settings.T_s, statics.least, activations[k])  # fmt: skip
-        np.clip(activations[k], before - change, before + change, out=activations[k])
+        most = change if k else 0.0  # outputs begin to move in their second period
+        np.clip(activations[k], before - most, before + most, out=activations[k])
+        before = activations[k]
         s.step(period_s, activations[k])
     return Plan(heights, activations)
 

@@ -154,12 +154,12 @@ class LimbStepper:
         ModelError
             No step is short enough.
         """
-        if not _advance(self.links, self.work, self.room, self.x, u, duration_s):
+        if not advance(self.links, self.work, self.room, self.x, u, duration_s):
             raise ModelError(f"a step of {duration_s:g} s does not converge")
 
     def look(self, u: Matrix) -> None:
         """Bring places, lengths and forces up to the present state."""
-        _slope(self.links, self.work, self.room, self.x, u, self.room.f[0])
+        look(self.links, self.work, self.room, self.x, u)
 
     def slope(self, x: Matrix, u: Matrix) -> Matrix:
         """X' of any state."""
@@ -275,7 +275,14 @@ def _try(p, k, r, x, u, h):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def _advance(p, k, r, x, u, duration):  # type: ignore[no-untyped-def]
+def look(p, k, r, x, u):  # type: ignore[no-untyped-def]
+    """Bring places, lengths and forces up to the state x."""
+    _slope(p, k, r, x, u, r.f[0])
+
+
+@njit(cache=True, error_model="numpy")
+def advance(p, k, r, x, u, duration):  # type: ignore[no-untyped-def]
+    """Move x on by a duration with u held; False where no step is short enough."""
     gone = 0.0
     while gone < duration:
         _jacobian(p, k, r, x, u)
@@ -304,5 +311,5 @@ def _advance(p, k, r, x, u, duration):  # type: ignore[no-untyped-def]
             r.control[0] = h * factor
         else:
             r.control[0] = max(r.control[0], h * factor)
-    _slope(p, k, r, x, u, r.f[0])
+    look(p, k, r, x, u)
     return True
