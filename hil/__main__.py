@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 # As `hil.views.bench` has them, which is not imported for `hil --help`.
 BENCH_PARTS = ("start_up", "step", "virtual_run", "real_time", "recorder", "impact",
                "recruitment", "own", "board", "daq", "window", "models", "soft_links")  # fmt: skip
+# As `hil.calibrate.run` has them, and literature.
+CALIBRATIONS = ("certificate", "force_transducer", "spring_constants", "masses", "encoder",
+                "pantograph_geometry", "damping", "activation", "cell_force", "daq_channel",
+                "latency", "literature")  # fmt: skip
 DONE, BAD_INPUT, DEVICE, INTERRUPTED = 0, 2, 4, 130
 
 
@@ -195,6 +199,26 @@ def _parser() -> argparse.ArgumentParser:
     c = add("study", "rerun a published experiment", "hil study fingerprint --out fingerprint")
     c.add_argument("name", metavar="NAME", help="fingerprint, pantograph, walker")
     c.add_argument("--out", type=_path, metavar="DIR", help="default: runs/study-NAME")
+    sets(c)
+    c = add("calibrate", "a procedure that ends in a record: values with uncertainty",
+            "hil calibrate force_transducer --template > act.toml; "
+            "hil calibrate force_transducer act.toml")  # fmt: skip
+    c.add_argument("kind", metavar="KIND", help=", ".join(CALIBRATIONS))
+    c.add_argument("act", type=_path, nargs="?", metavar="ACT.toml", help="who, what, against what")
+    c.add_argument("--template", action="store_true", help="print an ACT.toml to begin with")
+    c.add_argument("--rehearse", action="store_true", help="on a simulated article, truth known")
+    c.add_argument("--seed", type=int, default=0, metavar="N", help="of the rehearsal (default: 0)")
+    c.add_argument("--rig", type=_path, metavar="RIG.toml",
+                   help="the rig whose channel is read, or whose one cell is switched")  # fmt: skip
+    c.add_argument("--run", type=_path, metavar="RUN.h5", help="a recording instead of a new run")
+    c.add_argument("--backend", default="sim", help="of --rig (default: sim)")
+    c.add_argument("--channel", metavar="NAME", help="of --rig or --run")
+    c.add_argument("--undo", type=int, default=0, metavar="N",
+                   help="take the last N readings of the journal back first")  # fmt: skip
+    c.add_argument("--supersedes", type=_path, action="append", default=[], metavar="RECORD.toml",
+                   help="an older record of the same article (repeatable)")  # fmt: skip
+    c.add_argument("--out", type=_path, metavar="FILE.toml",
+                   help="default: calibration/KIND-SERIAL-DATE.toml")  # fmt: skip
     sets(c)
     c = add("recalibrate", "an old run anew from its raw readings, into a new file",
             "hil recalibrate runs/old.h5 --with calibration/transducer-2027.toml")  # fmt: skip

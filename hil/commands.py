@@ -204,6 +204,41 @@ def study(args: argparse.Namespace) -> int:
     return DONE
 
 
+def calibrate(args: argparse.Namespace) -> int:
+    if args.kind == "literature":
+        from hil.calibrate.literature import write_literature
+
+        written = write_literature(args.out or Path("calibration"))
+        if args.json:
+            _print_json([{"file": str(path), "written": new} for path, new in written])
+        else:
+            for path, new in written:
+                print(f"{path}: {'written' if new else 'there already'}")
+        return DONE
+    from hil.calibrate.run import KINDS, Asked, as_text, template
+    from hil.calibrate.run import calibrate as go_through
+
+    if args.template and args.kind in KINDS:
+        print(template(args.kind), end="")
+        return DONE
+    asked = Asked(
+        kind=args.kind, act=args.act, sets=tuple(args.set), rehearse=args.rehearse, seed=args.seed,
+        rig=args.rig, run=args.run, backend=args.backend, channel=args.channel, out=args.out,
+        supersedes=tuple(args.supersedes), undo=args.undo,
+    )  # fmt: skip
+    records = go_through(asked)
+    if args.json:
+        _print_json([
+            {"file": str(d.path), "id": d.record.id, "values": dict(zip(d.record.names,
+             d.record.values, strict=True)), "covariance": d.record.covariance,
+             "status": d.record.record.status, "said": d.said, "truth": d.truth}
+            for d in records
+        ])  # fmt: skip
+    else:
+        print("\n".join(as_text(done) for done in records))
+    return DONE
+
+
 def recalibrate(args: argparse.Namespace) -> int:
     from hil.calibrate.recalibrate import recalibrate as anew
 

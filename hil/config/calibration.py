@@ -225,7 +225,7 @@ def _parsed(path: Path, table: dict[str, Any], text: str) -> Record:
 def overlaps(records: Sequence[Record]) -> list[str]:
     """A line a pair of records of one article that are valid at the same time.
 
-    Nothing says then which of them holds, unless one supersedes the other.
+    Nothing says then which of them holds, unless one supersedes the other. Rehearsals are none.
     """
     lines = []
     for i, a in enumerate(records):
@@ -233,6 +233,7 @@ def overlaps(records: Sequence[Record]) -> list[str]:
             first, second = sorted((a, b), key=lambda r: (r.record.act.date, r.record.hash))
             if (
                 a.record.hash != b.record.hash
+                and "simulated" not in (a.record.status, b.record.status)
                 and _of_one_article(a, b)
                 and second.record.act.date <= first.record.act.valid_until
                 and first.record.hash not in second.record.act.supersedes
@@ -245,6 +246,12 @@ def overlaps(records: Sequence[Record]) -> list[str]:
                     f"anew with --supersedes {first.path.name}, or remove one"
                 )
     return lines
+
+
+def may_be_of(text: str, found: Record) -> bool:
+    """Whether a file's text could be a record of the same act on the same article; quick."""
+    record = found.record
+    return "hil-calibration/" in text and record.kind in text and record.article.serial in text
 
 
 def _of_one_article(a: Record, b: Record) -> bool:

@@ -6,7 +6,7 @@ from datetime import date
 from pathlib import Path
 
 from hil.config import schema
-from hil.config.calibration import Calibration, Record, load_any, overlaps
+from hil.config.calibration import Calibration, Record, load_any, may_be_of, overlaps
 from hil.config.cards import cards_of
 from hil.config.sources import Sourced
 from hil.errors import ConfigError
@@ -91,13 +91,12 @@ def standing_of(
 
 def _rivals(found: Record, known: dict[Path, Record], today: date) -> Iterator[str]:
     """Records of the same article in the same folder that hold at the same time or instead."""
-    record = found.record
     for path in sorted(found.path.parent.glob("*.toml")):
         if path.name == found.path.name:
             continue
         # Parsed only where its kind and serial number stand in it: folders grow.
         text = path.read_text(encoding="utf-8", errors="replace")
-        if record.kind not in text or record.article.serial not in text:
+        if not may_be_of(text, found):
             continue
         try:
             other = known.get(path) or load_any(path, named_by=str(path))

@@ -112,4 +112,4 @@ def _shortened(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    return value if isinstance(value, str) else float(value)
+    return value if isinstance(value, str) else float(f"{float(value):.12g}")

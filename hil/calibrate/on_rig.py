@@ -1,0 +1,152 @@
+"""Runs that a calibration needs: the rig at rest, or one cell on and off, by `hil.session.run`.
+
+Nothing is switched outside the guard: a procedure's run is a run like any other, recorded, with the
+rig's limits, the proof of its boards and a rehearsal before a bench is touched.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from hil import session
+from hil.config import Config, load
+from hil.config.calibration import Calibration, Source
+from hil.config.schema import ModelTable
+from hil.errors import ConfigError
+from hil.models.cells import Cell
+from hil.record.read import open_run
+
+
+@dataclass(frozen=True)
+class RigUsed:
+    """Where a procedure's runs happen: RIG.toml, its backend, keys changed."""
+
+    path: Path
+    backend: str = "sim"
+    sets: tuple[str, ...] = ()
+
+    def config(self, pulses: list[tuple[float, float]], duration_s: float, cell: int = 1) -> Config:
+        """The rig with one cell on from the first to the second time of every pulse."""
+        steps = [
+            f"{{t_s={t_s!r}, {word}=[{cell}]}}"
+            for on_s, off_s in pulses
+            for word, t_s in (("on", on_s), ("off", off_s))
+        ]
+        # A schedule must switch something; this is after the end.
+        steps = steps or [f"{{t_s={duration_s + 1.0!r}, off='all'}}"]
+        own = [
+            "experiment.name='calibration'",
+            f"experiment.duration_s={duration_s!r}",
+            "controller.kind='schedule'",
+            f"controller.steps=[{', '.join(steps)}]",
+        ]
+        return load(self.path, [*self.sets, *own])
+
+    def run(self, config: Config, out: Path, seed: int) -> Path:
+        """Run it, and what was recorded; ConfigError where it did not come to its end."""
+        result = session.run(config, backend=self.backend, seed=seed, out=out, force=True)
+        if result.outcome != "complete":
+            why = result.summary["first_cause"] or result.summary["stopped_by"] or "no cause"
+            raise ConfigError(f"{out}: the run was {result.outcome}: {why}: nothing was calibrated")
+        return result.path
+
+
+def sha256(path: Path) -> str:
+    return f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
+
+
+def simulated(path: Path) -> bool:
+    """Whether a recording's readings come from a simulated device."""
+    return bool(open_run(path).attrs.get("simulated"))
+
+
+@dataclass(frozen=True)
+class OneCell:
+    """The one cell of a rig, between two fixed ends, and what is known of its springs.
+
+    Attributes
+    ----------
+    law : Cell
+        T = Ke e + Kd d + Kf F at e = 0.
+    k_se, k_ae : float
+        N/m
+    springs : Source
+        Record of the springs.
+    """
+
+    law: Cell
+    k_se: float
+    k_ae: float
+    springs: Source
+    transducer: Calibration | None
+
+    @property
+    def share(self) -> float:
+        """Of F that is measured at rest, phi = k_se / (k_se + k_ae)."""
+        return self.k_se / (self.k_se + self.k_ae)
+
+    def share_u(self) -> float:
+        """Its standard uncertainty, from the springs' covariance."""
+        K = self.k_se + self.k_ae
+        return self._u({"k_se_N_per_m": self.k_ae / K**2, "k_ae_N_per_m": -self.k_se / K**2})
+
+    def sum_u(self) -> float:
+        """Standard uncertainty of k_se + k_ae."""
+        return self._u({"k_se_N_per_m": 1.0, "k_ae_N_per_m": 1.0})
+
+    def _u(self, gradient: dict[str, float]) -> float:
+        g = np.array([gradient.get(name, 0.0) for name in self.springs.names])
+        return float(np.sqrt(g @ self.springs.covariance @ g))
+
+
+def one_cell(config: Config) -> OneCell:
+    """The cell; ConfigError where the rig is another one, or its springs have no record."""
+    from hil.config.build import build_cell
+
+    table = config.tables.model
+    if not isinstance(table, ModelTable) or config.model.n_cells != 1:
+        raise ConfigError(
+            f"{config.path}: this needs a rig of one cell between fixed ends, such as "
+            "configs/cell1/rig.toml: a response of several cells has no single time"
+        )
+    (array,) = table.arrays.values()
+    if any(point.support != "fixed" for point in table.points.values()):
+        raise ConfigError(f"{config.path}: model.points: both ends must be fixed")
+    (cell,) = array.cell
+    k_se, k_ae = getattr(cell, "k_se_N_per_m", None), getattr(cell, "k_ae_N_per_m", None)
+    named = [s.source for s in config.sources if s.table.endswith(".cell")]
+    springs = [s for s in named if {"k_se_N_per_m", "k_ae_N_per_m"} <= set(s.names)]
+    if k_se is None or k_ae is None or not springs:
+        raise ConfigError(
+            f"{config.path}: model.arrays: the cell names no record of its springs: "
+            "hil calibrate spring_constants first, and name its record beside them"
+        )
+    first = next(iter(config.records.values()), None)
+    return OneCell(build_cell(cell), k_se, k_ae, springs[0], first)
+
+
+def pulses_of(run: xr.Dataset) -> list[tuple[int, int, int]]:
+    """Rows at which the first cell goes on, goes off, and at which the rest after it ends."""
+    on = run.cells_commanded.values[:, 0] == 1
+    edges = np.flatnonzero(np.diff(on.astype(int), prepend=0)).tolist()
+    if len(edges) % 2:
+        edges.append(len(on))
+    ends = [*edges[2::2], len(on)]
+    return [(edges[i], edges[i + 1], ends[i // 2]) for i in range(0, len(edges), 2)]
+
+
+def force_of(run: xr.Dataset, path: Path) -> NDArray[np.float64]:
+    """The first force; ConfigError where readings are missing or at a rail."""
+    force_N = np.asarray(run.force_measured_N.values)
+    missing = int(np.sum(~np.isfinite(force_N)))
+    saturated = int(np.sum(~(run.valid_bits.values.astype(np.uint64) & np.uint64(1)).astype(bool)))
+    if missing or saturated:
+        raise ConfigError(
+            f"{path}: {missing or saturated} readings of the force are missing or at their rail "
+            "(saturated): nothing can be fitted"
+        )
+    return force_N

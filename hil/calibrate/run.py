@@ -1,0 +1,432 @@
+"""`hil calibrate KIND`: readings gathered, fitted, and written as a record."""
+
+import dataclasses
+import sys
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hil.calibrate import (
+    certificate,
+    channels,
+    encoder,
+    masses,
+    pantograph,
+    response,
+    springs,
+    transducer,
+)
+from hil.calibrate.act import ActFile, act_of, read_act, refuse_overlap
+from hil.calibrate.on_rig import RigUsed, one_cell, sha256, simulated
+from hil.calibrate.procedure import Journal, Read, Rehearsal, Step, ask, gather
+from hil.config.calibration import (
+    Record,
+    Source,
+    load_any,
+    parse_any,
+    transducers_of,
+)
+from hil.config.cards import cards_of
+from hil.config.files import parse_set
+from hil.config.load import from_toml
+from hil.config.schema import ModelTable
+from hil.config.sources import Sourced
+from hil.config.table import Table
+from hil.config.write_record import raw_table, signed, values_table, write_record
+from hil.errors import ConfigError
+from hil.record.read import calibrations_of, open_run
+
+TYPED: dict[str, Any] = {
+    "certificate": certificate,
+    "force_transducer": transducer,
+    "spring_constants": springs,
+    "masses": masses,
+    "encoder": encoder,
+    "pantograph_geometry": pantograph,
+}
+
+
+@dataclass(frozen=True)
+class OnRig:
+    """A procedure of one run: a template, its settings, and what makes values of a recording."""
+
+    template: str
+    settings: type[Table]
+    method: str
+    cell: bool
+    finish: Callable[..., dict[str, dict[str, Any]]]
+
+
+def _of_one_cell(fit: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, dict[str, Any]]]:
+    return lambda path, cell, settings, channel: {"": fit(path, cell)}
+
+
+ON_RIG = {
+    "damping": OnRig(response.DAMPING, response.Settings,
+                     "one cell between fixed ends, response time", True,
+                     _of_one_cell(response.damping)),
+    "activation": OnRig(response.ACTIVATION, response.ActivationSettings,
+                        "one cell between fixed ends, profile", True,
+                        lambda path, cell, settings, channel:
+                        {"": response.activation(path, cell, settings)}),
+    "cell_force": OnRig(response.CELL_FORCE, response.ForceSettings,
+                        "one cell between fixed ends, on and off", True,
+                        _of_one_cell(response.cell_force)),
+    "daq_channel": OnRig(channels.TEMPLATE, channels.Settings, "raw readings at rest", False,
+                         lambda path, cell, settings, channel:
+                         channels.daq_channel(path, settings, channel)),
+    "latency": OnRig(channels.LATENCY, response.Settings, "shift against the twin", False,
+                     lambda path, cell, settings, channel: channels.latency(path, channel)),
+}  # fmt: skip
+KINDS = (*TYPED, *ON_RIG)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line says.
+
+    Attributes
+    ----------
+    act : the act's file, or None for a rehearsal by the template
+    rig : RIG.toml, whose channel is read or whose cell is switched
+    run : a recording instead of a new run
+    """
+
+    kind: str
+    act: Path | None = None
+    sets: tuple[str, ...] = ()
+    rehearse: bool = False
+    seed: int = 0
+    rig: Path | None = None
+    run: Path | None = None
+    backend: str = "sim"
+    channel: str | None = None
+    out: Path | None = None
+    supersedes: tuple[Path, ...] = ()
+    undo: int = 0
+
+
+@dataclass(frozen=True)
+class Done:
+    """A record written, with what is to be said, and the truth where it was rehearsed."""
+
+    path: Path
+    record: Record
+    said: tuple[str, ...]
+    truth: dict[str, float]
+
+
+def template(kind: str) -> str:
+    """The file to begin with."""
+    return str(TYPED[kind].TEMPLATE if kind in TYPED else ON_RIG[kind].template)
+
+
+def calibrate(asked: Asked) -> list[Done]:
+    """Go through a procedure, from where its journal ends, to its records.
+
+    Raises
+    ------
+    ConfigError
+        Wrong input, or readings that nothing can be fitted to, with the reason.
+    """
+    if asked.kind not in KINDS:
+        raise ConfigError(
+            f"calibrate '{asked.kind}': unknown: choose {', '.join((*KINDS, 'literature'))}"
+        )
+    if asked.act is None and not asked.rehearse:
+        raise ConfigError(
+            f"calibrate {asked.kind}: give its act, which begins with "
+            f"hil calibrate {asked.kind} --template > act.toml, or --rehearse"
+        )
+    own = tuple(text for text in asked.sets if _is_of_the_act(text))
+    rest = tuple(text for text in asked.sets if not _is_of_the_act(text))
+    typed = asked.kind in TYPED
+    procedure = TYPED[asked.kind] if typed else ON_RIG[asked.kind]
+    settings = TYPED[asked.kind].Settings if typed else ON_RIG[asked.kind].settings
+    act = read_act(asked.act, template(asked.kind), settings, list(own),
+                   transducer=asked.kind in ("certificate", "force_transducer"))  # fmt: skip
+    supersedes = [load_any(path, named_by="--supersedes") for path in asked.supersedes]
+    today = datetime.now(UTC).date()
+    out = asked.out or _default_out(asked, act, today)
+    if out.exists():
+        raise ConfigError(f"{out}: exists already: a record is never changed: choose another --out")
+    if typed:
+        return [_typed(asked, act, procedure, out, supersedes, today, rest)]
+    return _on_rig(asked, act, procedure, out, supersedes, today, rest)
+
+
+def _is_of_the_act(text: str) -> bool:
+    return next(iter(parse_set(text))) in (
+        "article", "act", "conditions", "conditioner", "procedure"
+    )  # fmt: skip
+
+
+def _default_out(asked: Asked, act: ActFile, today: date | None) -> Path:
+    serial = "".join(c if c.isalnum() or c in "-_" else "-" for c in act.article.serial)
+    if asked.rehearse:
+        return Path("runs") / f"rehearsal-{asked.kind}-{asked.seed}.toml"
+    dated = "" if today is None else f"-{today}"
+    return Path("calibration") / f"{asked.kind}-{serial}{dated}.toml"
+
+
+def _typed(
+    asked: Asked,
+    act: ActFile,
+    procedure: Any,
+    out: Path,
+    supersedes: list[Record],
+    today: date,
+    rest: tuple[str, ...],
+) -> Done:
+    steps = procedure.steps(act)
+    journal = _journal(asked, act, out, [step.key for step in steps])
+    rehearsal: Rehearsal | None = None
+    simulated_reading = asked.rehearse
+    read: Read
+    if asked.rehearse:
+        known = rehearsal = procedure.rehearsal(act, asked.seed)
+
+        def read_known(step: Step, i: int) -> float:
+            return float(known.read(step, asked.seed * 100_003 + i))
+
+        read = read_known
+    else:
+        channel = None
+        if asked.rig is not None:
+            channel = _resting_channel(asked, out, rest)
+            simulated_reading = asked.backend != "bench"
+        read = ask(len(steps), channel)
+    try:
+        readings = gather(steps, journal, read)
+    except KeyboardInterrupt:
+        print(f"{journal.path} keeps what was read: the same command goes on", file=sys.stderr)
+        raise
+    try:
+        found = procedure.finish(act, readings)
+    except ConfigError as error:
+        if asked.rehearse:
+            journal.close()
+            raise
+        raise ConfigError(
+            f"{error} (the readings stay in {journal.path}: --undo N takes the last N back)"
+        ) from None
+    table = _table(
+        procedure.KIND, act, procedure.METHOD, today, supersedes, simulated_reading, found
+    )
+    done = _write(out, table, found, rehearsal.truth if rehearsal else {})
+    journal.close()
+    return done
+
+
+def _journal(asked: Asked, act: ActFile, out: Path, keys: list[str]) -> Journal:
+    """Of these readings of this article and no others.
+
+    What was typed stays when the act's file is mended; what a program read belongs to its values.
+    """
+    of: dict[str, Any] = {
+        "kind": asked.kind, "serial": act.article.serial, "steps": keys,
+        "how": [asked.rehearse, str(asked.rig), str(asked.run), asked.backend, asked.channel],
+    }  # fmt: skip
+    if asked.rehearse or asked.rig is not None:
+        of |= {"act": act.model_dump(mode="json"), "seed": asked.seed, "sets": asked.sets}
+    # Without the date: a long procedure goes on the next day.
+    beside = out if asked.out or asked.rehearse else _default_out(asked, act, None)
+    journal = Journal(beside.with_suffix(".journal"), of)
+    for key in [key for key in keys if key in journal.readings][::-1][: asked.undo]:
+        journal.undo(key)
+    if journal.readings:
+        print(f"{journal.path}: goes on after {len(journal.readings)} readings", file=sys.stderr)
+    return journal
+
+
+def _resting_channel(asked: Asked, out: Path, sets: tuple[str, ...]) -> Callable[[], float]:
+    """The mean over a second of a channel, with everything off."""
+    assert asked.rig is not None
+    used = RigUsed(asked.rig, asked.backend, sets)
+    config = used.config([], 1.0)
+    there = [
+        name for card in config.tables.devices.values() for name in getattr(card, "channels", ())
+    ]
+    if asked.channel is None or asked.channel not in there:
+        raise ConfigError(f"--channel {asked.channel}: name the one to read: {', '.join(there)}")
+
+    def read() -> float:
+        path = used.run(config, out.with_suffix(".reading.h5"), asked.seed)
+        run = open_run(path)
+        column = next(
+            c for c in (f"{asked.channel}.raw_{u}" for u in ("V", "mV_per_V", "counts")) if c in run
+        )
+        raw = run[column].values
+        path.unlink()
+        record = config.records.get(asked.channel or "")
+        if column.endswith("raw_V") and record is not None:
+            # What a transducer's procedure works with: mV/V before the conditioner.
+            return float(record.chain(bridge=False).ratio(float(np.nanmean(raw))))
+        return float(np.nanmean(raw))
+
+    return read
+
+
+def _on_rig(
+    asked: Asked,
+    act: ActFile,
+    procedure: OnRig,
+    out: Path,
+    supersedes: list[Record],
+    today: date,
+    sets: tuple[str, ...],
+) -> list[Done]:
+    settings = act.procedure  # type: ignore[attr-defined]
+    if (asked.rig is None) == (asked.run is None):
+        raise ConfigError(
+            f"calibrate {asked.kind}: give either --rig RIG.toml for a new run, or --run RUN.h5"
+        )
+    truth: dict[str, float] = {}
+    journal = _journal(asked, act, out, ["recording"])
+    if asked.rig is not None:
+        used = RigUsed(asked.rig, asked.backend, sets)
+        pulses, duration_s = (
+            settings.schedule() if hasattr(settings, "schedule") else ([], settings.duration_s)
+        )
+        config = used.config(pulses, duration_s)
+        cell = one_cell(config) if procedure.cell else None
+        recording = out.with_suffix(".h5")
+        step = Step("recording", "the rig runs by itself", "")
+        done = gather([step], journal, lambda s, i: str(used.run(config, recording, asked.seed)))
+        path = Path(done["recording"])
+        if not path.is_file():
+            raise ConfigError(f"{path}: the journal's recording is gone: remove {journal.path}")
+        truth = _plant_truth(asked.kind, config) if asked.backend == "sim" else {}
+    else:
+        assert asked.run is not None
+        path = asked.run
+        cell = _cell_of_recording(path) if procedure.cell else None
+    try:
+        found = procedure.finish(path, cell, settings, asked.channel)
+    except ConfigError:
+        journal.close()  # the recording stays to be looked at; the rig can run again
+        raise
+    records = []
+    for name, values in found.items():
+        values["files"] = {path.name: sha256(path)}
+        table = _table(
+            asked.kind, act, procedure.method, today, supersedes, simulated(path), values
+        )
+        if name and len(found) > 1:
+            table["article"]["serial"] += f" {name}"
+        target = out if not name or len(found) == 1 else out.with_stem(f"{out.stem}-{name}")
+        records.append(_write(target, table, values, _known(truth, name)))
+    journal.close()
+    return records
+
+
+def _known(truth: dict[str, float], name: str) -> dict[str, float]:
+    """Of one channel's values: those of its name."""
+    own = {k.removeprefix(f"{name}/"): v for k, v in truth.items() if k.startswith(f"{name}/")}
+    return own or {k: v for k, v in truth.items() if "/" not in k}
+
+
+def _cell_of_recording(path: Path) -> Any:
+    """The cell of a recording's own configuration, with the springs' record that it kept."""
+    run = open_run(path)
+    records = transducers_of(path, calibrations_of(path))
+    config = from_toml(path, tomllib.loads(run.attrs["experiment"]), records)
+    sources = []
+    for kept in calibrations_of(path, "records").values():
+        source = parse_any(path, kept["record"])
+        if isinstance(source, Source):
+            sources += [Sourced(table, source) for table in kept["tables"]]
+    return one_cell(dataclasses.replace(config, sources=sources))
+
+
+def _plant_truth(kind: str, config: Any) -> dict[str, float]:
+    """What the simulated rig was made with, by the record's names."""
+    found: dict[str, float] = {}
+    plant = config.tables.plant
+    if isinstance(plant, ModelTable) and kind in ("damping", "activation", "cell_force"):
+        (array,) = plant.arrays.values()
+        for table in (array.cell[0], array.activation, array):
+            for key, value in table.model_dump().items():
+                found[key] = value[0] if isinstance(value, list) and len(value) == 1 else value
+        for key in ("rate_per_s", "delay_s"):
+            found[f"fall_{key}"] = found.get(key, float("nan"))
+    else:
+        for card in cards_of(config.tables.devices).values():
+            for name, channel in card.channels.items():
+                for key in ("offset_V", "noise_rms_V", "delay_s"):
+                    if hasattr(channel.sim, key):
+                        found[f"{name}/{key}"] = getattr(channel.sim, key)
+    return {k: v for k, v in found.items() if isinstance(v, float | int)}
+
+
+def _table(
+    kind: str,
+    act: ActFile,
+    method: str,
+    today: date,
+    supersedes: list[Record],
+    simulated_reading: bool,
+    found: dict[str, Any],
+) -> dict[str, Any]:
+    common = act_of(act, method, today, supersedes, simulated_reading)
+    if "status" in found and not simulated_reading:
+        common["status"] = found["status"]
+    table = {"kind": kind, **common}
+    if found.get("conditioner"):
+        table["conditioner"] = found["conditioner"]
+    if "model" in found:
+        table["model"] = found["model"]
+        if "fit" in found:
+            table["fit"] = found["fit"]
+    else:
+        residuals = found.get("residuals")
+        table["model"] = values_table(
+            "least squares", found["values"], found["covariance"],
+            equation=found["equation"], basis=["measured"] * len(found["values"]),
+            degrees_of_freedom=float(found["dof"]),
+            residuals=None if residuals is None else [float(r) for r in residuals],
+            residual_rms=found.get("residual_rms"),
+        )  # fmt: skip
+    table["raw"] = raw_table(found["raw"], found.get("files"))
+    return table
+
+
+def _write(
+    out: Path, table: dict[str, Any], found: dict[str, Any], truth: dict[str, float]
+) -> Done:
+    record = parse_any(out, signed(table))
+    if record.record.status != "simulated":
+        refuse_overlap(out, record)
+    comment = ""
+    if record.record.status == "simulated":
+        comment = "SIMULATED: a rehearsal. No article of this serial number was calibrated."
+    written = write_record(out, table, comment)
+    return Done(out, written, tuple(found.get("said", ())), truth)
+
+
+def as_text(done: Done) -> str:
+    """Values with their uncertainty, and beside a rehearsal's truth."""
+    record = done.record
+    values, C = record.values, record.covariance
+    lines = [f"{done.path}: {record.record.kind}, {record.record.status}"]
+    for i, name in enumerate(record.names):
+        u = float(np.sqrt(C[i, i]))
+        line = f"  {name} = {values[i]:.8g} +- {u:.2g}"
+        if name in done.truth:
+            line += f"   (truth {done.truth[name]:.8g})"
+        lines.append(line)
+    fit = getattr(record.record, "fit", None)
+    if fit is not None:
+        lines += [f"  {_words(k)} {1e3 * v:.3g} mN" for k, v in fit.model_dump().items()
+                  if k.endswith("_N") and isinstance(v, float)]  # fmt: skip
+    lines += [f"  {text}" for text in done.said]
+    return "\n".join(lines)
+
+
+def _words(key: str) -> str:
+    return key.removesuffix("_N").replace("class_a_min", "class A from").replace("_", " ")
