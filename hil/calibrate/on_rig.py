@@ -111,7 +111,7 @@ def one_cell(config: Config) -> OneCell:
     if not isinstance(table, ModelTable) or config.model.n_cells != 1:
         raise ConfigError(
             f"{config.path}: this needs a rig of one cell between fixed ends, such as "
-            "configs/cell1/rig.toml: a response of several cells has no single time"
+            "configs/miga1/rig.toml: a response of several cells has no single time"
         )
     (array,) = table.arrays.values()
     if any(point.support != "fixed" for point in table.points.values()):
