@@ -197,7 +197,7 @@ def _parser() -> argparse.ArgumentParser:
     c.add_argument("--serial", default="", metavar="NUMBER", help="with --out: of the array")
     c.add_argument("--valid-days", type=_count, default=365, metavar="N", help="with --out")
     c = add("study", "rerun a published experiment", "hil study fingerprint --out fingerprint")
-    c.add_argument("name", metavar="NAME", help="fingerprint, pantograph, walker")
+    c.add_argument("name", metavar="NAME", help="which; a wrong one is answered with all")
     c.add_argument("--out", type=_path, metavar="DIR", help="default: runs/study-NAME")
     sets(c)
     c = add("calibrate", "a procedure that ends in a record: values with uncertainty",

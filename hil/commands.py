@@ -84,11 +84,19 @@ def check(args: argparse.Namespace) -> int:
 
 
 def model(args: argparse.Namespace) -> int:
-    from hil.config import load_model
+    from hil.config import load_model, load_system
     from hil.models import ModelError
     from hil.models.reduction import reduce
     from hil.views import model_page
 
+    kind, system = load_system(args.file, args.set)
+    if system is not None and args.out is None and args.reduce is None:
+        facts = model_page.describe_system(kind, system)
+        if args.json:
+            _print_json(facts)
+        else:
+            print(model_page.system_as_text(facts))
+        return DONE
     try:
         built, force_on_N = load_model(args.file, args.set)
         facts = model_page.describe(built, force_on_N)

@@ -1,5 +1,7 @@
 """A rig that is no cellular array: channels, outputs, twin, guard, replay and report of it."""
 
+import json
+
 import numpy as np
 import pytest
 import scipy.signal
@@ -105,10 +107,26 @@ def test_what_does_not_fit_is_refused_with_the_reason(change, message, configs, 
 
 
 def test_what_needs_a_cellular_array_says_so(configs, capsys):
-    assert main(["model", str(configs / "slider/rig.toml")]) == 2
+    words = ["model", str(configs / "slider/rig.toml"), "--out", "slider.npz"]
+    assert main(words) == 2
     assert "model.kind = 'linear': this needs a cell_array" in capsys.readouterr().err
 
 
 def test_the_plan_gives_the_bounds_of_every_output(configs, capsys):
     assert main(["check", str(configs / SLIDER), "--energise-plan"]) == 0
     assert "motor_commanded_N between -5 and 5, at most 500 a second" in capsys.readouterr().out
+
+
+def test_a_model_that_is_no_array_says_what_can_be_driven_and_measured(configs, capsys):
+    assert main(["model", str(configs / "slider/rig.toml"), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts == {
+        "kind": "linear",
+        "cells": [],
+        "inputs": ["motor.force_N"],
+        "outputs": {"slide.x_m": 0.0},
+    }
+    assert main(["model", str(configs / "soft_finger/rig.toml")]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("soft_links: 12 cells, 0 inputs, 6 outputs\n")
+    assert "  finger.tip_y_m            -0.0999956" in said  # 0.1 m of finger that hangs

@@ -1,5 +1,5 @@
 """TOML -> frozen, validated configuration. Nothing is opened or energised here."""
 
-from hil.config.load import Config, check, load, load_model
+from hil.config.load import Config, check, load, load_model, load_system
 
-__all__ = ["Config", "check", "load", "load_model"]
+__all__ = ["Config", "check", "load", "load_model", "load_system"]

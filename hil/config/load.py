@@ -158,22 +158,46 @@ def _run(
 
 
 def load_model(path: str | Path, sets: Iterable[str] = ()) -> tuple[CellArray, NDArray[np.float64]]:
-    """The model of a rig, an experiment, or a file with nothing but `[model]`.
+    """The array of a rig, an experiment, or a file with nothing but `[model]`.
 
     Returns
     -------
     model : CellArray
     force_on_N : (N,) array
         An active cell's F, for every cell.
+
+    Raises
+    ------
+    ConfigError
+        The model is none.
     """
-    merged = read_merged(Path(path), sets)
-    table = {key: value for key, value in merged.table.items() if key in ("model", "plant")}
-    tables = validated(schema.ModelTables, Merged(table, merged.sources))
-    load_own(tables, merged)
+    tables, merged = _model_tables(path, sets)
     arrays = _models(tables, merged)
     if arrays is None:
         raise ConfigError(f"{path}: model.kind = '{tables.model.kind}': this needs a cell_array")
     return arrays[0], np.array([a.force_on_N for a in build_activation(tables.model)])
+
+
+def load_system(path: str | Path, sets: Iterable[str] = ()) -> tuple[str, System | None]:
+    """The model's kind, and what it is where it is not a cell_array, at rest.
+
+    Raises
+    ------
+    ConfigError
+    """
+    tables, merged = _model_tables(path, sets)
+    if isinstance(tables.model, schema.ModelTable):
+        return tables.model.kind, None
+    _models(tables, merged)
+    return tables.model.kind, build_system(tables.model, TRIED_PERIOD_S)
+
+
+def _model_tables(path: str | Path, sets: Iterable[str]) -> tuple[schema.ModelTables, Merged]:
+    merged = read_merged(Path(path), sets)
+    table = {key: value for key, value in merged.table.items() if key in ("model", "plant")}
+    tables = validated(schema.ModelTables, Merged(table, merged.sources))
+    load_own(tables, merged)
+    return tables, merged
 
 
 def check(path: str | Path, sets: Iterable[str] = ()) -> str:

@@ -10,10 +10,36 @@ from hil.errors import ConfigError
 from hil.models import CellArray
 from hil.models.analysis import describe
 from hil.models.reduction import Reduced
+from hil.models.system import System
 
 SHARES_SHOWN_MAX = 20
 
 __all__ = ["as_text", "describe", "export"]
+
+
+def describe_system(kind: str, system: System) -> dict[str, Any]:
+    """What a model that is no array offers boards and cards, with its outputs at rest."""
+    return {
+        "kind": kind,
+        "cells": list(system.cell_names),
+        "inputs": list(system.inputs),
+        "outputs": dict(zip(system.outputs, system.y.tolist(), strict=True)),
+    }
+
+
+def system_as_text(facts: dict[str, Any]) -> str:
+    """As lines for people: what can be driven, what can be measured."""
+    lines = [f"{facts['kind']}: {len(facts['cells'])} cells, {len(facts['inputs'])} inputs, "
+             f"{len(facts['outputs'])} outputs"]  # fmt: skip
+    if facts["cells"]:
+        lines += ["", "cells, for the gates of boards", *(f"  {name}" for name in facts["cells"])]
+    if facts["inputs"]:
+        lines += ["", "inputs, for a card's outputs to drive"]
+        lines += [f"  {name}" for name in facts["inputs"]]
+    width = max(map(len, facts["outputs"]))
+    lines += ["", f"{'outputs, for channels to measure':{width + 2}}  at rest"]
+    lines += [f"  {name:{width}}  {value:.6g}" for name, value in facts["outputs"].items()]
+    return "\n".join(lines)
 
 
 def describe_reduced(reduced: Reduced, outputs: list[str]) -> dict[str, Any]:
