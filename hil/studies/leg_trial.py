@@ -13,7 +13,7 @@ from hil import assembly, loop
 from hil.clock import VirtualClock
 from hil.config import load, schema
 from hil.config.build import build_signal
-from hil.config.instruments import outputs_of, signals_of
+from hil.config.instruments import signals_of
 from hil.config.load import Config
 from hil.devices.sim_daq import SimOutput
 from hil.models import ModelError
@@ -65,8 +65,8 @@ def what_happened(config: Config, commanded: Matrix) -> Trace:
     """The plant on these commands, (N, outputs) in the order of the rig's."""
     plant = config.system(plant=True)
     tables = config.tables
-    outputs = list(outputs_of(tables.devices).values())
     card = next(c for c in tables.devices.values() if isinstance(c, schema.NidaqTable))
+    outputs = list(card.outputs.values())
     step_V = 2.0 * card.range_V / 2**card.resolution_bits
     given = [SimOutput(list(plant.inputs).index(o.drives), o.units_per_V, step_V, card.range_V)
              for o in outputs]  # fmt: skip
