@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hil import session
 from hil.config import Config, load
 from hil.config.calibration import Calibration, Source
+from hil.config.files import read_merged
 from hil.config.schema import ModelTable
 from hil.errors import ConfigError
 from hil.models.cells import Cell
@@ -31,6 +32,11 @@ class RigUsed:
 
     def config(self, pulses: list[tuple[float, float]], duration_s: float, cell: int = 1) -> Config:
         """The rig with one cell on from the first to the second time of every pulse."""
+        if "arrays" not in read_merged(self.path, self.sets).table.get("model", {}):
+            raise ConfigError(
+                f"{self.path}: has no cells, so nothing to schedule: record a run of your own and "
+                "give --run RUN.h5"
+            )
         steps = [
             f"{{t_s={t_s!r}, {word}=[{cell}]}}"
             for on_s, off_s in pulses

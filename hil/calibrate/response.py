@@ -106,11 +106,11 @@ def damping(path: Path, cell: OneCell) -> dict[str, Any]:
     T_on, T_off = T[off - 1], T[end - 1]
     start = [0.1 * (t[off - 1] - t[on]), T_on, T[on] - T_on, T_off, T[off] - T_off]
     names = ("tau", "T_on", "A_on", "T_off", "A_off")
-    low = [1e-4, -np.inf, -np.inf, -np.inf, -np.inf]
-    fit = nonlinear(lambda p: curve(p) - T[rows], start, names, "damping", (low, np.inf))
+    longest = float(after.max())
+    bounds = ([1e-4, *[-np.inf] * 4], [3.0 * longest, *[np.inf] * 4])
+    fit = nonlinear(lambda p: curve(p) - T[rows], start, names, "damping", bounds)
     _clear(fit, T[rows], "damping")
     tau, K = float(fit.values[0]), cell.k_se + cell.k_ae
-    longest = float(after.max())
     if tau > longest:
         raise ConfigError(
             f"damping: a time constant of {tau:.3g} s in {longest:.3g} s: hold the cell on longer"
