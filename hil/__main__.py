@@ -174,6 +174,14 @@ def _parser() -> argparse.ArgumentParser:
                    help="of a Dask cluster, such as tcp://host:8786")  # fmt: skip
     c.add_argument("--strict", action="store_true",
                    help="refuse calibration records that have expired")  # fmt: skip
+    c = add("logbook", "what an article has been through: cycles, time on, energy, faults, swaps",
+            'hil logbook WIRES4-01 --swap muscle.3 --note "new wire, 0.10 mm"')  # fmt: skip
+    c.add_argument("article", nargs="?", metavar="SERIAL|FILE.toml",
+                   help="or a file that names it (default: all there are)")  # fmt: skip
+    c.add_argument("--folder", type=_path, metavar="DIR", help="default: logbook")
+    c.add_argument("--simulated", action="store_true", help="of simulated runs")
+    c.add_argument("--swap", metavar="CELL", help="its wire was replaced: counts begin anew")
+    c.add_argument("--note", default="", metavar="TEXT", help="put down, with the swap or alone")
     c = add("report", "figure and page of measured over simulated force", "hil report runs/*.h5")
     c.add_argument("runs", type=_path, nargs="+", metavar="RUN.h5")
     c.add_argument("--out", type=_path, metavar="DIR", help="default: beside the recording")

@@ -131,10 +131,13 @@ def _estimator(config: Config, layout: RigLayout) -> Estimator:
         return Twin(twin, channels, outputs, driven, shown)
     signal = force_signal(tables, config.model)
     told = told_of(tables, config.model, signal)
+    around = tables.surroundings
+    room = None if around is None else around.ambient_channel
     return ForceObserver(
         told.observer(tables.observer),
         np.array([a.force_on_N for a in told.activation]),
         told.isolation(tables.observer.failures),
+        None if room is None else [c.name for c in layout.channels].index(room),
     )
 
 

@@ -21,8 +21,10 @@ def run(args: argparse.Namespace) -> int:
     sets = [*args.set]
     if args.duration is not None:
         sets.append(f"experiment.duration_s={args.duration!r}")
+    config = load(args.experiment, sets)
+    _say_article(config, args.backend, args.clock)
     result = session.run(
-        load(args.experiment, sets),
+        config,
         clock=args.clock or ("real" if args.gui else None),
         backend=args.backend,
         seed=args.seed,
@@ -41,6 +43,15 @@ def run(args: argparse.Namespace) -> int:
     if result.outcome == "tripped":
         return TRIPPED
     return INTERRUPTED if result.outcome == "aborted" else DONE
+
+
+def _say_article(config: Any, backend: str, clock: str | None) -> None:
+    """What the article on the bench has been through, before it goes through more."""
+    from hil import logbook, session
+
+    book = logbook.logbook_of(config, session.where_it_runs(config, backend, clock)[0])
+    if book is not None:
+        print(logbook.opening(book), file=sys.stderr, flush=True)
 
 
 def _injection(path: Path) -> Any:
@@ -496,6 +507,8 @@ def campaign(args: argparse.Namespace) -> int:
         progress=not args.json,
         say=lambda text: print(text, file=sys.stderr, flush=True),
     )
+    config = next(iter(started.campaign.configs.values()))
+    _say_article(config, args.backend, args.clock)
     try:
         code = started.runner.run()
     finally:
@@ -506,3 +519,16 @@ def campaign(args: argparse.Namespace) -> int:
     else:
         print(campaign_page.as_text(started.folder, progress))
     return code
+
+
+def logbook(args: argparse.Namespace) -> int:
+    from hil.views import logbook_page
+
+    books = logbook_page.chosen(args.article, args.folder, args.simulated)
+    if args.swap is not None or args.note:
+        logbook_page.write(books, args.swap, args.note)
+    if args.json:
+        _print_json({book.serial: logbook_page.as_json(book) for book in books})
+    else:
+        print("\n".join(logbook_page.as_text(book) for book in books) or "no logbooks")
+    return DONE

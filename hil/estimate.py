@@ -21,6 +21,8 @@ from hil.models.pantograph_system import PantographSystem
 from hil.models.system import System
 from hil.slots import Channel, Readings
 
+ROOM_C = (-50.0, 100.0)  # a reading beyond is none of a room
+
 
 class Estimator(Protocol):
     """The stage of the tick that says what the readings should be."""
@@ -179,6 +181,8 @@ class ForceObserver:
     force_on_N : (N,) array
         F of every cell while on.
     isolation : Isolation, optional
+    room : int, optional
+        The channel that measures the air around the wires.
     """
 
     def __init__(
@@ -186,7 +190,9 @@ class ForceObserver:
         observer: ArrayObserver,
         force_on_N: NDArray[np.float64],
         isolation: Isolation | None = None,
+        room: int | None = None,
     ) -> None:
+        self._room = room
         n_cells = len(force_on_N)
         self._observer = observer
         self._per_N = 1.0 / np.where(force_on_N == 0.0, 1.0, force_on_N)
@@ -231,6 +237,8 @@ class ForceObserver:
         n_steps = n_periods if self._started else 0
         self._started = True
         force_N = float(r.measured[0]) if r.valid[0] else nan
+        if self._room is not None and ROOM_C[0] <= r.measured[self._room] <= ROOM_C[1]:
+            observer.set_ambient(float(r.measured[self._room]), settled=not n_steps)
         _keep_known(r.cells_reported, belief.cells)
         observer.step(belief.cells, n_steps, force_N)
         belief.force_N, belief.disturbance_N = float(values[1]), float(values[2])

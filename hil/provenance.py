@@ -1,5 +1,6 @@
 """Which software made a recording."""
 
+import getpass
 import platform
 import subprocess
 from importlib import metadata
@@ -23,6 +24,14 @@ def software() -> dict[str, str | bool]:
             found["commit"] = commit
             found["dirty"] = bool(_git(root, "status", "--porcelain", "--untracked-files=no"))
     return found
+
+
+def user() -> str:
+    """Who is logged in; empty where nobody is."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
 
 
 def _git(root: Path, *words: str) -> str | None:

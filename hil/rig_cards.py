@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from hil.config import Config, schema
+from hil.config import Config, crosscheck, schema
 from hil.config.cards import cards_of, chain_of, per_tick, range_raw
 from hil.config.crosscheck import force_signal
 from hil.devices.device import Device
@@ -32,7 +32,7 @@ from hil.devices.nidaq.channels import (
 from hil.devices.nidaq.driver import NiDaq
 from hil.devices.plant_card import PlantCard, Played
 from hil.devices.sim_daq import SimChannel, SimDaq, SimOutput
-from hil.devices.sim_plant import SimPlant
+from hil.devices.sim_plant import AMBIENT, SimPlant
 from hil.errors import ConfigError
 from hil.models.system import System
 from hil.signals import Encoder
@@ -87,14 +87,13 @@ def build_plant_card(
     """The card on which the plant runs; on a bench of simulated cards it is wired up as well."""
     table = config.tables.plant_card
     assert table is not None  # parse_backend has seen it
-    outputs = list(system.outputs)
     plans = {name: plan_of(name, config) for name in cards_of(config.tables.devices)}
     played, cables = [], []
     for name, plan in plans.items():
         for own in plan.analog:
             channel = cards_of(config.tables.devices)[name].channels[own.name]
             terminal = table.outputs[own.name]
-            index = outputs.index(signal_of(channel, config))
+            index = output_of(channel, config, system)
             played.append(Played(own.name, terminal, index, own.chain))
             source, sink = f"{table.card}/{terminal}", plan.physical(own.terminal)
             assert not isinstance(channel, schema.EncoderChannelTable)
@@ -209,7 +208,7 @@ def _emulated_card(
                 f"--backend {name}=emulated: devices.{name}.channels.{own.name}.sim."
                 "reading_lost_probability: an emulated card loses no readings: use sim"
             )
-        output = list(system.outputs).index(signal_of(channel, config))
+        output = output_of(channel, config, system)
         late = round(channel.sim.delay_s / config.tables.loop.period_s)
         if isinstance(channel, schema.EncoderChannelTable):
             signals.append(EmulatedSignal(own, output, delay_periods=late))
@@ -220,6 +219,12 @@ def _emulated_card(
             )
     driven = tuple(list(system.inputs).index(o.drives) for o in table.outputs.values())
     return EmulatedCard(plan, table.sim.product, tuple(signals), driven, rng)
+
+
+def output_of(channel: schema.AnyChannelTable, config: Config, system: System) -> int:
+    """Where the plant has what a channel measures."""
+    signal = signal_of(channel, config)
+    return AMBIENT if signal == crosscheck.AMBIENT else list(system.outputs).index(signal)
 
 
 def signal_of(channel: schema.AnyChannelTable, config: Config) -> str:
@@ -234,7 +239,7 @@ def _sim_channel(
     config: Config,
     system: System,
 ) -> SimChannel:
-    output = list(system.outputs).index(signal_of(channel, config))
+    output = output_of(channel, config, system)
     delay_periods = round(channel.sim.delay_s / (table.every * config.tables.loop.period_s))
     lost = channel.sim.reading_lost_probability
     if isinstance(channel, schema.EncoderChannelTable):

@@ -1,7 +1,6 @@
 """One run from configuration to recording: build, record, loop, and safe on every way out."""
 
 import contextlib
-import getpass
 import hashlib
 import json
 import os
@@ -17,6 +16,7 @@ from time import perf_counter
 from typing import Any
 
 from hil import guard, inputs, loop, own, realtime
+from hil import logbook as logbooks
 from hil.assembly import Stages, build, compile_tick, parts_of, rehearse, rehearse_own
 from hil.clock import Clock, RealClock, StallingClock, VirtualClock
 from hil.config import Config, cards, sources
@@ -31,7 +31,7 @@ from hil.evidence import Evidence
 from hil.models import ModelError
 from hil.models.system import System
 from hil.progress import show_progress
-from hil.provenance import software
+from hil.provenance import software, user
 from hil.record import layout
 from hil.record.sink import Sink, check_disk
 from hil.rig import Rig, parse_backend
@@ -120,10 +120,14 @@ def run(
     stages = build(config, seed, backends, injection, plant)
     raw_B = sum(s.per_tick * s.dtype.itemsize for _, s in stages.rig.samplers().values())
     check_disk(path, config.n_ticks, stages.frame.dtype.itemsize + raw_B)
-    _create_recording(path, config, stages, clock, backend, seed, attributes or {})
+    book = logbooks.logbook_of(config, backends)
+    said = _surroundings(config)
+    if book is not None:
+        said |= {"article": book.serial, "logbook": logbooks.opening(book)}
+    _create_recording(path, config, stages, clock, backend, seed, {**said, **(attributes or {})})
     bar = label if progress else ""
     try:
-        with own.watched():
+        with own.watched(), logbooks.kept(book, config, path):
             return _run_recorded(
                 config, path, stages, clock, bar, armed, window, injection, standing, timed
             )
@@ -357,7 +361,7 @@ def _create_recording(
         "experiment_name": tables.experiment.name,
         "experiment_file": f"{config.rig_name}/{config.path.name}",
         "software": json.dumps(software()),
-        "operator": tables.experiment.operator or _user(),
+        "operator": tables.experiment.operator or user(),
         "simulated": f"SIMULATED: {', '.join(simulated)}" if simulated else "",
     }
     if config.arrays is not None:
@@ -416,12 +420,16 @@ def _matrices(config: Config) -> dict[str, Any]:
     }
 
 
+def _surroundings(config: Config) -> dict[str, str | float]:
+    """The room as attributes of a recording; what a channel measures of it is in its column."""
+    table = config.tables.surroundings
+    if table is None:
+        return {}
+    known = {"ambient_uncertainty_C": table.ambient_uncertainty_C or 0.0}
+    if table.ambient_C is not None:
+        return {**known, "ambient_C": table.ambient_C, "ambient_from": "read off"}
+    return {**known, "ambient_from": f"channel {table.ambient_channel}"}
+
+
 def _today() -> date:
     return datetime.now(UTC).date()
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return ""

@@ -5,6 +5,7 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +14,7 @@ from hil.device_clocks import fit_clock
 from hil.evidence import LATE_SHARE, Counts
 from hil.frame import units
 from hil.record.layout import text_of
-from hil.record.read import n_whole_rows, open_h5
+from hil.record.read import attributes_of, n_whole_rows, open_h5
 from hil.slots import signals_in
 
 LATE_SHARE_MAX = 0.001
@@ -56,6 +57,7 @@ def summarise(
             if name.endswith(ROUND_TRIP)
         }
         events = file["events"][: n_whole_rows(file, "events")]
+        room = room_of(file, n)
     causes = [text_of(event["text"]) for event in events if event["level"] == b"fault"]
     force: dict[str, Any] = {}
     steps: list[dict[str, Any]] = []
@@ -69,6 +71,7 @@ def summarise(
         "first_cause": causes[0] if causes else "",
         "duration_s": float(t_s[-1]) if n else 0.0,
         "timing": timing(t_s, late_s, busy_s, period_s, clock, n_periods),
+        "room": room,
         "clocks": clocks,
         "exchanges": exchanges,
         "force": force,
@@ -80,6 +83,20 @@ def summarise(
         },
     }
     return dict(plain(summary))
+
+
+def room_of(file: h5py.File, n: int) -> dict[str, Any]:
+    """The temperature around the rig, the mean of what a channel measured, and how it is known."""
+    attrs = attributes_of(file)
+    if "ambient_from" not in attrs:
+        return {}
+    source = text_of(attrs["ambient_from"])
+    ambient_C = attrs.get("ambient_C", nan)
+    column = f"{source.removeprefix('channel ')}_measured_C"
+    if column in file["ticks"] and n:
+        ambient_C = np.nanmean(file["ticks"][column][:n])
+    uncertainty_C = attrs["ambient_uncertainty_C"]
+    return {"ambient_C": ambient_C, "uncertainty_C": uncertainty_C, "from": source}
 
 
 def timing(
@@ -257,6 +274,10 @@ def as_text(path: Path, summary: dict[str, Any]) -> str:
                 text += f", over reference {figures['tracking_rms']:.3g} {unit}"
             lines.append(text)
     lines += [f"  {line}" for line in calibration_lines(summary.get("calibration", {}))]
+    room = summary["room"]
+    if room.get("ambient_C") is not None:
+        known = f"{room['uncertainty_C']:.2g} degC, {room['from']}"
+        lines.append(f"  room at {room['ambient_C']:.1f} +- {known}")
     timing = summary["timing"]
     lines.append(f"  {timing['verdict']}")
     if timing["clock"] == "real" and "late_p50_s" in timing:

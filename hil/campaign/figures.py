@@ -27,6 +27,8 @@ def figures_of(
     found = {f"force_{key}": force[key] for key in OF_FORCE if force.get(key) is not None}
     for name, signal in summary["signals"].items():
         found |= {f"{name}_{k}": signal[k] for k in OF_SIGNALS if signal.get(k) is not None}
+    if summary["room"]:
+        found["ambient_C"] = summary["room"]["ambient_C"]
     found["missed_periods"] = summary["timing"].get("missed")
     with open_h5(path) as file:
         n = n_whole_rows(file)

@@ -39,6 +39,7 @@ from hil.models.system import System
 Found = Iterator[tuple[str, str]]
 RIG_ORDER_MAX = 2000
 HOLDABLE = tuple(row.name for row in interlocks.LOOP if row.key)
+AMBIENT = "ambient_C"  # what a channel measures that is no output of an array: the room
 REACH_SLACK = 0.02  # of what soft links' cells reach, which a set point may ask beyond it
 
 
@@ -81,6 +82,26 @@ def rig(tables: schema.RigTables, model: CellArray | None) -> Found:
     if tables.plant_card is not None:
         channels = {name: c for card in cards.values() for name, c in card.channels.items()}
         yield from plant_card.check(tables.plant_card, len(cells), channels)
+    yield from _bench(tables, cards, len(cells))
+
+
+def _bench(tables: schema.RigTables, cards: dict[str, schema.NidaqTable], n_cells: int) -> Found:
+    """Article and room against the cells and the channels."""
+    ohms = tables.article and tables.article.wire_resistance_Ohm
+    if ohms and len(ohms) not in (1, n_cells):
+        yield (
+            "article.wire_resistance_Ohm",
+            f"{len(ohms)} values for {n_cells} cells: give one, or one a cell",
+        )
+    room = tables.surroundings and tables.surroundings.ambient_channel
+    measured = {n: c.signal for card in cards.values() for n, c in card.channels.items()}
+    if room and measured.get(room) != AMBIENT:
+        fitting = [name for name, signal in measured.items() if signal == AMBIENT]
+        yield (
+            f"surroundings.ambient_channel = '{room}'",
+            f"no channel of kind 'voltage' with signal = '{AMBIENT}' has that name: "
+            f"{f'choose {fitting[0]}' if fitting else 'add one'}",
+        )
 
 
 def _paces(tables: schema.RigTables) -> Found:
@@ -138,7 +159,7 @@ def _array(
     if cards and not forces:
         yield "devices", "no channel of kind 'force': nothing would measure the force"
     for key, channel in _channels(cards):
-        yield from _signal(key, channel, model.outputs)
+        yield from _signal(key, channel, (*model.outputs, AMBIENT))
 
 
 def _limits(name: str, limits: dict[str, int]) -> Found:

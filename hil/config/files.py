@@ -9,8 +9,9 @@ from typing import Any
 
 from hil.errors import ConfigError, one_line
 
-EXPERIMENT_KEYS = ("experiment", "reference", "controller", "record", "guard")
-RIG_KEYS = ("model", "plant", "devices", "loop", "guard", "observer", "plant_card")
+BENCH_KEYS = ("article", "surroundings")
+EXPERIMENT_KEYS = ("experiment", "reference", "controller", "record", "guard", *BENCH_KEYS)
+RIG_KEYS = ("model", "plant", "devices", "loop", "guard", "observer", "plant_card", *BENCH_KEYS)
 
 
 @dataclass
@@ -82,11 +83,28 @@ def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
     _read_trace(path, table.get("reference"))
     model = table.get("model")
     if isinstance(model, dict):
+        table["model"] = model = _in_the_room(model, table.get("surroundings"))
         differences = table.get("plant", {})
         if not isinstance(differences, dict):
             raise ConfigError(f"{path}: plant: give a table of what differs from [model]")
         table["plant"] = merge(model, differences)
     return Merged(table, sources)
+
+
+def _in_the_room(model: dict[str, Any], surroundings: Any) -> dict[str, Any]:
+    """The model with its thermal cells in air of the temperature that somebody read off."""
+    ambient_C = surroundings.get("ambient_C") if isinstance(surroundings, dict) else None
+    arrays = model.get("arrays")
+    if ambient_C is None or not isinstance(arrays, dict):
+        return model
+    thermal = {
+        name: {"activation": {"ambient_C": ambient_C}}
+        for name, array in arrays.items()
+        if isinstance(array, dict)
+        and isinstance(array.get("activation"), dict)
+        and array["activation"].get("kind") == "thermal"
+    }
+    return merge(model, {"arrays": thermal})
 
 
 def _read_trace(path: Path, reference: Any) -> None:

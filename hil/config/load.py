@@ -23,6 +23,7 @@ from hil.models.array_system import ArraySystem
 from hil.models.system import System
 from hil.own import Own
 
+LOGBOOK = Path("logbook")
 TRIED_PERIOD_S = 0.001  # of a system that is only built to see whether it can be
 
 
@@ -41,6 +42,8 @@ class Config:
         Of the channels that have one.
     sources : sequence of Sourced
         The records that other tables name; none where it comes from a recording.
+    logbook : Path
+        Folder of the article's logbook.
     """
 
     path: Path
@@ -48,6 +51,7 @@ class Config:
     arrays: tuple[CellArray, CellArray] | None
     records: Mapping[str, Calibration] = field(default_factory=dict)
     sources: Sequence[Sourced] = ()
+    logbook: Path = LOGBOOK
 
     @property
     def model(self) -> CellArray:
@@ -154,7 +158,16 @@ def _run(
     except OwnError as error:
         raise ConfigError(f"{path}: {error}") from None
     _raise_all(merged, found)
-    return Config(path, tables, arrays, records, sources)
+    return Config(path, tables, arrays, records, sources, _logbook(tables, merged))
+
+
+def _logbook(tables: schema.RigTables, merged: Merged) -> Path:
+    """The folder of logbooks; a path is relative to the file that names it."""
+    if tables.article is None or tables.article.logbook is None:
+        return LOGBOOK
+    origin = merged.origin(("article", "logbook"))
+    folder = Path() if origin.startswith("--set") else Path(origin).parent
+    return folder / tables.article.logbook
 
 
 def load_model(path: str | Path, sets: Iterable[str] = ()) -> tuple[CellArray, NDArray[np.float64]]:

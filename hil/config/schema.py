@@ -15,6 +15,7 @@ from pydantic import (
 )
 
 from hil.config import recruit_schema
+from hil.config.bench import ArticleTable, SurroundingsTable
 from hil.config.bodies import BodiesTable
 from hil.config.limb import AntagonistsTable, LimbTable
 from hil.config.own import OwnTable, kind_tag
@@ -691,6 +692,8 @@ class RigTables(ModelTables):
     guard: GuardTable
     observer: ObserverTable = ObserverTable()
     plant_card: PlantCardTable | None = None
+    article: ArticleTable | None = None
+    surroundings: SurroundingsTable | None = None
 
 
 class RunTables(RigTables):

@@ -13,6 +13,7 @@ from hil.frame import CELL_UNKNOWN
 from hil.models.system import System
 
 AMBIENT_C = 20.0
+AMBIENT = -1
 ON_FROM_DUTY = 0.5  # of a period: a cell that knows only on and off is what it was for longer
 POWERED_BEFORE_US = 100_000  # long enough for a board to have looked at every cell
 
@@ -75,6 +76,8 @@ class SimPlant:
         self.resistance_Ohm = wires.resistance_Ohm
         self._supply_V = wires.supply_V
         self._thermal = np.isfinite(self._supply_V)
+        room_C = wires.ambient_C
+        self._ambient_C = room_C if room_C == room_C else AMBIENT_C
         self._has_wires = bool(self._thermal.any())
         self._duty = np.zeros(n_cells)
 
@@ -122,8 +125,8 @@ class SimPlant:
                     wired.board.sense(gate, on_A[cell], 0.0, self.temperature_C[cell])
 
     def output(self, index: int) -> float:
-        """One of the system's outputs, now."""
-        return float(self._system.y[index])
+        """One of the system's outputs, now; with AMBIENT the room's temperature."""
+        return self._ambient_C if index == AMBIENT else float(self._system.y[index])
 
 
 @njit(cache=True)

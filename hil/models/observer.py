@@ -115,6 +115,10 @@ class ArrayObserver:
             self.correct(force_N)
         self.outputs[1], self.outputs[2] = self.estimate_N, self.disturbance_N
 
+    def set_ambient(self, T_a_C: float, *, settled: bool) -> None:
+        """The air around the twin's wires, and where they have settled in it, their own."""
+        self._twin.wires.set_ambient(T_a_C, settled=settled)
+
     def advance(self, cells: NDArray[np.uint8], n_periods: int) -> None:
         """Let periods pass with these cells on."""
         activation = self._twin.activation

@@ -179,6 +179,17 @@ class SmaWires:
         self.T_C, self.xi, self.current_A, self.resistance_Ohm = np.full((4, len(wires)), np.nan)
         self.supply_V = np.array([np.nan if w is None else w.cell_V for w in wires])
 
+    @property
+    def ambient_C(self) -> float:
+        """Of the air around the first cell that has a wire; NaN where none has."""
+        return float(self._laws[0, 3]) if len(self._laws) else float("nan")
+
+    def set_ambient(self, T_a_C: float, *, settled: bool) -> None:
+        """From now on the air around every wire has this temperature; settled wires too."""
+        self._laws[:, 3] = T_a_C
+        if settled:
+            self.T_C[self._where] = T_a_C
+
     def reset(self, F_before: NDArray[np.float64], F: NDArray[np.float64]) -> None:
         """At ambient temperature in equilibrium, as come from the cold; no current."""
         for n in self._where:

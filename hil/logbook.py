@@ -1,0 +1,317 @@
+"""What an article has been through: cycles, time on and energy of every wire, faults, swaps.
+
+A ledger an article. A run is announced before anything is energised and counted from its recording
+at its end; one that was killed in between is counted when the next begins. Runs whose boards are
+simulated go into a ledger of their own, below `simulated/`, never into that of the article.
+"""
+
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from hil.config import Config, schema
+from hil.errors import ConfigError, one_line
+from hil.frame import CELL_UNKNOWN
+from hil.guard import names_of
+from hil.ledger import Entry, Ledger, read_ledger
+from hil.record.layout import text_of
+from hil.record.read import attributes_of, n_whole_rows, open_h5
+
+SIMULATED = "simulated"
+COUNTS = ("cycles", "on_s", "energy_J")
+
+
+@dataclass(frozen=True)
+class Wire:
+    """How a cell's energy is found: V i of a supply, else R i^2; neither is known: not at all."""
+
+    supply_V: float | None = None
+    resistance_Ohm: float | None = None
+    typed: bool = True
+
+    @property
+    def method(self) -> str:
+        if self.supply_V is not None:
+            whose = "article.supply_V" if self.typed else "the model's supply"
+            return f"measured current times {self.supply_V:g} V, {whose}"
+        if self.resistance_Ohm is not None:
+            ohms = f"{self.resistance_Ohm:g} Ohm, article.wire_resistance_Ohm"
+            return f"measured current squared times {ohms}"
+        return "not known: give article.supply_V or article.wire_resistance_Ohm"
+
+
+@dataclass
+class Totals:
+    """Sums over an article's life, and of every cell since its last swap.
+
+    Attributes
+    ----------
+    cells, since_swap : dict of dict
+        cycles, on_s, energy_J by cell; energy_J is None where it was never known.
+    open : list of str
+        Recordings of runs that are under way, or were cut off.
+    """
+
+    simulated: bool = False
+    runs: int = 0
+    duration_s: float = 0.0
+    faults: Counter[str] = field(default_factory=Counter)
+    cells: dict[str, dict[str, Any]] = field(default_factory=dict)
+    since_swap: dict[str, dict[str, Any]] = field(default_factory=dict)
+    swaps: list[Entry] = field(default_factory=list)
+    notes: list[Entry] = field(default_factory=list)
+    energy_from: dict[str, str] = field(default_factory=dict)
+    open: dict[str, Entry] = field(default_factory=dict)
+    last_utc: str = ""
+
+    @property
+    def faults_in_all(self) -> int:
+        return sum(self.faults.values())
+
+
+class Logbook:
+    """The ledger of one article, in a folder."""
+
+    def __init__(self, folder: Path, serial: str, *, simulated: bool) -> None:
+        self.serial = serial
+        self.simulated = simulated
+        self.path = (folder / SIMULATED if simulated else folder) / f"{serial}.jsonl"
+
+    def totals(self) -> Totals:
+        """What it says.
+
+        Raises
+        ------
+        ConfigError
+            It is damaged, or of the other kind.
+        """
+        return self._totals(read_ledger(self.path))
+
+    def add(self, entry: Mapping[str, Any]) -> None:
+        """Put a line at the end, whoever else is writing."""
+        with Ledger(self.path, wait=True) as ledger:
+            if not ledger.entries:
+                ledger.add({"kind": "article", "serial": self.serial, "simulated": self.simulated})
+            self._totals(ledger.entries)
+            ledger.add({**entry, "utc": _now()})
+
+    def settle(self, wires: Mapping[str, Wire]) -> None:
+        """Count the runs that were killed before they were."""
+        for run, begun in self.totals().open.items():
+            if not _alive(begun):
+                self.add({"kind": "run", "run": run, "file": begun["file"], "cut": True,
+                          **counted(Path(begun["file"]), wires)})  # fmt: skip
+
+    def _totals(self, entries: Sequence[Entry]) -> Totals:
+        found = totals_of(entries)
+        if entries and found.simulated != self.simulated:
+            raise ConfigError(
+                f"{self.path}: is the logbook of {'simulated' if found.simulated else 'real'} "
+                "runs: move it away"
+            )
+        return found
+
+
+def totals_of(entries: Sequence[Entry]) -> Totals:
+    """Fold a logbook's lines."""
+    t = Totals()
+    for entry in entries:
+        match entry["kind"]:
+            case "article":
+                t.simulated = entry["simulated"]
+            case "begin":
+                t.open[entry["run"]] = entry
+            case "run":
+                t.open.pop(entry["run"], None)
+                t.runs += 1
+                t.last_utc = entry["utc"]
+                t.duration_s += entry["duration_s"]
+                t.faults.update(entry["faults"])
+                for cell, counts in entry["cells"].items():
+                    _sum(t.cells.setdefault(cell, dict.fromkeys(COUNTS)), counts)
+                    _sum(t.since_swap.setdefault(cell, dict.fromkeys(COUNTS)), counts)
+                    t.energy_from[cell] = counts["energy_from"]
+            case "swap":
+                t.swaps.append(entry)
+                t.since_swap[entry["cell"]] = dict.fromkeys(COUNTS, 0)
+            case "note":
+                t.notes.append(entry)
+    return t
+
+
+def _sum(total: dict[str, Any], more: Mapping[str, Any]) -> None:
+    for key in COUNTS:
+        if more[key] is not None:
+            total[key] = (total[key] or 0) + more[key]
+
+
+def logbook_of(config: Config, backends: Mapping[str, str]) -> Logbook | None:
+    """The logbook that a run goes into; None where its rig names no article."""
+    article = config.tables.article
+    if article is None:
+        return None
+    boards = [n for n, d in config.tables.devices.items() if isinstance(d, schema.CellBoardTable)]
+    real = bool(boards) and all(backends.get(name) == "bench" for name in boards)
+    return Logbook(config.logbook, article.serial, simulated=not real)
+
+
+def wires_of(config: Config) -> dict[str, Wire]:
+    """How the energy of every cell is found."""
+    article, system = config.tables.article, config.system()
+    wires = {}
+    for i, cell in enumerate(system.cell_names):
+        model_V = float(system.wires.supply_V[i])
+        if article is not None and article.supply_V is not None:
+            wires[cell] = Wire(article.supply_V)
+        elif np.isfinite(model_V):
+            wires[cell] = Wire(model_V, typed=False)
+        elif article is not None and (ohms := article.wire_resistance_Ohm) is not None:
+            wires[cell] = Wire(resistance_Ohm=ohms[i % len(ohms)])
+        else:
+            wires[cell] = Wire()
+    return wires
+
+
+@contextlib.contextmanager
+def kept(book: Logbook | None, config: Config, path: Path) -> Iterator[None]:
+    """Announce a run before the block, and count it after, however it ends.
+
+    Raises
+    ------
+    ConfigError
+        The logbook cannot be written, or is damaged: nothing was energised.
+    """
+    if book is None:
+        yield
+        return
+    wires, run = wires_of(config), f"{os.getpid()}-{_now()}"
+    book.settle(wires)
+    file = str(path.resolve())
+    book.add({"kind": "begin", "run": run, "file": file, **_process()})
+    try:
+        yield
+    finally:
+        book.add({"kind": "run", "run": run, "file": file, "cut": False, **counted(path, wires)})
+
+
+def counted(path: Path, wires: Mapping[str, Wire]) -> dict[str, Any]:
+    """What a recording's rows add to a logbook; nothing where there is no recording."""
+    nothing: dict[str, Any] = {"outcome": "no recording", "duration_s": 0.0, "faults": [],
+                               "cells": {}}  # fmt: skip
+    if not path.is_file():
+        return nothing
+    try:
+        with open_h5(path) as file:
+            return _counted(file, wires)
+    except ConfigError as error:
+        return {**nothing, "outcome": one_line(f"not readable: {error}")}
+
+
+def _counted(file: h5py.File, wires: Mapping[str, Wire]) -> dict[str, Any]:
+    n, ticks = n_whole_rows(file), file["ticks"]
+    t_s = ticks["t_s"][:n]
+    bits = int(ticks["fault_bits"][n - 1]) if n else 0
+    cells = {}
+    if n and "cells_reported" in ticks:
+        period_s = float(np.median(np.diff(t_s))) if n > 1 else 0.0
+        lasts_s = np.diff(t_s, append=t_s[-1] + period_s)
+        names = [text_of(name) for name in file["model/cells"][:]]
+        for i, name in enumerate(names):
+            on = _known(ticks["cells_reported"][:n, i])
+            current = ticks.get(f"{name}.current_A")
+            wire = wires.get(name, Wire())
+            cells[name] = {
+                "cycles": int(on[0]) + int(np.sum(np.diff(on.astype(np.int8)) == 1)),
+                "on_s": float(np.sum(lasts_s[on])),
+                "energy_J": None if current is None else _energy_J(current[:n], lasts_s, wire),
+                "energy_from": wire.method,
+            }
+    return {
+        "outcome": text_of(attributes_of(file).get("outcome", "")),
+        "duration_s": float(t_s[-1]) if n else 0.0,
+        "faults": names_of(bits),
+        "cells": cells,
+    }
+
+
+def _known(reported: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """On or not at every row; a row without a report goes on as the one before."""
+    known = reported != CELL_UNKNOWN
+    last = np.maximum.accumulate(np.where(known, np.arange(len(reported)), -1))
+    return np.where(last >= 0, reported[last] == 1, False)
+
+
+def _energy_J(
+    current_A: np.ndarray[Any, Any], lasts_s: np.ndarray[Any, Any], wire: Wire
+) -> float | None:
+    """Sum of power times time; between two readings the last one holds, before the first none."""
+    there = np.isfinite(current_A)
+    last = np.maximum.accumulate(np.where(there, np.arange(len(current_A)), -1))
+    i_A = np.where(last >= 0, current_A[last], 0.0)
+    if wire.supply_V is not None:
+        return float(np.sum(wire.supply_V * i_A * lasts_s))
+    if wire.resistance_Ohm is not None:
+        return float(np.sum(wire.resistance_Ohm * i_A**2 * lasts_s))
+    return None
+
+
+def opening(book: Logbook) -> str:
+    """One line for the start of a run.
+
+    Raises
+    ------
+    ConfigError
+        The logbook is damaged.
+    """
+    totals = book.totals()
+    what = "SIMULATED article" if book.simulated else "article"
+    if not totals.runs:
+        return f"{what} {book.serial}: its first run in {book.path}"
+    cells = totals.since_swap
+    most = max(cells, key=lambda c: cells[c]["cycles"] or 0) if cells else ""
+    hottest = max(cells, key=lambda c: cells[c]["on_s"] or 0.0) if cells else ""
+    said = f"{what} {book.serial}: {totals.runs} runs"
+    if cells:
+        said += (
+            f", most cycles {cells[most]['cycles']} ({most}), longest on "
+            f"{cells[hottest]['on_s']:.0f} s ({hottest})"
+        )
+    return f"{said}, {totals.faults_in_all} faults, {len(totals.swaps)} swaps"
+
+
+def books_in(folder: Path, *, simulated: bool) -> list[Logbook]:
+    """All logbooks of a folder."""
+    where = folder / SIMULATED if simulated else folder
+    return [Logbook(folder, p.stem, simulated=simulated) for p in sorted(where.glob("*.jsonl"))]
+
+
+def _process() -> dict[str, Any]:
+    return {"pid": os.getpid(), "pid_started": _started(os.getpid()), "host": os.uname().nodename}
+
+
+def _alive(begun: Entry) -> bool:
+    """Whether the process that announced the run is there still; elsewhere it may be."""
+    if begun["host"] != os.uname().nodename:
+        return True
+    return begun["pid_started"] is not None and _started(begun["pid"]) == begun["pid_started"]
+
+
+def _started(pid: int) -> str | None:
+    """When a process started, as the kernel counts, so that a number used again is no match."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    return stat.rpartition(")")[2].split()[19]
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")
