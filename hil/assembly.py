@@ -23,7 +23,7 @@ from hil.config.build import (
 from hil.config.build_limb import build_antagonists
 from hil.config.build_pantograph import build_impact_control
 from hil.config.build_soft import build_soft_control
-from hil.config.crosscheck import force_signal
+from hil.config.crosscheck import AMBIENT, force_signal
 from hil.config.instruments import outputs_of, signals_of
 from hil.config.limb import AntagonistsTable, LimbTable
 from hil.config.own import OwnTable, own_tables
@@ -263,11 +263,12 @@ def parts_of(
 
 def _limits(tables: schema.RunTables, layout: RigLayout) -> guard.Limits:
     g, force_max_N = tables.guard, tables.guard.force_max_N or np.inf
-    signals = []
+    signals, measured = [], signals_of(tables.devices)
     for channel in layout.channels:
         own = g.signals.get(channel.name)
         low, high = (-np.inf, np.inf) if own is None else (own.min, own.max)
-        frozen_s = g.frozen_s or np.inf
+        room = measured[channel.name] == AMBIENT  # may stand still all day
+        frozen_s = np.inf if room else g.frozen_s or np.inf
         if not channel.force:
             rate = np.inf if own is None else own.rate_max_per_s or np.inf
             signals.append(guard.SignalLimits(low, high, rate_max_per_s=rate, frozen_s=frozen_s))

@@ -83,6 +83,14 @@ def test_a_run_with_a_measured_room_replays_to_the_same_decisions(bench, capsys)
     assert main(["replay", "a.h5"]) == 0
 
 
+def test_a_room_may_stand_still(bench, capsys):
+    rig = bench / "rig.toml"
+    rig.write_text(rig.read_text() + ROOM.replace("noise_rms_V = 0.01", "noise_rms_V = 0.0"))
+    recording, summary = run(capsys)
+    assert np.ptp(recording.room_measured_C.values) == 0.0
+    assert summary["outcome"] == "complete"
+
+
 def test_a_wire_comes_to_the_temperature_of_the_air_around_it():
     wires = SmaWires([SmaWire(), None, SmaWire()], np.ones(3))
     F = np.zeros((2, 3))
