@@ -109,6 +109,17 @@ def test_the_angle_serves_as_well_as_the_height(rigs, tmp_path):
     assert float(run.angle_measured_rad[-1]) == pytest.approx(-0.1, abs=1e-3)
 
 
+def test_nine_muscles_and_normal_masses_are_a_file_away(configs, tmp_path):
+    """Hip, knee and ankle each by a PID on one muscle; the others hang along."""
+    run = hil.open_run(hil.run(load(configs / "leg9/lift.toml"), out=tmp_path / "run.h5"))
+    late = run.t_s.values > 0.5
+    for joint, rms_rad in (("hip", 0.03), ("knee", 0.015), ("ankle", 0.01)):
+        e = (run[f"{joint}_measured_rad"] - run[f"{joint}_reference_rad"]).values[late]
+        assert np.sqrt(np.mean(e**2)) < rms_rad
+    # two-joint muscles are carried along: the hamstrings tauten as the hip flexes
+    assert float(run["HAM.tension_model_N"][2000]) > 2.0 * float(run["HAM.tension_model_N"][0])
+
+
 def test_a_height_beyond_its_limit_trips_and_the_muscles_rest(configs, tmp_path):
     out = tmp_path / "run.h5"
     sets = ["--set", "guard.signals.height.max=-0.838", "--out", str(out)]

@@ -48,6 +48,7 @@ class About:
     settings : mapping
         The merged configuration.
     arrays : what the picture of the array needs; empty on other rigs
+    limb : what the stick figure of a limb needs; None on other rigs
     """
 
     path: Path
@@ -60,6 +61,7 @@ class About:
     cell_names: tuple[str, ...]
     settings: Mapping[str, Any]
     arrays: tuple[Any, ...] = ()
+    limb: Any = None
 
     def column(self, name: str) -> Column | None:
         return next((c for c in self.columns if c.name == name), None)
@@ -113,7 +115,7 @@ class Signal:
 
 
 def find_signals(columns: tuple[Column, ...]) -> list[Signal]:
-    """Quantities with a measured and a simulated column, force first."""
+    """Quantities with a measured and a simulated column: force, those with a set point, others."""
     found: dict[str, dict[str, Column]] = {}
     for column in columns:
         match = _SIGNAL.fullmatch(column.name)
@@ -124,7 +126,9 @@ def find_signals(columns: tuple[Column, ...]) -> list[Signal]:
         for name, kinds in found.items()
         if "measured" in kinds and "model" in kinds
     ]
-    return sorted(signals, key=lambda signal: (signal.quantity != "force", signal.quantity))
+    return sorted(
+        signals, key=lambda s: (s.quantity != "force", "reference" not in s.columns, s.quantity)
+    )
 
 
 def find_paths(columns: tuple[Column, ...]) -> list[tuple[str, str]]:

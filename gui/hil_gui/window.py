@@ -224,6 +224,8 @@ class Window(QMainWindow):
         self.feed = None
         self._show_run(None)
         self.array.set_pictures(about.arrays)
+        self.paths.show_limb(about)
+        self.docks["Path"].setVisible(self.paths.has_points)
         self.docks["Array"].setVisible(bool(about.arrays))
         self.setWindowTitle(about.title)
         self.header.set_run(about.title, f"{about.path.name} · not running", "")

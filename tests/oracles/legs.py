@@ -8,9 +8,9 @@ from hil.models.leg.limb import Limb
 from hil.models.leg.stepper import LimbStepper
 
 
-def table(configs, **changes):
-    """`[model]` of configs/leg, with its tables changed: thigh={...}, or muscles={...}."""
-    model = read_toml(configs / "leg/rig.toml")["model"]
+def table(configs, rig="leg", **changes):
+    """`[model]` of configs/leg, with its tables changed: bodies={...}, or muscles={...}."""
+    model = read_toml(configs / rig / "rig.toml")["model"]
     for key, values in changes.items():
         for name, own in values.items():
             model[key][name].update(own)

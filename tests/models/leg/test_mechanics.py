@@ -21,6 +21,10 @@ def leg(configs):
     return build_limb(legs.table(configs))
 
 
+def nine(configs):
+    return build_limb(legs.table(configs, "leg9"))
+
+
 def oblique(limb):
     """The leg with a spherical hip, a knee that is askew, and a muscle from the ground."""
     hip, knee, ankle = limb.joints
@@ -104,6 +108,20 @@ def test_mujoco_gives_the_same_accelerations(leg):
         np.testing.assert_allclose(v_dot, data.qacc, rtol=1e-10, atol=1e-10)
         np.testing.assert_allclose(work.length, data.ten_length, rtol=1e-13)
         np.testing.assert_allclose(work.rate, data.ten_velocity, rtol=1e-10, atol=1e-12)
+
+
+def test_nine_muscles_over_three_joints_pull_as_mujocos_tendons(configs):
+    limb = nine(configs)
+    data = mujoco.MjData(model := legs.mujoco_model(limb))
+    links, _ = minimal.links_of(limb)
+    work, rng = minimal.work_for(links), np.random.default_rng(6)
+    for _ in range(50):
+        data.qpos[:], data.qvel[:] = rng.normal(0.0, 0.4, 3), rng.normal(0.0, 4.0, 3)
+        data.ctrl[:] = rng.uniform(0.0, 800.0, 9)
+        mujoco.mj_forward(model, data)
+        v_dot, state = np.zeros(3), (data.qpos.copy(), data.qvel.copy(), data.ctrl.copy())
+        minimal.accelerations(links, work, *state, v_dot)
+        np.testing.assert_allclose(v_dot, data.qacc, rtol=1e-9, atol=1e-9)
 
 
 def test_a_triple_pendulum_keeps_its_energy(leg):

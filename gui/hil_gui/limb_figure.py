@@ -1,0 +1,105 @@
+"""A limb moved by muscles as a stick figure: bones, and muscles coloured by their activation."""
+
+from collections.abc import Sequence
+from math import log10, nan
+
+import numpy as np
+import pyqtgraph as pg
+from numpy.typing import NDArray
+from PySide6.QtGui import QColor
+
+from hil_gui.data import LimbPicture
+from hil_gui.run_data import RunData
+from hil_gui.theme import LIGHT, Theme
+
+LEAST, MOST = 0.001, 1.0
+"""Ends of the scale of activation, which is logarithmic: holding a foot takes 0.0136."""
+MUSCLE_PX, BONE_PX = 5.0, 3.0
+
+
+class LimbFigure:
+    """Curves of a plot that show one limb."""
+
+    def __init__(self, plot: pg.PlotWidget) -> None:
+        self._plot = plot
+        self._theme: Theme = LIGHT
+        self._picture: LimbPicture | None = None
+        self._bones: list[pg.PlotDataItem] = []
+        self._muscles: list[pg.PlotDataItem] = []
+        self._labels: list[pg.TextItem] = []
+
+    @property
+    def is_shown(self) -> bool:
+        return self._picture is not None
+
+    def set_theme(self, theme: Theme) -> None:
+        self._theme = theme
+        self.set_picture(self._picture)
+
+    def set_picture(self, picture: LimbPicture | None) -> None:
+        """Draw this limb as it starts, or none."""
+        for item in (*self._bones, *self._muscles, *self._labels):
+            self._plot.removeItem(item)
+        self._picture = picture
+        self._bones, self._muscles, self._labels = [], [], []
+        if picture is None:
+            return
+        theme, plot = self._theme, self._plot
+        bone = pg.mkPen(theme.muted, width=BONE_PX, cosmetic=True)
+        for _ in picture.bones:
+            curve = plot.plot(pen=bone, symbol="o", symbolSize=6, symbolPen=None,
+                              symbolBrush=QColor(theme.muted))  # fmt: skip
+            self._bones.append(curve)
+        for _ in picture.muscles:
+            self._muscles.append(plot.plot())
+            label = pg.TextItem(color=theme.text)
+            plot.addItem(label, ignoreBounds=True)
+            self._labels.append(label)
+        self.show(picture.start, [nan] * len(picture.muscles))
+        plot.autoRange(padding=0.08)
+
+    def show_run(self, data: RunData, now_s: float) -> None:
+        """The limb at an instant of a run."""
+        picture = self._picture
+        if picture is None or not all(data.has(name) for name in picture.angles):
+            return
+        row = data.at(now_s)
+        angles = np.array([row[name] for name in picture.angles])
+        if np.isfinite(angles).all():
+            self.show(angles, [row.get(name, nan) for name in picture.activations])
+
+    def show(self, angles: NDArray[np.float64], activations: Sequence[float]) -> None:
+        """The limb in this pose; NaN for an activation that is not known."""
+        assert self._picture is not None
+        bones, muscles = self._picture.place(angles)
+        for curve, line in zip(self._bones, bones, strict=True):
+            curve.setData(line[:, 0], line[:, 1])
+        names = self._picture.muscles
+        for i, (line, q) in enumerate(zip(muscles, activations, strict=True)):
+            self._muscles[i].setPen(pg.mkPen(self.colour(q), width=MUSCLE_PX, cosmetic=True))
+            self._muscles[i].setData(line[:, 0], line[:, 1])
+            middle, forward = _middle(line)
+            self._labels[i].setText(f"{names[i]} {q:.3f}" if q == q else names[i])
+            self._labels[i].setAnchor((-0.1 if forward else 1.1, 0.5))
+            self._labels[i].setPos(*middle)
+
+    def colour(self, activation: float) -> QColor:
+        """From the colour of a relaxed muscle to that of one that is fully active."""
+        if activation != activation:
+            return QColor(self._theme.line)
+        span = log10(MOST) - log10(LEAST)
+        share = (log10(min(max(activation, LEAST), MOST)) - log10(LEAST)) / span
+        a, b = QColor(self._theme.line), QColor(self._theme.fault)
+        mixed = [
+            (1.0 - share) * x + share * y for x, y in zip(a.getRgbF(), b.getRgbF(), strict=True)
+        ]
+        return QColor.fromRgbF(*mixed)
+
+
+def _middle(line: NDArray[np.float64]) -> tuple[tuple[float, float], bool]:
+    """Half way along a muscle, and whether it lies before its bones rather than behind them."""
+    steps = np.linalg.norm(np.diff(line, axis=0), axis=1)
+    along = np.concatenate(([0.0], np.cumsum(steps)))
+    half = 0.5 * along[-1]
+    x, y = (float(np.interp(half, along, line[:, k])) for k in (0, 1))
+    return (x, y), bool(line[:, 0].mean() >= 0.0)
