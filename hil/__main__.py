@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 # As `hil.views.bench` has them, which is not imported for `hil --help`.
 BENCH_PARTS = ("start_up", "step", "virtual_run", "real_time", "recorder", "impact",
-               "recruitment", "own", "board", "daq", "window", "models", "soft_links")  # fmt: skip
+               "recruitment", "own", "board", "daq", "window", "models", "soft_links",
+               "bodies")  # fmt: skip
 # As `hil.calibrate.run` has them, and literature.
 CALIBRATIONS = ("certificate", "force_transducer", "spring_constants", "masses", "encoder",
                 "pantograph_geometry", "damping", "activation", "cell_force", "daq_channel",

@@ -34,6 +34,9 @@ def load_skeleton(path: Path, sets: Iterable[str] = ()) -> tuple[Skeleton, Bodie
     """
     merged = read_merged(path, sets)
     table = {key: value for key, value in merged.table.items() if key == "model"}
+    kind = table.get("model", {}).get("kind")
+    if kind != "bodies":
+        raise ConfigError(f"{path}: model.kind = {kind!r}: this needs a model of kind 'bodies'")
     model = validated(_Only, Merged(table, merged.sources)).model
     try:
         return build_skeleton(model), model

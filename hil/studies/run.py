@@ -22,6 +22,7 @@ from hil.models import ModelError
 from hil.summary import plain
 
 STUDIES = {
+    "body": "hil.studies.body",
     "arm": "hil.studies.arm",
     "faults": "hil.studies.faults",
     "fingerprint": "hil.studies.fingerprint",

@@ -20,6 +20,7 @@ from hil.models.array_system import ArraySystem
 from hil.record.read import open_run
 from hil.views import (
     bench_board,
+    bench_bodies,
     bench_control,
     bench_daq,
     bench_impact,
@@ -34,7 +35,7 @@ from hil.views import (
 REPEATS = 5
 QUICK = ("start_up", "step", "virtual_run", "real_time", "recorder")
 USUAL = (*QUICK, "impact", "recruitment", "own", "board", "daq", "window")
-PARTS = (*USUAL, "models", "soft_links")
+PARTS = (*USUAL, "models", "soft_links", "bodies")
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,7 @@ def measure(
             "window": lambda: bench_window.measure(WINDOW_S),
             "models": bench_models.compare,
             "soft_links": bench_soft.cost_over_segments,
+            "bodies": bench_bodies.cost,
         }
         for part, measured in parts.items():
             if part in (only or plan.parts):
@@ -106,6 +108,7 @@ def as_text(figures: dict[str, Any]) -> str:
         "window": bench_window.as_text,
         "models": bench_models.as_text,
         "soft_links": bench_soft.as_text,
+        "bodies": bench_bodies.as_text,
     }
     return "\n\n".join(text(figures[part]) for part, text in tables.items() if part in figures)
 

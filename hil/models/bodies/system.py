@@ -60,7 +60,7 @@ class BodySystem:
             *(f"{s.name}.{axis}_N" for s in skeleton.supports for axis in "xyz"),
             *(f"centre.{axis}_m" for axis in "xyz"),
         )
-        self._coactivation, self._pushes = coactivation, tuple(pushes)
+        self._coactivation, self.pushes = coactivation, tuple(pushes)
         fastest, joint = self.motion.fastest_per_s(np.full(len(joints), max(1.0, coactivation)))
         self.n_steps = max(1, ceil(period_s * fastest / STABLE))
         if self.n_steps > STEPS_MAX:
@@ -86,7 +86,7 @@ class BodySystem:
         h = self.period_s / self.n_steps
         for _ in range(self.n_steps):
             motion.push_N[:] = 0.0
-            for push in self._pushes:
+            for push in self.pushes:
                 if push.from_s <= motion.t_s < push.to_s:
                     motion.push_N[push.body] += push.force_N
             motion.step(h)
@@ -99,6 +99,7 @@ class BodySystem:
         self._y[:n] = angles(motion.A).ravel()
         self._y[n:-3] = motion.support_N.ravel()
         self._y[-3:] = motion.centre_of_mass_m()
+        self._y += 0.0  # no angle is -0
 
 
 def holds_of(skeleton: Skeleton, given: Mapping[str, Hold]) -> list[Hold]:

@@ -16,8 +16,8 @@ from hil.models.bodies.forms import (
     support_rows,
 )
 from hil.models.bodies.recursion import Recursion
-from tests.models.bodies.pinocchio_peer import Peer
-from tests.models.bodies.skeletons import random_state, shipped, upright
+from hil.views.body_peer import Peer
+from models.bodies.skeletons import random_state, shipped, upright
 
 BODY, HAND = shipped("body"), shipped("hand")
 BOTH = ("right_toe", "left_toe")

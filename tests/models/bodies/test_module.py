@@ -8,7 +8,7 @@ from hil.models.bodies.forms import Acting, free_bodies, modules, projected, str
 from hil.models.bodies.module import End, Link, Module
 from hil.models.bodies.rotations import attitude, skew
 from hil.models.bodies.skeleton import Skeleton
-from tests.models.bodies.skeletons import random_state, shipped
+from models.bodies.skeletons import random_state, shipped
 
 RNG = np.random.default_rng(16)
 ROUNDING = 1e-13

@@ -10,7 +10,7 @@ from hil.models.bodies.joints import Hold, joint_torques, rotation_vector
 from hil.models.bodies.motion import BodyMotion
 from hil.models.bodies.rotations import attitude, attitude_of_quaternion, quaternion_rate, skew
 from hil.models.bodies.system import BodySystem, Push, holds_of
-from tests.models.bodies.skeletons import shipped
+from models.bodies.skeletons import shipped
 
 BODY = shipped("body")
 BOTH = ("right_toe", "left_toe")

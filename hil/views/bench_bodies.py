@@ -1,0 +1,83 @@
+"""Accelerations of the body of 18 links: recursion, pinocchio and the paper's three forms, timed.
+
+All from Python, on one thread, in turns; every figure is the least of the turns.
+"""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from hil.config.build_bodies import load_skeleton
+from hil.models.bodies.forms import FORMS, Acting
+from hil.models.bodies.recursion import Recursion
+from hil.models.bodies.rotations import attitude
+from hil.models.bodies.skeleton import Skeleton
+from hil.shipped import root
+
+OURS, PINOCCHIO = "recursion", "pinocchio ABA"
+TURNS, TURN_S = 40, 1e-3
+
+
+def shipped_body() -> Skeleton:
+    """The skeleton of `configs/body`."""
+    return load_skeleton(root() / "configs" / "body" / "rig.toml")[0]
+
+
+def cost() -> list[dict[str, Any]]:
+    """One row a tool: microseconds an evaluation, and how often the recursion's."""
+    return cost_of(shipped_body())
+
+
+def cost_of(skeleton: Skeleton) -> list[dict[str, Any]]:
+    """The same of any skeleton, in the air."""
+    rng = np.random.default_rng(18)
+    A, omega = attitude(rng.uniform(-1, 1, (skeleton.n, 3))), rng.normal(size=(skeleton.n, 3))
+    torques = rng.normal(size=(len(skeleton.joints), 3))
+    now = Acting(A, omega, skeleton.paired(A, torques))
+    order, carried = skeleton.tree()
+    tree = Recursion(carried)
+    tools: dict[str, Callable[[], object]] = {
+        OURS: partial(tree.solve, A[order], omega[order], now.N[order])
+    }
+    if find_spec("pinocchio") is not None:
+        import pinocchio as pin
+
+        from hil.views.body_peer import Peer
+
+        peer = Peer(skeleton)
+        state = peer.state(A, omega, torques)
+        tools[PINOCCHIO] = partial(pin.aba, peer.model, peer.data, *state)
+    dimensions = dict(zip(FORMS, skeleton.dimensions, strict=True))
+    for name, form in FORMS.items():
+        tools[f"{name} ({dimensions[name]})"] = partial(form, skeleton, now)
+    times: dict[str, list[float]] = {name: [] for name in tools}
+    for evaluate in tools.values():
+        evaluate()
+    for _ in range(TURNS):
+        for name, evaluate in tools.items():
+            times[name].append(_repeated(evaluate))
+    least = {name: min(found) for name, found in times.items()}
+    return [
+        {"tool": name, "us": 1e6 * least[name], "ratio": least[name] / least[OURS]}
+        for name in tools
+    ]
+
+
+def _repeated(evaluate: Callable[[], object]) -> float:
+    began, calls = time.perf_counter(), 0
+    while (taken_s := time.perf_counter() - began) < TURN_S or calls == 0:
+        for _ in range(5):
+            evaluate()
+        calls += 5
+    return taken_s / calls
+
+
+def as_text(rows: list[dict[str, Any]]) -> str:
+    """The rows as a table."""
+    lines = [f"{'18 links: accelerations':<28}{'an evaluation':>16}{'ratio':>10}"]
+    lines += [f"  {row['tool']:<26}{row['us']:>13.1f} us{row['ratio']:>10.1f}" for row in rows]
+    return "\n".join(lines)
