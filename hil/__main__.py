@@ -186,6 +186,9 @@ def _parser() -> argparse.ArgumentParser:
     c = add("report", "figure and page of measured over simulated force", "hil report runs/*.h5")
     c.add_argument("runs", type=_path, nargs="+", metavar="RUN.h5")
     c.add_argument("--out", type=_path, metavar="DIR", help="default: beside the recording")
+    c.add_argument("--validate", type=_path, nargs="?", const=_path("."), metavar="ACCEPTANCE.toml",
+                   help="after the runs: is the model good enough, by the runs' own [validation] "
+                   "or by this file's; several runs in one table")  # fmt: skip
     c = add("identify", "array parameters from recorded force, with uncertainty",
             "hil identify runs/*.h5 --fix mass_kg")  # fmt: skip
     c.add_argument("runs", type=_path, nargs="+", metavar="RUN.h5")

@@ -165,6 +165,8 @@ def topologies(args: argparse.Namespace) -> int:
 
 
 def report(args: argparse.Namespace) -> int:
+    if args.validate is not None:
+        return _validate(args)
     from hil.views.report import write_report
 
     written = []
@@ -176,6 +178,24 @@ def report(args: argparse.Namespace) -> int:
     if args.json:
         _print_json({"reports": written})
     return DONE
+
+
+def _validate(args: argparse.Namespace) -> int:
+    from hil.validation.validate import validate_files
+    from hil.views import validation_page
+
+    acceptance = None if args.validate == Path() else args.validate
+    runs = validate_files(args.runs, acceptance)
+    last = runs[-1].recorded.path
+    folder = last.parent if args.out is None else args.out
+    page = folder / f"{last.stem}-validation.html"
+    validation_page.write_page(runs, page)
+    if args.json:
+        _print_json(validation_page.as_dict(runs, page))
+    else:
+        print(validation_page.as_text(runs))
+        print(f"page:   {page}")
+    return DONE if all(v.accepted for v in runs) else ANSWER_NO
 
 
 def identify(args: argparse.Namespace) -> int:

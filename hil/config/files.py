@@ -10,7 +10,9 @@ from typing import Any
 from hil.errors import ConfigError, one_line
 
 BENCH_KEYS = ("article", "surroundings")
-EXPERIMENT_KEYS = ("experiment", "reference", "controller", "record", "guard", *BENCH_KEYS)
+EXPERIMENT_KEYS = (
+    "experiment", "reference", "controller", "record", "guard", "validation", *BENCH_KEYS,
+)  # fmt: skip
 RIG_KEYS = ("model", "plant", "devices", "loop", "guard", "observer", "plant_card", *BENCH_KEYS)
 
 

@@ -35,6 +35,7 @@ from hil.config.table import (
     as_list,
     cell_list,
 )
+from hil.config.validation import ValidationTable
 from hil.models.sma_wire import SmaWire
 
 # [model] and [plant]
@@ -703,3 +704,4 @@ class RunTables(RigTables):
     reference: ReferenceTable | None = None
     controller: ControllerTable
     record: RecordTable = RecordTable()
+    validation: ValidationTable | None = None

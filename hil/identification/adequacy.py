@@ -81,12 +81,19 @@ class Adequacy:
         )
 
 
-def judge(residual_N: Sequence[Series], noise: Noise, n_fitted: int, period_s: float) -> Adequacy:
+def judge(
+    residual_N: Sequence[Series],
+    noise: Noise,
+    n_fitted: int,
+    period_s: float,
+    step_N: float = 0.0,
+) -> Adequacy:
     """Test the residuals of a fit, run by run one after the other.
 
     Parameters
     ----------
     n_fitted : parameters and zeros that were fitted
+    step_N : one step of the converter
     """
     white = np.concatenate([noise.whitened(r) for r in residual_N])
     n = len(white)
@@ -97,7 +104,7 @@ def judge(residual_N: Sequence[Series], noise: Noise, n_fitted: int, period_s: f
     spread = 1.0 + n / noise.n_rest if len(noise.ar) else 1.0
     q = metrics.whiteness(white, spread=spread).p_uncorrelated
     tests.append(Test("whiteness", q, f"not white, p = {q:.1g}"))
-    p = _runs(white, spread)
+    p = _runs(white, spread, step_N)
     tests.append(Test("runs", p, f"its signs come in runs, p = {p:.1g}"))
     excess = rms_N**2 - noise.rms_N**2 if known else np.nan
     slowest_s, peak_Hz = _shape(residual_N, period_s)
@@ -134,8 +141,10 @@ def _p_larger(ratio: float, dof: float, dof_known: float | None) -> float:
     return float(scipy.special.fdtrc(dof, dof_known, ratio))
 
 
-def _runs(white: Series, spread: float) -> float:
-    up = white > np.median(white)
+def _runs(white: Series, spread: float, step_N: float) -> float:
+    # Codes are few while the force rests: spread over their steps, above and below are as likely.
+    smooth = white + step_N * np.random.default_rng(0).uniform(-0.5, 0.5, len(white))
+    up = smooth > np.median(smooth)
     n_up, n = int(up.sum()), len(up)
     n_down = n - n_up
     runs = 1 + int((up[1:] != up[:-1]).sum())

@@ -173,7 +173,11 @@ def identify(
     box = box.with_free(free)
     found = fit(box, noise)
     judged = adequacy.judge(
-        _moving(found, noise, runs), noise, found.J.shape[1], min(run.period_s for run in runs)
+        _moving(found, noise, runs),
+        noise,
+        found.J.shape[1],
+        min(run.period_s for run in runs),
+        max(run.reading.step_N for run in runs),
     )
     spread = (
         _bootstrapped(box, noise, found, judged, asked, refitted)

@@ -1,0 +1,73 @@
+"""What a broadcast run might have been: its cells drawn again with the p and q that were sent.
+
+Every cell draws by itself, n+ = n + Bin(N - n, p) - Bin(n, q); the same messages give another mask
+at every draw, and the force's spread over many draws is the variance of recruitment. Between two
+messages cells stay as they are.
+
+Source: Ueda, Odhner & Asada 2007, Int. J. Robotics Research 26(11-12).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from hil.config.build import build_activation, build_model
+from hil.identification.grey_box import GreyBox
+from hil.identification.runs import RunData
+from hil.models.array_system import ArraySystem
+from hil.models.response import response
+
+DRAWS = 300
+Series = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Recruitment:
+    """Force of many draws at every reading.
+
+    Attributes
+    ----------
+    mean_N, low_N, high_N : (k,) arrays
+        Mean and central 95 %.
+    sd_N : (k,) array
+    n_messages : int
+    """
+
+    mean_N: Series
+    low_N: Series
+    high_N: Series
+    sd_N: Series
+    n_messages: int
+
+
+def messages_of(run: xr.Dataset) -> list[tuple[int, float, float]]:
+    """Row, p and q of every broadcast of a recording."""
+    tick = run.broadcast_tick.values
+    rows = np.flatnonzero(np.diff(np.nan_to_num(tick), prepend=0.0) != 0.0)
+    return [(int(k), float(run.p_on.values[k]), float(run.q_off.values[k])) for k in rows]
+
+
+def draw_again(
+    box: GreyBox, data: RunData, messages: list[tuple[int, float, float]], seed: int = 0
+) -> Recruitment:
+    """Run the model on cells that draw anew at every message."""
+    table = box.table_at(box.start)
+    model, activation = build_model(table), build_activation(table)
+    at = model.outputs.index(data.signal)
+    rng = np.random.default_rng(seed)
+    n, n_cells = data.cells.shape
+    forces = np.empty((DRAWS, len(data.rows)))
+    edges = [min(row, n) for row, _, _ in messages] + [n]
+    for i in range(DRAWS):
+        cells = np.zeros((n, n_cells), dtype=np.uint8)
+        on = np.zeros(n_cells, dtype=bool)
+        for (row, p, q), end in zip(messages, edges[1:], strict=True):
+            u = rng.random(n_cells)
+            on = np.where(on, u >= q, u < p)
+            cells[row:end] = on
+        force_N = response(ArraySystem(model, activation, data.period_s), at, cells)
+        forces[i] = data.reading.of(force_N, data.period_s)[data.rows]
+    low, high = np.quantile(forces, (0.025, 0.975), axis=0)
+    return Recruitment(forces.mean(axis=0), low, high, forces.std(axis=0), len(messages))

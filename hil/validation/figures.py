@@ -1,0 +1,89 @@
+"""Figures of measured over simulated force with 95 % intervals.
+
+Errors of a model last: neighbouring readings say the same twice. Blocks of readings, as long as
+twice the time over which the residual is correlated, are drawn anew (Kunsch 1989, moving blocks);
+`n_effective` is how many independent readings n of them are worth, n / (1 + 2 sum r_k).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil import metrics
+
+DRAWS = 1000
+Series = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure and its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Of one run.
+
+    Attributes
+    ----------
+    bias_N : mean of measured less simulated
+    block : readings of a block
+    n_effective : float
+    """
+
+    rms_N: Figure
+    nrmse: Figure
+    vaf: Figure
+    bias_N: Figure
+    block: int
+    n_effective: float
+
+
+def correlated_over(residual: Series) -> float:
+    """1 + 2 sum r_k up to the first r_k that is within the noise of an estimate."""
+    x = residual - residual.mean()
+    n = len(x)
+    power = float(x @ x)
+    if power == 0.0:
+        return 1.0
+    r = np.fft.irfft(np.abs(np.fft.rfft(x, 2 * n)) ** 2)[:n] / power
+    within = np.flatnonzero(np.abs(r) < 2.0 / np.sqrt(n))
+    last = int(within[0]) if len(within) else n
+    # A ripple's correlation swings: its envelope counts, not its sum, which may vanish.
+    return float(1.0 + 2.0 * np.abs(r[1:last]).sum())
+
+
+def figures_of(measured_N: Series, simulated_N: Series, seed: int = 0) -> Figures:
+    """All figures of one run, with intervals."""
+    residual = measured_N - simulated_N
+    n = len(residual)
+    over = correlated_over(residual)
+    block = min(max(1, round(2.0 * over)), max(1, n // 4))
+    rng = np.random.default_rng(seed)
+    per = -(-n // block)
+    span = float(np.ptp(measured_N))
+    drawn = np.empty((DRAWS, 3))
+    for i in range(DRAWS):
+        starts = rng.integers(0, n - block + 1, per)
+        at = (starts[:, None] + np.arange(block)).ravel()[:n]
+        r, m = residual[at], measured_N[at]
+        drawn[i] = np.mean(r * r), np.mean(r), np.var(r) / max(float(np.var(m)), 1e-300)
+    rms = _about(metrics.rms(residual), np.sqrt(drawn[:, 0]))
+    return Figures(
+        rms,
+        Figure(*(end / span if span > 0.0 else np.nan for end in (rms.value, rms.low, rms.high))),
+        _about(metrics.vaf(measured_N, simulated_N), 1.0 - drawn[:, 2]),
+        _about(float(residual.mean()), drawn[:, 1]),
+        block,
+        n / over,
+    )
+
+
+def _about(value: float, drawn: Series) -> Figure:
+    low, high = np.quantile(drawn, (0.025, 0.975))
+    return Figure(value, float(min(low, value)), float(max(high, value)))

@@ -1,0 +1,107 @@
+"""When the ripple's peaks come: measured less simulated.
+
+Both curves pass the same zero-phase band around the model's oscillating modes; peaks of the
+simulated one that stand out of the noise are paired with measured ones, one after the other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.signal import butter, find_peaks, sosfiltfilt
+
+STANDS_OUT = 4.0  # times the noise that the band lets through
+Series = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Ripple:
+    """Peaks of a run.
+
+    Attributes
+    ----------
+    t_s : (k,) array
+        Of the simulated peaks that have a measured one.
+    late_s : (k,) array
+        By how much the measured one is later.
+    n_peaks : simulated peaks
+    band_Hz : (low, high)
+    simulated_N, measured_N : (n,) arrays
+        Ripple at every reading.
+    """
+
+    t_s: Series
+    late_s: Series
+    n_peaks: int
+    band_Hz: tuple[float, float]
+    simulated_N: Series
+    measured_N: Series
+
+    @property
+    def rms_s(self) -> float:
+        return float(np.sqrt(np.mean(self.late_s**2))) if len(self.late_s) else float("nan")
+
+    def upper_s(self) -> float:
+        """Upper end of the 95 % interval of the RMS, from blocks of peaks that drift together."""
+        k = len(self.late_s)
+        if k < 4:
+            return float("nan")
+        blocks = np.array_split(self.late_s**2, min(20, max(2, k // 5)))
+        means = np.array([block.mean() for block in blocks])
+        mean = float(np.mean(self.late_s**2))
+        return float(np.sqrt(mean + 1.96 * means.std(ddof=1) / np.sqrt(len(means))))
+
+
+def ripple_of(
+    t_s: Series,
+    measured_N: Series,
+    simulated_N: Series,
+    modes_Hz: Series,
+    noise_N: float,
+    switches_s: Sequence[float] = (),
+) -> Ripple | None:
+    """Peaks of evenly spaced curves; None where the model has no mode that the readings resolve.
+
+    A switching starts a new ripple, at the same time in both.
+    """
+    rate_Hz = (len(t_s) - 1) / (t_s[-1] - t_s[0])
+    seen = modes_Hz[(modes_Hz > 0.0) & (modes_Hz < 0.2 * rate_Hz)]
+    if not len(seen):
+        return None
+    low, high = 0.7 * float(seen.min()), 1.4 * float(seen.max())
+    if (t_s[-1] - t_s[0]) * low < 10.0:
+        return None
+    sos = butter(2, (low, high), "bandpass", fs=rate_Hz, output="sos")
+    model, real = sosfiltfilt(sos, simulated_N), sosfiltfilt(sos, measured_N)
+    passed = noise_N * np.sqrt((high - low) / (0.5 * rate_Hz))
+    mine, _ = find_peaks(model, height=STANDS_OUT * passed)
+    its, _ = find_peaks(real)
+    at, other = _refined(t_s, model, mine), _refined(t_s, real, its)
+    parts = np.split(at, np.searchsorted(at, np.asarray(switches_s)))
+    pairs = [pair for part in parts for pair in _followed(part, other, 0.5 / high)]
+    late = np.array([b - a for a, b in pairs])
+    paired = np.array([a for a, _ in pairs])
+    return Ripple(paired, late, len(mine), (low, high), model, real)
+
+
+def _followed(at: Series, other: Series, reach_s: float) -> list[tuple[float, float]]:
+    """Pairs of times: each peak with the one nearest to where the last pair's lateness puts it.
+
+    So a ripple of another frequency is followed beyond half a period.
+    """
+    pairs, late = [], 0.0
+    for t in at.tolist():
+        if not len(other):
+            break
+        its = float(other[np.argmin(np.abs(other - (t + late)))])
+        if abs(its - t - late) < reach_s:
+            late = its - t
+            pairs.append((t, its))
+    return pairs
+
+
+def _refined(t_s: Series, y: Series, peaks: NDArray[np.int64]) -> Series:
+    """Tops of the parabolas through each peak and its neighbours."""
+    a, b, c = y[peaks - 1], y[peaks], y[peaks + 1]
+    return np.asarray(t_s[peaks] + 0.5 * (a - c) / (a - 2.0 * b + c) * (t_s[1] - t_s[0]))

@@ -1,0 +1,357 @@
+"""`hil report --validate`: one run's model against its readings, without fitting to them."""
+
+import datetime
+import hashlib
+import itertools
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.config.calibration import Source, parse_any
+from hil.config.files import Merged, read_toml
+from hil.config.validate import validated
+from hil.config.validation import ValidationFile, ValidationTable
+from hil.errors import ConfigError
+from hil.identification import parameters
+from hil.identification.grey_box import GreyBox
+from hil.identification.noise import noise_of, stated_rms_N
+from hil.identification.runs import Recorded, RunData, read_run
+from hil.record.read import calibrations_of
+from hil.validation.draws import Recruitment, draw_again, messages_of
+from hil.validation.figures import Figures, figures_of
+from hil.validation.ripple import Ripple, ripple_of
+from hil.validation.uncertainty import Known, Uncertainty, known_of, uncertainty_of
+
+Z_95 = 1.959963984540054
+TAIL = 0.1  # of a stretch between two switchings, over which its final force is the mean
+STRETCH_MIN_S = 0.5
+SAME_N = 1e-9
+Series = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """One limit, and the end of the figure's interval that is held to it."""
+
+    key: str
+    limit: float
+    value: float
+    worst: float
+    met: bool
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A quantity of the run in the manner of ASME V&V 20: E = S - D beside u_val."""
+
+    what: str
+    t_s: float
+    simulated_N: float
+    measured_N: float
+    u_input_N: float
+    u_D_N: float
+    u_num_N: float
+
+    @property
+    def error_N(self) -> float:
+        return self.simulated_N - self.measured_N
+
+    @property
+    def u_val_N(self) -> float:
+        return float(np.sqrt(self.u_input_N**2 + self.u_D_N**2 + self.u_num_N**2))
+
+    @property
+    def told(self) -> bool:
+        """The model's error is told from the uncertainty of the comparison (k = 2)."""
+        return abs(self.error_N) > 2.0 * self.u_val_N
+
+
+Basis = Literal["recorded", "file", "none"]
+
+
+@dataclass(frozen=True)
+class Validated:
+    """What the page shows of one run.
+
+    Attributes
+    ----------
+    rows : readings that were compared: all of before a trip
+    coverage : share of the readings within 1.96 u_val of the simulated force
+    coverage_drawn : the same of the band of recruitment; NaN where the run broadcasts nothing
+    basis : where the acceptance was written down
+    notes : what weakens the answer
+    """
+
+    recorded: Recorded
+    data: RunData
+    known: Known
+    uncertainty: Uncertainty
+    figures: Figures
+    ripple: Ripple | None
+    recruitment: Recruitment | None
+    coverage: float
+    coverage_drawn: float
+    comparisons: tuple[Comparison, ...]
+    criteria: tuple[Criterion, ...]
+    basis: Basis
+    acceptance_sha256: str
+    notes: tuple[str, ...]
+    spoilt: tuple[str, ...]
+
+    @property
+    def accepted(self) -> bool:
+        return bool(self.criteria) and all(c.met for c in self.criteria) and not self.spoilt
+
+    def verdict(self) -> str:
+        """In a line."""
+        if self.spoilt:
+            return f"NOT ACCEPTED: {'; '.join(self.spoilt)}"
+        if not self.criteria:
+            return (
+                "NOT ACCEPTED: no acceptance was written down before the run: give the experiment "
+                "a [validation] and run it"
+            )
+        failed = [c.key for c in self.criteria if not c.met]
+        if failed:
+            return f"NOT ACCEPTED: {', '.join(failed)} not kept"
+        n = len(self.criteria)
+        kept = "its one criterion" if n == 1 else f"all {n} criteria"
+        if self.basis == "file":
+            return f"accepted: {kept} kept, by a file whose time stamp is older than the run"
+        return f"accepted: {kept} kept, written down before the run"
+
+
+def validate_files(paths: Sequence[Path], acceptance: Path | None) -> list[Validated]:
+    """Validate every run by itself, the earliest first.
+
+    Raises
+    ------
+    ConfigError
+        One line: a recording that is none, of no array, or of another rig than the others.
+    """
+    recorded = [read_run(path) for path in paths]
+    first = recorded[0]
+    seen: dict[str, Path] = {}
+    for other in recorded:
+        if other.data.sha256 in seen:
+            raise ConfigError(f"{other.path}: given twice: give every recording once")
+        seen[other.data.sha256] = other.path
+        mine, its = first.config.model, other.config.model
+        if mine.cell_names != its.cell_names or first.data.signal != other.data.signal:
+            raise ConfigError(
+                f"{other.path}: a run of another rig than {first.path}: runs of one array are "
+                "compared: report the others by themselves"
+            )
+    done = [validate(r, acceptance) for r in recorded]
+    return sorted(done, key=lambda v: str(v.recorded.run.attrs["created_utc"]))
+
+
+def validate(recorded: Recorded, acceptance: Path | None) -> Validated:
+    """Hold one run's model against its readings."""
+    data, notes = _before_a_trip(recorded)
+    tables = parameters.tables_of(recorded.config.tables.model)  # type: ignore[arg-type]
+    sources = _sources(recorded)
+    known = known_of(tables, [(source, tables) for source, tables in sources])
+    noise = noise_of([data])
+    noise_N = noise.total_rms_N if noise.source == "rest" else stated_rms_N(data)
+    transducer = next(iter(recorded.config.records.values()), None)
+    found = uncertainty_of(tables, data, known, transducer, noise_N)
+    notes += _remarks(recorded, data, known, found, transducer is None)
+    figures = figures_of(data.force_N, found.simulated_N)
+    inside = np.abs(data.force_N - found.simulated_N) <= Z_95 * found.u_val_N
+    box = GreyBox(tables, (), (data,))
+    ripple = _ripple(recorded, data, found, noise_N)
+    recruitment, within = None, float("nan")
+    if "broadcast_tick" in recorded.run:
+        messages = [m for m in messages_of(recorded.run) if m[0] < len(data.cells)]
+        if messages:
+            recruitment = draw_again(box, data, messages)
+            low, high = drawn_band(recruitment, found)
+            within = float(np.mean((low <= data.force_N) & (data.force_N <= high)))
+    table, basis, sha256 = _acceptance(recorded, acceptance)
+    coverage = float(inside.mean())
+    return Validated(
+        recorded, data, known, found, figures, ripple, recruitment, coverage, within,
+        tuple(_comparisons(data, found, noise_N)),
+        tuple(_criteria(table, figures, ripple, coverage)),
+        basis, sha256, tuple(notes), tuple(_spoilt(recorded, sources, basis, acceptance)),
+    )  # fmt: skip
+
+
+def drawn_band(drawn: Recruitment, found: Uncertainty) -> tuple[Series, Series]:
+    """Band of recruitment, widened by what else is not certain."""
+    wide = Z_95 * found.u_val_N
+    return (
+        drawn.mean_N - np.hypot(drawn.mean_N - drawn.low_N, wide),
+        drawn.mean_N + np.hypot(drawn.high_N - drawn.mean_N, wide),
+    )
+
+
+def _before_a_trip(recorded: Recorded) -> tuple[RunData, list[str]]:
+    """A guard that trips switches off by itself, and what tripped it may have broken something."""
+    run, data = recorded.run, recorded.data
+    tripped = np.flatnonzero(run.fault_bits.values)
+    if not len(tripped):
+        return data, []
+    period = round(float(run.t_s.values[tripped[0]] - run.t_s.values[0]) / data.period_s)
+    n = int(np.searchsorted(data.rows, period))
+    if n < 2:
+        raise ConfigError(f"{recorded.path}: tripped at its start: there is nothing to compare")
+    cut = replace(data, cells=data.cells[:period], rows=data.rows[:n], force_N=data.force_N[:n])
+    return cut, [f"the run tripped: only its first {period * data.period_s:.3g} s are compared"]
+
+
+def _sources(recorded: Recorded) -> list[tuple[Source, list[str]]]:
+    kept = calibrations_of(recorded.path, "records")
+    found = []
+    for own in kept.values():
+        source = parse_any(recorded.path, own["record"])
+        if isinstance(source, Source):
+            found.append((source, list(own["tables"])))
+    return found
+
+
+def _remarks(
+    recorded: Recorded, data: RunData, known: Known, found: Uncertainty, no_transducer: bool
+) -> list[str]:
+    said = []
+    if not known.keys:
+        said.append("no record says how sure the model's parameters are: the band leaves them out")
+    elif known.unsaid:
+        names = ", ".join(key.rpartition(".")[2] for key in known.unsaid)
+        said.append(f"no record says how sure {names} are: the band leaves them out")
+    if no_transducer:
+        said.append("the transducer has no calibration record: the band leaves its slope out")
+    if recorded.simulated:
+        said.append("readings are SIMULATED: this validates software, not an array")
+    standing = json.loads(recorded.run.attrs.get("summary", "{}")).get("calibration", {})
+    said += standing.get("expired", [])
+    said += standing.get("departed", [])
+    if "force_model_N" in recorded.run:
+        twin_N = recorded.run.force_model_N.values
+        ideal = data.reading.delay_s == 0.0 and data.reading.bandwidth_Hz > 10.0 / data.period_s
+        at = np.flatnonzero(np.isfinite(twin_N))[: len(found.simulated_N)]
+        if ideal and len(at) == len(found.simulated_N) == len(data.rows) == data.rows[-1] + 1:
+            apart = float(np.abs(twin_N[at] - found.simulated_N).max())
+            if apart > SAME_N:
+                said.append(
+                    f"the twin that ran beside the run was up to {1e3 * apart:.2g} mN off this one"
+                )
+    return said
+
+
+def _ripple(recorded: Recorded, data: RunData, found: Uncertainty, noise_N: float) -> Ripple | None:
+    grid = np.arange(data.rows[0], data.rows[-1] + 1)
+    if len(data.rows) < 0.99 * len(grid):
+        return None
+    measured = np.interp(grid, data.rows, data.force_N)
+    simulated = np.interp(grid, data.rows, found.simulated_N)
+    poles = np.linalg.eigvals(recorded.config.model.A)
+    modes_Hz = np.abs(poles.imag) / (2.0 * np.pi)
+    sigma = noise_N if np.isfinite(noise_N) else 0.0
+    switches_s = (data.switches * data.period_s).tolist()
+    return ripple_of(grid * data.period_s, measured, simulated, modes_Hz, sigma, switches_s)
+
+
+def _comparisons(data: RunData, found: Uncertainty, noise_N: float) -> list[Comparison]:
+    """The whole run's mean and largest force, and the final force of every long stretch."""
+    n = len(data.rows)
+    spans = [("mean of the run", slice(0, n))]
+    edges = [0, *data.switches.tolist(), len(data.cells)]
+    for a, b in itertools.pairwise(edges):
+        if (b - a) * data.period_s < STRETCH_MIN_S:
+            continue
+        first, last = np.searchsorted(data.rows, (b - round(TAIL * (b - a)), b), side="right")
+        if last > first:
+            spans.append(("settled", slice(int(first), int(last))))
+    made = []
+    for what, at in spans[:13]:
+        count = at.stop - at.start
+        means = found.drawn_N[:, at].mean(axis=1)
+        simulated = float(found.simulated_N[at].mean())
+        u_input = float(np.sqrt(np.mean((means - simulated) ** 2))) if len(means) else 0.0
+        white = noise_N if np.isfinite(noise_N) else 0.0
+        made.append(
+            Comparison(
+                what,
+                float(data.t_s[at.stop - 1]),
+                simulated,
+                float(data.force_N[at].mean()),
+                u_input,
+                float(np.hypot(found.systematic_N[at].mean(), white / np.sqrt(count))),
+                float(found.u_num_N[at].max()),
+            )
+        )
+    return made
+
+
+def _acceptance(recorded: Recorded, path: Path | None) -> tuple[ValidationTable | None, Basis, str]:
+    own = recorded.config.tables.validation
+    if own is not None and path is not None:
+        raise ConfigError(
+            f"{path}: {recorded.path} has its own acceptance, written down before the run: leave "
+            "the file out"
+        )
+    if own is not None:
+        text = json.dumps(own.model_dump(exclude_none=True), sort_keys=True)
+        return own, "recorded", hashlib.sha256(text.encode()).hexdigest()
+    if path is None:
+        return None, "none", ""
+    table = read_toml(path)
+    file = validated(ValidationFile, Merged(table, [(str(path), table)]))
+    return file.validation, "file", hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _criteria(
+    table: ValidationTable | None, figures: Figures, ripple: Ripple | None, coverage: float
+) -> list[Criterion]:
+    if table is None:
+        return []
+    timing = float("nan") if ripple is None else ripple.rms_s
+    late = float("nan") if ripple is None else ripple.upper_s()
+    asked = (
+        ("rms_max_N", table.rms_max_N, figures.rms_N.value, figures.rms_N.high, 1.0),
+        ("nrmse_max", table.nrmse_max, figures.nrmse.value, figures.nrmse.high, 1.0),
+        ("vaf_min", table.vaf_min, figures.vaf.value, figures.vaf.low, -1.0),
+        ("coverage_min", table.coverage_min, coverage, coverage, -1.0),
+        ("peak_timing_max_s", table.peak_timing_max_s, timing, late, 1.0),
+    )
+    # NaN, of a ripple that is not there, keeps nothing.
+    return [
+        Criterion(key, limit, value, worst, bool(sign * worst <= sign * limit))
+        for key, limit, value, worst, sign in asked
+        if limit is not None
+    ]
+
+
+def _spoilt(
+    recorded: Recorded,
+    sources: Sequence[tuple[Source, list[str]]],
+    basis: Basis,
+    acceptance: Path | None,
+) -> list[str]:
+    """What makes it no validation, whatever the figures."""
+    said = []
+    made = datetime.datetime.fromisoformat(str(recorded.run.attrs["created_utc"]))
+    hashes = {f"sha256:{recorded.data.sha256}"}
+    for act in json.loads(recorded.run.attrs.get("recalibrated", "[]")):
+        hashes.add(f"sha256:{str(act.get('sha256', '')).removeprefix('sha256:')}")
+    for source, _ in sources:
+        raw = source.record.raw
+        if raw is not None and hashes & set(raw.files.values()):
+            said.append(f"{source.id} was fitted to this very run")
+        if source.record.act.date > made.date():
+            said.append(f"{source.id} was made after the run")
+    if basis == "file" and acceptance is not None:
+        written = datetime.datetime.fromtimestamp(acceptance.stat().st_mtime, datetime.UTC)
+        if written > made:
+            said.append(
+                f"{acceptance.name} was written {written:%Y-%m-%d %H:%M:%S} UTC, after the run "
+                f"({made:%Y-%m-%d %H:%M:%S} UTC)"
+            )
+    return said

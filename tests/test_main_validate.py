@@ -1,0 +1,179 @@
+"""`hil report --validate` as a newcomer meets it."""
+
+import json
+import os
+import re
+
+import h5py
+import pytest
+
+import hil
+from hil.__main__ import main
+
+KEPT = "[validation]\nrms_max_N = 0.05\nvaf_min = 0.99\ncoverage_min = 0.5\n"
+
+
+@pytest.fixture(scope="module")
+def runs(configs, tmp_path_factory):
+    """Short runs: with criteria as shipped, with one that cannot be kept, without, broadcast."""
+    folder = tmp_path_factory.mktemp("validate")
+    asked = {
+        "shipped": ("all_on", ["experiment.duration_s=3.5"]),
+        "strict": ("all_on", ["experiment.duration_s=1.0", "validation.rms_max_N=1e-6"]),
+        "silent": ("pid", ["experiment.duration_s=1.5"]),
+        "broadcast": ("broadcast", ["experiment.duration_s=2.5"]),
+    }
+    made = {}
+    for name, (experiment, sets) in asked.items():
+        config = hil.load(configs / f"miga6/{experiment}.toml", sets)
+        made[name] = hil.run(config, out=folder / f"{name}.h5")
+    return made
+
+
+def said(words, capsys):
+    code = main([str(word) for word in words])
+    heard = capsys.readouterr()
+    return code, heard.out, heard.err
+
+
+def test_a_run_that_keeps_what_was_written_down_is_accepted(runs, tmp_path, capsys):
+    words = ["report", runs["shipped"], "--validate", "--out", tmp_path]
+    code, out, _ = said(words, capsys)
+    assert code == 0
+    assert "accepted: all 3 criteria kept, written down before the run" in out
+    page = (tmp_path / "shipped-validation.html").read_text()
+    # It can be mailed: nothing in it is fetched from anywhere.
+    assert not re.search(r'(src|href)="(?!data:|#)', page)
+    assert "SIMULATED" in page
+    assert "u<sub>val</sub>" in page
+
+
+def test_its_json_has_every_figure_with_its_interval(runs, tmp_path, capsys):
+    words = ["report", runs["shipped"], "--validate", "--out", tmp_path, "--json"]
+    code, out, _ = said(words, capsys)
+    assert code == 0
+    found = json.loads(out, parse_constant=pytest.fail)["runs"][0]
+    for name in ("rms_N", "nrmse", "vaf", "bias_N"):
+        assert found[name]["low"] <= found[name]["value"] <= found[name]["high"]
+    assert 1 < found["n_effective"] < found["n_readings"]
+    assert found["acceptance"]["written_in"] == "recorded"
+    for c in found["comparisons"]:
+        assert c["E_N"] == pytest.approx(c["S_N"] - c["D_N"])
+        squares = c["u_input_N"] ** 2 + c["u_D_N"] ** 2 + c["u_num_N"] ** 2
+        assert c["u_val_N"] ** 2 == pytest.approx(squares)
+    # The shipped force of a cell is assumed, 4 N with 1 N of standard uncertainty.
+    settled = next(c for c in found["comparisons"] if c["what"] == "settled")
+    assert 0.2 < settled["u_input_N"] / settled["S_N"] < 0.3
+
+
+def test_a_run_that_does_not_keep_it_is_not_accepted(runs, tmp_path, capsys):
+    code, out, _ = said(["report", runs["strict"], "--validate", "--out", tmp_path], capsys)
+    assert code == 5
+    assert "NOT ACCEPTED: rms_max_N not kept" in out
+
+
+def test_without_criteria_nothing_is_accepted(runs, tmp_path, capsys):
+    code, out, _ = said(["report", runs["silent"], "--validate", "--out", tmp_path], capsys)
+    assert code == 5
+    assert "no acceptance was written down before the run" in out
+    assert (tmp_path / "silent-validation.html").is_file()
+
+
+def test_a_file_counts_only_if_it_is_older_than_the_run(runs, tmp_path, capsys):
+    file = tmp_path / "acceptance.toml"
+    file.write_text(KEPT)
+    words = ["report", runs["silent"], "--validate", file, "--out", tmp_path]
+    code, out, _ = said(words, capsys)
+    assert code == 5
+    assert "acceptance.toml was written" in out
+    os.utime(file, (0.0, 0.0))
+    code, out, _ = said(words, capsys)
+    assert code == 0
+    assert "by a file whose time stamp is older than the run" in out
+    code, _, err = said(["report", runs["shipped"], "--validate", file], capsys)
+    assert code == 2
+    assert "has its own acceptance" in err
+
+
+def test_a_model_fitted_to_the_run_does_not_validate_itself(runs, tmp_path, capsys, monkeypatch):
+    from hil.validation import validate as module
+
+    class Record:
+        class act:  # noqa: N801
+            import datetime
+
+            date = datetime.date(2020, 1, 1)
+
+    class Own:
+        id = "own@1"
+        names, covariance = (), None
+        record = Record()
+
+    def sources(recorded):
+        Own.record.raw = type("Raw", (), {"files": {"a": f"sha256:{recorded.data.sha256}"}})
+        return [(Own, [])]
+
+    monkeypatch.setattr(module, "_sources", sources)
+    code, out, _ = said(["report", runs["shipped"], "--validate", "--out", tmp_path], capsys)
+    assert code == 5
+    assert "NOT ACCEPTED: own@1 was fitted to this very run" in out
+
+
+def test_a_broadcast_run_has_the_band_of_its_recruitment(runs, tmp_path, capsys):
+    words = ["report", runs["broadcast"], "--validate", "--out", tmp_path]
+    _, out, _ = said(words, capsys)
+    assert "within the band of recruitment (3 broadcasts drawn again)" in out
+    assert "95 % of recruitment" not in out
+    assert "within the band of recruitment" in (tmp_path / "broadcast-validation.html").read_text()
+
+
+def test_several_runs_stand_in_one_table_and_mixed_ones_are_flagged(runs, tmp_path, capsys):
+    bench = tmp_path / "bench.h5"
+    bench.write_bytes(runs["shipped"].read_bytes())
+    with h5py.File(bench, "r+") as file:
+        file.attrs["simulated"] = ""
+    words = ["report", bench, runs["shipped"], runs["strict"], "--validate", "--out", tmp_path]
+    code, out, _ = said(words, capsys)
+    assert code == 5  # one of them is not accepted
+    assert "simulated and measured runs are mixed" in out
+    page = (tmp_path / "strict-validation.html").read_text()
+    assert page.count('id="run') == 3
+    assert "All runs" in page
+
+
+def test_a_run_that_tripped_is_compared_up_to_there(configs, tmp_path, capsys):
+    path = tmp_path / "tripped.h5"
+    config = hil.load(configs / "miga6/all_on.toml", ["guard.force_max_N=1.0"])
+    hil.run(config, out=path)
+    _, out, _ = said(["report", path, "--validate"], capsys)
+    assert re.search(r"the run tripped: only its first 0\.\d+ s are compared", out)
+
+
+@pytest.mark.parametrize("table", ["{}", "{vaf_min=1.5}", "{rms_N=1.0}", "{rms_max_N=0.0}"])
+def test_criteria_that_are_none_are_refused_before_the_run(table, configs, capsys):
+    words = ["check", configs / "miga6/pid.toml", "--set", f"validation={table}"]
+    code, _, err = said(words, capsys)
+    assert code == 2
+    assert "validation" in err
+    assert err.count("\n") == 1
+
+
+def test_bad_input_is_one_line(runs, configs, tmp_path, capsys):
+    slider = tmp_path / "slider.h5"
+    hil.run(hil.load(configs / "slider/steps.toml", ["experiment.duration_s=0.5"]), out=slider)
+    other = tmp_path / "array14.h5"
+    hil.run(hil.load(configs / "array14/pid.toml", ["experiment.duration_s=0.5"]), out=other)
+    nothing = tmp_path / "nothing.toml"
+    nothing.write_text("[acceptance]\nrms = 1.0\n")
+    for words, line in (
+        ([slider], "give runs of a cell_array"),
+        ([runs["silent"], other], "a run of another rig"),
+        ([runs["silent"], runs["silent"]], "given twice"),
+        ([runs["silent"], "--validate", nothing], "nothing.toml"),
+        ([runs["silent"], "--validate", tmp_path / "nix.toml"], "nix.toml"),
+    ):
+        words = words if "--validate" in words else [*words, "--validate"]
+        code, _, err = said(["report", *words], capsys)
+        assert code == 2
+        assert line in err
+        assert "Traceback" not in err

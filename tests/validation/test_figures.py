@@ -1,0 +1,169 @@
+"""Intervals of correlated errors, times of peaks, and the uncertainty of both curves."""
+
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.signal import lfilter
+
+from hil.config import schema
+from hil.config.build import build_model
+from hil.config.calibration import Source, load_record, parse_any
+from hil.config.write_record import signed, values_table
+from hil.identification import parameters
+from hil.identification.grey_box import GreyBox
+from hil.identification.runs import Reading, RunData
+from hil.models.recruitment import shares_N
+from hil.studies.identification import TABLES, make_rig
+from hil.validation import draws
+from hil.validation.draws import draw_again
+from hil.validation.figures import correlated_over, figures_of
+from hil.validation.ripple import ripple_of
+from hil.validation.uncertainty import known_of, uncertainty_of
+
+FORCE, K_SE = "arrays.muscle.force_on_N", "arrays.muscle.cell.k_se_N_per_m"
+
+
+def ar1(n, a, rng):
+    return lfilter([1.0], [1.0, -a], rng.standard_normal(n + 500))[500:]
+
+
+def test_correlated_readings_are_worth_fewer():
+    rng = np.random.default_rng(1)
+    assert correlated_over(rng.standard_normal(20_000)) == pytest.approx(1.0, abs=0.1)
+    # (1 + a) / (1 - a) = 19; its estimate from 20 000 readings is good to some 10 %.
+    assert correlated_over(ar1(20_000, 0.9, rng)) == pytest.approx(19.0, rel=0.3)
+
+
+def test_intervals_of_a_correlated_error_hold_its_rms_and_vaf():
+    rng, a, n = np.random.default_rng(2), 0.9, 4000
+    force_N = np.sin(np.linspace(0.0, 20.0, n))
+    rms_N = 0.01 / np.sqrt(1.0 - a * a)
+    vaf = 1.0 - rms_N**2 / np.var(force_N)
+    held = np.zeros(2)
+    for _ in range(60):
+        figures = figures_of(force_N + 0.01 * ar1(n, a, rng), force_N)
+        held += [
+            figures.rms_N.low <= rms_N <= figures.rms_N.high,
+            figures.vaf.low <= vaf <= figures.vaf.high,
+        ]
+    # 95 % stated; 60 trials hold at least 50 but for 1 in 10 000. Blocks of dependent readings
+    # fall short of that by some per cent; intervals for white noise would hold in 30 of 60.
+    assert (held >= 48).all()
+
+
+def test_figures_are_those_of_the_difference():
+    t_s = np.arange(2000) * 0.001
+    force_N, error_N = np.sin(t_s), 0.1 * np.cos(40.0 * t_s)
+    figures = figures_of(force_N + error_N, force_N)
+    assert figures.rms_N.value == pytest.approx(np.sqrt(np.mean(error_N**2)))
+    assert figures.nrmse.value == pytest.approx(figures.rms_N.value / np.ptp(force_N + error_N))
+    assert figures.rms_N.low <= figures.rms_N.value <= figures.rms_N.high
+
+
+def test_a_late_ripple_is_late_by_what_it_is_late():
+    t_s = np.arange(4000) * 0.001
+    rng = np.random.default_rng(3)
+
+    def ripple(by_s, frequency_Hz=40.0):
+        return 0.02 * np.sin(2 * np.pi * frequency_Hz * (t_s - by_s)) + 1.0 - np.exp(-t_s / 0.3)
+
+    modes = np.array([40.0])
+    found = ripple_of(
+        t_s, ripple(0.002) + 1e-4 * rng.standard_normal(4000), ripple(0.0), modes, 1e-4
+    )
+    # Inside, where the band has settled; noise of 1/200 of the ripple moves a peak by 20 us.
+    inside = (found.t_s > 0.5) & (found.t_s < 3.5)
+    np.testing.assert_allclose(found.late_s[inside], 0.002, atol=2e-4)
+    # A ripple 1 % slower is later by 1 % of the time, beyond half a period (12.5 ms) as well.
+    slower = ripple_of(t_s, ripple(0.0, 40.0 / 1.01), ripple(0.0), modes, 1e-4)
+    inside = (slower.t_s > 0.5) & (slower.t_s < 3.5)
+    np.testing.assert_allclose(slower.late_s[inside], 0.01 * slower.t_s[inside], atol=1e-3)
+    assert slower.late_s.max() > 0.0125
+
+
+def test_a_flat_curve_has_no_ripple():
+    t_s = np.arange(2000) * 0.001
+    rng = np.random.default_rng(4)
+    noise = 1e-3 * rng.standard_normal((2, 2000))
+    found = ripple_of(t_s, noise[0], 0.0 * t_s, np.array([40.0]), 1e-3)
+    assert found.n_peaks == 0
+
+
+def record(values, covariance):
+    table = {
+        "kind": "parameters",
+        "status": "measured",
+        "article": {"name": "array", "serial": "1"},
+        "act": {"by": "x", "date": date(2026, 1, 1), "valid_until": date(2027, 1, 1),
+                "method": "y"},
+        "model": values_table("parameters", values, covariance),
+    }  # fmt: skip
+    found = parse_any(Path("r.toml"), signed(table))
+    assert isinstance(found, Source)
+    return found
+
+
+def test_covariances_come_from_records_and_keep_what_is_between_values():
+    values = {"force_on_N": 4.0, "k_se_N_per_m": 386.52}
+    C = [[0.04, 0.5], [0.5, 9.0]]
+    tables = ["model.arrays.muscle", "model.arrays.muscle.cell"]
+    known = known_of(TABLES, [(record(values, C), tables)])
+    assert set(known.keys) == {FORCE, K_SE}
+    i, j = known.keys.index(FORCE), known.keys.index(K_SE)
+    assert known.covariance[i, i] == pytest.approx(0.04 / 16.0)
+    assert known.covariance[i, j] == pytest.approx(0.5 / (4.0 * 386.52))
+    assert "arrays.muscle.mass_kg" in known.unsaid
+
+
+def test_the_band_of_a_force_is_as_wide_as_the_cells_force_is_uncertain(configs):
+    run = make_rig(3, 0).data
+    known = known_of(TABLES, [(record({"force_on_N": 4.0}, [[0.04]]), ["model.arrays.muscle"])])
+    transducer = load_record(configs.parent / "calibration/futek_9N.toml", named_by="test")
+    found = uncertainty_of(TABLES, run, known, transducer, 0.002)
+    moving = found.simulated_N > 0.1
+    # S is proportional to F: 5 %. 200 draws tell a standard deviation to 5 %, 4 of those.
+    ratio = found.u_input_N[moving] / found.simulated_N[moving]
+    np.testing.assert_allclose(ratio, 0.05, rtol=0.2)
+    # GUM: 5 mN of zero and 0.25 % of slope, with noise and step.
+    F = run.force_N[-1]
+    r = F / 4.75
+    expected = np.sqrt(2.5e-5 + 1.4e-4 * r**2 + 0.002**2 + run.reading.step_N**2 / 12.0)
+    assert found.u_D_N[-1] == pytest.approx(expected, rel=1e-3)
+    # The step is exact: half of it changes no more than rounding.
+    assert found.u_num_N.max() < 1e-9
+
+
+def test_the_band_holds_rigs_as_uncertain_as_their_records():
+    values = {"force_on_N": 4.0, "k_ae_N_per_m": 1000.0, "b_N_s_per_m": 500.0}
+    C = np.diag([0.2, 50.0, 25.0]) ** 2
+    tables = ["model.arrays.muscle", "model.arrays.muscle.cell"]
+    known = known_of(TABLES, [(record(values, C.tolist()), tables)])
+    run = make_rig(3, 1).data
+    found = uncertainty_of(TABLES, run, known, None, 0.0)
+    rng, box = np.random.default_rng(9), GreyBox(TABLES, known.keys, (run,))
+    inside = []
+    for shift in rng.multivariate_normal(np.zeros(3), known.covariance, 80):
+        true_N = box.readings(box.start + np.log1p(shift))[0]
+        inside.append(np.abs(true_N - found.simulated_N) <= 1.96 * found.u_val_N)
+    share = np.mean(inside, axis=0)[run.rows > 1500]
+    # 95 % of 80 rigs at any time, within 4 standard errors and the 5 % of 200 draws.
+    assert share.min() >= 0.95 - 4 * np.sqrt(0.95 * 0.05 / 80)
+
+
+def test_cells_drawn_again_have_the_variance_of_their_probabilities():
+    """Two messages: pi = p1, then p1 (1 - q2) + (1 - p1) p2; independent cells."""
+    n = 9000
+    p1, p2, q2 = 0.3, 0.5, 0.2
+    data = RunData("run", 0.001, np.zeros((n, 6), dtype=np.uint8), np.arange(n + 1),
+                   np.zeros(n + 1), "muscle.right_N", Reading())  # fmt: skip
+    box = GreyBox(TABLES, (), (data,))
+    found = draw_again(box, data, [(0, p1, 0.0), (4500, p2, q2)])
+    model = build_model(schema.ModelTable.model_validate(parameters.spread(TABLES, ())))
+    s = shares_N(model, np.full(6, 4.0), "muscle.right_N")
+    # 4.5 s are twelve time constants: statics hold to 1e-5; ripple is a per cent of a step.
+    for at, pi in ((4400, p1), (8900, p1 * (1 - q2) + (1 - p1) * p2)):
+        mean, sd = pi * s.sum(), np.sqrt(pi * (1 - pi) * np.sum(s**2))
+        assert found.mean_N[at] == pytest.approx(mean, abs=4 * sd / np.sqrt(draws.DRAWS))
+        assert found.sd_N[at] == pytest.approx(sd, rel=4 / np.sqrt(2 * draws.DRAWS))
