@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hil import guard, inputs, loop, own
 from hil.clock import Clock, RealClock, VirtualClock, sleep_s
 from hil.config import Config, schema
+from hil.config.arm import ArmTable, PointingTable
 from hil.config.build import (
     build_activation,
     build_force_control,
@@ -20,6 +21,7 @@ from hil.config.build import (
     build_signal_pid,
     told_of,
 )
+from hil.config.build_arm import build_pointing
 from hil.config.build_limb import build_antagonists
 from hil.config.build_pantograph import build_impact_control
 from hil.config.build_soft import build_soft_control
@@ -33,7 +35,9 @@ from hil.devices.injection import Injection
 from hil.devices.replay import ReplayRig
 from hil.errors import ConfigError, OwnError
 from hil.estimate import ArmObserver, Estimator, ForceObserver, Twin
+from hil.estimate_arm import LinkObserver, link_observer
 from hil.frame import Column, Commands, Frame
+from hil.models.arm.system import ArmSystem
 from hil.models.leg.system import LimbSystem
 from hil.models.pantograph_system import PantographSystem
 from hil.models.soft.arrays import SoftArraySystem
@@ -124,6 +128,8 @@ def _estimator(config: Config, layout: RigLayout) -> Estimator:
         measured = signals_of(tables.devices)
         channels = [c for c in layout.channels if measured[c.name]]
         outputs = [list(twin.outputs).index(measured[c.name]) for c in channels]
+        if isinstance(twin, ArmSystem) and isinstance(tables.controller, PointingTable):
+            return link_observer(tables.controller, twin, channels, tables.devices)
         if isinstance(twin, PantographSystem):
             return ArmObserver(twin, channels, outputs)
         shown = twin.shown if isinstance(twin, LimbSystem) else ()
@@ -156,6 +162,13 @@ def _control(config: Config, layout: RigLayout, estimator: Estimator, seed: int)
         return _soft_control(config, layout, seed)
     if isinstance(controller, AntagonistsTable):
         return _antagonists(config, layout, controller)
+    if isinstance(controller, PointingTable):
+        assert isinstance(tables.model, ArmTable)  # crosscheck saw to it
+        assert isinstance(estimator, LinkObserver)
+        return build_pointing(
+            controller, tables.model, estimator.belief, layout.channels,
+            signals_of(tables.devices), outputs_of(tables.devices), period_s,
+        )  # fmt: skip
     if isinstance(controller, ImpactTable):
         assert isinstance(tables.model, PantographTable)  # crosscheck saw to it
         outputs, signals_in = outputs_of(tables.devices), signals_of(tables.devices)

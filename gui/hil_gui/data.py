@@ -170,7 +170,12 @@ class File:
                 clock=attrs["clock"],
                 created_utc=attrs["created_utc"],
                 simulated=attrs["simulated"],
-                columns=tuple(_column(name, d, text_of) for name, d in file["ticks"].items()),
+                columns=tuple(
+                    _column(name, d, text_of)
+                    for name, d in sorted(
+                        file["ticks"].items(), key=lambda item: int(item[1].attrs.get("place", 0))
+                    )
+                ),
                 cell_names=tuple(cells),
                 settings=settings,
                 arrays=array_pictures(settings),

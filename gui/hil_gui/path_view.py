@@ -1,10 +1,11 @@
-"""Points in the plane: the end effector's path, or a body as a stick figure.
+"""Points in plane or space: the end effector's path, or a body as a stick figure.
 
 A limb with muscles is drawn as `limb_figure` draws it.
 """
 
 import pyqtgraph as pg
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from hil_gui.limb_figure import LimbFigure
 from hil_gui.run_data import About, RunData, find_paths
@@ -13,25 +14,19 @@ from hil_gui.theme import Theme
 TRAIL_S = 5.0
 """How much of a path is drawn behind its point."""
 
+Point = tuple[str, ...]
 
-class PathView(pg.PlotWidget):
-    """Points in the plane: one draws its path, several are joined to a stick figure.
 
-    The reference of the last point is a dashed line.
-    """
+class Plane(pg.PlotWidget):
+    """One view: two of the points' columns, the one across and the one up."""
 
     def __init__(self) -> None:
         super().__init__(enableMenu=False)
         self.hideButtons()
         self.setAspectLocked(True)
-        self.setLabel("bottom", "x", units="m")
-        self.setLabel("left", "y", units="m")
         self.wanted = self.plot()
         self.trail = self.plot()
         self.figure = self.plot(symbol="o", symbolSize=7)
-        self.limb = LimbFigure(self)
-        self._pairs: list[tuple[str, str]] = []
-        self._wanted: list[tuple[str, str]] = []
 
     def set_theme(self, theme: Theme) -> None:
         self.setBackground(theme.surface)
@@ -43,37 +38,85 @@ class PathView(pg.PlotWidget):
         self.figure.setPen(pg.mkPen(theme.text, width=2))
         self.figure.setSymbolBrush(theme.cell)
         self.figure.setSymbolPen(theme.text)
+
+    def clear_curves(self) -> None:
+        for curve in (self.trail, self.wanted, self.figure):
+            curve.setData([], [])
+
+    def draw(
+        self, data: RunData, now_s: float, points: list[Point], wanted: list[Point], axes: str
+    ) -> None:
+        """The figure now, and what its last point did; `axes` such as "xz"."""
+        across, up = ("xyz".index(axis) for axis in axes)
+        self.setLabel("bottom", axes[0], units="m")
+        self.setLabel("left", axes[1], units="m")
+        row = data.at(now_s)
+        self.figure.setData([row[p[across]] for p in points], [row[p[up]] for p in points])
+        bins = data.values.view(max(now_s - TRAIL_S, 0.0), now_s, 800)
+        for curve, some in ((self.trail, points), (self.wanted, wanted)):
+            for point in some[-1:]:
+                x, y = data.index(point[across]), data.index(point[up])
+                curve.setData(bins.low[x], bins.low[y], connect="finite")
+
+
+class PathView(QWidget):
+    """Points: one draws its path, several are joined to a stick figure.
+
+    The set point of the last one is a dashed line. Points in space are seen from the side, along
+    the axis in which they lie closest together, and from above.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.side, self.above = Plane(), Plane()
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        for plane in (self.side, self.above):
+            layout.addWidget(plane)
+        self.above.hide()
+        self.limb = LimbFigure(self.side)
+        self._points: list[Point] = []
+        self._wanted: list[Point] = []
+        self._across = ""
+
+    def set_theme(self, theme: Theme) -> None:
+        for plane in (self.side, self.above):
+            plane.set_theme(theme)
         self.limb.set_theme(theme)
 
     @property
     def has_points(self) -> bool:
-        return bool(self._pairs) or self.limb.is_shown
+        return bool(self._points) or self.limb.is_shown
 
     def show_limb(self, about: About | None) -> None:
         """The limb of a rig that has one, as it starts."""
         self.limb.set_picture(about.limb if about else None)
-        forward = self.limb.is_shown
-        self.setLabel("bottom", "forward" if forward else "x", units="m")
-        self.setLabel("left", "up" if forward else "y", units="m")
+        if self.limb.is_shown:
+            self.side.setLabel("bottom", "forward", units="m")
+            self.side.setLabel("left", "up", units="m")
 
     def set_run(self, data: RunData | None) -> None:
-        pairs = [] if data is None else find_paths(data.about.columns)
-        pairs = [p for p in pairs if data is not None and data.has(p[0]) and data.has(p[1])]
-        self._pairs = [p for p in pairs if "_reference_" not in p[0]]
-        self._wanted = [p for p in pairs if "_reference_" in p[0]][-1:] if self._pairs else []
-        for curve in (self.trail, self.wanted, self.figure):
-            curve.setData([], [])
+        there = () if data is None else tuple(c for c in data.about.columns if data.has(c.name))
+        self._points, self._wanted = find_paths(there)
+        self._across = ""
+        in_space = bool(self._points) and all(len(p) == 3 for p in self._points + self._wanted)
+        self.above.setVisible(in_space)
+        for plane in (self.side, self.above):
+            plane.clear_curves()
         self.show_limb(data.about if data else None)
 
     def show_run(self, data: RunData | None, now_s: float) -> None:
         if data is not None and data.n_rows:
             self.limb.show_run(data, now_s)
-        if not self._pairs or data is None or not data.n_rows:
+        if not self._points or data is None or not data.n_rows:
             return
-        row = data.at(now_s)
-        self.figure.setData([row[x] for x, _ in self._pairs], [row[y] for _, y in self._pairs])
-        bins = data.values.view(max(now_s - TRAIL_S, 0.0), now_s, 800)
-        for curve, pairs in ((self.trail, self._pairs), (self.wanted, self._wanted)):
-            for names in pairs[-1:]:
-                x, y = (data.index(name) for name in names)
-                curve.setData(bins.low[x], bins.low[y], connect="finite")
+        if self.above.isHidden():
+            self.side.draw(data, now_s, self._points, self._wanted, "xy")
+            return
+        if not self._across:
+            row = data.at(now_s)
+            x, y = ([row[p[i]] for p in self._points] for i in (0, 1))
+            self._across = "x" if max(x) - min(x) >= max(y) - min(y) else "y"
+        self.side.draw(data, now_s, self._points, self._wanted, f"{self._across}z")
+        self.above.draw(data, now_s, self._points, self._wanted, "xy")

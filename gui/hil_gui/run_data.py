@@ -131,12 +131,37 @@ def find_signals(columns: tuple[Column, ...]) -> list[Signal]:
     )
 
 
-def find_paths(columns: tuple[Column, ...]) -> list[tuple[str, str]]:
-    """Points in the plane: pairs of columns `<point>x_m`, `<point>y_m`, in their order."""
-    names = [c.name for c in columns]
-    xs = [n for n in names if re.search(r"(^|[._])x(_\w+)?_m$", n)]
-    pairs = [(x, re.sub(r"(^|[._])x(?=(_\w+)?_m$)", r"\1y", x)) for x in xs]
-    return [(x, y) for x, y in pairs if y in names]
+_POINT = re.compile(r"(?P<before>(^|.*[._]))x(?P<role>(_[a-z]+)?)_m$")
+_SHOWN_ROLES = ("_estimate", "", "_model", "_measured")
+
+
+def find_points(columns: tuple[Column, ...]) -> dict[str, list[tuple[str, ...]]]:
+    """Points by their role: `<point>x_estimate_m`, `<point>y_estimate_m` and, where there is one,
+    `<point>z_estimate_m`, in their order.
+    """
+    names = {c.name for c in columns}
+    points: dict[str, list[tuple[str, ...]]] = {}
+    for column in columns:
+        if (found := _POINT.match(column.name)) is None:
+            continue
+        of = [f"{found['before']}{axis}{found['role']}_m" for axis in "xyz"]
+        if of[1] in names:
+            points.setdefault(found["role"], []).append(tuple(n for n in of if n in names))
+    return points
+
+
+def find_paths(
+    columns: tuple[Column, ...],
+) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
+    """The points of a body, and the set point of its last one (none or one).
+
+    The role with the most points is shown, what an estimator says before what others say.
+    """
+    points = find_points(columns)
+    shown = [role for role in _SHOWN_ROLES if role in points]
+    if not shown:
+        return [], []
+    return points[max(shown, key=lambda role: len(points[role]))], points.get("_reference", [])[-1:]
 
 
 @dataclass(frozen=True)

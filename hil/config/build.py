@@ -6,7 +6,9 @@ from typing import Any, Literal
 import numpy as np
 
 from hil.config import recruit_schema, schema
+from hil.config.arm import ArmTable
 from hil.config.bodies import BodiesTable
+from hil.config.build_arm import build_arm_system
 from hil.config.build_bodies import build_bodies
 from hil.config.build_limb import build_limb_system
 from hil.config.build_pantograph import build_pantograph
@@ -124,6 +126,8 @@ def build_system(table: schema.SystemTable, period_s: float) -> System:
         return build_bodies(table, period_s)
     if isinstance(table, schema.SoftTable):
         return build_soft(table, build_model(table), build_activation(table), period_s)
+    if isinstance(table, ArmTable):
+        return build_arm_system(table, period_s)
     if isinstance(table, LimbTable):
         return build_limb_system(table, period_s)
     return LinearSystem(table.A, table.B, table.C, table.D, table.inputs, table.outputs, period_s)

@@ -10,6 +10,7 @@ import numpy as np
 
 from hil import interlocks, wire
 from hil.config import plant_card, recruit_schema, recruitment, schema
+from hil.config.arm import ArmTable, PointingTable
 from hil.config.build import (
     LEVEL_MIN,
     build_activation,
@@ -22,6 +23,7 @@ from hil.config.build import (
     recruited_force_N,
     told_of,
 )
+from hil.config.build_arm import check_pointing
 from hil.config.build_limb import check_activations, check_antagonists
 from hil.config.build_pantograph import check_impact
 from hil.config.build_soft import check_soft, first_that_falls, recruited_order, static_levels
@@ -75,7 +77,7 @@ def rig(tables: schema.RigTables, model: CellArray | None) -> Found:
                 yield f"{key}.signal", f"missing: choose {', '.join(system.outputs)}"
             yield from _signal(key, channel, system.outputs)
         yield from _outputs(cards, system.inputs)
-        if isinstance(tables.model, LimbTable):
+        if isinstance(tables.model, LimbTable | ArmTable):
             for name, card in cards.items():
                 outputs = {f"devices.{name}.outputs.{n}": o for n, o in card.outputs.items()}
                 yield from check_activations(outputs)
@@ -311,14 +313,18 @@ def run(tables: schema.RunTables, model: CellArray | None) -> Found:
             yield from _impact(controller, follows, tables)
         elif isinstance(controller, AntagonistsTable):
             yield from _antagonists(controller, follows, tables)
+        elif isinstance(controller, PointingTable):
+            yield from _pointing(controller, follows, tables)
         else:
             yield (
                 f"controller.kind = '{controller.kind}'",
-                "switches cells, which this model has none of: choose signal_pid, impact or "
-                "antagonists",
+                "switches cells, which this model has none of: choose signal_pid, impact, "
+                "antagonists or pointing",
             )
         return
-    if isinstance(controller, schema.SignalPidTable | ImpactTable | AntagonistsTable):
+    if isinstance(
+        controller, schema.SignalPidTable | ImpactTable | AntagonistsTable | PointingTable
+    ):
         yield (
             f"controller.kind = '{controller.kind}'",
             "is for rigs without cells: choose schedule or pid",
@@ -433,6 +439,21 @@ def _impact(
         table, tables.model, signals_of(tables.devices), outputs_of(tables.devices),
         tables.loop.period_s, tables.experiment.duration_s,
     )  # fmt: skip
+
+
+def _pointing(
+    table: PointingTable, follows: schema.ReferenceTable | None, tables: schema.RunTables
+) -> Found:
+    if follows is not None:
+        yield "reference", "the pointing movement sets its own set points: remove it"
+    yield from check_pointing(
+        table,
+        tables.model,
+        signals_of(tables.devices),
+        outputs_of(tables.devices),
+        tables.loop.period_s,
+        tables.experiment.duration_s,
+    )
 
 
 def _antagonists(

@@ -3,6 +3,7 @@
 import numpy as np
 
 from hil.config import recruit_schema, schema
+from hil.config.arm import PointingTable
 from hil.config.build import build_activation, build_controller
 from hil.config.build_soft import build_schedule, recruited_order
 from hil.config.cards import cards_of
@@ -32,7 +33,9 @@ def _commands(config: Config) -> list[str]:
     controller_table = tables.controller
     if isinstance(controller_table, OwnTable):
         return _own(config, controller_table)
-    if isinstance(controller_table, schema.SignalPidTable | ImpactTable | AntagonistsTable):
+    if isinstance(
+        controller_table, schema.SignalPidTable | ImpactTable | AntagonistsTable | PointingTable
+    ):
         return [
             f"the controller decides: {name} between {output.min:g} and {output.max:g}, at most "
             f"{output.rate_max_per_s:g} a second"

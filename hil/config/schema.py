@@ -15,6 +15,7 @@ from pydantic import (
 )
 
 from hil.config import recruit_schema
+from hil.config.arm import ArmTable, PointingTable
 from hil.config.bench import ArticleTable, SurroundingsTable
 from hil.config.bodies import BodiesTable
 from hil.config.limb import AntagonistsTable, LimbTable
@@ -187,7 +188,7 @@ def kinds(*tables: type[Table]) -> frozenset[str]:
     return frozenset(k for t in tables for k in get_args(t.model_fields["kind"].annotation))
 
 
-KnownSystemTable = LinearTable | PantographTable | SoftTable | LimbTable | BodiesTable
+KnownSystemTable = LinearTable | PantographTable | SoftTable | LimbTable | ArmTable | BodiesTable
 SystemTable = KnownSystemTable | OwnTable
 AnyModelTable = Annotated[
     Annotated[ModelTable | KnownSystemTable, Field(discriminator="kind"), Tag("built_in")]
@@ -669,7 +670,12 @@ RecruitTable = (
     recruit_schema.BroadcastTable | recruit_schema.GroupsTable | recruit_schema.OptimalTable
 )
 KnownControllerTable = (
-    CellControllerTable | RecruitTable | SignalPidTable | ImpactTable | AntagonistsTable
+    CellControllerTable
+    | RecruitTable
+    | SignalPidTable
+    | ImpactTable
+    | AntagonistsTable
+    | PointingTable
 )
 ControllerTable = Annotated[
     Annotated[KnownControllerTable, Field(discriminator="kind"), Tag("built_in")]

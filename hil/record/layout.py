@@ -79,7 +79,7 @@ def _write(
         ticks.attrs["axes"] = "t_s"
         measured = (c.name for c in columns if "_measured" in c.name)
         ticks.attrs["signal"] = next(measured, "t_s")
-        for column in columns:
+        for place, column in enumerate(columns):
             base, shape = column.dtype.base, column.dtype.shape
             dataset = ticks.create_dataset(
                 column.name,
@@ -92,6 +92,7 @@ def _write(
             dataset.attrs["units"] = column.units
             dataset.attrs["role"] = column.role
             dataset.attrs["description"] = column.description
+            dataset.attrs["place"] = place  # in the row; HDF5 lists names by alphabet
             if column.simulated:
                 dataset.attrs["source"] = "SIMULATED"
             if column.flags:

@@ -23,7 +23,7 @@ from hil.guard import CAUSES, names_of
 from hil.record.read import calibrations_of, open_run
 from hil.slots import Signal, signals_in
 from hil.summary import calibration_lines, summarise
-from hil.views import impact_cases, impact_report
+from hil.views import arm_report, impact_cases, impact_report
 from hil.views.section import Section
 from hil.views.style import (
     CELL,
@@ -37,6 +37,7 @@ from hil.views.style import (
 )
 
 POINTS_MAX = 6000
+OUTPUTS_APART = 6  # more of them share one panel
 
 
 def write_report(path: Path, out: Path | None = None) -> tuple[Path, Path]:
@@ -57,6 +58,8 @@ def write_report(path: Path, out: Path | None = None) -> tuple[Path, Path]:
     figure = draw(run)
     impact = impact_cases.evaluate(run) if impact_cases.is_impact(run) else None
     sections = [] if impact is None else impact_report.sections(run, impact)
+    if arm_report.is_pointing(run):
+        sections = arm_report.sections(run)
     text = page(run, figure, path, sections)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -102,9 +105,11 @@ def _panels(run: xr.Dataset) -> list[tuple[float, Callable[[Axes, xr.Dataset], N
         else:
             panels.append((2.2, partial(_draw_signal, signal=signal)))
     outputs = [str(n) for n in run.data_vars if str(n).partition("_commanded")[1]]
-    for name in outputs:
-        if run[name].ndim == 1:
-            panels.append((1.3, partial(_draw_output, name=name)))
+    outputs = [name for name in outputs if run[name].ndim == 1]
+    if len(outputs) > OUTPUTS_APART:
+        panels.append((0.25 * len(outputs), partial(_draw_outputs, names=outputs)))
+    else:
+        panels += [(1.3, partial(_draw_output, name=name)) for name in outputs]
     if "cells_reported" in run:
         panels.append((1.3, _draw_cells))
     if run.attrs.get("clock") == "real":
@@ -178,6 +183,18 @@ def _draw_output(axis: Axes, run: xr.Dataset, name: str) -> None:
     axis.plot(*decimated(run.t_s.values, run[name].values), color=CELL, lw=0.9)
     axis.set_ylabel(f"{name.partition('_commanded')[0]}\n[{units(name)}]")
     axis.margins(x=0.01, y=0.12)
+
+
+def _draw_outputs(axis: Axes, run: xr.Dataset, names: list[str]) -> None:
+    """Many outputs as rows of an image, dark where they are large."""
+    t_s, step = run.t_s.values, max(1, len(run.t_s) // (POINTS_MAX // 4))
+    rows = np.array([run[name].values[::step] for name in names])
+    edges = (float(t_s[0]), float(t_s[-1]), len(names) - 0.5, -0.5)
+    image = axis.imshow(rows, aspect="auto", interpolation="nearest", cmap="cividis_r",
+                        extent=edges)  # fmt: skip
+    axis.set_yticks(range(len(names)), [name.partition("_commanded")[0] for name in names],
+                    fontsize=7)  # fmt: skip
+    axis.figure.colorbar(image, ax=axis, label=f"commanded [{units(names[0])}]", fraction=0.04)
 
 
 def _draw_residual(axis: Axes, run: xr.Dataset) -> None:

@@ -259,12 +259,12 @@ def test_points_in_the_plane_become_a_path_and_a_stick_figure(window):
     assert window.docks["Path"].isVisible()
     assert window.docks["Array"].isHidden()
     window.paths.show_run(data, 1.0)
-    x, y = window.paths.figure.getData()
+    x, y = window.paths.side.figure.getData()
     np.testing.assert_allclose(x, [np.sin(1.0), np.sin(3.0), np.sin(5.0)])
     np.testing.assert_allclose(y, [np.sin(2.0), np.sin(4.0), np.sin(6.0)])
-    trail_x, _ = window.paths.trail.getData()
+    trail_x, _ = window.paths.side.trail.getData()
     np.testing.assert_allclose(trail_x[:101], np.sin(t_s[:101] + 4))
-    wanted_x, _ = window.paths.wanted.getData()
+    wanted_x, _ = window.paths.side.wanted.getData()
     np.testing.assert_allclose(wanted_x[:101], np.sin(t_s[:101] + 6))
 
 

@@ -115,12 +115,6 @@ class Muscle:
         return tension
 
 
-def pair(u: ArrayLike, coactivation: ArrayLike) -> tuple[Array, Array]:
-    """Activations a+ = c + [u]+, a- = c + [-u]+ whose difference is u for every c >= 0."""
-    u, c = np.asarray(u, dtype=float), np.asarray(coactivation, dtype=float)
-    return c + np.maximum(u, 0.0), c + np.maximum(-u, 0.0)
-
-
 def pair_torque(
     plus: ArrayLike, minus: ArrayLike, spin: ArrayLike, torque_max: ArrayLike, viscosity: ArrayLike
 ) -> Array:

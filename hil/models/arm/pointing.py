@@ -127,7 +127,11 @@ def motion_through(
     leg = np.clip(np.searchsorted(times, fine, side="right") - 1, 0, len(times) - 2)
     s = (fine - times[leg]) / (times[leg + 1] - times[leg])
     share = (10.0 * s**3 - 15.0 * s**4 + 6.0 * s**5)[:, None]
-    theta = angles_of(arm, places[leg] + share * (places[leg + 1] - places[leg]))
+    angles_of(arm, places)
+    try:
+        theta = angles_of(arm, places[leg] + share * (places[leg + 1] - places[leg]))
+    except ModelError as error:
+        raise ModelError(f"{error}, on the straight way between two") from None
     straight = np.abs(np.sin(theta[:, FORE_PITCH] - theta[:, UPPER_PITCH])) < STRAIGHT
     straight |= np.abs(np.cos(theta[:, UPPER_YAW])) < STRAIGHT
     if straight.any():

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hil.control.pointing import pair
 from hil.models import ModelError
 from hil.models.arm.actuators import (
     Cap,
     Muscle,
     Path,
     generalised_torques,
-    pair,
     pair_torque,
 )
 from hil.models.arm.links import Arm

@@ -1,0 +1,213 @@
+"""The arm rig's tables -> plant, observer's model, control stage, and what is wrong with them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from hil.config import schema
+from hil.config.arm import ArmTable, PointingTable
+from hil.control.pointing import ArmBelief, Movement, PairLaw, Pointing
+from hil.models import ModelError
+from hil.models.arm.actuators import Cap, Muscle, Path
+from hil.models.arm.links import JOINTS, LINKS, Arm, Link
+from hil.models.arm.pointing import MOVEMENT_S, Motion, motion_through, printed_motion
+from hil.models.arm.system import PITCHES, ArmSystem, Pairs, pair_inputs, signal_names
+from hil.models.bodies.rotations import attitude, rates_to_omega
+from hil.slots import Channel
+
+Found = Iterator[tuple[str, str]]
+ANGLES = signal_names()[:9]
+MOVED = 1e-9  # rad: an angle that changes by less holds still
+MAX_START_RAD = 0.1  # further, and the arm would jump to its set point
+
+
+def build_arm(table: ArmTable) -> Arm:
+    """Links and gravity; ModelError naming the key."""
+    upper_arm, forearm, hand = (
+        Link(link.mass_kg, _three(link.inertia_kg_m2), link.com_m, link.length_m)
+        for link in (table.links.upper_arm, table.links.forearm, table.links.hand)
+    )
+    try:
+        return Arm((upper_arm, forearm, hand), table.gravity_m_per_s2, table.long_axis)
+    except ModelError as error:
+        raise ModelError(f"links.{error}") from None
+
+
+def _three(values: Sequence[float]) -> tuple[float, float, float]:
+    return values[0], values[1], values[2]
+
+
+def _nine(values: Sequence[float]) -> np.ndarray:
+    return np.repeat(values, 9 // len(values))
+
+
+def _pairs(table: ArmTable) -> Pairs:
+    return Pairs(_three(table.torque_max_N_m), _three(table.viscosity_N_m_s_per_rad))
+
+
+def build_arm_system(table: ArmTable, period_s: float) -> ArmSystem:
+    """The arm as a plant or a model; ModelError naming the key."""
+    tendons = {}
+    for name, tendon in table.tendons.items():
+        caps = tuple(
+            Cap(c.radius_m, LINKS.index(c.pitch), None if c.minus is None else LINKS.index(c.minus))
+            for c in tendon.caps
+        )
+        muscle = Muscle(tendon.force_max_N, 0.0, tendon.viscosity_N_s_per_m)
+        tendons[name] = muscle, Path(PITCHES, caps)
+    return ArmSystem(build_arm(table), _pairs(table), table.start_rad, period_s, tendons)
+
+
+def motion_of(table: PointingTable, model: ArmTable, arm: Arm, t_s: np.ndarray) -> Motion:
+    """The movement's angles; ModelError where the arm cannot follow."""
+    if table.fingertip_m:
+        first = arm.places_m(np.array(model.start_rad))[2]
+        return motion_through(arm, [table.start_s, *table.t_s], [first, *table.fingertip_m], t_s)
+    return printed_motion(t_s - table.start_s)
+
+
+def _span_s(table: PointingTable) -> tuple[float, float]:
+    return table.start_s, table.t_s[-1] if table.t_s else table.start_s + MOVEMENT_S
+
+
+def build_movement(table: PointingTable, model: ArmTable, period_s: float) -> Movement:
+    """Set points and torques of every tick of the movement, at rest before and after it."""
+    arm = build_arm(model)
+    first, last = (round(t / period_s) for t in _span_s(table))
+    t_s = np.clip(np.arange(first, last + 1) * period_s, *_span_s(table))
+    motion = motion_of(table, model, arm, t_s)
+    still = np.zeros((1, 9))
+    theta = np.concatenate((motion.theta[:1], motion.theta, motion.theta[-1:]))
+    rate = np.concatenate((still, motion.rate, still))
+    acceleration = np.concatenate((still, motion.acceleration, still))
+    A = attitude(theta.reshape(-1, 3, 3))
+    B_i = rates_to_omega(theta.reshape(-1, 3, 3))
+    omega = np.einsum("nkij,nkj->nki", B_i, rate.reshape(-1, 3, 3))
+    spin = omega.copy()  # of every outer link in its inner one's sight, in its own frame
+    inner = np.einsum("nkij,nkj->nki", A, omega)[:, :2]
+    spin[:, 1:] -= np.einsum("nkji,nkj->nki", A[:, 1:], inner)
+    torque = arm.pair_torques(theta, rate, acceleration)
+    torque += np.array(model.viscosity_N_m_s_per_rad)[:, None] * spin
+    return Movement(first, theta, A, omega, torque, arm.places_m(theta)[:, 2])
+
+
+def law_of(table: PointingTable, model: ArmTable, movement: Movement) -> PairLaw:
+    """Gains and co-activation of every pair: of the attention set, or of those that hold."""
+    moves = np.ptp(movement.theta, axis=0) > MOVED
+    gain = np.where(moves, table.attention.gain, table.hold.gain)
+    k = gain * _nine(table.gain_N_m_per_rad)
+    return PairLaw(
+        k,
+        gain * _nine(table.damping_N_m_s_per_rad),
+        table.integral_per_s * k,
+        np.repeat(np.array(model.torque_max_N_m), 3),
+        np.where(moves, table.attention.coactivation, table.hold.coactivation),
+    )
+
+
+def build_pointing(
+    table: PointingTable,
+    model: ArmTable,
+    belief: ArmBelief,
+    channels: Sequence[Channel],
+    measured: Mapping[str, str],
+    outputs: Mapping[str, schema.ActuatorTable],
+    period_s: float,
+) -> Pointing:
+    """The control stage."""
+    movement = build_movement(table, model, period_s)
+    names = {signal: channel for channel, signal in zip(channels, measured.values(), strict=True)}
+    drives = [output.drives for output in outputs.values()]
+    at = [drives.index(name) for name in pair_inputs()]
+    limits = list(outputs.values())
+    return Pointing(
+        movement,
+        law_of(table, model, movement),
+        belief,
+        [
+            names[a].column("reference") if a in names
+            else f"{a[:-4].replace('.', '_')}_reference_rad"
+            for a in ANGLES
+        ],
+        at,
+        [limits[i].max for i in at],
+        [(drives.index(f"{name}.activation"), held) for name, held in table.tendons.items()],
+        period_s,
+    )  # fmt: skip
+
+
+def check_pointing(
+    table: PointingTable,
+    model: schema.AnyModelTable,
+    measured: Mapping[str, str],
+    outputs: Mapping[str, schema.ActuatorTable],
+    period_s: float,
+    duration_s: float,
+) -> Found:
+    """The experiment against its rig: (key, text) pairs."""
+    if not isinstance(model, ArmTable):
+        yield "controller.kind = 'pointing'", "is for a model of kind arm"
+        return
+    drives = {output.drives: output for output in outputs.values()}
+    wrong = [
+        ("devices", f"no output drives '{name}', which the pointing movement needs")
+        for name in pair_inputs() if name not in drives
+    ]  # fmt: skip
+    wrong += [
+        ("devices", f"no channel measures '{name}', which the pointing movement needs")
+        for name in ANGLES if name not in measured.values()
+    ]  # fmt: skip
+    wrong += [
+        (f"controller.tendons.{name}", "no output drives a tendon of that name")
+        for name in table.tendons if f"{name}.activation" not in drives
+    ]  # fmt: skip
+    wrong += _times(table)
+    yield from wrong
+    if wrong:
+        return
+    try:
+        movement = build_movement(table, model, period_s)
+    except ModelError as error:
+        key, _, text = str(error).partition(": ")
+        yield f"controller.{key}", text
+        return
+    start = float(np.abs(movement.theta[0] - np.array(model.start_rad)).max())
+    if start > MAX_START_RAD:
+        yield (
+            "model.start_rad",
+            f"the movement starts {start:.3g} rad away: give "
+            f"[{', '.join(f'{v:.6g}' for v in movement.theta[0])}]",
+        )
+    if duration_s < _span_s(table)[1] - period_s:
+        yield (
+            f"experiment.duration_s = {duration_s:g}",
+            f"the movement ends at {_span_s(table)[1]:g} s: make it longer",
+        )
+    yield from _strength(table, model, movement, drives)
+
+
+def _times(table: PointingTable) -> Found:
+    if len(table.t_s) != len(table.fingertip_m):
+        yield (
+            "controller.t_s",
+            f"{len(table.t_s)} times for {len(table.fingertip_m)} fingertips: give one a fingertip",
+        )
+    elif np.any(np.diff([table.start_s, *table.t_s]) <= 0.0):
+        yield "controller.t_s", f"times must rise, from start_s = {table.start_s:g} on"
+
+
+def _strength(
+    table: PointingTable, model: ArmTable, movement: Movement,
+    drives: Mapping[str, schema.ActuatorTable],
+) -> Found:  # fmt: skip
+    """What the movement takes must be within what the pairs can do."""
+    law, inputs = law_of(table, model, movement), pair_inputs()
+    for pair, needed in enumerate(movement.torque.reshape(-1, 9).T):
+        for name, most in ((inputs[2 * pair], needed.max()), (inputs[2 * pair + 1], -needed.min())):
+            share = law.coactivation[pair] + max(float(most), 0.0) / law.torque_max[pair]
+            if share > drives[name].max:
+                yield (
+                    f"model.torque_max_N_m = {list(model.torque_max_N_m)}",
+                    f"the {JOINTS[pair // 3]} needs {most:.4g} N m and co-activation, an "
+                    f"activation of {share:.3g} of '{name}', which has {drives[name].max:g}",
+                )
