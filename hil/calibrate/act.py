@@ -61,6 +61,8 @@ def read_act(
     ConfigError
         One line an error.
     """
+    if path is not None and not path.exists():
+        raise ConfigError(f"{path}: no such file: it begins with --template > {path}")
     base = TransducerFile if transducer else ActFile
     table = tomllib.loads(template) if path is None else read_toml(path)
     name = "the template" if path is None else str(path)

@@ -79,6 +79,8 @@ def finish(act: ActFile, readings: Readings) -> dict[str, Any]:
     line = linear(np.column_stack((theta, np.ones_like(c))), c, ("the slope", "the offset"), KIND)
     direction = float(np.sign(line.values[0]))
     turn = 2.0 * np.pi * abs(float(line.values[0]))
+    if turn < 1.0:
+        raise ConfigError("encoder: the counts do not follow the angle: is it connected?")
     if abs(turn / s.counts_per_turn - 1.0) > SLOPE_WITHIN:
         raise ConfigError(
             f"encoder: {turn:.6g} counts a turn were read, counts_per_turn says "

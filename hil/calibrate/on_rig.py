@@ -5,6 +5,7 @@ rig's limits, the proof of its boards and a rehearsal before a bench is touched.
 """
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,14 +13,18 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hil import session
+from hil import assembly, loop, realtime, session
+from hil.clock import Clock, RealClock, VirtualClock
 from hil.config import Config, load
 from hil.config.calibration import Calibration, Source
 from hil.config.files import read_merged
 from hil.config.schema import ModelTable
 from hil.errors import ConfigError
+from hil.frame import Frame
+from hil.inputs import Request, Stop
 from hil.models.cells import Cell
 from hil.record.read import open_run
+from hil.rig import parse_backend
 
 
 @dataclass(frozen=True)
@@ -30,12 +35,17 @@ class RigUsed:
     backend: str = "sim"
     sets: tuple[str, ...] = ()
 
+    def resting(self) -> Config:
+        """Any experiment of the rig, or the rig alone where it has cells."""
+        merged = read_merged(self.path, self.sets).table
+        return load(self.path, self.sets) if "experiment" in merged else self.config([], 1.0)
+
     def config(self, pulses: list[tuple[float, float]], duration_s: float, cell: int = 1) -> Config:
         """The rig with one cell on from the first to the second time of every pulse."""
         if "arrays" not in read_merged(self.path, self.sets).table.get("model", {}):
             raise ConfigError(
-                f"{self.path}: has no cells, so nothing to schedule: record a run of your own and "
-                "give --run RUN.h5"
+                f"{self.path}: has no cells, so nothing to schedule: name one of its experiments, "
+                "or give --run RUN.h5"
             )
         steps = [
             f"{{t_s={t_s!r}, {word}=[{cell}]}}"
@@ -59,6 +69,70 @@ class RigUsed:
             why = result.summary["first_cause"] or result.summary["stopped_by"] or "no cause"
             raise ConfigError(f"{out}: the run was {result.outcome}: {why}: nothing was calibrated")
         return result.path
+
+
+class _Rows:
+    """Keeps some columns of a loop that nobody armed, and ends it after enough rows."""
+
+    disk_low = False
+
+    def __init__(self, frame: Frame, columns: Sequence[str], n_rows: int) -> None:
+        self._frame, self._n = frame, n_rows
+        self.kept: dict[str, list[float]] = {name: [] for name in columns}
+        self.stop = Stop()
+
+    def push(self) -> bool:
+        row = self._frame.row[0]
+        for name, values in self.kept.items():
+            values.append(float(row[name]))
+        self._n -= 1
+        if self._n <= 0:
+            self.stop.reason = "enough"
+        return True
+
+    def event(self, t_s: float, level: str, source: str, text: str) -> None:
+        if level in ("fault", "error"):
+            raise ConfigError(f"{source}: {text}: nothing was read")
+
+    def requests(self, tick: int) -> Sequence[Request]:
+        """Nobody asks."""
+        return ()
+
+    def input(self, tick: int, t_s: float, name: str, value: float, text: str = "") -> None:
+        """Nothing changes."""
+
+
+def at_rest(
+    config: Config, backend: str, seed: int, columns: Sequence[str], duration_s: float
+) -> dict[str, float]:
+    """Means of some columns while the rig is not armed: all off, outputs at rest.
+
+    Raises
+    ------
+    ConfigError, DeviceError
+        A channel that cannot be read.
+    """
+    backends = parse_backend(backend, config.tables)
+    period_s = config.tables.loop.period_s
+    stages = assembly.build(config, seed, backends)
+    missing = [name for name in columns if name not in (c.name for c in stages.frame.columns)]
+    if missing:
+        raise ConfigError(f"{config.path}: the rig has no column {missing[0]}")
+    rows = _Rows(stages.frame, columns, max(2, round(duration_s / period_s)))
+    bench = "bench" in backends.values()
+    clock: Clock = RealClock(realtime.spin_s(None, period_s)) if bench else VirtualClock()
+    parts = assembly.parts_of(config, stages, clock, rows, armed=False)
+    rows.stop = parts.inputs.stop
+    stages.rig.open()
+    try:
+        loop.run(parts)
+    finally:
+        try:
+            stages.rig.safe()
+        finally:
+            stages.rig.close()
+    # The first row comes before the first sample of a card.
+    return {name: float(np.nanmean(values[1:])) for name, values in rows.kept.items()}
 
 
 def sha256(path: Path) -> str:

@@ -161,7 +161,7 @@ def gather(steps: Sequence[Step], journal: Journal, read: Read) -> dict[str, Any
     return dict(journal.readings)
 
 
-def ask(n_steps: int, channel: Callable[[], float] | None = None) -> Read:
+def ask(n_steps: int, channel: Callable[[str], float] | None = None) -> Read:
     """Ask somebody at the terminal, or whatever is piped in, for every reading.
 
     An empty line reads the rig's channel where there is one; `u` takes the last reading back.
@@ -178,7 +178,7 @@ def ask(n_steps: int, channel: Callable[[], float] | None = None) -> Read:
             if text == "u":
                 return None
             if not text and channel is not None:
-                value = channel()
+                value = channel(step.unit)
                 print(f"    {value:.6g} {step.unit}", file=sys.stderr)
                 return value
             try:

@@ -22,7 +22,7 @@ from hil.calibrate import (
     transducer,
 )
 from hil.calibrate.act import ActFile, act_of, read_act, refuse_overlap
-from hil.calibrate.on_rig import RigUsed, one_cell, sha256, simulated
+from hil.calibrate.on_rig import RigUsed, at_rest, one_cell, sha256, simulated
 from hil.calibrate.procedure import Journal, Read, Rehearsal, Step, ask, gather
 from hil.config.calibration import (
     Record,
@@ -33,14 +33,17 @@ from hil.config.calibration import (
 )
 from hil.config.cards import cards_of
 from hil.config.files import parse_set
+from hil.config.instruments import layout_of
 from hil.config.load import from_toml
 from hil.config.schema import ModelTable
-from hil.config.sources import Sourced
+from hil.config.sources import Sourced, base
 from hil.config.table import Table
 from hil.config.write_record import raw_table, signed, values_table, write_record
 from hil.errors import ConfigError
 from hil.record.read import calibrations_of, open_run
 
+REHEARSAL = "REHEARSAL"  # serial number of the templates
+READ_S = 1.0  # of a channel at rest
 TYPED: dict[str, Any] = {
     "certificate": certificate,
     "force_transducer": transducer,
@@ -153,11 +156,23 @@ def calibrate(asked: Asked) -> list[Done]:
     supersedes = [load_any(path, named_by="--supersedes") for path in asked.supersedes]
     today = datetime.now(UTC).date()
     out = asked.out or _default_out(asked, act, today)
+    if asked.rehearse:
+        _make_room(out)
+    elif act.article.serial == REHEARSAL:
+        raise ConfigError(
+            f"{asked.act}: article.serial = '{REHEARSAL}': give the one on its label, or --rehearse"
+        )
     if out.exists():
         raise ConfigError(f"{out}: exists already: a record is never changed: choose another --out")
     if typed:
         return [_typed(asked, act, procedure, out, supersedes, today, rest)]
     return _on_rig(asked, act, procedure, out, supersedes, today, rest)
+
+
+def _make_room(out: Path) -> None:
+    """A rehearsal is no record: another one takes its place."""
+    if out.is_file() and load_any(out, named_by=str(out)).record.status == "simulated":
+        out.unlink()
 
 
 def _is_of_the_act(text: str) -> bool:
@@ -198,7 +213,7 @@ def _typed(
     else:
         channel = None
         if asked.rig is not None:
-            channel = _resting_channel(asked, out, rest)
+            channel = _resting_channel(asked, rest)
             simulated_reading = asked.backend != "bench"
         read = ask(len(steps), channel)
     try:
@@ -244,30 +259,38 @@ def _journal(asked: Asked, act: ActFile, out: Path, keys: list[str]) -> Journal:
     return journal
 
 
-def _resting_channel(asked: Asked, out: Path, sets: tuple[str, ...]) -> Callable[[], float]:
-    """The mean over a second of a channel, with everything off."""
+def _resting_channel(asked: Asked, sets: tuple[str, ...]) -> Callable[[str], float]:
+    """What a channel of the rig reads in a second with everything off, in the unit asked for."""
     assert asked.rig is not None
-    used = RigUsed(asked.rig, asked.backend, sets)
-    config = used.config([], 1.0)
-    there = [
-        name for card in config.tables.devices.values() for name in getattr(card, "channels", ())
-    ]
-    if asked.channel is None or asked.channel not in there:
-        raise ConfigError(f"--channel {asked.channel}: name the one to read: {', '.join(there)}")
-
-    def read() -> float:
-        path = used.run(config, out.with_suffix(".reading.h5"), asked.seed)
-        run = open_run(path)
-        column = next(
-            c for c in (f"{asked.channel}.raw_{u}" for u in ("V", "mV_per_V", "counts")) if c in run
+    config = RigUsed(asked.rig, asked.backend, sets).resting()
+    places = {place.name: place for place in layout_of(config.tables.devices, ()).channels}
+    if asked.channel not in places:
+        raise ConfigError(f"--channel {asked.channel}: name the one to read: {', '.join(places)}")
+    place, record = places[asked.channel], config.records.get(asked.channel)
+    table = next(
+        card.channels[place.name]
+        for card in cards_of(config.tables.devices).values()
+        if place.name in card.channels
+    )
+    if table.kind == "encoder":
+        raise ConfigError(
+            f"--channel {place.name}: an encoder's counts begin anew whenever the card is opened: "
+            "type them from one display, such as hil gui's"
         )
-        raw = run[column].values
-        path.unlink()
-        record = config.records.get(asked.channel or "")
-        if column.endswith("raw_V") and record is not None:
-            # What a transducer's procedure works with: mV/V before the conditioner.
-            return float(record.chain(bridge=False).ratio(float(np.nanmean(raw))))
-        return float(np.nanmean(raw))
+    raw = "V" if getattr(table, "bridge", None) is None else "mV_per_V"
+    own = place.suffix.removeprefix("_")
+
+    def read(unit: str) -> float:
+        wanted = place.column("measured") if unit == own else f"{place.name}.raw_{raw}"
+        value = at_rest(config, asked.backend, asked.seed, [wanted], READ_S)[wanted]
+        if unit in (own, raw, raw.replace("_per_", "/")):
+            return value
+        if unit == "mV/V" and record is not None:
+            # Before the conditioner that the rig's record of this channel names.
+            return record.chain(bridge=False).ratio(value)
+        raise ConfigError(
+            f"--channel {place.name}: reads {own} and {raw}, this procedure wants {unit}"
+        )
 
     return read
 
@@ -425,7 +448,24 @@ def as_text(done: Done) -> str:
         lines += [f"  {_words(k)} {1e3 * v:.3g} mN" for k, v in fit.model_dump().items()
                   if k.endswith("_N") and isinstance(v, float)]  # fmt: skip
     lines += [f"  {text}" for text in done.said]
+    if record.record.status != "simulated":
+        lines += ["  for the rig's table:", *(f"    {line}" for line in _literals(done))]
     return "\n".join(lines)
+
+
+def _literals(done: Done) -> list[str]:
+    """Lines of TOML that name the record and say what it says."""
+    record = done.record
+    named = f'record = "../../{done.path.resolve().parent.name}/{done.path.name}"'
+    if isinstance(record, Source):
+        lists = sorted({base(name) for name in record.names if "." in name})
+        single = dict(zip(record.names, record.values.tolist(), strict=True))
+        whole = {key: [v for name, v in single.items() if base(name) == key] for key in lists}
+        lines = [f"{key} = {value!r}" for key, value in whole.items()]
+        return [*lines, *(f"{k} = {v:.12g}" for k, v in single.items() if "." not in k), named]
+    if record.record.conditioner is None:
+        return [named]
+    return [f"newtons_per_V = {record.chain(bridge=False).slope():.9g}", named]
 
 
 def _words(key: str) -> str:
