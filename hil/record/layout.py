@@ -4,19 +4,23 @@ HDF5 with `libver=("v110", "v110")`, so that single-writer-multiple-reader mode 
 readers back to HDF5 1.10 open it. In that mode nothing can be created, only extended.
 """
 
+from __future__ import annotations
+
 import json
 import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
 
-from hil.devices.device import RawSamples
 from hil.frame import CELL_UNKNOWN, Column
 from hil.tap import EVENT, INPUT
+
+if TYPE_CHECKING:
+    from hil.devices.device import RawSamples  # whose numba takes longest of a recorder's start
 
 FORMAT = "hil-run/1"
 LIBVER = ("v110", "v110")

@@ -139,7 +139,7 @@ def page(folder: Path, p: Progress) -> str:
         complete=p.n_complete,
         left=len(p.left),
         why=p.why,
-        answers=list(p.answers.get(0, {}).items()),
+        answers=[(q, _shown(a)) for q, a in p.answers.get(0, {}).items()],
         notes=_notes(p),
         figures=[(title, _embedded(figure)) for title, figure in figures if figure is not None],
         columns=[_heading(key) for key in shown] + ["recording"],
@@ -178,6 +178,8 @@ def _heading(key: str) -> str:
 def _shown(value: Any) -> str:
     if value is None:
         return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
@@ -265,6 +267,7 @@ def _draw_factors(p: Progress, rows: list[dict[str, Any]], simulated: bool) -> F
         name: list(dict.fromkeys(row[name] for row in rows))
         for name in (*p.head["plan"][0]["levels"], "experiment", "block")
     }
+    whole = [row for row in rows if row["outcome"] == "complete"]
     factors = {name: levels for name, levels in varied.items() if len(levels) > 1}
     shown = _figures_shown(rows, _measures(rows))
     if not factors or not shown:
@@ -281,7 +284,7 @@ def _draw_factors(p: Progress, rows: list[dict[str, Any]], simulated: bool) -> F
                 levels = sorted(levels)
             means = []
             for at, level in enumerate(levels):
-                y = np.array([r[key] for r in rows if r[name] == level and r[key] is not None])
+                y = np.array([r[key] for r in whole if r[name] == level and r[key] is not None])
                 spread = np.linspace(-0.12, 0.12, len(y)) if len(y) > 1 else np.zeros(len(y))
                 axis.plot(at + spread, y, ".", color=MEASURED, alpha=0.6, ms=5)
                 means.append(y.mean() if len(y) else np.nan)

@@ -277,6 +277,38 @@ def test_what_its_rows_do_not_have_is_refused_before_anything_is_made(write, hil
     assert not os.path.exists("runs")
 
 
+def test_for_a_bench_every_combination_is_rehearsed_before_anything_is_opened(write, hil):
+    code, _, err = hil("campaign", trip_campaign(write), "--backend", "bench")
+    assert code == 2
+    assert "trial 2: " in err
+    assert "its rehearsal on a simulated rig tripped" in err
+    assert not os.path.exists("runs")
+
+
+OWN = """
+class Raises:
+    def __init__(self, facts, values):
+        pass
+
+    def step(self, now):
+        if now.t_s > 0.01:
+            raise RuntimeError("no more ideas")
+        return [0.0]
+"""
+
+
+def test_a_controller_of_ones_own_that_raises_is_refused_before_the_first_trial(write, hil, rigs):
+    (rigs / "slider" / "mine.py").write_text(OWN)
+    steps = (rigs / "slider" / "steps.toml").read_text()
+    text = steps[: steps.index("[controller]")] + '[controller]\nkind = "mine.py:Raises"\n'
+    (rigs / "slider" / "own.toml").write_text(text)
+    code, _, err = hil("campaign", write(factors={"length": SHORT}, experiments=["own.toml"]))
+    assert code == 2
+    assert "no more ideas" in err
+    assert "mine.py" in err
+    assert not os.path.exists("runs")
+
+
 def test_another_campaign_or_another_backend_does_not_go_on_in_its_folder(write, hil):
     assert hil("campaign", write())[0] == 0
     code, _, err = hil("campaign", write(repeats=2))
