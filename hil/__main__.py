@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 # As `hil.views.bench` has them, which is not imported for `hil --help`.
-BENCH_PARTS = ("start_up", "step", "virtual_run", "real_time", "recorder", "impact",
+BENCH_PARTS = ("start_up", "step", "virtual_run", "real_time", "recorder", "impact", "leg",
                "recruitment", "own", "board", "daq", "window", "models", "soft_links",
                "bodies")  # fmt: skip
 # As `hil.calibrate.run` has them, and literature.

@@ -8,7 +8,7 @@ import pytest
 
 from hil.__main__ import BENCH_PARTS, main
 from hil.summary import plain
-from hil.views import bench, bench_impact, bench_realtime, bench_recorder, bench_soft
+from hil.views import bench, bench_impact, bench_leg, bench_realtime, bench_recorder, bench_soft
 
 # Runs on the real clock want the machine one at a time.
 pytestmark = pytest.mark.xdist_group("real time")
@@ -133,6 +133,13 @@ def test_the_impact_rig_is_timed_on_both_clocks(tmp_path):
     assert found["real"]["periods"] == 4400
     assert sum(found["stages_s"].values()) > 0.0
     assert "decompositions in a sweep" in bench_impact.as_text(found)
+
+
+def test_limbs_are_timed_beside_another_program():
+    rows = bench_leg.compare(turns=2)
+    assert [(row["joints"], row["muscles"]) for row in rows] == [(3, 2), (3, 9)]
+    assert all(row["own_evaluation_s"] > 0.0 and row["mujoco_evaluation_s"] > 0.0 for row in rows)
+    assert "9 muscles" in bench_leg.as_text(rows)
 
 
 @pytest.mark.campaign

@@ -24,6 +24,7 @@ from hil.views import (
     bench_control,
     bench_daq,
     bench_impact,
+    bench_leg,
     bench_models,
     bench_own,
     bench_realtime,
@@ -34,7 +35,7 @@ from hil.views import (
 
 REPEATS = 5
 QUICK = ("start_up", "step", "virtual_run", "real_time", "recorder")
-USUAL = (*QUICK, "impact", "recruitment", "own", "board", "daq", "window")
+USUAL = (*QUICK, "impact", "leg", "recruitment", "own", "board", "daq", "window")
 PARTS = (*USUAL, "models", "soft_links", "bodies")
 
 
@@ -77,6 +78,7 @@ def measure(
             "real_time": lambda: bench_realtime.measure(plan.loops, folder, progress=progress),
             "recorder": lambda: bench_recorder.measure(plan.recorder_s),
             "impact": lambda: bench_impact.measure(folder),
+            "leg": bench_leg.compare,
             "recruitment": bench_control.compare,
             "own": lambda: bench_own.measure(folder),
             "board": lambda: bench_board.measure(plan.exchanges),
@@ -101,6 +103,7 @@ def as_text(figures: dict[str, Any]) -> str:
         "real_time": bench_realtime.as_text,
         "recorder": bench_recorder.as_text,
         "impact": bench_impact.as_text,
+        "leg": bench_leg.as_text,
         "recruitment": bench_control.as_text,
         "own": bench_own.as_text,
         "board": bench_board.as_text,

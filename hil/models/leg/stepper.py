@@ -164,12 +164,13 @@ class LimbStepper:
     def slope(self, x: Matrix, u: Matrix) -> Matrix:
         """X' of any state."""
         out = np.empty_like(x)
-        _slope(self.links, self.work, self.room, x, u, out)
+        slope(self.links, self.work, self.room, x, u, out)
         return out
 
 
 @njit(cache=True, error_model="numpy")
-def _slope(p, k, r, x, u, out):  # type: ignore[no-untyped-def]
+def slope(p, k, r, x, u, out):  # type: ignore[no-untyped-def]
+    """X' of the state x with stimulations u."""
     n, m = len(r.v_dot), len(r.tension)
     q, v = x[:n], x[n : 2 * n]
     minimal.kinematics(p, k, q, v)
@@ -191,14 +192,14 @@ def _slope(p, k, r, x, u, out):  # type: ignore[no-untyped-def]
 @njit(cache=True, error_model="numpy")
 def _jacobian(p, k, r, x, u):  # type: ignore[no-untyped-def]
     n, y, f0, f1 = len(x), r.y[0], r.f[0], r.f[1]
-    _slope(p, k, r, x, u, f0)
+    slope(p, k, r, x, u, f0)
     y[:] = x
     for j in range(n):
         # l_CE and angles are of the order 1e-2 to 1; activations down to 1e-3
         h = 1.5e-8 * max(abs(x[j]), 1e-2)
         y[j] = x[j] + h
         h = y[j] - x[j]
-        _slope(p, k, r, y, u, f1)
+        slope(p, k, r, y, u, f1)
         for i in range(n):
             r.J[i, j] = (f1[i] - f0[i]) / h
         y[j] = x[j]
@@ -259,7 +260,7 @@ def _try(p, k, r, x, u, h):  # type: ignore[no-untyped-def]
                 y[i] = x[i]
                 for j in range(s):
                     y[i] += _A[s, j] * r.k[j, i]
-            _slope(p, k, r, y, u, r.k[s])
+            slope(p, k, r, y, u, r.k[s])
             for i in range(n):
                 for j in range(s):
                     r.k[s, i] += _C[s, j] / h * r.k[j, i]
@@ -277,7 +278,7 @@ def _try(p, k, r, x, u, h):  # type: ignore[no-untyped-def]
 @njit(cache=True, error_model="numpy")
 def look(p, k, r, x, u):  # type: ignore[no-untyped-def]
     """Bring places, lengths and forces up to the state x."""
-    _slope(p, k, r, x, u, r.f[0])
+    slope(p, k, r, x, u, r.f[0])
 
 
 @njit(cache=True, error_model="numpy")

@@ -13,6 +13,7 @@ from hil.models.leg import minimal
 from hil.models.leg.euler import EulerLimb, g_body, g_ground, turn
 from hil.models.leg.limb import Body, Joint, Limb, PathPoint
 from hil.models.leg.stepper import LimbStepper, Tolerances
+from hil.views.leg_peers import mujoco_model
 from oracles import legs
 
 
@@ -93,7 +94,7 @@ def test_mujoco_gives_the_same_accelerations(leg):
     damped = tuple(replace(j, damping_N_m_s_per_rad=0.3) for j in leg.joints)
     light = tuple(replace(b, mass_kg=min(b.mass_kg, 9.0)) for b in leg.bodies)
     limb = replace(leg, joints=damped, bodies=light)
-    model = legs.mujoco_model(limb)
+    model = mujoco_model(limb)
     data = mujoco.MjData(model)
     links, _ = minimal.links_of(limb)
     work, rng = minimal.work_for(links), np.random.default_rng(2)
@@ -112,7 +113,7 @@ def test_mujoco_gives_the_same_accelerations(leg):
 
 def test_nine_muscles_over_three_joints_pull_as_mujocos_tendons(configs):
     limb = nine(configs)
-    data = mujoco.MjData(model := legs.mujoco_model(limb))
+    data = mujoco.MjData(model := mujoco_model(limb))
     links, _ = minimal.links_of(limb)
     work, rng = minimal.work_for(links), np.random.default_rng(6)
     for _ in range(50):
@@ -209,6 +210,6 @@ def test_a_body_on_the_side_of_another_hangs_on_a_tree(leg):
     assert links.parent.tolist() == [-1, 0, 0, 2]
     work, v_dot = minimal.work_for(links), np.zeros(4)
     minimal.accelerations(links, work, np.zeros(4), np.zeros(4), np.zeros(2), v_dot)
-    data = mujoco.MjData(model := legs.mujoco_model(limb))
+    data = mujoco.MjData(model := mujoco_model(limb))
     mujoco.mj_forward(model, data)
     np.testing.assert_allclose(np.sort(v_dot), np.sort(data.qacc), rtol=1e-9, atol=1e-10)
