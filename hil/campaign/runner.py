@@ -113,7 +113,8 @@ class Runner:
             self._begin()
             try:
                 self._settle()
-                self._answers("start", 0)
+                if self.progress.left:
+                    self._answers("start", 0)
                 if self.options.scheduler is not None or (
                     self.options.apart and len(self.progress.left) > FROM_TRIALS
                 ):
@@ -272,7 +273,8 @@ class Runner:
 
     def _answers(self, when: str, trial: int) -> None:
         for name, question in self.campaign.tables.questions.items():
-            if question.when == when:
+            answered = name in self.progress.answers.get(trial, {})
+            if question.when == when and not (when == "end" and answered):
                 answer = self._operator.ask(name, question)
                 self._ledger.add(
                     {"kind": "answer", "question": name, "trial": trial, "answer": answer}

@@ -1,5 +1,6 @@
 """Tables of a campaign's file: experiments, factors, waiting rules, questions."""
 
+from math import isfinite
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -68,6 +69,11 @@ class FactorTable(Table):
         plain = all(isinstance(level, str | int | float) for level in self.levels)
         if self.names is None and not plain:
             raise ValueError("levels that are lists or tables need names")
+        for level in self.levels:
+            if isinstance(level, str) and not (level and level.isprintable()):
+                raise ValueError("a level that is a text must be one line of plain text")
+            if isinstance(level, float) and not isfinite(level):
+                raise ValueError(f"level {level:g} is not a finite number")
         labels = [str(label) for label in self.labels]
         twice = [label for label in labels if labels.count(label) > 1]
         if twice:

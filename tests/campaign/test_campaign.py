@@ -20,6 +20,7 @@ from hil import open_run, session
 from hil.__main__ import main
 from hil.errors import DeviceError
 from hil.ledger import read_ledger
+from hil.rig import Rig
 
 HEAD = {"name": "gains", "experiments": ["steps.toml"], "seed": 5}
 GAIN = {"key": "controller.loops.slide.k_p", "levels": [60.0, 120.0]}
@@ -346,6 +347,30 @@ def test_answers_from_a_file_are_kept_with_trials_and_recordings(write, hil, tmp
     assert [row["looks"] for row in trials()] == ["good", "worn"]
     said = json.loads(open_run(f"{FOLDER}/trials/0002-1.h5").attrs["campaign"])
     assert said["answers"] == {"fixed": True, "room_C": 21.5, "looks": "worn"}
+
+
+def test_what_was_answered_at_the_end_is_not_asked_again(write, hil, tmp_path):
+    asks = {"before": {"ask": "?", "kind": "number"},
+            "after": {"ask": "?", "kind": "number", "when": "end"}}  # fmt: skip
+    path, answers = write({"questions": asks}), tmp_path / "answers.toml"
+    for value in (1.0, 2.0):
+        answers.write_text(f"before = {value}\nafter = {value}\n")
+        assert hil("campaign", path, "--answers", answers)[0] == 0
+    found = [e["answer"] for e in read_ledger_of(FOLDER) if e["kind"] == "answer"]
+    assert found == [1.0, 1.0]
+
+
+def test_a_device_that_fails_while_it_waits_ends_it_too(write, hil, monkeypatch):
+    def failing(self):
+        raise DeviceError("daq: went missing")
+
+    path = write({"wait": {"longest_s": 1.0, "until": [{"column": "t_s", "above": -1.0}]}})
+    with monkeypatch.context() as patch:
+        patch.setattr(Rig, "open", failing)
+        code, _, err = hil("campaign", path)
+    assert code == 4
+    assert "0 of 2 trials are complete, 2 left" in err
+    assert [row["attempts"] for row in trials()] == ["0", "0"]
 
 
 @pytest.mark.parametrize(
