@@ -8,9 +8,9 @@ from contextlib import ExitStack, closing
 from dataclasses import astuple
 from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
 
 from hil.errors import ConfigError
+from hil.ledger import Ledger
 from hil.models import topologies
 from hil.models.topology_figures import LikeCells, TopologyFigures, figures
 from hil.progress import count_progress
@@ -94,53 +94,28 @@ def figures_of_slice(start: int, stop: int, n_cells: int, cells: LikeCells, mirr
 
 
 class _Journal:
-    """Finished batches of one sweep, one line of JSON each, in a file named after the sweep.
-
-    A line that was cut off by a stop is dropped when the journal is opened again.
-    """
+    """Finished batches of one sweep, a line each, in a ledger named after the sweep."""
 
     def __init__(self, folder: Path, n_cells: int, cells: LikeCells, mirror: bool) -> None:
         K_N_per_m = cells.cell.static[0]
         what = {"n_cells": n_cells, "K_N_per_m": K_N_per_m, "pull_N": cells.pull_N,
-                "mirror": mirror, "batch": BATCH}  # fmt: skip
+                "mirror": mirror, "batch": BATCH, "format": 2}  # fmt: skip
         key = hashlib.sha256(json.dumps(what).encode()).hexdigest()[:12]
-        self.path = folder / f"batches-{n_cells}-{key}.jsonl"
-        self.kept: dict[Batch, Rows] = {}
-        self._first_line = what
-        self._file: TextIO
+        self._ledger = Ledger(folder / f"batches-{n_cells}-{key}.jsonl")
+        if not self._ledger.entries:
+            self._ledger.add(what)
+        self.kept: dict[Batch, Rows] = {
+            (entry["start"], entry["stop"]): [TopologyFigures(*row) for row in entry["rows"]]
+            for entry in self._ledger.entries[1:]
+        }
 
     def __enter__(self) -> "_Journal":
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self.path.open("a+", encoding="utf-8")
-        except OSError as error:
-            raise ConfigError(f"{self.path}: cannot be written ({error.strerror})") from None
-        self._file.seek(0)
-        whole = 0
-        for line in iter(self._file.readline, ""):
-            try:
-                entry = json.loads(line)
-            except ValueError:
-                break
-            if not line.endswith("\n"):
-                break
-            whole = self._file.tell()
-            if "rows" in entry:
-                rows = [TopologyFigures(*row) for row in entry["rows"]]
-                self.kept[entry["start"], entry["stop"]] = rows
-        self._file.truncate(whole)
-        if not whole:
-            self._write(self._first_line)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        self._ledger.__exit__()
 
     def keep(self, batch: Batch, rows: Rows) -> None:
         """Put a finished batch on disk."""
         start, stop = batch
-        self._write({"start": start, "stop": stop, "rows": [astuple(row) for row in rows]})
-
-    def _write(self, entry: dict[str, Any]) -> None:
-        self._file.write(json.dumps(entry) + "\n")
-        self._file.flush()
+        self._ledger.add({"start": start, "stop": stop, "rows": [astuple(row) for row in rows]})

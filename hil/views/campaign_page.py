@@ -27,7 +27,7 @@ POINTS = 600
 FIGURES_MAX = 4
 SMALL = 20.0
 ALWAYS = ("outcome", "attempts")
-PREFERRED = ("force_residual_rms_N", "force_tracking_rms_N", "force_measured_max_N")
+PREFERRED = ("_residual_rms", "_tracking_rms", "_measured_max")
 
 
 def write_all(folder: Path) -> list[Path]:
@@ -249,11 +249,10 @@ def _draw_curve(axis: Axes, path: Path, first: bool) -> None:
 
 def _figures_shown(rows: list[dict[str, Any]], measures: list[str]) -> list[str]:
     """Figures that are drawn: the campaign's own measures, else the preferred ones."""
-    there = [
-        key for key in (measures or PREFERRED)
-        if key in rows[0] and any(isinstance(row[key], float | int) for row in rows)
-    ]  # fmt: skip
-    return there[:FIGURES_MAX]
+    asked = measures or [
+        key for part in PREFERRED for key in rows[0] if key.removesuffix("_N").endswith(part)
+    ]
+    return [k for k in asked if any(isinstance(r[k], float | int) for r in rows)][:FIGURES_MAX]
 
 
 def _measures(rows: list[dict[str, Any]]) -> list[str]:
