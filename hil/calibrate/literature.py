@@ -15,9 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from hil.calibrate.literature_leg import GAIT2354, MAKKONEN
 from hil.config.calibration import load_any
 from hil.config.write_record import signed, values_table, write_record
 from hil.errors import ConfigError
+from hil.models.arm.links import TABLE_1
 from hil.models.pantograph import ROUNDING, Parameters
 from hil.models.sma_wire import SmaWire
 
@@ -86,6 +88,31 @@ _FINGER = ("cell of the soft finger", "soft-finger", OURS)
 _ARM, _TABLE_II = Parameters(), digit(ROUNDING)
 _FLEXINOL = SmaWire()
 
+_ARM_LINKS = ("upper_arm", "forearm", "hand")
+
+
+def _digits(text: str) -> float:
+    """Standard uncertainty of a printed number: half a unit of its last digit, evenly spread."""
+    decimals = len(text.partition(".")[2])
+    return digit(0.5 * 10.0**-decimals if text.partition(".")[2] != "0" else 0.5)
+
+
+def _printed(lines: str) -> tuple[Value, ...]:
+    pairs = (line.split() for line in lines.splitlines())
+    return tuple((key, float(text), _digits(text), PUBLISHED) for key, text in pairs)
+
+
+def _arm_links() -> tuple[Value, ...]:
+    """Table 1 of Hemami & Hemami, its inertias to four decimals, the rest to two."""
+    found: list[Value] = []
+    for name, link in zip(_ARM_LINKS, TABLE_1, strict=True):
+        found += [(f"links.{name}.{key}", getattr(link, key), digit(0.005), PUBLISHED)
+                  for key in ("mass_kg", "com_m", "length_m")]  # fmt: skip
+        found += [(f"links.{name}.inertia_kg_m2.{i}", value, digit(0.5e-4), PUBLISHED)
+                  for i, value in enumerate(link.inertia_kg_m2, start=1)]  # fmt: skip
+    return tuple(found)
+
+
 ENTRIES = (
     Entry("miga_springs", "spring_constants", *_MIGA,
           "stretched between two micro-positioners of 0.02 mm; section Physical Actuator Array", (
@@ -144,6 +171,14 @@ ENTRIES = (
               ("k_N_per_m", 5.2e4, 2e4, ASSUMED),
               ("alpha_s_per_m", 3.2, 1.0, ASSUMED),
               ("mu", 0.04, 0.02, DERIVED))),
+    Entry("leg_makkonen", "parameters", "leg of thigh, shin and foot with two muscles",
+          "Makkonen-2021", "Makkonen 2021, Simulated Muscle Driven Leg (LUT)",
+          "Fig. 10, Tables 4 to 6, to their last digit", _printed(MAKKONEN)),
+    Entry("leg_gait2354", "parameters", "seven further muscles of the leg",
+          "gait2354", "OpenSim, model gait2354; Makkonen 2021, 4.2",
+          "put into the leg's plane, to its last digit", _printed(GAIT2354)),
+    Entry("arm_links", "parameters", "arm of three links", "Hemami-Hemami-2016",
+          "Hemami & Hemami 2016, Table 1", "to its last digit", _arm_links()),
 )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from hil.config.table import Delay, Name, NotNegative, Positive, Table
+from hil.config.table import Delay, Name, NotNegative, Positive, Records, Table
 from hil.models.arm.links import GRAVITY_M_PER_S2, TABLE_1
 
 Triple = Annotated[list[float], Field(min_length=3, max_length=3)]
@@ -82,6 +82,7 @@ class ArmTable(Table):
     long_axis: Literal["as_printed", "x"] = "as_printed"
     gravity_m_per_s2: Positive = GRAVITY_M_PER_S2
     tendons: dict[Name, TendonTable] = {}
+    record: Records = None
 
 
 class SetTable(Table):

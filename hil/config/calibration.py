@@ -116,7 +116,8 @@ class Source:
     @property
     def covariance(self) -> NDArray[np.float64]:
         """(n, n) of the values, in the order of the names."""
-        return np.array(self.record.model.covariance)
+        model = self.record.model
+        return np.array(model.covariance) if model.covariance else np.diag(self._u**2)
 
     def value(self, name: str) -> float:
         """One of the values; KeyError where the record has none of that name."""
@@ -124,8 +125,14 @@ class Source:
 
     def uncertainty(self, name: str) -> float:
         """Its standard uncertainty."""
-        i = self._at(name)
-        return float(np.sqrt(self.record.model.covariance[i][i]))
+        return float(self._u[self._at(name)])
+
+    @property
+    def _u(self) -> NDArray[np.float64]:
+        model = self.record.model
+        if model.uncertainties:
+            return np.array(model.uncertainties)
+        return np.sqrt(np.diag(np.array(model.covariance)))
 
     def _at(self, name: str) -> int:
         try:

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from hil.config.table import Name, NotNegative, Positive, Table
+from hil.config.table import Name, NotNegative, Positive, Records, Table
 
 Triple = Annotated[list[float], Field(min_length=3, max_length=3)]
 Activation = Annotated[float, Field(ge=0.001, le=1.0)]
@@ -83,6 +83,7 @@ class LimbTable(Table):
     points: dict[Name, PlaceTable] = {}
     gravity_m_per_s2: Triple = [0.0, 0.0, -9.81]
     activation: ActivationDynamicsTable | None = None
+    record: Records = None
 
 
 class AntagonistsTable(Table):

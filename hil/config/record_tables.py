@@ -160,17 +160,20 @@ Basis = Literal["measured", "certificate", "published", "derived", "assumed"]
 
 
 class ValuesTable(Table):
-    """Fitted values: `names` are keys of the configuration, with `.1`, `.2` ... for a list.
+    """Fitted values: `names` are keys of the configuration's table that names the record.
 
-    `covariance` is that of `values`, in products of their units. `basis` says of each where it
-    comes from; `equation` what was fitted.
+    A name may lead further down, with numbers from 1 for entries of a list: `mass_kg.3`,
+    `muscles.TA.path.2.at_m.1`. `covariance` is that of `values`, in products of their units; where
+    nothing ties them together `uncertainties` may stand for it. `basis` says of each where it comes
+    from; `equation` what was fitted.
     """
 
     kind: Title
     equation: Title = ""
     names: Annotated[list[Title], Field(min_length=1)]
     values: list[float]
-    covariance: list[list[float]]
+    covariance: list[list[float]] = []
+    uncertainties: list[NotNegative] = []
     basis: list[Basis] = []
     degrees_of_freedom: NotNegative | None = None
     residual_rms: NotNegative | None = None
@@ -183,7 +186,12 @@ class ValuesTable(Table):
             raise ValueError("names has one twice")
         if len(self.values) != n or (self.basis and len(self.basis) != n):
             raise ValueError(f"values and basis must have {n} entries, one a name")
-        refuse_no_covariance(self.covariance, n, "covariance", "name")
+        if bool(self.covariance) == bool(self.uncertainties):
+            raise ValueError("give covariance, or uncertainties where values are independent")
+        if self.covariance:
+            refuse_no_covariance(self.covariance, n, "covariance", "name")
+        elif len(self.uncertainties) != n:
+            raise ValueError(f"uncertainties must have {n} entries, one a name")
         return self
 
 

@@ -62,7 +62,7 @@ def load_sources(tables: BaseModel, merged: Merged) -> list[Sourced]:
                 raise ConfigError(f"{named_by}: {file.name} is a force transducer's record")
             departures = []
             for value, text in _differences(table, source):
-                where = merged.origin([*path, value])
+                where = merged.origin([*path, *_keys_of(value)])
                 if where.startswith("--set") and not origin.startswith("--set"):
                     departures.append(f"{key}.{value}: {text}")
                 else:
@@ -113,6 +113,11 @@ def _naming(tables: BaseModel) -> Iterator[tuple[list[str], Any, list[str]]]:
             todo += several if len(value) > 1 else [(path, value[0])]
 
 
+def _keys_of(name: str) -> list[str | int]:
+    """The keys of a name, entries of lists counted from 0."""
+    return [int(part) - 1 if part.isdecimal() else part for part in name.split(".")]
+
+
 def base(name: str) -> str:
     """The configuration's key of a record's name: of `mass_kg.3`, `mass_kg`."""
     return name.partition(".")[0]
@@ -120,31 +125,40 @@ def base(name: str) -> str:
 
 def _differences(table: BaseModel, source: Source) -> Iterator[tuple[str, str]]:
     """Keys of the table whose values are not the record's, and what to say of each."""
-    said = dict(zip(source.names, source.values.tolist(), strict=True))
     fields = type(table).model_fields
-    for key in dict.fromkeys(base(name) for name in said):
-        if key not in fields:
+    entries: dict[str, set[int]] = {}
+    for name, record in zip(source.names, source.values.tolist(), strict=True):
+        if base(name) not in fields:
             continue
-        if key not in table.model_fields_set:
-            yield key, f"missing: {source.id} says {_of(said, key)}: write it beside the record"
+        above, _, last = name.rpartition(".")
+        if last.isdecimal():
+            entries.setdefault(above, set()).add(int(last))
+        stated = _stated(table, name.split("."))
+        if stated is None:
+            yield name, f"missing: {source.id} says {record:.9g}: write it beside the record"
             continue
-        stated = getattr(table, key)
-        values = stated if isinstance(stated, list) else [stated]
-        wanted = _of(said, key)
-        if len(wanted) == 1:
-            wanted = wanted * len(values)
-        if len(wanted) != len(values):
-            yield key, f"{len(values)} values, {source.id} says {len(wanted)}"
-            continue
-        for value, record in zip(values, wanted, strict=True):
-            if abs(value - record) > AGREEMENT * abs(record):
-                yield key, f"= {value:.9g}, record {source.id} says {record:.9g}"
+        for value in stated if isinstance(stated, list) else [stated]:
+            if not isinstance(value, int | float):
+                yield name, f"{source.id} says {record:.9g}, the table has no number there"
                 break
+            if abs(value - record) > AGREEMENT * abs(record):
+                yield name, f"= {value:.9g}, record {source.id} says {record:.9g}"
+                break
+    for name, there in entries.items():
+        stated, whole = _stated(table, name.split(".")), len(there) == max(there)
+        if whole and isinstance(stated, list) and len(stated) > len(there):
+            yield name, f"{len(stated)} values, {source.id} says {len(there)}"
 
 
-def _of(said: Mapping[str, float], key: str) -> list[float]:
-    """A key's values: one, or those of a list in their order."""
-    if key in said:
-        return [said[key]]
-    own = [name for name in said if base(name) == key]
-    return [said[name] for name in sorted(own, key=lambda name: int(name.partition(".")[2]))]
+def _stated(table: Any, path: Sequence[str]) -> Any:
+    """What stands at this path of a table in so many words; None where nothing does."""
+    for part in path:
+        if isinstance(table, BaseModel):
+            table = getattr(table, part) if part in table.model_fields_set else None
+        elif isinstance(table, Mapping):
+            table = table.get(part)
+        elif isinstance(table, list) and part.isdecimal() and 1 <= int(part) <= len(table):
+            table = table[int(part) - 1]
+        else:
+            return None
+    return table

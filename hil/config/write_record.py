@@ -17,6 +17,7 @@ from hil.config.calibration import Record, digest, hash_of, parse_any
 from hil.errors import ConfigError
 
 WIDTH = 100
+MATRIX_MAX = 12  # rows of a covariance that says nothing beside its diagonal
 ROUNDING = 0.01  # of a standard uncertainty
 
 
@@ -32,12 +33,17 @@ def values_table(
     a configuration can state them, and too many to matter (JCGM 100:2008, 7.2.6).
     """
     C = np.array(covariance, dtype=float)
-    rounded = [_round(v, math.sqrt(max(C[i, i], 0.0))) for i, v in enumerate(values.values())]
+    u = [math.sqrt(max(c, 0.0)) for c in np.diag(C)]
+    spread = (
+        {"uncertainties": [_short(one) for one in u]}
+        if len(u) > MATRIX_MAX and not np.any(C - np.diag(np.diag(C)))
+        else {"covariance": [[_short(c) for c in row] for row in C.tolist()]}
+    )
     return {
         "kind": kind,
         "names": list(values),
-        "values": rounded,
-        "covariance": [[_short(c) for c in row] for row in C.tolist()],
+        "values": [_round(v, one) for v, one in zip(values.values(), u, strict=True)],
+        **spread,
         **{key: _shortened(value) for key, value in rest.items() if value is not None},
     }
 

@@ -50,7 +50,7 @@ def test_an_assumed_value_is_less_sure_than_any_printed_one_of_its_record():
 
 def test_every_published_value_of_a_rig_names_its_record(rigs_of):
     """Numbers of the papers, as their seeds print them, stand in no table without a record."""
-    printed = {"386.52", "0.01583", "611.0", "10160.0", "0.1449", "126.0"}
+    printed = {"386.52", "0.01583", "611.0", "10160.0", "0.1449", "126.0"}  # in their own tables
     for rig in rigs_of:
         for table in re.split(r"^\[", rig.read_text(), flags=re.MULTILINE)[1:]:
             numbers = set(re.findall(r"= ([\d.]+)", table))
@@ -188,3 +188,30 @@ def test_channels_without_a_record_are_flagged_and_refused_when_strict(configs, 
 
 def test_the_name_of_one_of_a_list_belongs_to_its_key():
     assert [base(name) for name in ("mass_kg.12", "b_N_s_per_m")] == ["mass_kg", "b_N_s_per_m"]
+
+
+class TestARecordOfAWholeModel:
+    """One record at `[model]` says what stands further down."""
+
+    def test_is_held_to_every_value_below(self, rigs, capsys):
+        rig = rigs / "leg/rig.toml"
+        rig.write_text(rig.read_text().replace("0.0247]", "0.0248]", 1))
+        assert main(["check", str(rig)]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        key = re.escape("model.muscles.TA.path.1.at_m.3")
+        assert re.search(rf"{key}: = 0\.0248, record leg_makkonen@\w+ says 0\.0247", line)
+
+    def test_asks_for_what_is_not_stated(self, rigs, capsys):
+        rig = rigs / "leg/rig.toml"
+        rig.write_text(rig.read_text().replace("[model.muscles.SOL] ", "[model.muscles.SOLEUS] "))
+        assert main(["check", str(rig)]) == 2
+        assert "model.muscles.SOL.F_max_N: missing: leg_makkonen@" in capsys.readouterr().err
+
+    def test_has_a_diagonal_covariance_where_it_gives_uncertainties(self, rigs):
+        found = load_any(rigs.parent / "calibration/leg_makkonen.toml", named_by="test")
+        n = len(found.names)
+        assert found.covariance.shape == (n, n)
+        # Printed to four decimals: half a unit of the last, evenly spread (GUM 4.3.7).
+        assert found.uncertainty("bodies.thigh.mass_kg") == pytest.approx(0.5e-4 / 3**0.5, rel=1e-4)
+        u = found.uncertainty("bodies.thigh.mass_kg")
+        assert found.covariance[0, 0] == pytest.approx(u**2)
