@@ -38,6 +38,7 @@ from hil.estimate import ArmObserver, Estimator, ForceObserver, Twin
 from hil.estimate_arm import LinkObserver, link_observer
 from hil.frame import Column, Commands, Frame
 from hil.models.arm.system import ArmSystem
+from hil.models.bodies.system import BodySystem
 from hil.models.leg.system import LimbSystem
 from hil.models.pantograph_system import PantographSystem
 from hil.models.soft.arrays import SoftArraySystem
@@ -132,7 +133,7 @@ def _estimator(config: Config, layout: RigLayout) -> Estimator:
             return link_observer(tables.controller, twin, channels, tables.devices)
         if isinstance(twin, PantographSystem):
             return ArmObserver(twin, channels, outputs)
-        shown = twin.shown if isinstance(twin, LimbSystem) else ()
+        shown = twin.shown if isinstance(twin, LimbSystem | BodySystem) else ()
         driven = [list(twin.inputs).index(o.drives) for o in outputs_of(tables.devices).values()]
         return Twin(twin, channels, outputs, driven, shown)
     signal = force_signal(tables, config.model)

@@ -53,6 +53,9 @@ class ArrayPicture:
     broken: frozenset[int]
 
 
+PICTURE_PERIOD_S = 0.001  # of a model that is built to be drawn only
+
+
 class LimbPicture:
     """A limb moved by muscles, seen from its side: forward to the right, up.
 
@@ -111,9 +114,52 @@ class LimbPicture:
         return bones, muscles
 
 
-def limb_picture(settings: Mapping[str, Any]) -> LimbPicture | None:
-    """The limb of a configuration; None on rigs of another kind."""
+class BodyPicture:
+    """A skeleton of rigid bodies as a stick figure: forward to the right, left into the depth, up.
+
+    Its attributes are those of a `LimbPicture`, without muscles.
+    """
+
+    DEPTH = np.array([[1.0, 0.0], [0.7, 0.15], [0.0, 1.0]])
+    """How front, left and up are drawn: an oblique view."""
+    muscles: tuple[str, ...] = ()
+    activations: tuple[str, ...] = ()
+
+    def __init__(self, table: Mapping[str, Any]) -> None:
+        from hil.config.bodies import BodiesTable
+        from hil.config.build_bodies import build_bodies
+
+        system = build_bodies(BodiesTable.model_validate(dict(table)), PICTURE_PERIOD_S)
+        self._skeleton = system.motion.skeleton
+        shown = system.shown
+        self.angles = tuple(
+            f"{name.rpartition('_')[0]}_model_{name.rpartition('_')[2]}" for name in shown
+        )
+        self.start = np.array([system.y[system.outputs.index(name)] for name in shown])
+        self.bones = tuple(range(len(self._lines(self.start))))
+
+    def _lines(self, pose: NDArray[np.float64]) -> NDArray[np.float64]:
+        from hil.models.bodies.rotations import attitude
+
+        A = attitude(pose[:-3].reshape(-1, 3))
+        lines: NDArray[np.float64] = self._skeleton.lines(A)
+        return lines + pose[-3:] - self._skeleton.centre_of_mass(A)
+
+    def place(
+        self, pose: NDArray[np.float64]
+    ) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
+        """Lines (2, 2) of links in this pose: Bryant angles, then the centre of mass; m."""
+        return list(self._lines(pose) @ self.DEPTH), []
+
+
+def limb_picture(settings: Mapping[str, Any]) -> LimbPicture | BodyPicture | None:
+    """The limb or the skeleton of a configuration; None on rigs of another kind."""
     model = settings.get("model", {})
+    if model.get("kind") == "bodies":
+        try:
+            return BodyPicture(model)
+        except ValueError:
+            return None  # a recording of another version
     if model.get("kind") != "musculoskeletal":
         return None
     outputs = {

@@ -8,7 +8,7 @@ import pyqtgraph as pg
 from numpy.typing import NDArray
 from PySide6.QtGui import QColor
 
-from hil_gui.data import LimbPicture
+from hil_gui.data import BodyPicture, LimbPicture
 from hil_gui.run_data import RunData
 from hil_gui.theme import LIGHT, Theme
 
@@ -23,7 +23,7 @@ class LimbFigure:
     def __init__(self, plot: pg.PlotWidget) -> None:
         self._plot = plot
         self._theme: Theme = LIGHT
-        self._picture: LimbPicture | None = None
+        self._picture: LimbPicture | BodyPicture | None = None
         self._bones: list[pg.PlotDataItem] = []
         self._muscles: list[pg.PlotDataItem] = []
         self._labels: list[pg.TextItem] = []
@@ -36,7 +36,7 @@ class LimbFigure:
         self._theme = theme
         self.set_picture(self._picture)
 
-    def set_picture(self, picture: LimbPicture | None) -> None:
+    def set_picture(self, picture: LimbPicture | BodyPicture | None) -> None:
         """Draw this limb as it starts, or none."""
         for item in (*self._bones, *self._muscles, *self._labels):
             self._plot.removeItem(item)

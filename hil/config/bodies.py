@@ -60,6 +60,13 @@ LinkTable = Annotated[
 ]
 
 
+class ModuleTable(Table):
+    """Three links, from the lowest up."""
+
+    name: Name
+    links: Annotated[list[LinkTable], Field(min_length=3, max_length=3)]
+
+
 class ConnectionTable(Table):
     """A point joint between two modules; both ends are "module.link.point".
 
@@ -90,7 +97,7 @@ class PushTable(Table):
 
 
 class BodiesTable(Table):
-    """Modules of three links each, from the lowest up, connected into a tree.
+    """Modules of three links each, connected into a tree.
 
     The first module keeps its translation. `supports` names the points that may stand on the
     ground, which is the plane z = 0. `holds` has joints by name, then by module, then "all"; what
@@ -101,10 +108,7 @@ class BodiesTable(Table):
     mass_kg: Positive = MEAN_MASS_KG
     height_m: Positive = MEAN_HEIGHT_M
     gravity_m_per_s2: Triple = [0.0, 0.0, -9.81]
-    modules: Annotated[
-        dict[Name, Annotated[list[LinkTable], Field(min_length=3, max_length=3)]],
-        Field(min_length=1),
-    ]
+    modules: Annotated[list[ModuleTable], Field(min_length=1)]
     connections: dict[Name, ConnectionTable] = {}
     supports: dict[Name, str] = {}
     holds: dict[str, HoldTable] = {}

@@ -47,11 +47,11 @@ def load_skeleton(path: Path, sets: Iterable[str] = ()) -> tuple[Skeleton, Bodie
 def build_skeleton(table: BodiesTable) -> Skeleton:
     """Modules put together; ModelError naming the key below the table."""
     modules = []
-    for name, links in table.modules.items():
+    for module in table.modules:
         try:
-            modules.append(Module(name, [_link(link, table) for link in links]))
+            modules.append(Module(module.name, [_link(link, table) for link in module.links]))
         except ModelError as error:
-            raise ModelError(f"modules.{name}: {error}") from None
+            raise ModelError(f"modules: {error}") from None
     connections = {name: (c.lower, c.upper) for name, c in table.connections.items()}
     return Skeleton(modules, connections, table.supports)
 

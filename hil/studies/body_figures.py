@@ -86,22 +86,8 @@ def agreement(out: Path, gaps: list[dict[str, Any]]) -> dict[str, str]:
 
 def stick(axis: Axes, skeleton: Skeleton, X_a: Array, A: Array, *, across: int, **how: Any) -> None:
     """A skeleton's links as lines, seen along y (across 0) or x (across 1)."""
-    centres = X_a + skeleton.centres(A)
-    for i, link in enumerate(skeleton.links):
-        points = [centres[i] + A[i] @ r for r in (link.bottom_m, link.top_m)]
-        x, z = np.array(points)[:, across], np.array(points)[:, 2]
-        axis.plot(x, z, solid_capstyle="round", **how)
-    for joint in skeleton.connections:  # from where a module hangs to its link's own end
-        link = skeleton.links[joint.lower]
-        if joint.lower_m not in (link.top_m, link.bottom_m):
-            points = [centres[joint.lower] + A[joint.lower] @ r
-                      for r in (joint.lower_m, link.top_m)]  # fmt: skip
-            axis.plot(*np.array(points)[:, [across, 2]].T, **how)
-        link = skeleton.links[joint.upper]
-        if joint.upper_m not in (link.top_m, link.bottom_m):
-            points = [centres[joint.upper] + A[joint.upper] @ r
-                      for r in (joint.upper_m, link.bottom_m)]  # fmt: skip
-            axis.plot(*np.array(points)[:, [across, 2]].T, **how)
+    for line in X_a + skeleton.lines(A):
+        axis.plot(line[:, across], line[:, 2], solid_capstyle="round", **how)
 
 
 def pushed(out: Path, skeleton: Skeleton, runs: dict[str, dict[str, Any]]) -> dict[str, str]:

@@ -6,6 +6,8 @@ import pytest
 import tomli_w
 
 from hil.config import check
+from hil.config.bodies import BodiesTable
+from hil.config.build_bodies import build_skeleton
 from hil.errors import ConfigError
 from hil.shipped import root
 
@@ -24,6 +26,16 @@ def refusal(tmp_path, table):
     assert "\n" not in text
     assert str(path) in text
     return text
+
+
+def test_a_skeleton_survives_being_written_and_read_again(tmp_path, hand):
+    # Recordings keep the configuration as TOML; the first module is the one that moves.
+    again = tomllib.loads(tomli_w.dumps(hand))
+    names = [
+        build_skeleton(BodiesTable.model_validate(table["model"])).names for table in (hand, again)
+    ]
+    assert names[0] == names[1]
+    assert names[0][0] == "palm.carpus"
 
 
 def test_a_connection_to_a_joint_that_is_not_there(tmp_path, hand):
@@ -56,13 +68,15 @@ def test_a_module_that_hangs_on_nothing(tmp_path, hand):
 
 
 def test_an_inertia_that_is_not_positive_definite(tmp_path, hand):
-    hand["model"]["modules"]["palm"][1] = {
+    hand["model"]["modules"][0]["links"][1] = {
         "name": "metacarpus", "kind": "body", "length_m": 0.03, "centre_m": 0.015, "mass_kg": 0.1,
         "inertia_kg_m2": [[1e-4, 2e-4, 0.0], [2e-4, 1e-4, 0.0], [0.0, 0.0, 1e-4]],
     }  # fmt: skip
     text = refusal(tmp_path, hand)
-    assert "model.modules.palm: " in text
-    assert "link 'metacarpus': inertia_kg_m2: not positive definite" in text
+    assert (
+        "model.modules: module 'palm', link 'metacarpus': inertia_kg_m2: not positive definite"
+        in text
+    )
 
 
 def test_a_joint_that_is_held_but_is_not_there(tmp_path, hand):
@@ -76,8 +90,13 @@ def test_a_pose_of_a_link_that_is_not_there(tmp_path, hand):
 
 
 def test_two_links_are_no_module(tmp_path, hand):
-    hand["model"]["modules"]["thumb"].pop()
-    assert "model.modules.thumb" in refusal(tmp_path, hand)
+    hand["model"]["modules"][1]["links"].pop()
+    assert "model.modules.1.links" in refusal(tmp_path, hand)
+
+
+def test_two_modules_of_one_name(tmp_path, hand):
+    hand["model"]["modules"][2]["name"] = "thumb"
+    assert "two are called 'thumb'" in refusal(tmp_path, hand)
 
 
 def test_a_joint_too_stiff_for_the_steps(tmp_path, hand):

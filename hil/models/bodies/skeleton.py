@@ -72,6 +72,9 @@ class Skeleton:
     ) -> None:
         if not modules:
             raise ModelError("modules: give at least one")
+        for i, module in enumerate(modules):
+            if module.name in [other.name for other in modules[:i]]:
+                raise ModelError(f"modules: two are called '{module.name}': rename one")
         self.modules = tuple(modules)
         self._at = {module.name: i for i, module in enumerate(modules)}
         self.links: tuple[Link, ...] = tuple(link for m in modules for link in m.links)
@@ -112,6 +115,22 @@ class Skeleton:
         """Centres of mass, (n, 3), from X_a."""
         X: Array = np.einsum("jab,ijb->ia", A, self.C_m)
         return X
+
+    def lines(self, A: Array) -> Array:
+        """A stick figure: ends of lines from X_a, (lines, 2, 3).
+
+        The links, each from bottom to top, then the ways to connections away from a link's ends.
+        """
+        X = self.centres(A)
+        ends = [(i, link.bottom_m, link.top_m) for i, link in enumerate(self.links)]
+        for joint in self.connections:
+            for body, at, end in (
+                (joint.lower, joint.lower_m, self.links[joint.lower].top_m),
+                (joint.upper, joint.upper_m, self.links[joint.upper].bottom_m),
+            ):
+                if at not in (self.links[body].bottom_m, self.links[body].top_m):
+                    ends.append((body, end, at))
+        return np.array([[X[i] + A[i] @ r for r in pair] for i, *pair in ends])
 
     def centre_of_mass(self, A: Array) -> Array:
         """Of the whole, from X_a."""

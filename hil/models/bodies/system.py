@@ -58,7 +58,7 @@ class BodySystem:
         self.outputs = (
             *(f"{name}.{axis}_rad" for name in skeleton.names for axis in axes),
             *(f"{s.name}.{axis}_N" for s in skeleton.supports for axis in "xyz"),
-            *(f"centre.{axis}_m" for axis in "xyz"),
+            *(f"centre.{axis}_m" for axis in ("forward", "left", "up")),
         )
         self._coactivation, self.pushes = coactivation, tuple(pushes)
         fastest, joint = self.motion.fastest_per_s(np.full(len(joints), max(1.0, coactivation)))
@@ -71,6 +71,12 @@ class BodySystem:
         self._y = np.zeros(len(self.outputs))
         self.motion.c[:] = coactivation
         self.look()
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Outputs that recordings keep of the twin: all that a stick figure needs."""
+        n = 3 * self.motion.skeleton.n
+        return (*self.outputs[:n], *self.outputs[-3:])
 
     @property
     def y(self) -> Array:
