@@ -296,8 +296,9 @@ def as_text(path: Path, summary: dict[str, Any]) -> str:
 
 
 def calibration_lines(found: dict[str, list[str]]) -> list[str]:
-    """What is to be said of a run's calibrations: expired, ambiguous, departed from, missing."""
-    lines = [line for key in ("expired", "ambiguous", "departed") for line in found.get(key, ())]
+    """What is to be said of a run's calibrations: expired, contradicted, departed from, missing."""
+    keys = ("expired", "ambiguous", "departed", "rehearsed")
+    lines = [line for key in keys for line in found.get(key, ())]
     if missing := found.get("without_record"):
         lines.append(f"no calibration record: {', '.join(missing)}")
     return lines

@@ -182,6 +182,26 @@ def test_a_record_that_is_of_no_channel_is_refused(tared, futek, record, words, 
     assert words in capsys.readouterr().err
 
 
+def test_a_cards_offset_comes_off_a_channel_that_is_read_in_volts(configs, tmp_path):
+    """0.02 m/V: 5 mV of the card's offset are 0.1 mm."""
+    config = hil.load(configs / "slider/steps.toml", ["experiment.duration_s=0.3"])
+    path, record = tmp_path / "run.h5", tmp_path / "card.toml"
+    session.run(config, out=path, seed=1)
+    write_record(record, {
+        "kind": "daq_channel", "status": "measured", "article": {"name": "ai0", "serial": "D-1"},
+        "act": {"by": "A", "date": date(2027, 1, 1), "valid_until": date(2028, 1, 1),
+                "method": "shorted"},
+        "model": values_table("mean", {"offset_V": 0.005, "noise_rms_V": 0.001},
+                              np.diag([1e-10, 1e-10])),
+    })  # fmt: skip
+    assert main(["recalibrate", str(path), "--with", str(record),
+                 "--out", str(tmp_path / "new.h5")]) == 0  # fmt: skip
+    old, new = hil.open_run(path), hil.open_run(tmp_path / "new.h5")
+    moved = new.slide_measured_m.values - old.slide_measured_m.values
+    np.testing.assert_allclose(moved, -1e-4, rtol=1e-9)
+    assert calibrations_of(tmp_path / "new.h5")["slide"]["zero_V"] == 0.005
+
+
 def test_a_window_that_tared_took_off_the_same_volts(tmp_path):
     """1 N taken off at 4 N/V are 0.25 V; at 5 N/V the same volts are 1.25 N."""
     import xarray as xr

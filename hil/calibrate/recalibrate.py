@@ -155,8 +155,8 @@ def _readings(
     old = _old_chain(own)
     if isinstance(record, Source):
         said = dict(zip(record.names, record.values.tolist(), strict=True))
-        units_per_V = float(said.get("units_per_V", own["units_per_V"]))
-        return Chain.linear(units_per_V, float(said.get("zero_V", own["zero_V"]))).value(raw), []
+        units_per_V, zero_V = _linear(said, own)
+        return Chain.linear(units_per_V, zero_V).value(raw), []
     if own.get("raw_unit") == "mV/V" or record.record.conditioner is not None:
         new = record.chain(bridge=own.get("raw_unit") == "mV/V")
     else:
@@ -174,6 +174,13 @@ def _readings(
         )
         old = Chain(old.raw_per_ratio, old.offset, old.coefficients, zero)
     return new.value(raw) - _tared(run, place, old, new, period_s), remarks
+
+
+def _linear(said: dict[str, float], own: dict[str, Any]) -> tuple[float, float]:
+    """units_per_V and zero_V of a voltage channel; the card's own offset adds to its zero."""
+    units_per_V = float(said.get("units_per_V", own["units_per_V"]))
+    zero_V = float(said.get("zero_V", own["zero_V"])) + float(said.get("offset_V", 0.0))
+    return units_per_V, zero_V
 
 
 def _old_chain(own: dict[str, Any]) -> Chain:
@@ -315,10 +322,9 @@ def _channel_attributes(own: dict[str, Any], record: Record, created: str) -> di
     whole = {"counts_per_turn", "direction"}
     changes |= {key: round(v) if key in whole else v for key, v in said.items() if key in own}
     if own.get("kind") == "voltage":
-        chain = Chain.linear(
-            float(changes.get("units_per_V", own["units_per_V"])),
-            float(changes.get("zero_V", own["zero_V"])),
-        )
+        units_per_V, zero_V = _linear(said, own)
+        chain = Chain.linear(units_per_V, zero_V)
+        changes |= {"units_per_V": units_per_V, "zero_V": zero_V}
         changes |= {"raw_offset": chain.offset, "coefficients": list(chain.coefficients)}
     return changes
 

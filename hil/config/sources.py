@@ -64,9 +64,9 @@ def load_sources(tables: BaseModel, merged: Merged) -> list[Sourced]:
             for value, text in _differences(table, source):
                 where = merged.origin([*path, *_keys_of(value)])
                 if where.startswith("--set") and not origin.startswith("--set"):
-                    departures.append(f"{key}.{value}: {text}")
+                    departures.append(f"{key}.{value}{text}")
                 else:
-                    wrong.append(f"{where}: {key}.{value}: {text}: take one of them")
+                    wrong.append(f"{where}: {key}.{value}{text}: take one of them")
             if not any(base(name) in type(table).model_fields for name in source.names):
                 wrong.append(f"{named_by}: {source.id} has no value for this table")
             found.append(Sourced(key, source, tuple(departures)))
@@ -135,19 +135,19 @@ def _differences(table: BaseModel, source: Source) -> Iterator[tuple[str, str]]:
             entries.setdefault(above, set()).add(int(last))
         stated = _stated(table, name.split("."))
         if stated is None:
-            yield name, f"missing: {source.id} says {record:.9g}: write it beside the record"
+            yield name, f": missing: {source.id} says {record:.9g}: write it beside the record"
             continue
         for value in stated if isinstance(stated, list) else [stated]:
             if not isinstance(value, int | float):
-                yield name, f"{source.id} says {record:.9g}, the table has no number there"
+                yield name, f": {source.id} says {record:.9g}, the table has no number there"
                 break
             if abs(value - record) > AGREEMENT * abs(record):
-                yield name, f"= {value:.9g}, record {source.id} says {record:.9g}"
+                yield name, f" = {value:.9g}: record {source.id} says {record:.9g}"
                 break
     for name, there in entries.items():
         stated, whole = _stated(table, name.split(".")), len(there) == max(there)
         if whole and isinstance(stated, list) and len(stated) > len(there):
-            yield name, f"{len(stated)} values, {source.id} says {len(there)}"
+            yield name, f": {len(stated)} values, {source.id} says {len(there)}"
 
 
 def _stated(table: Any, path: Sequence[str]) -> Any:
