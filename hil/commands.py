@@ -185,7 +185,7 @@ def _validate(args: argparse.Namespace) -> int:
     from hil.views import validation_page
 
     acceptance = None if args.validate == Path() else args.validate
-    runs = validate_files(args.runs, acceptance)
+    runs = validate_files(args.runs, acceptance, progress=not args.json)
     last = runs[-1].recorded.path
     folder = last.parent if args.out is None else args.out
     page = folder / f"{last.stem}-validation.html"

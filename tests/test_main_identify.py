@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 import hil
@@ -63,7 +64,20 @@ def test_a_record_can_be_named_by_the_rig_afterwards(runs, rigs, tmp_path, capsy
     springs = next(line for line in text.splitlines() if "miga_springs.toml" in line)
     text = text.replace(springs, 'record = "../../calibration/muscle_a1.toml"')
     rig.write_text(text)
-    assert main(["check", str(rigs / "miga6/all_on.toml")]) == 0
+    text = text.replace("force_on_N = 4.0 ", f"force_on_N = {made.value('force_on_N')!r} ")
+    text = text.replace("miga_force.toml", "muscle_a1.toml")
+    rig.write_text(text)
+    assert said(["check", rigs / "miga6/all_on.toml"], capsys)[0] == 0
+    # Another run of the same plant is now simulated to the noise of its channel, 1.9 mN: the
+    # largest of 1 000 readings' RMS but for 1 in 10 000 is 9 % above it.
+    sets = ["experiment.duration_s=1.0", "plant.arrays.muscle.mass_kg=0.01583"]
+    run = hil.run(hil.load(rigs / "miga6/all_on.toml", sets), seed=3, out=tmp_path / "v.h5")
+    code, out, _ = said(["report", run, "--validate", "--json"], capsys)
+    assert code == 0
+    found = json.loads(out)["runs"][0]
+    assert found["rms_N"]["value"] <= 1.09 * np.hypot(0.0019, 0.95 * 20.0 / 65536 / np.sqrt(12.0))
+    settled = found["comparisons"][0]
+    assert settled["u_input_N"] < 0.005 * settled["S_N"]
 
 
 def test_a_rig_with_something_that_the_model_lacks_is_called_so(runs, tmp_path, capsys):

@@ -13,6 +13,14 @@ from hil.__main__ import main
 KEPT = "[validation]\nrms_max_N = 0.05\nvaf_min = 0.99\ncoverage_min = 0.5\n"
 
 
+@pytest.fixture(autouse=True)
+def few_draws(monkeypatch):
+    """Here it is looked at what is said, not how smooth the band is."""
+    monkeypatch.setattr("hil.validation.uncertainty.DRAWS", 30)
+    monkeypatch.setattr("hil.validation.draws.DRAWS", 30)
+    monkeypatch.setattr("hil.validation.figures.DRAWS", 100)
+
+
 @pytest.fixture(scope="module")
 def runs(configs, tmp_path_factory):
     """Short runs: with criteria as shipped, with one that cannot be kept, without, broadcast."""
@@ -63,7 +71,7 @@ def test_its_json_has_every_figure_with_its_interval(runs, tmp_path, capsys):
         assert c["u_val_N"] ** 2 == pytest.approx(squares)
     # The shipped force of a cell is assumed, 4 N with 1 N of standard uncertainty.
     settled = next(c for c in found["comparisons"] if c["what"] == "settled")
-    assert 0.2 < settled["u_input_N"] / settled["S_N"] < 0.3
+    assert 0.15 < settled["u_input_N"] / settled["S_N"] < 0.35
 
 
 def test_a_run_that_does_not_keep_it_is_not_accepted(runs, tmp_path, capsys):

@@ -23,6 +23,7 @@ from hil.identification.noise import Noise
 BOUND_FACTOR = 5.0  # a parameter stays between a fifth and five times what it starts from
 WINDOW_PERIODS = 10.0
 GROWTH = 4.0
+STEPS_OF_A_FIT = 100
 PRIOR = 0.1  # standard deviation in the logarithm while not all of the run is taken in
 TRIES = (0.0, 0.03, -0.03)  # of all stiffnesses at the start, in the logarithm
 Series = NDArray[np.float64]
@@ -71,16 +72,17 @@ class Fit:
         return np.asarray(np.linalg.pinv(self.J.T @ self.J)[:n, :n]) * self.rms_N**2
 
 
-def fit(box: GreyBox, noise: Noise) -> Fit:
+def fit(box: GreyBox, noise: Noise, done: Callable[[int], None] = lambda n_more: None) -> Fit:
     """Fit the free parameters to all runs.
 
     Windows grow to the whole of every run, each from where the last one ended. Where the first one
     leaves more than twice the noise, other starts are tried in it, in case it began beside its
-    minimum.
+    minimum. `done` hears of progress, about STEPS_OF_A_FIT in all.
     """
     scale = noise.rms_N if np.isfinite(noise.rms_N) else 1e-3
     n = len(box.free)
     first, *others = _windows(box)
+    share = STEPS_OF_A_FIT // (1 + len(others))
     stiff = np.array([".k_" in key or "mass_kg" in key for key in box.free], dtype=float)
     best, least = np.zeros(0), np.inf
     for shift in TRIES if others and stiff.any() else TRIES[:1]:
@@ -91,9 +93,11 @@ def fit(box: GreyBox, noise: Noise) -> Fit:
             best, least = x, cost
         if least < 4.0:
             break
+    done(share)
     x, start = best, best[:n]
     for until in others:
         x, _ = _solve(box, noise, x, until, scale, start)
+        done(share)
     theta, zero_N = x[:n], x[n:]
     residual_N = [
         run.force_N - y - z for run, y, z in zip(box.runs, box.readings(theta), zero_N, strict=True)
@@ -186,7 +190,7 @@ def bootstrap(
     n_times: int,
     seed: int,
     block: int,
-    refitted: Callable[[int], None],
+    done: Callable[[int], None],
 ) -> Series:
     """Theta of `n_times` refits to readings whose noise was drawn anew, (n_times, P).
 
@@ -212,5 +216,5 @@ def bootstrap(
                                    found.zero_N + x[n:], strict=True)]  # fmt: skip
         x += to_x @ (noise_N - (_white(noise, y) - centre))
         drawn[i] = found.theta + x[:n]
-        refitted(1)
+        done(1)
     return drawn

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hil.errors import ConfigError
 from hil.identification import adequacy, parameters, tellable
 from hil.identification.adequacy import Adequacy
-from hil.identification.fit import Fit, bootstrap, fit
+from hil.identification.fit import STEPS_OF_A_FIT, Fit, bootstrap, fit
 from hil.identification.grey_box import GreyBox
 from hil.identification.noise import Noise, noise_of
 from hil.identification.runs import Recorded, RunData, read_run
@@ -119,7 +119,7 @@ def identify_files(
                 "converter: is the transducer connected?"
             )
     tables = parameters.tables_of(first.config.tables.model)  # type: ignore[arg-type]
-    with count_progress("refits", asked.bootstrap, progress) as done:
+    with count_progress("fit", STEPS_OF_A_FIT + asked.bootstrap, progress) as done:
         return recorded, identify(tables, [r.data for r in recorded], asked, done)
 
 
@@ -146,9 +146,9 @@ def identify(
     tables: parameters.Tables,
     runs: Sequence[RunData],
     asked: Asked,
-    refitted: Callable[[int], None] = lambda n_more: None,
+    done: Callable[[int], None] = lambda n_more: None,
 ) -> Identified:
-    """Fit the model of these tables to the runs; `refitted` hears of every refit."""
+    """Fit the model of these tables to the runs; `done` hears of progress."""
     tables = parameters.spread(tables, asked.each)
     known = parameters.candidates(tables)
     fixed = parameters.matching(asked.fix, known, "--fix")
@@ -171,7 +171,7 @@ def identify(
                 "noise: give runs that switch more cells, more often"
             )
     box = box.with_free(free)
-    found = fit(box, noise)
+    found = fit(box, noise, done)
     judged = adequacy.judge(
         _moving(found, noise, runs),
         noise,
@@ -180,7 +180,7 @@ def identify(
         max(run.reading.step_N for run in runs),
     )
     spread = (
-        _bootstrapped(box, noise, found, judged, asked, refitted)
+        _bootstrapped(box, noise, found, judged, asked, done)
         if asked.bootstrap
         else np.zeros((0, len(free)))
     )
@@ -220,12 +220,12 @@ def _bootstrapped(
     found: Fit,
     judged: Adequacy,
     asked: Asked,
-    refitted: Callable[[int], None],
+    done: Callable[[int], None],
 ) -> Series:
     block = round(len(found.white) ** (1.0 / 3.0))
     if not judged.adequate:
         block = max(block, round(2.0 * judged.slowest_s / box.runs[0].period_s))
-    return bootstrap(box, noise, found, asked.bootstrap, asked.seed, block, refitted)
+    return bootstrap(box, noise, found, asked.bootstrap, asked.seed, block, done)
 
 
 def _with_slope(box: GreyBox, found: Fit) -> Series:

@@ -7,6 +7,7 @@ messages cells stay as they are.
 Source: Ueda, Odhner & Asada 2007, Int. J. Robotics Research 26(11-12).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,9 +51,13 @@ def messages_of(run: xr.Dataset) -> list[tuple[int, float, float]]:
 
 
 def draw_again(
-    box: GreyBox, data: RunData, messages: list[tuple[int, float, float]], seed: int = 0
+    box: GreyBox,
+    data: RunData,
+    messages: list[tuple[int, float, float]],
+    seed: int = 0,
+    done: Callable[[int], None] = lambda n_more: None,
 ) -> Recruitment:
-    """Run the model on cells that draw anew at every message."""
+    """Run the model on cells that draw anew at every message; `done` hears of every draw."""
     table = box.table_at(box.start)
     model, activation = build_model(table), build_activation(table)
     at = model.outputs.index(data.signal)
@@ -69,5 +74,6 @@ def draw_again(
             cells[row:end] = on
         force_N = response(ArraySystem(model, activation, data.period_s), at, cells)
         forces[i] = data.reading.of(force_N, data.period_s)[data.rows]
+        done(1)
     low, high = np.quantile(forces, (0.025, 0.975), axis=0)
     return Recruitment(forces.mean(axis=0), low, high, forces.std(axis=0), len(messages))

@@ -11,7 +11,7 @@
 Source: ASME V&V 20-2009, sections 1 and 5.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,6 +87,8 @@ class Uncertainty:
     u_input_N, u_D_N, u_num_N : (k,) arrays
     systematic_N : (k,) array
         The part of u_D that is the same at every reading of one force: the transducer's.
+    alone_N : dict of str to float
+        RMS of what each parameter, a standard uncertainty either way, does by itself.
     """
 
     simulated_N: Series
@@ -95,6 +97,7 @@ class Uncertainty:
     u_D_N: Series
     u_num_N: Series
     systematic_N: Series
+    alone_N: Mapping[str, float]
 
     @property
     def u_val_N(self) -> Series:
@@ -108,8 +111,9 @@ def uncertainty_of(
     transducer: Calibration | None,
     noise_N: float,
     seed: int = 0,
+    done: Callable[[int], None] = lambda n_more: None,
 ) -> Uncertainty:
-    """Of one run."""
+    """Of one run; `done` hears of every draw."""
     box = GreyBox(tables, known.keys, (run,))
     simulated = box.readings(box.start)[0]
     drawn = np.zeros((0, len(simulated)))
@@ -118,7 +122,10 @@ def uncertainty_of(
         # Normal in the values, as their covariance says; kept above a tenth, for stiffnesses are.
         shifts = rng.multivariate_normal(np.zeros(len(known.keys)), known.covariance, DRAWS)
         thetas = box.start + np.log(np.maximum(1.0 + shifts, 0.1))
-        drawn = np.stack([box.readings(theta)[0] for theta in thetas])
+        drawn = np.empty((DRAWS, len(simulated)))
+        for i, theta in enumerate(thetas):
+            drawn[i] = box.readings(theta)[0]
+            done(1)
     # Of relative standard uncertainties near or above 1 few draws reach far: the root mean square.
     u_input = np.sqrt(np.mean((drawn - simulated) ** 2, axis=0)) if len(drawn) else 0.0 * simulated
     systematic = np.zeros(len(simulated))
@@ -135,7 +142,20 @@ def uncertainty_of(
         np.hypot(systematic, random_N),
         np.abs(_at_half_the_period(box, run) - simulated),
         systematic,
+        _alone(box, known),
     )
+
+
+def _alone(box: GreyBox, known: Known) -> dict[str, float]:
+    """Half the way between a standard uncertainty more and less of each parameter."""
+    found = {}
+    for i, key in enumerate(known.keys):
+        sigma = float(np.sqrt(known.covariance[i, i]))
+        step = np.eye(len(known.keys))[i]
+        up = box.readings(box.start + np.log1p(sigma) * step)[0]
+        down = box.readings(box.start + np.log(max(1.0 - sigma, 0.1)) * step)[0]
+        found[key] = float(np.sqrt(np.mean((up - down) ** 2)) / 2.0)
+    return found
 
 
 def _at_half_the_period(box: GreyBox, run: RunData) -> Series:

@@ -4,7 +4,7 @@ import datetime
 import hashlib
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -21,11 +21,13 @@ from hil.identification import parameters
 from hil.identification.grey_box import GreyBox
 from hil.identification.noise import noise_of, stated_rms_N
 from hil.identification.runs import Recorded, RunData, read_run
+from hil.progress import count_progress
 from hil.record.read import calibrations_of
-from hil.validation.draws import Recruitment, draw_again, messages_of
+from hil.validation import draws
+from hil.validation.draws import Recruitment, messages_of
 from hil.validation.figures import Figures, figures_of
 from hil.validation.ripple import Ripple, ripple_of
-from hil.validation.uncertainty import Known, Uncertainty, known_of, uncertainty_of
+from hil.validation.uncertainty import DRAWS, Known, Uncertainty, known_of, uncertainty_of
 
 Z_95 = 1.959963984540054
 TAIL = 0.1  # of a stretch between two switchings, over which its final force is the mean
@@ -126,7 +128,9 @@ class Validated:
         return f"accepted: {kept} kept, written down before the run"
 
 
-def validate_files(paths: Sequence[Path], acceptance: Path | None) -> list[Validated]:
+def validate_files(
+    paths: Sequence[Path], acceptance: Path | None, *, progress: bool = False
+) -> list[Validated]:
     """Validate every run by itself, the earliest first.
 
     Raises
@@ -147,12 +151,18 @@ def validate_files(paths: Sequence[Path], acceptance: Path | None) -> list[Valid
                 f"{other.path}: a run of another rig than {first.path}: runs of one array are "
                 "compared: report the others by themselves"
             )
-    done = [validate(r, acceptance) for r in recorded]
-    return sorted(done, key=lambda v: str(v.recorded.run.attrs["created_utc"]))
+    total = sum(DRAWS + draws.DRAWS * ("broadcast_tick" in r.run) for r in recorded)
+    with count_progress("draws", total, progress) as done:
+        found = [validate(r, acceptance, done) for r in recorded]
+    return sorted(found, key=lambda v: str(v.recorded.run.attrs["created_utc"]))
 
 
-def validate(recorded: Recorded, acceptance: Path | None) -> Validated:
-    """Hold one run's model against its readings."""
+def validate(
+    recorded: Recorded,
+    acceptance: Path | None,
+    done: Callable[[int], None] = lambda n_more: None,
+) -> Validated:
+    """Hold one run's model against its readings; `done` hears of every draw."""
     data, notes = _before_a_trip(recorded)
     tables = parameters.tables_of(recorded.config.tables.model)  # type: ignore[arg-type]
     sources = _sources(recorded)
@@ -160,7 +170,7 @@ def validate(recorded: Recorded, acceptance: Path | None) -> Validated:
     noise = noise_of([data])
     noise_N = noise.total_rms_N if noise.source == "rest" else stated_rms_N(data)
     transducer = next(iter(recorded.config.records.values()), None)
-    found = uncertainty_of(tables, data, known, transducer, noise_N)
+    found = uncertainty_of(tables, data, known, transducer, noise_N, done=done)
     notes += _remarks(recorded, data, known, found, transducer is None)
     figures = figures_of(data.force_N, found.simulated_N)
     inside = np.abs(data.force_N - found.simulated_N) <= Z_95 * found.u_val_N
@@ -170,7 +180,7 @@ def validate(recorded: Recorded, acceptance: Path | None) -> Validated:
     if "broadcast_tick" in recorded.run:
         messages = [m for m in messages_of(recorded.run) if m[0] < len(data.cells)]
         if messages:
-            recruitment = draw_again(box, data, messages)
+            recruitment = draws.draw_again(box, data, messages, done=done)
             low, high = drawn_band(recruitment, found)
             within = float(np.mean((low <= data.force_N) & (data.force_N <= high)))
     table, basis, sha256 = _acceptance(recorded, acceptance)
@@ -224,7 +234,7 @@ def _remarks(
         said.append("no record says how sure the model's parameters are: the band leaves them out")
     elif known.unsaid:
         names = ", ".join(key.rpartition(".")[2] for key in known.unsaid)
-        said.append(f"no record says how sure {names} are: the band leaves them out")
+        said.append(f"no record says how sure these are, and the band leaves them out: {names}")
     if no_transducer:
         said.append("the transducer has no calibration record: the band leaves its slope out")
     if recorded.simulated:

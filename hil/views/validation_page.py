@@ -88,6 +88,7 @@ def _one(v: Validated) -> dict[str, Any]:
             }
             for c in v.comparisons
         ],
+        "u_input_alone_N": dict(v.uncertainty.alone_N),
         "notes": list(v.notes),
     }
 
@@ -294,7 +295,8 @@ whole interval keeps it.</p>{% endif %}
 <p>E = S − D, u<sub>val</sub>² = u<sub>input</sub>² + u<sub>D</sub>² + u<sub>num</sub>²
 (ASME V&amp;V 20, GUM): the model's error lies within E ± 2 u<sub>val</sub>.</p>
 <h3>Where the uncertainty comes from</h3>
-<table><tr><th>parameter</th><th class="n">value</th><th class="n">standard uncertainty</th></tr>
+<table><tr><th>parameter</th><th class="n">value</th><th class="n">standard uncertainty</th>
+<th class="n">alone it moves the force by (RMS)</th></tr>
 {% for p in r.parameters %}<tr>{% for x in p %}<td{% if not loop.first %} class="n"{% endif %}>
 {{ x }}</td>{% endfor %}</tr>{% endfor %}</table>
 <ul>{% for n in r.records %}<li>{{ n }}</li>{% endfor %}
@@ -382,7 +384,12 @@ def _run(v: Validated) -> dict[str, Any]:
             for c in v.comparisons
         ],
         "parameters": [
-            (short(key), f"{values[key]:.6g}", f"{100 * s:.3g} %")
+            (
+                short(key),
+                f"{values[key]:.6g}",
+                f"{100 * s:.3g} %",
+                f"{1e3 * v.uncertainty.alone_N[key]:.3g} mN",
+            )
             for key, s in zip(known.keys, sigma, strict=True)
         ],
         "records": [

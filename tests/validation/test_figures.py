@@ -126,6 +126,8 @@ def test_the_band_of_a_force_is_as_wide_as_the_cells_force_is_uncertain(configs)
     # S is proportional to F: 5 %. 200 draws tell a standard deviation to 5 %, 4 of those.
     ratio = found.u_input_N[moving] / found.simulated_N[moving]
     np.testing.assert_allclose(ratio, 0.05, rtol=0.2)
+    rms_N = np.sqrt(np.mean(found.simulated_N**2))
+    assert found.alone_N == pytest.approx({FORCE: 0.05 * rms_N}, rel=1e-6)
     # GUM: 5 mN of zero and 0.25 % of slope, with noise and step.
     F = run.force_N[-1]
     r = F / 4.75
