@@ -173,6 +173,16 @@ MODELS: dict[str, CardModel] = {
             single_point=True,
         ),
         CardModel(
+            product="PXIe-6738",
+            number=0x7852,  # assumed
+            category=ProductCategory.AO_SERIES,
+            bus=BusType.PXIE,
+            ao=AnalogOutputs(32, (10.0,), 16, 1.0e6),
+            counters=Counters(4, 32, 100.0e6),
+            ports=(Port(2, 10.0e6), Port(8)),
+            n_pfi=8,
+        ),
+        CardModel(
             product="USB-6001",
             number=0x7669,
             category=ProductCategory.USBDAQ,
