@@ -3,10 +3,6 @@
 import json
 import multiprocessing
 import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +11,6 @@ from hil import open_run
 from hil.__main__ import main
 from hil.config import load
 from hil.errors import ConfigError
-from hil.ledger import read_ledger
 from hil.logbook import Logbook, Wire, counted, logbook_of
 
 STEPS = (
@@ -125,30 +120,6 @@ def test_simulated_runs_never_touch_the_articles_own_logbook(bench, capsys):
     Path("logbook/W4-01.jsonl").write_bytes(BOOK.read_bytes())
     with pytest.raises(ConfigError, match="is the logbook of simulated runs"):
         totals(simulated=False)
-
-
-def test_a_killed_run_is_counted_from_its_recording_when_the_next_begins(bench, capsys):
-    words = ["--set", "article.serial=W4-01", "--set", "experiment.duration_s=18.0"]
-    words += ["--set", "controller.steps=[{t_s=0.0, on=[1]}]", "--set", "loop.overrun=skip"]
-    words += ["--out", "cut.h5"]
-    command = [sys.executable, "-m", "hil", "run", "pulse.toml", *words]
-    process = subprocess.Popen([*command, "--clock", "real"], stderr=subprocess.DEVNULL)
-    deadline_s = time.monotonic() + 60.0
-    while not (Path("cut.h5").exists() and open_run("cut.h5").sizes["tick"] > 100):
-        assert process.poll() is None
-        assert time.monotonic() < deadline_s
-        time.sleep(0.02)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    assert next(iter(totals().open.values()))["file"].endswith("cut.h5")
-    assert run() == 0
-    found = totals()
-    assert not found.open
-    assert found.runs == 2
-    lines = [e for e in read_ledger(BOOK) if e["kind"] == "run"]
-    assert [line["cut"] for line in lines] == [True, False]
-    assert lines[0]["cells"]["muscle.1"]["cycles"] == 1
-    assert lines[0]["cells"]["muscle.1"]["on_s"] > 0.09
 
 
 def test_a_run_that_is_still_under_way_is_left_to_itself(bench):
