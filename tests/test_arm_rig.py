@@ -181,6 +181,33 @@ def test_a_tendon_over_two_joints_is_an_input_like_any_other(configs, tmp_path):
     assert alone - held == pytest.approx(4.5 / 15.0, abs=0.01)
 
 
+def test_gamma_sets_the_length_at_which_a_tendons_spindles_begin_to_pull(configs, tmp_path):
+    caps = "caps=[{radius_m=0.03, pitch='forearm', minus='upper_arm'}]"
+    tendon = f"{{biceps={{force_max_N=300.0, stiffness_N_per_m=5000.0, {caps}}}}}"
+    output = "units_per_V=0.1, rate_max_per_s=50.0"
+    sets = [
+        f"model.tendons={tendon}",
+        f"plant.tendons={tendon}",
+        f"devices.muscles.outputs.alpha={{terminal='ao18', drives='biceps.activation', {output}, "
+        "min=0.0, max=1.0}",
+        f"devices.muscles.outputs.gamma={{terminal='ao19', drives='biceps.gamma_m', {output}, "
+        "min=-0.1, max=0.1}",
+        "experiment.duration_s=2.5",
+    ]
+
+    def elbow(gamma_m):
+        kept = ("controller.tendons={biceps=0.0}", f"controller.gammas_m={{biceps={gamma_m}}}")
+        run = hil.open_run(
+            hil.run(load(configs / POINTING, (*sets, *kept)), out=tmp_path / f"{gamma_m}.h5")
+        )
+        return run.elbow_pitch_minus_commanded.values[400:500].mean()
+
+    # at rest the forearm is 3 pi/8 below the upper arm: 35.3 mm of path, of which 10 mm too long
+    # pull with 50 N, which at 30 mm lift by 1.5 N m
+    stretch = 0.03 * 3.0 * np.pi / 8.0
+    assert elbow(0.05) - elbow(stretch - 0.01) == pytest.approx(1.5 / 15.0, abs=0.01)
+
+
 def test_feed_forward_carries_what_the_movement_needs(configs):
     tables = load(configs / POINTING).tables
     movement = build_movement(tables.controller, tables.model, 0.001)
@@ -224,7 +251,7 @@ def test_the_report_shows_path_poses_and_errors(recording, tmp_path):
         ("pointing", "devices.muscles.outputs.wrist_yaw_minus.drives=x.activation",
          "the model has no such input"),
         ("pointing", "controller.gain_N_m_per_rad=[1.0, 2.0]", "2 values: give one a joint"),
-        ("pointing", "controller.tendons={biceps=0.1}", "no output drives a tendon of that name"),
+        ("pointing", "controller.tendons={biceps=0.1}", "no output drives 'biceps.activation'"),
         ("pointing", "controller.attention.coactivation=0.6", "the shoulder needs 19."),
         ("pointing", "model.tendons={biceps={force_max_N=4.0, caps=[{radius_m=0.1, pitch='arm'}]}}",
          "must be 'upper_arm', 'forearm' or 'hand'"),

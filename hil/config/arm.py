@@ -61,9 +61,13 @@ class CapTable(Table):
 
 
 class TendonTable(Table):
-    """A muscle over several joints (`hil.models.arm.actuators`)."""
+    """A muscle over several joints (`hil.models.arm.actuators`).
+
+    With a `stiffness_N_per_m`, that of its spindles, it has an input for gamma beside alpha.
+    """
 
     force_max_N: Positive
+    stiffness_N_per_m: NotNegative = 0.0
     viscosity_N_s_per_m: NotNegative = 0.0
     caps: Annotated[list[CapTable], Field(min_length=1)]
 
@@ -99,7 +103,7 @@ class PointingTable(Table):
     to `fingertip_m` (x, y, z), there at rest at `t_s`, straight in between. Gains are those of
     shoulder, elbow and wrist, or of roll, pitch and yaw of each. The instruments are known to be
     this late; `correction_s` is how quickly they put the model right. `tendons` are kept at these
-    activations.
+    activations, their spindles at the elongations `gammas_m`.
     """
 
     kind: Literal["pointing"]
@@ -115,3 +119,4 @@ class PointingTable(Table):
     tracker_delay_s: Delay = 0.0
     correction_s: Positive = 0.01
     tendons: dict[Name, Share] = {}
+    gammas_m: dict[Name, float] = {}

@@ -53,7 +53,7 @@ def build_arm_system(table: ArmTable, period_s: float) -> ArmSystem:
             Cap(c.radius_m, LINKS.index(c.pitch), None if c.minus is None else LINKS.index(c.minus))
             for c in tendon.caps
         )
-        muscle = Muscle(tendon.force_max_N, 0.0, tendon.viscosity_N_s_per_m)
+        muscle = Muscle(tendon.force_max_N, tendon.stiffness_N_per_m, tendon.viscosity_N_s_per_m)
         tendons[name] = muscle, Path(PITCHES, caps)
     return ArmSystem(build_arm(table), _pairs(table), table.start_rad, period_s, tendons)
 
@@ -105,6 +105,12 @@ def law_of(table: PointingTable, model: ArmTable, movement: Movement) -> PairLaw
     )
 
 
+def _kept(table: PointingTable) -> dict[str, float]:
+    """Inputs that do not move, and their values."""
+    alphas = {f"{name}.activation": value for name, value in table.tendons.items()}
+    return alphas | {f"{name}.gamma_m": value for name, value in table.gammas_m.items()}
+
+
 def build_pointing(
     table: PointingTable,
     model: ArmTable,
@@ -131,7 +137,7 @@ def build_pointing(
         ],
         at,
         [limits[i].max for i in at],
-        [(drives.index(f"{name}.activation"), held) for name, held in table.tendons.items()],
+        [(drives.index(name), value) for name, value in _kept(table).items()],
         period_s,
     )  # fmt: skip
 
@@ -158,9 +164,8 @@ def check_pointing(
         for name in ANGLES if name not in measured.values()
     ]  # fmt: skip
     wrong += [
-        (f"controller.tendons.{name}", "no output drives a tendon of that name")
-        for name in table.tendons if f"{name}.activation" not in drives
-    ]  # fmt: skip
+        ("controller", f"no output drives '{name}'") for name in _kept(table) if name not in drives
+    ]
     wrong += _times(table)
     yield from wrong
     if wrong:

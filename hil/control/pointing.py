@@ -91,7 +91,7 @@ class Pointing:
     angles : nine names of columns, the angles' set points
     outputs : (18,) where in the commands the activations stand, pair by pair
     high : (18,) the largest activations
-    tonic : where in the commands other activations stand, and what they are kept at
+    tonic : where in the commands other inputs stand, and what they are kept at
     """
 
     def __init__(

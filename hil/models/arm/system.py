@@ -71,6 +71,9 @@ class ArmSystem:
 
     Attributes
     ----------
+    inputs
+        Activations of the pairs, then alpha of every tendon, `<name>.activation`, then gamma of
+        those that have spindles, `<name>.gamma_m`.
     q, omega : (3, 4), (3, 3) arrays
         Quaternions and angular velocities, each in its link's frame. May be written.
     """
@@ -91,7 +94,11 @@ class ArmSystem:
         if theta.shape != (9,) or not np.isfinite(theta).all():
             raise ModelError("start: give nine angles in rad")
         tendons = {} if tendons is None else tendons
-        self.inputs = (*pair_inputs(), *(f"{name}.activation" for name in tendons))
+        alphas = (*pair_inputs(), *(f"{name}.activation" for name in tendons))
+        spindles = [i for i, (m, _) in enumerate(tendons.values()) if m.stiffness_N_per_m > 0.0]
+        self.inputs = (*alphas, *(f"{list(tendons)[i]}.gamma_m" for i in spindles))
+        self._n_alphas = len(alphas)
+        self._gammas = np.array([len(alphas) + i for i in spindles], dtype=np.int64)
         self.outputs = signal_names()
         self.wires = SmaWires([], np.zeros(0))
         self._tree = Recursion(arm.bodies(), fixed=True)
@@ -106,7 +113,7 @@ class ArmSystem:
         self._spare = (
             np.zeros((3, 3, 3)), *(np.zeros((3, 3)) for _ in range(4)), np.zeros((3, ROWS))
         )  # fmt: skip
-        self._inputs = np.zeros(len(self.inputs))
+        self._inputs = np.zeros(len(alphas) + len(tendons))
         self._y = np.zeros(len(self.outputs))
         self.look()
 
@@ -116,8 +123,10 @@ class ArmSystem:
         return self._y
 
     def step(self, drive: Drive, inputs: Array) -> None:
-        """Advance one period with these activations held, each within 0 and 1."""
-        np.clip(inputs, 0.0, 1.0, out=self._inputs)
+        """Advance one period with these inputs held, activations within 0 and 1."""
+        n = self._n_alphas
+        np.clip(inputs[:n], 0.0, 1.0, out=self._inputs[:n])
+        self._inputs[self._gammas] = inputs[n:]
         self.advance(self._inputs)
         self.look()
 
@@ -179,7 +188,7 @@ def _turn(q, A):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def torques(A, omega, activations, torque_max, viscosity, arms, muscles, N):  # type: ignore[no-untyped-def]
-    """Torques (3, 3) on the links, each in its own frame, of activations (18 + m).
+    """Torques (3, 3) on the links, each in its own frame, of activations (18 + m), then gammas (m).
 
     A pair's torque (`actuators.pair_torque`) acts on the joint's outer link; its reaction, turned
     into that frame, on the inner one. A tendon's torque about the pitch axis of a link is in the
@@ -216,7 +225,8 @@ def torques(A, omega, activations, torque_max, viscosity, arms, muscles, N):  # 
             s3, c3 = (-A[i, 0, 1] / c2, A[i, 0, 0] / c2) if c2 > 1e-9 else (0.0, 1.0)
             stretch += arms[m, i] * np.arctan2(A[i, 0, 2], c2)
             rate += arms[m, i] * (s3 * omega[i, 0] + c3 * omega[i, 1])
-        pull = muscles[m, 0] * activations[18 + m] + muscles[m, 1] * stretch + muscles[m, 2] * rate
+        over = stretch - activations[18 + len(arms) + m]  # Muscle.tension_N
+        pull = muscles[m, 0] * activations[18 + m] + muscles[m, 1] * over + muscles[m, 2] * rate
         tension = max(pull, 0.0)
         for i in range(3):
             c2 = np.hypot(A[i, 0, 0], A[i, 0, 1])

@@ -101,12 +101,14 @@ def test_a_tendons_power_is_its_tension_times_its_shortening_in_space():
     slope, muscle = sling().slope(), np.array([200.0, 300.0, 15.0])
     for _ in range(20):
         theta, omega = rng.uniform(-1.3, 1.3, (3, 3)), rng.normal(0, 3, (3, 3))
-        N, activations = np.empty((3, 3)), np.concatenate((np.zeros(18), rng.uniform(0, 1, 1)))
+        gamma = rng.uniform(-0.02, 0.02)
+        N, alpha = np.empty((3, 3)), rng.uniform(0, 1)
+        activations = np.concatenate((np.zeros(18), [alpha, gamma]))
         torques(attitude(theta), omega, activations, np.zeros(9), np.zeros(9), slope[None],
                 muscle[None], N)  # fmt: skip
         pitch_rate = np.einsum("kij,kj->ki", omega_to_rates(theta), omega)[:, 1]
         stretch, rate = slope @ theta[:, 1], slope @ pitch_rate
-        tension = max(200.0 * activations[18] + 300.0 * stretch + 15.0 * rate, 0.0)
+        tension = float(Muscle(200.0, 300.0, 15.0).tension_N(alpha, gamma, stretch, rate))
         assert np.sum(N * omega) == pytest.approx(-tension * rate, abs=1e-10 * (1 + tension))
 
 
