@@ -19,6 +19,7 @@ from pydantic_core import PydanticUndefined
 import hil
 from hil.__main__ import _parser
 from hil.config import schema
+from hil.config.campaign import CampaignTables
 
 ROOT = Path(__file__).resolve().parents[1]
 COMPARISONS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤", "multiple_of": "a multiple of"}
@@ -29,6 +30,7 @@ def write(docs: Path) -> None:
     pages = {
         "command-line.md": command_line(),
         "configuration.md": configuration(),
+        "campaign.md": campaign(),
         "recordings-columns.md": columns(),
     }
     for name, text in pages.items():
@@ -73,8 +75,27 @@ def configuration() -> str:
         "limits that may only be tighter. TOML, SI units, the unit at the end of a key. An unknown",
         "key is an error, and a key without a default must be given.",
         "",
+        *_tables(schema.RunTables),
     ]
-    for place in _places("", schema.RunTables):
+    return "\n".join(lines) + "\n"
+
+
+def campaign() -> str:
+    """Every table that a campaign's file may have, from `hil.config.campaign`."""
+    lines = [
+        "# Campaigns",
+        "",
+        "What a file of `hil campaign` may say, beside `[[trials]]` with a level of every factor.",
+        "[Run a day of trials](../../how-to/bench-day.md) has an example.",
+        "",
+        *_tables(CampaignTables),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _tables(model: type[BaseModel]) -> list[str]:
+    lines: list[str] = []
+    for place in _places("", model):
         depth = "###" if "." in place.path.replace(".<name>", "") else "##"
         lines += [f"{depth} `[{place.path}]`", ""]
         if place.path == "plant":
@@ -86,7 +107,7 @@ def configuration() -> str:
             if len(place.tables) > 1:
                 lines += [f"{depth}# {_kind(table)}", ""]
             lines += _described(table, alone=len(place.tables) == 1)
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 @dataclass
