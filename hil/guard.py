@@ -52,6 +52,9 @@ CAUSES = {row.name: _cause(row) for row in interlocks.LOOP}
     DISK_LOW,
     _BOARD_SILENT,
     OWN_CODE_FAILED,
+    _SUPPLY_SILENT,
+    _SUPPLY_WRONG,
+    _SUPPLY_NOT_OFF,
 ) = (1 << i for i in range(len(FAULTS)))
 
 NO_VALUES: NDArray[np.float64] = np.zeros(0)
@@ -206,6 +209,7 @@ class Guard:
             n_periods,
             r.board_faults,
             r.card_faults,
+            r.supply_faults,
             self._on_periods,
             cells,
         )
@@ -238,9 +242,18 @@ class Guard:
         """Whether commands are let through at all."""
         return self.states.now in ENERGISED
 
+    @property
+    def running(self) -> bool:
+        """Armed, and whatever had to come on first is on."""
+        return self.states.now == "running"
+
     def arm(self) -> bool:
         """Let commands through from the next tick on; False where the state does not allow it."""
-        return self.states.on("arm") and self.states.on("begin")
+        return self.states.on("arm")
+
+    def begin(self) -> bool:
+        """What had to come on first is on."""
+        return self.states.on("begin")
 
     def disarm(self) -> None:
         """Everything to rest until armed again."""
@@ -268,7 +281,7 @@ def names_of(bits: int) -> list[str]:
 @njit(cache=True)
 def _check(  # type: ignore[no-untyped-def]
     levels, signals, kept, measured, values, model_at, valid, ages, n_boards, overruns, n_periods,
-    board_faults, card_faults, on_periods, cells,
+    board_faults, card_faults, supply_faults, on_periods, cells,
 ):  # fmt: skip
     age_max, overruns_max, on_periods_max, cells_on_max, period_s = levels
     found = 0
@@ -290,6 +303,10 @@ def _check(  # type: ignore[no-untyped-def]
     for bits in card_faults:
         found |= _ESTOP_OPEN if bits & 1 else 0
         found |= _CHANNEL_UNTRUE if bits >> 1 else 0
+    for bits in supply_faults:
+        found |= _SUPPLY_SILENT if bits & 1 else 0
+        found |= _SUPPLY_WRONG if bits & 2 else 0
+        found |= _SUPPLY_NOT_OFF if bits & 4 else 0
     n_on = 0
     for n in range(len(cells)):
         if cells[n]:

@@ -7,7 +7,7 @@ in firmware/core/wire.h.
 from dataclasses import dataclass
 from typing import Literal
 
-Where = Literal["loop", "board", "connect", "card"]
+Where = Literal["loop", "board", "connect", "card", "supply"]
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,14 @@ LOOP = (
     _loop("own_code_failed", "control goes on blindly",
           "controller, reference or model of one's own",
           "raises, gives no number or no command, or has not returned after 1 s"),
+    _loop("supply_silent", "nobody knows what the cells are fed", "age of every supply's answer",
+          "older than its limit", "devices.<supply>.answer_max_s"),
+    _loop("supply_wrong", "wires get more than was meant, or nothing",
+          "every supply's output and voltage, as it measures them",
+          "not what it was told, some time after it was", "devices.<supply>.voltage_tolerance_V"),
+    _loop("supply_not_off", "wires go on heating after the cut",
+          "every supply's output, as it says, after it was told to be off",
+          "not off in time", "devices.<supply>.obey_max_s"),
 )  # fmt: skip
 
 BOARD = (
@@ -136,6 +144,9 @@ OTHER = (
     Interlock("host_gone", "outputs of a card stay where they were", "the card's watchdog",
               "not reset in time, on cards that have one", "devices.<card>.watchdog_s", 0.0,
               "supply off", "devices.<card>.watchdog_s", "card"),
+    Interlock("loop_gone", "the supply stays on without anybody", "the loop's sign of life, as the "
+              "supply's own process sees it", "none, or its process has gone", "", 0.5,
+              "supply off", "one answer", "supply"),
 )  # fmt: skip
 
 RESET = (

@@ -103,7 +103,8 @@ def run(p: Parts) -> str:
     """Tick until the end, a stop or a trip; the outcome `complete`, `aborted` or `tripped`.
 
     The experiment begins at the tick at which the run is armed, its time with it; before, all is
-    off and set points are NaN. Requests take effect between two ticks.
+    off and set points are NaN; where a supply has to come on first, once it has. Requests take
+    effect between two ticks.
 
     Code of one's own that fails trips; where it is a model, the run ends with it.
 
@@ -124,9 +125,11 @@ def run(p: Parts) -> str:
         if not column.n_cells and not column.flags:
             values[p.frame.index(column.name)] = nan
     tick = last_tick = overruns = 0
-    begun, first, end, tripped = p.guard.armed, 0, p.n_ticks, False
+    begun = p.guard.armed
+    first, end, tripped = 0, p.n_ticks, False
     if begun:
         p.rig.arm()
+        p.guard.begin()
         _note_remarks(p, 0, 0.0)
     else:
         end = FOREVER
@@ -139,15 +142,17 @@ def run(p: Parts) -> str:
         values[late_at] = late_s = p.clock.sleep_until_s(t_s)
         began = perf_counter()
         try:
-            if p.guard.armed and not begun:
-                p.rig.arm()
-                _note_remarks(p, tick, t_s)
-                begun, first, end = True, tick, tick + p.n_ticks
+            if p.guard.armed and not p.guard.running and p.rig.ready():
+                if not begun:
+                    p.rig.arm()
+                    _note_remarks(p, tick, t_s)
+                    begun, first, end = True, tick, tick + p.n_ticks
+                p.guard.begin()
             p.rig.read(t_s)
             read = perf_counter()
             p.estimator.step(n_periods)
             estimated = perf_counter()
-            if begun and p.guard.armed:
+            if p.guard.running:
                 try:
                     p.control.step((tick - first) * p.period_s)
                 except OwnError as error:

@@ -12,10 +12,11 @@ import numpy as np
 from hil import wire
 from hil.config import Config, schema
 from hil.config.cards import cards_of
-from hil.config.instruments import layout_of, own_devices
+from hil.config.instruments import layout_of, own_devices, supplies_of
+from hil.config.supply import SupplyTable
 from hil.devices import plant_card
 from hil.devices.cell_board import BoardPlace, CellBoard
-from hil.devices.device import Device, RawSamples, Remark, Sampler
+from hil.devices.device import Device, RawSamples, Remark, Sampler, Slow
 from hil.devices.emulated_board import EmulatedBoard, check_tools
 from hil.devices.emulated_daq import EmulatedBench
 from hil.devices.injection import FaultyGates, FaultyPort, FaultySystem, Injection
@@ -31,6 +32,7 @@ from hil.frame import Column, Commands, Frame, units
 from hil.models.system import System
 from hil.rig_cards import build_card, build_plant_card
 from hil.rig_own import build_own
+from hil.rig_supply import build_supply
 from hil.slots import Readings, RigLayout
 
 BACKENDS = ("sim", "emulated", "bench")
@@ -59,6 +61,7 @@ class Rig:
     ) -> None:
         self.layout = layout
         self._devices = devices
+        self._slow = [device for device in devices if isinstance(device, Slow)]
         self._turns = list(turns) or [None] * len(devices)
         self._paced = any(turn is not None for turn in self._turns)
         forces = [c for c in layout.channels if c.force]
@@ -168,13 +171,29 @@ class Rig:
 
     def prove(self, say: Callable[[str], None]) -> list[str]:
         """Every device shows what protects it; what was proved, a line a device."""
-        proved = [(device.name, device.prove(say)) for device in self._devices]
+        self._power()  # a board looks for its wires when it is armed
+        slow = {id(device) for device in self._slow}
+        last = sorted(self._devices, key=lambda device: id(device) in slow)
+        proved = [(device.name, device.prove(say)) for device in last]
         return [f"{name}: {', '.join(phrases)}" for name, phrases in proved if phrases]
 
     def arm(self) -> None:
-        """Allow switching: boards prove that they and the rig mean the same limits."""
+        """Allow switching, once what has to come on is on.
+
+        Boards prove that they and the rig mean the same limits, and that every cell has a wire.
+        """
+        self._power()
         for device in self._devices:
             device.arm()
+
+    def _power(self) -> None:
+        for device in self._slow:
+            device.arm()
+            device.wait()
+
+    def ready(self) -> bool:
+        """Everything that has to come on, such as a supply, is on."""
+        return all(device.ready() for device in self._slow)
 
     def remarks(self) -> list[tuple[str, Remark]]:
         """What devices have to say, each once, with the device's name."""
@@ -300,6 +319,10 @@ def parse_backend(text: str, tables: schema.RigTables) -> dict[str, str]:
             raise ConfigError(
                 f"--backend {text}: '{name}' needs an extra: pip install 'hil-arrays[daq]'"
             )
+        if kind == "bench" and isinstance(devices[name], SupplyTable) and not _has_visa():
+            raise ConfigError(
+                f"--backend {text}: '{name}' needs an extra: pip install 'hil-arrays[supply]'"
+            )
     return chosen | ({plant_card.NAME: "realtime"} if behind_card else {})
 
 
@@ -313,6 +336,10 @@ def _check_plant_card(text: str, tables: schema.RigTables, kinds: set[str]) -> N
             f"--backend {text}: only signals join the plant to boards and cards: all of them are "
             "on the bench, or all emulated"
         )
+
+
+def _has_visa() -> bool:
+    return find_spec("pyvisa") is not None
 
 
 def _has_nidaqmx() -> bool:
@@ -447,4 +474,8 @@ def build_rig(
         slots = range(slot, slot + len(own.channels))
         turns.append(Turn(own.every, period_s, slots, at.device) if own.every > 1 else None)
         slot, output_slot = slot + len(own.channels), output_slot + len(own.outputs)
+    for i, name in enumerate(supplies_of(tables.devices)):
+        supply_kind = kinds.get(name, "sim")
+        devices.append(build_supply(name, config, plant, i, supply_kind, now_s, sleep_s, injection))
+        turns.append(None)
     return Rig(devices, layout, turns)

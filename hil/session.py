@@ -221,6 +221,7 @@ def _run_recorded(
                         began_s = perf_counter()
                         try:
                             ended = loop.run(parts)
+                            outcome = ended if ended == "tripped" else outcome
                         finally:
                             loop_s = perf_counter() - began_s
                             if parts.evidence is not None:

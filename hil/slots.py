@@ -61,6 +61,8 @@ class Readings:
         1 on, 0 off, 255 not known.
     board_faults : (B,) int array
         Faults that each board has latched.
+    supply_faults : (P,) int array
+        What is wrong with each supply: bit 0 silent, 1 wrong, 2 not off.
     card_faults : (C,) int array
         What is wrong with each card at this tick: bit 0 an open e-stop loop, the others a channel.
     """
@@ -71,6 +73,7 @@ class Readings:
     cells_reported: NDArray[np.uint8]
     board_faults: NDArray[np.int64]
     card_faults: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    supply_faults: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,7 @@ class RigLayout:
     boards : names of the driver boards
     devices : names of all devices: boards, then cards, then all others
     others : names of those that are neither boards nor cards
+    supplies : names of the bench supplies, which are not among the devices: they are slow
     n_cells : int
     gate_of : the rig's number of the gate of every cell, board after board
     """
@@ -95,6 +99,7 @@ class RigLayout:
     n_cells: int
     gate_of: tuple[int, ...] = ()
     others: tuple[str, ...] = ()
+    supplies: tuple[str, ...] = ()
 
     @property
     def cards(self) -> tuple[str, ...]:
@@ -112,6 +117,7 @@ class RigLayout:
             cells_reported=frame.cells("cells_reported") if self.n_cells else none,
             board_faults=np.zeros(len(self.boards), dtype=np.int64),
             card_faults=np.zeros(len(self.cards), dtype=np.int64),
+            supply_faults=np.zeros(len(self.supplies), dtype=np.int64),
         )
         cells = frame.cells("cells_commanded") if self.n_cells else none
         return readings, Commands(cells, frame.span(self.outputs))

@@ -28,11 +28,12 @@ from hil.config.build_limb import check_activations, check_antagonists
 from hil.config.build_pantograph import check_impact
 from hil.config.build_soft import check_soft, first_that_falls, recruited_order, static_levels
 from hil.config.cards import cards_of
-from hil.config.instruments import layout_of, outputs_of, own_devices, signals_of
+from hil.config.instruments import layout_of, outputs_of, own_devices, signals_of, supplies_of
 from hil.config.limb import AntagonistsTable, LimbTable
 from hil.config.own import OwnTable
 from hil.config.pantograph import ImpactTable
 from hil.config.recruitment import Told
+from hil.config.supply import SupplyTable
 from hil.models import CellArray, ModelError
 from hil.models.array_system import ArraySystem
 from hil.models.soft.arrays import SoftArraySystem
@@ -53,6 +54,7 @@ def rig(tables: schema.RigTables, model: CellArray | None) -> Found:
         yield "devices", "no nidaq card: nothing would be measured"
     yield from _terminals(cards)
     yield from _own_devices(tables, cards)
+    yield from _supplies(tables)
     yield from _paces(tables)
     yield from _signal_limits(list(signals_of(tables.devices)), tables.guard)
     for name in tables.guard.hold_s:
@@ -109,6 +111,8 @@ def _bench(tables: schema.RigTables, cards: dict[str, schema.NidaqTable], n_cell
 def _paces(tables: schema.RigTables) -> Found:
     """A device that has its turn in some periods only: nothing may run out in between."""
     for name, device in tables.devices.items():
+        if isinstance(device, SupplyTable):
+            continue  # which has a pace of its own
         turn_s = device.every * tables.loop.period_s
         if device.every == 1:
             continue
@@ -257,6 +261,35 @@ def _own_devices(tables: schema.RigTables, cards: dict[str, schema.NidaqTable]) 
     for drives, count in driven.items():
         if count > 1 and own_devices(tables.devices):
             yield "devices", f"{count} outputs drive '{drives}': give one"
+
+
+def _supplies(tables: schema.RigTables) -> Found:
+    """A supply's values against its limits, its pace, and what the model's wires are fed with."""
+    supplies = supplies_of(tables.devices)
+    if len(supplies) > 1:
+        yield "devices", f"{len(supplies)} supplies: the cells hang on one"
+    for name, supply in supplies.items():
+        key = f"devices.{name}"
+        for what in ("voltage", "current"):
+            unit = {"voltage": "V", "current": "A"}[what]
+            value = getattr(supply, f"{what}_{unit}")
+            limit = getattr(supply, f"{what}_max_{unit}")
+            if value > limit:
+                yield f"{key}.{what}_{unit} = {value:g}", f"beyond {what}_max_{unit} = {limit:g}"
+        if supply.answer_max_s < 2.0 * supply.poll_s:
+            yield (
+                f"{key}.answer_max_s = {supply.answer_max_s:g}",
+                f"it is asked every poll_s = {supply.poll_s:g}: give at least twice that",
+            )
+        if isinstance(tables.model, schema.ModelTable):
+            for array, table in tables.model.arrays.items():
+                wire = table.activation
+                meant = getattr(wire, "supply_V", None)
+                if meant is not None and abs(meant - supply.voltage_V) > supply.voltage_tolerance_V:
+                    yield (
+                        f"{key}.voltage_V = {supply.voltage_V:g}",
+                        f"model.arrays.{array}.activation.supply_V is {meant:g}: set both alike",
+                    )
 
 
 def _system_of(tables: schema.RigTables) -> System:

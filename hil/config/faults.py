@@ -14,14 +14,16 @@ Kind = Literal[
     "sensor_nan", "cell_current", "cell_leakage", "cell_temperature", "estop_open", "host_silent",
     "board_silent", "frame_torn", "link_slow", "port_unplugged",
     "limits_differ", "card_estop_open", "machine_stalls", "recorder_killed", "controller_nan",
-    "controller_raises",
+    "controller_raises", "supply_late", "supply_mute", "supply_voltage", "supply_drops",
+    "supply_stays_on",
 ]  # fmt: skip
 
 
 class FaultTable(Table):
     """One fault; it enters at the plant, a pin, the wire or a process, as its kind says.
 
-    `value` is what the kind needs: newtons, newtons a second, amperes, degrees Celsius.
+    `value` is what the kind needs: newtons, newtons a second, amperes, volts, degrees Celsius,
+    seconds.
     """
 
     kind: Kind

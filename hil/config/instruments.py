@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from hil.config import schema
 from hil.config.cards import cards_of
+from hil.config.supply import SupplyTable
 from hil.frame import unit_suffix
 from hil.slots import Channel, RigLayout
 
@@ -33,9 +34,15 @@ def layout_of(devices: Mapping[str, schema.DeviceTable], cells: Sequence[str]) -
         boards=tuple(boards),
         devices=(*boards, *cards_of(devices), *others),
         others=others,
+        supplies=tuple(supplies_of(devices)),
         n_cells=len(cells),
         gate_of=tuple(gates.index(cell) for cell in cells),
     )
+
+
+def supplies_of(devices: Mapping[str, schema.DeviceTable]) -> dict[str, SupplyTable]:
+    """The bench supplies."""
+    return {n: d for n, d in devices.items() if isinstance(d, SupplyTable)}
 
 
 def own_devices(

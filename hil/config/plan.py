@@ -8,7 +8,7 @@ from hil.config.build import build_activation, build_controller
 from hil.config.build_soft import build_schedule, recruited_order
 from hil.config.cards import cards_of
 from hil.config.crosscheck import force_signal
-from hil.config.instruments import outputs_of
+from hil.config.instruments import outputs_of, supplies_of
 from hil.config.limb import AntagonistsTable
 from hil.config.load import Config
 from hil.config.own import OwnTable
@@ -24,6 +24,11 @@ def energise_plan(config: Config) -> list[str]:
         for card in cards_of(config.tables.devices).values()
         for name, line in card.lines.items()
         if line.kind == "enable"
+    ]
+    supplies += [
+        f"'{name}' ({supply.resource}) gives {supply.voltage_V:g} V and at most "
+        f"{supply.current_A:g} A from arming until a trip or the end"
+        for name, supply in supplies_of(config.tables.devices).items()
     ]
     return [*supplies, *_commands(config)]
 

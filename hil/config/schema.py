@@ -23,6 +23,7 @@ from hil.config.own import OwnTable, kind_tag
 from hil.config.pantograph import ImpactTable, PantographTable
 from hil.config.plant_card import PlantCardTable
 from hil.config.soft import GroundTable, LinkTable, MuscleTable, Pair
+from hil.config.supply import SupplyTable
 from hil.config.table import (
     Cells,
     Delay,
@@ -426,9 +427,11 @@ class OwnDeviceTable(OwnTable):
 
 
 DeviceTable = Annotated[
-    Annotated[CellBoardTable | NidaqTable, Field(discriminator="kind"), Tag("built_in")]
+    Annotated[
+        CellBoardTable | NidaqTable | SupplyTable, Field(discriminator="kind"), Tag("built_in")
+    ]
     | Annotated[OwnDeviceTable, Tag("own")],
-    Discriminator(kind_tag("device", kinds(CellBoardTable, NidaqTable))),
+    Discriminator(kind_tag("device", kinds(CellBoardTable, NidaqTable, SupplyTable))),
 ]
 
 

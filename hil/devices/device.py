@@ -83,6 +83,23 @@ class Device(Protocol):
     def close(self) -> None: ...
 
 
+@runtime_checkable
+class Slow(Protocol):
+    """A device that has to come on before anything is armed."""
+
+    def arm(self) -> None:
+        """Come on."""
+        ...
+
+    def wait(self) -> None:
+        """Return when it is on, at once in a tick, where it is known to be; DeviceError if not."""
+        ...
+
+    def ready(self) -> bool:
+        """Whether it is on."""
+        ...
+
+
 class RawSink(Protocol):
     """Where every sample of a device goes that samples faster than the loop ticks."""
 

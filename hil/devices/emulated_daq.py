@@ -152,6 +152,9 @@ class EmulatedBench:
             for output, index in zip(card.plan.outputs, card.driven, strict=True):
                 volts = self._system.output(card.plan.physical(output.terminal))
                 self._plant.inputs[index] = output.units_per_V * volts
+            for line in card.plan.lines_out:
+                high = self._system.output(card.plan.physical(line.terminal)) > 0.5
+                self._plant.enable(f"{card.plan.card}/{line.name}", high)
 
 
 class _Wire:

@@ -8,6 +8,7 @@ from hil import wire
 from hil.devices.device import Remark
 from hil.frame import CELL_UNKNOWN, Frame
 from hil.slots import RigLayout
+from hil.states import STATES
 
 
 class ReplayRig:
@@ -43,15 +44,25 @@ class ReplayRig:
             if f"{name}_fault_bits" in run:  # not in recordings made before cards had any
                 self._card_faults[:, i] = run[f"{name}_fault_bits"].values
 
+        self._supply_faults = np.zeros((n_rows, len(like.supplies)), dtype=np.int64)
+        for i, name in enumerate(like.supplies):
+            self._supply_faults[:, i] = run[f"{name}_fault_bits"].values
+        self._waits = bool(like.supplies)
+        self._running = run.guard_state.values == STATES.index("running")
+
     def bind(self, frame: Frame) -> None:
         """Give every reading its place in the row."""
         self.readings, self.commands = self._layout.bind(frame)
-        names = (*self._layout.boards, *self._layout.cards)
+        names = (*self._layout.boards, *self._layout.cards, *self._layout.supplies)
         self._fault_bits = [frame.bit_index(f"{name}_fault_bits") for name in names]
         self._bits = frame.bits
 
     def arm(self) -> None:
         """Nothing can be switched."""
+
+    def ready(self) -> bool:
+        """What had to come on was on at the row that comes next."""
+        return not self._waits or bool(self._running[self._row + 1])
 
     def remarks(self) -> list[tuple[str, Remark]]:
         """The recording has them."""
@@ -76,7 +87,9 @@ class ReplayRig:
         if self.commands.broadcast.tick:  # what was reported was drawn already
             self._drawn_tick[self._reported[k] != CELL_UNKNOWN] = self.commands.broadcast.tick
         r.card_faults[:] = self._card_faults[k]
-        for column, bits in zip(self._fault_bits, (*r.board_faults, *r.card_faults), strict=True):
+        r.supply_faults[:] = self._supply_faults[k]
+        faults = (*r.board_faults, *r.card_faults, *r.supply_faults)
+        for column, bits in zip(self._fault_bits, faults, strict=True):
             self._bits[column] = bits
 
     def write(self, t_s: float) -> None:

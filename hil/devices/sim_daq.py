@@ -130,6 +130,8 @@ class SimDaq:
         return [*time_columns(self.name, simulated=True), *raw, *own]
 
     def open(self) -> None:
+        if self._lines_out:
+            self._plant.enable(self.name, False)
         self._filtered = [self._input_raw(channel) for channel in self._channels]
         self._chains = [
             c.chain.zeroed(raw + c.offset_raw) if c.tare else c.chain
@@ -226,6 +228,7 @@ class SimDaq:
             high = (1 << len(self._lines_out)) - 1 << len(self._lines_in)
             before = int(self._bits[self._lines_at]) & ~high
             self._bits[self._lines_at] = before | (high if commands.enabled[0] else 0)
+            self._plant.enable(self.name, bool(commands.enabled[0]))
 
     def prove(self, say: Callable[[str], None]) -> list[str]:
         """A card switches nothing by itself."""
@@ -240,7 +243,9 @@ class SimDaq:
         return found
 
     def safe(self) -> None:
-        """All outputs to zero."""
+        """All outputs to zero, enable lines low."""
+        if self._lines_out:
+            self._plant.enable(self.name, False)
         for output in self._outputs:
             self._plant.inputs[output.input] = 0.0
 

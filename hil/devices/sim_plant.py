@@ -1,5 +1,6 @@
 """The one plant behind every simulated device of a rig."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -75,11 +76,68 @@ class SimPlant:
         self.temperature_C, self.current_A = wires.T_C, wires.current_A
         self.resistance_Ohm = wires.resistance_Ohm
         self._supply_V = wires.supply_V
+        self._wires = wires
+        self._fed = False  # by a supply of the rig's; else by one that is always there
+        self._volts, self._limit_A = math.inf, math.inf
+        self._enabled: dict[str, bool] = {}
         self._thermal = np.isfinite(self._supply_V)
         room_C = wires.ambient_C
         self._ambient_C = room_C if room_C == room_C else AMBIENT_C
         self._has_wires = bool(self._thermal.any())
         self._duty = np.zeros(n_cells)
+        self._off = np.zeros(n_cells, dtype=np.uint8)
+        self._given_V, self._drawn_A = math.inf, 0.0
+
+    def feed(self, volts: float, limit_A: float) -> None:
+        """The cells hang on a supply that gives so many volts, and no more than this current."""
+        if (volts, limit_A) != (self._volts, self._limit_A):
+            self._fed, self._volts, self._limit_A = True, volts, limit_A
+            self._set_field(volts)
+            self._show_currents()
+
+    def enable(self, line: str, high: bool) -> None:
+        """A card's line lets the cells have power, or does not."""
+        self._enabled[line] = high
+
+    @property
+    def powered(self) -> bool:
+        """Whether a gate that is on heats its cell."""
+        return all(self._enabled.values()) and self._volts > 0.0
+
+    def fed(self) -> tuple[float, float]:
+        """What the supply measures now: volts, and the current that all cells draw."""
+        return self._given_V, self._drawn_A
+
+    def _set_field(self, volts: float) -> None:
+        self._given_V = volts
+        self._wires.feed(volts)
+
+    def _limit_current(self) -> None:
+        """Let the voltage give way where the cells would draw more than the supply gives."""
+        if not self._fed or not self.powered:
+            self._drawn_A = 0.0
+            return
+        duty = np.where(self._thermal, self._duty, self.cells)
+        plain_A = float(self._current_on_A * duty[~self._thermal].sum())
+        per_V = float((duty[self._thermal] / self.resistance_Ohm[self._thermal]).sum())
+        wire_A = per_V * self._volts
+        given_V = self._volts
+        if wire_A + plain_A > self._limit_A:
+            share = self._limit_A / (wire_A + plain_A)
+            given_V, wire_A, plain_A = share * self._volts, share * wire_A, share * plain_A
+        if given_V != self._given_V:
+            self._set_field(given_V)
+        self._drawn_A = wire_A + plain_A
+
+    def _show_currents(self) -> None:
+        """What the boards would see of cells whose wires are not modelled."""
+        amps = self._current_on_A if self._volts > 0.0 else 0.0
+        for wired in self._wired:
+            for gate, cell in enumerate(wired.gates):
+                if not self._thermal[cell]:
+                    wired.board.sense(gate, amps, 0.0, AMBIENT_C)
+        if self._has_wires:
+            self._sense()
 
     def wire(self, board: Gates, gates: Sequence[int]) -> None:
         """Put these cells behind the board's gates."""
@@ -108,12 +166,17 @@ class SimPlant:
             for wired in self._wired:
                 duty = wired.board.step(self._period_us)
                 _switch(duty, wired.gates, self.cells, self._duty)
-            if self._has_wires:
+            if self._has_wires or self._fed:
                 self._duty[self._followed] = self.cells[self._followed]
+                self._limit_current()
+            if not self.powered:
+                self._system.step(self._off, self.inputs)
+            elif self._has_wires:
                 self._system.step(np.where(self._thermal, self._duty, self.cells), self.inputs)
-                self._sense()
             else:
                 self._system.step(self.cells, self.inputs)
+            if self._has_wires:
+                self._sense()
             self._n += 1
 
     def _sense(self) -> None:

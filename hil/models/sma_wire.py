@@ -178,6 +178,14 @@ class SmaWires:
         self._laws = wire_laws([w for w in wires if w is not None])
         self.T_C, self.xi, self.current_A, self.resistance_Ohm = np.full((4, len(wires)), np.nan)
         self.supply_V = np.array([np.nan if w is None else w.cell_V for w in wires])
+        self._nominal_V = self.supply_V[self._where]
+        self._field2 = np.array([w.field_V_per_m**2 for w in wires if w is not None])
+
+    def feed(self, supply_V: float) -> None:
+        """From now on this stands across every cell whose gate is on."""
+        if len(self._where):
+            self._laws[:, 4] = self._field2 * (supply_V / self._nominal_V) ** 2
+            self._laws[:, 11] = self.supply_V[self._where] = supply_V
 
     @property
     def ambient_C(self) -> float:

@@ -72,6 +72,7 @@ def _board(row: str, kind: str, value: float = 0.0, **changes: Any) -> Scenario:
 _ESTOP_LINE = 'devices.daq.lines.loop={terminal="port0/line0", kind="estop"}'
 _FEW = "controller.steps=[{t_s=0.0, on=[2, 3]}]"
 _SLIDER = "slider/steps.toml"
+_WIRES = "wires4/hold.toml"
 _FAST = "guard.signals.slide.rate_max_per_s=0.05"
 
 SCENARIOS = (
@@ -106,6 +107,12 @@ SCENARIOS = (
              sets=("guard.disk_free_min_MB=1e9",)),
     Scenario("board_silent", "board_silent", 0.050),
     Scenario("own_code_failed", "controller_raises", 0.0),
+    Scenario("supply_silent", "supply_mute", 1.0, rig=_WIRES, backends=("sim",)),
+    # asked every 0.1 s, answered 0.03 s later
+    Scenario("supply_wrong", "supply_voltage", 0.13, value=9.0, rig=_WIRES, backends=("sim",)),
+    Scenario("supply_not_off", "supply_stays_on", 0.0, rig=_WIRES, backends=("sim",),
+             sets=("devices.supply.obey_max_s=0.3",), also=(
+        FaultTable(kind="force_offset", at_s=AT_S, value=8.0),)),
     _board("host_silent", "host_silent", due_s=0.050, for_s=0.2),
     _board("estop_open", "estop_open", due_s=0.001),
     _board("cell_on_too_long", "machine_stalls", for_s=0.03, at_s=0.79, due_s=0.01,
