@@ -410,15 +410,19 @@ def examples(args: argparse.Namespace) -> int:
 def devices(args: argparse.Namespace) -> int:
     from hil.views.boards import identified, ports_as_text, serial_ports
     from hil.views.cards import cards, cards_as_text
+    from hil.views.supplies import resources_as_text, visa_resources
 
     _need_serial()
     ports, (found, why_none) = serial_ports(), cards()
+    visa, why_no_visa = visa_resources()
     if args.identify:
         ports = identified(ports)
     if args.json:
-        _print_json({"serial_ports": ports, "cards": found, "no_cards": why_none})
+        _print_json({"serial_ports": ports, "cards": found, "no_cards": why_none,
+                     "visa": visa, "no_visa": why_no_visa})  # fmt: skip
     else:
         print(f"{ports_as_text(ports)}\n{cards_as_text(found, why_none)}")
+        print(resources_as_text(visa, why_no_visa))
     return DONE
 
 

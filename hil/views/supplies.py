@@ -1,0 +1,28 @@
+"""VISA resources at which a bench supply may be, such as serial lines and USB instruments."""
+
+from importlib.util import find_spec
+
+LAN = "on a LAN by its address, as TCPIP::192.168.1.20::5025::SOCKET"
+
+
+def visa_resources() -> tuple[list[str], str]:
+    """Names of what is plugged in, and why there are none where that can be said.
+
+    The LAN is not searched, which would call out to everything on it.
+    """
+    if find_spec("pyvisa_py") is None:
+        return [], "bench supplies need an extra: pip install 'hil-arrays[supply]'"
+    from pyvisa_py.sessions import Session
+
+    found: list[str] = []
+    for (interface, _), session in Session.iter_valid_session_classes():
+        if interface.name in ("asrl", "usb", "gpib"):
+            found += session.list_resources()
+    return sorted(found), "" if found else f"no VISA resources; a supply is named {LAN}"
+
+
+def resources_as_text(found: list[str], why_none: str) -> str:
+    """One line a resource."""
+    if not found:
+        return why_none
+    return "\n".join(f"{name:<40} VISA" for name in found)

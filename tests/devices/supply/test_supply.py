@@ -1,0 +1,349 @@
+"""A bench supply: what it is told and answers, late, mute and wrong, and that it is off after."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from math import nan
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hil
+from devices.supply.instrument import Instrument
+from hil.__main__ import main
+from hil.clock import RealClock, sleep_s
+from hil.devices.supply import NOT_OFF, SILENT, WRONG, Answer, Settings, Supply, Watch
+from hil.errors import DeviceError
+from hil.supply_process import DIALECTS, Scpi, SupplyError
+from hil.views.supplies import visa_resources
+
+pytestmark = pytest.mark.xdist_group("real time")
+SETTINGS = Settings(8.0, 1.0, tolerance_V=0.2, answer_max_s=0.6, obey_max_s=0.5)
+SIMULATED = Path(__file__).with_name("supplies.yaml")
+
+
+@pytest.fixture
+def instrument():
+    there = Instrument()
+    yield there
+    there.close()
+
+
+def _supply(resource, visa="@py", dialect="scpi"):
+    job = {
+        "resource": resource, "dialect": dialect, "channel": 1, "visa": visa, "baud": 9600,
+        "voltage_V": 8.0, "current_A": 1.0, "poll_s": 0.02, "answer_max_s": 0.6,
+    }  # fmt: skip
+    return Supply("supply", SETTINGS, 0, job, RealClock().now_s, sleep_s)
+
+
+# What is thought of its answers
+
+
+def test_faults_are_a_matter_of_times_alone():
+    watch = Watch(SETTINGS)
+    off = Answer(asked_s=9.9, t_s=9.95, voltage_V=0.0, current_A=0.0, on=0.0)
+    assert watch.faults(off, 10.0) == 0
+    assert watch.tell(True, 10.0)
+    assert not watch.tell(True, 10.1)
+    assert watch.faults(off, 10.5) == 0  # it has half a second to obey
+    still_off = Answer(10.5, 10.52, 0.0, 0.0, 0.0)
+    assert watch.faults(still_off, 10.51) == WRONG
+    on = Answer(10.5, 10.52, 8.15, 0.6, 1.0)
+    assert watch.confirmed(on)
+    assert watch.faults(on, 10.6) == 0
+    assert watch.faults(Answer(10.5, 10.52, 7.7, 0.6, 1.0), 10.6) == WRONG
+    assert watch.faults(Answer(10.1, 10.2, 9.0, 0.6, 1.0), 10.2) == WRONG  # too much: at once
+    assert watch.faults(on, 11.13) == SILENT  # 0.61 s old
+    assert watch.tell(False, 12.0)
+    assert not watch.confirmed(Answer(11.99, 12.01, 0.0, 0.0, 0.0))  # asked before it was told
+    late = Answer(12.5, 12.51, 8.0, 0.6, 1.0)
+    assert watch.faults(late, 12.5) == 0
+    assert watch.faults(late, 12.52) == NOT_OFF
+    assert watch.faults(Answer(12.6, 12.61, 0.0, 0.0, 0.0), 12.62) == 0
+    assert watch.faults(Answer(voltage_V=nan), 12.7) & NOT_OFF
+
+
+# What it is told, in its dialect
+
+
+class _Session:
+    def __init__(self, answers):
+        self.answers, self.told = answers, []
+
+    def write(self, text):
+        self.told.append(text)
+
+    def query(self, text):
+        self.told.append(text)
+        return self.answers[text]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "expected"),
+    [
+        ("scpi", ["OUTP OFF", "VOLT 8", "VOLT?", "CURR 1", "CURR?"]),
+        ("keysight", ["OUTP OFF,(@2)", "VOLT 8,(@2)", "VOLT? (@2)", "CURR 1,(@2)", "CURR? (@2)"]),
+        ("rigol", ["INST:NSEL 2", "OUTP CH2,OFF", "VOLT 8", "VOLT?", "CURR 1", "CURR?"]),
+    ],
+)
+def test_it_is_set_with_its_output_off_and_read_back(dialect, expected):
+    says = DIALECTS[dialect]
+    session = _Session({says.voltage_set.format(n=2): "8.00", says.current_set.format(n=2): "1.0"})
+    Scpi(session, dialect, 2).set(8.0, 1.0)
+    assert session.told == expected
+
+
+def test_values_that_it_does_not_take_are_refused():
+    session = _Session({"VOLT?": "6.00", "CURR?": "1.0"})
+    with pytest.raises(SupplyError, match="told 8 V, it says 6 V: out of its range"):
+        Scpi(session, "scpi", 1).set(8.0, 1.0)
+    session = _Session({"VOLT?": "-113,Undefined header", "OUTP?": "maybe"})
+    with pytest.raises(SupplyError, match="told 8 V, it says -113"):
+        Scpi(session, "scpi", 1).set(8.0, 1.0)
+    with pytest.raises(SupplyError, match="answers 'MAYBE' to OUTP"):
+        Scpi(session, "scpi", 1).is_on()
+
+
+@pytest.mark.parametrize(
+    ("resource", "dialect", "identity"),
+    [("plain", "scpi", "Plain,PS1"), ("lists", "keysight", "Lists,PS2"),
+     ("named", "rigol", "Named,PS3")],
+)  # fmt: skip
+def test_on_pyvisa_sim_every_dialect_comes_on_and_goes_off(resource, dialect, identity):
+    supply = _supply(f"TCPIP::{resource}::INSTR", f"{SIMULATED}@sim", dialect)
+    supply.open()
+    try:
+        assert supply.remarks()[0].text.startswith(identity)
+        supply.arm()
+        supply.wait()
+        assert (supply.answer.on, supply.answer.voltage_V, supply.answer.current_A) == (
+            1,
+            8.0,
+            0.64,
+        )
+        supply.safe()
+        assert supply.answer.on == 0.0
+    finally:
+        supply.close()
+
+
+def test_another_dialect_than_the_supply_s_is_named():
+    with pytest.raises(
+        DeviceError, match=r"supply: answers 'ERROR' to VOLT. .@1.: another dialect"
+    ):
+        _supply("TCPIP::plain::INSTR", f"{SIMULATED}@sim", "keysight").open()
+
+
+# The driver with its process, on an instrument at a loop-back address
+
+
+def test_it_comes_on_is_read_and_is_verified_off(instrument):
+    supply = _supply(instrument.resource)
+    supply.open()
+    try:
+        assert (instrument.volts, instrument.amps, instrument.on) == (8.0, 1.0, False)
+        assert [r.text for r in supply.remarks()] == ["Bench Works,PS-30,SN7,1.0: 8 V, at most 1 A"]
+        supply.arm()
+        supply.wait()
+        assert instrument.on
+        assert (supply.answer.voltage_V, supply.answer.current_A) == (8.0, 0.64)
+        supply.safe()
+        assert not instrument.on
+        assert supply.answer.on == 0.0
+    finally:
+        supply.close()
+    assert instrument.heard[-1][1] == "OUTP OFF"
+
+
+def test_one_that_is_not_there_or_does_not_answer_is_named(instrument):
+    gone = _supply("TCPIP::127.0.0.1::1::SOCKET")
+    with pytest.raises(DeviceError, match=r"supply: TCPIP::127.0.0.1::1::SOCKET: no answer to"):
+        gone.open()
+    instrument.mute = True
+    with pytest.raises(DeviceError, match=r"no answer to \*IDN\?.*is it switched on"):
+        _supply(instrument.resource).open()
+
+
+def test_one_that_does_not_take_its_voltage_is_refused(instrument):
+    instrument.range_V = 6.0
+    with pytest.raises(DeviceError, match="supply: told 8 V, it says 6 V: out of its range"):
+        _supply(instrument.resource).open()
+    assert not instrument.on
+
+
+def test_one_that_does_not_come_on_or_go_off_is_named(instrument):
+    supply = _supply(instrument.resource)
+    supply.open()
+    try:
+        instrument.deaf_to = "OUTP ON"
+        supply.arm()
+        with pytest.raises(DeviceError, match=r"told to be on, after 1.1 s it says output off"):
+            supply.wait()
+        supply.safe()
+        instrument.deaf_to = None
+        supply.arm()
+        supply.wait()
+        instrument.deaf_to = "OUTP OFF"
+        with pytest.raises(DeviceError, match=r"it says output on, 8 V, 0.64 A: CUT IT BY HAND"):
+            supply.safe()
+        instrument.mute = True
+        supply.arm()
+        with pytest.raises(DeviceError, match=r"told to be off, after 1.1 s no answer: CUT IT"):
+            supply.safe()
+    finally:
+        instrument.mute, instrument.deaf_to = False, None
+        supply.close()
+    assert not instrument.on
+
+
+def _rig(rigs, resource):
+    path = rigs / "wires4" / "rig.toml"
+    text = path.read_text()
+    assert "TCPIP::192.168.1.20::5025::SOCKET" in text
+    path.write_text(text.replace("TCPIP::192.168.1.20::5025::SOCKET", resource))
+    return rigs / "wires4" / "hold.toml"
+
+
+BENCH = ("--backend", "supply=bench,board=sim,daq=sim", "--set", "loop.overrun='skip'")
+
+
+def test_a_run_switches_it_on_and_off_and_records_it(rigs, instrument, tmp_path, capsys):
+    out = tmp_path / "run.h5"
+    path = _rig(rigs, instrument.resource)
+    words = [*BENCH, "--duration", "1.0", "--out", str(out)]
+    assert main(["run", str(path), *words]) == 0, capsys.readouterr()
+    run = hil.open_run(out)
+    assert not instrument.on
+    assert run.supply_voltage_V.values[-1] == 8.0
+    assert run.supply_on.values[-1] == 1.0
+    assert 0.0 < run.supply_age_s.values[-1] < 1.0
+    assert "SIMULATED" not in str(run.supply_voltage_V.attrs.get("source"))
+    assert any("and off" in str(text) for text in run.event_text.values)
+    assert main(["replay", str(out)]) == 0
+
+
+def test_a_wrong_voltage_in_the_run_trips_and_is_cut(rigs, instrument, tmp_path, capsys):
+    out = tmp_path / "run.h5"
+    path = _rig(rigs, instrument.resource)
+    words = [*BENCH, "--duration", "10.0", "--out", str(out)]
+    instrument.drifts_after = 30  # readings: some in the proof, then in the run
+    assert main(["run", str(path), *words]) == 3
+    assert "tripped by supply_wrong" in capsys.readouterr().out
+    assert not instrument.on
+    run = hil.open_run(out)
+    assert run.supply_on.values[-1] == 0.0  # the rows that follow a trip show it
+
+
+def test_whoever_kills_the_loop_switches_the_supply_off(rigs, instrument, tmp_path):
+    path = _rig(rigs, instrument.resource)
+    words = [*BENCH, "--duration", "60", "--out", str(tmp_path / "run.h5")]
+    loop = subprocess.Popen([sys.executable, "-m", "hil", "run", str(path), *words])
+    until_s = time.monotonic() + 60.0
+    while sum(line == "OUTP ON" for _, line in instrument.heard) < 2:  # the proof's, the run's
+        assert time.monotonic() < until_s
+        assert loop.poll() is None
+        instrument.off.wait(0.05)
+    instrument.off.clear()
+    os.kill(loop.pid, signal.SIGKILL)
+    loop.wait()
+    assert instrument.off.wait(10.0)
+    assert not instrument.on
+
+
+# In the configuration
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("devices.supply.voltage_V=11.0", "devices.supply.voltage_V = 11: beyond voltage_max_V"),
+        (
+            "devices.supply.current_A=2.0",
+            "devices.supply.current_A = 2: beyond current_max_A = 1.2",
+        ),
+        ("devices.supply.voltage_V=6.0", "activation.supply_V is 8: set both alike"),
+        ("devices.supply.answer_max_s=0.15", "it is asked every poll_s = 0.1: give at least twice"),
+        ("devices.supply.dialect=korad", "devices.supply.dialect = 'korad': must be 'scpi'"),
+        ("devices.supply.voltage_V=-1.0", "must be greater than 0"),
+    ],
+)
+def test_values_that_are_wrong_are_refused(change, said, configs, capsys):
+    assert main(["check", str(configs / "wires4/hold.toml"), "--set", change]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_visa_resources_are_listed_without_a_call_to_the_lan(capsys):
+    assert main(["devices"]) == 0
+    assert "VISA" in capsys.readouterr().out
+    assert not any(name.startswith("TCPIP") for name in visa_resources()[0])
+
+
+# Simulated: it feeds the plant
+
+
+def _run(configs, tmp_path, *sets, rig="wires4/hold.toml"):
+    path = tmp_path / f"{len(list(tmp_path.iterdir()))}.h5"
+    config = hil.load(configs / rig, (*sets, "experiment.duration_s=4.0"))
+    return hil.open_run(hil.run(config, out=path))
+
+
+def test_a_simulated_supply_measures_what_the_wires_draw(configs, tmp_path):
+    run = _run(configs, tmp_path)
+    # four wires of a cell in series, 0.1 m at 126 Ohm/m: 50.4 Ohm a cell when cold
+    cold_A = 4 * 8.0 / (4 * 0.1 * 126.0)
+    just_on = run.supply_current_A.values[600:640]
+    assert just_on.max() == pytest.approx(cold_A, rel=0.01)  # the first tenth of a second warms
+    assert run.supply_voltage_V.values[-1] == 8.0
+
+
+def test_less_voltage_heats_less_by_its_square(configs, tmp_path):
+    low = ("devices.supply.voltage_V=4.0", "model.arrays.muscle.activation.supply_V=4.0")
+    full, half = _run(configs, tmp_path), _run(configs, tmp_path, *low)
+    column = "board.muscle.1.temperature_C" if "board.muscle.1.temperature_C" in full else None
+    names = [n for n in full.data_vars if str(n).endswith("temperature_C")]
+    name = column or str(names[0])
+    ambient_C = 23.0
+    # early on, before losses count, the rise goes with the power: (1/2)^2
+    at = 900
+    rise = float(np.nanmax(full[name].values[:at]) - ambient_C)
+    low_rise = float(np.nanmax(half[name].values[:at]) - ambient_C)
+    assert low_rise / rise == pytest.approx(0.25, abs=0.06)  # the board reads whole 0.5 C
+
+
+def test_a_supply_at_its_current_limit_gives_less_voltage_and_trips(configs, tmp_path):
+    run = _run(configs, tmp_path, "devices.supply.current_A=0.3")
+    assert run.attrs["outcome"] == "tripped"
+    flags = run.supply_fault_bits.values
+    assert flags[flags > 0][0] == WRONG
+    limited = run.supply_current_A.values[(run.supply_on.values == 1.0)]
+    assert limited.max() == pytest.approx(0.3)
+
+
+def test_without_power_gates_that_are_on_heat_nothing(configs, tmp_path):
+    from hil.devices.sim_plant import SimPlant
+
+    config = hil.load(configs / "wires4/hold.toml")
+
+    class Gates:
+        def advance(self, duration_us): ...
+
+        def step(self, period_us):
+            return np.ones(16)
+
+        def sense(self, *seen): ...
+
+        def set_estop(self, is_open): ...
+
+    for feed in (lambda p: p.feed(0.0, 1.0), lambda p: p.enable("daq", False)):
+        plant = SimPlant(config.system(plant=True), 0.001, 0.2)
+        plant.wire(Gates(), range(4))
+        plant.advance(1.0)
+        hot_C = plant.temperature_C.copy()
+        feed(plant)
+        plant.advance(2.0)
+        assert (plant.temperature_C < hot_C - 5.0).all()
+        assert not plant.current_A.any()
