@@ -6,6 +6,7 @@ loop, the output goes off: when the loop has shown no sign of life for ALIVE_S, 
 gone, and when it ends.
 """
 
+import contextlib
 import json
 import select
 import signal
@@ -23,6 +24,7 @@ from hil.errors import one_line
 ALIVE_S = 0.5
 LOOK_S = 0.005
 ANSWER_SHARE = 1.0 / 3.0  # of the longest silence, that a single answer is waited for
+LATE_MS, LATE_MAX = 20, 20
 TOLERANCE = 0.01  # of what was set, when it is read back
 
 
@@ -69,6 +71,26 @@ class Scpi:
         self._session = session
         self._says = DIALECTS[dialect]
         self._n = channel
+        self._identity = ""
+
+    def identify(self) -> str:
+        """Who it is."""
+        self._identity = self.ask("*IDN?")
+        return self._identity
+
+    def find_the_thread(self) -> None:
+        """After an answer that did not come in time: it may come yet, and pass for the next one.
+
+        What comes late is thrown away, until it says again who it is; SupplyError until then.
+        """
+        patience_ms, self._session.timeout = self._session.timeout, LATE_MS
+        with contextlib.suppress(Exception):  # nothing more comes
+            for _ in range(LATE_MAX):
+                self._session.read()
+        self._session.timeout = patience_ms
+        answer = self.ask("*IDN?")
+        if answer != self._identity:
+            raise SupplyError(f"answers '{one_line(answer)}' to *IDN?")
 
     def _text(self, template: str, x: object = "") -> str:
         return template.format(n=self._n, x=x)
@@ -158,7 +180,7 @@ def connect(job: dict[str, Any]) -> tuple[Scpi, str, Callable[[], None]]:
         manager.close()
 
     try:
-        return supply, supply.ask("*IDN?"), let_go
+        return supply, supply.identify(), let_go
     except SupplyError as error:
         let_go()
         raise SupplyError(
@@ -220,7 +242,7 @@ def run(path: str, job: dict[str, Any]) -> int:
 
 
 def _serve(post: Post, supply: Scpi, poll_s: float) -> None:
-    on, due_s = False, 0.0
+    on, due_s, lost = False, 0.0, False
     while not post.ends:
         if post.wants_on != on:
             on = not on
@@ -230,10 +252,14 @@ def _serve(post: Post, supply: Scpi, poll_s: float) -> None:
         if now_s >= due_s:
             due_s = now_s + poll_s
             try:
+                if lost:
+                    supply.find_the_thread()
+                    now_s = time.perf_counter()
                 is_on = supply.is_on()
                 post.answer(now_s, *supply.measured(), is_on)
+                lost = False
             except SupplyError:
-                pass  # the age of the last answer says so to the guard, which switches off
+                lost = True  # the age of the last answer says so to the guard, which switches off
         time.sleep(LOOK_S)
 
 

@@ -12,6 +12,7 @@ class Instrument:
     ----------
     mute, deaf_to : answers nothing; ignores commands that begin with this
     range_V : most that it gives
+    late_s : how late its next answer is
     drifts_after : number of readings after which it gives two volts more
     """
 
@@ -21,6 +22,7 @@ class Instrument:
         self.range_V = 30.0
         self.drifts_after = None
         self.measured = 0
+        self.late_s = 0.0
         self.heard = []
         self.off = threading.Event()
         self._server = socket.create_server(("127.0.0.1", 0))
@@ -43,6 +45,9 @@ class Instrument:
     def _take(self, line, stream):
         self.heard.append((time.monotonic(), line))
         if line.endswith("?"):
+            if self.late_s:
+                threading.Event().wait(self.late_s)
+                self.late_s = 0.0
             if not self.mute:
                 stream.write(f"{self._answer(line)}\n".encode())
                 stream.flush()
