@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.special
 from numpy.typing import NDArray
+from scipy.ndimage import maximum_filter1d
 
 from hil import metrics
 from hil.identification.noise import Noise
@@ -155,12 +156,17 @@ def _runs(white: Series, spread: float, step_N: float) -> float:
 
 
 def _shape(residual_N: Sequence[Series], period_s: float) -> tuple[float, float]:
-    """Lag at which the residual's correlation first falls below 0.1, and its spectrum's peak."""
+    """Lag from which the residual's correlation stays below 0.2, and its spectrum's peak.
+
+    A ringing residual crosses zero at once and comes back: the largest within COARSE_S counts.
+    """
     longest = max(residual_N, key=len)
     x = longest - longest.mean()
     n = len(x)
     spectrum = np.abs(np.fft.rfft(x, 2 * n)) ** 2
     r = np.fft.irfft(spectrum)[:n]
-    below = np.flatnonzero(r < 0.1 * r[0])
+    ahead = round(COARSE_S / period_s)
+    envelope = maximum_filter1d(np.abs(r), 2 * ahead + 1, origin=-ahead, mode="constant")
+    below = np.flatnonzero(envelope < 0.2 * r[0])
     power = np.abs(np.fft.rfft(x * np.hanning(n))) ** 2
     return float(below[0] * period_s), float(np.fft.rfftfreq(n, period_s)[np.argmax(power)])

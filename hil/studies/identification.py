@@ -347,7 +347,7 @@ def _check(what: str, value: float, expected: str, agrees: bool) -> dict[str, An
 
 def _draw(outcome: Outcome) -> Figure:
     with plot_style():
-        figure = Figure(figsize=(9.0, 3.8), layout="constrained")
+        figure = Figure(figsize=(9.0, 4.1), layout="constrained")
         errors, widths = figure.subplots(1, 2)
         edges = np.linspace(-4.0, 4.0, 33)
         errors.hist(outcome.error.ravel(), edges, density=True, color=MEASURED, alpha=0.75)
@@ -361,5 +361,7 @@ def _draw(outcome: Outcome) -> Figure:
         widths.axvline(WIDTH_MAX, color=MODEL, lw=1.0, ls="--")
         widths.set_yticks(range(1, len(DRAWN) + 1), [short(key) for key in DRAWN])
         widths.set_xlabel("width of the interval / least width (allowed: 1.3)")
+        figure.suptitle(f"{len(outcome.called)} simulated rigs", x=0.01, ha="left",
+                        fontweight="bold", fontsize=11)  # fmt: skip
         mark_simulated(figure, errors)
     return figure
