@@ -7,7 +7,7 @@ import hil
 from hil.__main__ import main
 from hil.config import load
 from hil.studies.leg import BEST_MM, error_mm
-from hil.studies.leg_trial import what_happened
+from hil.studies.leg_trial import configuration, fly, what_happened
 from spoiling import commands
 
 UP, STILL, DOWN = "leg/up.toml", "leg/still.toml", "leg/down.toml"
@@ -66,6 +66,25 @@ def test_the_report_shows_height_and_activations(up, tmp_path):
     assert (tmp_path / "up.png").stat().st_size > 10_000
 
 
+def test_activation_with_dynamics_of_its_own_is_planned_for(configs):
+    """Thelen's 10 and 40 ms: the foot falls 3 mm before force is there, then stands."""
+    dynamics = "activation={tau_act_s=0.01, tau_deact_s=0.04}"
+    sets = [f"{table}.{dynamics}" for table in ("model", "plant")]
+    trace = fly(configuration("still", [*sets, "experiment.duration_s=1.5"]), 2)
+    e = error_mm(trace)
+    assert 1.0 < e.max() < 4.0
+    assert np.abs(e[-500:]).max() < 0.2
+    assert trace.activation[-500:].std(axis=0).max() < 2e-3
+
+
+def test_both_muscles_may_be_kept_active(configs):
+    trace = fly(configuration("down", ["controller.least=0.02"]))
+    assert np.sqrt(np.mean(error_mm(trace) ** 2)) < 0.1
+    assert trace.activation[100:].min() > 0.0199
+    # twenty times the least of a relaxed muscle
+    assert trace.tension_N[100:900].min() > 10.0
+
+
 def by_angle(rigs, t_s, value, duration_s):
     """An experiment that follows the encoder instead of the laser."""
     path = rigs / "leg/angle.toml"
@@ -120,22 +139,21 @@ def test_nine_muscles_and_normal_masses_are_a_file_away(configs, tmp_path):
     assert float(run["HAM.tension_model_N"][2000]) > 2.0 * float(run["HAM.tension_model_N"][0])
 
 
-def test_a_height_beyond_its_limit_trips_and_the_muscles_rest(configs, tmp_path):
+def test_an_angle_beyond_its_limit_trips_and_the_muscles_rest(configs, tmp_path):
     out = tmp_path / "run.h5"
-    sets = ["--set", "guard.signals.height.max=-0.838", "--out", str(out)]
+    sets = ["--set", "guard.signals.angle.max=0.06", "--out", str(out)]
     assert main(["run", str(configs / UP), *sets]) == 3
     run = hil.open_run(out)
     tripped = np.flatnonzero(run.fault_bits.values)[0]
-    assert run.height_measured_m.values[tripped] > -0.838
+    assert run.angle_measured_rad.values[tripped] > 0.06
     assert (run.TA_commanded.values[tripped:] == 0.001).all()
     # and the foot falls towards where relaxed muscles hold it, 9.23 mm below the start
-    assert run.height_measured_m.values[-1] < run.height_measured_m.values[tripped]
+    assert run.height_measured_m.values[-1] < run.height_measured_m.values[tripped] - 0.005
 
 
 def test_strength_that_is_not_the_models_is_made_up_for(configs, tmp_path):
     """20 % weaker muscles than the plan's, 5 ms late, 20 um of noise."""
     from hil.studies.leg import Values, _instruments
-    from hil.studies.leg_trial import fly
 
     config = _instruments("still", "robust", Values(), 0.8)
     trace = fly(config, 1)
@@ -156,9 +174,10 @@ def test_strength_that_is_not_the_models_is_made_up_for(configs, tmp_path):
         ("devices.daq.outputs.TA.max=1.5", "an activation is 0 to 1: 0.001 to 1.5 is not within"),
         ("devices.daq.outputs.TA.min=-0.1", "an activation is 0 to 1"),
         ("controller.least=1.5", "controller.least = 1.5: must be"),
-        ("reference.signals.height.value=[-0.8406, -0.6406]", "-0.6406 is out of reach"),
-        ("reference.signals.height.value=[-0.8406, -0.73]", "would have to pull with"),
+        ("reference.signals.height.value=[-0.8406, -0.6406]", "beyond guard.signals.height"),
+        ("reference.signals.height.value=[-0.8406, -0.899]", "would have to pull with"),
         ("reference.signals.height.value=[-0.8406, -0.84, -0.83]", "3 values for 2 times"),
+        ("reference.signals.height.value=[-0.8406, -0.789]", "beyond guard.signals.height: -0.9"),
         ("controller.channel=heel", "no channel of that name: choose height, angle"),
         ("controller.joint=toes", "controller.joint = 'toes': there is none: choose hip"),
         ("controller.raises=SOL", "controller.raises = 'SOL': lowers it"),

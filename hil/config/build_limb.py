@@ -13,7 +13,7 @@ from hil.frame import units
 from hil.models import ModelError
 from hil.models.leg.limb import Body, Joint, Limb, PathMuscle, PathPoint, Vector
 from hil.models.leg.muscle import ActivationTimes, Hill
-from hil.models.leg.plan import PlanSettings, rehearse
+from hil.models.leg.plan import AT_ONCE, SLOWER, PlanSettings, rehearse
 from hil.models.leg.statics import JointStatics
 from hil.models.leg.stepper import LimbStepper
 from hil.models.leg.system import LimbSystem
@@ -41,8 +41,11 @@ def build_limb(table: LimbTable) -> Limb:
 def build_limb_system(table: LimbTable, period_s: float) -> LimbSystem:
     """The limb as a plant or a twin; ModelError naming the key."""
     points = {name: _place(point) for name, point in table.points.items()}
-    times = None if table.activation is None else ActivationTimes(**table.activation.model_dump())
-    return LimbSystem(build_limb(table), points, period_s, times)
+    return LimbSystem(build_limb(table), points, period_s, _times(table))
+
+
+def _times(table: LimbTable) -> ActivationTimes | None:
+    return None if table.activation is None else ActivationTimes(**table.activation.model_dump())
 
 
 def _muscle(name: str, table: MuscleTable) -> PathMuscle:
@@ -86,7 +89,8 @@ def statics_of(
         point = _place(model.points[own])
     muscles = drives[table.raises], drives[table.lowers]
     names = muscles[0].rpartition(".")[0], muscles[1].rpartition(".")[0]
-    return JointStatics(LimbStepper(build_limb(model)), table.joint, point, names, table.least)
+    stepper = LimbStepper(build_limb(model), _times(model))
+    return JointStatics(stepper, table.joint, point, names, table.least)
 
 
 def plan_movement(
@@ -109,7 +113,11 @@ def plan_movement(
         return Movement(
             wanted, np.interp(wanted, grid, held[:, up]), np.interp(wanted, grid, held[:, down])
         )
-    settings = PlanSettings(smooth_s=table.smooth_s, rate_max_per_s=rate_max_per_s)
+    usual = SLOWER if len(statics.stepper.room.times) else AT_ONCE
+    settings = PlanSettings(
+        usual.smooth_s if table.smooth_s is None else table.smooth_s,
+        table.plan_rad_per_s or usual.w_rad_per_s, table.tendon_s or usual.T_s, rate_max_per_s,
+    )  # fmt: skip
     plan = rehearse(statics, wanted, period_s, settings)
     return Movement(plan.height_m, plan.activation[:, up], plan.activation[:, down])
 
@@ -168,6 +176,7 @@ def check_antagonists(
     extremes: Mapping[str, tuple[float, float]],
     signals: Mapping[str, str],
     outputs: Mapping[str, schema.ActuatorTable],
+    limits: Mapping[str, schema.SignalLimitTable],
 ) -> Found:
     """The experiment against its rig: (key, text) pairs.
 
@@ -175,6 +184,7 @@ def check_antagonists(
     ----------
     extremes : smallest and largest set point of every channel that has one
     signals : what every channel measures
+    limits : of channels, as the guard has them
     """
     if table.channel not in signals:
         yield (
@@ -200,7 +210,15 @@ def check_antagonists(
     except ModelError as error:
         yield f"controller.{str(error).partition(': ')[0]}", str(error).partition(": ")[2]
         return
+    limit = limits.get(table.channel)
     for wanted in extremes[table.channel]:
+        if limit is not None and not limit.min <= wanted <= limit.max:
+            yield (
+                f"reference.signals.{table.channel}",
+                f"asks for {wanted:g}, beyond guard.signals.{table.channel}: {limit.min:g} to "
+                f"{limit.max:g}",
+            )
+            continue
         try:
             statics.holding(wanted)
         except ModelError as error:

@@ -506,8 +506,9 @@ def _antagonists(
                 return
         extremes[name] = build_signal(signal).extremes(np.inf)
     yield from check_antagonists(
-        table, tables.model, extremes, signals_of(tables.devices), outputs_of(tables.devices)
-    )
+        table, tables.model, extremes, signals_of(tables.devices), outputs_of(tables.devices),
+        tables.guard.signals,
+    )  # fmt: skip
 
 
 def _loops(

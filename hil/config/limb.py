@@ -92,7 +92,9 @@ class AntagonistsTable(Table):
     The channel measures the joint's angle or the height of a point beyond it. `raises` and
     `lowers` are outputs. What the muscles do without an error is `rehearsed` on the model,
     `static` (what holds the set point still) or `none`. `least` is the activation that either
-    keeps: co-activation. `delay_s` is how late the channel is known to be.
+    keeps: co-activation. `delay_s` is how late the channel is known to be. The rehearsal follows
+    the set point, smoothed over `smooth_s`, with poles at `plan_rad_per_s`, and stretches tendons
+    within `tendon_s`; left out, as fast as the muscles' activation allows.
     """
 
     kind: Literal["antagonists"]
@@ -102,7 +104,9 @@ class AntagonistsTable(Table):
     lowers: str
     feed_forward: Literal["rehearsed", "static", "none"] = "rehearsed"
     least: Activation = 0.001
-    smooth_s: NotNegative = 0.01
+    smooth_s: NotNegative | None = None
+    plan_rad_per_s: Positive | None = None
+    tendon_s: Positive | None = None
     delay_s: NotNegative = 0.0
     k_p: NotNegative = 0.0
     k_i_per_s: NotNegative = 0.0

@@ -10,7 +10,8 @@ an acceleration,
 
 and the activation is the one at which the fibre's rate is v_d, held to [least, 1] and to the rate
 of its output. It acts for one period, as the loop's outputs do, so that the same activations make
-the same movement again.
+the same movement again. Where activation has dynamics of its own, the stimulation is the one that
+brings activation there within the period.
 
 Source: computed muscle control, Thelen & Anderson 2006, J. Biomech. 39(6), with Makkonen's muscle
 (`muscle.rate`) inverted by bisection; w, T and the smoothing are ours.
@@ -38,6 +39,12 @@ class PlanSettings:
     T_s: float = 0.0015
     rate_max_per_s: float = np.inf
     """Of either activation, as its output has it."""
+
+
+AT_ONCE = PlanSettings()
+"""For muscles whose activation is what they are told."""
+SLOWER = PlanSettings(0.04, 60.0, 0.01)
+"""For muscles whose activation has dynamics: faster poles than its own would swing."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +77,7 @@ def rehearse(
     statics: JointStatics,
     height_m: Matrix,
     period_s: float,
-    settings: PlanSettings = PlanSettings(),
+    settings: PlanSettings = AT_ONCE,
 ) -> Plan:
     """Rehearse a movement from the model's start; its state is the rehearsal's afterwards.
 
@@ -85,17 +92,14 @@ def rehearse(
         A height out of reach.
     """
     s, n, w = statics.stepper, len(height_m), settings.w_rad_per_s
-    low, high = float(height_m.min()), float(height_m.max())
-    statics.angle(low), statics.angle(high)
-    grid = np.linspace(low - 1e-3, high + 1e-3, 400)
-    angles = np.array([statics.angle(h) for h in grid])
-    phi = smoothed(np.interp(height_m, grid, angles), round(settings.smooth_s / period_s))
+    phi = smoothed(_angles(statics, height_m), round(settings.smooth_s / period_s))
     phi_dot = np.gradient(phi, period_s)
     phi_ddot = np.gradient(phi_dot, period_s)
-    s.start(np.full(s.n_m, statics.least))
-    heights, activations = np.empty(n), np.full((n, s.n_m), statics.least)
+    before = np.full(s.n_m, muscle.ACTIVATION_MIN)  # as every run starts
+    s.start(before)
+    heights, activations = np.empty(n), np.tile(before, (n, 1))
     pair = np.array([statics.up, statics.down])
-    change, before = settings.rate_max_per_s * period_s, np.full(s.n_m, statics.least)
+    change = settings.rate_max_per_s * period_s
     for k in range(n):
         angle, rate = float(s.x[statics.at]), float(s.x[s.n_q + statics.at])
         heights[k] = statics.height(angle)
@@ -109,11 +113,24 @@ def rehearse(
         s.look(before)
         _activations(s.room.muscles, s.x[2 * s.n_q :], s.work.length, s.work.rate, tension,
                      pair, settings.T_s, statics.least, activations[k])  # fmt: skip
+        if len(s.room.times):
+            _stimulations(
+                s.room.times, s.x[-s.n_m :], pair, period_s, statics.least, activations[k]
+            )
         most = change if k else 0.0  # outputs begin to move in their second period
         np.clip(activations[k], before - most, before + most, out=activations[k])
         before = activations[k]
         s.step(period_s, activations[k])
     return Plan(heights, activations)
+
+
+def _angles(statics: JointStatics, height_m: Matrix) -> Matrix:
+    """The joint's angle at every height."""
+    low, high = (statics.angle(float(h)) for h in (height_m.min(), height_m.max()))
+    grid = np.linspace(low, high, 400)
+    heights = np.array([statics.height(float(a)) for a in grid])
+    angles: Matrix = np.asarray(np.interp(height_m, heights, grid), dtype=float)
+    return angles
 
 
 @njit(cache=True, error_model="numpy")
@@ -135,3 +152,13 @@ def _activations(  # type: ignore[no-untyped-def]
                 high = q[i]
         if low == least:
             q[i] = least
+
+
+@njit(cache=True, error_model="numpy")
+def _stimulations(times, active, pair, period_s, least, q):  # type: ignore[no-untyped-def]
+    """Stimulations under which activation comes to q within a period, as far as they can."""
+    for i in pair:
+        slow = 0.5 + 1.5 * active[i]
+        tau = times[0] * slow if q[i] > active[i] else times[1] / slow
+        u = active[i] + (q[i] - active[i]) / (1.0 - np.exp(-period_s / tau))
+        q[i] = min(max(u, least), 1.0)

@@ -39,7 +39,7 @@ class JointStatics:
     point : PathPoint or None
         Whose height (z) is looked at; None: the joint's angle takes its place.
     muscles : names of the muscle that raises the point, or the angle, and the one that lowers it
-    least : activation at which neither is needed
+    least : activation of these two at which neither is needed
 
     Raises
     ------
@@ -67,6 +67,8 @@ class JointStatics:
         self.stepper, self.least = stepper, least
         self.at = limb.coordinates.index(coordinate)
         self.up, self.down = (names.index(name) for name in muscles)
+        self.relaxed_activation = np.full(stepper.n_m, muscle.ACTIVATION_MIN)
+        self.relaxed_activation[[self.up, self.down]] = least
         self._q0 = stepper.x[: stepper.n_q].copy()
         self._link, self._point = -1, np.zeros(3)
         if point is not None:
@@ -144,8 +146,8 @@ class JointStatics:
         return float(s.work.M[self.at, self.at] * acceleration - s.work.Q[self.at])
 
     def relaxed(self, angle: float) -> Matrix:
-        """Tension of every muscle at rest at its least activation, (M,)."""
-        return self._tension(angle, np.full(self.stepper.n_m, self.least))
+        """Tension of every muscle at rest, (M,), these two at their least activation."""
+        return self._tension(angle, self.relaxed_activation)
 
     def _tension(self, angle: float, q: Matrix) -> Matrix:
         s = self.stepper
@@ -171,7 +173,7 @@ class JointStatics:
         missing = demand - float(arms @ tension)
         works = self.up if missing * self.sign > 0.0 else self.down
         tension[works] += missing / arms[works]
-        activation = np.full(self.stepper.n_m, self.least)
+        activation = self.relaxed_activation.copy()
         self._pose(angle)
         p, l_mtc = self.stepper.room.muscles[works], self.stepper.work.length[works]
         l_ce = l_mtc - muscle.serial_length(p, tension[works])
@@ -193,4 +195,4 @@ class JointStatics:
             return float(self.arms(angle) @ self.relaxed(angle)) - self.demand(angle, 0.0, 0.0)
 
         angle = float(scipy.optimize.brentq(surplus, *self._swing, xtol=1e-13))
-        return Held(angle, np.full(self.stepper.n_m, self.least), self.relaxed(angle))
+        return Held(angle, self.relaxed_activation.copy(), self.relaxed(angle))
