@@ -8,7 +8,15 @@ import pytest
 
 from hil.__main__ import BENCH_PARTS, main
 from hil.summary import plain
-from hil.views import bench, bench_impact, bench_leg, bench_realtime, bench_recorder, bench_soft
+from hil.views import (
+    bench,
+    bench_arm,
+    bench_impact,
+    bench_leg,
+    bench_realtime,
+    bench_recorder,
+    bench_soft,
+)
 
 # Runs on the real clock want the machine one at a time.
 pytestmark = pytest.mark.xdist_group("real time")
@@ -133,6 +141,15 @@ def test_the_impact_rig_is_timed_on_both_clocks(tmp_path):
     assert found["real"]["periods"] == 4400
     assert sum(found["stages_s"].values()) > 0.0
     assert "decompositions in a sweep" in bench_impact.as_text(found)
+
+
+def test_the_arm_is_timed_beside_two_other_programs():
+    rows = bench_arm.compare(turns=2)
+    assert [row["tool"] for row in rows] == [
+        "recursion", "pinocchio ABA", "MuJoCo mj_forward", bench_arm.PERIOD,
+    ]  # fmt: skip
+    assert all(row["s"] > 0.0 for row in rows)
+    assert "pinocchio" in bench_arm.as_text(rows)
 
 
 def test_limbs_are_timed_beside_another_program():

@@ -19,6 +19,7 @@ from hil.models.activation import CellActivation
 from hil.models.array_system import ArraySystem
 from hil.record.read import open_run
 from hil.views import (
+    bench_arm,
     bench_board,
     bench_bodies,
     bench_control,
@@ -36,7 +37,7 @@ from hil.views import (
 REPEATS = 5
 QUICK = ("start_up", "step", "virtual_run", "real_time", "recorder")
 USUAL = (*QUICK, "impact", "leg", "recruitment", "own", "board", "daq", "window")
-PARTS = (*USUAL, "models", "soft_links", "bodies")
+PARTS = (*USUAL, "models", "soft_links", "bodies", "arm")
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,7 @@ def measure(
             "models": bench_models.compare,
             "soft_links": bench_soft.cost_over_segments,
             "bodies": bench_bodies.cost,
+            "arm": bench_arm.compare,
         }
         for part, measured in parts.items():
             if part in (only or plan.parts):
@@ -112,6 +114,7 @@ def as_text(figures: dict[str, Any]) -> str:
         "models": bench_models.as_text,
         "soft_links": bench_soft.as_text,
         "bodies": bench_bodies.as_text,
+        "arm": bench_arm.as_text,
     }
     return "\n\n".join(text(figures[part]) for part, text in tables.items() if part in figures)
 

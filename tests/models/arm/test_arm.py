@@ -1,5 +1,6 @@
 """The arm against an independent peer (pinocchio), laws, and print."""
 
+import mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -18,6 +19,7 @@ from hil.models.bodies.rotations import (
     rates_to_omega,
     rates_to_omega_rate,
 )
+from hil.views.bench_arm import mujoco_xml, pinocchio_model
 
 ARM = Arm()
 PAIRS = Pairs((30.0, 15.0, 4.0), (2.0, 0.4, 0.24))
@@ -28,17 +30,7 @@ RNG = np.random.default_rng(7)
 @pytest.fixture(scope="module")
 def peer():
     """Table 1 with a spherical joint at every joint; its torques are the pairs', by definition."""
-    model = pin.Model()
-    model.gravity.linear = np.array(ARM.gravity)
-    below, at = 0, pin.SE3.Identity()
-    for link in TABLE_1:
-        below = model.addJoint(below, pin.JointModelSpherical(), at, f"joint{below}")
-        inertia = pin.Inertia(
-            link.mass_kg, np.array([link.com_m, 0, 0]), np.diag(link.inertia_kg_m2)
-        )
-        model.appendBodyToJoint(below, inertia, pin.SE3.Identity())
-        at = pin.SE3(np.eye(3), np.array([link.length_m, 0.0, 0.0]))
-    return model
+    return pinocchio_model(ARM)
 
 
 def to_peer(A, omega, omega_rate):
@@ -85,6 +77,25 @@ def test_accelerations_under_activations_are_those_of_the_peer(peer):
         tau = np.maximum(t_max * a[::2] - half, 0) - np.maximum(t_max * a[1::2] + half, 0)
         expected = pin.aba(peer, peer.createData(), q, v, tau)
         np.testing.assert_allclose(found, expected, atol=1e-10 * np.abs(expected).max())
+
+
+def test_mujoco_moves_the_same_arm_alike():
+    tree, model = (
+        Recursion(ARM.bodies(), fixed=True),
+        mujoco.MjModel.from_xml_string(mujoco_xml(ARM)),
+    )
+    data = mujoco.MjData(model)
+    theta, _, _, omega, _ = random_motion()
+    A, N = attitude(theta.reshape(3, 3)), np.empty((3, 3))
+    a = RNG.uniform(0, 1, 18)
+    t_max, none = SLACK.of_nine()
+    torques(A, omega, a, t_max, none, np.zeros((0, 3)), np.zeros((0, 3)), N)
+    tree.solve(A, omega, N, gravity=ARM.gravity)
+    q, v, found = to_peer(A, omega, tree.omega_rate)
+    data.qpos[:] = np.roll(q.reshape(3, 4), 1, axis=1).ravel()
+    data.qvel[:], data.qfrc_applied[:] = v, t_max * (a[::2] - a[1::2])
+    mujoco.mj_forward(model, data)
+    np.testing.assert_allclose(found, data.qacc, rtol=1e-8, atol=1e-8 * np.abs(found).max())
 
 
 def energy_J(system):
