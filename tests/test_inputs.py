@@ -19,6 +19,7 @@ from hil.clock import VirtualClock
 from hil.config import load
 from hil.record.sink import Sink
 from hil.replay import replay
+from hil.states import STATES
 
 # Runs on the real clock want the machine one at a time.
 pytestmark = pytest.mark.xdist_group("real time")
@@ -160,6 +161,27 @@ def test_an_experiment_begins_when_it_is_armed(configs):
     # the board answers before it is armed, and says that nothing is on
     assert (sink["cells_reported"][1:151] == 0).all()
     assert (sink["valid_bits"][1:] == 3).all()
+
+
+def test_an_armed_run_begins_once_its_supply_has_come_on(configs):
+    asked = {150: [("arm", 1.0, "")], 500: [("arm", 0.0, "")], 700: [("arm", 1.0, "")]}
+    sets = ("controller.steps=[{t_s=0.0, on='all'}]", "experiment.duration_s=1.0")
+    outcome, sink = run(configs, asked, *sets, experiment="wires4/hold.toml", armed=False)
+    assert outcome == "complete"
+    state, on = sink["guard_state"], sink["cells_commanded"].any(axis=1)
+    armed, running = STATES.index("armed"), STATES.index("running")
+    for asked_at, ends in ((150, 500), (700, len(state))):
+        begun = asked_at + np.flatnonzero(state[asked_at:] == running)[0]
+        # it obeys in 20 ms, is asked every 100 ms and answers in 30 ms
+        assert 20 + 30 <= begun - asked_at <= 20 + 100 + 30 + 2
+        assert (state[asked_at:begun] == armed).all()
+        assert (sink["supply_on_told"][asked_at + 1 : ends] == 1.0).all()
+        assert sink["supply_on"][begun] == 1.0
+        assert not on[asked_at:begun].any()
+        assert on[begun:ends].all()
+    first = 150 + np.flatnonzero(state[150:] == running)[0]
+    assert len(state) == first + 1000  # the experiment begins with it
+    assert not sink["supply_fault_bits"].any()
 
 
 def test_a_tripped_run_is_not_armed_again(configs):

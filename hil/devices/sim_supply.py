@@ -49,7 +49,10 @@ class SimSupply(SupplyDevice):
         return None if found is None else found.value
 
     def open(self) -> None:
+        """Off, and it says so."""
         self._switch(False)
+        self.watch.since_s = self._t_s
+        self.answer = Answer(self._t_s, self._t_s, 0.0, 0.0, 0.0)
 
     def _switch(self, on: bool) -> None:
         self._on = on
@@ -74,7 +77,7 @@ class SimSupply(SupplyDevice):
 
     def ready(self) -> bool:
         """It says that it is on, at its voltage."""
-        return self.watch.confirmed(self.answer)
+        return self.watch.want_on and self.watch.confirmed(self.answer)
 
     def wait(self) -> None:
         """It comes on before the first tick; that time does not count."""

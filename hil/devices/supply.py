@@ -61,7 +61,12 @@ class Answer:
 
 
 class Watch:
-    """Compares what a supply answers with what it was told."""
+    """Compares what a supply answers with what it was told.
+
+    Attributes
+    ----------
+    want_on, since_s : what it was told last, and when; off, when it was opened
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -98,7 +103,7 @@ class Watch:
                 answer.on == 1.0 and answer.voltage_V > s.voltage_V + s.tolerance_V
             ):
                 found |= WRONG
-        elif late and self.since_s > -math.inf and not self.confirmed(answer):
+        elif late and not self.confirmed(answer):
             found |= NOT_OFF
         return found
 
@@ -229,6 +234,7 @@ class Supply(SupplyDevice):
             why = self._why() or f"no sign of life within {START_MAX_S:g} s"
             self.close()
             raise DeviceError(f"{self.name}: {why}")
+        self.watch.since_s = self._now_s()
         identity = shared["text"][0].decode(errors="replace")
         self._remarks.append(Remark("info", f"{identity}: {self.told()}"))
 
@@ -269,7 +275,7 @@ class Supply(SupplyDevice):
 
     def ready(self) -> bool:
         """It says that it is on, at its voltage."""
-        return self.watch.confirmed(self.answer)
+        return self.watch.want_on and self.watch.confirmed(self.answer)
 
     def wait(self) -> None:
         """Return when it is ready, before the first tick.

@@ -47,6 +47,7 @@ def _supply(resource, visa="@py", dialect="scpi", patience_s=0.6):
 
 def test_faults_are_a_matter_of_times_alone():
     watch = Watch(SETTINGS)
+    watch.since_s = 9.0
     off = Answer(asked_s=9.9, t_s=9.95, voltage_V=0.0, current_A=0.0, on=0.0)
     assert watch.faults(off, 10.0) == 0
     assert watch.tell(True, 10.0)
