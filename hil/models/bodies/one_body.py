@@ -42,7 +42,7 @@ Form = Literal["newton_euler", "lagrange", "hamilton", "quaternion"]
 FORMS: tuple[Form, ...] = ("newton_euler", "lagrange", "hamilton", "quaternion")
 # A chart of angles is left where its cosine falls below this; the equations grow as 1 / cos^2.
 CHART_COSINE = 0.3
-TOLERANCE = 1e-13
+TOLERANCE = 3e-14  # about the least that solve_ivp takes
 TRIANGLE = 1e-9
 
 Torque = Callable[[float], ArrayLike]

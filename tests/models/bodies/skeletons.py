@@ -10,8 +10,12 @@ from hil.models.bodies.rotations import attitude
 from hil.shipped import root
 
 
+def rig(name):
+    return Path(root()) / "configs" / name / "rig.toml"
+
+
 def shipped(name):
-    return load_skeleton(Path(root()) / "configs" / name / "rig.toml")[0]
+    return load_skeleton(rig(name))[0]
 
 
 def random_state(skeleton, rng, held=(), spread=1.2):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from hil.config.build_bodies import load_skeleton
 from hil.models import ModelError
 from hil.models.bodies.forms import (
     FORMS,
@@ -15,14 +16,20 @@ from hil.models.bodies.forms import (
     projected,
     support_rows,
 )
+from hil.models.bodies.module import Module
 from hil.models.bodies.recursion import Recursion
+from hil.models.bodies.skeleton import Skeleton
 from hil.views.body_peer import Peer
-from models.bodies.skeletons import random_state, shipped, upright
+from models.bodies.skeletons import random_state, rig, shipped, upright
 
 BODY, HAND = shipped("body"), shipped("hand")
 BOTH = ("right_toe", "left_toe")
 STANDING = [(BODY, ()), (BODY, BOTH[:1]), (BODY, BOTH), (HAND, ()), (HAND, ("wrist",))]
 NAMES = ["body in the air", "on one foot", "on both", "hand in the air", "on its wrist"]
+CONNECTIONS = {
+    name: {k: (c.lower, c.upper) for k, c in load_skeleton(rig(name))[1].connections.items()}
+    for name in ("body", "hand")
+}
 WEIGHT_N = BODY.mass_kg.sum() * 9.81
 
 
@@ -190,3 +197,25 @@ def test_the_mass_matrix_and_the_supports_rows_are_those_of_the_velocities():
     assert v @ mass_matrix(BODY, now.A) @ v / 2.0 == pytest.approx(T, rel=1e-13)
     feet = [V[s.body] + now.A[s.body] @ np.cross(now.omega[s.body], s.at_m) for s in BODY.supports]
     assert np.allclose(support_rows(BODY, now.A, BOTH) @ v, np.concatenate(feet), atol=1e-13)
+
+
+def test_with_four_hands_at_its_hands_and_feet_the_body_has_the_papers_ninety_links():
+    modules = [Module(m.name, m.links) for m in BODY.modules]
+    connections = dict(CONNECTIONS["body"])
+    for side, at in (("rh", "right_arm.hand.top"), ("lh", "left_arm.hand.top"),
+                     ("rf", "right_leg.foot.bottom"), ("lf", "left_leg.foot.bottom")):  # fmt: skip
+        modules += [Module(f"{side}_{m.name}", m.links) for m in HAND.modules]
+        for name, (lower, upper) in CONNECTIONS["hand"].items():
+            connections[f"{side}_{name}"] = (f"{side}_{lower}", f"{side}_{upper}")
+        connections[side] = (at, f"{side}_palm.carpus.bottom")
+    whole = Skeleton(modules, connections, {})
+    assert whole.n == 90
+    assert whole.dimensions == (540, 360, 273)
+    order, carried = whole.tree()
+    tree = Recursion(carried)
+    now = random_state(whole, np.random.default_rng(90))
+    tree.solve(now.A[order], now.omega[order], now.N[order])
+    answer = projected(whole, now)
+    assert relative(tree.V_rate, answer.V_rate[order]) < 1e-10
+    assert relative(tree.omega_rate, answer.omega_rate[order]) < 1e-10
+    assert np.abs(momentum_rates(whole, now, answer)[1]).max() < 1e-9
