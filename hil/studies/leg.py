@@ -17,10 +17,13 @@ from pydantic import Field
 
 from hil.config import schema
 from hil.config.build import build_signal
+from hil.config.build_limb import build_limb
+from hil.config.limb import LimbTable
 from hil.config.load import Config
 from hil.config.table import Table
 from hil.models.leg.system import LimbSystem
 from hil.progress import count_progress
+from hil.studies.leg_mechanics import disagreement
 from hil.studies.leg_thesis import STANDARD, WEAK_D, Sensing, Trace, simulate
 from hil.studies.leg_trial import configuration, fly
 from hil.views.style import FAULT, MEASURED, MODEL, REFERENCE, plot_style
@@ -78,7 +81,7 @@ def run(out: Path, values: Values) -> dict[str, Any]:
     found: dict[str, Any] = {
         "title": "The muscle-driven leg: two muscles hold and move an ankle",
         "tables": [_table(cases), *tables],
-        "checks": _checks(cases) if _as_published(values) else [],
+        "checks": [_mechanics(), *(_checks(cases) if _as_published(values) else [])],
         "figures": figures,
         "notes": _notes(cases),
     }
@@ -202,6 +205,14 @@ def _comparison(values: Values, done: Any) -> dict[str, Any]:
 def _check(what: str, value: float, expected: str, unit: str, agrees: bool) -> dict[str, Any]:
     return {"what": what, "value": float(value), "expected": expected, "unit": unit,
             "agrees": bool(agrees)}  # fmt: skip
+
+
+def _mechanics() -> dict[str, Any]:
+    """Euler parameters with multipliers, as the thesis has them, against the angles used here."""
+    table = configuration("still", ()).tables.model
+    assert isinstance(table, LimbTable)
+    worst, _ = disagreement(build_limb(table), 20)
+    return _check("mechanics: Euler parameters over angles", worst, "< 1e-11", "", worst < 1e-11)
 
 
 def _checks(cases: dict[tuple[str, str], dict[str, Any]]) -> list[dict[str, Any]]:

@@ -110,6 +110,8 @@ def _panels(run: xr.Dataset) -> list[tuple[float, Callable[[Axes, xr.Dataset], N
         panels.append((0.25 * len(outputs), partial(_draw_outputs, names=outputs)))
     else:
         panels += [(1.3, partial(_draw_output, name=name)) for name in outputs]
+    if _tensions(run):
+        panels.append((1.6, _draw_tensions))
     if "cells_reported" in run:
         panels.append((1.3, _draw_cells))
     if run.attrs.get("clock") == "real":
@@ -176,6 +178,20 @@ def _draw_signal(axis: Axes, run: xr.Dataset, signal: Signal) -> None:
         axis.plot(*decimated(t_s, run[name].values), color=color, lw=1.0, ls=style, label=label)
     axis.set_ylabel(f"{signal.name} [{units(signal.suffix)}]")
     axis.legend(frameon=False, ncols=3, loc="upper right")
+    axis.margins(x=0.01, y=0.15)
+
+
+def _tensions(run: xr.Dataset) -> list[str]:
+    """Columns of the twin's muscles."""
+    return [str(name) for name in run.data_vars if str(name).endswith(".tension_model_N")]
+
+
+def _draw_tensions(axis: Axes, run: xr.Dataset) -> None:
+    for name in _tensions(run):
+        label = name.partition(".")[0]
+        axis.plot(*decimated(run.t_s.values, run[name].values), lw=1.0, label=label)
+    axis.set_ylabel("tendons,\nsimulated [N]")
+    axis.legend(frameon=False, ncols=3, loc="upper right", fontsize=8)
     axis.margins(x=0.01, y=0.15)
 
 

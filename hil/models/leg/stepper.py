@@ -49,7 +49,7 @@ class Tolerances:
     """Of the error of a step: rtol |x| + atol.
 
     At these the height of the leg's control point differs from that of half as long steps by less
-    than 1e-3 mm in every scenario (tests/models/leg).
+    than 1e-3 mm, under activations that jump every period (tests/models/leg).
     """
 
     rtol: float = 1e-6
