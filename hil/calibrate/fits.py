@@ -100,7 +100,7 @@ def nonlinear(
     p0 = np.asarray(start, dtype=float)
     _refuse_few(len(misfit(p0)), len(p0), what)
     x_scale = np.where(p0 == 0.0, 1.0, np.abs(p0))
-    found = least_squares(misfit, p0, x_scale=x_scale, bounds=bounds, xtol=1e-12, ftol=1e-12)
+    found = least_squares(misfit, p0, x_scale=x_scale, bounds=bounds)
     if not found.success:
         raise ConfigError(f"{what}: the fit does not settle: are these the readings meant?")
     n, k = found.jac.shape

@@ -5,9 +5,8 @@ Isometric (e = 0) the force of a cell with the law of `hil.models.cells` is
     T = Kd d + Kf F,   d' = I d + Kp F,   tau = -1 / I = b / (k_se + k_ae)
 
 - damping: F jumps, so that T = T_inf + A exp(-t / tau) after both edges; b = tau (k_se + k_ae).
-- activation: F = F_on / (1 + exp(-theta)), theta rising at `rate_per_s` from -rate delay to its
-  stop at +rate delay, through the lag tau that the rig's damper gives; falling likewise, with its
-  own rate and delay.
+- activation: F = F_on / (1 + exp(-theta)), theta rising at rate r from -r delay to r_f delay_f and
+  falling back at r_f (`hil.models.activation`), through the lag tau that the rig's damper gives.
 - cell force: F_on = (T_on - T_off) / phi at rest, phi = k_se / (k_se + k_ae).
 
 Source: MacNair & Ueda, eqs (2)-(4), Figs. 5 and 10; JCGM 100:2008 (GUM), eq. (13).
@@ -136,9 +135,12 @@ def activation(path: Path, cell: OneCell, settings: ActivationSettings) -> dict[
     t, T = run.t_s.values, force_of(run, path)
     on, off, end = _first_pulse(run, path)
     period_s = float(np.median(np.diff(t)))
-    fits = {}
-    for name, rows, sign in (("rise", slice(on, off), 1.0), ("fall", slice(off, end), -1.0)):
-        fits[name] = _profile(T[rows], period_s, sign, cell, f"activation: {name}")
+    # Each edge ends where the other one begins: theta's stops, which both fits give to each other.
+    fits: dict[str, Fit] = {}
+    edges = (("rise", slice(on, off), 1.0, "fall"), ("fall", slice(off, end), -1.0, "rise"))
+    for name, rows, sign, other in (*edges, *edges):
+        far = float(np.prod(fits[other].values[:2])) if other in fits else None
+        fits[name] = _profile(T[rows], period_s, sign, far, cell, f"activation: {name}")
     values: dict[str, float] = {}
     C = np.zeros((4, 4))
     for i, (prefix, fit) in enumerate((("", fits["rise"]), ("fall_", fits["fall"]))):
@@ -166,7 +168,7 @@ def activation(path: Path, cell: OneCell, settings: ActivationSettings) -> dict[
     return {
         "values": values,
         "covariance": C,
-        "equation": "F = F_on / (1 + exp(-theta)), theta = clip(rate (t - delay), +-rate delay)",
+        "equation": "F = F_on / (1 + exp(-theta)), theta = +-rate (t - delay) between its stops",
         "dof": min(f.dof for f in fits.values()),
         "residual_rms": float(np.sqrt(np.mean([f.sigma**2 for f in fits.values()]))),
         "raw": _thinned(t, T, on, end),
@@ -174,14 +176,19 @@ def activation(path: Path, cell: OneCell, settings: ActivationSettings) -> dict[
     }
 
 
-def _profile(T: Array, period_s: float, sign: float, cell: OneCell, what: str) -> Fit:
-    """Rate, delay, amplitude and rest of one edge, which is at the first sample."""
+def _profile(
+    T: Array, period_s: float, sign: float, far: float | None, cell: OneCell, what: str
+) -> Fit:
+    """Rate, delay, amplitude and rest of one edge, which is at the first sample.
+
+    theta goes from -rate delay to `far`, or as far as it came from.
+    """
     t = period_s * np.arange(len(T))
 
     def curve(p: Array) -> Array:
         rate, delay, amplitude, rest = p
         stop = rate * delay
-        theta = sign * np.clip(rate * (t - delay), -stop, stop)
+        theta = sign * np.clip(rate * (t - delay), -stop, stop if far is None else far)
         F = 1.0 / (1.0 + np.exp(-theta))
         return np.asarray(rest + amplitude * _lagged(F, period_s, cell))
 

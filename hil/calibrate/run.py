@@ -377,7 +377,8 @@ def _plant_truth(kind: str, config: Any) -> dict[str, float]:
             for key, value in table.model_dump().items():
                 found[key] = value[0] if isinstance(value, list) and len(value) == 1 else value
         for key in ("rate_per_s", "delay_s"):
-            found[f"fall_{key}"] = found.get(key, float("nan"))
+            if found.get(f"fall_{key}") is None:  # as it rises
+                found[f"fall_{key}"] = found.get(key, float("nan"))
     else:
         for card in cards_of(config.tables.devices).values():
             for name, channel in card.channels.items():

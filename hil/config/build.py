@@ -106,7 +106,7 @@ def _activations(name: str, table: ArrayTable) -> list[CellActivation]:
     shape: dict[str, Any] = {}
     match table.activation:
         case SigmoidTable() as a:
-            shape = {"rate_per_s": a.rate_per_s, "delay_s": a.delay_s}
+            shape = a.model_dump(exclude={"kind", "record"})
         case ThermalTable() as a:
             try:
                 wire = SmaWire(**a.model_dump(exclude={"kind", "record"}, exclude_none=True))

@@ -53,9 +53,13 @@ class StepTable(Table):
 
 
 class SigmoidTable(Table):
+    """A rise, and a fall that is like it unless it has its own rate and delay."""
+
     kind: Literal["sigmoid"]
     rate_per_s: Positive = 5.0
     delay_s: Positive = 1.2
+    fall_rate_per_s: Positive | None = None
+    fall_delay_s: Positive | None = None
     record: Records = None
 
 

@@ -1,7 +1,8 @@
 """From cells switched on and off to activation forces F.
 
 `step`: F is there at once. `sigmoid` (SMA heating and cooling): a state theta per cell with
-theta' = +rate while on, -rate while off, clipped to +-rate x delay; F = force_on/(1+exp(-theta)).
+theta' = +rate while on, -rate_f while off, clipped to -rate x delay and rate_f x delay_f; F =
+force_on/(1+exp(-theta)). The fall's rate_f and delay_f are the rise's where nothing else is given.
 Switched on from rest this is F/(1+exp(-(rate t - rate delay))): half at `delay`. A cell at rest
 sits at the lower stop; switched at any moment, F does not jump. `thermal` (a simulated wire):
 F = force_on xi with the austenite fraction xi of `hil.models.sma_wire`, that is eq. (1),
@@ -37,6 +38,8 @@ class CellActivation:
     kind : {"step", "sigmoid", "thermal"}
     rate_per_s, delay_s : float
         Of the sigmoid; the paper's SMA wire has 5/s and 1.2 s.
+    fall_rate_per_s, fall_delay_s : float, optional
+        Of its fall, counted from switching a cell off that is fully on.
     wire : SmaWire
         Of a thermal cell.
     """
@@ -46,6 +49,19 @@ class CellActivation:
     rate_per_s: float = 5.0
     delay_s: float = 1.2
     wire: SmaWire = FLEXINOL
+    fall_rate_per_s: float | None = None
+    fall_delay_s: float | None = None
+
+    @property
+    def rates_per_s(self) -> tuple[float, float]:
+        """Of rise and fall."""
+        return self.rate_per_s, self.fall_rate_per_s or self.rate_per_s
+
+    @property
+    def stops(self) -> tuple[float, float]:
+        """How far theta lies below and above 0 at rest and fully on."""
+        fall_s = self.delay_s if self.fall_delay_s is None else self.fall_delay_s
+        return self.rate_per_s * self.delay_s, self.rates_per_s[1] * fall_s
 
 
 class Activation:
@@ -68,8 +84,8 @@ class Activation:
         self._thermal = any(c.kind == "thermal" for c in cells)
         wires = [c.wire if c.kind == "thermal" else None for c in cells]
         self.wires = SmaWires(wires, self._force_on)
-        self._stop = np.array([c.rate_per_s * c.delay_s for c in cells])
-        self._step = np.array([c.rate_per_s * period_s for c in cells])
+        self._stop = two_rows([c.stops for c in cells])
+        self._step = two_rows([c.rates_per_s for c in cells]) * period_s
         self.theta = np.empty(len(cells))
         self.F_before_N = np.empty(len(cells))
         self.F_N = np.empty(len(cells))
@@ -85,8 +101,8 @@ class Activation:
 
     def reset(self) -> None:
         """All cells cold."""
-        self.theta[:] = -self._stop
-        rest = self._force_on / (1.0 + np.exp(self._stop))
+        self.theta[:] = -self._stop[0]
+        rest = self._force_on / (1.0 + np.exp(self._stop[0]))
         self.F_N[:] = np.where(self._kind == 1, rest, 0.0)
         self.F_before_N[:] = self.F_N
         self.wires.reset(self.F_before_N, self.F_N)
@@ -113,15 +129,20 @@ class Activation:
         )
 
 
+def two_rows(pairs: Sequence[tuple[float, float]]) -> NDArray[np.float64]:
+    """(2, N) of N pairs, also where there are none."""
+    return np.ascontiguousarray(np.array(pairs, dtype=float).reshape(-1, 2).T)
+
+
 @njit(cache=True)
 def switched(drive, force_on, kind, stop, step, theta, F_before, F):  # type: ignore[no-untyped-def]
-    """One period of every cell that is no wire."""
+    """One period of every cell that is no wire; `stop`: below, above, `step`: on, off."""
     for n in range(len(drive)):
         on = 0.5 <= drive[n] <= 1.0
         if kind[n] == 1:
             F_before[n] = F[n]
-            change = step[n] if on else -step[n]
-            theta[n] = min(stop[n], max(-stop[n], theta[n] + change))
+            change = step[0, n] if on else -step[1, n]
+            theta[n] = min(stop[1, n], max(-stop[0, n], theta[n] + change))
             F[n] = force_on[n] / (1.0 + np.exp(-theta[n]))
         elif kind[n] == 0:
             F[n] = force_on[n] if on else 0.0

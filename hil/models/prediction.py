@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from hil.models.activation import KINDS, CellActivation
+from hil.models.activation import KINDS, CellActivation, two_rows
 from hil.models.array_system import ArraySystem
 from hil.models.cell_array import CellArray
 from hil.models.discrete import discretise
@@ -45,7 +45,8 @@ class Prediction:
     g : (J,) array
         Response of a unit switched on at `lead`, at every sample.
     shares_N : (N,) array
-    kind, stop, rate_per_s : (N,) arrays
+    kind : (N,) array
+    stop, rate_per_s : (2, N) arrays
         Of every cell's activation, as `hil.models.activation` has them.
     lead_s, sample_s : float
     """
@@ -107,8 +108,8 @@ def predict(
         g=_unit_response(model, activation, shares, row[0], sample_s, n_samples),
         shares_N=shares,
         kind=np.array([KINDS.index(a.kind) for a in activation], dtype=np.uint8),
-        stop=np.array([a.rate_per_s * a.delay_s for a in activation]),
-        rate_per_s=np.array([a.rate_per_s for a in activation]),
+        stop=two_rows([a.stops for a in activation]),
+        rate_per_s=two_rows([a.rates_per_s for a in activation]),
         lead_s=lead_s,
         sample_s=sample_s,
     )
@@ -154,7 +155,7 @@ def _one_of_each(shares: Matrix, activation: Sequence[CellActivation]) -> list[i
     tiny = 1e-9 * float(np.abs(shares).sum())
     for n, (share, a) in enumerate(zip(shares, activation, strict=True)):
         if abs(share) > tiny:
-            seen.setdefault((round(share / tiny / 10), a.kind, a.rate_per_s, a.delay_s), n)
+            seen.setdefault((round(share / tiny / 10), a.kind, a.rates_per_s, a.stops), n)
     return list(seen.values())
 
 
@@ -175,8 +176,8 @@ def _free(Phi, H, shares, kind, stop, rate, lead_s, sample_s, x, theta, on, y, v
         total = 0.0
         for n in range(len(shares)):
             if kind[n] == 1:
-                turn = rate[n] * t_s if on[n] else -rate[n] * t_s
-                angle = min(stop[n], max(-stop[n], theta[n] + turn))
+                turn = rate[0, n] * t_s if on[n] else -rate[1, n] * t_s
+                angle = min(stop[1, n], max(-stop[0, n], theta[n] + turn))
                 total += shares[n] / (1.0 + np.exp(-angle))
             elif on[n]:
                 total += shares[n]

@@ -119,8 +119,8 @@ def test_rate_and_delay_of_either_edge_hold_the_truth_in_95_of_100_acts(silicone
     rng = np.random.default_rng(2)
     t, on, off = PERIOD_S * np.arange(1700), 100, 900
     truth = {"rate_per_s": 4.6, "delay_s": 1.05, "fall_rate_per_s": 3.9, "fall_delay_s": 1.3}
-    up = np.clip(4.6 * (t[on:off] - t[on] - 1.05), -4.83, 4.83)
-    down = -np.clip(3.9 * (t[off:] - t[off] - 1.3), -5.07, 5.07)
+    up = np.clip(4.6 * (t[on:off] - t[on] - 1.05), -4.83, 5.07)  # 4.6 x 1.05, 3.9 x 1.3
+    down = -np.clip(3.9 * (t[off:] - t[off] - 1.3), -5.07, 4.83)
     parts = [response._lagged(1.0 / (1.0 + np.exp(-theta)), PERIOD_S, silicone)
              for theta in (up, down)]  # fmt: skip
     clean = 0.38 * np.concatenate((np.full(on, parts[0][0]), *parts))
