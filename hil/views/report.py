@@ -106,10 +106,12 @@ def _panels(run: xr.Dataset) -> list[tuple[float, Callable[[Axes, xr.Dataset], N
             panels.append((2.2, partial(_draw_signal, signal=signal)))
     outputs = [str(n) for n in run.data_vars if str(n).partition("_commanded")[1]]
     outputs = [name for name in outputs if run[name].ndim == 1]
-    if len(outputs) > OUTPUTS_APART:
-        panels.append((0.25 * len(outputs), partial(_draw_outputs, names=outputs)))
-    else:
-        panels += [(1.3, partial(_draw_output, name=name)) for name in outputs]
+    for unit in dict.fromkeys(map(units, outputs)):
+        alike = [name for name in outputs if units(name) == unit]
+        if len(alike) > OUTPUTS_APART:
+            panels.append((0.25 * len(alike), partial(_draw_outputs, names=alike)))
+        else:
+            panels += [(1.3, partial(_draw_output, name=name)) for name in alike]
     if _tensions(run):
         panels.append((1.6, _draw_tensions))
     if "cells_reported" in run:
