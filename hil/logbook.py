@@ -31,7 +31,10 @@ COUNTS = ("cycles", "on_s", "energy_J")
 
 @dataclass(frozen=True)
 class Wire:
-    """How a cell's energy is found: V i of a supply, else R i^2; neither is known: not at all."""
+    """How a cell's energy is found: V i of a supply, else R i^2; neither is known: not at all.
+
+    A supply that measures its voltage comes before what is said here.
+    """
 
     supply_V: float | None = None
     resistance_Ohm: float | None = None
@@ -224,15 +227,19 @@ def _counted(file: h5py.File, wires: Mapping[str, Wire]) -> dict[str, Any]:
         period_s = float(np.median(np.diff(t_s))) if n > 1 else 0.0
         lasts_s = np.diff(t_s, append=t_s[-1] + period_s)
         names = [text_of(name) for name in file["model/cells"][:]]
+        supply, volts = _supply(ticks, n)
         for i, name in enumerate(names):
             on = _known(ticks["cells_reported"][:n, i])
             current = ticks.get(f"{name}.current_A")
             wire = wires.get(name, Wire())
+            measured = f"measured current times the voltage that '{supply}' measures"
             cells[name] = {
                 "cycles": int(on[0]) + int(np.sum(np.diff(on.astype(np.int8)) == 1)),
                 "on_s": float(np.sum(lasts_s[on])),
-                "energy_J": None if current is None else _energy_J(current[:n], lasts_s, wire),
-                "energy_from": wire.method,
+                "energy_J": (
+                    None if current is None else _energy_J(current[:n], lasts_s, wire, volts)
+                ),
+                "energy_from": wire.method if volts is None else measured,
             }
     return {
         "outcome": text_of(attributes_of(file).get("outcome", "")),
@@ -249,13 +256,30 @@ def _known(reported: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.where(last >= 0, reported[last] == 1, False)
 
 
+def _supply(ticks: h5py.Group, n: int) -> tuple[str, np.ndarray[Any, Any] | None]:
+    """The one supply that a recording has measured, and its voltage at every row."""
+    there = [name.removesuffix("_on_told") for name in ticks if name.endswith("_on_told")]
+    if len(there) != 1:
+        return "", None
+    return there[0], _held(ticks[f"{there[0]}_voltage_V"][:n])
+
+
+def _held(y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The last reading at every row, 0 before the first."""
+    last = np.maximum.accumulate(np.where(np.isfinite(y), np.arange(len(y)), -1))
+    return np.where(last >= 0, y[last], 0.0)
+
+
 def _energy_J(
-    current_A: np.ndarray[Any, Any], lasts_s: np.ndarray[Any, Any], wire: Wire
+    current_A: np.ndarray[Any, Any],
+    lasts_s: np.ndarray[Any, Any],
+    wire: Wire,
+    volts: np.ndarray[Any, Any] | None,
 ) -> float | None:
     """Sum of power times time; between two readings the last one holds, before the first none."""
-    there = np.isfinite(current_A)
-    last = np.maximum.accumulate(np.where(there, np.arange(len(current_A)), -1))
-    i_A = np.where(last >= 0, current_A[last], 0.0)
+    i_A = _held(current_A)
+    if volts is not None:
+        return float(np.sum(volts * i_A * lasts_s))
     if wire.supply_V is not None:
         return float(np.sum(wire.supply_V * i_A * lasts_s))
     if wire.resistance_Ohm is not None:

@@ -5,6 +5,8 @@ import multiprocessing
 import os
 from pathlib import Path
 
+import h5py
+import numpy as np
 import pytest
 
 from hil import open_run
@@ -62,6 +64,20 @@ def test_volts_times_amperes_and_amperes_squared_times_ohms_agree_on_a_wire_held
     ]
     assert energies[0] == pytest.approx(energies[1], rel=0.01)
     assert energies[2] is None
+
+
+def test_the_voltage_that_a_supply_measures_comes_first(bench, capsys):
+    run(out="a.h5")
+    wire = {"muscle.1": Wire(supply_V=SUPPLY_V)}
+    believed = counted(Path("a.h5"), wire)["cells"]["muscle.1"]
+    with h5py.File("a.h5", "r+") as file:
+        n = len(file["ticks/t_s"])
+        volts = np.full(n, np.nan)
+        volts[::100] = 6.0  # it answers ten times a second
+        file["ticks/psu_voltage_V"], file["ticks/psu_on_told"] = volts, np.ones(n)
+    measured = counted(Path("a.h5"), wire)["cells"]["muscle.1"]
+    assert measured["energy_J"] == pytest.approx(believed["energy_J"] * 6.0 / SUPPLY_V)
+    assert "the voltage that 'psu' measures" in measured["energy_from"]
 
 
 def test_it_is_carried_from_run_to_run_and_shown_when_the_next_starts(bench, capsys):

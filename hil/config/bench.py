@@ -18,8 +18,9 @@ class ArticleTable(Table):
     """The article whose logbook a run goes into.
 
     `logbook` is the folder, relative to the file that names it. A wire's energy is its measured
-    current times the supply's voltage: `supply_V`, else that of a thermal model; without either,
-    `wire_resistance_Ohm` (of every cell, or a list) times the current squared.
+    current times the supply's voltage: measured by the rig's one supply, else `supply_V`, else that
+    of a thermal model; without any, `wire_resistance_Ohm` (of every cell, or a list) times the
+    current squared.
     """
 
     serial: Annotated[str, AfterValidator(_serial)]
