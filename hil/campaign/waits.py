@@ -130,6 +130,7 @@ def _look(
     stages.rig.open()
     prepared = realtime.prepared() if clock == "real" else contextlib.nullcontext()
     with stop_on_signals(parts.inputs.stop), safe_at_the_end(stages.rig), prepared:
+        stages.rig.safe()  # a supply says so, before the first tick asks
         outcome = loop.run(parts)
     faults, stopped_by = guard.names_of(parts.guard.first_bits), parts.inputs.stop.reason
     return outcome, faults or ([stopped_by] if stopped_by else [])
