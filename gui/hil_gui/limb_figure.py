@@ -15,6 +15,8 @@ from hil_gui.theme import LIGHT, Theme
 LEAST, MOST = 0.001, 1.0
 """Ends of the scale of activation, which is logarithmic: holding a foot takes 0.0136."""
 MUSCLE_PX, BONE_PX = 5.0, 3.0
+RELAXED_BELOW, NAMED_MAX = 0.002, 4
+"""Of more muscles than this only those that are active are named: names would hide the limb."""
 
 
 class LimbFigure:
@@ -78,8 +80,10 @@ class LimbFigure:
         for i, (line, q) in enumerate(zip(muscles, activations, strict=True)):
             self._muscles[i].setPen(pg.mkPen(self.colour(q), width=MUSCLE_PX, cosmetic=True))
             self._muscles[i].setData(line[:, 0], line[:, 1])
-            middle, forward = _middle(line)
-            self._labels[i].setText(f"{names[i]} {q:.3f}" if q == q else names[i])
+            middle, forward = _middle(line, bones)
+            relaxed = q < RELAXED_BELOW and len(names) > NAMED_MAX
+            text = f"{names[i]} {q:.3f}" if q == q else names[i]
+            self._labels[i].setText("" if relaxed else text)
             self._labels[i].setAnchor((-0.1 if forward else 1.1, 0.5))
             self._labels[i].setPos(*middle)
 
@@ -96,10 +100,13 @@ class LimbFigure:
         return QColor.fromRgbF(*mixed)
 
 
-def _middle(line: NDArray[np.float64]) -> tuple[tuple[float, float], bool]:
-    """Half way along a muscle, and whether it lies before its bones rather than behind them."""
+def _middle(
+    line: NDArray[np.float64], bones: Sequence[NDArray[np.float64]]
+) -> tuple[tuple[float, float], bool]:
+    """Half way along a muscle, and whether it lies before the bones at this height or behind."""
     steps = np.linalg.norm(np.diff(line, axis=0), axis=1)
     along = np.concatenate(([0.0], np.cumsum(steps)))
     half = 0.5 * along[-1]
     x, y = (float(np.interp(half, along, line[:, k])) for k in (0, 1))
-    return (x, y), bool(line[:, 0].mean() >= 0.0)
+    joints = np.array(sorted((bone[0] for bone in bones), key=lambda at: at[1]))
+    return (x, y), bool(x >= np.interp(y, joints[:, 1], joints[:, 0]))

@@ -193,8 +193,8 @@ def _draw_tensions(axis: Axes, run: xr.Dataset) -> None:
         label = name.partition(".")[0]
         axis.plot(*decimated(run.t_s.values, run[name].values), lw=1.0, label=label)
     axis.set_ylabel("tendons,\nsimulated [N]")
-    axis.legend(frameon=False, ncols=3, loc="upper right", fontsize=8)
-    axis.margins(x=0.01, y=0.15)
+    axis.legend(frameon=False, ncols=9, loc="upper left", fontsize=8)
+    axis.margins(x=0.01, y=0.3)
 
 
 def _draw_output(axis: Axes, run: xr.Dataset, name: str) -> None:
