@@ -39,6 +39,14 @@ def test_it_finds_the_plants_spring_and_says_what_it_cannot(runs, capsys):
     # The plant's 390 N/m within a hundredth of a per cent: a phase over seconds tells it.
     assert k_se["value"] == pytest.approx(390.0, rel=1e-4)
     assert k_se["bootstrap_95"] is not None
+    # A mode's frequency is that of (k_pe + k_se) / m: what the records of m (0.8 g of 15.83 g) and
+    # of k_pe (0.289 N/m) leave open, k_se leaves open too.
+    expected = np.hypot(0.8 / 15.83 * (390.0 + 20.0) / 390.0, 0.289 / 390.0)
+    assert k_se["relative_uncertainty_all_in"] == pytest.approx(expected, rel=0.01)
+    force = by_name["arrays.muscle.force_on_N"]
+    # A force does not go with the masses: the fit's own, the slope's 0.25 % and k_pe's small share.
+    least = np.hypot(force["relative_uncertainty"], 0.0025)
+    assert least * 0.99 < force["relative_uncertainty_all_in"] < 1.2 * least
     assert set(found["held"]) == {"arrays.muscle.cell.k_pe_N_per_m", "arrays.muscle.mass_kg"}
     assert all(weak["structural"] for weak in found["not_told_apart"])
     assert found["residual"]["adequate"]

@@ -121,7 +121,7 @@ def test_a_model_fitted_to_the_run_does_not_validate_itself(runs, tmp_path, caps
         Own.record.raw = type("Raw", (), {"files": {"a": f"sha256:{recorded.data.sha256}"}})
         return [(Own, [])]
 
-    monkeypatch.setattr(module, "_sources", sources)
+    monkeypatch.setattr(module, "sources_of", sources)
     code, out, _ = said(["report", runs["shipped"], "--validate", "--out", tmp_path], capsys)
     assert code == 5
     assert "NOT ACCEPTED: own@1 was fitted to this very run" in out

@@ -13,13 +13,15 @@ from hil.identification import adequacy, parameters, tellable
 from hil.identification.adequacy import Adequacy
 from hil.identification.fit import STEPS_OF_A_FIT, Fit, bootstrap, fit
 from hil.identification.grey_box import GreyBox
+from hil.identification.known import Known, known_of
 from hil.identification.noise import Noise, noise_of
-from hil.identification.runs import Recorded, RunData, read_run
+from hil.identification.runs import Recorded, RunData, read_run, sources_of
 from hil.identification.tellable import Weak
 from hil.progress import count_progress
 
 Z_95 = 1.959963984540054
 BOOTSTRAP = 200
+NOTHING_KNOWN = Known((), np.zeros((0, 0)), ())
 Series = NDArray[np.float64]
 
 
@@ -55,7 +57,7 @@ class Parameter:
     relative : float
         Standard uncertainty of the fit over the value.
     relative_combined : float
-        With that of the transducer's slope.
+        With that of the transducer's slope and of what is held.
     """
 
     key: str
@@ -78,13 +80,15 @@ class Identified:
     ----------
     held : dict of str to float
         Parameters that kept the configuration's value.
+    told : keys of those of them whose uncertainty a record states
     weak : what the data do not tell apart among all that was offered
-    covariance : (P, P) array
-        Of the values, the transducer's slope included.
+    covariance : (P + T, P + T) array
+        Of the fitted values and of those that are `told`; the transducer's slope included.
     """
 
     parameters: tuple[Parameter, ...]
     held: dict[str, float]
+    told: tuple[str, ...]
     weak: tuple[Weak, ...]
     adequacy: Adequacy
     noise: Noise
@@ -120,7 +124,9 @@ def identify_files(
             )
     tables = parameters.tables_of(first.config.tables.model)  # type: ignore[arg-type]
     with count_progress("fit", STEPS_OF_A_FIT + asked.bootstrap, progress) as done:
-        return recorded, identify(tables, [r.data for r in recorded], asked, done)
+        spread = parameters.spread(tables, asked.each)
+        known = known_of(spread, sources_of(first))
+        return recorded, identify(tables, [r.data for r in recorded], asked, done, known)
 
 
 def _refuse_other(first: Recorded, other: Recorded) -> None:
@@ -147,12 +153,16 @@ def identify(
     runs: Sequence[RunData],
     asked: Asked,
     done: Callable[[int], None] = lambda n_more: None,
+    known: Known = NOTHING_KNOWN,
 ) -> Identified:
-    """Fit the model of these tables to the runs; `done` hears of progress."""
+    """Fit the model of these tables to the runs; `done` hears of progress.
+
+    `known` is what records say of the parameters: those that are held count with it.
+    """
     tables = parameters.spread(tables, asked.each)
-    known = parameters.candidates(tables)
-    fixed = parameters.matching(asked.fix, known, "--fix")
-    offered = [key for key in known if key not in fixed]
+    known_keys = parameters.candidates(tables)
+    fixed = parameters.matching(asked.fix, known_keys, "--fix")
+    offered = [key for key in known_keys if key not in fixed]
     if not offered:
         raise ConfigError("--fix leaves no parameter to fit")
     box = GreyBox(tables, tuple(offered), tuple(runs))
@@ -184,16 +194,19 @@ def identify(
         if asked.bootstrap
         else np.zeros((0, len(free)))
     )
-    covariance = _with_slope(box, found)
+    held = {key: parameters.get(tables, key) for key in known_keys if key not in free}
+    covariance, told = _with_held(box, noise, found, _with_slope(box, found), known, list(held))
+    values = np.concatenate((np.exp(found.theta), [held[key] for key in told]))
     return Identified(
         tuple(_parameters(box, found, judged, spread, covariance)),
-        {key: parameters.get(tables, key) for key in known if key not in free},
+        held,
+        told,
         tuple(weak),
         judged,
         noise,
         found,
         box,
-        covariance * np.outer(np.exp(found.theta), np.exp(found.theta)),
+        covariance * np.outer(values, values),
         spread,
     )
 
@@ -239,6 +252,26 @@ def _with_slope(box: GreyBox, found: Fit) -> Series:
         scaled = np.concatenate([part[each:] for part in np.split(scaled, edges)])
     shift = (np.linalg.pinv(found.J) @ scaled)[: len(found.theta)] * slope
     return found.covariance + np.outer(shift, shift)
+
+
+def _with_held(
+    box: GreyBox, noise: Noise, found: Fit, covariance: Series, known: Known, held: Sequence[str]
+) -> tuple[Series, tuple[str, ...]]:
+    """Covariance of theta and of those held parameters that records know; their keys.
+
+    What is fitted follows what is held, d theta / d held = -(J^T J)^-1 J^T J_held.
+    """
+    keys = tuple(key for key in known.keys if key in held)
+    n = len(found.theta)
+    if not keys:
+        return covariance, ()
+    at = [known.keys.index(key) for key in keys]
+    C = known.covariance[np.ix_(at, at)]
+    fitted = GreyBox(parameters.tables_of(box.table_at(found.theta)), keys, box.runs)
+    J = np.concatenate([noise.whitened(part) for part in fitted.sensitivities(fitted.start)])
+    follows = -(np.linalg.pinv(found.J) @ J)[:n]
+    return np.block([[covariance + follows @ C @ follows.T, follows @ C],
+                     [C @ follows.T, C]]), keys  # fmt: skip
 
 
 def _parameters(

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hil.config.calibration import Record
 from hil.config.write_record import raw_table, values_table, write_record
 from hil.errors import ConfigError
@@ -15,6 +17,7 @@ from hil.identification.tellable import short
 from hil.provenance import software
 
 VALID_DAYS = 365
+ROUNDING = 1e-5
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ def write(
     """
     if not found.adequacy.adequate:
         raise ConfigError(f"--out {path}: no record is written: {found.adequacy.sentence()}")
-    arrays = {p.key.split(".")[1] for p in found.parameters}
+    arrays = {key.split(".")[1] for key in (*(p.key for p in found.parameters), *found.told)}
     unlike = any(".cell." in p.key and p.key.split(".")[3].isdigit() for p in found.parameters)
     if len(arrays) > 1 or unlike:
         raise ConfigError(
@@ -68,10 +71,13 @@ def write(
         },
         "model": values_table(
             "parameters",
-            {short(p.key): p.value for p in found.parameters},
-            found.covariance,
+            {short(p.key): p.value for p in found.parameters}
+            | {short(key): found.held[key] for key in found.told},
+            # Written with six digits: values that go with a held one are correlated so closely
+            # that their rounding would leave no covariance. 1e-5 more of each variance heals it.
+            found.covariance + np.diag(ROUNDING * np.diag(found.covariance)),
             equation="force of the array at its transducer, cells as reported",
-            basis=["measured"] * len(found.parameters),
+            basis=["measured"] * len(found.parameters) + ["derived"] * len(found.told),
             degrees_of_freedom=float(found.fit.degrees_of_freedom),
             residual_rms=found.fit.rms_N,
         ),

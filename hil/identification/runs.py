@@ -11,7 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from hil.config import schema
-from hil.config.calibration import Calibration, parse_record
+from hil.config.calibration import Calibration, Source, parse_any, parse_record
 from hil.config.cards import cards_of, chain_of, per_tick, range_raw
 from hil.config.load import Config, from_toml
 from hil.errors import ConfigError
@@ -258,3 +258,14 @@ def _of_record(record: Calibration, bridge: bool) -> tuple[float, float]:
     conditioner = record.record.conditioner
     per_ratio = 1.0 if bridge or conditioner is None else record.chain(bridge=False).raw_per_ratio
     return noise * per_ratio, relative
+
+
+def sources_of(recorded: Recorded) -> list[tuple[Source, list[str]]]:
+    """The records that a run's model used, each with the tables that named it."""
+    kept = calibrations_of(recorded.path, "records")
+    found = []
+    for own in kept.values():
+        source = parse_any(recorded.path, own["record"])
+        if isinstance(source, Source):
+            found.append((source, list(own["tables"])))
+    return found

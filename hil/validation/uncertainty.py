@@ -11,67 +11,23 @@
 Source: ASME V&V 20-2009, sections 1 and 5.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hil.config.build import build_activation, build_model
-from hil.config.calibration import Calibration, Source
+from hil.config.calibration import Calibration
 from hil.identification import parameters
 from hil.identification.grey_box import GreyBox
+from hil.identification.known import Known
 from hil.identification.runs import RunData
 from hil.models.array_system import ArraySystem
 from hil.models.response import response
 
 DRAWS = 200
 Series = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Known:
-    """What records say of the model's parameters.
-
-    Attributes
-    ----------
-    keys : names, as `hil.identification.parameters` has them
-    covariance : (P, P) array
-        Of their logarithms.
-    unsaid : keys of parameters that no record covers
-    """
-
-    keys: tuple[str, ...]
-    covariance: Series
-    unsaid: tuple[str, ...]
-
-
-def known_of(tables: parameters.Tables, records: Sequence[tuple[Source, Sequence[str]]]) -> Known:
-    """Covariance of the parameters from records, each with the tables that name it."""
-    offered = parameters.candidates(tables)
-    keys: list[str] = []
-    blocks: list[Series] = []
-    for source, named_by in records:
-        prefixes = [path.removeprefix("model.") for path in named_by if path.startswith("model.")]
-        own = [
-            (i, f"{prefix}.{name}")
-            for prefix in prefixes
-            for i, name in enumerate(source.names)
-            if f"{prefix}.{name}" in offered and f"{prefix}.{name}" not in keys
-        ]
-        at = [i for i, _ in own]
-        if not at:
-            continue
-        value = np.array([parameters.get(tables, key) for _, key in own])
-        blocks.append(source.covariance[np.ix_(at, at)] / np.outer(value, value))
-        keys += [key for _, key in own]
-    C = np.zeros((len(keys), len(keys)))
-    first = 0
-    for block in blocks:
-        last = first + len(block)
-        C[first:last, first:last] = block
-        first = last
-    return Known(tuple(keys), C, tuple(key for key in offered if key not in keys))
 
 
 @dataclass(frozen=True)

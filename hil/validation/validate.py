@@ -12,22 +12,22 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.config.calibration import Source, parse_any
+from hil.config.calibration import Source
 from hil.config.files import Merged, read_toml
 from hil.config.validate import validated
 from hil.config.validation import ValidationFile, ValidationTable
 from hil.errors import ConfigError
 from hil.identification import parameters
 from hil.identification.grey_box import GreyBox
+from hil.identification.known import Known, known_of
 from hil.identification.noise import noise_of, stated_rms_N
-from hil.identification.runs import Recorded, RunData, read_run
+from hil.identification.runs import Recorded, RunData, read_run, sources_of
 from hil.progress import count_progress
-from hil.record.read import calibrations_of
 from hil.validation import draws
 from hil.validation.draws import Recruitment, messages_of
 from hil.validation.figures import Figures, figures_of
 from hil.validation.ripple import Ripple, ripple_of
-from hil.validation.uncertainty import DRAWS, Known, Uncertainty, known_of, uncertainty_of
+from hil.validation.uncertainty import DRAWS, Uncertainty, uncertainty_of
 
 Z_95 = 1.959963984540054
 TAIL = 0.1  # of a stretch between two switchings, over which its final force is the mean
@@ -165,7 +165,7 @@ def validate(
     """Hold one run's model against its readings; `done` hears of every draw."""
     data, notes = _before_a_trip(recorded)
     tables = parameters.tables_of(recorded.config.tables.model)  # type: ignore[arg-type]
-    sources = _sources(recorded)
+    sources = sources_of(recorded)
     known = known_of(tables, [(source, tables) for source, tables in sources])
     noise = noise_of([data])
     noise_N = noise.total_rms_N if noise.source == "rest" else stated_rms_N(data)
@@ -214,16 +214,6 @@ def _before_a_trip(recorded: Recorded) -> tuple[RunData, list[str]]:
         raise ConfigError(f"{recorded.path}: tripped at its start: there is nothing to compare")
     cut = replace(data, cells=data.cells[:period], rows=data.rows[:n], force_N=data.force_N[:n])
     return cut, [f"the run tripped: only its first {period * data.period_s:.3g} s are compared"]
-
-
-def _sources(recorded: Recorded) -> list[tuple[Source, list[str]]]:
-    kept = calibrations_of(recorded.path, "records")
-    found = []
-    for own in kept.values():
-        source = parse_any(recorded.path, own["record"])
-        if isinstance(source, Source):
-            found.append((source, list(own["tables"])))
-    return found
 
 
 def _remarks(

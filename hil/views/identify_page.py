@@ -21,6 +21,7 @@ from hil.views.report import decimated, embedded
 from hil.views.style import MEASURED, MODEL, RESIDUAL, mark_simulated, plot_style
 
 ZOOM_S = 0.6
+ALL_IN = "σ all in"
 REMEDY = (
     "give it the effect, or free what is held wrongly (--each mass_kg, --each cell, --free NAME)"
 )
@@ -48,13 +49,14 @@ def as_dict(recorded: Sequence[Recorded], found: Identified) -> dict[str, Any]:
                         "fisher_95": list(p.fisher),
                         "bootstrap_95": None if p.resampled is None else list(p.resampled),
                         "relative_uncertainty": p.relative,
-                        "relative_uncertainty_with_transducer": p.relative_combined,
+                        "relative_uncertainty_all_in": p.relative_combined,
                         "at_bound": p.at_bound,
                     }
                     for p in found.parameters
                 ],
                 "covariance": found.covariance,
                 "held": found.held,
+                "held_with_uncertainty": list(found.told),
                 "not_told_apart": [
                     {
                         "factors": weak.factors,
@@ -85,23 +87,36 @@ def as_text(found: Identified) -> str:
     """For the terminal."""
     names = [short(p.key) for p in found.parameters]
     wide = max(map(len, names))
-    lines = [f"{'':{wide}}  {'was':>10}  {'is':>12}  95 % interval           bootstrap"]
+    lines = [
+        f"{'':{wide}}  {'was':>10}  {'is':>12}  {ALL_IN:>8}  95 % of the fit         bootstrap"
+    ]
     for name, p in zip(names, found.parameters, strict=True):
         boot = "–" if p.resampled is None else _interval(p, p.resampled)
         bound = "  AT ITS BOUND" if p.at_bound else ""
         lines.append(
             f"{name:{wide}}  {p.start:>10.6g}  {_digits(p, p.value):>12}  "
+            f"{100 * p.relative_combined:>6.2g} %  "
             f"{_interval(p, (p.low, p.high)):<22}  {boot}{bound}"
         )
     if found.held:
-        held = ", ".join(f"{short(key)} = {value:.6g}" for key, value in found.held.items())
-        lines.append(f"held as configured: {held}")
+        lines.append(f"held as configured: {_held(found)}")
     lines += [f"- {weak.sentence(found.held)}" for weak in found.weak]
     lines.append(_noise_sentence(found))
     lines.append(found.adequacy.sentence())
     if not found.adequacy.adequate:
         lines.append(f"intervals do not hold what a model lacks: {REMEDY}")
     return "\n".join(lines)
+
+
+def _held(found: Identified) -> str:
+    """What is held, with its relative standard uncertainty where a record states one."""
+    n = len(found.parameters)
+    sigma = np.sqrt(np.diag(found.covariance))[n:]
+    said = {key: f" (σ {100 * s / found.held[key]:.2g} %)"
+            for key, s in zip(found.told, sigma, strict=True)}  # fmt: skip
+    return ", ".join(
+        f"{short(key)} = {value:.6g}{said.get(key, '')}" for key, value in found.held.items()
+    )
 
 
 def _noise_sentence(found: Identified) -> str:
@@ -245,10 +260,11 @@ _PAGE = """<!doctype html>
 <h2>Parameters</h2>
 <table><tr><th></th><th class="n">as configured</th><th class="n">fitted</th>
 <th class="n">95 % interval</th><th class="n">bootstrap</th><th class="n">σ</th>
-<th class="n">σ with slope</th></tr>
+<th class="n">σ, all in</th></tr>
 {% for row in rows %}<tr><td>{{ row[0] }}</td>{% for v in row[1:] %}<td class="n">{{ v }}</td>
 {% endfor %}</tr>{% endfor %}</table>
-<p>σ is the standard uncertainty of the fit; with slope: that of the transducer's slope added.</p>
+<p>Intervals and σ are of the fit, given what is held. All in: with the transducer's slope, and with
+what the records say of the held values.</p>
 {% if held %}<p>Held as configured: {{ held }}.</p>{% endif %}
 {% if weak %}<h2>What these runs cannot tell</h2>
 <ul>{% for text in weak %}<li>{{ text }}</li>{% endfor %}</ul>{% endif %}
@@ -299,7 +315,7 @@ def write_page(recorded: Sequence[Recorded], found: Identified, path: Path) -> N
             ]
             for p in found.parameters
         ],
-        held=", ".join(f"{short(key)} = {value:.6g}" for key, value in found.held.items()),
+        held=_held(found),
         weak=[weak.sentence(found.held) for weak in found.weak],
         png=embedded(draw(recorded, found)),
         noise=_sentence(_noise_sentence(found)),

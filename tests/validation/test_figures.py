@@ -13,6 +13,7 @@ from hil.config.calibration import Source, load_record, parse_any
 from hil.config.write_record import signed, values_table
 from hil.identification import parameters
 from hil.identification.grey_box import GreyBox
+from hil.identification.known import known_of
 from hil.identification.runs import Reading, RunData
 from hil.models.recruitment import shares_N
 from hil.studies.identification import TABLES, make_rig
@@ -20,7 +21,7 @@ from hil.validation import draws
 from hil.validation.draws import draw_again
 from hil.validation.figures import correlated_over, figures_of
 from hil.validation.ripple import ripple_of
-from hil.validation.uncertainty import known_of, uncertainty_of
+from hil.validation.uncertainty import uncertainty_of
 
 FORCE, K_SE = "arrays.muscle.force_on_N", "arrays.muscle.cell.k_se_N_per_m"
 
