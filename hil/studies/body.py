@@ -11,40 +11,24 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
-from scipy.integrate import solve_ivp
 
-from hil.config.bodies import BodiesTable
-from hil.config.build_bodies import build_bodies, load_skeleton
+from hil.config.build_bodies import load_skeleton
 from hil.config.table import NotNegative, Table
 from hil.models.bodies.forms import FORMS, Acting, Answer, joint_forces, momentum_rates, projected
-from hil.models.bodies.one_body import FORMS as STATE_SPACES
-from hil.models.bodies.one_body import (
-    OneBody,
-    hinge_eliminated,
-    hinge_simultaneous,
-    hold_angles,
-    hold_quaternion,
-    lyapunov_angles_J,
-    lyapunov_quaternion_J,
-)
 from hil.models.bodies.recursion import Recursion
-from hil.models.bodies.rotations import angles, attitude, quaternion
+from hil.models.bodies.rotations import attitude
 from hil.models.bodies.skeleton import Skeleton
-from hil.models.bodies.system import Push
+from hil.progress import count_progress
 from hil.shipped import root
 from hil.studies import body_figures
+from hil.studies.body_moving import DROP_M, dropped, pushed
+from hil.studies.body_one import CASE_AT_2, one_body, relative
 from hil.views import bench_bodies
 
 Array = NDArray[np.float64]
-CASE_J = (0.008, 0.006, 0.003)
-CASE_THETA, CASE_OMEGA = (0.3, -0.4, 0.5), (1.0, -0.7, 1.5)
-CASE_AT_2 = ("3.912927164", "-0.104420988", "-1.695351984")
 AGREE = 1e-14
 TORQUE_N_M = 5.0
-STEP_S = 0.002
-DROP_M, TILT_RAD = 0.02, 0.05
 EVENTS_SHOWN = 12
-FALLEN = 0.6  # of the centre of mass's height at rest, below which a run ends
 
 
 class Values(Table):
@@ -64,14 +48,23 @@ def run(out: Path, values: Values) -> dict[str, Any]:
     if not path.exists() and not path.is_absolute():
         path = root() / path  # the shipped one, from anywhere
     skeleton, table = load_skeleton(path)
-    one, at_2_s = _one_body()
-    gaps = _dimensions(skeleton, values)
-    standing = _standing(skeleton)
-    momentum = _momentum(skeleton, values)
-    timings = bench_bodies.cost_of(skeleton)
-    pushed = {name: _pushed(table, values, c) for name, c in
-              (("co-activated", table.coactivation), ("relaxed", 0.0))}  # fmt: skip
-    dropped = _dropped(table, values) if skeleton.supports else None
+    with count_progress("body", 5, wanted=True) as advance:
+        one, at_2_s = one_body()
+        advance(1)
+        gaps = _dimensions(skeleton, values)
+        standing = _standing(skeleton)
+        advance(1)
+        momentum = _momentum(skeleton, values)
+        advance(1)
+        timings = bench_bodies.cost_of(skeleton)
+        advance(1)
+        push = values.push_share_of_weight, values.duration_s
+        runs = {
+            "co-activated": pushed(table, table.coactivation, *push),
+            "relaxed": pushed(table, 0.0, *push),
+        }
+        fall = dropped(table, values.duration_s) if skeleton.supports else None
+        advance(1)
     rows = [
         [row["stands on"], row["compared"], f"{row['median']:.1e}", f"{row['largest']:.1e}"]
         for row in gaps
@@ -85,13 +78,13 @@ def run(out: Path, values: Values) -> dict[str, Any]:
         "momentum": momentum,
         "timings": timings,
         "pushed": {name: {k: v for k, v in run.items() if k != "pictures"}
-                   for name, run in pushed.items()},
-        "dropped": dropped,
+                   for name, run in runs.items()},
+        "dropped": fall,
         "tables": [
             {"title": f"{values.states} random states: largest difference over largest value",
              "columns": ["stands on", "compared", "median", "largest"], "rows": rows},
             _forces_table(standing),
-            *([_events_table(dropped)] if dropped else []),
+            *([_events_table(fall)] if fall else []),
             {"title": "Time of an evaluation of all accelerations, from Python (in turns, least)",
              "columns": ["tool", "us", "over the recursion's"],
              "rows": [[r["tool"], f"{r['us']:.1f}", f"{r['ratio']:.1f}"] for r in timings]},
@@ -101,125 +94,12 @@ def run(out: Path, values: Values) -> dict[str, Any]:
             body_figures.singularity(out, one),
             body_figures.lyapunov(out, one["lyapunov"]),
             body_figures.agreement(out, gaps),
-            body_figures.pushed(out, skeleton, pushed),
-            *([body_figures.dropped(out, dropped)] if dropped else []),
+            body_figures.pushed(out, skeleton, runs),
+            *([body_figures.dropped(out, fall)] if fall else []),
             body_figures.timings(out, timings),
         ],
-        "notes": _notes(skeleton, one, momentum, pushed, timings, values),
+        "notes": _notes(skeleton, one, momentum, runs, timings, values),
     }  # fmt: skip
-
-
-def case_torque(t_s: float) -> Array:
-    """N of the case, in the body's frame."""
-    return np.array([0.010 * np.sin(2 * t_s), 0.008 * np.cos(3 * t_s), -0.006 * np.sin(t_s)])
-
-
-def _one_body() -> tuple[dict[str, Any], Array]:
-    """The case in four state spaces, free motion, and a run through the singularity."""
-    body, t_s = OneBody.of(CASE_J), np.linspace(0.0, 2.0, 201)
-    A0, omega0 = attitude(CASE_THETA), np.array(CASE_OMEGA)
-    runs = {form: body.run(form, A0, omega0, case_torque, t_s) for form in STATE_SPACES}
-    reference = runs["quaternion"]
-    at_2_s = angles(reference[0])
-    followed = np.unwrap(at_2_s, axis=0)[-1]
-
-    def free(_t_s: float) -> Array:
-        return np.zeros(3)
-
-    drifts, courses = {}, {}
-    met = body.run("quaternion", attitude([0.4, np.pi / 2, 0.2]), -omega0, free, [0.0, 0.5])
-    through_s = np.linspace(0.0, 1.0, 201)
-    for form in STATE_SPACES:
-        A, omega = body.run(form, A0, omega0, free, t_s)
-        L = np.einsum("nij,jk,nk->ni", A, body.J, omega)
-        E = np.einsum("ni,ij,nj->n", omega, body.J, omega) / 2.0
-        drifts[form] = {
-            "L": float(np.abs(L - L[0]).max() / np.linalg.norm(L[0])),
-            "E": float(np.abs(E - E[0]).max() / E[0]),
-        }
-        courses[form] = body.run(form, met[0][-1], -met[1][-1], free, through_s)[0]
-    truth = courses["quaternion"]
-    return {
-        "theta_at_2_s": followed,
-        "from_quaternion": {form: float(np.abs(A - reference[0]).max())
-                            for form, (A, _) in runs.items()},
-        "free_motion": drifts,
-        "hinge": _hinge(body),
-        "lyapunov": _lyapunov(body),
-        "through_s": through_s,
-        "pitch_deg": np.rad2deg(np.arcsin(np.clip(truth[:, 0, 2], -1.0, 1.0))),
-        "through_deg": {form: _apart_deg(A, truth) for form, A in courses.items()},
-        "clipped_deg": {f"{limit:g}": _clipped(body, limit) for limit in (10.0, 20.0, 100.0)},
-    }, followed  # fmt: skip
-
-
-def _hinge(body: OneBody) -> dict[str, float]:
-    """The hinge's force by both methods at random states: largest difference over the force."""
-    rng, worst = np.random.default_rng(0), 0.0
-    for _ in range(20):
-        r, omega, N, F = rng.normal(size=(4, 3))
-        given = (body, 1.3, 0.2 * r, attitude(rng.uniform(-3.0, 3.0, 3)), omega, N, F)
-        worst = max(worst, _gap(hinge_eliminated(*given).Gamma, hinge_simultaneous(*given).Gamma))
-    return {"apart": worst}
-
-
-def _lyapunov(body: OneBody) -> dict[str, Any]:
-    """A body held by springs and dampers, on its angles and on its quaternion: v over time."""
-    K, D, k, d = np.array([0.03, 0.05, 0.02]), np.array([2e-3, 1e-3, 3e-3]), 0.05, 2e-3
-    t_s = np.linspace(0.0, 8.0, 201)
-    theta = np.array([1.0, -0.6, 0.8])
-    omega = np.array(CASE_OMEGA)
-    on_angles = solve_ivp(
-        lambda _t, x: body.newton_euler(x, hold_angles(x[:3], x[3:], K, D)), (0.0, t_s[-1]),
-        np.concatenate((theta, omega)), t_eval=t_s, rtol=1e-8, atol=1e-10,
-    ).y.T  # fmt: skip
-    on_quaternion = solve_ivp(
-        lambda _t, x: body.quaternion(x, hold_quaternion(x[:4], x[4:], k, d)), (0.0, t_s[-1]),
-        np.concatenate((quaternion(theta), omega)), t_eval=t_s, rtol=1e-8, atol=1e-10,
-    ).y.T  # fmt: skip
-    return {
-        "t_s": t_s,
-        "angles_J": [lyapunov_angles_J(body, x[:3], x[3:], K) for x in on_angles],
-        "quaternion_J": [lyapunov_quaternion_J(body, x[:4], x[4:], k) for x in on_quaternion],
-    }
-
-
-def _apart_deg(A: Array, B: Array) -> Array:
-    """Angle between attitudes, from the sine, which rounding spoils less."""
-    turn = np.swapaxes(A, 1, 2) @ B - np.eye(3)
-    half = np.linalg.norm(turn, axis=(1, 2)) / (2.0 * np.sqrt(2.0))
-    apart: Array = np.rad2deg(2.0 * np.arcsin(np.minimum(half, 1.0)))
-    return apart
-
-
-def _clipped(body: OneBody, limit: float) -> dict[str, float]:
-    """Error after a run that passes the singularity nearby, with 1/cos held below a limit."""
-    miss = 0.4 / limit
-
-    def free(_t_s: float) -> Array:
-        return np.zeros(3)
-
-    met, spin = attitude([0.4, np.pi / 2 - miss, 0.2]), -np.array(CASE_OMEGA)
-    A, omega = body.run("quaternion", met, spin, free, [0.0, 0.5])
-    A0, omega0 = A[-1], -omega[-1]
-    truth, _ = body.run("quaternion", A0, omega0, free, [0.0, 1.0])
-
-    def clipped(t_s: float, x: Array) -> Array:
-        _, t2, t3 = x[:3]
-        c2 = np.copysign(max(abs(np.cos(t2)), 1.0 / limit), np.cos(t2))
-        first = (np.cos(t3) * x[3] - np.sin(t3) * x[4]) / c2
-        second = np.sin(t3) * x[3] + np.cos(t3) * x[4]
-        rates = (first, second, x[5] - np.sin(t2) * first)
-        return np.concatenate((rates, body.omega_rate(x[3:], free(t_s))))
-
-    x0 = body.state("newton_euler", A0, omega0)
-    x = solve_ivp(clipped, (0.0, 1.0), x0, rtol=1e-9, atol=1e-11).y[:, -1]
-    error = float(_apart_deg(attitude(x[None, :3]), truth[-1:])[0])
-    return {"error_deg": error, "passing_at_deg": float(np.rad2deg(miss))}
-
-
-def _gap(found: Array, exact: Array) -> float:
-    return float(np.abs(found - exact).max() / np.abs(exact).max())
 
 
 def _state(skeleton: Skeleton, values: Values, rng: np.random.Generator) -> tuple[Acting, Array]:
@@ -254,18 +134,18 @@ def _dimensions(skeleton: Skeleton, values: Values) -> list[dict[str, Any]]:
                 if size != sizes[0]:
                     note(f"{sizes[0]} and {size}: accelerations", _apart(other, whole))
             note(f"{sizes[0]} and {sizes[2]}: forces of joints and ground",
-                 _gap(_all_forces(skeleton, now, small),
+                 relative(_all_forces(skeleton, now, small),
                       np.concatenate((whole.joint_N, whole.support_N))))  # fmt: skip
             if not held:
                 tree.solve(now.A[order], now.omega[order], now.N[order])
                 note(f"{sizes[2]} and the recursion: accelerations",
-                     max(_gap(tree.V_rate, small.V_rate[order]),
-                         _gap(tree.omega_rate, small.omega_rate[order])))  # fmt: skip
+                     max(relative(tree.V_rate, small.V_rate[order]),
+                         relative(tree.omega_rate, small.omega_rate[order])))  # fmt: skip
             if peer is not None:
                 V, W = (peer.standing(now.A, now.omega, torques, held)[:2] if held
                         else peer.accelerations(now.A, now.omega, torques))  # fmt: skip
                 note(f"{sizes[2]} and pinocchio: accelerations",
-                     max(_gap(V, small.V_rate), _gap(W, small.omega_rate)))  # fmt: skip
+                     max(relative(V, small.V_rate), relative(W, small.omega_rate)))  # fmt: skip
         where = " and ".join(held) or "nothing, in the air"
         rows += [
             {"stands on": where, "compared": what, "median": float(np.median(gaps)),
@@ -276,7 +156,7 @@ def _dimensions(skeleton: Skeleton, values: Values) -> list[dict[str, Any]]:
 
 
 def _apart(one: Answer, other: Answer) -> float:
-    return max(_gap(one.V_rate, other.V_rate), _gap(one.omega_rate, other.omega_rate))
+    return max(relative(one.V_rate, other.V_rate), relative(one.omega_rate, other.omega_rate))
 
 
 def _all_forces(skeleton: Skeleton, now: Acting, answer: Answer) -> Array:
@@ -335,79 +215,9 @@ def _momentum(skeleton: Skeleton, values: Values) -> dict[str, float]:
     }  # fmt: skip
 
 
-def _pushed(table: BodiesTable, values: Values, coactivation: float) -> dict[str, Any]:
-    """A push of 0.2 s forward at 0.1 s on the first module's top link."""
-    system = build_bodies(table.model_copy(update={"coactivation": coactivation}), STEP_S)
-    motion, inputs = system.motion, np.zeros(len(system.inputs))
-    weight_N = float(motion.skeleton.mass_kg.sum() * 9.81)
-    system.pushes = (Push(2, (values.push_share_of_weight * weight_N, 0.0, 0.0), 0.1, 0.3),)
-    n = round(values.duration_s / STEP_S)
-    centre, forces, pictures = np.empty((n, 3)), np.empty((n, len(motion.stands))), []
-    for i in range(n):
-        centre[i], forces[i] = motion.centre_of_mass_m(), motion.support_N[:, 2]
-        if i % max(1, n // 20) == 0:
-            pictures.append((motion.t_s, motion.X_a.copy(), motion.A))
-        if centre[i, 2] < FALLEN * centre[0, 2]:
-            n = i + 1
-            break
-        system.step(np.zeros(0), inputs)
-    centre, forces = centre[:n], forces[:n]
-    return {
-        "coactivation": coactivation,
-        "t_s": STEP_S * np.arange(n), "centre_m": centre, "support_z_N": forces,
-        "lift_offs": [{"t_s": t, "support": name} for t, name in motion.lift_offs],
-        "landings": [
-            {"t_s": t, "stands": list(x.stands), "let_go": list(x.let_go),
-             "impulse_N_s": x.impulse_N_s, "T_c_J": x.T_c_J, "T_a_J": x.T_a_J}
-            for t, x in motion.landings
-        ],
-        "lowest_m": float(centre[:, 2].min()),
-        "fallen": bool(centre[-1, 2] < FALLEN * centre[0, 2]),
-        "pictures": pictures,
-    }  # fmt: skip
-
-
-def _dropped(table: BodiesTable, values: Values) -> dict[str, Any]:
-    """Let fall in one piece, tilted to a side: it lands on one support, then on others."""
-    system = build_bodies(table, STEP_S)
-    motion = system.motion
-    theta = np.zeros((motion.skeleton.n, 3))
-    theta[:, 0] = TILT_RAD
-    motion.set_attitudes(theta)
-    motion.X_a[2] += DROP_M - motion.feet_m()[:, 2].min()
-    motion.stand([])
-    motion.c[:] = table.coactivation
-    h_s, n = STEP_S / system.n_steps, round(values.duration_s / STEP_S)
-    forces, feet = np.empty((2, n, len(motion.stands)))
-    for i in range(n):
-        for _ in range(system.n_steps):
-            motion.step(h_s)
-        forces[i], feet[i] = motion.support_N[:, 2], motion.feet_m()[:, 2]
-        if motion.centre_of_mass_m()[2] < FALLEN * DROP_M:
-            forces, feet = forces[: i + 1], feet[: i + 1]
-            break
-    events = [
-        {
-            "t_s": t_s,
-            "event": "lands",
-            "supports": list(x.stands),
-            "let_go": list(x.let_go),
-            "impulse_N_s": x.impulse_N_s,
-            "T_c_J": x.T_c_J,
-            "T_a_J": x.T_a_J,
-        }
-        for t_s, x in motion.landings
-    ] + [{"t_s": t_s, "event": "lifts off", "supports": [name]} for t_s, name in motion.lift_offs]
-    return {
-        "t_s": STEP_S * np.arange(1, len(forces) + 1), "support_z_N": forces, "foot_z_m": feet,
-        "supports": [s.name for s in motion.skeleton.supports],
-        "events": sorted(events, key=lambda event: event["t_s"]),
-    }  # fmt: skip
-
-
-def _events_table(dropped: dict[str, Any]) -> dict[str, Any]:
+def _events_table(fall: dict[str, Any]) -> dict[str, Any]:
     rows = []
-    for event in dropped["events"][:EVENTS_SHOWN]:
+    for event in fall["events"][:EVENTS_SHOWN]:
         impulse = event.get("impulse_N_s")
         rows.append([
             f"{event['t_s']:.4f}", event["event"], ", ".join(event["supports"]),
@@ -415,7 +225,7 @@ def _events_table(dropped: dict[str, Any]) -> dict[str, Any]:
             "" if impulse is None else f"{event['T_c_J']:.3f}",
             "" if impulse is None else f"{event['T_a_J']:.3f}",
         ])  # fmt: skip
-    n = len(dropped["events"])
+    n = len(fall["events"])
     more = "" if n <= EVENTS_SHOWN else f" (first {EVENTS_SHOWN} of {n})"
     return {
         "title": f"Let fall {1e3 * DROP_M:g} mm, tilted: contact made and broken{more}",
@@ -462,7 +272,7 @@ def _checks(
 
 def _notes(
     skeleton: Skeleton, one: dict[str, Any], momentum: dict[str, float],
-    pushed: dict[str, dict[str, Any]], timings: list[dict[str, Any]], values: Values,
+    runs: dict[str, dict[str, Any]], timings: list[dict[str, Any]], values: Values,
 ) -> list[str]:  # fmt: skip
     drift = max(v for form in one["free_motion"].values() for v in form.values())
     through = max(float(course.max()) for course in one["through_deg"].values())
@@ -485,7 +295,7 @@ def _notes(
         notes.append("pinocchio is not installed (pip install 'hil-arrays[bodies]'): not compared.")
     if skeleton.supports:
         what = []
-        for name, run in pushed.items():
+        for name, run in runs.items():
             down_mm = 1e3 * (run["centre_m"][0, 2] - run["lowest_m"])
             end = f"has fallen after {run['t_s'][-1]:.2f} s" if run["fallen"] else (
                 f"sinks by {down_mm:.1f} mm at most")  # fmt: skip

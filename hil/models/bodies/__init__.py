@@ -9,9 +9,11 @@ the inertial frame. Points of a body are measured from its centre of mass.
 - `one_body`: Newton-Euler, Lagrange/Kane, Hamilton, quaternions, and the maps between them
 - `segments`: published masses, lengths and inertias of the human body
 - `module`: three links in free-body and projected form
-- `skeleton`: modules put together; the forms of 108, 72 and 57 coordinates; the hand, the body
-- `contact`: standing on feet, one, none; contact made and broken
+- `skeleton`: modules put together into a tree: a body, a hand
+- `forms`: 108, 72 and 57 coordinates of a skeleton: accelerations, forces of joints and ground
+- `motion`: a skeleton that moves: on both feet, one, none; contact made and broken
 - `joints`: passive and co-activated joints
+- `system`: the same as the plant or the twin of a rig
 - `recursion`: the same equations in a compiled O(N) recursion
 
 Source: Hemami & Hemami, "State Space Methods and Examples for Computational Models of Human
