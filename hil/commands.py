@@ -62,6 +62,8 @@ def _injection(path: Path) -> Any:
 
 
 def check(args: argparse.Namespace) -> int:
+    from datetime import UTC, datetime
+
     from hil.config import check as check_file
     from hil.config import load
     from hil.config.calibration import load_any, overlaps
@@ -76,7 +78,10 @@ def check(args: argparse.Namespace) -> int:
                 entry["energise_plan"] = energise_plan(load(path, args.set))
             checked.append(entry)
             if kind == "calibration record":
-                records.append(load_any(path, named_by=str(path)))
+                record = load_any(path, named_by=str(path))
+                records.append(record)
+                entry["valid_until"] = record.record.act.valid_until.isoformat()
+                entry["expired"] = record.expired(datetime.now(UTC).date())
         except ConfigError as error:
             faults.append(str(error))
     faults += overlaps(records)
@@ -86,7 +91,8 @@ def check(args: argparse.Namespace) -> int:
         )
     else:
         for entry in checked:
-            print(f"{entry['file']}: a valid {entry['kind']}")
+            over = f", EXPIRED on {entry['valid_until']}" if entry.get("expired") else ""
+            print(f"{entry['file']}: a valid {entry['kind']}{over}")
             for line in entry.get("energise_plan", []):
                 print(f"  {line}")
     if faults:

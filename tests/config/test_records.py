@@ -49,6 +49,14 @@ def test_a_record_is_never_written_over(tmp_path):
     assert (tmp_path / "a.toml").stat().st_mode & 0o222 == 0
 
 
+def test_an_expired_record_is_flagged_when_it_is_checked(tmp_path, capsys):
+    old = table(begins=date(2020, 3, 1), ends=date(2021, 3, 1))
+    write_record(tmp_path / "a.toml", old)
+    assert main(["check", str(tmp_path / "a.toml")]) == 0
+    said = capsys.readouterr().out
+    assert said.endswith("a valid calibration record, EXPIRED on 2021-03-01\n")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
