@@ -13,6 +13,8 @@ COMMANDS = [
     "recover",
     "verify",
     "export",
+    "campaign",
+    "logbook",
     "doctor",
     "bench",
     "examples",
