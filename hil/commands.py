@@ -260,8 +260,9 @@ def calibrate(args: argparse.Namespace) -> int:
             for path, new in written:
                 print(f"{path}: {'written' if new else 'there already'}")
         return DONE
-    from hil.calibrate.run import KINDS, Asked, as_text, template
+    from hil.calibrate.run import KINDS, Asked, template
     from hil.calibrate.run import calibrate as go_through
+    from hil.calibrate.text import as_text
 
     if args.template and args.kind in KINDS:
         print(template(args.kind), end="")

@@ -9,8 +9,6 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from hil.calibrate import (
     certificate,
     channels,
@@ -36,7 +34,7 @@ from hil.config.files import parse_set
 from hil.config.instruments import layout_of
 from hil.config.load import from_toml
 from hil.config.schema import ModelTable
-from hil.config.sources import Sourced, base
+from hil.config.sources import Sourced
 from hil.config.table import Table
 from hil.config.write_record import raw_table, signed, values_table, write_record
 from hil.errors import ConfigError
@@ -431,43 +429,3 @@ def _write(
         comment = "SIMULATED: a rehearsal. No article of this serial number was calibrated."
     written = write_record(out, table, comment)
     return Done(out, written, tuple(found.get("said", ())), truth)
-
-
-def as_text(done: Done) -> str:
-    """Values with their uncertainty, and beside a rehearsal's truth."""
-    record = done.record
-    values, C = record.values, record.covariance
-    lines = [f"{done.path}: {record.record.kind}, {record.record.status}"]
-    for i, name in enumerate(record.names):
-        u = float(np.sqrt(C[i, i]))
-        line = f"  {name} = {values[i]:.8g} +- {u:.2g}"
-        if name in done.truth:
-            line += f"   (truth {done.truth[name]:.8g})"
-        lines.append(line)
-    fit = getattr(record.record, "fit", None)
-    if fit is not None:
-        lines += [f"  {_words(k)} {1e3 * v:.3g} mN" for k, v in fit.model_dump().items()
-                  if k.endswith("_N") and isinstance(v, float)]  # fmt: skip
-    lines += [f"  {text}" for text in done.said]
-    if record.record.status != "simulated":
-        lines += ["  for the rig's table:", *(f"    {line}" for line in _literals(done))]
-    return "\n".join(lines)
-
-
-def _literals(done: Done) -> list[str]:
-    """Lines of TOML that name the record and say what it says."""
-    record = done.record
-    named = f'record = "../../{done.path.resolve().parent.name}/{done.path.name}"'
-    if isinstance(record, Source):
-        lists = sorted({base(name) for name in record.names if "." in name})
-        single = dict(zip(record.names, record.values.tolist(), strict=True))
-        whole = {key: [v for name, v in single.items() if base(name) == key] for key in lists}
-        lines = [f"{key} = {value!r}" for key, value in whole.items()]
-        return [*lines, *(f"{k} = {v:.12g}" for k, v in single.items() if "." not in k), named]
-    if record.record.conditioner is None:
-        return [named]
-    return [f"newtons_per_V = {record.chain(bridge=False).slope():.9g}", named]
-
-
-def _words(key: str) -> str:
-    return key.removesuffix("_N").replace("class_a_min", "class A from").replace("_", " ")

@@ -11,7 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from hil.config import schema
-from hil.config.calibration import Calibration, Source, parse_any, parse_record
+from hil.config.calibration import Calibration, Source, parse_any, transducers_of
 from hil.config.cards import cards_of, chain_of, per_tick, range_raw
 from hil.config.load import Config, from_toml
 from hil.errors import ConfigError
@@ -140,11 +140,7 @@ def read_run(path: Path) -> Recorded:
     """
     run = open_run(path)
     calibrations = calibrations_of(path)
-    records = {
-        name: parse_record(path, kept["record"])
-        for name, kept in calibrations.items()
-        if "record" in kept
-    }
+    records = transducers_of(path, calibrations)
     config = from_toml(path, tomllib.loads(run.attrs["experiment"]), records)
     if config.arrays is None:
         kind = config.tables.model.kind
