@@ -18,7 +18,7 @@ from hil.models.activation import Drive
 from hil.models.arm.actuators import Muscle, Path
 from hil.models.arm.links import AXES, JOINTS, LINKS, Arm
 from hil.models.bodies.recursion import ROWS, Recursion, accelerations
-from hil.models.bodies.rotations import angles, attitude_of_quaternion, quaternion, rates_to_omega
+from hil.models.bodies.rotations import quaternion
 from hil.models.network import ModelError
 from hil.models.sma_wire import SmaWires
 
@@ -127,35 +127,17 @@ class ArmSystem:
         n = self._n_alphas
         np.clip(inputs[:n], 0.0, 1.0, out=self._inputs[:n])
         self._inputs[self._gammas] = inputs[n:]
-        self.advance(self._inputs)
-        self.look()
-
-    def advance(self, activations: Array) -> None:
-        """One period, without looking at the outputs."""
         tree = self._tree
         _advance(
-            self.q, self.omega, activations, self._torque_max, self._viscosity, self._arms,
-            self._muscles, tree.parent, tree.geo, self.arm.gravity,
-            self.period_s / self._n, self._n, self._q_room, self._w_room, self._spare,
+            self.q, self.omega, self._inputs, self._torque_max, self._viscosity, self._arms,
+            self._muscles, tree.parent, tree.geo, self.arm.gravity, self.period_s / self._n,
+            self._n, self._q_room, self._w_room, self._spare,
         )  # fmt: skip
-
-    def place(self, theta: ArrayLike, rate: ArrayLike) -> None:
-        """Put the arm into nine angles and rates."""
-        turned = np.asarray(theta, dtype=float).reshape(3, 3)
-        first = np.asarray(rate, dtype=float).reshape(3, 3)
-        self.q[:] = quaternion(turned)
-        self.omega[:] = np.einsum("kij,kj->ki", rates_to_omega(turned), first)
         self.look()
 
     def look(self) -> None:
         """Bring `y` up to the state."""
         _look(self.q, self._lengths, self._y)
-
-    @property
-    def theta(self) -> Array:
-        """The nine Bryant angles."""
-        turned: Array = angles(attitude_of_quaternion(self.q)).ravel()
-        return turned
 
 
 def _tendons(tendons: Sequence[tuple[Muscle, Path]]) -> tuple[Array, Array]:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hil.control.pointing import pair
+from hil.control.pointing import _activate, pair
 from hil.models import ModelError
 from hil.models.arm.actuators import (
     Cap,
@@ -28,6 +28,35 @@ def test_a_pairs_difference_is_what_was_asked_for_whatever_the_co_activation(u, 
     plus, minus = pair(u, c)
     assert min(plus, minus) >= c >= 0.0
     assert float(plus - minus) == pytest.approx(u, abs=1e-15 * (1.0 + abs(u) + c))
+
+
+def test_the_control_stage_shares_torques_out_as_pairs_do():
+    rng = np.random.default_rng(1)
+    torque, t_max, c = rng.normal(0, 5, (3, 3)), np.repeat([40.0, 15.0, 4.0], 3), np.full(9, 0.1)
+    A, omega, none, outputs = (
+        np.tile(np.eye(3), (3, 1, 1)),
+        np.zeros((3, 3)),
+        np.zeros(9),
+        np.zeros(18),
+    )
+    _activate(A, omega, torque, A, omega, none, none, none, t_max, c, 0.001, none, np.arange(18),
+              np.full(18, 5.0), outputs)  # fmt: skip
+    plus, minus = pair(torque.ravel() / t_max, c)
+    np.testing.assert_allclose(outputs[::2], plus, rtol=1e-15)
+    np.testing.assert_allclose(outputs[1::2], minus, rtol=1e-15)
+
+
+@pytest.mark.parametrize("axis", range(3))
+def test_the_control_stage_turns_a_link_towards_its_set_point(axis):
+    turn = np.zeros((3, 3))
+    turn[1, axis] = 1e-3  # small: Bryant angles are then the turn itself
+    A, goal, k, outputs = attitude(np.zeros((3, 3))), attitude(turn), np.full(9, 2.0), np.zeros(18)
+    zero, nine = np.zeros((3, 3)), np.zeros(9)
+    _activate(goal, zero, zero, A, zero, k, nine, nine, np.ones(9), nine, 0.001, nine.copy(),
+              np.arange(18), np.ones(18), outputs)  # fmt: skip
+    wanted = np.zeros(18)
+    wanted[2 * (3 + axis)] = 2e-3
+    np.testing.assert_allclose(outputs, wanted, atol=1e-8)
 
 
 def test_sharing_half_and_half_is_exact_only_above_the_published_co_activation():

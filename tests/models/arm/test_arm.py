@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hil.models import ModelError
+from hil.models.arm.actuators import pair_torque
 from hil.models.arm.links import TABLE_1, Arm, Link
 from hil.models.arm.pointing import angles_of, motion_through, printed_motion
 from hil.models.arm.system import ArmSystem, Pairs, torques
@@ -73,8 +74,7 @@ def test_accelerations_under_activations_are_those_of_the_peer(peer):
         torques(A, omega, a, t_max, b, np.zeros((0, 3)), np.zeros((0, 3)), N)
         tree.solve(A, omega, N, gravity=ARM.gravity)
         q, v, found = to_peer(A, omega, tree.omega_rate)
-        half = 0.5 * b * v  # a pair by hand: two muscles, each with half of the viscosity
-        tau = np.maximum(t_max * a[::2] - half, 0) - np.maximum(t_max * a[1::2] + half, 0)
+        tau = pair_torque(a[::2], a[1::2], v, t_max, b)
         expected = pin.aba(peer, peer.createData(), q, v, tau)
         np.testing.assert_allclose(found, expected, atol=1e-10 * np.abs(expected).max())
 
