@@ -52,7 +52,7 @@ class BodyLinkTable(_LinkTable):
     length_m: NotNegative
     centre_m: float
     mass_kg: Positive
-    inertia_kg_m2: Triple | Annotated[list[Triple], Field(min_length=3, max_length=3)]
+    inertia_kg_m2: list[float] | list[list[float]]
 
 
 LinkTable = Annotated[

@@ -79,6 +79,14 @@ def test_an_inertia_that_is_not_positive_definite(tmp_path, hand):
     )
 
 
+def test_an_inertia_of_two_moments(tmp_path, hand):
+    hand["model"]["modules"][0]["links"][1] = {
+        "name": "metacarpus", "kind": "body", "length_m": 0.03, "centre_m": 0.015, "mass_kg": 0.1,
+        "inertia_kg_m2": [1e-4, 1e-4],
+    }  # fmt: skip
+    assert "give three principal moments or a 3 x 3 matrix" in refusal(tmp_path, hand)
+
+
 def test_a_joint_that_is_held_but_is_not_there(tmp_path, hand):
     hand["model"]["holds"]["elbow"] = {"active_N_m_per_rad": 1.0}
     assert "model.holds.elbow: no such joint" in refusal(tmp_path, hand)

@@ -57,7 +57,10 @@ def checked_inertia(inertia_kg_m2: ArrayLike) -> Array:
         Not symmetric, not positive definite, or of no distribution of mass (one principal moment
         above the sum of the other two).
     """
-    J = np.asarray(inertia_kg_m2, dtype=float)
+    try:
+        J = np.asarray(inertia_kg_m2, dtype=float)
+    except ValueError:  # rows of different lengths
+        J = np.zeros(0)
     if J.shape == (3,):
         J = np.diag(J)
     if J.shape != (3, 3) or not np.all(np.isfinite(J)):
