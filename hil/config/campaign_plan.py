@@ -101,6 +101,8 @@ def load_campaign(path: Path) -> Campaign:
         One line an error; nothing of it could be run.
     """
     own = read_toml(path)
+    if "campaign" not in own:
+        raise ConfigError(f"{path}: no [campaign]: give a campaign's file; hil run runs experiments")
     tables = validated(CampaignTables, Merged(own, [(str(path), own)]))
     _refuse_taken_names(path, tables)
     trials = _ordered(path, tables, _combinations(path, tables))

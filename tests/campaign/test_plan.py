@@ -130,6 +130,11 @@ def test_it_is_checked_like_any_other_file(write, configs):
     assert check(configs / "wires4/campaigns/day.toml") == "campaign"
 
 
+def test_an_experiment_is_no_campaign(rigs):
+    with pytest.raises(ConfigError, match=r"no \[campaign\].*hil run runs experiments$"):
+        load_campaign(rigs / "slider" / "steps.toml")
+
+
 def row(**levels):
     return {"trials": [{"gain": 50.0, "hold": 0.02, **levels}]}
 
