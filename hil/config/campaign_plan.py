@@ -102,7 +102,9 @@ def load_campaign(path: Path) -> Campaign:
     """
     own = read_toml(path)
     if "campaign" not in own:
-        raise ConfigError(f"{path}: no [campaign]: give a campaign's file; hil run runs experiments")
+        raise ConfigError(
+            f"{path}: no [campaign]: give a campaign's file; hil run runs experiments"
+        )
     tables = validated(CampaignTables, Merged(own, [(str(path), own)]))
     _refuse_taken_names(path, tables)
     trials = _ordered(path, tables, _combinations(path, tables))
