@@ -20,6 +20,7 @@ import hil
 from hil.__main__ import _parser
 from hil.config import schema
 from hil.config.campaign import CampaignTables
+from hil.config.own import OwnTable
 
 ROOT = Path(__file__).resolve().parents[1]
 COMPARISONS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤", "multiple_of": "a multiple of"}
@@ -160,6 +161,8 @@ def _kind(table: type[BaseModel]) -> str:
     """The kind's name; of a table that needs none, what it is called in the code."""
     if "kind" not in table.model_fields:
         return table.__name__.removesuffix("Table")
+    if issubclass(table, OwnTable):
+        return '`"FILE.py:Class"`'
     return _type(table.model_fields["kind"].annotation).replace("\\|", "or")
 
 

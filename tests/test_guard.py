@@ -26,6 +26,7 @@ def tick(
     cells=(0, 0),
     periods=1,
     board_faults=(0,),
+    supply_faults=(0,),
 ):
     """One step; the cells that come out, and the fault bits."""
     command = np.array(cells, dtype=np.uint8)
@@ -37,6 +38,7 @@ def tick(
         ages_s=np.array(ages, dtype=float),
         cells_reported=command,
         board_faults=np.array(board_faults),
+        supply_faults=np.array(supply_faults),
     )
     guard.bind(readings, Commands(command, np.zeros(0)))
     bits = guard.step(overruns, periods)
@@ -51,6 +53,30 @@ def armed(*limits, **more):
 
 def fresh():
     return armed(LIMITS, 2, PERIOD_S)
+
+
+@pytest.mark.parametrize(
+    ("bits", "names"),
+    [
+        (0, []),
+        (1, ["supply_silent"]),
+        (2, ["supply_wrong"]),
+        (4, ["supply_not_off"]),
+        (5, ["supply_silent", "supply_not_off"]),
+    ],
+)
+def test_what_is_wrong_with_a_supply_trips_by_its_name(bits, names):
+    cells, faults = tick(fresh(), cells=(1, 1), supply_faults=(bits,))
+    assert faults == names
+    assert cells == ([0, 0] if names else [1, 1])
+
+
+def test_what_has_to_come_on_first_lets_an_armed_guard_begin():
+    guard = fresh()
+    assert not guard.running
+    assert guard.begin()
+    assert guard.running
+    assert not guard.begin()
 
 
 def sweep(limit, relative=1e-3, n=2001):
