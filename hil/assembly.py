@@ -143,7 +143,7 @@ def _estimator(config: Config, layout: RigLayout) -> Estimator:
     return ForceObserver(
         told.observer(tables.observer),
         np.array([a.force_on_N for a in told.activation]),
-        told.isolation(tables.observer.failures),
+        told.tests(tables.observer),
         None if room is None else [c.name for c in layout.channels].index(room),
     )
 
@@ -179,7 +179,7 @@ def _control(config: Config, layout: RigLayout, estimator: Estimator, seed: int)
     force = None if isinstance(follows, schema.SignalsReferenceTable) else follows
     if isinstance(estimator, ForceObserver) and isinstance(controller, schema.RecruitTable):
         told = told_of(tables, config.model, signal)
-        return build_recruitment(controller, force, told, estimator.belief, seed)
+        return build_recruitment(controller, force, told, estimator.belief, seed, tables.observer)
     if isinstance(controller, schema.RecruitTable):
         raise ConfigError(f"controller.kind = '{controller.kind}': this rig has no cells")
     return build_force_control(controller, force, config.model, F_N, signal, period_s)

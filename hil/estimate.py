@@ -19,6 +19,7 @@ from hil.models.isolation import FAILED, Isolation
 from hil.models.observer import ArrayObserver
 from hil.models.pantograph_system import PantographSystem
 from hil.models.system import System
+from hil.models.wire_failures import WireFailures
 from hil.slots import Channel, Readings
 
 ROOM_C = (-50.0, 100.0)  # a reading beyond is none of a room
@@ -180,7 +181,7 @@ class ForceObserver:
         On the model whose output the first force channel measures.
     force_on_N : (N,) array
         F of every cell while on.
-    isolation : Isolation, optional
+    isolation : Isolation or WireFailures, optional
     room : int, optional
         The channel that measures the air around the wires.
     """
@@ -189,7 +190,7 @@ class ForceObserver:
         self,
         observer: ArrayObserver,
         force_on_N: NDArray[np.float64],
-        isolation: Isolation | None = None,
+        isolation: Isolation | WireFailures | None = None,
         room: int | None = None,
     ) -> None:
         self._room = room
@@ -203,6 +204,8 @@ class ForceObserver:
             usable=np.ones(n_cells, dtype=np.uint8),
             x=observer.x,
             theta=observer.theta,
+            T_C=observer.wires.T_C,
+            xi=observer.wires.xi,
         )
         self._started = False
 
@@ -245,14 +248,24 @@ class ForceObserver:
         if self.isolation is not None:
             self._isolate(self.isolation, force_N - values[0], n_periods)
 
-    def _isolate(self, isolation: Isolation, residual_N: float, n_periods: int) -> None:
-        np.multiply(self._observer.activation_N, self._per_N, out=self._activation)
-        isolation.step(
-            float(self._t_s[0]), residual_N, self._activation, self.belief.cells, n_periods
-        )
-        np.not_equal(isolation.state, FAILED, out=self.belief.usable, casting="unsafe")
+    def _isolate(
+        self, isolation: Isolation | WireFailures, residual_N: float, n_periods: int
+    ) -> None:
+        belief, t_s = self.belief, float(self._t_s[0])
+        if isinstance(isolation, WireFailures):
+            isolation.step(t_s, residual_N, belief.T_C, belief.xi, belief.cells, n_periods)
+            belief.suspicion = isolation.suspicion
+        else:
+            self._hold_to_sigmoids(isolation, t_s, residual_N, n_periods)
+        np.not_equal(isolation.state, FAILED, out=belief.usable, casting="unsafe")
         self._values[3] = isolation.log_odds
         self._failed[:] = isolation.state
+
+    def _hold_to_sigmoids(
+        self, isolation: Isolation, t_s: float, residual_N: float, n_periods: int
+    ) -> None:
+        np.multiply(self._observer.activation_N, self._per_N, out=self._activation)
+        isolation.step(t_s, residual_N, self._activation, self.belief.cells, n_periods)
 
 
 @njit(cache=True)

@@ -21,6 +21,7 @@ from hil.config.recruitment import Told, build_recruiter, indices
 from hil.config.schema import ArrayTable, CellTable, ModelTable, SigmoidTable, ThermalTable
 from hil.control import reference
 from hil.control.controller import Belief, CellController
+from hil.control.diagnosis import Diagnosis
 from hil.control.force import ForceControl
 from hil.control.own import OwnControl, OwnReference
 from hil.control.pid import Pid, PidGains
@@ -253,10 +254,15 @@ def build_recruitment(
     told: Told,
     belief: Belief,
     seed: int,
+    observer: schema.ObserverTable,
 ) -> Recruitment:
     """The control stage of a recruiter that looks at this belief; `seed` is of the cells' draws."""
     follow = Steerable(build_reference(follows))
-    return Recruitment(follow, build_recruiter(table, told, follow, seed), belief)
+    looks = observer.wire_failures
+    diagnosis = None
+    if looks is not None and looks.switch_suspects and table.kind != "broadcast":
+        diagnosis = Diagnosis(told.shares_N, looks.apart_s)
+    return Recruitment(follow, build_recruiter(table, told, follow, seed), belief, diagnosis)
 
 
 def build_force_control(

@@ -367,7 +367,7 @@ def run(tables: schema.RunTables, model: CellArray | None) -> Found:
         told = told_of(tables, model, force_signal(tables, model))
         if not model.floating and len(model.states) <= RIG_ORDER_MAX:
             told.observer(tables.observer)
-            told.isolation(tables.observer.failures)
+            told.tests(tables.observer)
     except ModelError as error:
         yield "observer", str(error)
         return

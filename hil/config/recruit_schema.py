@@ -33,6 +33,35 @@ class FailuresTable(Table):
     zero_N: Annotated[float, Field(ge=1e-6, le=1e6)] = 0.02
 
 
+class WireFailuresTable(Table):
+    """Tests for failed cells of a model whose cells are wires (`hil.models.wire_failures`).
+
+    Standard deviations of a healthy array's errors: `share` of a cell's force, relative, and
+    `timing_s` of its rise and fall (`common_s`: of all cells'), which stay about the same for
+    `share_for_s` and `timing_for_s`; `wander_N` of what wanders, for `wander_for_s`, and `stir`
+    for what moves;
+    `zero_N` of the transducer's zero; `noise_N` of a sample. A cell is named once it is so `sure`.
+    With `switch_suspects` a recruiter switches suspects on purpose to tell them apart, one every
+    `apart_s`.
+    """
+
+    false_alarms_per_day: Annotated[float, Field(ge=1e-9, le=1e6)] = 1.0
+    sample_s: Annotated[float, Field(ge=1e-3, le=10.0)] = 0.05
+    share: Annotated[float, Field(ge=1e-4, le=1.0)] = 0.05
+    share_for_s: Annotated[float, Field(ge=0.1, le=1e6)] = 60.0
+    timing_s: Annotated[float, Field(ge=1e-4, le=10.0)] = 0.06
+    common_s: Annotated[float, Field(ge=1e-6, le=10.0)] = 0.05
+    timing_for_s: Annotated[float, Field(ge=0.1, le=1e6)] = 50.0
+    wander_N: Annotated[float, Field(ge=1e-6, le=1e6)] = 0.003
+    wander_for_s: Annotated[float, Field(ge=1e-2, le=1e6)] = 1.0
+    stir: Annotated[float, Field(ge=0.0, le=10.0)] = 0.1
+    zero_N: Annotated[float, Field(ge=1e-6, le=1e6)] = 0.002
+    noise_N: Annotated[float, Field(ge=1e-6, le=1e6)] = 0.002
+    sure: Annotated[float, Field(ge=0.5, lt=1.0)] = 0.99
+    switch_suspects: bool = False
+    apart_s: Annotated[float, Field(ge=0.01, le=60.0)] = 0.6
+
+
 class ChirpReferenceTable(Table):
     """A sine whose frequency rises from `from_Hz` to `to_Hz` in `sweep_s`, and stays there."""
 
@@ -112,7 +141,9 @@ class OptimalTable(Table):
 
     The search has `budget_s` and tries `levels_per_tick` levels a tick at most; cells may change
     at `n_blocks` times `plan_s` apart, and the force is looked at every `sample_s` up to
-    `horizon_s`. A switch costs as much as an error of `price` smallest cells (in squares) at one
+    `horizon_s`. Where the model's cells are wires, each may change at every plan up to the horizon,
+    and `levels_per_tick` counts steps of a cell predicted; `n_blocks` and `sample_s` are not for
+    them. A switch costs as much as an error of `price` smallest cells (in squares) at one
     sample. Cells stay on and off for `on_min_s` and `off_min_s` at least.
     """
 

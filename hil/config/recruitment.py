@@ -18,6 +18,7 @@ from hil.control.optimal import Optimal, PlanRules
 from hil.control.planner import level_table
 from hil.control.recruit import BroadcastRecruiter, GroupRecruiter, OptimalRecruiter, Recruiter
 from hil.control.reference import NoReference, Reference
+from hil.control.wire_optimal import WireOptimal
 from hil.models import CellArray, ModelError
 from hil.models.activation import CellActivation
 from hil.models.array_system import ArraySystem
@@ -25,6 +26,9 @@ from hil.models.isolation import Isolation, IsolationRules, broken_shares_N, lag
 from hil.models.observer import ArrayObserver, ObserverNoise
 from hil.models.prediction import Prediction, free_response, predict
 from hil.models.recruitment import levels_N, shares_N
+from hil.models.wire_cells import WireModel, wire_model
+from hil.models.wire_failures import WireFailures, WireRules
+from hil.models.wire_plan import WirePlanner, WiresAhead
 
 Found = Iterator[tuple[str, str]]
 SEED_BITS = 32
@@ -79,6 +83,22 @@ class Told:
         broken_N = broken_shares_N(self.model, self.activation, self.signal)
         return Isolation(rules, self.shares_N, broken_N, lags(self.model), self.period_s)
 
+    def wire_failures(self, table: recruit_schema.WireFailuresTable | None) -> WireFailures | None:
+        """The same where the cells are wires; ModelError where they are not."""
+        if table is None:
+            return None
+        keys = set(WireRules.__dataclass_fields__) & set(type(table).model_fields)
+        rules = WireRules(**{key: getattr(table, key) for key in keys})
+        cells = wire_model(self.model, self.activation, self.shares_N)
+        broken_N = broken_shares_N(self.model, self.activation, self.signal)
+        return WireFailures(rules, cells, broken_N, self.period_s)
+
+    def tests(self, table: schema.ObserverTable) -> Isolation | WireFailures | None:
+        """Tests for failed cells of either kind."""
+        if table.failures is not None and table.wire_failures is not None:
+            raise ModelError("give either failures or wire_failures, not both")
+        return self.wire_failures(table.wire_failures) or self.isolation(table.failures)
+
     def rise_s(self) -> float:
         """When all cells, switched on from rest, have come to THERE of their force."""
         system = ArraySystem(self.model, self.activation, max(self.period_s, 0.01))
@@ -113,7 +133,9 @@ def build_recruiter(
             return OptimalRecruiter(_optimal(table, told, reference))
 
 
-def _optimal(table: recruit_schema.OptimalTable, told: Told, reference: Reference) -> Optimal:
+def _optimal(
+    table: recruit_schema.OptimalTable, told: Told, reference: Reference
+) -> Optimal | WireOptimal:
     period_s = told.period_s
     rules = PlanRules(
         plan_ticks=round(table.plan_s / period_s),
@@ -122,6 +144,11 @@ def _optimal(table: recruit_schema.OptimalTable, told: Told, reference: Referenc
         on_min_s=table.on_min_s,
         off_min_s=table.off_min_s,
     )
+    if any(a.kind == "thermal" for a in told.activation):
+        cells = wire_model(told.model, told.activation, told.shares_N)
+        price_N2 = table.price * float(np.abs(cells.shares_N[cells.shares_N != 0.0]).min()) ** 2
+        n_blocks = round(table.horizon_s / table.plan_s)
+        return wire_optimal(rules, cells, n_blocks, price_N2, reference, period_s)
     n_samples = round(table.horizon_s / table.sample_s)
     p = predict(
         told.model, told.activation, told.signal, lead_s=rules.budget_ticks * period_s,
@@ -137,6 +164,22 @@ def _optimal(table: recruit_schema.OptimalTable, told: Told, reference: Referenc
     levels = level_table(p.shares_N)
     price_N2 = table.price * float(np.abs(levels.share_N).min()) ** 2
     return Optimal(rules, levels, G, p.sample_s, price_N2, reference, free, period_s)
+
+
+def wire_optimal(
+    rules: PlanRules,
+    cells: WireModel,
+    n_blocks: int,
+    price_N2: float,
+    reference: Reference,
+    period_s: float,
+) -> WireOptimal:
+    """The controller that plans with wires, over n_blocks times between plans."""
+    block_s = rules.plan_ticks * period_s
+    least = [max(1, int(np.ceil(t_s / block_s - 1e-9)))
+             for t_s in (rules.on_min_s, rules.off_min_s)]  # fmt: skip
+    planner = WirePlanner(cells, block_s, n_blocks, price_N2, *least)
+    return WireOptimal(rules, WiresAhead(cells), planner, reference, period_s)
 
 
 def block_responses(p: Prediction, per_block: int, n_blocks: int) -> NDArray[np.float64]:
@@ -243,10 +286,25 @@ def _groups(table: recruit_schema.GroupsTable, told: Told) -> Found:
 
 
 def _plan(table: recruit_schema.OptimalTable, told: Told) -> Found:
+    wires = any(a.kind == "thermal" for a in told.activation)
+    for key in ("n_blocks", "sample_s"):
+        # a recording holds every key, with its default
+        if wires and getattr(table, key) != type(table).model_fields[key].default:
+            yield f"controller.{key}", "is not for a model whose cells are wires: leave it out"
+            return
     for key, value, unit_key, unit in (
         ("sample_s", table.sample_s, "loop.period_s", told.period_s),
-        ("plan_s", table.plan_s, "controller.sample_s", table.sample_s),
-        ("horizon_s", table.horizon_s, "controller.sample_s", table.sample_s),
+        *(
+            [
+                ("plan_s", table.plan_s, "loop.period_s", told.period_s),
+                ("horizon_s", table.horizon_s, "controller.plan_s", table.plan_s),
+            ]
+            if wires
+            else [
+                ("plan_s", table.plan_s, "controller.sample_s", table.sample_s),
+                ("horizon_s", table.horizon_s, "controller.sample_s", table.sample_s),
+            ]
+        ),
     ):
         if abs(value / unit - round(value / unit)) > 1e-6 or value < unit * (1.0 - 1e-6):
             yield f"controller.{key} = {value:g}", f"give a whole multiple of {unit_key} = {unit:g}"
@@ -259,10 +317,17 @@ def _plan(table: recruit_schema.OptimalTable, told: Told) -> Found:
         return
     if table.budget_s > table.plan_s:
         yield f"controller.budget_s = {table.budget_s:g}", f"a plan is due every {table.plan_s:g} s"
-    if table.n_blocks * table.plan_s > table.horizon_s * (1.0 + 1e-9):
+    if not wires and table.n_blocks * table.plan_s > table.horizon_s * (1.0 + 1e-9):
         yield (
             f"controller.horizon_s = {table.horizon_s:g}",
             f"{table.n_blocks} blocks of {table.plan_s:g} s do not fit: make it longer",
+        )
+        return
+    rise_s = told.rise_s() if wires else 0.0
+    if table.horizon_s < rise_s:
+        yield (
+            f"controller.horizon_s = {table.horizon_s:g}",
+            f"the wires need {rise_s:.1f} s for {100 * THERE:g} % of their force: look that far",
         )
         return
     try:

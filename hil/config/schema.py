@@ -508,6 +508,7 @@ class ObserverTable(Table):
     force_noise_N: Positive = 0.002
     disturbance_N_per_sqrt_s: NotNegative = 0.0
     failures: recruit_schema.FailuresTable | None = None
+    wire_failures: recruit_schema.WireFailuresTable | None = None
 
 
 class RecordTable(Table):

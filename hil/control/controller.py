@@ -1,6 +1,6 @@
 """What the control stage of every rig offers the loop, and what a controller of cells offers it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -47,6 +47,10 @@ class Belief:
         The observer's state, and the memory of the cells' activation.
     force_N, disturbance_N : float
         The observer's force, and the part of it that no cell explains.
+    T_C, xi : (N,) arrays
+        Temperature and austenite of the model's wires; NaN for a cell that is none.
+    suspicion : (N,) array
+        Chance of each cell to be one that failed, while a failure is certain and the cell is not.
     """
 
     cells: NDArray[np.uint8]
@@ -55,6 +59,9 @@ class Belief:
     theta: NDArray[np.float64]
     force_N: float = float("nan")
     disturbance_N: float = 0.0
+    T_C: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    xi: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    suspicion: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
 
 class CellController(Protocol):

