@@ -34,7 +34,7 @@ from hil.studies.recruitment_controllers import (
 from hil.studies.recruitment_optimum import GRID_S, least_error
 from hil.studies.recruitment_plant import SET_POINTS, dead_cells, nominal, reference
 
-SWEEPS = {6: 12, 14: 12, 100: 3}  # at most, of the descent to the optimum
+SWEEPS = {6: 12, 14: 12, 100: 2}  # at most, of the descent to the optimum
 TUNING_SEED = 100_000
 
 Size = Literal[6, 14, 100]

@@ -28,6 +28,8 @@ FIRST_S, SPREAD_S, WATCHED_S = 20.0, 10.0, 10.0
 HEALTHY_S = 120.0
 SEED = 10_000
 WITHIN_S = 3.0
+CELLS_MAX = 14  # with 100 cells no death is named in time
+N_WAYS = 5  # to look at each array: controllers, and suspects switched or not
 
 Job = tuple[int, str, Setting, int, bool, bool]
 Each = Callable[..., Iterable[Any]]
@@ -38,14 +40,13 @@ def failures(
 ) -> list[dict[str, Any]]:
     """A row for every array, controller, and way to look."""
     rows = []
-    for n in values.cells:
+    for n in (n for n in values.cells if n <= CELLS_MAX):
         for name in FAILURE_CONTROLLERS:
             # a broadcast names no cell: its suspects cannot be switched
             for swaps in (False,) if name.startswith("broadcast") else (False, True):
-                n_deaths = values.failure_seeds if n < 100 else min(values.failure_seeds, 20)
+                n_deaths = values.failure_seeds
                 jobs = [(n, name, tuned[n, name], SEED + i, swaps, True) for i in range(n_deaths)]
-                healthy_h = values.healthy_hours if n < 100 else values.healthy_hours / 10.0
-                n_healthy = max(1, round(3600.0 * healthy_h / HEALTHY_S / 6.0))
+                n_healthy = max(1, round(3600.0 * values.healthy_hours / HEALTHY_S / N_WAYS))
                 jobs += [(n, name, tuned[n, name], SEED + 1000 + i, swaps, False)
                          for i in range(n_healthy)]  # fmt: skip
                 found = list(each("failures", one, jobs))

@@ -55,8 +55,9 @@ def figures(
     return [
         _save(out, "traces.png", _draw_traces(values, tuned), _CAPTION_TRACES),
         _save(out, "errors.png", _draw_errors(values, judged, optimum), _CAPTION_ERRORS),
-        _save(out, "failures.png", _draw_failures(values, failures), _CAPTION_FAILURES),
-    ]
+        *([_save(out, "failures.png", _draw_failures(failures), _CAPTION_FAILURES)]
+          if failures else []),
+    ]  # fmt: skip
 
 
 def tables(
@@ -64,7 +65,7 @@ def tables(
 ) -> list[dict[str, Any]]:
     return [
         *[_errors(values, judged, optimum, n_cells) for n_cells in values.cells],
-        _deaths(failures),
+        *([_deaths(failures)] if failures else []),
         _settings(values, tuned),
     ]
 
@@ -233,11 +234,12 @@ def _draw_errors(values: "Values", judged: "Judged", optimum: "Optimum") -> Figu
     return figure
 
 
-def _draw_failures(values: "Values", failures: Rows) -> Figure:
+def _draw_failures(failures: Rows) -> Figure:
+    sizes = sorted({f["n_cells"] for f in failures})
     with plot_style():
         figure = Figure(figsize=(9.0, 3.6), layout="constrained")
-        axes = np.atleast_1d(figure.subplots(1, len(values.cells), sharey=True))
-        for axis, n in zip(axes, values.cells, strict=True):
+        axes = np.atleast_1d(figure.subplots(1, len(sizes), sharey=True))
+        for axis, n in zip(axes, sizes, strict=True):
             colors = dict(zip(FAILURE_CONTROLLERS, (MODEL, MEASURED, "#56B4E9"), strict=False))
             for f in failures:
                 if f["n_cells"] != n:
