@@ -75,8 +75,11 @@ class Scpi:
 
     def identify(self) -> str:
         """Who it is."""
-        self._identity = self.ask("*IDN?")
-        return self._identity
+        answer = self.ask("*IDN?")
+        if answer.count(",") < 3:  # IEEE 488.2, 10.14: maker, model, serial number, version
+            raise SupplyError(f"answers '{one_line(answer)}' to *IDN?: no instrument")
+        self._identity = answer
+        return answer
 
     def find_the_thread(self) -> None:
         """After an answer that did not come in time: it may come yet, and pass for the next one.

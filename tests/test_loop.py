@@ -252,7 +252,7 @@ def test_a_silent_device_trips_after_its_allowed_age(configs, lost):
 def test_one_silent_channel_of_a_card_trips_though_its_neighbour_reads(configs):
     second = "devices.daq.channels.left={terminal='ai1', newtons_per_V=0.95, "
     second += "signal='muscle.left_N', sim={reading_lost_probability=1.0}}"
-    parts, sink = parts_of(configs, second)
+    parts, sink = parts_of(configs, second, "plant_card.outputs.left='ao1'")
     assert loop.run(parts) == "tripped"
     assert first_fault(parts) == ["reading_stale"]
     assert np.isfinite(sink["force.force_measured_N"]).all()

@@ -160,7 +160,7 @@ def test_a_card_without_its_driver_is_one_line_and_leaves_nothing(
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 1
     assert "NI-DAQmx is not installed" in said[0]
-    assert "daq=sim" in said[0]
+    assert "use --backend sim or emulated" in said[0]
     assert list(tmp_path.iterdir()) == []
 
 

@@ -23,7 +23,7 @@ class SupplyTable(Table):
     `current_max_A`; it is on from arming until a trip or the end, and asked every `poll_s`. The
     guard trips when no answer is younger than `answer_max_s`, when `obey_max_s` after a command the
     output is not what was commanded, or when its voltage is further than `voltage_tolerance_V` off.
-    `resource` is a name such as `TCPIP::192.168.1.20::5025::SOCKET` or
+    `resource` is a name such as `TCPIP::ADDRESS::5025::SOCKET` or
     `ASRL/dev/ttyUSB0::INSTR`; `visa` is PyVISA's library, `@py` or `@ivi` for a maker's.
     """
 

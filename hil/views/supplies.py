@@ -2,7 +2,7 @@
 
 from importlib.util import find_spec
 
-LAN = "on a LAN by its address, as TCPIP::192.168.1.20::5025::SOCKET"
+LAN = "on a LAN by its address, as TCPIP::ADDRESS::5025::SOCKET"
 
 
 def visa_resources() -> tuple[list[str], str]:

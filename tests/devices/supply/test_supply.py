@@ -107,6 +107,8 @@ def test_values_that_it_does_not_take_are_refused():
     session = _Session({"VOLT?": "-113,Undefined header", "OUTP?": "maybe"})
     with pytest.raises(SupplyError, match="told 8 V, it says -113"):
         Scpi(session, "scpi", 1).set(8.0, 1.0)
+    with pytest.raises(SupplyError, match=r"answers 'HTTP/1.1 400' to .IDN.: no instrument"):
+        Scpi(_Session({"*IDN?": "HTTP/1.1 400"}), "scpi", 1).identify()
     with pytest.raises(SupplyError, match="answers 'MAYBE' to OUTP"):
         Scpi(session, "scpi", 1).is_on()
 
@@ -220,8 +222,8 @@ def test_one_that_does_not_come_on_or_go_off_is_named(instrument):
 def _rig(rigs, resource):
     path = rigs / "wires4" / "rig.toml"
     text = path.read_text()
-    assert "TCPIP::192.168.1.20::5025::SOCKET" in text
-    path.write_text(text.replace("TCPIP::192.168.1.20::5025::SOCKET", resource))
+    assert "ASRL/dev/ttyUSB0::INSTR" in text
+    path.write_text(text.replace("ASRL/dev/ttyUSB0::INSTR", resource))
     return rigs / "wires4" / "hold.toml"
 
 
