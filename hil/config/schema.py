@@ -365,8 +365,8 @@ class OutputTable(ActuatorTable):
 class LineTable(Table):
     """A digital line.
 
-    An `estop` is high while its loop is closed and trips when it opens; an `enable`, such as the
-    supply's, is high from arming until the guard trips or the run ends.
+    An `estop` is high while its loop is closed and trips when it opens; an `enable`, such as a
+    valve's, is high from the first tick until the guard trips or the run ends.
     """
 
     kind: Literal["input", "estop", "enable"]

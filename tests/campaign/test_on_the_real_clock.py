@@ -17,7 +17,7 @@ def test_a_campaign_waits_and_runs_in_real_time(rigs, monkeypatch, capsys):
         "factors": {"length": {"key": "experiment.duration_s", "levels": [0.05]}},
         "wait": {
             "for_s": 0.1,
-            "longest_s": 20.0,
+            "longest_s": 120.0,
             "until": [{"column": "slide_measured_m", "below": 0.01, "above": -0.01}],
         },
     }
