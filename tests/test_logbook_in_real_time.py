@@ -67,6 +67,8 @@ def test_runs_and_campaigns_on_a_board_at_the_bench_count_for_the_article(
     port = f'port = "{board}"\nestop = "none"\nhold_s = 0.1\n'
     rig = "\n".join("" if line.startswith("port") else line for line in rig.splitlines())
     rig = rig.replace("[devices.board]\n", f"[devices.board]\n{port}")
+    # While it waits, with all cells off, a machine that stalls does not end the campaign.
+    rig = rig.replace("[guard]\n", "[guard]\nreading_age_max_s = 1.0\n")
     article = '\n[article]\nserial = "M6-01"\nwire_resistance_Ohm = 10.0\n'
     Path("rig.toml").write_text(rig.replace("period_s = 0.001", "period_s = 0.01") + article)
     Path("two.toml").write_text(
