@@ -24,7 +24,7 @@ from hil.errors import one_line
 ALIVE_S = 0.5
 LOOK_S = 0.005
 ANSWER_SHARE = 1.0 / 3.0  # of the longest silence, that a single answer is waited for
-LATE_MS, LATE_MAX = 20, 20
+LATE_MAX = 20
 TOLERANCE = 0.01  # of what was set, when it is read back
 
 
@@ -84,13 +84,12 @@ class Scpi:
     def find_the_thread(self) -> None:
         """After an answer that did not come in time: it may come yet, and pass for the next one.
 
-        What comes late is thrown away, until it says again who it is; SupplyError until then.
+        What comes late is thrown away until nothing has come for as long as an answer is waited
+        for, and it says again who it is; SupplyError until then.
         """
-        patience_ms, self._session.timeout = self._session.timeout, LATE_MS
         with contextlib.suppress(Exception):  # nothing more comes
             for _ in range(LATE_MAX):
                 self._session.read()
-        self._session.timeout = patience_ms
         answer = self.ask("*IDN?")
         if answer != self._identity:
             raise SupplyError(f"answers '{one_line(answer)}' to *IDN?")
