@@ -16,6 +16,10 @@ class DeviceError(Exception):
     """A device failed, went missing or is held by another process; names the device."""
 
 
+class StopError(Exception):
+    """Somebody wanted everything to end before it had begun."""
+
+
 def one_line(text: str) -> str:
     """The text with line breaks and other control characters written as escapes."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -141,9 +141,10 @@ OTHER = (
     Interlock("firmware_hung", "the board's program stands still", "its hardware watchdog",
               "not fed while link, control and converter are well", "", 0.0,
               "all off; a reset restarts nothing", "the chip's watchdog, 120 ms", "board"),
-    Interlock("host_gone", "outputs of a card stay where they were", "the card's watchdog",
+    Interlock("host_gone", "outputs of a card stay where they were", "the card's watchdog, which "
+              "runs before an enable line goes high",
               "not reset in time, on cards that have one", "devices.<card>.watchdog_s", 0.0,
-              "supply off", "devices.<card>.watchdog_s", "card"),
+              "enable lines low", "devices.<card>.watchdog_s", "card"),
     Interlock("loop_gone", "the supply stays on without anybody", "the loop's sign of life, as the "
               "supply's own process sees it", "none, or its process has gone", "", 0.5,
               "supply off", "one answer", "supply"),

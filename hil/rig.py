@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 
@@ -23,11 +24,11 @@ from hil.devices.injection import FaultyGates, FaultyPort, FaultySystem, Injecti
 from hil.devices.native_board import NativeBoard
 from hil.devices.nidaq.channels import Place
 from hil.devices.own import OwnPlace
-from hil.devices.port import Port, SerialPort
+from hil.devices.port import LOOK_S, Port, SerialPort
 from hil.devices.proof import Operator, SimulatedOperator, SomebodyAtTheBench
 from hil.devices.sim_plant import Gates, SimPlant
 from hil.devices.turn import Turn
-from hil.errors import ConfigError, DeviceError
+from hil.errors import ConfigError, DeviceError, StopError
 from hil.frame import Column, Commands, Frame, units
 from hil.models.system import System
 from hil.rig_cards import build_card, build_plant_card
@@ -41,6 +42,10 @@ ANSWER_SHARE = 0.5  # of a period that a board's answer is waited for
 CURRENT_ON_A = 0.2  # of a simulated cell whose wire is not modelled: assumed
 
 
+def _never() -> bool:
+    return False
+
+
 class Rig:
     """All devices of a run.
 
@@ -51,6 +56,8 @@ class Rig:
         What the devices read at the current tick.
     commands : Commands
         What they are told, views of the row.
+    stopped : callable
+        Whether somebody wants everything to end; looked at while something is waited for.
     """
 
     readings: Readings
@@ -62,6 +69,8 @@ class Rig:
         self.layout = layout
         self._devices = devices
         self._slow = [device for device in devices if isinstance(device, Slow)]
+        self._coming_on = False
+        self.stopped: Callable[[], bool] = _never
         self._turns = list(turns) or [None] * len(devices)
         self._paced = any(turn is not None for turn in self._turns)
         forces = [c for c in layout.channels if c.force]
@@ -170,11 +179,17 @@ class Rig:
         return found
 
     def prove(self, say: Callable[[str], None]) -> list[str]:
-        """Every device shows what protects it; what was proved, a line a device."""
-        self._power()  # a board looks for its wires when it is armed
+        """Every device shows what protects it; what was proved, a line a device.
+
+        Power is on meanwhile, since a board looks for its wires when it is armed, and off after.
+        """
         slow = {id(device) for device in self._slow}
         last = sorted(self._devices, key=lambda device: id(device) in slow)
-        proved = [(device.name, device.prove(say)) for device in last]
+        with self._power():
+            proved = []
+            for device in last:
+                proved.append((device.name, device.prove(say)))
+                self.attend()
         return [f"{name}: {', '.join(phrases)}" for name, phrases in proved if phrases]
 
     def arm(self) -> None:
@@ -182,18 +197,45 @@ class Rig:
 
         Boards prove that they and the rig mean the same limits, and that every cell has a wire.
         """
-        self._power()
-        for device in self._devices:
-            device.arm()
+        with self._power():
+            for device in self._devices:
+                device.arm()
+                self.attend()
 
-    def _power(self) -> None:
+    @contextlib.contextmanager
+    def _power(self) -> Iterator[None]:
+        """What has to come on is on: supplies, then the lines that let their power through."""
+        self._coming_on = True
+        try:
+            self.attend()
+            for device in reversed(self._slow):
+                device.come_on()
+                device.wait()
+                self.attend()
+            yield
+        finally:
+            self._coming_on = False
+
+    def attend(self) -> None:
+        """While something is waited for: power stays on, and a stop is heard.
+
+        Raises
+        ------
+        StopError
+            Somebody wants everything to end, and it has not begun.
+        """
         for device in self._slow:
-            device.arm()
-            device.wait()
+            device.alive()
+        if self._coming_on and self.stopped():
+            raise StopError
 
     def ready(self) -> bool:
-        """Everything that has to come on, such as a supply, is on."""
-        return all(device.ready() for device in self._slow)
+        """Everything that has to come on is on; called until it is, it brings it on in order."""
+        for device in reversed(self._slow):
+            device.come_on()
+            if not device.ready():
+                return False
+        return True
 
     def remarks(self) -> list[tuple[str, Remark]]:
         """What devices have to say, each once, with the device's name."""
@@ -251,8 +293,11 @@ class Rig:
                 device.write(t_s, self.commands)
 
     def safe(self) -> None:
-        """Switch everything off; one device's failure does not keep the others on."""
-        _each([device.safe for device in self._devices])
+        """Switch everything off; one device's failure does not keep the others on.
+
+        Power goes first, since that waits for nobody's answer.
+        """
+        _each([device.cut for device in self._slow] + [device.safe for device in self._devices])
 
     def close(self) -> None:
         """Let go of all devices, whichever fail."""
@@ -276,6 +321,34 @@ def _no_clock() -> float:
 
 def _no_time_passes(duration_s: float) -> None:
     """For rigs of which nothing is on a bench."""
+
+
+def _power_of(tables: schema.RigTables) -> tuple[str, ...]:
+    """What the cells' power passes, in words."""
+    return (
+        *(f"'{n}' ({supply.resource})" for n, supply in supplies_of(tables.devices).items()),
+        *(
+            f"enable line '{n}' ({line.terminal} of {card.card})"
+            for card in cards_of(tables.devices).values()
+            for n, line in card.lines.items()
+            if line.kind == "enable"
+        ),
+    )
+
+
+def _attended(
+    sleep_s: Callable[[float], None], attend: Callable[[], None]
+) -> Callable[[float], None]:
+    """Lets time pass in pieces, and does this between them."""
+
+    def wait_s(duration_s: float) -> None:
+        while duration_s > 0.0:
+            attend()
+            sleep_s(min(duration_s, LOOK_S))
+            duration_s -= LOOK_S
+        attend()
+
+    return wait_s
 
 
 def _same(port: Port) -> Port:
@@ -378,6 +451,10 @@ def build_rig(
     plant_system : the simulated plant as an earlier run left it; by default a new one, at rest
     """
     tables, period_s = config.tables, config.tables.loop.period_s
+
+    def attend() -> None:
+        rig.attend()
+
     system = plant_system or config.system(plant=True)
     if injection is not None:
         system = FaultySystem(system, injection)
@@ -391,7 +468,8 @@ def build_rig(
     layout = layout_of(tables.devices, system.cell_names)
     streams = np.random.SeedSequence(seed).spawn(len(tables.devices))
     rngs = dict(zip(tables.devices, map(np.random.default_rng, streams), strict=True))
-    bench = EmulatedBench(plant, period_s)
+    bench = EmulatedBench(plant, period_s, injection)
+    wait_s = _attended(sleep_s, attend)
     come_to = bench.advance if "emulated" in (kinds.get(n) for n in cards) else plant.advance
     devices: list[Device] = []
     turns: list[Turn | None] = []
@@ -414,14 +492,14 @@ def build_rig(
         connect: Callable[[], Port]
         operator: Operator
         if kind == "bench":
-            connect = partial(SerialPort, name, board.port, now_s, now_s)
+            connect = partial(SerialPort, name, board.port, now_s, now_s, attend)
             plant.follow(place.gates)
-            operator = SomebodyAtTheBench(sleep_s)
+            operator = SomebodyAtTheBench(wait_s)
         elif kind == "emulated":
             chip = EmulatedBoard(i + 1, _limits_on(injection, limits))
             plant.wire(_meddled(chip, name, injection), place.gates)
             operator = SimulatedOperator(chip)
-            connect = partial(SerialPort, name, chip.url, chip.sent_s, chip.arrived_s)
+            connect = partial(SerialPort, name, chip.url, chip.sent_s, chip.arrived_s, attend)
         else:
             lost = board.sim.reply_lost_probability
             far_end = NativeBoard(i + 1, _limits_on(injection, limits), lost, rngs[name])
@@ -441,6 +519,7 @@ def build_rig(
                 simulated=kind != "bench",
                 operator=operator,
                 estop=board.estop == "proved",
+                power=_power_of(tables),
                 come_to=come_to if kind == "emulated" else None,
             )
         )
@@ -450,6 +529,7 @@ def build_rig(
     slot = output_slot = 0
     for i, (name, card) in enumerate(cards.items()):
         where = Place(slot, output_slot, device=len(boards) + i, card=i)
+        on_simulated_card = kinds.get(name) == "emulated"
         devices.append(
             build_card(
                 name,
@@ -461,6 +541,7 @@ def build_rig(
                 kinds.get(name, "sim"),
                 bench,
                 injection,
+                sleep_s=_attended(bench.pass_s, attend) if on_simulated_card else wait_s,
                 played=behind_card,
             )
         )
@@ -478,4 +559,5 @@ def build_rig(
         supply_kind = kinds.get(name, "sim")
         devices.append(build_supply(name, config, plant, i, supply_kind, now_s, sleep_s, injection))
         turns.append(None)
-    return Rig(devices, layout, turns)
+    rig = Rig(devices, layout, turns)
+    return rig

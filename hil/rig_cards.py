@@ -1,6 +1,6 @@
 """A data acquisition card of a rig: the card itself, or a simulated one."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -51,11 +51,13 @@ def build_card(
     bench: EmulatedBench,
     injection: Injection | None = None,
     *,
+    sleep_s: Callable[[float], None],
     played: bool = False,
 ) -> Device:
     """The card of this name: `bench`, `emulated` on this bench of simulated cards, or `sim`.
 
-    With `played` its inputs are wired to a card that plays the array.
+    With `played` its inputs are wired to a card that plays the array; `sleep_s` lets time pass
+    before the run, on the bench or for the emulated cards.
 
     Raises
     ------
@@ -63,7 +65,7 @@ def build_card(
         The backend cannot do what the card's tables ask.
     """
     if backend == "bench":
-        return NiDaq(name, plan_of(name, config), place, simulated=False)
+        return NiDaq(name, plan_of(name, config), place, sleep_s, simulated=False)
     if backend == "emulated":
         card = _emulated_card(name, config, system, rng)
         if played:
@@ -74,7 +76,7 @@ def build_card(
                 terminal = card.plan.physical(own.terminal)
                 for kind, fault in (("sensor_stuck", "stuck"), ("sensor_rail", "high rail")):
                     injection.at_start(kind, partial(_break, bench, terminal, fault))
-        return EmulatedDaq(NiDaq(name, card.plan, place, simulated=True), bench)
+        return EmulatedDaq(NiDaq(name, card.plan, place, sleep_s, simulated=True), bench)
     return _sim_card(name, config, system, plant, place, rng, injection)
 
 
@@ -125,6 +127,7 @@ def plan_of(name: str, config: Config) -> CardPlan:
         before_s=table.before_s,
         watchdog=table.watchdog,
         watchdog_s=table.watchdog_s,
+        enable_settle_s=table.enable_settle_s,
     )
 
 
@@ -188,7 +191,10 @@ def _sim_card(
     ]
     channels = [_sim_channel(n, c, table, config, system) for n, c in table.channels.items()]
     period_s = table.every * config.tables.loop.period_s
-    return SimDaq(name, plant, channels, outputs, period_s, rng, place, _lines(table), injection)
+    return SimDaq(
+        name, plant, channels, outputs, period_s, rng, place, _lines(table), injection,
+        table.enable_settle_s,
+    )  # fmt: skip
 
 
 def _emulated_card(

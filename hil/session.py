@@ -26,7 +26,7 @@ from hil.config.build import (
 from hil.config.crosscheck import force_signal
 from hil.config.standing import Standing, standing_of
 from hil.devices.injection import Injection
-from hil.errors import ConfigError, one_line
+from hil.errors import ConfigError, StopError, one_line
 from hil.evidence import Evidence
 from hil.models import ModelError
 from hil.models.system import System
@@ -197,6 +197,7 @@ def _run_recorded(
     except BaseException:
         sink.abandon()
         raise
+    stages.rig.stopped = lambda: bool(parts.inputs.stop.reason)
     outcome, error, loop_s = "aborted", "", float("nan")
     kernel: dict[str, Any] = {}
     with stop_on_signals(parts.inputs.stop):
@@ -227,6 +228,8 @@ def _run_recorded(
                             if parts.evidence is not None:
                                 kernel = parts.evidence.total()
             outcome = ended
+        except StopError:
+            outcome = "aborted"
         except BaseException as failure:
             error = str(failure) or type(failure).__name__
             raise

@@ -90,6 +90,7 @@ class RigLayout:
     supplies : names of the bench supplies, which are not among the devices: they are slow
     n_cells : int
     gate_of : the rig's number of the gate of every cell, board after board
+    waits : something has to come on before the run: a supply, an enable line
     """
 
     channels: tuple[Channel, ...]
@@ -100,6 +101,7 @@ class RigLayout:
     gate_of: tuple[int, ...] = ()
     others: tuple[str, ...] = ()
     supplies: tuple[str, ...] = ()
+    waits: bool = False
 
     @property
     def cards(self) -> tuple[str, ...]:

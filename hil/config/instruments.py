@@ -27,6 +27,7 @@ def layout_of(devices: Mapping[str, schema.DeviceTable], cells: Sequence[str]) -
                 channels.append(Channel(name, unit_suffix(reading.signal)))
     boards = {n: d for n, d in devices.items() if isinstance(d, schema.CellBoardTable)}
     others = tuple(own_devices(devices))
+    lines = [line for card in cards_of(devices).values() for line in card.lines.values()]
     gates = [cell for board in boards.values() for cell in board.cells]
     return RigLayout(
         channels=tuple(channels),
@@ -37,6 +38,7 @@ def layout_of(devices: Mapping[str, schema.DeviceTable], cells: Sequence[str]) -
         supplies=tuple(supplies_of(devices)),
         n_cells=len(cells),
         gate_of=tuple(gates.index(cell) for cell in cells),
+        waits=bool(supplies_of(devices)) or any(line.kind == "enable" for line in lines),
     )
 
 

@@ -20,7 +20,8 @@ from hil.models.soft.arrays import SoftArraySystem
 def energise_plan(config: Config) -> list[str]:
     """Supplies that are enabled, then a line a switching time or the controller's bounds."""
     supplies = [
-        f"'{name}' ({card.card}/{line.terminal}) is high from arming until a trip or the end"
+        f"'{name}' ({card.card}/{line.terminal}) is high from arming until a trip or the end, "
+        f"{card.enable_settle_s:g} s before the boards look for their wires"
         for card in cards_of(config.tables.devices).values()
         for name, line in card.lines.items()
         if line.kind == "enable"

@@ -365,8 +365,8 @@ class OutputTable(ActuatorTable):
 class LineTable(Table):
     """A digital line.
 
-    An `estop` is high while its loop is closed and trips when it opens; an `enable`, such as a
-    valve's, is high from the first tick until the guard trips or the run ends.
+    An `estop` is high while its loop is closed and trips when it opens; an `enable` lets the cells
+    have power, and is high from before the boards are armed until the guard trips or the run ends.
     """
 
     kind: Literal["input", "estop", "enable"]
@@ -384,7 +384,8 @@ class NidaqTable(Table):
 
     In `block` the card samples at `rate_Hz` (10 samples a period where it is not given) and a
     reading is the mean over a period. The watchdog switches the outputs off when the program has
-    been silent for `watchdog_s`. Before the run the inputs are looked at for `before_s`.
+    been silent for `watchdog_s`. Before the run the inputs are looked at for `before_s`. Boards are
+    armed `enable_settle_s` after the enable lines have gone high.
     """
 
     kind: Literal["nidaq"]
@@ -397,6 +398,7 @@ class NidaqTable(Table):
     before_s: Annotated[float, Field(gt=0.0, le=60.0)] = 0.1
     watchdog: Literal["required", "if_present", "off"] = "if_present"
     watchdog_s: Annotated[float, Field(ge=0.01, le=30.0)] = 0.1
+    enable_settle_s: Annotated[float, Field(ge=0.0, le=30.0)] = 0.1
     channels: Annotated[dict[Name, ChannelTable], Field(min_length=1)]
     outputs: dict[Name, OutputTable] = {}
     lines: dict[Name, LineTable] = {}

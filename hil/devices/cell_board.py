@@ -7,7 +7,7 @@ start of a run, and never again by itself.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -66,6 +66,7 @@ class CellBoard:
     simulated : the far end is a simulation
     operator : stands beside the board while it is proved
     estop : it has one, which must be seen open
+    power : what its cells' power passes, for people who look for it
     come_to : called with the time of every tick before it is read, for a far end that must be
         brought there
     """
@@ -82,12 +83,14 @@ class CellBoard:
         simulated: bool,
         operator: Operator,
         estop: bool = True,
+        power: Sequence[str] = (),
         come_to: Callable[[float], None] | None = None,
     ) -> None:
         self.name = name
         self.simulated = simulated
         self._operator = operator
         self._estop = estop
+        self._power = power
         self._connect = connect
         self._place = place
         first = place.gates[0]
@@ -205,10 +208,14 @@ class CellBoard:
         return []
 
     def _reasons(self, result: str, answer: wire.Message) -> str:
-        faults = ", ".join(wire.fault_names(answer["fault_bits"]))
+        found = wire.fault_names(answer["fault_bits"])
+        faults = ", ".join(found)
         names = self._place.cell_names
         cells = ", ".join(n for i, n in enumerate(names) if answer["fault_cells"] >> i & 1)
-        return result + (f" ({faults}{': ' + cells if cells else ''})" if faults else "")
+        text = result + (f" ({faults}{': ' + cells if cells else ''})" if faults else "")
+        if self._power and "current_low" in found:
+            text += f": a broken wire, or no power: look at {', '.join(self._power)}"
+        return text
 
     def read(self, t_s: float) -> None:
         """Collect the answer to the last command."""

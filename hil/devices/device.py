@@ -85,10 +85,10 @@ class Device(Protocol):
 
 @runtime_checkable
 class Slow(Protocol):
-    """A device that has to come on before anything is armed."""
+    """A device that gives power, or lets it through: on before anything is armed."""
 
-    def arm(self) -> None:
-        """Come on."""
+    def come_on(self) -> None:
+        """Come on; told again, nothing changes."""
         ...
 
     def wait(self) -> None:
@@ -97,6 +97,14 @@ class Slow(Protocol):
 
     def ready(self) -> bool:
         """Whether it is on."""
+        ...
+
+    def alive(self) -> None:
+        """The loop lives: whatever switches off without it has to hear so, now and then."""
+        ...
+
+    def cut(self) -> None:
+        """Go off, at once; `safe` sees to it that it did."""
         ...
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from hil.devices.device import RawSamples, RawSink, Remark
+from hil.devices.injection import Injection
 from hil.devices.nidaq.channels import AnalogInput, CardPlan, EncoderInput
 from hil.devices.nidaq.driver import NiDaq
 from hil.devices.sim_plant import SimPlant
@@ -65,9 +66,12 @@ class Cable:
 class EmulatedBench:
     """All simulated cards of a rig on one plant and one clock."""
 
-    def __init__(self, plant: SimPlant, period_s: float) -> None:
+    def __init__(
+        self, plant: SimPlant, period_s: float, injection: Injection | None = None
+    ) -> None:
         self._plant = plant
         self._period_s = period_s
+        self._injection = injection
         self._cards: list[EmulatedCard] = []
         self._extra: list[tuple[str, str]] = []
         self._cables: list[Cable] = []
@@ -113,6 +117,20 @@ class EmulatedBench:
         for cable in self._cables:
             system.feed(cable.sink, partial(self._carried, cable))
         install(system)
+        self.follow_lines()
+
+    def pass_s(self, duration_s: float) -> None:
+        """Let the cards' time pass before the run."""
+        self.system.advance_to(self.system.now_s + duration_s)
+        self.follow_lines()
+
+    def follow_lines(self) -> None:
+        """The enable lines as they stand let the cells have power, or do not."""
+        for card in self._cards:
+            for line in card.plan.lines_out:
+                high = self._system.output(card.plan.physical(line.terminal)) > 0.5
+                high = high and not _stuck_low(self._injection, line.name)
+                self._plant.enable(f"{card.plan.card}/{line.name}", high)
 
     def _level(self, output: int, t_s: Any) -> Any:
         return np.full(np.shape(t_s), self._plant.output(output))
@@ -152,9 +170,11 @@ class EmulatedBench:
             for output, index in zip(card.plan.outputs, card.driven, strict=True):
                 volts = self._system.output(card.plan.physical(output.terminal))
                 self._plant.inputs[index] = output.units_per_V * volts
-            for line in card.plan.lines_out:
-                high = self._system.output(card.plan.physical(line.terminal)) > 0.5
-                self._plant.enable(f"{card.plan.card}/{line.name}", high)
+        self.follow_lines()
+
+
+def _stuck_low(injection: Injection | None, line: str) -> bool:
+    return injection is not None and injection.active("enable_stuck_low", line) is not None
 
 
 class _Wire:
@@ -228,9 +248,27 @@ class EmulatedDaq:
         self._bench.open()
         self._driver.open()
 
+    def come_on(self) -> None:
+        self._driver.come_on()
+        self._bench.follow_lines()
+
+    def wait(self) -> None:
+        self._driver.wait()
+
+    def ready(self) -> bool:
+        return self._driver.ready()
+
+    def alive(self) -> None:
+        self._driver.alive()
+
+    def cut(self) -> None:
+        self._driver.cut()
+        self._bench.follow_lines()
+
     def prove(self, say: Callable[[str], None]) -> list[str]:
-        """A card switches nothing by itself."""
-        return []
+        proved = self._driver.prove(say)
+        self._bench.follow_lines()
+        return proved
 
     def arm(self) -> None:
         self._driver.arm()
@@ -248,6 +286,7 @@ class EmulatedDaq:
 
     def safe(self) -> None:
         self._driver.safe()
+        self._bench.follow_lines()
 
     def close(self) -> None:
         self._driver.close()

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from hil.errors import DeviceError
 
 BAUD = 1_000_000
+LOOK_S = 0.0025  # a quarter of the shortest time after which a card's watchdog acts
 HANDLERS = "hil.devices"  # of URLs: protocol_emulated
 
 
@@ -36,6 +37,10 @@ def _no_clock() -> float:
     return math.nan
 
 
+def _nothing() -> None:
+    """For those who have nothing else to do while they wait."""
+
+
 class SerialPort:
     """A serial line opened exclusively.
 
@@ -45,6 +50,7 @@ class SerialPort:
         `usb:SERIAL_NUMBER`, a device path, or any URL that pyserial knows; also
         `emulated://NUMBER`, an emulated board of this process.
     sent_s, arrived_s : the clock of the line; without them it has none
+    meanwhile : called every LOOK_S while something is waited for
 
     Raises
     ------
@@ -58,12 +64,14 @@ class SerialPort:
         address: str,
         sent_s: Callable[[], float] = _no_clock,
         arrived_s: Callable[[], float] = _no_clock,
+        meanwhile: Callable[[], None] = _nothing,
     ) -> None:
         import serial
 
         if HANDLERS not in serial.protocol_handler_packages:
             serial.protocol_handler_packages.append(HANDLERS)
         self.sent_s, self.arrived_s = sent_s, arrived_s
+        self._meanwhile = meanwhile
         self._name = name
         path = port_path(name, address)
         self._path = path
@@ -90,6 +98,15 @@ class SerialPort:
         self._guarded(lambda: self._line.write(data), "does not take data: is it unplugged?")
 
     def read(self, timeout_s: float) -> bytes:
+        while timeout_s > LOOK_S:
+            data = self._arrived_within(LOOK_S)
+            if data:
+                return data
+            timeout_s -= LOOK_S
+            self._meanwhile()
+        return self._arrived_within(timeout_s)
+
+    def _arrived_within(self, timeout_s: float) -> bytes:
         def arrived() -> bytes:
             self._line.timeout = timeout_s
             first: bytes = self._line.read(1)

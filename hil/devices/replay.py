@@ -47,7 +47,7 @@ class ReplayRig:
         self._supply_faults = np.zeros((n_rows, len(like.supplies)), dtype=np.int64)
         for i, name in enumerate(like.supplies):
             self._supply_faults[:, i] = run[f"{name}_fault_bits"].values
-        self._waits = bool(like.supplies)
+        self._waits = like.waits
         self._running = run.guard_state.values == STATES.index("running")
 
     def bind(self, frame: Frame) -> None:

@@ -4,6 +4,7 @@ In: signal -> volts or counts -> delay -> first-order low-pass -> offset and noi
 Out: value -> volts -> range -> bits -> value, held until the next.
 """
 
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from hil.signals import AT_RAIL, Chain
 from hil.slots import Readings
 
 NOISE_BLOCK = 4096
+SETTLED_WITHIN_S = 1e-9
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ class SimDaq:
     ----------
     place : where its readings and commands stand in the rig's
     lines : digital lines; every e-stop loop is closed
+    enable_settle_s : from enable lines high to what they feed being there
     """
 
     simulated = True
@@ -90,8 +93,13 @@ class SimDaq:
         place: Place,
         lines: Sequence[Line] = (),
         injection: Injection | None = None,
+        enable_settle_s: float = 0.0,
     ) -> None:
         self.name = name
+        self._settle_s = enable_settle_s
+        self._settled_s = math.inf  # the run's time from which on what the lines feed is there
+        self._t_s = 0.0
+        self._high = False
         self._plant = plant
         self._channels = channels
         self._outputs = outputs
@@ -130,8 +138,7 @@ class SimDaq:
         return [*time_columns(self.name, simulated=True), *raw, *own]
 
     def open(self) -> None:
-        if self._lines_out:
-            self._plant.enable(self.name, False)
+        self._put_lines(False)
         self._filtered = [self._input_raw(channel) for channel in self._channels]
         self._chains = [
             c.chain.zeroed(raw + c.offset_raw) if c.tare else c.chain
@@ -159,6 +166,7 @@ class SimDaq:
         self._readings = readings
 
     def read(self, t_s: float) -> None:
+        self._t_s = t_s
         self._plant.report(self._readings.cells_reported)
         self._plant.advance(t_s)
         if self._n % NOISE_BLOCK == 0:
@@ -225,14 +233,49 @@ class SimDaq:
         for i, output in enumerate(self._outputs, start=self._place.output):
             self._plant.inputs[output.input] = output.set_to(float(commands.outputs[i]))
         if self._lines_out:
+            if not commands.enabled[0]:
+                self.cut()
+            self._put_lines(self._high)
             high = (1 << len(self._lines_out)) - 1 << len(self._lines_in)
             before = int(self._bits[self._lines_at]) & ~high
-            self._bits[self._lines_at] = before | (high if commands.enabled[0] else 0)
-            self._plant.enable(self.name, bool(commands.enabled[0]))
+            self._bits[self._lines_at] = before | (high if self._high else 0)
+
+    def _put_lines(self, high: bool) -> None:
+        """Every enable line high or low; one that is stuck low lets nothing through."""
+        self._high = high
+        for line in self._lines_out:
+            stuck = self._injection is not None and self._injection.active("enable_stuck_low", line)
+            self._plant.enable(f"{self.name}/{line}", high and not stuck)
+
+    def come_on(self) -> None:
+        """Enable lines high."""
+        if self._lines_out and not self._high:
+            self._put_lines(True)
+            self._settled_s = self._t_s + self._settle_s
+
+    def ready(self) -> bool:
+        """What the enable lines feed has had its time to come up."""
+        return not self._lines_out or self._t_s >= self._settled_s - SETTLED_WITHIN_S
+
+    def wait(self) -> None:
+        """It comes up before the first tick; that time does not count."""
+        if self._high:
+            self._settled_s = -math.inf
+
+    def alive(self) -> None:
+        """Nobody watches."""
+
+    def cut(self) -> None:
+        """Enable lines low."""
+        self._put_lines(False)
+        self._settled_s = math.inf
 
     def prove(self, say: Callable[[str], None]) -> list[str]:
-        """A card switches nothing by itself."""
-        return []
+        """The boards were looked at by the power of its enable lines, which are low again."""
+        if not self._lines_out:
+            return []
+        self.cut()
+        return [f"{', '.join(self._lines_out)} high while the boards were proved, and low again"]
 
     def arm(self) -> None:
         """Outputs follow the commands at once."""
@@ -244,8 +287,7 @@ class SimDaq:
 
     def safe(self) -> None:
         """All outputs to zero, enable lines low."""
-        if self._lines_out:
-            self._plant.enable(self.name, False)
+        self.cut()
         for output in self._outputs:
             self._plant.inputs[output.input] = 0.0
 

@@ -86,6 +86,7 @@ class SimPlant:
         self._has_wires = bool(self._thermal.any())
         self._duty = np.zeros(n_cells)
         self._off = np.zeros(n_cells, dtype=np.uint8)
+        self._no_current_A = np.zeros(n_cells)
         self._given_V, self._drawn_A = math.inf, 0.0
 
     def feed(self, volts: float, limit_A: float) -> None:
@@ -97,11 +98,14 @@ class SimPlant:
 
     def enable(self, line: str, high: bool) -> None:
         """A card's line lets the cells have power, or does not."""
+        before = self.powered
         self._enabled[line] = high
+        if self.powered != before:
+            self._show_currents()
 
     @property
     def powered(self) -> bool:
-        """Whether a gate that is on heats its cell."""
+        """Whether a gate that is on heats its cell, and finds a current."""
         return all(self._enabled.values()) and self._volts > 0.0
 
     def fed(self) -> tuple[float, float]:
@@ -130,8 +134,8 @@ class SimPlant:
         self._drawn_A = wire_A + plain_A
 
     def _show_currents(self) -> None:
-        """What the boards would see of cells whose wires are not modelled."""
-        amps = self._current_on_A if self._volts > 0.0 else 0.0
+        """What the boards would see of cells that are on, with the power that there is."""
+        amps = self._current_on_A if self.powered else 0.0
         for wired in self._wired:
             for gate, cell in enumerate(wired.gates):
                 if not self._thermal[cell]:
@@ -181,7 +185,7 @@ class SimPlant:
 
     def _sense(self) -> None:
         """Show the boards what the wires of their cells carry when on, and how hot they are."""
-        on_A = self._supply_V / self.resistance_Ohm
+        on_A = self._supply_V / self.resistance_Ohm if self.powered else self._no_current_A
         for wired in self._wired:
             for gate, cell in enumerate(wired.gates):
                 if self._thermal[cell]:

@@ -71,9 +71,19 @@ class SimSupply(SupplyDevice):
                 (t_s + self._obey_s + (self._fault("supply_late") or 0.0), want_on)
             )
 
-    def arm(self) -> None:
+    def come_on(self) -> None:
         """Told to be on; `ready` says when it is."""
         self._tell(True, self._t_s)
+
+    def arm(self) -> None:
+        """It is on by then."""
+
+    def alive(self) -> None:
+        """Nobody watches."""
+
+    def cut(self) -> None:
+        """Told to be off; `safe` sees to it."""
+        self._tell(False, self._t_s)
 
     def ready(self) -> bool:
         """It says that it is on, at its voltage."""

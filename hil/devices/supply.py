@@ -269,9 +269,22 @@ class Supply(SupplyDevice):
         if self.watch.tell(want_on, now_s):
             self._shared["want_on"] = int(want_on)
 
-    def arm(self) -> None:
+    def come_on(self) -> None:
         """Told to be on; `ready` says when it is."""
         self._tell(True)
+
+    def arm(self) -> None:
+        """It is on by then."""
+
+    def alive(self) -> None:
+        """Its process hears that the loop lives."""
+        if self._shared is not None:
+            self._shared["alive_s"] = self._now_s()
+
+    def cut(self) -> None:
+        """Told to be off; `safe` waits for it."""
+        if self._shared is not None:
+            self._tell(False)
 
     def ready(self) -> bool:
         """It says that it is on, at its voltage."""

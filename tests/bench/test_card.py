@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from hil.clock import RealClock
+from hil.clock import RealClock, sleep_s
 from hil.devices.nidaq.channels import Acquisition, AnalogInput, CardPlan, Place
 from hil.devices.nidaq.driver import NiDaq
 from hil.frame import Frame
@@ -28,7 +28,7 @@ def test_ten_seconds_of_samples_come_without_a_gap_and_at_the_cards_rate(per_tic
     card = os.environ.get("HIL_BENCH_CARD", "Dev1")
     channel = AnalogInput("force", "ai0", Chain.linear(1.0, 0.0), 10.0)
     plan = CardPlan(card, Acquisition("block", 0.001, per_tick), (channel,))
-    daq = NiDaq("daq", plan, Place(0, 0, 0, 0), simulated=False)
+    daq = NiDaq("daq", plan, Place(0, 0, 0, 0), sleep_s, simulated=False)
     frame = Frame(daq.columns)
     readings, _ = RigLayout((Channel("force", "_N", "first"),), (), (), ("daq",), 0).bind(frame)
     daq.bind(frame, readings)

@@ -90,8 +90,8 @@ class EncoderInput:
 class Line:
     """A digital line.
 
-    An `estop` is high while the loop is closed; an `enable` is high from arming until the guard
-    trips or the run ends.
+    An `estop` is high while the loop is closed; an `enable` is high from before the boards are
+    armed until the guard trips or the run ends.
     """
 
     name: str
@@ -151,6 +151,8 @@ class CardPlan:
     inputs : in the order of the rig's readings
     before_s : float
         How long the inputs are looked at before the run.
+    enable_settle_s : float
+        From enable lines high to what they feed being there.
     """
 
     card: str
@@ -161,6 +163,7 @@ class CardPlan:
     before_s: float = 0.1
     watchdog: Literal["required", "if_present", "off"] = "if_present"
     watchdog_s: float = 0.1
+    enable_settle_s: float = 0.0
 
     @property
     def analog(self) -> tuple[AnalogInput, ...]:

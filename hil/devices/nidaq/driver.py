@@ -40,6 +40,7 @@ from hil.signals import BlockFilter, Chain
 from hil.slots import Readings
 
 CLOCK_CHECK_S = 1.0
+SETTLED_WITHIN_S = 1e-9
 
 
 class NiDaq:
@@ -48,14 +49,25 @@ class NiDaq:
     Parameters
     ----------
     place : where its readings and commands stand in the rig's
+    sleep_s : lets time pass before the run, in which `alive` is called more often than the watchdog
+        waits
     simulated : the library is a simulation
     """
 
-    def __init__(self, name: str, plan: CardPlan, place: Place, *, simulated: bool) -> None:
+    def __init__(
+        self,
+        name: str,
+        plan: CardPlan,
+        place: Place,
+        sleep_s: Callable[[float], None],
+        *,
+        simulated: bool,
+    ) -> None:
         self.name = name
         self.simulated = simulated
         self._plan = plan
         self._place = place
+        self._sleep_s = sleep_s
         self._period_s = plan.acquisition.period_s
         self._analog_at, self._encoders_at = places(plan)
         self._remarks: list[Remark] = []
@@ -66,6 +78,8 @@ class NiDaq:
         self._outputs: Outputs | None = None
         self._chains: list[Chain] = []
         self._tick: int | None = None  # None until sampling has started
+        self._t_s = 0.0
+        self._settled_s = math.inf  # the run's time from which on what the lines feed is there
 
     @property
     def columns(self) -> list[Column]:
@@ -134,25 +148,74 @@ class NiDaq:
         with said_by(name, "inputs"):
             if plan.lines_in:
                 self._lines = LineReader(plan)
+                self._refuse_open_estop()
             self._inputs = Inputs(name, plan)
         self._chains, remarks = before.look(name, plan, self._inputs, self._outputs)
         self._remarks += remarks
         if self._raw_sink is not None:
             self._inputs.record_raw(self._raw_sink)
 
-    def prove(self, say: Callable[[str], None]) -> list[str]:
-        """A card switches nothing by itself."""
-        return []
+    def _refuse_open_estop(self) -> None:
+        if self._lines is not None:
+            before.refuse_open_estop(self.name, self._plan.lines_in, self._lines.levels())
 
-    def arm(self) -> None:
-        """Start watchdog and outputs, and sampling where that has not begun."""
+    def come_on(self) -> None:
+        """Enable lines high, behind a watchdog that runs by then."""
+        outputs = self._outputs
+        if not self._plan.lines_out or (outputs is not None and outputs.enabled):
+            return
+        outputs = self._start()
+        with said_by(self.name, "start"):
+            outputs.enable(True)
+            outputs.reset_watchdog()
+        self._settled_s = self._t_s + self._plan.enable_settle_s
+
+    def ready(self) -> bool:
+        """What the enable lines feed has had its time to come up."""
+        return not self._plan.lines_out or self._t_s >= self._settled_s - SETTLED_WITHIN_S
+
+    def wait(self) -> None:
+        """Return when it has."""
+        if not self.ready():
+            self._sleep_s(self._plan.enable_settle_s)
+            self._settled_s = -math.inf
+
+    def alive(self) -> None:
+        """The watchdog hears that the loop lives."""
+        if self._outputs is not None and self._outputs.enabled:
+            with said_by(self.name, "watchdog"):
+                self._outputs.reset_watchdog()
+
+    def cut(self) -> None:
+        """Enable lines low; whatever fails, `safe` has another turn."""
+        self._settled_s = math.inf
+        if self._outputs is not None:
+            with said_by(self.name, "cannot be switched off"):
+                self._outputs.enable(False)
+
+    def prove(self, say: Callable[[str], None]) -> list[str]:
+        """The boards were looked at by the power of its enable lines, which are low again."""
+        if not self._plan.lines_out or self._outputs is None:
+            return []
+        self.safe()
+        self._outputs.close()
+        names = ", ".join(line.name for line in self._plan.lines_out)
+        return [f"{names} high while the boards were proved, and low again"]
+
+    def _start(self) -> Outputs:
+        """Watchdog and outputs, all of them off, where that is not done."""
         outputs = self._outputs
         if outputs is None:
             raise DeviceError(f"{self.name}: is not open")
-        with said_by(self.name, "start"):
-            if self._lines is not None:
-                before.refuse_open_estop(self.name, self._plan.lines_in, self._lines.levels())
-            self._remarks += outputs.start()
+        if not outputs.started:
+            with said_by(self.name, "start"):
+                self._refuse_open_estop()
+                self._remarks += [r for r in outputs.start() if r not in self._remarks]
+        return outputs
+
+    def arm(self) -> None:
+        """Start outputs, and sampling where that has not begun."""
+        self._start()
         if self._tick is None:
             self._begin(0.0)
 
@@ -172,6 +235,7 @@ class NiDaq:
             self._begin(t_s)
         if inputs is None or self._tick is None:
             raise DeviceError(f"{self.name}: is not open")
+        self._t_s = t_s
         tick = round(t_s / self._period_s)
         n_periods, self._tick = tick - self._tick, tick
         faults = 0
@@ -229,7 +293,9 @@ class NiDaq:
         if outputs is None:
             raise DeviceError(f"{self.name}: is not open")
         with said_by(self.name, "write"):
-            outputs.enable(bool(commands.enabled[0]))
+            if not commands.enabled[0]:
+                outputs.enable(False)
+                self._settled_s = math.inf
             outputs.put(commands.outputs[first : first + len(self._plan.outputs)])
             outputs.feed_watchdog(t_s)
             if self._plan.acquisition.kind == "block" and t_s - self._checked_s >= CLOCK_CHECK_S:
@@ -253,6 +319,7 @@ class NiDaq:
 
     def safe(self) -> None:
         """Enables low, outputs to rest; whatever fails, the others have their turn."""
+        self._settled_s = math.inf
         if self._outputs is not None:
             self._outputs.safe()
 

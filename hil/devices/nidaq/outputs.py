@@ -25,6 +25,8 @@ class Outputs:
     ----------
     enabled : bool
         The enable lines are high.
+    started : bool
+        The watchdog runs, where there is one, and what is switched off is known to be.
     """
 
     def __init__(self, name: str, plan: CardPlan) -> None:
@@ -33,7 +35,7 @@ class Outputs:
         self._fed_s = -np.inf
         self._lines: LineWriter | None = None
         self._analog: AnalogWriter | None = None
-        self.enabled = False
+        self.enabled = self.started = False
 
     def start(self) -> list[Remark]:
         """Watchdog first, then the outputs at rest; what is to be said about the watchdog."""
@@ -44,6 +46,8 @@ class Outputs:
         if plan.outputs:
             self._analog = AnalogWriter(plan, plan.outputs)
             self._analog.rest()
+        self.reset_watchdog()
+        self.started = True
         return remarks
 
     def _start_watchdog(self) -> list[Remark]:
@@ -108,15 +112,22 @@ class Outputs:
             self._analog.put(values)
 
     def enable(self, on: bool) -> None:
-        """Enable lines high or low."""
+        """Enable lines high or low; they go high only behind a watchdog that has been started."""
         if self._lines is not None and on != self.enabled:
+            self.enabled = True  # until they are known to be low
             self._lines.set_all(on)
             self.enabled = on
 
     def feed_watchdog(self, t_s: float) -> None:
-        if self._watchdog is not None and t_s - self._fed_s >= self._plan.watchdog_s / FEEDS:
-            self._watchdog.reset_timer()
+        """In the run: some times within the watchdog's own."""
+        if t_s - self._fed_s >= self._plan.watchdog_s / FEEDS:
+            self.reset_watchdog()
             self._fed_s = t_s
+
+    def reset_watchdog(self) -> None:
+        """The program lives."""
+        if self._watchdog is not None:
+            self._watchdog.reset_timer()
 
     @contextlib.contextmanager
     def shunt(self, channel: AnalogInput) -> Iterator[None]:
@@ -161,6 +172,7 @@ class Outputs:
         writers = [w for w in (self._lines, self._analog) if w is not None]
         close_all([w.task for w in writers])
         self._lines = self._analog = None
+        self.started = False
         self._drop_watchdog()
 
     def _drop_watchdog(self) -> None:

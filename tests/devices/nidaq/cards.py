@@ -34,7 +34,7 @@ class Bench:
         for terminal, source in sources.items():
             self.feed(terminal, source)
         install(self.system)
-        self.daq = NiDaq("daq", asked, Place(0, 0, 0, 0), simulated=simulated)
+        self.daq = NiDaq("daq", asked, Place(0, 0, 0, 0), self.pass_s, simulated=simulated)
         channels = tuple(
             Channel(c.name, "_rad")
             if isinstance(c, EncoderInput)
@@ -59,8 +59,17 @@ class Bench:
     def feed(self, terminal, source):
         self.system.feed(f"Dev1/{terminal.replace('_', '/')}", source)
 
+    def pass_s(self, duration_s):
+        """Time of the card, in which the driver is called as the rig does."""
+        end_s = self.system.now_s + duration_s
+        while self.system.now_s < end_s:
+            self.daq.alive()
+            self.system.advance_to(min(self.system.now_s + 0.0025, end_s))
+
     def start(self):
         self.daq.open()
+        self.daq.come_on()
+        self.daq.wait()
         self.daq.arm()
         self.start_s = self.system.now_s
         return self

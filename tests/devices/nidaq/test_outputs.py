@@ -14,23 +14,84 @@ MOTOR = AnalogOutput("motor", "ao0", units_per_V=0.5, range_V=10.0)
 VALVE = AnalogOutput("valve", "ao1", units_per_V=1.0, range_V=10.0, rest=2.0)
 
 
-def test_an_enable_line_is_high_from_the_first_command_until_a_trip_and_low_at_the_end():
+def test_an_enable_line_is_high_from_before_the_start_until_a_trip_and_low_at_the_end():
     with Bench(plan(lines=(SUPPLY,)), ai0=1.0) as bench:
+        bench.daq.open()
         levels = [bench.level("port0/line1")]
-        bench.start()
-        levels.append(bench.level("port0/line1"))
-        bench.tick(0)
-        levels.append(bench.level("port0/line1"))
+
+        def noted(action, *words):
+            action(*words)
+            levels.append(bench.level("port0/line1"))
+
+        noted(bench.daq.arm)
+        noted(bench.daq.come_on)
+        bench.start_s = bench.system.now_s
+        noted(bench.tick, 0)
         bench.commands.enabled[:] = False  # as the guard does when it trips
-        bench.tick(1)
-        levels.append(bench.level("port0/line1"))
-        bench.commands.enabled[:] = True
-        bench.tick(2)
-        levels.append(bench.level("port0/line1"))
+        noted(bench.tick, 1)
+        bench.commands.enabled[:] = True  # armed again: it goes high in its turn, after the supply
+        noted(bench.tick, 2)
+        noted(bench.daq.come_on)
+        noted(bench.tick, 3)
         assert bench.column("daq_line_bits") == 1
-        bench.daq.safe()
-        levels.append(bench.level("port0/line1"))
-    assert levels == [0.0, 0.0, 1.0, 0.0, 1.0, 0.0]
+        noted(bench.daq.cut)
+        noted(bench.daq.come_on)
+        noted(bench.daq.safe)
+    assert levels == [0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0]
+
+
+def test_what_an_enable_line_feeds_has_its_time_to_come_up_while_the_watchdog_is_fed():
+    asked = plan(lines=(SUPPLY,), watchdog_s=0.01, enable_settle_s=0.2)
+    with Bench(asked, ai0=1.0) as bench:
+        bench.daq.open()
+        bench.daq.come_on()
+        high_s = bench.system.now_s
+        assert not bench.daq.ready()
+        bench.daq.wait()
+        assert bench.daq.ready()
+        assert bench.system.now_s - high_s == pytest.approx(0.2)
+        assert bench.level("port0/line1") == 1.0
+
+
+def test_within_a_run_the_time_to_come_up_goes_by_ticks():
+    with Bench(plan(lines=(SUPPLY,), enable_settle_s=0.003), ai0=1.0) as bench:
+        bench.start().tick(0)
+        bench.commands.enabled[:] = False
+        bench.tick(1)
+        bench.commands.enabled[:] = True
+        bench.daq.come_on()
+        ready = []
+        for k in (2, 3, 4, 5):
+            bench.tick(k)
+            bench.daq.come_on()
+            ready.append(bench.daq.ready())
+    assert ready == [False, False, True, True]  # 3 ms after tick 1
+
+
+def test_a_host_that_dies_before_the_boards_are_armed_leaves_the_line_to_the_watchdog():
+    asked = plan(lines=(SUPPLY,), watchdog_s=0.05, enable_settle_s=0.2)
+    with Bench(asked, ai0=1.0) as bench:
+        bench.daq.open()
+        bench.daq.come_on()
+        died_s = bench.system.now_s
+        bench.system.advance_to(died_s + 0.049)
+        assert bench.level("port0/line1") == 1.0
+        bench.system.advance_to(died_s + 0.051)
+        assert bench.level("port0/line1") == 0.0
+
+
+def test_after_the_proof_the_line_is_low_and_nothing_has_to_be_fed():
+    with Bench(plan(lines=(SUPPLY,), watchdog_s=0.05), ai0=1.0) as bench:
+        bench.daq.open()
+        bench.daq.come_on()
+        (proved,) = bench.daq.prove(print)
+        assert proved == "supply high while the boards were proved, and low again"
+        assert bench.level("port0/line1") == 0.0
+        bench.system.advance_to(bench.system.now_s + 1.0)
+        bench.daq.come_on()
+        assert bench.level("port0/line1") == 1.0
+        said = [r.text for r in bench.daq.remarks()]
+        assert sum("watchdog" in text for text in said) == 1  # that it is there, not that it acted
 
 
 def test_outputs_take_the_nearest_of_sixteen_bits_and_stay_in_their_range():

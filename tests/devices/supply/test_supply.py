@@ -123,7 +123,7 @@ def test_on_pyvisa_sim_every_dialect_comes_on_and_goes_off(resource, dialect, id
     supply.open()
     try:
         assert supply.remarks()[0].text.startswith(identity)
-        supply.arm()
+        supply.come_on()
         supply.wait()
         assert (supply.answer.on, supply.answer.voltage_V, supply.answer.current_A) == (
             1,
@@ -152,7 +152,7 @@ def test_it_comes_on_is_read_and_is_verified_off(instrument):
     try:
         assert (instrument.volts, instrument.amps, instrument.on) == (8.0, 1.0, False)
         assert [r.text for r in supply.remarks()] == ["Bench Works,PS-30,SN7,1.0: 8 V, at most 1 A"]
-        supply.arm()
+        supply.come_on()
         supply.wait()
         assert instrument.on
         assert (supply.answer.voltage_V, supply.answer.current_A) == (8.0, 0.64)
@@ -178,7 +178,7 @@ def test_an_answer_that_comes_late_does_not_pass_for_the_next_one(instrument):
     supply.open()
     try:
         instrument.late_s = 0.4  # twice what a single answer is waited for
-        supply.arm()
+        supply.come_on()
         supply.wait()
         assert (supply.answer.voltage_V, supply.answer.current_A) == (8.0, 0.64)
         assert sum(line == "*IDN?" for _, line in instrument.heard) >= 2
@@ -199,18 +199,18 @@ def test_one_that_does_not_come_on_or_go_off_is_named(instrument):
     supply.open()
     try:
         instrument.deaf_to = "OUTP ON"
-        supply.arm()
+        supply.come_on()
         with pytest.raises(DeviceError, match=r"told to be on, after 1.1 s it says output off"):
             supply.wait()
         supply.safe()
         instrument.deaf_to = None
-        supply.arm()
+        supply.come_on()
         supply.wait()
         instrument.deaf_to = "OUTP OFF"
         with pytest.raises(DeviceError, match=r"it says output on, 8 V, 0.64 A: CUT IT BY HAND"):
             supply.safe()
         instrument.mute = True
-        supply.arm()
+        supply.come_on()
         with pytest.raises(DeviceError, match=r"told to be off, after 1.1 s no answer: CUT IT"):
             supply.safe()
     finally:
@@ -363,7 +363,7 @@ def test_without_power_gates_that_are_on_heat_nothing(configs, tmp_path):
 
         def set_estop(self, is_open): ...
 
-    for feed in (lambda p: p.feed(0.0, 1.0), lambda p: p.enable("daq", False)):
+    for feed in (lambda p: p.feed(0.0, 1.0), lambda p: p.enable("daq/supply", False)):
         plant = SimPlant(config.system(plant=True), 0.001, 0.2)
         plant.wire(Gates(), range(4))
         plant.advance(1.0)
