@@ -41,9 +41,10 @@ def page() -> str:
             "Cells have power only while boards watch over them, or are about to. It comes on in "
             "this order, for the proof before the run and again for the run: supply, card's "
             "watchdog, enable lines, `devices.<card>.enable_settle_s`, boards armed, first tick. "
-            "At the end and wherever anything fails in between, the enable lines go low first and the "
-            "supply is told to be off, which waits for nobody; then boards are disarmed; then the "
-            "supply must say that it is off. Nothing comes on for a configuration that is refused.",
+            "At the end and wherever anything fails in between, the enable lines go low first and "
+            "the supply is told to be off, which waits for nobody; then boards are disarmed; then "
+            "the supply must say that it is off. Nothing comes on for a configuration that is "
+            "refused.",
             "\n## Proof\n",
             "`hil study faults` trips every row of the loop and the board by a fault at the plant, "
             "a pin, the wire or a process, and times it at the gates; `--set backend=emulated` on "
