@@ -13,13 +13,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import jinja2
-
 from hil.config.files import Merged, parse_set
 from hil.config.validate import validated
 from hil.errors import ConfigError, one_line
 from hil.models import ModelError
 from hil.summary import plain
+from hil.views.html import rendered
 
 STUDIES = {
     "body": "hil.studies.body",
@@ -91,18 +90,12 @@ def as_text(results: dict[str, Any]) -> str:
     return "\n".join([*lines, *(f"- {note}" for note in results.get("notes", []))])
 
 
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{{ title }}</title>
-<style>
- body { font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 58rem; margin: 2rem auto;
-        padding: 0 1rem; }
- table { border-collapse: collapse; } td, th { padding: 0.2rem 1rem 0.2rem 0; text-align: left;
-        border-bottom: 1px solid #eee; } td.n, th.n { text-align: right;
-        font-variant-numeric: tabular-nums; }
- figure { margin: 2rem 0; } img { width: 100%; } figcaption { color: #555; }
- .no { color: #cc3311; font-weight: bold; } code { font-size: 13px; }
-</style></head><body>
-<h1>{{ title }}</h1>
+_PAGE = """{% extends "page" %}
+{% block style %}
+ body { max-width: 58rem; } td.n, th.n { white-space: normal; }
+ figure { margin: 2rem 0; } figcaption { color: #555; } code { font-size: 13px; }
+{% endblock %}
+{% block body %}
 {% for f in figures %}<figure><img src="{{ f.file }}" alt="{{ f.file }}">
 <figcaption>{{ f.caption }}</figcaption></figure>{% endfor %}
 {% if notes %}<ul>{% for n in notes %}<li>{{ n }}</li>{% endfor %}</ul>{% endif %}
@@ -125,13 +118,13 @@ fingerprint. Here as what has to be written, and what the machine takes.</p>
 <td class="n">{{ e.lines_with_the_method }}</td><td class="n">{{ e.equations_by_hand }}</td>
 <td class="n">{{ e.terms_by_hand }}</td>
 <td class="n">{{ "%.1f"|format(1000 * e.assembly_s) }} ms</td></tr>{% endfor %}</table>{% endif %}
-</body></html>
+{% endblock %}
 """
 
 
 def _page(results: dict[str, Any]) -> str:
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    return environment.from_string(_PAGE).render(
+    return rendered(
+        _PAGE,
         title=results["title"], figures=results["figures"], notes=results.get("notes", []),
         tables=results.get("tables", []), checks=results.get("checks", []),
         effort=results.get("effort", []),

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import itertools
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -18,6 +15,7 @@ from hil.campaign.table import as_csv, as_dataset, rows_of
 from hil.errors import ConfigError
 from hil.record.read import n_whole_rows, open_h5
 from hil.slots import signals_in
+from hil.views.html import embedded, rendered
 from hil.views.style import CELL, FAULT, MEASURED, MODEL, RESIDUAL, mark_simulated, plot_style
 
 PAGE, CSV, NETCDF = "campaign.html", "trials.csv", "trials.nc"
@@ -76,22 +74,13 @@ def as_text(folder: Path, p: Progress) -> str:
     return "\n".join(lines)
 
 
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{{ name }}</title>
-<style>
- body { font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 70rem; margin: 2rem auto;
-        padding: 0 1rem; }
- h1 { font-size: 1.5rem; margin-bottom: 0; } h2 { font-size: 1.1rem; margin-top: 2rem; }
- .sub { color: #666; margin-top: 0.2rem; }
- .simulated { background: #cc3311; color: white; padding: 0.15rem 0.6rem; font-weight: bold; }
- table { border-collapse: collapse; } td, th { padding: 0.15rem 1rem 0.15rem 0; text-align: left;
-        vertical-align: top; border-bottom: 1px solid #eee; } th { font-weight: 600; }
+_PAGE = """{% extends "page" %}
+{% block style %}
+ body { max-width: 70rem; } td, th { padding: 0.15rem 1rem 0.15rem 0; }
  .wide { overflow-x: auto; } .wide td, .wide th { font-size: 12px; padding-right: 0.7rem; }
  .wide td { white-space: nowrap; }
- td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
- img { width: 100%; } .fault { color: #cc3311; font-weight: bold; }
-</style></head><body>
-<h1>{{ name }} {% if simulated %}<span class="simulated">SIMULATED</span>{% endif %}</h1>
+{% endblock %}
+{% block body %}
 <p class="sub">{{ file }} · {{ "rehearsal · " if rehearsal }}backend {{ backend }} ·
 {{ complete }} of {{ count }} trials complete{% if operator %} · {{ operator }}{% endif %}</p>
 {% if left %}<p class="fault">{{ left }} left{% if why %}; stopped: {{ why }}{% endif %}</p>
@@ -111,7 +100,7 @@ _PAGE = """<!doctype html>
 {% endfor %}</table></div>
 <h2>Software</h2><table>
 {% for k, v in software %}<tr><td>{{ k }}</td><td>{{ v }}</td></tr>{% endfor %}</table>
-</body></html>
+{% endblock %}
 """
 
 
@@ -127,9 +116,9 @@ def page(folder: Path, p: Progress) -> str:
         ("Factors", _draw_factors(p, rows, simulated)),
         ("In the order of the trials", _draw_order(rows, simulated)),
     ]
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    return environment.from_string(_PAGE).render(
-        name=p.head["name"],
+    return rendered(
+        _PAGE,
+        title=p.head["name"],
         file=p.head["file"],
         simulated=simulated,
         rehearsal=p.head["rehearsal"],
@@ -141,7 +130,9 @@ def page(folder: Path, p: Progress) -> str:
         why=p.why,
         answers=[(q, _shown(a)) for q, a in p.answers.get(0, {}).items()],
         notes=_notes(p),
-        figures=[(title, _embedded(figure)) for title, figure in figures if figure is not None],
+        figures=[
+            (title, embedded(figure, dpi=130)) for title, figure in figures if figure is not None
+        ],
         columns=[_heading(key) for key in shown] + ["recording"],
         rows=[
             (
@@ -163,12 +154,6 @@ def _notes(p: Progress) -> list[tuple[str, str]]:
         trial = f"trial {note['trial']}" if "trial" in note else ""
         found.append((trial, f"{kind}: {what}" if what else kind))
     return found
-
-
-def _embedded(figure: Figure) -> str:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, dpi=130, format="png")
-    return base64.b64encode(buffer.getvalue()).decode()
 
 
 def _heading(key: str) -> str:

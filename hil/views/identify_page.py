@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -17,7 +16,8 @@ from hil.identification.identify import Identified, Parameter
 from hil.identification.runs import Recorded
 from hil.identification.tellable import short
 from hil.summary import plain
-from hil.views.report import decimated, embedded
+from hil.views.html import embedded, rendered
+from hil.views.report import decimated
 from hil.views.style import MEASURED, MODEL, RESIDUAL, mark_simulated, plot_style
 
 ZOOM_S = 0.6
@@ -241,22 +241,11 @@ def _bars(axis: Axes, parameters: Sequence[Parameter]) -> None:
     axis.legend(frameon=False, loc="upper right", ncols=2, fontsize=8)
 
 
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{{ title }}</title>
-<style>
- body { font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 62rem; margin: 2rem auto;
-        padding: 0 1rem; }
- h1 { font-size: 1.5rem; margin-bottom: 0; } h2 { font-size: 1.1rem; margin-top: 2rem; }
- .sub { color: #666; margin-top: 0.2rem; } img { width: 100%; }
- .simulated { background: #cc3311; color: white; padding: 0.15rem 0.6rem; font-weight: bold; }
- .verdict { border-left: 5px solid {{ colour }}; background: #f6f6f6; padding: 0.6rem 1rem; }
- table { border-collapse: collapse; } td, th { padding: 0.2rem 1rem 0.2rem 0; text-align: left;
-        border-bottom: 1px solid #eee; } td.n, th.n { text-align: right;
-        font-variant-numeric: tabular-nums; white-space: nowrap; } .no { color: #cc3311; }
-</style></head><body>
-<h1>{{ title }} {% if simulated %}<span class="simulated">SIMULATED</span>{% endif %}</h1>
+_PAGE = """{% extends "page" %}
+{% block body %}
 <p class="sub">{{ sub }}</p>
-<p class="verdict">{{ verdict }}.{% if remedy %} {{ remedy }}.{% endif %}</p>
+<p class="verdict {{ 'yes' if adequate }}">{{ verdict }}.
+{% if remedy %} {{ remedy }}.{% endif %}</p>
 <h2>Parameters</h2>
 <table><tr><th></th><th class="n">as configured</th><th class="n">fitted</th>
 <th class="n">95 % interval</th><th class="n">bootstrap</th><th class="n">σ</th>
@@ -280,7 +269,7 @@ lacking in at most {{ alarm }} of all cases.</p>
 <th>SHA-256</th></tr>
 {% for r in runs %}<tr><td>{{ r[0] }}</td><td class="n">{{ r[1] }}</td><td class="n">{{ r[2] }}</td>
 <td><code>{{ r[3] }}</code></td></tr>{% endfor %}</table>
-</body></html>
+{% endblock %}
 """
 
 TESTS = {
@@ -293,14 +282,14 @@ TESTS = {
 
 def write_page(recorded: Sequence[Recorded], found: Identified, path: Path) -> None:
     """One HTML file with everything in it; ConfigError where it cannot be written."""
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     adequacy = found.adequacy
-    text = environment.from_string(_PAGE).render(
+    text = rendered(
+        _PAGE,
         title=f"{recorded[0].rig}: identified parameters",
         simulated=any(r.simulated for r in recorded),
         sub=f"{len(recorded)} run{'s' * (len(recorded) > 1)} · least squares of the array's own "
         "equations to recorded force",
-        colour="#117733" if adequacy.adequate else "#cc3311",
+        adequate=adequacy.adequate,
         verdict=_sentence(adequacy.sentence()),
         remedy="" if adequacy.adequate else _sentence(REMEDY),
         rows=[

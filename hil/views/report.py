@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import json
 import tomllib
 from collections.abc import Callable, Sequence
@@ -11,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -24,6 +21,7 @@ from hil.record.read import calibrations_of, open_run
 from hil.slots import Signal, signals_in
 from hil.summary import calibration_lines, summarise
 from hil.views import arm_report, impact_cases, impact_report
+from hil.views.html import embedded, rendered
 from hil.views.section import Section
 from hil.views.style import (
     CELL,
@@ -279,21 +277,11 @@ def _figures(run: xr.Dataset) -> dict[str, Any]:
     return dict(json.loads(run.attrs.get("summary", "{}")))
 
 
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{{ title }}</title>
-<style>
- body { font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 62rem; margin: 2rem auto;
-        padding: 0 1rem; }
- h1 { font-size: 1.5rem; margin-bottom: 0; } h2 { font-size: 1.1rem; margin-top: 2rem; }
- .sub { color: #666; margin-top: 0.2rem; }
- .simulated { background: #cc3311; color: white; padding: 0.15rem 0.6rem; font-weight: bold; }
- table { border-collapse: collapse; } td, th { padding: 0.2rem 1rem 0.2rem 0; text-align: left;
-        vertical-align: top; border-bottom: 1px solid #eee; } th { font-weight: 600; }
- td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
- img { width: 100%; } pre { background: #f6f6f6; padding: 1rem; overflow-x: auto; font-size: 13px; }
- .fault { color: #cc3311; font-weight: bold; }
-</style></head><body>
-<h1>{{ title }} {% if simulated %}<span class="simulated">SIMULATED</span>{% endif %}</h1>
+_PAGE = """{% extends "page" %}
+{% block style %}
+ pre { background: #f6f6f6; padding: 1rem; overflow-x: auto; font-size: 13px; }
+{% endblock %}
+{% block body %}
 <p class="sub">{{ file }} · {{ created }} · {{ clock }} clock · seed {{ seed }} ·
 <span class="{{ 'fault' if outcome != 'complete' }}">{{ outcome }}</span></p>
 {% for r in recalibrated %}<p class="sub">{{ r.channel }} recalibrated from {{ r.was }} to
@@ -346,15 +334,8 @@ _PAGE = """<!doctype html>
 <table>{% for name, value in software %}<tr><td>{{ name }}</td><td>{{ value }}</td></tr>
 {% endfor %}</table>
 <h2>Configuration</h2><pre>{{ toml }}</pre>
-</body></html>
+{% endblock %}
 """
-
-
-def embedded(figure: Figure) -> str:
-    """A figure as it stands in the page."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, dpi=160, format="png")
-    return base64.b64encode(buffer.getvalue()).decode()
 
 
 def page(run: xr.Dataset, figure: Figure, path: Path, sections: Sequence[Section] = ()) -> str:
@@ -362,8 +343,8 @@ def page(run: xr.Dataset, figure: Figure, path: Path, sections: Sequence[Section
     summary, attrs = _figures(run), run.attrs
     first = summary.get("first_fault", [])
     experiment = attrs["experiment"]
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    return environment.from_string(_PAGE).render(
+    return rendered(
+        _PAGE,
         title=f"{attrs['experiment_file'].split('/')[0]}: {attrs['experiment_name']}",
         simulated=bool(attrs.get("simulated")),
         file=path.name,

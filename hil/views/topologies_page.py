@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 
-import jinja2
-
 from hil.errors import ConfigError
 from hil.models import fingerprint
 from hil.models.topology_figures import LikeCells, TopologyFigures
+from hil.views.html import rendered
 from hil.views.topology_picture import svg
 
 RANKS = {
@@ -119,13 +118,9 @@ def write(
     return table, page
 
 
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{{ title }}</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<style>
- body { font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 84rem; margin: 2rem auto;
-        padding: 0 1rem; }
- h1 { font-size: 1.5rem; margin-bottom: 0; } .sub { color: #666; margin: 0.2rem 0 0; }
+_PAGE = """{% extends "page" %}
+{% block style %}
+ body { max-width: 84rem; } .sub { margin-bottom: 0; }
  dl.what { display: grid; grid-template-columns: max-content 1fr; gap: 0.1rem 1rem;
         font-size: 0.87rem; max-width: 62rem; } dl.what dt { font-weight: 600; }
  dl.what dd { margin: 0; color: #444; }
@@ -135,7 +130,7 @@ _PAGE = """<!doctype html>
         break-inside: avoid; }
  svg { width: 100%; display: block; } code { font-size: 0.78rem; overflow-wrap: anywhere; }
  figcaption { border-top: 1px solid #eee; padding-top: 0.35rem; }
- .no { float: right; color: #999; font-size: 0.8rem; padding-left: 0.5rem; }
+ .nth { float: right; color: #999; font-size: 0.8rem; padding-left: 0.5rem; }
  .rows { display: grid; grid-template-columns: max-content 1fr max-content 1fr;
         gap: 0 0.4rem; font-size: 0.77rem; margin: 0.3rem 0 0; white-space: nowrap; }
  .rows dt { color: #666; } .rows dt:nth-of-type(even) { padding-left: 0.5rem; }
@@ -144,8 +139,8 @@ _PAGE = """<!doctype html>
  .key { font-weight: 700; color: #222 !important; }
  .cell { fill: none; stroke: #d55e00; stroke-width: 1.8; } .mass { fill: #0072b2; }
  .end { fill: #333; } .layer { stroke: #e8e8e8; stroke-width: 1; }
-</style></head><body>
-<h1>{{ title }}</h1>
+{% endblock %}
+{% block body %}
 <p class="sub">{{ order }}. One cell: K = {{ K }} N/m, pulls {{ pull }} N when blocked
 (F = {{ force }} N). All values: topologies.csv.</p>
 <dl class="what">
@@ -162,11 +157,12 @@ mean over the cells</dd>
 {% if left_out %}<p>The first {{ cards|length }} are shown; {{ left_out }} more are in
 topologies.csv.</p>{% endif %}
 <main>
-{% for card in cards %}<figure>{{ card.svg|safe }}<figcaption><span class="no">{{ loop.index }}
+{% for card in cards %}<figure>{{ card.svg|safe }}<figcaption><span class="nth">{{ loop.index }}
 </span><code>{{ card.fingerprint }}</code><dl class="rows">
 {%- for name, value, key in card.rows %}<dt{% if key %} class="key"{% endif %}>{{ name }}</dt>
 <dd{% if key %} class="key"{% endif %}>{{ value }}</dd>{% endfor %}</dl></figcaption></figure>
-{% endfor %}</main></body></html>
+{% endfor %}</main>
+{% endblock %}
 """
 _SHORT = ("masses", "force", "stroke", "levels", "step", "std. dev.", "robustness")
 _UNITS = ("", " N", " mm", "", " mN", " mN", " %")
@@ -190,8 +186,8 @@ def _rendered(
                 "rows": list(zip(_SHORT, texts, marked, strict=True)),
             }
         )
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    return environment.from_string(_PAGE).render(
+    return rendered(
+        _PAGE,
         title=headline(rows, n_cells, mirror),
         order="In the order of their making" if rank is None else f"By {rank}: {RANKS[rank]}",
         K=f"{cells.cell.static[0]:.6g}",

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -17,7 +16,8 @@ from hil.identification.tellable import short
 from hil.summary import plain
 from hil.validation.figures import Figure as Interval
 from hil.validation.validate import Z_95, Validated, drawn_band
-from hil.views.report import decimated, embedded
+from hil.views.html import embedded, rendered
+from hil.views.report import decimated
 from hil.views.style import CELL, FAULT, MEASURED, MODEL, RESIDUAL, mark_simulated, plot_style
 
 NAMES = {
@@ -237,24 +237,12 @@ def _what(c: Any) -> str:
     return f"{c.what}, {c.t_s:.3g} s" if c.what == "settled" else c.what
 
 
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{{ title }}</title>
-<style>
- body { font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 62rem; margin: 2rem auto;
-        padding: 0 1rem; }
- h1 { font-size: 1.5rem; margin-bottom: 0; } h2 { font-size: 1.25rem; margin-top: 2.5rem; }
- h3 { font-size: 1.05rem; margin-top: 1.6rem; }
- .sub { color: #666; margin-top: 0.2rem; } img { width: 100%; }
- .simulated { background: #cc3311; color: white; padding: 0.15rem 0.6rem; font-weight: bold;
-        font-size: 0.8em; }
- .verdict { border-left: 5px solid #cc3311; background: #f6f6f6; padding: 0.6rem 1rem; }
- .verdict.yes { border-color: #117733; }
- table { border-collapse: collapse; } td, th { padding: 0.2rem 1rem 0.2rem 0; text-align: left;
-        border-bottom: 1px solid #eee; } th { font-weight: 600; }
- td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
- .no { color: #cc3311; font-weight: bold; } .yes { color: #117733; } code { font-size: 12px; }
-</style></head><body>
-<h1>{{ title }} {% if simulated %}<span class="simulated">SIMULATED</span>{% endif %}</h1>
+_PAGE = """{% extends "page" %}
+{% block style %}
+ h2 { font-size: 1.25rem; margin-top: 2.5rem; } h3 { font-size: 1.05rem; margin-top: 1.6rem; }
+ .simulated { font-size: 0.8em; } .yes { color: #117733; } code { font-size: 12px; }
+{% endblock %}
+{% block body %}
 <p class="sub">Measured force over the model's, nothing of which was fitted to it.</p>
 {% if mixed %}<p class="no">Simulated and measured runs are mixed in this table: their figures do
 not compare.</p>{% endif %}
@@ -301,14 +289,14 @@ whole interval keeps it.</p>{% endif %}
 {{ x }}</td>{% endfor %}</tr>{% endfor %}</table>
 <ul>{% for n in r.records %}<li>{{ n }}</li>{% endfor %}
 {% for n in r.notes %}<li>{{ n }}</li>{% endfor %}</ul>{% endfor %}
-</body></html>
+{% endblock %}
 """
 
 
 def write_page(runs: Sequence[Validated], path: Path) -> None:
     """One HTML file with everything in it; ConfigError where it cannot be written."""
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    text = environment.from_string(_PAGE).render(
+    text = rendered(
+        _PAGE,
         title=f"{runs[0].recorded.rig}: validation",
         simulated=all(v.recorded.simulated for v in runs),
         mixed=len({v.recorded.simulated for v in runs}) > 1,
