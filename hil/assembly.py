@@ -145,6 +145,7 @@ def _estimator(config: Config, layout: RigLayout) -> Estimator:
         np.array([a.force_on_N for a in told.activation]),
         told.tests(tables.observer),
         None if room is None else [c.name for c in layout.channels].index(room),
+        layout.sets_apart,
     )
 
 
@@ -182,7 +183,8 @@ def _control(config: Config, layout: RigLayout, estimator: Estimator, seed: int)
         return build_recruitment(controller, force, told, estimator.belief, seed, tables.observer)
     if isinstance(controller, schema.RecruitTable):
         raise ConfigError(f"controller.kind = '{controller.kind}': this rig has no cells")
-    return build_force_control(controller, force, config.model, F_N, signal, period_s)
+    usable = estimator.belief.usable if isinstance(estimator, ForceObserver) else None
+    return build_force_control(controller, force, config.model, F_N, signal, period_s, usable)
 
 
 def _soft_control(config: Config, layout: RigLayout, seed: int) -> Control:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hil.control.controller import Belief
 from hil.frame import CELL_UNKNOWN, Column, Commands, Frame, unit_suffix, units
-from hil.models.isolation import FAILED, Isolation
+from hil.models.isolation import FAILED, HEALTHY, Isolation
 from hil.models.observer import ArrayObserver
 from hil.models.pantograph_system import PantographSystem
 from hil.models.system import System
@@ -184,6 +184,8 @@ class ForceObserver:
     isolation : Isolation or WireFailures, optional
     room : int, optional
         The channel that measures the air around the wires.
+    sets_apart : bool
+        Boards set cells apart whose wires are broken: these have failed, whatever the tests say.
     """
 
     def __init__(
@@ -192,8 +194,10 @@ class ForceObserver:
         force_on_N: NDArray[np.float64],
         isolation: Isolation | WireFailures | None = None,
         room: int | None = None,
+        sets_apart: bool = False,
     ) -> None:
         self._room = room
+        self._tells_failed = sets_apart or isolation is not None
         n_cells = len(force_on_N)
         self._observer = observer
         self._per_N = 1.0 / np.where(force_on_N == 0.0, 1.0, force_on_N)
@@ -217,13 +221,10 @@ class ForceObserver:
             Column("force_disturbance_N", "N", "model", "part of it that no cell explains"),
         ]
         if self.isolation is not None:
-            n = len(self.belief.cells)
-            columns += [
-                Column("failure_log_odds", "1", "model", "of the likeliest new failure"),
-                Column(
-                    "cells_failed", "1", "model", "0 healthy, 1 failed, 2 one of these failed", n
-                ),
-            ]
+            columns.append(Column("failure_log_odds", "1", "model", "of the likeliest new failure"))
+        if self._tells_failed:
+            states, n = "0 healthy, 1 failed, 2 one of these failed", len(self.belief.cells)
+            columns.append(Column("cells_failed", "1", "model", states, n))
         return columns
 
     def bind(self, frame: Frame, readings: Readings, commands: Commands) -> None:
@@ -231,7 +232,7 @@ class ForceObserver:
         self._values = frame.span(names)
         self._observer.outputs = self._values[:3]
         self._t_s = frame.values[frame.index("t_s") :][:1]
-        if self.isolation is not None:
+        if self._tells_failed:
             self._failed = frame.cells("cells_failed")
         self._readings = readings
 
@@ -247,6 +248,14 @@ class ForceObserver:
         belief.force_N, belief.disturbance_N = float(values[1]), float(values[2])
         if self.isolation is not None:
             self._isolate(self.isolation, force_N - values[0], n_periods)
+        if len(r.cells_open):
+            self._leave_out(r.cells_open)
+
+    def _leave_out(self, cells_open: NDArray[np.uint8]) -> None:
+        if self.isolation is None:
+            self._failed[:] = HEALTHY
+        np.copyto(self._failed, FAILED, where=cells_open != 0)
+        np.not_equal(self._failed, FAILED, out=self.belief.usable, casting="unsafe")
 
     def _isolate(
         self, isolation: Isolation | WireFailures, residual_N: float, n_periods: int

@@ -181,6 +181,8 @@ def run(p: Parts) -> str:
         values[state_at] = p.guard.states.number
         if not p.sink.push():
             p.guard.trip(guards.DISK_LOW if p.sink.disk_low else guards.RECORDER_DEAD)
+        if p.rig.has_news():
+            _note_remarks(p, tick, t_s)
         if p.evidence is not None and late_s > p.evidence.late_s:
             p.evidence.look(t_s, late_s)
         if p.guard.fault_bits and not tripped:

@@ -71,6 +71,8 @@ class Rig:
         self._slow = [device for device in devices if isinstance(device, Slow)]
         self._coming_on = False
         self.stopped: Callable[[], bool] = _never
+        boards = [device for device in devices if isinstance(device, CellBoard)]
+        self._boards = boards if layout.sets_apart else []
         self._turns = list(turns) or [None] * len(devices)
         self._paced = any(turn is not None for turn in self._turns)
         forces = [c for c in layout.channels if c.force]
@@ -130,6 +132,17 @@ class Rig:
                     simulated=sim,
                 ),
             ]
+        if self.layout.sets_apart:
+            columns.append(
+                Column(
+                    "cells_open",
+                    "1",
+                    "measured",
+                    "cells that their board set apart (1): electrically dead, found open",
+                    n_cells=self.layout.n_cells,
+                    simulated=sim,
+                )
+            )
         return columns
 
     @property
@@ -240,6 +253,10 @@ class Rig:
     def remarks(self) -> list[tuple[str, Remark]]:
         """What devices have to say, each once, with the device's name."""
         return [(device.name, remark) for device in self._devices for remark in device.remarks()]
+
+    def has_news(self) -> bool:
+        """A device has something to say since `remarks` was called last."""
+        return any(board.has_news for board in self._boards)
 
     def troubles(self) -> list[str]:
         """What the cards' fault bits say of this tick, such as `daq: force_at_rail`."""

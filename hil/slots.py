@@ -63,6 +63,9 @@ class Readings:
         Faults that each board has latched.
     supply_faults : (P,) int array
         What is wrong with each supply: bit 0 silent, 1 wrong, 2 not off.
+    cells_open : (N,) uint8 array
+        1 where a cell's board has found its wire broken and has set it apart; no places where
+        boards do not.
     card_faults : (C,) int array
         What is wrong with each card at this tick: bit 0 an open e-stop loop, the others a channel.
     """
@@ -72,6 +75,7 @@ class Readings:
     ages_s: NDArray[np.float64]
     cells_reported: NDArray[np.uint8]
     board_faults: NDArray[np.int64]
+    cells_open: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
     card_faults: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     supply_faults: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
@@ -91,6 +95,7 @@ class RigLayout:
     n_cells : int
     gate_of : the rig's number of the gate of every cell, board after board
     waits : something has to come on before the run: a supply, an enable line
+    sets_apart : a board may set cells apart whose wires are broken, `open_cells_max`
     """
 
     channels: tuple[Channel, ...]
@@ -102,6 +107,7 @@ class RigLayout:
     others: tuple[str, ...] = ()
     supplies: tuple[str, ...] = ()
     waits: bool = False
+    sets_apart: bool = False
 
     @property
     def cards(self) -> tuple[str, ...]:
@@ -118,6 +124,7 @@ class RigLayout:
             ages_s=np.zeros(len(self.devices)),
             cells_reported=frame.cells("cells_reported") if self.n_cells else none,
             board_faults=np.zeros(len(self.boards), dtype=np.int64),
+            cells_open=frame.cells("cells_open") if self.sets_apart else none,
             card_faults=np.zeros(len(self.cards), dtype=np.int64),
             supply_faults=np.zeros(len(self.supplies), dtype=np.int64),
         )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hil import metrics
 from hil.device_clocks import fit_clock
 from hil.evidence import LATE_SHARE, Counts
+from hil.failed_cells import failed_cells, failure_lines
 from hil.frame import units
 from hil.record.layout import text_of
 from hil.record.read import attributes_of, n_whole_rows, open_h5
@@ -22,6 +23,7 @@ RESPONSE_MIN_S = 0.5
 RESPONSES_MAX = 12
 SMOOTH_S = 0.01
 ROUND_TRIP = "_round_trip_s"
+FAILURES = "cells_open", "cells_failed"
 
 
 def summarise(
@@ -51,6 +53,8 @@ def summarise(
             for name in (key.removesuffix("_age_s") for key in ticks if key.endswith("_age_s"))
         }
         cells = ticks["cells_commanded"][:n] if "cells_commanded" in ticks else None
+        failures = [ticks[name][:n] if name in ticks else None for name in FAILURES]
+        names = [text_of(cell) for cell in file["model/cells"][:]] if "model/cells" in file else []
         exchanges = {
             name.removesuffix(ROUND_TRIP): exchange_figures(ticks[name][1:n])
             for name in ticks
@@ -76,6 +80,7 @@ def summarise(
         "exchanges": exchanges,
         "force": force,
         "responses": steps,
+        "failed_cells": failed_cells(t_s, names, *failures),
         "signals": {
             signal.name: signal_figures(*curves) | {"units": units(signal.suffix)}
             for signal, *curves in signals
@@ -250,6 +255,7 @@ def as_text(path: Path, summary: dict[str, Any]) -> str:
     if summary["first_fault"]:
         lines.append(f"  tripped by {', '.join(summary['first_fault'])}; everything is off")
         lines.append(f"  {summary['first_cause']}")
+    lines += [f"  {line}" for line in failure_lines(summary.get("failed_cells", []))]
     if summary["rows_lost"]:
         lines.append(f"  {summary['rows_lost']} rows were lost: the recorder could not follow")
     force = summary["force"]

@@ -41,19 +41,58 @@ void board_trip(struct board *board, uint16_t bits, uint16_t cells)
     board_all_off(board);
 }
 
-bool board_set(struct board *board, const uint8_t *duty_per_255, uint8_t valid_for_ms)
+void board_forget_open(struct board *board)
+{
+    board->cells_open = 0;
+    board->n_open = 0;
+}
+
+/* One cell goes off and stays off; the others keep what they were told. */
+static void set_apart(struct board *board, uint8_t cell)
+{
+    uint16_t bit = (uint16_t)(1u << cell);
+    uint8_t duty_per_255[WIRE_CELLS_MAX] = {0};
+    board->cells_open |= bit;
+    board->n_open++;
+    board->cells_on &= (uint16_t)~bit;
+    if (board->cells[cell].duty_per_255 == 0)
+        return;
+    cell_command(&board->cells[cell], 0, board->now_ms);
+    for (uint8_t i = 0; i < board->identity.n_cells; i++)
+        duty_per_255[i] = board->cells[i].duty_per_255;
+    port_gates_set(board->port, duty_per_255, board->identity.n_cells);
+}
+
+/* Of what was found in a cell, the faults: an open wire heats nothing, and is none while there are
+ * not too many of them. */
+static uint16_t faults_of(struct board *board, uint8_t cell, uint16_t found)
+{
+    if ((found & FAULT_current_low) == 0)
+        return found;
+    if ((board->cells_open & (uint16_t)(1u << cell)) == 0) {
+        if (!guard_may_be_open(board->n_open, &board->limits))
+            return found;
+        set_apart(board, cell);
+    }
+    return found & (uint16_t)~FAULT_current_low;
+}
+
+bool board_set(struct board *board, uint8_t *duty_per_255, uint8_t valid_for_ms)
 {
     uint8_t n_cells = board->identity.n_cells;
     uint8_t hold_max_ms = board->limits.hold_max_ms;
     uint16_t cells_on = 0;
     uint16_t bit = 1;
     uint8_t n_on = 0;
-    const uint8_t *duty = duty_per_255;
-    for (; bit != 0; bit = (uint16_t)(bit << 1)) {
-        if (*duty++ > 0) {
-            cells_on |= bit;
-            n_on++;
+    for (uint8_t *told = duty_per_255; bit != 0; bit = (uint16_t)(bit << 1), told++) {
+        if (*told == 0)
+            continue;
+        if ((board->cells_open & bit) != 0) {
+            *told = 0;
+            continue;
         }
+        cells_on |= bit;
+        n_on++;
     }
     if ((cells_on & (uint16_t)~board->wired) != 0)
         return false;
@@ -63,7 +102,7 @@ bool board_set(struct board *board, const uint8_t *duty_per_255, uint8_t valid_f
     }
     bool changes = false;
     struct cell *cell = board->cells;
-    duty = duty_per_255;
+    const uint8_t *duty = duty_per_255;
     for (const uint8_t *end = duty_per_255 + n_cells; duty != end; duty++, cell++) {
         if (cell->duty_per_255 == *duty)
             continue;
@@ -85,6 +124,7 @@ bool board_probe(struct board *board, uint16_t cells)
         if ((cells & bit) == 0)
             continue;
         uint16_t found = guard_probe(port_probe(board->port, i), &board->limits);
+        found = faults_of(board, i, found);
         if (port_estop_open(board->port))
             found |= FAULT_estop_open;
         if (found != 0)
@@ -129,6 +169,7 @@ static void scan(struct board *board)
         struct cell *cell = &board->cells[sample.cell];
         cell_sample(cell, &board->limits, &sample, board->now_ms);
         uint16_t found = guard_sample(cell, &board->limits, &sample, board->now_ms);
+        found = faults_of(board, sample.cell, found);
         if (found != 0)
             board_trip(board, found, (uint16_t)(1u << sample.cell));
         if (sample.cell == board->identity.n_cells - 1) {

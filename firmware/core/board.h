@@ -28,9 +28,11 @@ struct board {
     uint16_t fault_cells;
     uint16_t cells_on;
     uint16_t wired; /* cells that may be switched on, as arming said */
+    uint16_t cells_open; /* of these, set apart since they were armed: found open, they stay off */
     uint16_t bad_frames;
     uint8_t state; /* enum state */
     uint8_t status_page;
+    uint8_t n_open; /* bits in cells_open */
     bool limits_whole;
     bool scanned; /* at least once since the reset */
     bool tick_served;
@@ -46,11 +48,13 @@ void board_poll(struct board *board);
 uint16_t board_conditions(const struct board *board);
 void board_trip(struct board *board, uint16_t bits, uint16_t cells);
 void board_all_off(struct board *board);
-/* Pulses each of these cells; false: it has tripped. */
+/* Pulses each of these cells; open ones are set apart, as far as the limit allows. False: it has tripped. */
 bool board_probe(struct board *board, uint16_t cells);
 /* After an operation that held the loop up with all gates off: the scan was not at fault. */
 void board_resume(struct board *board);
-/* WIRE_CELLS_MAX duties; false: one is of a cell that has no wire. */
-bool board_set(struct board *board, const uint8_t *duty_per_255, uint8_t valid_for_ms);
+/* No cell is set apart any more: arming looks at all of them again. */
+void board_forget_open(struct board *board);
+/* WIRE_CELLS_MAX duties, those of cells set apart become 0; false: one is of a cell that has no wire. */
+bool board_set(struct board *board, uint8_t *duty_per_255, uint8_t valid_for_ms);
 
 #endif

@@ -15,7 +15,7 @@ static uint8_t refusal(const struct board *board)
 }
 
 /* What a set command comes to: it may have tripped the guard. */
-static uint8_t set(struct board *board, const uint8_t *duty_per_255, uint8_t valid_for_ms)
+static uint8_t set(struct board *board, uint8_t *duty_per_255, uint8_t valid_for_ms)
 {
     if (valid_for_ms == 0)
         return RESULT_bad_value;
@@ -97,6 +97,7 @@ static uint8_t serve_arm(struct board *board, const uint8_t *payload)
         return RESULT_bad_value;
     if (board_conditions(board) != 0)
         return RESULT_condition_present;
+    board_forget_open(board);
     if (!board_probe(board, command.cells))
         return RESULT_is_faulted;
     board->wired = command.cells;
@@ -160,6 +161,7 @@ static uint8_t *put_status(struct board *board, uint8_t *at, uint8_t result)
     answer.state = board->state;
     put_faults(board, &answer.fault_bits, &answer.first_fault_bits, &answer.fault_cells);
     answer.cells_on = board->cells_on;
+    answer.cells_open = board->cells_open;
     answer.first_cell = board->status_page;
     const struct cell *cell = &board->cells[board->status_page];
     for (uint8_t i = 0; i < WIRE_CELLS_PER_STATUS; i++, cell++) {
@@ -178,6 +180,7 @@ static uint8_t *put_readings(struct board *board, uint8_t *at)
     answer.time_us = board->now_us;
     answer.state = board->state;
     put_faults(board, &answer.fault_bits, &answer.first_fault_bits, &answer.fault_cells);
+    answer.cells_open = board->cells_open;
     answer.bad_frames = board->bad_frames;
     for (uint8_t i = 0; i < board->identity.n_cells; i++) {
         answer.duty_per_255[i] = board->cells[i].duty_per_255;

@@ -94,6 +94,11 @@ uint16_t guard_probe(uint16_t counts, const struct wire_limits *limits)
     return found;
 }
 
+bool guard_may_be_open(uint8_t n_open, const struct wire_limits *limits)
+{
+    return n_open < limits->open_cells_max;
+}
+
 bool guard_too_many(uint8_t n_on, const struct wire_limits *limits)
 {
     return n_on > limits->cells_on_max;

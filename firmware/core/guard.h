@@ -17,6 +17,9 @@ uint16_t guard_condition(const struct cell *cell, const struct wire_limits *limi
 /* What a cell's current says of its wire while it is pulsed: broken, or shorted. */
 uint16_t guard_probe(uint16_t counts, const struct wire_limits *limits);
 
+/* Whether one more cell may be open than these that have been found so since arming. */
+bool guard_may_be_open(uint8_t n_open, const struct wire_limits *limits);
+
 bool guard_too_many(uint8_t n_on, const struct wire_limits *limits);
 bool guard_silent(uint32_t silence_us, const struct wire_limits *limits);
 bool guard_scan_stale(uint32_t age_ms, const struct wire_limits *limits);

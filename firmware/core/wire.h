@@ -13,7 +13,7 @@
 #ifndef WIRE_H
 #define WIRE_H
 
-#define WIRE_VERSION 1
+#define WIRE_VERSION 2
 #define WIRE_CELLS_MAX 16
 #define WIRE_CELLS_PER_STATUS 2
 #define WIRE_CRC_INIT 0xFFFF
@@ -60,8 +60,8 @@
 
 /* limits_crc is that of the table which the host believes the board to have; cells are those with a
  * wire behind their gate. Each of them is probed: on alone for less than a millisecond, its current must
- * lie between current_on_min_mA and current_max_mA, or arming ends in current_low or current_high. Other
- * cells cannot be switched on. */
+ * lie between current_on_min_mA and current_max_mA, or arming ends in current_low or current_high; open
+ * ones that open_cells_max allows for are set apart instead. Other cells cannot be switched on. */
 #define WIRE_ARM(F, A, N) \
     F(u16, limits_crc)    \
     F(u16, cells)
@@ -71,7 +71,8 @@
 
 /* The answer to every command that changes something: command and reading in one exchange, which an
  * ATmega328P at 1 Mbaud does in less than a millisecond. Two cells' readings a frame, from first_cell
- * on, in turn. */
+ * on, in turn. cells_open are those set apart since the last arming: found open (current_low), as many
+ * as open_cells_max allows for, they stay off whatever is commanded until the board is armed anew. */
 #define WIRE_STATUS(F, A, N)                              \
     F(u32, time_us)                                       \
     F(u8, result)                                         \
@@ -80,6 +81,7 @@
     F(u16, first_fault_bits)                              \
     F(u16, fault_cells)                                   \
     F(u16, cells_on)                                      \
+    F(u16, cells_open)                                    \
     F(u8, first_cell)                                     \
     A(u16, current_mA, WIRE_CELLS_PER_STATUS)             \
     A(i16, temperature_cC, WIRE_CELLS_PER_STATUS)
@@ -90,6 +92,7 @@
     F(u16, fault_bits)                       \
     F(u16, first_fault_bits)                 \
     F(u16, fault_cells)                      \
+    F(u16, cells_open)                       \
     F(u16, bad_frames)                       \
     A(u8, duty_per_255, WIRE_CELLS_MAX)      \
     A(u16, current_mA, WIRE_CELLS_MAX)       \
@@ -107,11 +110,13 @@
     N(limits, limits)
 
 /* L(type, name, default, lowest, highest): what the board enforces, kept in its own memory. A level
- * at its limit is allowed. limits_crc is the CRC of the packed table. */
+ * at its limit is allowed. limits_crc is the CRC of the packed table. With open_cells_max at 0 the
+ * first open cell is a fault. */
 #define WIRE_LIMITS(L)                                       \
     L(u8, silence_max_ms, 100, 1, 100)                       \
     L(u8, hold_max_ms, 100, 1, 100)                          \
     L(u8, cells_on_max, 12, 1, 16)                           \
+    L(u8, open_cells_max, 0, 0, 16)                          \
     L(u8, persistence_scans, 2, 1, 10)                       \
     L(u8, scan_age_max_ms, 20, 10, 50)                       \
     L(u16, on_time_max_ms, 10000, 1, 60000)                  \

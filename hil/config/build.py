@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hil.config import recruit_schema, schema
 from hil.config.arm import ArmTable
@@ -28,7 +29,7 @@ from hil.control.pid import Pid, PidGains
 from hil.control.recruit import Recruitment
 from hil.control.schedule import Schedule
 from hil.control.signals import SignalLoop, SignalPid
-from hil.control.steering import Steerable
+from hil.control.steering import Selective, Steerable
 from hil.models import CellArray, ModelError, cells, fingerprint
 from hil.models.activation import CellActivation
 from hil.models.cell_array import make_array
@@ -272,9 +273,15 @@ def build_force_control(
     F_N: list[float],
     signal: str,
     period_s: float,
+    usable: NDArray[np.uint8] | None = None,
 ) -> ForceControl:
-    """The control stage of a cellular array, whose active cells have these forces."""
+    """The control stage of a cellular array, whose active cells have these forces.
+
+    `usable` is where it stands which cells have not failed.
+    """
     cells = build_controller(controller, model, F_N, signal, period_s)
+    if usable is not None and isinstance(cells, Selective):
+        cells.usable = usable
     return ForceControl(build_reference(follows), cells)
 
 

@@ -188,6 +188,13 @@ def _boards(
         yield "guard.cell_on_max_s", "missing: add it"
     for name, board in boards.items():
         yield from _limits(name, board.limits)
+        n_open = board.limits.get("open_cells_max", 0)
+        if n_open >= len(board.cells) > 0 and n_open <= wire.LIMITS["open_cells_max"].highest:
+            yield (
+                f"devices.{name}.limits.open_cells_max = {n_open}",
+                f"'{name}' has {len(board.cells)} cells: with all of them open its supply is "
+                f"gone, which must trip: choose at most {len(board.cells) - 1}",
+            )
         on_max_s = 1e-3 * (wire.default_limits() | board.limits)["on_time_max_ms"]
         if guard.cell_on_max_s is not None and guard.cell_on_max_s > on_max_s:
             yield (

@@ -11,8 +11,8 @@ from hil.config.validate import validated
 
 Kind = Literal[
     "force_offset", "force_ramp", "force_lost", "sensor_stuck", "sensor_rail", "sensor_lost",
-    "sensor_nan", "cell_current", "cell_leakage", "cell_temperature", "estop_open", "host_silent",
-    "board_silent", "frame_torn", "link_slow", "port_unplugged",
+    "sensor_nan", "cell_current", "cell_leakage", "cell_temperature", "wire_open", "estop_open",
+    "host_silent", "board_silent", "frame_torn", "link_slow", "port_unplugged",
     "limits_differ", "card_estop_open", "machine_stalls", "recorder_killed", "controller_nan",
     "controller_raises", "supply_late", "supply_mute", "supply_voltage", "supply_drops",
     "supply_stays_on", "enable_stuck_low",

@@ -39,6 +39,7 @@ def layout_of(devices: Mapping[str, schema.DeviceTable], cells: Sequence[str]) -
         n_cells=len(cells),
         gate_of=tuple(gates.index(cell) for cell in cells),
         waits=bool(supplies_of(devices)) or any(line.kind == "enable" for line in lines),
+        sets_apart=any(board.limits.get("open_cells_max", 0) > 0 for board in boards.values()),
     )
 
 

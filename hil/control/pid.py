@@ -5,7 +5,8 @@
 The derivative is that of the measured force, filtered with T_f, so a step of the set point
 does not kick it. Anti-windup: while u lies outside what no cell or all cells give, the
 integral takes no error that would push it further out. Bumpless start: the first tick sets
-the integral so that u starts at the measured force.
+the integral so that u starts at the measured force. Cells that have failed are passed over: what
+the others give are then the levels.
 
 Source: Astrom & Murray, Feedback Systems, ch. 11 (derivative filter, anti-windup).
 """
@@ -45,6 +46,11 @@ class Pid:
     dwell_s : float
         Shortest time between two changes of the number of cells: cells switched faster than
         they act stir up the array's modes and force nothing.
+
+    Attributes
+    ----------
+    usable : (N,) uint8 array
+        0 for cells that have failed.
     """
 
     def __init__(
@@ -64,6 +70,8 @@ class Pid:
         )
         self._levels = np.asarray(levels_N, dtype=float)
         self.order = np.array(order, dtype=np.int64)
+        self.usable = np.ones(max(order, default=-1) + 1, dtype=np.uint8)
+        self._left = np.zeros(len(self.order), dtype=np.int64), np.zeros(len(self._levels))
         self._hysteresis = hysteresis
         self._dwell_s = dwell_s
         self._state = np.zeros(7)
@@ -90,6 +98,8 @@ class Pid:
             self._gains,
             self._levels,
             self.order,
+            self.usable,
+            *self._left,
             self._hysteresis,
             self._dwell_s,
             self._state,
@@ -101,9 +111,28 @@ class Pid:
 
 
 @njit(cache=True)
+def _leave(order, levels, usable, order_left, levels_left):  # type: ignore[no-untyped-def]
+    """Order and levels of the cells that are usable; how many they are."""
+    n = 0
+    levels_left[0] = levels[0]
+    for i in range(len(order)):
+        if usable[order[i]]:
+            order_left[n] = order[i]
+            # all of them: the levels as they are, whatever rounding would make of the sums
+            whole = n == i
+            step = levels[i + 1] - levels[i]
+            levels_left[n + 1] = levels[i + 1] if whole else levels_left[n] + step
+            n += 1
+    return n
+
+
+@njit(cache=True)
 def _step(  # type: ignore[no-untyped-def]
-    gains, levels, order, hysteresis, dwell_s, state, t_s, reference, force, cells
-):
+    gains, all_levels, all_order, usable, order_left, levels_left, hysteresis, dwell_s, state, t_s,
+    reference, force, cells,
+):  # fmt: skip
+    n_left = _leave(all_order, all_levels, usable, order_left, levels_left)
+    order, levels = order_left[:n_left], levels_left[: n_left + 1]
     k_p, k_i, k_d, filter_s, period_s = gains
     if not np.isnan(force):
         error = reference - force
@@ -123,7 +152,7 @@ def _step(  # type: ignore[no-untyped-def]
         else:
             state[_INTEGRAL] += step
         state[_DEMAND] = min(levels[-1], max(levels[0], demand))
-    n_on = int(state[_N_ON])
+    n_on = min(int(state[_N_ON]), len(order))
     wanted = state[_DEMAND]
     while n_on < len(order):
         size = levels[n_on + 1] - levels[n_on]
@@ -137,7 +166,7 @@ def _step(  # type: ignore[no-untyped-def]
         n_on -= 1
     if n_on != state[_N_ON]:
         if t_s - state[_CHANGED_S] < dwell_s * (1.0 - 1e-9):
-            n_on = int(state[_N_ON])
+            n_on = min(int(state[_N_ON]), len(order))
         else:
             state[_N_ON], state[_CHANGED_S] = n_on, t_s
     cells[:] = 0

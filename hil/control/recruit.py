@@ -88,6 +88,8 @@ class Recruitment:
         if self._diagnosis is not None:
             belief = self._belief
             self._diagnosis.step(t_s, belief.suspicion, belief.usable, self._commands.cells)
+        # A recruiter that plans finds out with its next plan.
+        np.minimum(self._commands.cells, self._belief.usable, out=self._commands.cells)
         self._values[0] = reference_N
         self._values[1] = self.recruiter.demand_N
         self.recruiter.write(self._values[2:])

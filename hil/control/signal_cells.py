@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from hil.control.controller import Belief, CellController
 from hil.control.recruit import Recruiter
-from hil.control.steering import Steerable, Tunable
+from hil.control.steering import Selective, Steerable, Tunable
 from hil.frame import CELL_UNKNOWN, Column, Commands, Frame
 
 
@@ -66,6 +66,9 @@ class SignalCells:
             x=np.zeros(0),
             theta=np.zeros(n_cells),
         )
+        for law in self._masks:
+            if isinstance(law, Selective):
+                law.usable = self._belief.usable
 
     @property
     def set_points(self) -> dict[str, Steerable]:
@@ -87,11 +90,15 @@ class SignalCells:
         self._values = frame.span([column.name for column in self.columns])
         self._measured = measured
         self._reported = frame.cells("cells_reported")
+        there = any(column.name == "cells_open" for column in frame.columns)
+        self._open = frame.cells("cells_open") if there else None
         self._commands = commands
 
     def step(self, t_s: float) -> None:
         belief, values = self._belief, self._values
         np.copyto(belief.cells, self._reported, where=self._reported != CELL_UNKNOWN)
+        if self._open is not None:
+            np.equal(self._open, 0, out=belief.usable, casting="unsafe")
         belief.force_N = float(self._measured[self._slot]) - self._rest
         values[0] = self.reference.at(t_s)
         self.recruiter.step(t_s, values[0] - self._rest, belief, self._commands)

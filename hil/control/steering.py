@@ -4,6 +4,9 @@ from dataclasses import dataclass, field
 from math import isnan, nan
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hil.control.reference import Reference
 
 
@@ -45,6 +48,19 @@ class Steered(Protocol):
             There is no such gain.
         """
         ...
+
+
+@runtime_checkable
+class Selective(Protocol):
+    """A controller of cells that leaves out those which cannot be used.
+
+    Attributes
+    ----------
+    usable : (N,) uint8 array
+        0 for cells that have failed; looked at in every step, changed by whoever finds out.
+    """
+
+    usable: NDArray[np.uint8]
 
 
 @runtime_checkable

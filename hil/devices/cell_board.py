@@ -19,6 +19,7 @@ from hil.devices.device import Remark, time_columns
 from hil.devices.port import Port
 from hil.devices.proof import Operator, prove_estop, prove_silence
 from hil.errors import DeviceError
+from hil.failed_cells import OPEN_WIRE
 from hil.frame import CELL_UNKNOWN, Column, Commands, Frame
 from hil.slots import Readings
 
@@ -27,8 +28,9 @@ PATIENT_S = 0.1
 FRAMES_KEPT = 4096
 ROUND_TRIP = "from sending a command to its answer; on the bench, to collecting it at the next tick"
 _status = wire.getter(
-    "status", "cells_on", "fault_bits", "first_cell", "current_mA", "temperature_cC", "time_us"
-)
+    "status", "cells_on", "cells_open", "fault_bits", "first_cell", "current_mA",
+    "temperature_cC", "time_us",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,7 @@ class CellBoard:
         self._gates = slice(first, first + len(place.gates)) if in_a_row else np.array(place.gates)
         self._bit = 1 << np.arange(len(place.gates))
         self._masks: dict[bytes, int] = {}
+        self._open = self._told_open = 0  # cells set apart, as last answered; those told of
         self._patterns: dict[int, NDArray[np.uint8]] = {}
         self._limits = dict(limits)
         self._hold_ms = math.ceil(1e3 * hold_s)
@@ -157,10 +160,7 @@ class CellBoard:
         self._port.write(b"\0")  # ends whatever half a frame stands in the board's buffer
         identity = self._ask("identify")
         if identity["wire_hash"] != wire.WIRE_HASH:
-            remedy = "make -C firmware host" if self.simulated else "hil board flash"
-            raise DeviceError(
-                f"{self.name}: its firmware speaks another version of the wire: {remedy}"
-            )
+            raise DeviceError(self._other_wire())
         if identity["n_cells"] < len(self._bit):
             raise DeviceError(
                 f"{self.name}: the board has {identity['n_cells']} gates, the rig asks for "
@@ -179,6 +179,10 @@ class CellBoard:
             names = ", ".join(wire.fault_names(cleared["fault_bits"]))
             raise DeviceError(f"{self.name}: cannot be armed while this persists: {names}")
 
+    def _other_wire(self) -> str:
+        remedy = "make -C firmware host" if self.simulated else "hil board flash"
+        return f"{self.name}: its firmware speaks another version of the wire: {remedy}"
+
     def prove(self, say: Callable[[str], None]) -> list[str]:
         """The board stops by itself when left alone, and its e-stop was seen open."""
         prove_silence(self.name, self._ask, self.arm, self._operator)
@@ -192,7 +196,8 @@ class CellBoard:
     def arm(self) -> None:
         """Allow switching; its answer is the reading of the first tick.
 
-        The board pulses the wire behind every gate of this rig: a broken or shorted one is named.
+        The board pulses the wire behind every gate of this rig: a broken or shorted one is named,
+        or set apart where the limits allow for it.
         """
         cells = int(self._bit.sum())
         answer = self._ask("arm", limits_crc=wire.limits_crc(self._limits), cells=cells)
@@ -202,10 +207,27 @@ class CellBoard:
             raise DeviceError(f"{self.name}: refused to be armed: {self._reasons(result, answer)}")
         self._pending, self._took_s = answer, math.nan  # no command of the run
         self._drawn_tick = 0
+        self._told_open = 0
+        self._set_apart(answer["cells_open"])
+
+    def _set_apart(self, cells_open: int) -> None:
+        self._open = cells_open
+        self._told_open &= cells_open
+        row = self._readings.cells_open
+        if len(row):
+            row[self._gates] = (cells_open & self._bit) != 0
+
+    @property
+    def has_news(self) -> bool:
+        """A cell has been set apart that nobody was told of."""
+        return bool(self._open & ~self._told_open)
 
     def remarks(self) -> list[Remark]:
-        """A board says everything in its fault bits."""
-        return []
+        """Cells set apart since; a board says all else in its fault bits."""
+        fresh, self._told_open = self._open & ~self._told_open, self._open
+        names = self._place.cell_names
+        found = [name for i, name in enumerate(names) if fresh >> i & 1]
+        return [Remark("warning", f"{name}: {OPEN_WIRE}") for name in found]
 
     def _reasons(self, result: str, answer: wire.Message) -> str:
         found = wire.fault_names(answer["fault_bits"])
@@ -240,9 +262,11 @@ class CellBoard:
     def _take(self, answer: wire.Message) -> None:
         r = self._readings
         self._last_t_s = self._sent_t_s
-        cells_on, fault_bits, first_cell, currents_mA, temperatures_cC, time_us = _status(
-            answer.numbers
+        cells_on, cells_open, fault_bits, first_cell, currents_mA, temperatures_cC, time_us = (
+            _status(answer.numbers)
         )
+        if cells_open != self._open:
+            self._set_apart(cells_open)
         pattern = self._patterns.get(cells_on)
         if pattern is None:
             pattern = self._patterns[cells_on] = ((cells_on & self._bit) != 0).astype(np.uint8)
@@ -297,6 +321,9 @@ class CellBoard:
             commands.cells[gates] = CELL_UNKNOWN
             return
         commands.cells[gates] = (answer["cells_on"] & self._bit) != 0
+        fresh = answer["cells_open"] & ~self._open
+        if fresh:  # found between reading and drawing: the next reading says so
+            commands.cells[gates] |= np.where(fresh & self._bit, CELL_UNKNOWN, 0).astype(np.uint8)
         self._drawn_tick = message.tick
 
     def safe(self) -> None:
@@ -338,6 +365,8 @@ class CellBoard:
             answer = self._collect(PATIENT_S)
             if answer is not None:
                 return answer
+        if self._decoder.n_foreign:
+            raise DeviceError(self._other_wire())
         raise DeviceError(
             f"{self.name}: does not answer: it switches its cells off by itself; check cable, "
             "power and firmware"

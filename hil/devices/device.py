@@ -65,7 +65,7 @@ class Device(Protocol):
         ...
 
     def remarks(self) -> list[Remark]:
-        """What it found at connecting and arming, each once."""
+        """What it found since it was asked last: at connecting, at arming, in the run."""
         ...
 
     def read(self, t_s: float) -> None:

@@ -6,7 +6,7 @@ plant's clock, and knows nothing of loop and guard.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,13 +45,16 @@ class Injection:
             self.come_to(self.t_s + duration_s)
 
     def active(self, kind: str, device: str | None = None) -> FaultTable | None:
-        """The fault of this kind that is there now."""
+        """The fault of this kind that is there now; the first of several."""
+        return next(self.every(kind, device), None)
+
+    def every(self, kind: str, device: str | None = None) -> Iterator[FaultTable]:
+        """All faults of this kind that are there now."""
         for fault in self._faults:
             over_s = math.inf if fault.for_s is None else fault.at_s + fault.for_s
             here = device is None or fault.device in (None, device)
             if fault.kind == kind and here and fault.at_s - 1e-9 <= self.t_s < over_s - 1e-9:
-                return fault
-        return None
+                yield fault
 
     def at_start(self, kind: str, action: Callable[[], None]) -> None:
         """Do this once, when a fault of this kind begins."""
@@ -128,7 +131,8 @@ class FaultySystem:
 class FaultyGates:
     """A board whose pins are meddled with.
 
-    `cell_current` (0 A: a broken wire), `cell_leakage`, `cell_temperature`, `estop_open`.
+    `cell_current`, `cell_leakage` and `cell_temperature` at its inputs, `estop_open`, and
+    `wire_open`: the cell draws no current and is not heated, whatever its gate does.
     """
 
     def __init__(self, inner: Gates, name: str, injection: Injection) -> None:
@@ -144,7 +148,16 @@ class FaultyGates:
         for cell in self._sensed:
             self._put(cell)
         self._inner.set_estop(self._injection.active("estop_open", self._name) is not None)
-        return self._inner.step(period_us)
+        duty = self._inner.step(period_us)
+        for cell in self._sensed:
+            if self._broken(cell):
+                duty[cell] = 0.0
+        return duty
+
+    def _broken(self, cell: int) -> bool:
+        return any(
+            fault.cell == cell + 1 for fault in self._injection.every("wire_open", self._name)
+        )
 
     def sense(self, cell: int, current_A: float, leakage_A: float, temperature_C: float) -> None:
         self._sensed[cell] = (current_A, leakage_A, temperature_C)
@@ -159,6 +172,8 @@ class FaultyGates:
             fault = self._injection.active(kind, self._name)
             if fault is not None and fault.cell == cell + 1:
                 values[i] = fault.value
+        if self._broken(cell):
+            values[0] = 0.0
         self._inner.sense(cell, *values)
 
 

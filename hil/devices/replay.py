@@ -32,6 +32,7 @@ class ReplayRig:
         n_rows = run.sizes["tick"]
         none = np.zeros((n_rows, 0), dtype=np.uint8)
         self._reported = run.cells_reported.values if boards else none
+        self._open = run.cells_open.values if like.sets_apart else none
         self._faults = np.zeros((n_rows, len(boards)), dtype=np.int64)
         self._unknown = none
         if boards:
@@ -68,6 +69,10 @@ class ReplayRig:
         """The recording has them."""
         return []
 
+    def has_news(self) -> bool:
+        """The recording has it."""
+        return False
+
     def troubles(self) -> list[str]:
         """The recording says what they were."""
         return []
@@ -84,6 +89,7 @@ class ReplayRig:
         r.ages_s[:] = self._ages[k]
         r.cells_reported[:] = self._reported[k]
         r.board_faults[:] = self._faults[k]
+        r.cells_open[:] = self._open[k]
         if self.commands.broadcast.tick:  # what was reported was drawn already
             self._drawn_tick[self._reported[k] != CELL_UNKNOWN] = self.commands.broadcast.tick
         r.card_faults[:] = self._card_faults[k]
@@ -106,6 +112,9 @@ class ReplayRig:
                 cells[n] = CELL_UNKNOWN
                 continue
             self._drawn_tick[n] = message.tick
+            if self._layout.sets_apart and self._open[self._row, n]:
+                cells[n] = 0  # its board sees to that
+                continue
             chance = q if cells[n] else p
             drawn = wire.draw(message.seed, message.tick, gate)
             if chance == wire.PROBABILITY_ONE or drawn < chance:

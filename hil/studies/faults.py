@@ -60,6 +60,7 @@ class Scenario:
     clock: str = "virtual"
     for_s: float | None = None
     at_s: float = AT_S
+    cell: int = 1
     also: tuple[FaultTable, ...] = field(default_factory=tuple)
     backends: tuple[str, ...] = ("sim", "emulated")
 
@@ -71,6 +72,7 @@ def _board(row: str, kind: str, value: float = 0.0, **changes: Any) -> Scenario:
 
 _ESTOP_LINE = 'devices.daq.lines.loop={terminal="port0/line0", kind="estop"}'
 _FEW = "controller.steps=[{t_s=0.0, on=[2, 3]}]"
+_ONE_OPEN = "devices.board.limits.open_cells_max=1"
 _SLIDER = "slider/steps.toml"
 _WIRES = "wires4/hold.toml"
 _FAST = "guard.signals.slide.rate_max_per_s=0.05"
@@ -125,6 +127,11 @@ SCENARIOS = (
     _board("current_high", "cell_current", 1.5),
     _board("current_low", "cell_current", 0.0),
     _board("current_when_off", "cell_leakage", 0.5, sets=(_FEW,)),
+    # what may be open is used up, and a cell set apart is watched
+    _board("current_low", "wire_open", cell=2, sets=(_ONE_OPEN,), also=(
+        FaultTable(kind="wire_open", at_s=0.5, cell=5),)),
+    _board("current_when_off", "cell_leakage", 0.5, cell=5, sets=(_ONE_OPEN,), also=(
+        FaultTable(kind="wire_open", at_s=0.5, cell=5),)),
     _board("temperature_high", "cell_temperature", 95.0),
     _board("temperature_range", "cell_temperature", -50.0),
     Scenario("config_mismatch", "limits_differ", 0.0, "connect"),
@@ -189,7 +196,7 @@ def inject(scenario: Scenario, backend: str) -> dict[str, Any]:
     """Run one scenario; what tripped, how fast the gates were off, and whether all is whole."""
     s = scenario
     fault = FaultTable.model_validate(
-        {"kind": s.kind, "at_s": s.at_s, "value": s.value, "for_s": s.for_s}
+        {"kind": s.kind, "at_s": s.at_s, "value": s.value, "for_s": s.for_s, "cell": s.cell}
     )
     injection = Injection([fault, *s.also])
     config = load(

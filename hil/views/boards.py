@@ -73,6 +73,10 @@ def ask(address: str, command: str, **fields: Any) -> wire.Message:
                         return message
     finally:
         port.close()
+    if decoder.n_foreign:
+        raise DeviceError(
+            f"board: {address}: its firmware speaks another version of the wire: hil board flash"
+        )
     raise DeviceError(f"board: {address}: nobody answers: is this a driver board with firmware?")
 
 

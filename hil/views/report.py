@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hil.errors import ConfigError
+from hil.failed_cells import failure_lines
 from hil.frame import units
 from hil.guard import CAUSES, names_of
 from hil.record.read import calibrations_of, open_run
@@ -245,6 +246,9 @@ def _draw_cells(axis: Axes, run: xr.Dataset) -> None:
         starts, ends = edges[::2], np.minimum(edges[1::2], len(t_s) - 1)
         spans = [(t_s[a], t_s[b] - t_s[a]) for a, b in zip(starts, ends, strict=True)]
         axis.broken_barh(spans, (cell + 0.6, 0.8), color=CELL, lw=0)
+    for failure in _figures(run).get("failed_cells", []):
+        cell = [str(name) for name in run.cell.values].index(failure["cell"])
+        axis.plot(failure["t_s"], cell + 1, "x", color=FAULT, ms=6, mew=2, clip_on=False)
     step = max(1, n_cells // 7)
     axis.set_yticks(range(1, n_cells + 1, step))
     axis.set_ylim(n_cells + 0.6, 0.4)
@@ -289,6 +293,8 @@ _PAGE = """{% extends "page" %}
 {% if faults %}<p class="fault">Tripped:
 {% for name, text in faults %}{{ name }} ({{ text }}){{ "; " if not loop.last }}{% endfor %}</p>
 {% endif %}
+{% if failed_cells %}<p class="fault">Cells that failed:
+{{ failed_cells|join("; ") }}</p>{% endif %}
 {% for s, png in sections %}<h2>{{ s.title }}</h2>
 {% for text in s.sentences %}<p>{{ text }}</p>{% endfor %}
 {% if png %}<img alt="{{ s.title }}" src="data:image/png;base64,{{ png }}">{% endif %}
@@ -354,6 +360,7 @@ def page(run: xr.Dataset, figure: Figure, path: Path, sections: Sequence[Section
         outcome=attrs["outcome"],
         recalibrated=json.loads(attrs.get("recalibrated", "[]")),
         faults=[(name, CAUSES[name]) for name in first],
+        failed_cells=failure_lines(summary.get("failed_cells", [])),
         png=embedded(figure),
         sections=[(s, None if s.figure is None else embedded(s.figure)) for s in sections],
         signals=_signal_rows(summary.get("signals", {})),

@@ -35,6 +35,12 @@ def page() -> str:
                 f"| `{name}` | {limit.default} | {limit.lowest} | {limit.highest} |"
                 for name, limit in limits.items()
             ),
+            "\nWith `open_cells_max` above 0 a broken wire need not end the run: as long as no "
+            "more cells than that have been found open since arming, at arming or while on, the "
+            "board switches such a cell off by itself, keeps it off whatever is commanded, and "
+            "reports it (`cells_open`). Everything else goes on watching it, `current_when_off` "
+            "above all. The next open cell is `current_low`. "
+            "[Why that is safe](decisions/0006-open-wires.md).",
             "\n## Elsewhere\n",
             *_table(interlocks.OTHER),
             "\n## Power\n",

@@ -10,7 +10,7 @@ from hil.devices.cell_board import BoardPlace, CellBoard
 from hil.devices.native_board import N_CELLS, NativeBoard
 from hil.devices.proof import SimulatedOperator
 from hil.errors import DeviceError
-from hil.frame import Broadcast, Commands, Frame
+from hil.frame import CELL_UNKNOWN, Broadcast, Commands, Frame
 from hil.slots import Readings
 
 GATES = (2, 0, 3)
@@ -38,6 +38,7 @@ def driver(port, **limits):
         ages_s=np.zeros(1),
         cells_reported=np.zeros(4, dtype=np.uint8),
         board_faults=np.zeros(1, dtype=np.int64),
+        cells_open=np.zeros(4, dtype=np.uint8),
     )
     made.bind(frame, readings)
     return made, frame, readings
@@ -297,3 +298,98 @@ def test_an_answer_too_late_for_its_tick_leaves_the_cells_unknown_until_the_next
     again.cells[:] = r.cells_reported
     made.write(0.001, again)
     assert np.array_equal(again.cells, drawn_by_gates(1))
+
+
+def test_a_wire_that_breaks_in_the_run_is_set_apart_and_named_once():
+    limits = {"open_cells_max": 1}
+    board, made, _, r = armed(native(**limits), **limits)
+    made.write(0.0, on(0, 2, 3))
+    board.sense(0, 0.0, 0.0, 25.0)  # gate 0 has cell a.3
+    for k in range(1, 15):
+        board.advance(1000)
+        made.read(0.001 * k)
+        made.write(0.001 * k, on(0, 2, 3))
+    assert r.cells_reported.tolist() == [1, 0, 0, 1]
+    assert r.cells_open.tolist() == [0, 0, 1, 0]
+    assert board.gates()[:3].tolist() == [0, 255, 255]
+    assert not r.board_faults.any()
+    assert made.has_news
+    assert [remark.text for remark in made.remarks()] == [
+        "a.3: electrically dead: open wire, found by its board"
+    ]
+    assert not made.has_news
+    assert made.remarks() == []
+
+
+def test_a_wire_found_open_at_arming_is_named_and_named_again_at_the_next_arming():
+    limits = {"open_cells_max": 1}
+    board = native(**limits)
+    board.sense(1, 0.0, 0.0, 25.0)  # gate 1 has cell a.1
+    _, made, _, r = armed(board, **limits)
+    for _ in range(2):
+        assert r.cells_open.tolist() == [1, 0, 0, 0]
+        assert [remark.text[:4] for remark in made.remarks()] == ["a.1:"]
+        made.safe()
+        made.arm()
+    made.safe()
+    board.sense(1, 0.2, 0.0, 25.0)  # mended
+    made.arm()
+    made.read(0.1)
+    assert not r.cells_open.any()
+    assert not made.has_news
+
+
+def test_a_cell_found_open_as_it_draws_is_not_known_in_that_tick():
+    limits = {"open_cells_max": 1}
+    board, made, _, r = armed(native(**limits), **limits)
+    message = Broadcast(tick=1, p_on=1.0, q_off=0.0, seed=3)
+    commands = Commands(np.zeros(4, dtype=np.uint8), np.zeros(0), broadcast=message)
+    made.write(0.0, commands)
+    assert commands.cells[[0, 2, 3]].tolist() == [1, 1, 1]
+    board.sense(0, 0.0, 0.0, 25.0)
+    board.advance(1000)
+    made.read(0.001)
+    board.advance(10_000)  # no reading between finding and drawing
+    message.tick = 2
+    made.write(0.011, commands)
+    assert commands.cells[[0, 2, 3]].tolist() == [1, CELL_UNKNOWN, 1]
+    made.read(0.012)
+    assert r.cells_open.tolist() == [0, 0, 1, 0]
+    message.tick = 3
+    made.write(0.012, commands)
+    assert commands.cells[[0, 2, 3]].tolist() == [1, 0, 1]
+
+
+class OldBoard:
+    """Answers every command in a version of the wire of its own."""
+
+    def __init__(self):
+        self._answer = b""
+
+    def write(self, data):
+        body = bytes((wire.VERSION - 1, wire.ANSWERS["status"], data[3] if len(data) > 3 else 0))
+        self._answer = wire.framed(body + bytes(23))
+
+    def read(self, timeout_s):
+        answer, self._answer = self._answer, b""
+        return answer
+
+    def sent_s(self):
+        return 0.0
+
+    arrived_s = sent_s
+
+    def advance(self, duration_us):
+        """Its time does not matter."""
+
+    def set_estop(self, is_open):
+        """It has none."""
+
+    def close(self):
+        """Nothing to close."""
+
+
+def test_a_board_of_another_version_of_the_wire_is_said_to_be_one():
+    made, _, _ = driver(OldBoard())
+    with pytest.raises(DeviceError, match="board: its firmware speaks another version of the wire"):
+        made.open()

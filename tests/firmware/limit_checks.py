@@ -287,6 +287,156 @@ def wrong_table(board):
     board.command("disarm")
 
 
+def _told(board, name, cells):
+    """A set command that is to switch these cells on, and its answer."""
+    board.tick = getattr(board, "tick", 0) + 1
+    fields = {
+        "set_mask": {"cells_on": sum(1 << c for c in cells)},
+        "set_duties": {"duty_per_255": [255 * (c in cells) for c in range(16)]},
+        "broadcast": {
+            "p_on_per_65536": wire.PROBABILITY_ONE,
+            "q_off_per_65536": 0,
+            "tick": board.tick,
+            "seed": 3,
+            "first_cell": 0,
+        },
+    }
+    return board.command(name, valid_for_ms=100, **fields[name])
+
+
+def _break(board, cell, *on):
+    """Its wire breaks while these cells are on; whether the board goes on, a few scans later."""
+    board.set_analog(cell, on=0)
+    return board.advance_fed(round(board.scan_us * 4 / 1000) * 1000, *on)
+
+
+def open_cells(board):
+    """As many as the limit allows are set apart, whoever asks for them; one more is the fault."""
+    every, few = range(12), (0, 3, 5, 11)
+    for most in (0, 1, 3):
+        board.limit(open_cells_max=most)
+        board.ready()
+        assert board.set(*every) == "done"
+        apart = 0
+        for cell in few[:most]:
+            assert _break(board, cell, *every)
+            apart |= 1 << cell
+            for name in ("set_mask", "set_duties", "broadcast"):
+                answer = _told(board, name, every)
+                assert wire.result_name(answer["result"]) == "done"
+                assert answer["cells_open"] == apart
+                assert answer["cells_on"] == 0xFFF & ~apart
+                assert board.gates() == [0 if apart >> c & 1 else 255 for c in every]
+            reading = board.command("read")
+            assert (reading["fault_bits"], reading["fault_cells"]) == (0, 0)
+            assert reading["cells_open"] == apart
+            assert [duty > 0 for duty in reading["duty_per_255"]][:12] == [
+                not apart >> c & 1 for c in every
+            ]
+        for cell in few[:most]:  # a contact that closes again is not trusted
+            board.set_analog(cell)
+        assert board.advance_fed(20_000, *every)
+        assert board.command("read")["cells_open"] == apart
+        assert not _break(board, few[most], *every)
+        assert not any(board.gates())
+        reading = board.command("read")
+        assert wire.fault_names(reading["fault_bits"]) == ["current_low"]
+        assert (reading["fault_cells"], reading["cells_open"]) == (1 << few[most], apart)
+        board.ready()  # armed anew: all of them are looked at again
+        assert board.command("read")["cells_open"] == 0
+        assert board.set(*every) == "done"
+        assert all(board.gates())
+    board.limit()
+
+
+def open_by_how_much(board):
+    """A cell is set apart below current_on_min_mA, and only after persistence_scans."""
+    board.limit(current_on_min_mA=125, open_cells_max=2)
+    board.ready()
+    for counts in (n for n in board.sweep(64) if n < 80):
+        board.set_analog(CELL, on=counts)
+        assert board.advance_fed(8000, CELL, CELL + 1)
+        answer = board.command("read")
+        assert answer["cells_open"] == (1 << CELL if _mA(counts) < 125 else 0), counts
+        assert answer["fault_bits"] == 0
+        board.set_analog(CELL)
+        board.ready()
+    for scans in (1, 2, 7):
+        board.limit(persistence_scans=scans, open_cells_max=2)
+        board.ready()
+        assert board.set(CELL) == "done"
+        start_us = board.now_us()
+        board.set_analog(CELL, on=0)
+        while board.gates()[CELL]:
+            board.advance(50)
+            assert board.now_us() - start_us < 60_000
+        took_us = board.now_us() - start_us
+        assert (scans - 1) * board.scan_us < took_us, scans
+        # a conversion may be repeated after the gate's edge: one turn more
+        assert took_us <= scans * board.scan_us + board.reaction_us + 250, scans
+        assert board.command("arm", limits_crc=0, cells=1)["cells_on"] == 0  # without a new command
+    board.limit()
+
+
+def open_at_arming(board):
+    """The probe's policy is the same: what the limit allows is set apart before anything is on."""
+    for most in (0, 1, 2):
+        board.limit(open_cells_max=most)
+        for n_open in range(most + 2):
+            board.recover()
+            for cell in range(n_open):
+                board.set_analog(2 * cell, on=0)
+            crc = board.command("identify")["limits_crc"]
+            answer = board.command("arm", limits_crc=crc, cells=0xFFF)
+            apart = sum(1 << 2 * c for c in range(min(most, n_open)))
+            assert answer["cells_open"] == apart
+            assert not any(board.gates())
+            if n_open > most:
+                assert wire.result_name(answer["result"]) == "is_faulted"
+                assert wire.fault_names(answer["fault_bits"]) == ["current_low"]
+                assert answer["fault_cells"] == 1 << 2 * most
+            else:
+                assert wire.result_name(answer["result"]) == "done"
+                answer = board.command("set_mask", valid_for_ms=100, cells_on=0xFFF)
+                assert answer["cells_on"] == 0xFFF & ~apart
+                assert board.gates() == [0 if apart >> c & 1 else 255 for c in range(12)]
+    board.limit()
+
+
+def set_apart_and_watched(board):
+    """A cell set apart that draws current all the same, or grows hot, trips as any other."""
+    for most in (1, 16):
+        board.limit(current_off_max_mA=125, open_cells_max=most)
+        for counts in (n for n in board.sweep(64) if n < 80):
+            board.ready()
+            assert board.set(CELL, CELL + 1) == "done"
+            assert _break(board, CELL, CELL, CELL + 1)
+            board.set_analog(CELL, on=0, off=counts)
+            survived = board.advance_fed(8000, CELL, CELL + 1)
+            assert survived is (_mA(counts) <= 125), counts
+            if not survived:
+                assert not any(board.gates())
+                reading = board.command("read")
+                assert wire.fault_names(reading["fault_bits"]) == ["current_when_off"]
+                assert reading["fault_cells"] == reading["cells_open"] == 1 << CELL
+                assert board.result("clear_faults") == "condition_present"
+        board.ready()
+        assert _break(board, CELL, CELL, CELL + 1)
+        board.set_analog(CELL, on=0, temperature=1023)
+        assert not board.advance_fed(8000, CELL, CELL + 1)
+        assert board.faults() == ["temperature_high", "temperature_range"]
+        board.ready()
+        board.set_analog(CELL, on=0, temperature=1023)  # found in one sample: the fault counts
+        assert board.set(CELL, CELL + 1) == "done"
+        while board.gates()[CELL]:
+            board.advance(50)
+        board.advance(board.reaction_us)
+        assert not any(board.gates())
+        assert board.faults() == ["temperature_high", "temperature_range"]
+    board.recover()
+    board.limit()
+
+
 CHECKS = [
     silence,
     hold,
@@ -295,6 +445,10 @@ CHECKS = [
     current_with_the_gate_off,
     temperature,
     probing,
+    open_cells,
+    open_by_how_much,
+    open_at_arming,
+    set_apart_and_watched,
     persistence,
     on_time,
     energy,
