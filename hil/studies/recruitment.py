@@ -23,6 +23,7 @@ from hil.progress import count_progress
 from hil.studies import recruitment_failures as failures
 from hil.studies import recruitment_page as page
 from hil.studies import recruitment_trial as trial
+from hil.studies.recruitment_bound import least_possible
 from hil.studies.recruitment_commission import met
 from hil.studies.recruitment_controllers import (
     CONTROLLERS,
@@ -32,9 +33,12 @@ from hil.studies.recruitment_controllers import (
     control_of,
 )
 from hil.studies.recruitment_optimum import GRID_S, least_error
-from hil.studies.recruitment_plant import SET_POINTS, dead_cells, nominal, reference
+from hil.studies.recruitment_plant import PERIOD_S, SET_POINTS, dead_cells, nominal, reference
 
 SWEEPS = {6: 12, 14: 12, 100: 2}  # at most, of the descent to the optimum
+BOUND_ROUNDS = 60  # at most, of the search for a bound from below
+BOUND_CELLS_MAX = 14  # a plant of 100 takes ten minutes
+N_TICKS = 1600  # of a trial
 TUNING_SEED = 100_000
 
 Size = Literal[6, 14, 100]
@@ -48,8 +52,9 @@ def _tuple(value: Any) -> Any:
 class Values(Table):
     """What `--set` may change: sizes, and how many plants of each kind.
 
-    `optimum_seeds` of the plants have their optimum looked for. `workers` processes share the
-    trials; by default as many as there are cores.
+    `optimum_seeds` of the plants have their optimum looked for, `bound_seeds` of 6 and 14 cells a
+    bound from below proven for it, which takes about one and two minutes each. `workers` processes
+    share the trials; by default as many as there are cores.
     """
 
     cells: Annotated[tuple[Size, ...], Field(min_length=1), BeforeValidator(_tuple)] = (6, 14, 100)
@@ -60,6 +65,7 @@ class Values(Table):
     seeds_of_100: Annotated[int, Field(ge=3, le=10_000)] = 3
     tuning_seeds: Annotated[int, Field(ge=1, le=100)] = 1
     optimum_seeds: Annotated[int, Field(ge=3, le=1000)] = 3
+    bound_seeds: Annotated[int, Field(ge=0, le=1000)] = 3
     failure_seeds: Annotated[int, Field(ge=1, le=10_000)] = 8
     healthy_hours: Annotated[float, Field(gt=0.0, le=1000.0)] = 0.1
     workers: Annotated[int, Field(ge=1, le=256)] | None = None
@@ -73,18 +79,24 @@ def run(out: Path, values: Values) -> dict[str, Any]:
         tuned = _tune(values, each)
         judged = _judge(values, tuned, each)
         optimum = _optimum(values, each)
+        bounds = _bounds(values, optimum, each)
         found = failures.failures(values, tuned, each)
     ratios = _ratios(values, judged, optimum)
+    at_most = _ratios(values, judged, bounds)
     return {
         "title": "Recruitment: every controller on plants that it was not told",
         "figures": page.figures(out, values, tuned, judged, optimum, found),
         "tables": page.tables(values, tuned, judged, optimum, found),
-        "notes": page.notes(values, ratios, found),
+        "notes": [*page.notes(values, ratios, found),
+                  *page.bracket(values, optimum, bounds, at_most)],
         "judged": {f"{n} cells, {dead:g} % dead, {name}": rows
                    for (n, dead, name), rows in judged.items()},
         "optimum": {f"{n} cells, {SET_POINTS[seed % 3]}, seed {seed}": error
                     for (n, seed), error in optimum.items()},
+        "bound": {f"{n} cells, {SET_POINTS[seed % 3]}, seed {seed}": error
+                  for (n, seed), error in bounds.items()},
         "ratio_to_optimum": ratios,
+        "ratio_to_bound": at_most,
         "failures": found,
         "settings": {f"{n} cells, {name}": setting for (n, name), setting in tuned.items()},
     }  # fmt: skip
@@ -177,10 +189,24 @@ def _one_optimum(job: tuple[int, int]) -> float:
     n_cells, seed = job
     total_N = nominal(n_cells).total_N
     follow = reference(SET_POINTS[seed % 3], total_N)
-    start = np.zeros((round(16.0 / GRID_S), n_cells), dtype=np.uint8)
+    start = np.zeros((round(N_TICKS * PERIOD_S / GRID_S), n_cells), dtype=np.uint8)
     truth, _ = met(n_cells, seed)
     error_N, _ = least_error(truth, follow, start, sweeps=SWEEPS[n_cells])
     return error_N / total_N
+
+
+def _bounds(values: Values, optimum: Optimum, each: Each) -> Optimum:
+    """No sequence on those plants leaves less."""
+    jobs = [(n, seed) for n, seed in optimum if n <= BOUND_CELLS_MAX and seed < values.bound_seeds]
+    return dict(zip(jobs, each("bounds", _one_bound, jobs), strict=True))
+
+
+def _one_bound(job: tuple[int, int]) -> float:
+    n_cells, seed = job
+    total_N = nominal(n_cells).total_N
+    follow = reference(SET_POINTS[seed % 3], total_N)
+    truth, _ = met(n_cells, seed)
+    return least_possible(truth, follow, N_TICKS, rounds=BOUND_ROUNDS).rmse_N / total_N
 
 
 def _ratios(values: Values, judged: Judged, optimum: Optimum) -> dict[str, float]:
@@ -194,7 +220,10 @@ def _ratios(values: Values, judged: Judged, optimum: Optimum) -> dict[str, float
             own = []
             for i in range(len(SET_POINTS)):
                 seeds = [seed for (m, seed) in optimum if m == n and seed % 3 == i]
+                if not seeds:
+                    continue
                 error = np.mean([rows[seed][0] for seed in seeds])
                 own.append(float(error / np.mean([optimum[n, seed] for seed in seeds])))
-            ratios[f"{n} cells, {name}"] = float(np.mean(own))
+            if own:
+                ratios[f"{n} cells, {name}"] = float(np.mean(own))
     return ratios

@@ -184,6 +184,29 @@ def notes(values: "Values", ratios: dict[str, float], failures: Rows) -> list[st
     return said
 
 
+def bracket(
+    values: "Values", optimum: "Optimum", bounds: "Optimum", at_most: dict[str, float]
+) -> list[str]:
+    """How far the optimum's two bounds are apart, and what that leaves of the aim."""
+    said = []
+    for n in values.cells:
+        over = [optimum[job] / error for job, error in bounds.items() if job[0] == n]
+        if not over:
+            continue
+        best = min((name for name in CONTROLLERS if f"{n} cells, {name}" in at_most),
+                   key=lambda name: at_most[f"{n} cells, {name}"])  # fmt: skip
+        ratio = at_most[f"{n} cells, {best}"]
+        proven = "proven" if ratio <= 1.1 else "not proven"
+        said.append(
+            f"{n} cells, {len(over)} plant(s) with a bound from below: no sequence of on and off, "
+            "switched at any tick of 10 ms, leaves less. What the descent found is "
+            f"{100 * (np.median(over) - 1):.1f} % above it (median; {100 * (max(over) - 1):.1f} % "
+            f"at most). {best.capitalize()}: no more than {ratio:.2f} times the optimum on them. "
+            f"Within 10 % on them: {proven}."
+        )
+    return said
+
+
 def _draw_traces(values: "Values", tuned: Tuned) -> Figure:
     n = 14 if 14 in values.cells else values.cells[0]
     total_N = nominal(n).total_N

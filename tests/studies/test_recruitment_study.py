@@ -110,10 +110,11 @@ def test_the_study_runs_and_says_what_was_reached(tmp_path, monkeypatch):
     monkeypatch.setattr(recruitment.page, "CONTROLLERS", names)
     monkeypatch.setattr(recruitment_failures, "FAILURE_CONTROLLERS", ("optimal",))
     monkeypatch.setattr(recruitment, "SWEEPS", {6: 1})
+    monkeypatch.setattr(recruitment, "BOUND_ROUNDS", 10)
     monkeypatch.setattr(recruitment_failures, "FIRST_S", 3.0)
     monkeypatch.setattr(recruitment_failures, "HEALTHY_S", 3.0)
     sets = ["cells=[6]", "seeds=3", "failure_seeds=1", "healthy_hours=0.001", "workers=1",
-            "dead_percent=[0.0]"]  # fmt: skip
+            "dead_percent=[0.0]", "bound_seeds=1"]  # fmt: skip
     found = run_study("recruitment", sets, tmp_path)
     stored = json.loads((tmp_path / "results.json").read_text())
     assert stored["ratio_to_optimum"] == found["ratio_to_optimum"]
@@ -121,3 +122,7 @@ def test_the_study_runs_and_says_what_was_reached(tmp_path, monkeypatch):
     for figure in found["figures"]:
         assert (tmp_path / figure["file"]).stat().st_size > 10_000
     assert any("of the optimum:" in note for note in found["notes"])
+    assert any("with a bound from below" in note for note in found["notes"])
+    assert stored["bound"].keys() <= stored["optimum"].keys()
+    for plant, least in stored["bound"].items():
+        assert 0.0 < least < stored["optimum"][plant]
