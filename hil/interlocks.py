@@ -154,7 +154,7 @@ OTHER = (
               "enable lines low", "devices.<card>.watchdog_s", "card"),
     Interlock("loop_gone", "the supply stays on without anybody", "the loop's sign of life, as the "
               "supply's own process sees it", "none, or its process has gone", "", 0.5,
-              "supply off", "one answer", "supply"),
+              "supply off, for as long as it is told to be on", "one answer", "supply"),
 )  # fmt: skip
 
 RESET = (

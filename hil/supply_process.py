@@ -3,7 +3,7 @@
 It finds the supply, switches its output off, sets voltage and current and reads them back; then it
 switches on and off as the loop wants and leaves an answer every `poll_s`. Whatever happens to the
 loop, the output goes off: when the loop has shown no sign of life for ALIVE_S, when its process has
-gone, and when it ends.
+gone, and when it ends. It does not come on again because a loop that has hung goes on.
 """
 
 import contextlib
@@ -195,6 +195,7 @@ class Post:
 
     def __init__(self, path: str) -> None:
         self._shared = np.memmap(path, dtype=SHARED, mode="r+", shape=(1,))
+        self._hung = False
 
     def state(self, state: int, text: str) -> None:
         """Say how it stands."""
@@ -211,9 +212,15 @@ class Post:
 
     @property
     def wants_on(self) -> bool:
-        """The loop wants the output on, and lives."""
-        alive = time.perf_counter() - float(self._shared["alive_s"][0]) < ALIVE_S
-        return bool(self._shared["want_on"][0]) and alive
+        """The loop wants the output on, and lives.
+
+        One that has hung and lives again has to want it off before it can want it on.
+        """
+        if not self._shared["want_on"][0]:
+            self._hung = False
+            return False
+        self._hung |= time.perf_counter() - float(self._shared["alive_s"][0]) >= ALIVE_S
+        return not self._hung
 
     @property
     def ends(self) -> bool:

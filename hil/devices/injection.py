@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hil.config.faults import FaultTable
 from hil.devices.port import Port
-from hil.devices.sim_plant import Gates
+from hil.devices.sim_plant import ON_FROM_DUTY, Gates
 from hil.errors import DeviceError
 from hil.models.activation import Drive
 from hil.models.sma_wire import SmaWires
@@ -147,8 +147,11 @@ class FaultyGates:
     def step(self, period_us: int) -> NDArray[np.float64]:
         for cell in self._sensed:
             self._put(cell)
-        self._inner.set_estop(self._injection.active("estop_open", self._name) is not None)
+        now = self._injection
+        self._inner.set_estop(now.active("estop_open", self._name) is not None)
         duty = self._inner.step(period_us)
+        if (duty >= ON_FROM_DUTY).any():  # with or without power, and whatever its wire is like
+            now.last_on_s = max(now.last_on_s, now.t_s + 1e-6 * period_us)
         for cell in self._sensed:
             if self._broken(cell):
                 duty[cell] = 0.0

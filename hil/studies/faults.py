@@ -75,6 +75,9 @@ _FEW = "controller.steps=[{t_s=0.0, on=[2, 3]}]"
 _ONE_OPEN = "devices.board.limits.open_cells_max=1"
 _SLIDER = "slider/steps.toml"
 _WIRES = "wires4/hold.toml"
+_ENABLE_LINE = 'devices.daq.lines.feed={terminal="port0/line1", kind="enable"}'
+_UNSEEN = "devices.board.limits.current_on_min_mA=0"
+_SOON_OFF = "devices.supply.obey_max_s=0.3"
 _FAST = "guard.signals.slide.rate_max_per_s=0.05"
 
 SCENARIOS = (
@@ -109,12 +112,18 @@ SCENARIOS = (
              sets=("guard.disk_free_min_MB=1e9",)),
     Scenario("board_silent", "board_silent", 0.050),
     Scenario("own_code_failed", "controller_raises", 0.0),
-    Scenario("supply_silent", "supply_mute", 1.0, rig=_WIRES, backends=("sim",)),
+    Scenario("supply_silent", "supply_mute", 1.0, rig=_WIRES),
     # asked every 0.1 s, answered 0.03 s later
-    Scenario("supply_wrong", "supply_voltage", 0.13, value=9.0, rig=_WIRES, backends=("sim",)),
-    Scenario("supply_not_off", "supply_stays_on", 0.0, rig=_WIRES, backends=("sim",),
-             sets=("devices.supply.obey_max_s=0.3",), also=(
+    Scenario("supply_wrong", "supply_voltage", 0.13, value=9.0, rig=_WIRES),
+    # the boards, which see no current any more, notice first: here they do not look
+    Scenario("supply_wrong", "supply_drops", 0.13, rig=_WIRES, sets=(_UNSEEN,)),
+    Scenario("board_fault", "supply_drops", 3 * SCAN_S, rig=_WIRES),
+    Scenario("supply_not_off", "supply_stays_on", 0.0, rig=_WIRES, sets=(_SOON_OFF,), also=(
         FaultTable(kind="force_offset", at_s=AT_S, value=8.0),)),
+    Scenario("supply_not_off", "supply_late", 0.0, value=1.0, rig=_WIRES, sets=(_SOON_OFF,), also=(
+        FaultTable(kind="force_offset", at_s=AT_S, value=8.0),)),
+    # a cut line, a dead relay
+    Scenario("board_fault", "enable_stuck_low", 3 * SCAN_S, sets=(_ENABLE_LINE,)),
     _board("host_silent", "host_silent", due_s=0.050, for_s=0.2),
     _board("estop_open", "estop_open", due_s=0.001),
     _board("cell_on_too_long", "machine_stalls", for_s=0.03, at_s=0.79, due_s=0.01,

@@ -1,9 +1,11 @@
 """A bench supply: what it is told and answers, late, mute and wrong, and that it is off after."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from math import nan
@@ -13,12 +15,13 @@ import numpy as np
 import pytest
 
 import hil
+import hil.tap as taps
 from devices.supply.instrument import Instrument
 from hil.__main__ import main
 from hil.clock import RealClock, sleep_s
 from hil.devices.supply import NOT_OFF, SILENT, WRONG, Answer, Settings, Supply, Watch
 from hil.errors import DeviceError
-from hil.supply_process import DIALECTS, Scpi, SupplyError
+from hil.supply_process import ALIVE_S, DIALECTS, Scpi, SupplyError
 from hil.views.supplies import visa_resources
 
 pytestmark = pytest.mark.xdist_group("real time")
@@ -219,6 +222,100 @@ def test_one_that_does_not_come_on_or_go_off_is_named(instrument):
     assert not instrument.on
 
 
+def _until(true, within_s=20.0):
+    """Return as soon as this is so, on a machine that may be busy."""
+    deadline_s = time.monotonic() + within_s
+    look = threading.Event()
+    while not true():
+        assert time.monotonic() < deadline_s
+        look.wait(0.005)
+
+
+def _rows(loop):
+    """That this run has written to its tap."""
+    for path in Path("/dev/shm").glob(f"hil-{loop.pid}-*.tap"):
+        with contextlib.suppress(ValueError, OSError):  # it is just being made
+            return taps.attach(path).ticks.written
+    return 0
+
+
+def _ons(instrument):
+    return sum(line == "OUTP ON" for _, line in instrument.heard)
+
+
+def test_a_loop_that_hangs_loses_its_supply_and_has_to_come_on_anew(instrument):
+    supply = _supply(instrument.resource, patience_s=20.0)
+    supply.open()
+    try:
+        supply.come_on()
+        supply.wait()
+        told_s = time.monotonic()
+        instrument.off.clear()
+        _until(instrument.off.is_set)  # nobody gives a sign of life meanwhile
+        off_s = next(t for t, line in reversed(instrument.heard) if line == "OUTP OFF")
+        assert off_s - told_s > 0.4  # the half second had begun a little before
+        asked = len(instrument.heard)
+        for k in range(40):  # the loop lives again, and wants what it wanted
+            supply._tell(True)
+            _until(lambda k=k: len(instrument.heard) > asked + k)
+        assert not instrument.on
+        assert _ons(instrument) == 1
+        supply._take()
+        assert supply.watch.faults(supply.answer, RealClock().now_s() + 60.0) & WRONG
+        supply.safe()
+        supply.come_on()
+        supply.wait()
+        assert instrument.on
+        supply.safe()
+    finally:
+        supply.close()
+
+
+def test_a_sign_of_life_without_a_tick_keeps_it_on(instrument):
+    """As while somebody looks for an e-stop."""
+    supply = _supply(instrument.resource, patience_s=20.0)
+    supply.open()
+    try:
+        supply.come_on()
+        supply.wait()
+        instrument.off.clear()
+        began_s, look = time.monotonic(), threading.Event()
+        while time.monotonic() < began_s + 2 * ALIVE_S:
+            supply.alive()
+            look.wait(0.0025)
+        lived = instrument.on and _ons(instrument) == 1
+        supply.cut()
+        assert instrument.off.wait(20.0)  # told at once; nobody has waited for an answer yet
+        supply.safe()
+        assert lived
+    finally:
+        supply.close()
+
+
+def test_a_process_that_stands_still_is_silence_and_a_cut_by_hand(instrument):
+    supply = _supply(instrument.resource)
+    supply.open()
+    process = supply._process
+    try:
+        supply.come_on()
+        supply.wait()
+        os.kill(process.pid, signal.SIGSTOP)
+        clock = RealClock()
+
+        def silent():
+            supply._take()
+            return supply.watch.faults(supply.answer, clock.now_s()) & SILENT
+
+        _until(silent)
+        with pytest.raises(DeviceError, match=r"told to be off, after 1.1 s no answer: CUT IT BY"):
+            supply.safe()
+        assert instrument.on
+    finally:
+        os.kill(process.pid, signal.SIGCONT)
+        supply.close()
+    assert not instrument.on
+
+
 def _rig(rigs, resource):
     path = rigs / "wires4" / "rig.toml"
     text = path.read_text()
@@ -277,6 +374,31 @@ def test_whoever_kills_the_loop_switches_the_supply_off(rigs, instrument, tmp_pa
     loop.wait()
     assert instrument.off.wait(10.0)
     assert not instrument.on
+
+
+def test_a_loop_that_is_held_loses_its_supply_and_trips_when_it_goes_on(rigs, instrument, tmp_path):
+    out = tmp_path / "run.h5"
+    path = _rig(rigs, instrument.resource)
+    words = [*BENCH, "--duration", "100", "--out", str(out)]
+    loop = subprocess.Popen([sys.executable, "-m", "hil", "run", str(path), *words])
+    try:
+        _until(lambda: _rows(loop) > 100 or loop.poll() is not None, 100.0)
+        assert loop.poll() is None
+        instrument.off.clear()
+        os.kill(loop.pid, signal.SIGSTOP)
+        assert instrument.off.wait(20.0)
+        off = len(instrument.heard)
+        # it has been asked, and asked again: the first answer is known
+        _until(lambda: [line for _, line in instrument.heard[off:]].count("OUTP?") >= 2)
+        assert not instrument.on
+        os.kill(loop.pid, signal.SIGCONT)
+        assert loop.wait(100.0) == 3
+    finally:
+        loop.kill()
+        loop.wait()
+    assert not instrument.on
+    assert _ons(instrument) == 2
+    assert hil.open_run(out).supply_on.values[-1] == 0.0
 
 
 # In the configuration
