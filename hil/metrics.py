@@ -26,6 +26,16 @@ def vaf(measured: Series, simulated: Series) -> float:
     return 1.0 - float(np.var(measured - simulated)) / variance if variance > 0.0 else float("nan")
 
 
+def autocorrelation(x: Series) -> Series:
+    """r_k of every lag k, about the mean, r_0 = 1; a constant series has no other."""
+    centred, n = x - x.mean(), len(x)
+    power = float(centred @ centred)
+    r: Series = np.eye(1, n)[0]
+    if power > 0.0:
+        r = np.fft.irfft(np.abs(np.fft.rfft(centred, 2 * n)) ** 2)[:n] / power
+    return r
+
+
 def settling_s(t_s: Series, y: Series, *, band: float = 0.02, tail: float = 0.1) -> float:
     """Time from the start until y stays within `band` of its final value.
 

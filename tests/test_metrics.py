@@ -32,6 +32,14 @@ def test_a_curve_without_range_has_no_relative_error(y):
     assert math.isnan(metrics.vaf(y, y))
 
 
+def test_autocorrelation_is_its_sum_lag_by_lag_and_a_constant_has_none():
+    x = np.cumsum(RNG.normal(size=257)) + 40.0
+    d = x - x.mean()
+    wanted = [sum(d[i] * d[i + k] for i in range(len(d) - k)) / sum(d * d) for k in range(len(d))]
+    np.testing.assert_allclose(metrics.autocorrelation(x), wanted, atol=1e-12)
+    np.testing.assert_array_equal(metrics.autocorrelation(np.full(4, 3.0)), [1, 0, 0, 0])
+
+
 @pytest.mark.parametrize("tau", [0.05, 0.3, 1.0])
 @pytest.mark.parametrize("final", [2.0, -3.0])
 def test_settling_of_a_first_order_response_is_its_closed_form(tau, final):

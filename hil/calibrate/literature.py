@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from hil.calibrate.literature_leg import GAIT2354, MAKKONEN
+from hil.calibrate.literature_leg import Printed, gait2354, makkonen
 from hil.config.calibration import load_any
 from hil.config.write_record import signed, values_table, write_record
 from hil.errors import ConfigError
@@ -97,9 +97,8 @@ def _digits(text: str) -> float:
     return digit(0.5 * 10.0**-decimals if text.partition(".")[2] != "0" else 0.5)
 
 
-def _printed(lines: str) -> tuple[Value, ...]:
-    pairs = (line.split() for line in lines.splitlines())
-    return tuple((key, float(text), _digits(text), PUBLISHED) for key, text in pairs)
+def _as_printed(found: Printed) -> tuple[Value, ...]:
+    return tuple((key, float(text), _digits(text), PUBLISHED) for key, text in found)
 
 
 def _arm_links() -> tuple[Value, ...]:
@@ -173,10 +172,10 @@ ENTRIES = (
               ("mu", 0.04, 0.02, DERIVED))),
     Entry("leg_makkonen", "parameters", "leg of thigh, shin and foot with two muscles",
           "Makkonen-2021", "Makkonen 2021, Simulated Muscle Driven Leg (LUT)",
-          "Fig. 10, Tables 4 to 6, to their last digit", _printed(MAKKONEN)),
+          "Fig. 10, Tables 4 to 6, to their last digit", _as_printed(makkonen())),
     Entry("leg_gait2354", "parameters", "seven further muscles of the leg",
           "gait2354", "OpenSim, model gait2354; Makkonen 2021, 4.2",
-          "put into the leg's plane, to its last digit", _printed(GAIT2354)),
+          "put into the leg's plane, to its last digit", _as_printed(gait2354())),
     Entry("arm_links", "parameters", "arm of three links", "Hemami-Hemami-2016",
           "Hemami & Hemami 2016, Table 1", "to its last digit", _arm_links()),
 )  # fmt: skip

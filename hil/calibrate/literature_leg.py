@@ -1,113 +1,67 @@
-"""What the leg's sources print, a key of `[model]` and a value a line.
+"""What the leg's sources print, as text: its digits say how well each value is known.
 
-Zeros that only say in which plane the leg lies are left out.
+Zeros that only say in which plane the leg lies are left out; places have their axes 2 and 3.
 """
+
+from collections.abc import Iterator
 
 # Makkonen 2021, Simulated Muscle Driven Leg (LUT): Fig. 10, Tables 4 to 6.
-MAKKONEN = """\
-bodies.thigh.mass_kg 9.3014
-bodies.thigh.inertia_kg_m2.1 0.1412
-bodies.thigh.inertia_kg_m2.2 0.0351
-bodies.thigh.inertia_kg_m2.3 0.1339
-bodies.shin.mass_kg 3.7075
-bodies.shin.inertia_kg_m2.1 0.0511
-bodies.shin.inertia_kg_m2.2 0.0051
-bodies.shin.inertia_kg_m2.3 0.0504
-bodies.foot.mass_kg 1.5666
-bodies.foot.inertia_kg_m2.1 0.0052
-bodies.foot.inertia_kg_m2.2 0.0025
-bodies.foot.inertia_kg_m2.3 0.0051
-joints.hip.at_child_m.3 0.17
-joints.knee.at_parent_m.3 -0.2258
-joints.knee.at_child_m.3 0.1867
-joints.ankle.at_parent_m.3 -0.2433
-joints.ankle.at_child_m.2 -0.0636
-joints.ankle.at_child_m.3 0.0148
-muscles.TA.F_max_N 1528.0
-muscles.TA.l_CE_opt_m 0.082
-muscles.TA.l_SEE_0_m 0.223
-muscles.TA.path.1.at_m.2 0.018
-muscles.TA.path.1.at_m.3 0.0247
-muscles.TA.path.2.at_m.2 0.033
-muscles.TA.path.2.at_m.3 -0.2083
-muscles.TA.path.3.at_m.2 0.0044
-muscles.TA.path.3.at_m.3 -0.0092
-muscles.SOL.F_max_N 3883.0
-muscles.SOL.l_CE_opt_m 0.055
-muscles.SOL.l_SEE_0_m 0.245
-muscles.SOL.path.1.at_m.2 -0.002
-muscles.SOL.path.1.at_m.3 0.0337
-muscles.SOL.path.2.at_m.2 -0.1126
-muscles.SOL.path.2.at_m.3 0.0038
+# Mass in kg, moments of inertia in kg m^2.
+_BODIES = """\
+thigh 9.3014   0.1412 0.0351 0.1339
+shin  3.7075   0.0511 0.0051 0.0504
+foot  1.5666   0.0052 0.0025 0.0051
+"""
+_JOINTS = """\
+hip.at_child_m.3 0.17
+knee.at_parent_m.3 -0.2258
+knee.at_child_m.3 0.1867
+ankle.at_parent_m.3 -0.2433
+ankle.at_child_m.2 -0.0636
+ankle.at_child_m.3 0.0148
+"""
+# F_max in N, l_CE_opt and l_SEE_0 in m; then the points of the path, each in its body, in m.
+_ITS_MUSCLES = """\
+TA   1528.0 0.082 0.223  0.018 0.0247  0.033 -0.2083  0.0044 -0.0092
+SOL  3883.0 0.055 0.245  -0.002 0.0337  -0.1126 0.0038
+"""
+# OpenSim's model gait2354, put into the same plane; gastrocnemius' force: Makkonen 2021, 4.2.
+_FURTHER_MUSCLES = """\
+GAS  1639.0 0.09  0.36   -0.019 -0.2229  -0.03 -0.2322  -0.1126 0.0038
+VAS  5000.0 0.107 0.116  0.029 -0.0224  0.0335 -0.0384  0.0555 0.212
+RF   1169.0 0.114 0.31   0.0412 0.035  0.0618 0.2077
+HAM  2700.0 0.109 0.326  -0.0553 -0.0365  -0.0301 0.1507  -0.0234 0.1304
+BFSH 804.0  0.173 0.089  0.005 -0.0411  -0.0301 0.1507  -0.0234 0.1304
+GLU  819.0  0.147 0.127  -0.0642 0.0837  -0.0669 0.0141  -0.0426 0.117  -0.0156 0.0684
+ILI  1073.0 0.1   0.1    0.0033 0.1026  0.0449 0.0111  0.0419 -0.0144  0.0017 0.1157  -0.0193 0.1079
 """
 
-# OpenSim's model gait2354, put into the same plane; gastrocnemius' force: Makkonen 2021, 4.2.
-GAIT2354 = """\
-muscles.GAS.F_max_N 1639.0
-muscles.GAS.l_CE_opt_m 0.09
-muscles.GAS.l_SEE_0_m 0.36
-muscles.GAS.path.1.at_m.2 -0.019
-muscles.GAS.path.1.at_m.3 -0.2229
-muscles.GAS.path.2.at_m.2 -0.03
-muscles.GAS.path.2.at_m.3 -0.2322
-muscles.GAS.path.3.at_m.2 -0.1126
-muscles.GAS.path.3.at_m.3 0.0038
-muscles.VAS.F_max_N 5000.0
-muscles.VAS.l_CE_opt_m 0.107
-muscles.VAS.l_SEE_0_m 0.116
-muscles.VAS.path.1.at_m.2 0.029
-muscles.VAS.path.1.at_m.3 -0.0224
-muscles.VAS.path.2.at_m.2 0.0335
-muscles.VAS.path.2.at_m.3 -0.0384
-muscles.VAS.path.3.at_m.2 0.0555
-muscles.VAS.path.3.at_m.3 0.212
-muscles.RF.F_max_N 1169.0
-muscles.RF.l_CE_opt_m 0.114
-muscles.RF.l_SEE_0_m 0.31
-muscles.RF.path.1.at_m.2 0.0412
-muscles.RF.path.1.at_m.3 0.035
-muscles.RF.path.2.at_m.2 0.0618
-muscles.RF.path.2.at_m.3 0.2077
-muscles.HAM.F_max_N 2700.0
-muscles.HAM.l_CE_opt_m 0.109
-muscles.HAM.l_SEE_0_m 0.326
-muscles.HAM.path.1.at_m.2 -0.0553
-muscles.HAM.path.1.at_m.3 -0.0365
-muscles.HAM.path.2.at_m.2 -0.0301
-muscles.HAM.path.2.at_m.3 0.1507
-muscles.HAM.path.3.at_m.2 -0.0234
-muscles.HAM.path.3.at_m.3 0.1304
-muscles.BFSH.F_max_N 804.0
-muscles.BFSH.l_CE_opt_m 0.173
-muscles.BFSH.l_SEE_0_m 0.089
-muscles.BFSH.path.1.at_m.2 0.005
-muscles.BFSH.path.1.at_m.3 -0.0411
-muscles.BFSH.path.2.at_m.2 -0.0301
-muscles.BFSH.path.2.at_m.3 0.1507
-muscles.BFSH.path.3.at_m.2 -0.0234
-muscles.BFSH.path.3.at_m.3 0.1304
-muscles.GLU.F_max_N 819.0
-muscles.GLU.l_CE_opt_m 0.147
-muscles.GLU.l_SEE_0_m 0.127
-muscles.GLU.path.1.at_m.2 -0.0642
-muscles.GLU.path.1.at_m.3 0.0837
-muscles.GLU.path.2.at_m.2 -0.0669
-muscles.GLU.path.2.at_m.3 0.0141
-muscles.GLU.path.3.at_m.2 -0.0426
-muscles.GLU.path.3.at_m.3 0.117
-muscles.GLU.path.4.at_m.2 -0.0156
-muscles.GLU.path.4.at_m.3 0.0684
-muscles.ILI.F_max_N 1073.0
-muscles.ILI.l_CE_opt_m 0.1
-muscles.ILI.l_SEE_0_m 0.1
-muscles.ILI.path.1.at_m.2 0.0033
-muscles.ILI.path.1.at_m.3 0.1026
-muscles.ILI.path.2.at_m.2 0.0449
-muscles.ILI.path.2.at_m.3 0.0111
-muscles.ILI.path.3.at_m.2 0.0419
-muscles.ILI.path.3.at_m.3 -0.0144
-muscles.ILI.path.4.at_m.2 0.0017
-muscles.ILI.path.4.at_m.3 0.1157
-muscles.ILI.path.5.at_m.2 -0.0193
-muscles.ILI.path.5.at_m.3 0.1079
-"""
+Printed = Iterator[tuple[str, str]]
+
+
+def makkonen() -> Printed:
+    """Keys of `[model]`, and the value as printed."""
+    for line in _BODIES.splitlines():
+        name, mass, *inertia = line.split()
+        yield f"bodies.{name}.mass_kg", mass
+        for axis, text in enumerate(inertia, start=1):
+            yield f"bodies.{name}.inertia_kg_m2.{axis}", text
+    for line in _JOINTS.splitlines():
+        name, text = line.split()
+        yield f"joints.{name}", text
+    yield from _muscles(_ITS_MUSCLES)
+
+
+def gait2354() -> Printed:
+    """The same of the muscles that Makkonen's leg has not."""
+    return _muscles(_FURTHER_MUSCLES)
+
+
+def _muscles(lines: str) -> Printed:
+    for line in lines.splitlines():
+        name, force, fibre, tendon, *path = line.split()
+        yield f"muscles.{name}.F_max_N", force
+        yield f"muscles.{name}.l_CE_opt_m", fibre
+        yield f"muscles.{name}.l_SEE_0_m", tendon
+        for i, text in enumerate(path):
+            yield f"muscles.{name}.path.{i // 2 + 1}.at_m.{2 + i % 2}", text

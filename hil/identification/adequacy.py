@@ -162,11 +162,9 @@ def _shape(residual_N: Sequence[Series], period_s: float) -> tuple[float, float]
     """
     longest = max(residual_N, key=len)
     x = longest - longest.mean()
-    n = len(x)
-    spectrum = np.abs(np.fft.rfft(x, 2 * n)) ** 2
-    r = np.fft.irfft(spectrum)[:n]
     ahead = round(COARSE_S / period_s)
-    envelope = maximum_filter1d(np.abs(r), 2 * ahead + 1, origin=-ahead, mode="constant")
-    below = np.flatnonzero(envelope < 0.2 * r[0])
-    power = np.abs(np.fft.rfft(x * np.hanning(n))) ** 2
-    return float(below[0] * period_s), float(np.fft.rfftfreq(n, period_s)[np.argmax(power)])
+    r = np.abs(metrics.autocorrelation(longest))
+    envelope = maximum_filter1d(r, 2 * ahead + 1, origin=-ahead, mode="constant")
+    below = np.flatnonzero(envelope < 0.2)
+    power = np.abs(np.fft.rfft(x * np.hanning(len(x)))) ** 2
+    return float(below[0] * period_s), float(np.fft.rfftfreq(len(x), period_s)[np.argmax(power)])

@@ -46,12 +46,7 @@ class Figures:
 
 def correlated_over(residual: Series) -> float:
     """1 + 2 sum r_k up to the first r_k that is within the noise of an estimate."""
-    x = residual - residual.mean()
-    n = len(x)
-    power = float(x @ x)
-    if power == 0.0:
-        return 1.0
-    r = np.fft.irfft(np.abs(np.fft.rfft(x, 2 * n)) ** 2)[:n] / power
+    r, n = metrics.autocorrelation(residual), len(residual)
     within = np.flatnonzero(np.abs(r) < 2.0 / np.sqrt(n))
     last = int(within[0]) if len(within) else n
     # A ripple's correlation swings: its envelope counts, not its sum, which may vanish.

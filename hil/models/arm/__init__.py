@@ -7,7 +7,8 @@ along z, which `long_axis` turns round. The effect on the movement is below 1 %.
 - `links`: lengths, masses, fingertip, what torques a motion needs
 - `pointing`: fingertip to angles, eq (15), and the movement of two seconds
 - `actuators`: muscles with alpha and gamma inputs, pairs, paths over several joints
-- `system`: the arm as a plant, compiled
+- `motion`: its step, compiled
+- `system`: the arm as a plant
 - `readings`: the published movement under four readings of the actuation
 
 Source: Hemami & Hemami, "State Space Methods and Examples for Computational Models of Human

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from hil.models.activation import Drive
 from hil.models.arm.actuators import Muscle, Path
 from hil.models.arm.links import AXES, JOINTS, LINKS, Arm
-from hil.models.bodies.recursion import ROWS, Recursion, accelerations
+from hil.models.arm.motion import advance, look
+from hil.models.bodies.recursion import ROWS, Recursion
 from hil.models.bodies.rotations import quaternion
 from hil.models.network import ModelError
 from hil.models.sma_wire import SmaWires
@@ -103,14 +103,13 @@ class ArmSystem:
         self.wires = SmaWires([], np.zeros(0))
         self._tree = Recursion(arm.bodies(), fixed=True)
         self._lengths = arm.lengths_m
-        self._torque_max, self._viscosity = pairs.of_nine()
-        self._arms, self._muscles = _tendons(list(tendons.values()))
+        self._muscles = (*pairs.of_nine(), *_tendons(list(tendons.values())))
         self._n = max(1, ceil(period_s / step_s - 1e-9))
         self.q = quaternion(theta.reshape(3, 3))
         self.omega = np.zeros((3, 3))
         self._q_room = tuple(np.zeros((3, 4)) for _ in range(4))
         self._w_room = tuple(np.zeros((3, 3)) for _ in range(4))
-        self._spare = (
+        self._room = (
             np.zeros((3, 3, 3)), *(np.zeros((3, 3)) for _ in range(4)), np.zeros((3, ROWS))
         )  # fmt: skip
         self._inputs = np.zeros(len(alphas) + len(tendons))
@@ -127,17 +126,16 @@ class ArmSystem:
         n = self._n_alphas
         np.clip(inputs[:n], 0.0, 1.0, out=self._inputs[:n])
         self._inputs[self._gammas] = inputs[n:]
-        tree = self._tree
-        _advance(
-            self.q, self.omega, self._inputs, self._torque_max, self._viscosity, self._arms,
-            self._muscles, tree.parent, tree.geo, self.arm.gravity, self.period_s / self._n,
-            self._n, self._q_room, self._w_room, self._spare,
+        body = self._tree.parent, self._tree.geo, self.arm.gravity
+        advance(
+            self.q, self.omega, self._inputs, self._muscles, body,
+            self.period_s / self._n, self._n, self._q_room, self._w_room, self._room,
         )  # fmt: skip
         self.look()
 
     def look(self) -> None:
         """Bring `y` up to the state."""
-        _look(self.q, self._lengths, self._y)
+        look(self.q, self._lengths, self._y)
 
 
 def _tendons(tendons: Sequence[tuple[Muscle, Path]]) -> tuple[Array, Array]:
@@ -149,199 +147,3 @@ def _tendons(tendons: Sequence[tuple[Muscle, Path]]) -> tuple[Array, Array]:
         slopes[i] = path.slope()
         muscles[i] = muscle.force_max_N, muscle.stiffness_N_per_m, muscle.viscosity_N_s_per_m
     return slopes, muscles
-
-
-@njit(cache=True, error_model="numpy")
-def _turn(q, A):  # type: ignore[no-untyped-def]
-    """`attitude_of_quaternion`, compiled: (n, 4) -> (n, 3, 3)."""
-    for i in range(len(q)):
-        w, x, y, z = q[i, 0], q[i, 1], q[i, 2], q[i, 3]
-        k = 2.0 / (w * w + x * x + y * y + z * z)
-        A[i, 0, 0] = 1.0 - k * (y * y + z * z)
-        A[i, 0, 1] = k * (x * y - w * z)
-        A[i, 0, 2] = k * (x * z + w * y)
-        A[i, 1, 0] = k * (x * y + w * z)
-        A[i, 1, 1] = 1.0 - k * (x * x + z * z)
-        A[i, 1, 2] = k * (y * z - w * x)
-        A[i, 2, 0] = k * (x * z - w * y)
-        A[i, 2, 1] = k * (y * z + w * x)
-        A[i, 2, 2] = 1.0 - k * (x * x + y * y)
-
-
-@njit(cache=True, error_model="numpy")
-def torques(A, omega, activations, torque_max, viscosity, arms, muscles, N):  # type: ignore[no-untyped-def]
-    """Torques (3, 3) on the links, each in its own frame, of activations (18 + m), then gammas (m).
-
-    A pair's torque (`actuators.pair_torque`) acts on the joint's outer link; its reaction, turned
-    into that frame, on the inner one. A tendon's torque about the pitch axis of a link is in the
-    link's frame (0, sin, cos of the yaw, turned): the second row of B, which no attitude makes
-    large.
-    """
-    for i in range(3):
-        for k in range(3):
-            N[i, k] = 0.0
-    for i in range(3):
-        for k in range(3):
-            spin = omega[i, k]
-            if i > 0:  # of the inner link, in the outer one's frame
-                for r in range(3):
-                    turned = 0.0
-                    for c in range(3):
-                        turned += A[i - 1, r, c] * omega[i - 1, c]
-                    spin -= A[i, r, k] * turned
-            j = 3 * i + k
-            half = 0.5 * viscosity[j] * spin
-            up = max(torque_max[j] * activations[2 * j] - half, 0.0)
-            tau = up - max(torque_max[j] * activations[2 * j + 1] + half, 0.0)
-            N[i, k] += tau
-            if i > 0:
-                for c in range(3):
-                    share = 0.0
-                    for r in range(3):
-                        share += A[i - 1, r, c] * A[i, r, k]
-                    N[i - 1, c] -= share * tau
-    for m in range(len(arms)):
-        stretch, rate = 0.0, 0.0
-        for i in range(3):
-            c2 = np.hypot(A[i, 0, 0], A[i, 0, 1])
-            s3, c3 = (-A[i, 0, 1] / c2, A[i, 0, 0] / c2) if c2 > 1e-9 else (0.0, 1.0)
-            stretch += arms[m, i] * np.arctan2(A[i, 0, 2], c2)
-            rate += arms[m, i] * (s3 * omega[i, 0] + c3 * omega[i, 1])
-        over = stretch - activations[18 + len(arms) + m]  # Muscle.tension_N
-        pull = muscles[m, 0] * activations[18 + m] + muscles[m, 1] * over + muscles[m, 2] * rate
-        tension = max(pull, 0.0)
-        for i in range(3):
-            c2 = np.hypot(A[i, 0, 0], A[i, 0, 1])
-            s3, c3 = (-A[i, 0, 1] / c2, A[i, 0, 0] / c2) if c2 > 1e-9 else (0.0, 1.0)
-            N[i, 0] -= arms[m, i] * tension * s3
-            N[i, 1] -= arms[m, i] * tension * c3
-
-
-@njit(cache=True, error_model="numpy")
-def _slope(  # type: ignore[no-untyped-def]
-    q,
-    omega,
-    activations,
-    torque_max,
-    viscosity,
-    arms,
-    muscles,
-    parent,
-    geo,
-    gravity,
-    solve,
-    spare,
-    q_rate,
-    omega_rate,
-):
-    """Derivatives of quaternions and angular velocities."""
-    A, N, none, V_rate, Gamma = spare
-    _turn(q, A)
-    torques(A, omega, activations, torque_max, viscosity, arms, muscles, N)
-    accelerations(
-        parent,
-        geo,
-        True,
-        A,
-        omega,
-        N,
-        none,
-        gravity,
-        (0.0, 0.0, 0.0),
-        solve,
-        V_rate,
-        omega_rate,
-        Gamma,
-    )
-    for i in range(3):
-        w, x, y, z = q[i, 0], q[i, 1], q[i, 2], q[i, 3]
-        p, r, s = omega[i, 0], omega[i, 1], omega[i, 2]
-        q_rate[i, 0] = 0.5 * (-x * p - y * r - z * s)
-        q_rate[i, 1] = 0.5 * (w * p + y * s - z * r)
-        q_rate[i, 2] = 0.5 * (w * r + z * p - x * s)
-        q_rate[i, 3] = 0.5 * (w * s + x * r - y * p)
-
-
-@njit(cache=True, error_model="numpy")
-def _advance(  # type: ignore[no-untyped-def]
-    q,
-    omega,
-    activations,
-    torque_max,
-    viscosity,
-    arms,
-    muscles,
-    parent,
-    geo,
-    gravity,
-    h,
-    n,
-    q_room,
-    w_room,
-    spare,
-):
-    """Take n steps of h by Runge-Kutta's fourth order."""
-    q_was, q_now, q_rate, q_sum = q_room
-    w_was, w_now, w_rate, w_sum = w_room
-    A, N, none, V_rate, Gamma, scratch = spare
-    for _ in range(n):
-        q_was[:], w_was[:], q_now[:], w_now[:] = q, omega, q, omega
-        q_sum[:], w_sum[:] = 0.0, 0.0
-        for stage in range(4):
-            _slope(
-                q_now,
-                w_now,
-                activations,
-                torque_max,
-                viscosity,
-                arms,
-                muscles,
-                parent,
-                geo,
-                gravity,
-                scratch,
-                (A, N, none, V_rate, Gamma),
-                q_rate,
-                w_rate,
-            )
-            weight = h / 6.0 if stage in (0, 3) else h / 3.0
-            ahead = h if stage == 2 else 0.5 * h
-            for i in range(3):
-                for k in range(4):
-                    q_sum[i, k] += weight * q_rate[i, k]
-                    q_now[i, k] = q_was[i, k] + ahead * q_rate[i, k]
-                for k in range(3):
-                    w_sum[i, k] += weight * w_rate[i, k]
-                    w_now[i, k] = w_was[i, k] + ahead * w_rate[i, k]
-        for i in range(3):
-            size = 0.0
-            for k in range(4):
-                q[i, k] = q_was[i, k] + q_sum[i, k]
-                size += q[i, k] * q[i, k]
-            for k in range(4):
-                q[i, k] /= np.sqrt(size)
-            for k in range(3):
-                omega[i, k] = w_was[i, k] + w_sum[i, k]
-
-
-@njit(cache=True, error_model="numpy")
-def _look(q, lengths, y):  # type: ignore[no-untyped-def]
-    """Bryant angles and places of (3, 4) quaternions."""
-    place = (0.0, 0.0, 0.0)
-    for i in range(3):
-        w, a, b, c = q[i, 0], q[i, 1], q[i, 2], q[i, 3]
-        xx, xy, xz = 1.0 - 2.0 * (b * b + c * c), 2.0 * (a * b - w * c), 2.0 * (a * c + w * b)
-        yx, zx = 2.0 * (a * b + w * c), 2.0 * (a * c - w * b)
-        yz, zz = 2.0 * (b * c - w * a), 1.0 - 2.0 * (a * a + b * b)
-        yy, zy = 1.0 - 2.0 * (a * a + c * c), 2.0 * (b * c + w * a)
-        c2 = np.hypot(xx, xy)
-        t1 = np.arctan2(-yz, zz) if c2 > 1e-9 else 0.0
-        s1, c1 = np.sin(t1), np.cos(t1)
-        y[3 * i] = t1
-        y[3 * i + 1] = np.arctan2(xz, c2)
-        y[3 * i + 2] = np.arctan2(c1 * yx + s1 * zx, c1 * yy + s1 * zy)
-        place = (
-            place[0] + lengths[i] * xx, place[1] + lengths[i] * yx, place[2] + lengths[i] * zx
-        )  # fmt: skip
-        for k in range(3):
-            y[9 + 3 * i + k] = place[k]

@@ -9,22 +9,10 @@ from numba import njit
 
 from hil.models.bodies.joints import joint_torques
 from hil.models.bodies.recursion import accelerations
+from hil.models.bodies.rotations_kernel import attitudes, quaternion_rates
 
 BETA_PER_S = 50.0  # assumed; far below the step's rate, far above a body's own
 LOST = 0.5  # what a step may do to the square of a quaternion
-
-
-@njit(cache=True, error_model="numpy")
-def _attitudes(q, A):  # type: ignore[no-untyped-def]
-    for i in range(len(q)):
-        w, x, y, z = q[i, 0], q[i, 1], q[i, 2], q[i, 3]
-        k = 2.0 / (w * w + x * x + y * y + z * z)
-        A[i, 0, 0], A[i, 0, 1], A[i, 0, 2] = (
-            1.0 - k * (y * y + z * z), k * (x * y - w * z), k * (x * z + w * y))  # fmt: skip
-        A[i, 1, 0], A[i, 1, 1], A[i, 1, 2] = (
-            k * (x * y + w * z), 1.0 - k * (x * x + z * z), k * (y * z - w * x))  # fmt: skip
-        A[i, 2, 0], A[i, 2, 1], A[i, 2, 2] = (
-            k * (x * z - w * y), k * (y * z + w * x), 1.0 - k * (x * x + y * y))  # fmt: skip
 
 
 @njit(cache=True, error_model="numpy")
@@ -44,7 +32,7 @@ def rates(  # type: ignore[no-untyped-def]
     q, omega = x[6 : 6 + 4 * n].reshape(n, 4), x[6 + 4 * n :].reshape(n, 3)
     dq, domega = dx[6 : 6 + 4 * n].reshape(n, 4), dx[6 + 4 * n :].reshape(n, 3)
     A = np.empty((n, 3, 3))
-    _attitudes(q, A)
+    attitudes(q, A)
     N, F, V_rate, omega_rate, Gamma = three[0], three[1], three[2], three[3], three[4]
     joint, speed, N0, F0 = three[5], three[6], three[7], three[8]
     N0[:] = 0.0
@@ -117,15 +105,10 @@ def rates(  # type: ignore[no-untyped-def]
     for a in range(3):
         dx[a] = x[3 + a]
         dx[3 + a] = V_rate[0, a]
+    quaternion_rates(q, omega, dq)
     for i in range(n):
-        a, b, d, e = q[i, 0], q[i, 1], q[i, 2], q[i, 3]
-        o, p, s = omega[i, 0], omega[i, 1], omega[i, 2]
-        dq[i, 0] = 0.5 * (-b * o - d * p - e * s)
-        dq[i, 1] = 0.5 * (a * o + d * s - e * p)
-        dq[i, 2] = 0.5 * (a * p + e * o - b * s)
-        dq[i, 3] = 0.5 * (a * s + b * p - d * o)
-        for a3 in range(3):
-            domega[i, a3] = omega_rate[i, a3]
+        for a in range(3):
+            domega[i, a] = omega_rate[i, a]
 
 
 @njit(cache=True, error_model="numpy")

@@ -15,9 +15,10 @@ from hil.models.arm.actuators import (
     pair_torque,
 )
 from hil.models.arm.links import Arm
+from hil.models.arm.motion import torques
 from hil.models.arm.pointing import printed_motion
 from hil.models.arm.readings import GAINS_N_M_PER_RAD
-from hil.models.arm.system import ArmSystem, Pairs, torques
+from hil.models.arm.system import ArmSystem, Pairs
 from hil.models.bodies.rotations import attitude, omega_to_rates
 
 SMALL = st.floats(-3.0, 3.0)

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from hil.models import ModelError
 from hil.models.arm.actuators import pair_torque
 from hil.models.arm.links import TABLE_1, Arm, Link
+from hil.models.arm.motion import torques
 from hil.models.arm.pointing import angles_of, motion_through, printed_motion
-from hil.models.arm.system import ArmSystem, Pairs, torques
+from hil.models.arm.system import ArmSystem, Pairs
 from hil.models.bodies.recursion import Recursion
 from hil.models.bodies.rotations import (
     attitude,
