@@ -232,7 +232,9 @@ def check(path: str | Path, sets: Iterable[str] = ()) -> str:
         return "campaign"
     merged = read_merged(path, sets)
     if "experiment" in merged.table or "controller" in merged.table:
-        load(path, sets)
+        from hil.config.plan import cells_beyond  # which asks for a Config
+
+        _raise_all(merged, cells_beyond(load(path, sets)))
         return "experiment"
     if merged.table.keys() <= {"model", "plant"}:
         model = validated(schema.ModelTables, merged)

@@ -1,7 +1,11 @@
 """What a run would switch on, found without running it."""
 
-import numpy as np
+from collections.abc import Iterator, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
+from hil import wire
 from hil.config import recruit_schema, schema
 from hil.config.arm import PointingTable
 from hil.config.build import build_activation, build_controller
@@ -13,6 +17,7 @@ from hil.config.limb import AntagonistsTable
 from hil.config.load import Config
 from hil.config.own import OwnTable
 from hil.config.pantograph import ImpactTable
+from hil.control.controller import CellController
 from hil.control.pid import Pid
 from hil.models.soft.arrays import SoftArraySystem
 
@@ -67,18 +72,60 @@ def _commands(config: Config) -> list[str]:
             f"{who}: at most {most} of {model.n_cells} cells at once, "
             f"for up to {duration_s:g} s, no cell longer than {tables.guard.cell_on_max_s:g} s"
         ]
-    controller = build_controller(table, model, F_N, signal, tables.loop.period_s)
     lines = []
-    cells = np.zeros(model.n_cells, dtype=np.uint8)
-    times = sorted({step.t_s for step in table.steps if step.t_s < duration_s})
-    for t_s in times:
-        controller.step(t_s, float("nan"), float("nan"), cells)
+    for t_s, cells in _switched(config, table):
         on = [name for name, lit in zip(model.cell_names, cells, strict=True) if lit]
         force_N = model.force_at(signal, model.solve_statics(np.array(F_N) * cells).tension_N)
         what = f"{len(on)} on: {', '.join(on)}" if on else "all off"
         lines.append(f"{t_s:8.3f} s  {what} (settles at {force_N:.4g} N)")
     lines.append(f"{duration_s:8.3f} s  all off, the run ends")
     return lines
+
+
+def _switched(
+    config: Config, table: schema.ScheduleTable
+) -> Iterator[tuple[float, NDArray[np.uint8]]]:
+    """The times at which a schedule switches, and the cells that are on from then."""
+    tables, system = config.tables, config.system()
+    cells = np.zeros(len(system.cell_names), dtype=np.uint8)
+    controller: CellController
+    if isinstance(system, SoftArraySystem):
+        controller = build_schedule(table, system.arrays)
+    else:
+        model, F_N = config.model, [a.force_on_N for a in config.activation()]
+        signal = force_signal(tables, model)
+        controller = build_controller(table, model, F_N, signal, tables.loop.period_s)
+    for t_s in sorted({s.t_s for s in table.steps if s.t_s < tables.experiment.duration_s}):
+        controller.step(t_s, float("nan"), float("nan"), cells)
+        yield t_s, cells
+
+
+def cells_beyond(config: Config) -> list[tuple[str, str]]:
+    """The first time at which a schedule has more cells on than may be; key and text."""
+    tables, table = config.tables, config.tables.controller
+    if not isinstance(table, schema.ScheduleTable):
+        return []
+    names = list(config.system().cell_names)
+    limits: list[tuple[str, int | None, Sequence[int]]] = [
+        ("guard.cells_on_max", tables.guard.cells_on_max, range(len(names)))
+    ]
+    for name, board in tables.devices.items():
+        if isinstance(board, schema.CellBoardTable):
+            on_board = (wire.default_limits() | board.limits)["cells_on_max"]
+            gates = [names.index(cell) for cell in board.cells]
+            limits.append((f"devices.{name}.limits.cells_on_max", on_board, gates))
+    for t_s, cells in _switched(config, table):
+        for key, most, behind in limits:
+            n_on = int(cells[behind].sum())
+            if most is not None and n_on > most:
+                return [
+                    (
+                        f"{key} = {most}",
+                        f"controller.steps has {n_on} cells on from t_s = {t_s:g}: the run would "
+                        "trip (too_many_cells_on): switch fewer on at once, or let more be on",
+                    )
+                ]
+    return []
 
 
 def _own(config: Config, table: OwnTable) -> list[str]:
@@ -116,11 +163,9 @@ def _soft(config: Config, table: schema.SoftTable) -> list[str]:
             f"{who}: at most {most} of {n} cells at once, for up to {duration_s:g} s, no cell "
             f"longer than {tables.guard.cell_on_max_s:g} s"
         ]
-    lines, cells = [], np.zeros(n, dtype=np.uint8)
+    lines = []
     F_N = np.array([a.force_on_N for a in build_activation(table)])
-    schedule = build_schedule(controller, system.arrays)
-    for t_s in sorted({step.t_s for step in controller.steps if step.t_s < duration_s}):
-        schedule.step(t_s, float("nan"), float("nan"), cells)
+    for t_s, cells in _switched(config, controller):
         on = [name for name, lit in zip(system.cell_names, cells, strict=True) if lit]
         y = dict(zip(system.outputs, system.settled(F_N * cells).tolist(), strict=True))
         bent = {link: round(y[f"{link}.curvature_1_per_m"], 3) + 0.0 for link in table.links}

@@ -407,3 +407,25 @@ def test_a_cell_that_pulls_the_measured_force_down_is_refused_in_a_pids_order(ri
     order = "controller.order=['muscle.1', 'muscle.2', 'spring.1']"
     words = ["check", str(rigs / "miga6/pid.toml"), "--set", order]
     assert main([*words, "--set", "reference.force_N=[0.1, 0.2, 0.1]"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("experiment", "change", "n_on", "t_s"),
+    [
+        ("miga6/all_on", "guard.cells_on_max=5", 6, 0),
+        ("miga6/all_on", "devices.board.limits.cells_on_max=5", 6, 0),
+        ("wires4/hold", "guard.cells_on_max=3", 4, 0.5),
+        ("soft_finger/press", "guard.cells_on_max=11", 12, 0.3),
+    ],
+)
+def test_check_says_where_a_schedule_has_more_cells_on_than_may_be(
+    experiment, change, n_on, t_s, configs, capsys
+):
+    """Counts and times are those of the file's steps."""
+    path = str(configs / f"{experiment}.toml")
+    assert main(["check", path, "--set", change]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    key, _, value = change.partition("=")
+    assert line.startswith(f"--set {change}: {key} = {value}: controller.steps has {n_on} cells on")
+    assert f"from t_s = {t_s:g}: the run would trip (too_many_cells_on): switch fewer" in line
+    assert main(["check", path, "--set", f"{key}={n_on}"]) == 0
