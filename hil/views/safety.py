@@ -40,7 +40,8 @@ def page() -> str:
             "board switches such a cell off by itself, keeps it off whatever is commanded, and "
             "reports it (`cells_open`). Everything else goes on watching it, `current_when_off` "
             "above all. The next open cell is `current_low`. "
-            "[Why that is safe](decisions/0006-open-wires.md).",
+            "Why that is safe: `docs/decisions/0006-open-wires.md`; what it looks like: "
+            "[a wire that breaks in mid-run](how-to/broken-wire.md).",
             "\n## Elsewhere\n",
             *_table(interlocks.OTHER),
             "\n## Power\n",
