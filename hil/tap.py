@@ -21,6 +21,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -357,11 +358,11 @@ def attach(path: Path) -> Tap:
 
 
 def _fields(dtype: np.dtype[np.void]) -> list[tuple[str, str, list[int], int]]:
-    fields = []
-    for name in dtype.names or ():
-        kind = dtype[name]
-        fields.append((name, kind.base.str, list(kind.shape), int(dtype.fields[name][1])))  # type: ignore[index]
-    return fields
+    found: Mapping[str, Any] = dtype.fields or {}
+    return [
+        (name, found[name][0].base.str, list(found[name][0].shape), int(found[name][1]))
+        for name in dtype.names or ()
+    ]
 
 
 def _folder() -> Path:

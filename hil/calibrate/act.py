@@ -9,9 +9,9 @@
 import tomllib
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import Field, create_model
+from pydantic import Field
 
 from hil.config.calibration import Record, load_any, may_be_of, overlaps
 from hil.config.files import Merged, merge, parse_set, read_toml
@@ -36,24 +36,30 @@ class ActTable(Table):
     valid_days: Annotated[int, Field(ge=1, le=36525)] = 365
 
 
-class ActFile(Table):
-    """Any act; a procedure's own file has its `procedure` too."""
+S = TypeVar("S", bound=Table)
+
+
+class ActFile(Table, Generic[S]):
+    """An act whose `procedure` has these settings."""
 
     article: ThingTable
     act: ActTable
     conditions: ConditionsTable
+    procedure: S
 
 
-class TransducerFile(ActFile):
+class TransducerFile(ActFile[S]):
     """A force transducer's, with the conditioner that it is read through."""
 
     article: ArticleTable
     conditioner: ConditionerTable | None = None
 
 
-def read_act(
-    path: Path | None, template: str, settings: type[Table], sets: list[str], transducer: bool
-) -> ActFile:
+AnyAct = ActFile[Any]
+A = TypeVar("A", bound=AnyAct)
+
+
+def read_act(path: Path | None, template: str, kind: type[A], sets: list[str]) -> A:
     """A validated act; the template itself where there is no file, for a rehearsal.
 
     Raises
@@ -63,7 +69,6 @@ def read_act(
     """
     if path is not None and not path.exists():
         raise ConfigError(f"{path}: no such file: it begins with --template > {path}")
-    base = TransducerFile if transducer else ActFile
     table = tomllib.loads(template) if path is None else read_toml(path)
     name = "the template" if path is None else str(path)
     sources: list[tuple[str, Any]] = [(name, table)]
@@ -71,12 +76,11 @@ def read_act(
         change = parse_set(text)
         sources.append((f"--set {text}", change))
         table = merge(table, change)
-    kind = create_model("Act", __base__=base, procedure=(settings, ...))
     return validated(kind, Merged(table, sources))
 
 
 def act_of(
-    act: ActFile, method: str, today: date, supersedes: list[Record], simulated: bool
+    act: AnyAct, method: str, today: date, supersedes: list[Record], simulated: bool
 ) -> dict[str, Any]:
     """`[article]`, `[act]`, `[conditions]` and the status of the record to come."""
     return {

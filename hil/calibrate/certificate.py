@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from scipy.stats import chi2
 
-from hil.calibrate.act import ActFile, TransducerFile
+from hil.calibrate.act import TransducerFile
 from hil.calibrate.fits import refuse_implausible, refuse_saturated, refuse_unit_slip
 from hil.calibrate.procedure import Readings, Step
 from hil.calibrate.transducer import AIR_KG_PER_M3
@@ -71,10 +71,7 @@ class Settings(Table):
     reading_u_mV_per_V: Positive = 0.0005
 
 
-def _settings(act: ActFile) -> Settings:
-    found = act.procedure  # type: ignore[attr-defined]
-    assert isinstance(found, Settings)
-    return found
+Act = TransducerFile[Settings]
 
 
 def _forces_N(s: Settings) -> NDArray[np.float64]:
@@ -86,9 +83,8 @@ def _chain(s: Settings) -> Chain:
     return Chain(1.0, 0.0, tuple(s.certificate.coefficients_N))
 
 
-def steps(act: ActFile) -> list[Step]:
-    s = _settings(act)
-    assert isinstance(act, TransducerFile)
+def steps(act: Act) -> list[Step]:
+    s = act.procedure
     if len(set(s.weights_kg)) < 5:
         raise ConfigError(
             "procedure.weights_kg: five different weights, or they say nothing new: a collinear set"
@@ -103,9 +99,8 @@ def steps(act: ActFile) -> list[Step]:
     return [Step("zero", "nothing hangs on it", "mV/V"), *hung]
 
 
-def finish(act: ActFile, readings: Readings) -> dict[str, Any]:
-    s, F = _settings(act), _forces_N(_settings(act))
-    assert isinstance(act, TransducerFile)
+def finish(act: Act, readings: Readings) -> dict[str, Any]:
+    s, F = act.procedure, _forces_N(act.procedure)
     y = np.array([readings[f"weight {i}"] for i in range(1, len(F) + 1)])
     low, high = s.certificate.range_mV_per_V
     d = y - readings["zero"]
@@ -173,8 +168,8 @@ class Truth:
         return zero + Chain(1.0, 0.0, self.coefficients_N).raw(F) + noise
 
 
-def rehearsal(act: ActFile, seed: int) -> Truth:
-    s = _settings(act)
+def rehearsal(act: Act, seed: int) -> Truth:
+    s = act.procedure
     c, C = s.certificate.coefficients_N, np.array(s.certificate.covariance_N2)
     drawn = np.random.default_rng(seed).multivariate_normal(c, C)
     return Truth(s, tuple(drawn.tolist()))

@@ -62,6 +62,10 @@ class Settings(Table):
     range_V: Positive = 10.0
     discarded_s: Annotated[float, Field(ge=0.0)] = 0.1
 
+    def schedule(self) -> tuple[list[tuple[float, float]], float]:
+        """Nothing goes on; how long it takes."""
+        return [], self.duration_s
+
 
 def daq_channel(path: Path, settings: Settings, channel: str | None) -> dict[str, dict[str, Any]]:
     """Offset and noise of one channel, or of every one that is read in volts."""

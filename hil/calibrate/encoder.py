@@ -48,18 +48,15 @@ class Settings(Table):
     reference_u_rad: NotNegative = 0.0005
 
 
-def _settings(act: ActFile) -> Settings:
-    found = act.procedure  # type: ignore[attr-defined]
-    assert isinstance(found, Settings)
-    return found
+Act = ActFile[Settings]
 
 
 def _angles(s: Settings) -> list[float]:
     return s.angles_rad * s.repeats
 
 
-def steps(act: ActFile) -> list[Step]:
-    s = _settings(act)
+def steps(act: Act) -> list[Step]:
+    s = act.procedure
     if max(map(abs, s.angles_rad), default=0.0) > 4.0 * np.pi:
         raise ConfigError(
             f"procedure.angles_rad: {max(map(abs, s.angles_rad)):g} rad: off by 57.3: "
@@ -71,8 +68,8 @@ def steps(act: ActFile) -> list[Step]:
     ]
 
 
-def finish(act: ActFile, readings: Readings) -> dict[str, Any]:
-    s = _settings(act)
+def finish(act: Act, readings: Readings) -> dict[str, Any]:
+    s = act.procedure
     theta = np.array(_angles(s))
     c = np.array([readings[step.key] for step in steps(act)])
     # Counts over angles: angles are what may be all alike.
@@ -121,8 +118,8 @@ class Truth:
         return float(round(turns * s.counts_per_turn))
 
 
-def rehearsal(act: ActFile, seed: int) -> Truth:
-    s, rng = _settings(act), np.random.default_rng(seed)
+def rehearsal(act: Act, seed: int) -> Truth:
+    s, rng = act.procedure, np.random.default_rng(seed)
     return Truth(
         s, float(rng.uniform(-3.0, 3.0)), float(rng.choice([-1.0, 1.0])),
         s.reference_u_rad * float(rng.standard_normal()),

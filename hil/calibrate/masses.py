@@ -45,14 +45,11 @@ class Settings(Table):
     relative_u: NotNegative = 1e-4
 
 
-def _settings(act: ActFile) -> Settings:
-    found = act.procedure  # type: ignore[attr-defined]
-    assert isinstance(found, Settings)
-    return found
+Act = ActFile[Settings]
 
 
-def steps(act: ActFile) -> list[Step]:
-    s = _settings(act)
+def steps(act: Act) -> list[Step]:
+    s = act.procedure
     return [
         Step(f"mass {i}, weighing {j}", f"mass {i} on the scales, tared before", "kg")
         for i in range(1, s.n_masses + 1)
@@ -60,8 +57,8 @@ def steps(act: ActFile) -> list[Step]:
     ]
 
 
-def finish(act: ActFile, readings: Readings) -> dict[str, Any]:
-    s = _settings(act)
+def finish(act: Act, readings: Readings) -> dict[str, Any]:
+    s = act.procedure
     m = np.array([readings[step.key] for step in steps(act)])
     which = np.repeat(np.arange(s.n_masses), s.repeats)
     for value in m:
@@ -103,7 +100,7 @@ class Truth:
         return round(read / digit) * digit if digit else read
 
 
-def rehearsal(act: ActFile, seed: int) -> Truth:
-    s, rng = _settings(act), np.random.default_rng(seed)
+def rehearsal(act: Act, seed: int) -> Truth:
+    s, rng = act.procedure, np.random.default_rng(seed)
     masses = s.expected_kg * (1.0 + 0.1 * rng.uniform(-1.0, 1.0, s.n_masses))
     return Truth(s, tuple(masses.tolist()), 1.0 + s.relative_u * float(rng.standard_normal()))

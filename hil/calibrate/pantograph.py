@@ -56,14 +56,11 @@ class Settings(Table):
     angle_u_rad: Annotated[float, Field(gt=0.0, le=0.1)] = 0.0003
 
 
-def _settings(act: ActFile) -> Settings:
-    found = act.procedure  # type: ignore[attr-defined]
-    assert isinstance(found, Settings)
-    return found
+Act = ActFile[Settings]
 
 
-def steps(act: ActFile) -> list[Step]:
-    s = _settings(act)
+def steps(act: Act) -> list[Step]:
+    s = act.procedure
     if len(s.x_m) != len(s.y_m):
         raise ConfigError(f"procedure.y_m: {len(s.y_m)} values for {len(s.x_m)} of x_m")
     far = max((float(np.hypot(x, y)) for x, y in zip(s.x_m, s.y_m, strict=True)), default=0.0)
@@ -92,8 +89,8 @@ def angles(s: Settings, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
     return found
 
 
-def finish(act: ActFile, readings: Readings) -> dict[str, Any]:
-    s = _settings(act)
+def finish(act: Act, readings: Readings) -> dict[str, Any]:
+    s = act.procedure
     q = np.array([readings[step.key] for step in steps(act)]).reshape(-1, 2)
     if np.abs(q).max(initial=0.0) > 2.0 * np.pi:
         raise ConfigError(
@@ -141,7 +138,7 @@ class Truth:
         return float(q[int(point) - 1, 0 if which == "q1" else 1]) + 0.01 + noise
 
 
-def rehearsal(act: ActFile, seed: int) -> Truth:
-    s, rng = _settings(act), np.random.default_rng(seed)
+def rehearsal(act: Act, seed: int) -> Truth:
+    s, rng = act.procedure, np.random.default_rng(seed)
     off = 1.0 + 0.01 * rng.uniform(-1.0, 1.0, 3)
     return Truth(s, (s.l_1_m * float(off[0]), s.l_2_m * float(off[1]), s.l_5_m * float(off[2])))

@@ -10,11 +10,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
-from hil.calibrate.act import ActFile
+from hil.calibrate.act import AnyAct
 from hil.config.calibration import digest
-from hil.config.table import Table
 from hil.errors import ConfigError
 
 
@@ -52,21 +51,24 @@ class Rehearsal(Protocol):
     def read(self, step: Step, seed: int) -> float: ...
 
 
-class Typed(Protocol):
+A = TypeVar("A", bound=AnyAct)
+
+
+class Typed(Protocol[A]):
     """A procedure whose readings are typed, or read from a channel at rest."""
 
     KIND: str
     METHOD: str
     TEMPLATE: str
-    Settings: type[Table]
+    Act: type[A]
 
-    def steps(self, act: ActFile) -> list[Step]:
+    def steps(self, act: A) -> list[Step]:
         """Every reading, in order; ConfigError for what cannot be calibrated like this."""
         ...
 
-    def rehearsal(self, act: ActFile, seed: int) -> Rehearsal: ...
+    def rehearsal(self, act: A, seed: int) -> Rehearsal: ...
 
-    def finish(self, act: ActFile, readings: Readings) -> dict[str, Any]:
+    def finish(self, act: A, readings: Readings) -> dict[str, Any]:
         """`[model]` and whatever else the record has; ConfigError for readings that are none."""
         ...
 

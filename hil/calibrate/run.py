@@ -19,9 +19,9 @@ from hil.calibrate import (
     springs,
     transducer,
 )
-from hil.calibrate.act import ActFile, act_of, read_act, refuse_overlap
+from hil.calibrate.act import ActFile, AnyAct, act_of, read_act, refuse_overlap
 from hil.calibrate.on_rig import RigUsed, at_rest, one_cell, sha256, simulated
-from hil.calibrate.procedure import Journal, Read, Rehearsal, Step, ask, gather
+from hil.calibrate.procedure import Journal, Read, Rehearsal, Step, Typed, ask, gather
 from hil.config.calibration import (
     Record,
     Source,
@@ -35,14 +35,13 @@ from hil.config.instruments import layout_of
 from hil.config.load import from_toml
 from hil.config.schema import ModelTable
 from hil.config.sources import Sourced
-from hil.config.table import Table
 from hil.config.write_record import raw_table, signed, values_table, write_record
 from hil.errors import ConfigError
 from hil.record.read import calibrations_of, open_run
 
 REHEARSAL = "REHEARSAL"  # serial number of the templates
 READ_S = 1.0  # of a channel at rest
-TYPED: dict[str, Any] = {
+TYPED: dict[str, Typed[Any]] = {
     "certificate": certificate,
     "force_transducer": transducer,
     "spring_constants": springs,
@@ -54,10 +53,10 @@ TYPED: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class OnRig:
-    """A procedure of one run: a template, its settings, and what makes values of a recording."""
+    """A procedure of one run: a template, its act, and what makes values of a recording."""
 
     template: str
-    settings: type[Table]
+    act: type[AnyAct]
     method: str
     cell: bool
     finish: Callable[..., dict[str, dict[str, Any]]]
@@ -68,20 +67,21 @@ def _of_one_cell(fit: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, 
 
 
 ON_RIG = {
-    "damping": OnRig(response.DAMPING, response.Settings,
+    "damping": OnRig(response.DAMPING, ActFile[response.Settings],
                      "one cell between fixed ends, response time", True,
                      _of_one_cell(response.damping)),
-    "activation": OnRig(response.ACTIVATION, response.ActivationSettings,
+    "activation": OnRig(response.ACTIVATION, ActFile[response.ActivationSettings],
                         "one cell between fixed ends, profile", True,
                         lambda path, cell, settings, channel:
                         {"": response.activation(path, cell, settings)}),
-    "cell_force": OnRig(response.CELL_FORCE, response.ForceSettings,
+    "cell_force": OnRig(response.CELL_FORCE, ActFile[response.ForceSettings],
                         "one cell between fixed ends, on and off", True,
                         _of_one_cell(response.cell_force)),
-    "daq_channel": OnRig(channels.TEMPLATE, channels.Settings, "raw readings at rest", False,
+    "daq_channel": OnRig(channels.TEMPLATE, ActFile[channels.Settings],
+                         "raw readings at rest", False,
                          lambda path, cell, settings, channel:
                          channels.daq_channel(path, settings, channel)),
-    "latency": OnRig(channels.LATENCY, response.Settings, "shift against the twin", False,
+    "latency": OnRig(channels.LATENCY, ActFile[response.Settings], "shift against the twin", False,
                      lambda path, cell, settings, channel: channels.latency(path, channel)),
 }  # fmt: skip
 KINDS = (*TYPED, *ON_RIG)
@@ -124,7 +124,12 @@ class Done:
 
 def template(kind: str) -> str:
     """The file to begin with."""
-    return str(TYPED[kind].TEMPLATE if kind in TYPED else ON_RIG[kind].template)
+    return TYPED[kind].TEMPLATE if kind in TYPED else ON_RIG[kind].template
+
+
+def act_kind(kind: str) -> type[AnyAct]:
+    """What its file has to be."""
+    return TYPED[kind].Act if kind in TYPED else ON_RIG[kind].act
 
 
 def calibrate(asked: Asked) -> list[Done]:
@@ -146,11 +151,7 @@ def calibrate(asked: Asked) -> list[Done]:
         )
     own = tuple(text for text in asked.sets if _is_of_the_act(text))
     rest = tuple(text for text in asked.sets if not _is_of_the_act(text))
-    typed = asked.kind in TYPED
-    procedure = TYPED[asked.kind] if typed else ON_RIG[asked.kind]
-    settings = TYPED[asked.kind].Settings if typed else ON_RIG[asked.kind].settings
-    act = read_act(asked.act, template(asked.kind), settings, list(own),
-                   transducer=asked.kind in ("certificate", "force_transducer"))  # fmt: skip
+    act = read_act(asked.act, template(asked.kind), act_kind(asked.kind), list(own))
     supersedes = [load_any(path, named_by="--supersedes") for path in asked.supersedes]
     today = datetime.now(UTC).date()
     out = asked.out or _default_out(asked, act, today)
@@ -162,9 +163,9 @@ def calibrate(asked: Asked) -> list[Done]:
         )
     if out.exists():
         raise ConfigError(f"{out}: exists already: a record is never changed: choose another --out")
-    if typed:
-        return [_typed(asked, act, procedure, out, supersedes, today, rest)]
-    return _on_rig(asked, act, procedure, out, supersedes, today, rest)
+    if asked.kind in TYPED:
+        return [_typed(asked, act, TYPED[asked.kind], out, supersedes, today, rest)]
+    return _on_rig(asked, act, ON_RIG[asked.kind], out, supersedes, today, rest)
 
 
 def _make_room(out: Path) -> None:
@@ -179,7 +180,7 @@ def _is_of_the_act(text: str) -> bool:
     )  # fmt: skip
 
 
-def _default_out(asked: Asked, act: ActFile, today: date | None) -> Path:
+def _default_out(asked: Asked, act: AnyAct, today: date | None) -> Path:
     serial = "".join(c if c.isalnum() or c in "-_" else "-" for c in act.article.serial)
     if asked.rehearse:
         return Path("runs") / f"rehearsal-{asked.kind}-{asked.seed}.toml"
@@ -189,8 +190,8 @@ def _default_out(asked: Asked, act: ActFile, today: date | None) -> Path:
 
 def _typed(
     asked: Asked,
-    act: ActFile,
-    procedure: Any,
+    act: AnyAct,
+    procedure: Typed[Any],
     out: Path,
     supersedes: list[Record],
     today: date,
@@ -236,7 +237,7 @@ def _typed(
     return done
 
 
-def _journal(asked: Asked, act: ActFile, out: Path, keys: list[str]) -> Journal:
+def _journal(asked: Asked, act: AnyAct, out: Path, keys: list[str]) -> Journal:
     """Of these readings of this article and no others.
 
     What was typed stays when the act's file is mended; what a program read belongs to its values.
@@ -295,14 +296,14 @@ def _resting_channel(asked: Asked, sets: tuple[str, ...]) -> Callable[[str], flo
 
 def _on_rig(
     asked: Asked,
-    act: ActFile,
+    act: AnyAct,
     procedure: OnRig,
     out: Path,
     supersedes: list[Record],
     today: date,
     sets: tuple[str, ...],
 ) -> list[Done]:
-    settings = act.procedure  # type: ignore[attr-defined]
+    settings = act.procedure
     if (asked.rig is None) == (asked.run is None):
         raise ConfigError(
             f"calibrate {asked.kind}: give either --rig RIG.toml for a new run, or --run RUN.h5"
@@ -311,10 +312,7 @@ def _on_rig(
     journal = _journal(asked, act, out, ["recording"])
     if asked.rig is not None:
         used = RigUsed(asked.rig, asked.backend, sets)
-        pulses, duration_s = (
-            settings.schedule() if hasattr(settings, "schedule") else ([], settings.duration_s)
-        )
-        config = used.config(pulses, duration_s)
+        config = used.config(*settings.schedule())
         cell = one_cell(config) if procedure.cell else None
         recording = out.with_suffix(".h5")
         step = Step("recording", "the rig runs by itself", "")
@@ -388,7 +386,7 @@ def _plant_truth(kind: str, config: Any) -> dict[str, float]:
 
 def _table(
     kind: str,
-    act: ActFile,
+    act: AnyAct,
     method: str,
     today: date,
     supersedes: list[Record],

@@ -68,18 +68,15 @@ class Settings(Table):
     force_relative_u: NotNegative = 0.0025
 
 
-def _settings(act: ActFile) -> Settings:
-    found = act.procedure  # type: ignore[attr-defined]
-    assert isinstance(found, Settings)
-    return found
+Act = ActFile[Settings]
 
 
 def _sequence(s: Settings) -> list[float]:
     return [*s.stretch_m, *s.stretch_m[::-1]] * s.repeats
 
 
-def steps(act: ActFile) -> list[Step]:
-    s = _settings(act)
+def steps(act: Act) -> list[Step]:
+    s = act.procedure
     if len(s.expected_N_per_m) != len(s.springs):
         raise ConfigError("procedure.expected_N_per_m: give one figure a spring")
     if max(s.stretch_m, default=0.0) - min(s.stretch_m, default=0.0) > 0.1:
@@ -94,8 +91,8 @@ def steps(act: ActFile) -> list[Step]:
     ]
 
 
-def finish(act: ActFile, readings: Readings) -> dict[str, Any]:
-    s = _settings(act)
+def finish(act: Act, readings: Readings) -> dict[str, Any]:
+    s = act.procedure
     x = np.array(_sequence(s))
     fits: list[Fit] = []
     raw: dict[str, Any] = {"stretch_m": x}
@@ -143,8 +140,8 @@ class Truth:
         return force + self.noise_N * float(rng.standard_normal())
 
 
-def rehearsal(act: ActFile, seed: int) -> Truth:
-    s, rng = _settings(act), np.random.default_rng(seed)
+def rehearsal(act: Act, seed: int) -> Truth:
+    s, rng = act.procedure, np.random.default_rng(seed)
     k: dict[str, float] = {spring: expected * (1.0 + 0.05 * float(rng.uniform(-1.0, 1.0)))
          for spring, expected in zip(s.springs, s.expected_N_per_m, strict=True)}  # fmt: skip
     return Truth(s, k, 1.0 + s.force_relative_u * float(rng.standard_normal()))

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from hil.calibrate.act import ActFile, TransducerFile
+from hil.calibrate.act import TransducerFile
 from hil.calibrate.fits import (
     Fit,
     linear,
@@ -82,6 +82,9 @@ class Settings(Table):
     creep_s: NotNegative = 60.0
 
 
+Act = TransducerFile[Settings]
+
+
 @dataclass(frozen=True)
 class Load:
     """One reading's place in the procedure."""
@@ -99,12 +102,6 @@ def forces_N(s: Settings) -> NDArray[np.float64]:
     return np.array(s.weights_kg) * s.gravity_m_per_s2 * buoyancy
 
 
-def _settings(act: ActFile) -> Settings:
-    found = act.procedure  # type: ignore[attr-defined]
-    assert isinstance(found, Settings)
-    return found
-
-
 def loads(s: Settings) -> list[Load]:
     """Every run: zero, up, down, zero."""
     up = sorted(forces_N(s).tolist())
@@ -118,9 +115,8 @@ def loads(s: Settings) -> list[Load]:
     return found
 
 
-def steps(act: ActFile) -> list[Step]:
-    s = _settings(act)
-    assert isinstance(act, TransducerFile)
+def steps(act: Act) -> list[Step]:
+    s = act.procedure
     largest = float(forces_N(s).max(initial=0.0))
     if largest > 1.5 * act.article.capacity_N:
         what = "procedure.weights_kg: the largest load in N"
@@ -142,9 +138,8 @@ def steps(act: ActFile) -> list[Step]:
     return found
 
 
-def finish(act: ActFile, readings: Readings) -> dict[str, Any]:
-    s, every = _settings(act), loads(_settings(act))
-    assert isinstance(act, TransducerFile)
+def finish(act: Act, readings: Readings) -> dict[str, Any]:
+    s, every = act.procedure, loads(act.procedure)
     y = np.array([readings[load.key] for load in every])
     F = np.array([load.force_N for load in every])
     fitted = _fit(s, every, y, F)
@@ -325,8 +320,7 @@ class Truth:
         return float(np.polyval([*self.g[::-1], 0.0], F))
 
 
-def rehearsal(act: ActFile, seed: int) -> Truth:
-    s = _settings(act)
-    assert isinstance(act, TransducerFile)
+def rehearsal(act: Act, seed: int) -> Truth:
+    s = act.procedure
     off = 1.0 + 0.01 * float(np.random.default_rng(seed).uniform(-1.0, 1.0))
     return Truth(s, off * s.rated_mV_per_V / act.article.capacity_N)

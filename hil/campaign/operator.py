@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from hil.config.campaign import CampaignTables, QuestionTable
 from hil.config.files import read_toml
@@ -11,6 +11,8 @@ from hil.errors import ConfigError, one_line
 
 Answer = str | float | bool
 YES_NO = {"y": True, "yes": True, "n": False, "no": False}
+
+Choice = TypeVar("Choice", bound=str)
 
 
 class Operator(Protocol):
@@ -24,7 +26,7 @@ class Operator(Protocol):
         """Return when it has been done."""
         ...
 
-    def decide(self, text: str, choices: Sequence[str]) -> str:
+    def decide(self, text: str, choices: Sequence[Choice]) -> Choice:
         """One of the choices."""
         ...
 
@@ -45,7 +47,7 @@ class SomebodyAtTheTerminal:
     def tell(self, text: str) -> None:
         _line(f"{text}, then press Enter ")
 
-    def decide(self, text: str, choices: Sequence[str]) -> str:
+    def decide(self, text: str, choices: Sequence[Choice]) -> Choice:
         while True:
             answer = _line(f"{text} [{'/'.join(choices)}] ").lower()
             fitting = [choice for choice in choices if answer and choice.startswith(answer)]
@@ -74,8 +76,8 @@ class Script:
     def tell(self, text: str) -> None:
         """It is as if done."""
 
-    def decide(self, text: str, choices: Sequence[str]) -> str:
-        return "stop"
+    def decide(self, text: str, choices: Sequence[Choice]) -> Choice:
+        return choices[choices.index("stop")]
 
 
 def operator_for(

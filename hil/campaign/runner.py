@@ -254,7 +254,7 @@ class Runner:
             then = rule.do
             if then == "ask":
                 text = f"trial {trial.number} tripped by {why}: what now?"
-                then = self._operator.decide(text, ("retry", "skip", "stop"))  # type: ignore[assignment]
+                then = self._operator.decide(text, ("retry", "skip", "stop"))
             elif then == "retry" and failures > rule.retries:
                 then = rule.then
             if then == "stop":

@@ -135,9 +135,9 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     result = dict(base)
     for key, value in over.items():
         old = result.get(key)
-        both = isinstance(old, dict) and isinstance(value, dict)
-        if both and not (key == "activation" and _of_another_kind(old, value)):  # type: ignore[arg-type]
-            value = merge(old, value)  # type: ignore[arg-type]
+        if isinstance(old, dict) and isinstance(value, dict):
+            whole = key == "activation" and _of_another_kind(old, value)
+            value = value if whole else merge(old, value)
         result[key] = value
     return result
 

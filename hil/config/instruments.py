@@ -15,8 +15,8 @@ def layout_of(devices: Mapping[str, schema.DeviceTable], cells: Sequence[str]) -
     for card in cards_of(devices).values():
         for name, table in card.channels.items():
             if isinstance(table, schema.ForceChannelTable):
-                force = "further" if any(c.force for c in channels) else "first"
-                channels.append(Channel(name, "_N", force))  # type: ignore[arg-type]
+                further = any(c.force for c in channels)
+                channels.append(Channel(name, "_N", "further" if further else "first"))
             else:
                 channels.append(Channel(name, unit_suffix(table.signal)))
     for own in own_devices(devices).values():

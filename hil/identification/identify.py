@@ -122,7 +122,7 @@ def identify_files(
                 f"{other.path}: the force does not change by more than three steps of the "
                 "converter: is the transducer connected?"
             )
-    tables = parameters.tables_of(first.config.tables.model)  # type: ignore[arg-type]
+    tables = parameters.tables_of(first.model)
     with count_progress("fit", STEPS_OF_A_FIT + asked.bootstrap, progress) as done:
         spread = parameters.spread(tables, asked.each)
         known = known_of(spread, sources_of(first))

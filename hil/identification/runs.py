@@ -122,6 +122,13 @@ class Recorded:
     data: RunData
 
     @property
+    def model(self) -> schema.ModelTable:
+        """Its table; `read_run` refuses a rig that has another kind."""
+        model = self.config.tables.model
+        assert isinstance(model, schema.ModelTable)
+        return model
+
+    @property
     def simulated(self) -> bool:
         return bool(self.run.attrs.get("simulated"))
 

@@ -145,8 +145,10 @@ class ArmOnPlate:
 
         f_n is the magnitude, f_t along x on the tip.
         """
-        _, *found = _motion(self.x, self.rig.vector, self._law, 0.0, 0.0, self.in_contact)
-        return tuple(found)  # type: ignore[return-value]
+        _, x, y, v_x, v_y, f_t, f_n = _motion(
+            self.x, self.rig.vector, self._law, 0.0, 0.0, self.in_contact
+        )
+        return x, y, v_x, v_y, f_t, f_n
 
     def energies_J(self) -> tuple[float, float]:
         """T_c and T_a of the motion, with respect to the plate."""

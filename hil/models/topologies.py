@@ -19,9 +19,10 @@ one a winner".
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 
@@ -222,7 +223,7 @@ def _compositions(total: int, n_parts: int) -> tuple[Column, ...]:
 
 
 @cache
-def _pickers(group: Group) -> tuple[itemgetter, ...]:  # type: ignore[type-arg]
+def _pickers(group: Group) -> tuple[Callable[[Sequence[int]], Any], ...]:
     """The permutations as functions, the identity left out."""
     return tuple(itemgetter(*p) for p in group if any(i != j for i, j in enumerate(p)))
 

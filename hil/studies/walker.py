@@ -102,7 +102,9 @@ _CAPTION_GAIT = (
 )
 
 
-def _row(theta: float, rho: float, mu: float, torso: float, h: HeelStrikes, i: int) -> dict:  # type: ignore[type-arg]
+def _row(
+    theta: float, rho: float, mu: float, torso: float, h: HeelStrikes, i: int
+) -> dict[str, Any]:
     return {
         "theta_deg": theta, "rho": rho, "mu": mu, "torso_deg": torso,
         "T_c_J": float(h.split.T_c_J[i]), "T_a_J": float(h.split.T_a_J[i]),

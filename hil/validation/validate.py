@@ -164,7 +164,7 @@ def validate(
 ) -> Validated:
     """Hold one run's model against its readings; `done` hears of every draw."""
     data, notes = _before_a_trip(recorded)
-    tables = parameters.tables_of(recorded.config.tables.model)  # type: ignore[arg-type]
+    tables = parameters.tables_of(recorded.model)
     sources = sources_of(recorded)
     known = known_of(tables, [(source, tables) for source, tables in sources])
     noise = noise_of([data])

@@ -228,7 +228,8 @@ def _draw_curve(axis: Axes, path: Path, first: bool) -> None:
     said = ("measured", "simulated (twin)") if first else ("_", "_")
     axis.plot(t_s, measured, color=MEASURED, lw=0.7, alpha=0.8, label=said[0])
     axis.plot(t_s, model, color=MODEL, lw=0.7, alpha=0.8, label=said[1])
-    if first and axis.get_subplotspec() is not None and axis.get_subplotspec().is_first_col():  # type: ignore[union-attr]
+    place = axis.get_subplotspec()
+    if first and place is not None and place.is_first_col():
         axis.set_ylabel(f"{signals[0].name} [{unit}]")
 
 

@@ -65,7 +65,8 @@ class _Relay:
     def __init__(self, learn_ticks: int) -> None:
         self._learn_ticks = learn_ticks
         self._n = 0
-        self.low, self.high = [], []  # type: ignore[var-annotated]
+        self.low: list[float] = []
+        self.high: list[float] = []
 
     def bind(self, frame: Frame, measured: NDArray[np.float64], commands: Commands) -> None:
         self._measured, self._cells = measured, commands.cells

@@ -265,7 +265,8 @@ def _mark_faults(axis: Axes, run: xr.Dataset) -> None:
     if len(tripped):
         t_s = float(run.t_s.values[tripped[0]])
         axis.axvline(t_s, color=FAULT, lw=1.2)
-        if axis.get_subplotspec() is not None and axis.get_subplotspec().is_first_row():  # type: ignore[union-attr]
+        place = axis.get_subplotspec()
+        if place is not None and place.is_first_row():
             names = ", ".join(names_of(int(run.fault_bits.values[tripped[0]])))
             axis.annotate(
                 f"tripped: {names}",

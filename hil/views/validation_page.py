@@ -390,7 +390,7 @@ def _run(v: Validated) -> dict[str, Any]:
 
 
 def _values(v: Validated) -> list[float]:
-    tables = parameters.tables_of(v.recorded.config.tables.model)  # type: ignore[arg-type]
+    tables = parameters.tables_of(v.recorded.model)
     return [parameters.get(tables, key) for key in v.known.keys]
 
 

@@ -10,7 +10,7 @@ from scipy.stats import t as student
 from hil.__main__ import main
 from hil.calibrate import encoder, masses, pantograph, springs, transducer
 from hil.calibrate.act import read_act
-from hil.calibrate.run import KINDS, ON_RIG, TYPED, template
+from hil.calibrate.run import KINDS, TYPED, act_kind, template
 from hil.config.calibration import load_any
 from hil.errors import ConfigError
 
@@ -19,8 +19,7 @@ FEW, MANY = binom.ppf((0.0005, 0.9995), ACTS, 0.95)
 
 
 def act_of(kind, *sets):
-    return read_act(None, TYPED[kind].TEMPLATE, TYPED[kind].Settings, list(sets),
-                    kind in ("certificate", "force_transducer"))  # fmt: skip
+    return read_act(None, template(kind), act_kind(kind), list(sets))
 
 
 def rehearsed(kind, seed, *sets, truth=lambda known: known):
@@ -152,9 +151,7 @@ def test_a_certificate_is_refused_once_in_a_thousand_when_true_and_always_of_ano
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_template_is_an_act(kind):
-    settings = TYPED[kind].Settings if kind in TYPED else ON_RIG[kind].settings
-    transducers = kind in ("certificate", "force_transducer")
-    assert read_act(None, template(kind), settings, [], transducers).article.serial
+    assert read_act(None, template(kind), act_kind(kind), []).article.serial
 
 
 @pytest.mark.parametrize("kind", list(TYPED))

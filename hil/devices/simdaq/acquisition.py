@@ -75,7 +75,7 @@ class InputRun(Run):
         return self.clock.done or self.buffer.lost
 
     @property
-    def planned(self) -> float:  # type: ignore[override]
+    def planned(self) -> float:
         return self.clock.n
 
     @property

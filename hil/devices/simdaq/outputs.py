@@ -48,7 +48,7 @@ class OutputRun(Run):
         return self.clock.done or self._starved
 
     @property
-    def planned(self) -> float:  # type: ignore[override]
+    def planned(self) -> float:
         return self.clock.n
 
     @property

@@ -84,9 +84,9 @@ class PulseRun(Run):
         self.task = task
         timing = task.timing
         if timing.on_demand:
-            self.planned = 1.0
+            self._planned = 1.0
         else:
-            self.planned = float(timing.samples) if timing.finite else np.inf
+            self._planned = float(timing.samples) if timing.finite else np.inf
         self._trigger = routes.trigger_edges(task.system, task.start_trigger, task)
         self._start_s: float | None = None
         self._sent = 0.0
@@ -99,6 +99,10 @@ class PulseRun(Run):
     @property
     def done(self) -> bool:
         return self._over
+
+    @property
+    def planned(self) -> float:
+        return self._planned
 
     @property
     def total(self) -> int:

@@ -35,8 +35,12 @@ class Run:
     def done(self) -> bool:
         return False
 
-    planned: float = float("inf")  # samples per channel after which all is over
     deadline_s: float = float("inf")  # when it does something by itself
+
+    @property
+    def planned(self) -> float:
+        """Samples per channel after which all is over."""
+        return float("inf")
 
     @property
     def total(self) -> int:
