@@ -41,6 +41,20 @@ class PlanRules:
     off_min_s: float
 
 
+class Turns:
+    """What is due in a tick: to apply the plan that was found, to pose the next, to search."""
+
+    def __init__(self, rules: PlanRules) -> None:
+        self._rules, self._tick = rules, 0
+
+    def next(self) -> tuple[bool, bool, bool]:
+        """Of the next tick: applying, posing, searching."""
+        n, budget, tick = self._rules.plan_ticks, self._rules.budget_ticks, self._tick
+        self._tick += 1
+        phase = tick % n
+        return phase == budget % n and tick >= budget, phase == 0, phase < budget
+
+
 class Optimal:
     """Plans and carries plans out.
 
@@ -57,6 +71,8 @@ class Optimal:
 
     Attributes
     ----------
+    demand_N : float
+        Static force of the cells that the plan has on.
     late : bool
         The last search was not at its end when its plan was due.
     """
@@ -93,14 +109,9 @@ class Optimal:
         self._times = np.array(
             [rules.on_min_s, rules.off_min_s, rules.budget_ticks * period_s, block_s]
         )
-        self._tick = 0
-        self._demand_N = float("nan")
+        self._turns = Turns(rules)
+        self.demand_N = float("nan")
         self.late = False
-
-    @property
-    def demand_N(self) -> float:
-        """Static force of the cells that the plan has on."""
-        return self._demand_N
 
     @property
     def n_looked_at(self) -> int:
@@ -109,20 +120,18 @@ class Optimal:
 
     def step(self, t_s: float, belief: Belief, cells: NDArray[np.uint8]) -> None:
         """One tick: write the wished cells."""
-        rules, phase = self._rules, self._tick % self._rules.plan_ticks
-        due = phase == rules.budget_ticks % rules.plan_ticks and self._tick >= rules.budget_ticks
-        self._tick += 1
-        if due:
+        applies, poses, searches = self._turns.next()
+        if applies:
             self.late = not self._planner.finished
             _apply(
                 self._table.kind, self._planner.plan[0], self._n_on, self._times, t_s,
                 belief.usable, self._on, self._since_s,
             )  # fmt: skip
-            self._demand_N = float(self._planner.plan[0] @ self._table.share_N)
-        if phase == 0:
+            self.demand_N = float(self._planner.plan[0] @ self._table.share_N)
+        if poses:
             self._pose(t_s, belief)
-        if phase < rules.budget_ticks:
-            self._planner.search(rules.levels_per_tick)
+        if searches:
+            self._planner.search(self._rules.levels_per_tick)
         cells[:] = self._on
 
     def _pose(self, t_s: float, belief: Belief) -> None:
@@ -138,15 +147,21 @@ class Optimal:
 
 
 @njit(cache=True)
+def notice(n, t_s, reported, usable, on, since_s):  # type: ignore[no-untyped-def]
+    """Cell n as it was reported; one that cannot be used goes off."""
+    if reported[n] != on[n]:
+        on[n], since_s[n] = reported[n], t_s
+    if not usable[n] and on[n]:
+        on[n], since_s[n] = 0, t_s
+
+
+@njit(cache=True)
 def _count(kind, times, t_s, reported, usable, on, since_s, n_on, n_of, locked):  # type: ignore[no-untyped-def]
     """What is on, what there is, and what may not be switched yet at each block."""
     on_min, off_min, lead, block = times
     n_on[:], n_of[:], locked[:] = 0, 0, 0
     for n in range(len(kind)):
-        if reported[n] != on[n]:
-            on[n], since_s[n] = reported[n], t_s
-        if not usable[n] and on[n]:
-            on[n], since_s[n] = 0, t_s
+        notice(n, t_s, reported, usable, on, since_s)
         c = kind[n]
         if c < 0 or not usable[n]:
             continue

@@ -15,7 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hil.control.controller import Belief
-from hil.control.optimal import PlanRules
+from hil.control.optimal import PlanRules, Turns, notice
 from hil.control.reference import Reference
 
 Matrix = NDArray[np.float64]
@@ -64,6 +64,8 @@ class WireOptimal:
 
     Attributes
     ----------
+    demand_N : float
+        Static force of the cells that the plan has on.
     late : bool
         The last search was not at its end when its plan was due.
     """
@@ -88,14 +90,9 @@ class WireOptimal:
         self._since_s = np.full(n_cells, -np.inf)
         self._locked = np.zeros(n_cells, dtype=np.int64)
         self._times = np.array([rules.on_min_s, rules.off_min_s, self._lead_s, self._block_s])
-        self._tick = 0
-        self._demand_N = float("nan")
+        self._turns = Turns(rules)
+        self.demand_N = float("nan")
         self.late = False
-
-    @property
-    def demand_N(self) -> float:
-        """Static force of the cells that the plan has on."""
-        return self._demand_N
 
     @property
     def n_looked_at(self) -> int:
@@ -104,18 +101,16 @@ class WireOptimal:
 
     def step(self, t_s: float, belief: Belief, cells: NDArray[np.uint8]) -> None:
         """One tick: write the wished cells."""
-        rules, phase = self._rules, self._tick % self._rules.plan_ticks
-        due = phase == rules.budget_ticks % rules.plan_ticks and self._tick >= rules.budget_ticks
+        applies, poses, searches = self._turns.next()
         force_N = self._wires.follow(t_s, belief.xi)
-        self._tick += 1
-        if due:
+        if applies:
             self.late = not self._planner.finished
             _apply(self._planner.plan, t_s, belief.usable, self._on, self._since_s)
-            self._demand_N = float(self._wires.shares_N @ self._on)
-        if phase == 0:
+            self.demand_N = float(self._wires.shares_N @ self._on)
+        if poses:
             self._pose(t_s, belief, belief.force_N - force_N)
-        if phase < rules.budget_ticks:
-            self._planner.search(rules.levels_per_tick)
+        if searches:
+            self._planner.search(self._rules.levels_per_tick)
         cells[:] = self._on
 
     def _pose(self, t_s: float, belief: Belief, unknown_N: float) -> None:
@@ -133,10 +128,7 @@ def _lock(times, t_s, reported, usable, on, since_s, locked):  # type: ignore[no
     """For how many blocks every cell must stay as it is."""
     on_min, off_min, lead, block = times
     for n in range(len(on)):
-        if reported[n] != on[n]:
-            on[n], since_s[n] = reported[n], t_s
-        if not usable[n] and on[n]:
-            on[n], since_s[n] = 0, t_s
+        notice(n, t_s, reported, usable, on, since_s)
         left = (on_min if on[n] else off_min) - (t_s + lead - since_s[n])
         locked[n] = max(0, int(np.ceil(left / block - 1e-9)))
 
