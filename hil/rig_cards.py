@@ -76,6 +76,10 @@ def build_card(
                 terminal = card.plan.physical(own.terminal)
                 for kind, fault in (("sensor_stuck", "stuck"), ("sensor_rail", "high rail")):
                     injection.at_start(kind, partial(_break, bench, terminal, fault))
+            for line in card.plan.lines_in:
+                if line.kind == "estop":
+                    at = card.plan.physical(line.terminal)
+                    injection.at_start("card_estop_open", partial(_open_loop, bench, at))
         return EmulatedDaq(NiDaq(name, card.plan, place, sleep_s, simulated=True), bench)
     return _sim_card(name, config, system, plant, place, rng, injection)
 
@@ -109,6 +113,10 @@ def build_plant_card(
 
 def _break(bench: EmulatedBench, terminal: str, fault: str) -> None:
     bench.system.inject(terminal, fault)
+
+
+def _open_loop(bench: EmulatedBench, terminal: str) -> None:
+    bench.system.feed(terminal, 0.0)
 
 
 def plan_of(name: str, config: Config) -> CardPlan:

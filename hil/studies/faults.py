@@ -93,7 +93,7 @@ SCENARIOS = (
     Scenario("board_fault", "cell_temperature", 3 * SCAN_S, value=95.0),
     Scenario("signal_out_of_range", "sensor_nan", 0.0, rig=_SLIDER, backends=("sim",)),
     Scenario("output_invalid", "controller_nan", 0.0, rig=_SLIDER),
-    Scenario("estop_open", "card_estop_open", 0.0, sets=(_ESTOP_LINE,), backends=("sim",)),
+    Scenario("estop_open", "card_estop_open", 0.0, sets=(_ESTOP_LINE,)),
     Scenario("channel_untrue", "sensor_rail", 0.0),
     # ln(1 / (1 - 60/90)) filter times, and 5 ms that it must last
     Scenario("force_rate_high", "force_ramp", 0.011 + 0.005, value=90.0),
