@@ -74,9 +74,9 @@ def experiment(pytestconfig, tmp_path):
     return loaded
 
 
-def breaks(config, tmp_path, *more, at_s=AT_S, backend="sim", cell=CELL, seed=1):
+def breaks(config, tmp_path, *more, at_s=AT_S, backend="sim", cell=CELL, seed=1, device="board"):
     """The run in which the wire breaks; its recording."""
-    faults = [{"kind": "wire_open", "at_s": at_s, "cell": cell, "device": "board"}, *more]
+    faults = [{"kind": "wire_open", "at_s": at_s, "cell": cell, "device": device}, *more]
     injection = Injection([FaultTable.model_validate(fault) for fault in faults])
     out = tmp_path / "run.h5"
     run_session(config, out=out, force=True, seed=seed, injection=injection, backend=backend)
@@ -204,6 +204,18 @@ def test_of_two_boards_each_sets_its_own_apart(experiment, tmp_path):
     assert run.cells_open.values[-1].tolist() == [0, 1, 1, 0]
     assert run.cells_reported.values[-1].tolist() == [1, 0, 0, 1]
     assert replay(path) == (run.sizes["tick"], None)
+
+
+def test_the_tests_by_force_are_not_disturbed(configs, tmp_path):
+    """The twin knows the cell as off, so that the force gives no reason to suspect another."""
+    sets = ["devices.board_b.limits.open_cells_max=1", "experiment.duration_s=6.0"]
+    config = load(configs / "array14/size_principle.toml", sets)
+    run = hil.open_run(breaks(config, tmp_path, device="board_b", cell=3))
+    assert run.attrs["outcome"] == "complete"
+    states = run.cells_failed.values[-1]
+    assert np.flatnonzero(states).tolist() == [9]  # the third of the second board: muscle.10
+    assert set_apart_s(run, 9) - first_on_s(run, 9, AT_S) <= NAMED_WITHIN_S
+    assert run.cells_failed.values[run.t_s.values < set_apart_s(run, 9)].max() == 0
 
 
 @pytest.mark.parametrize(

@@ -88,8 +88,6 @@ class Recruitment:
         if self._diagnosis is not None:
             belief = self._belief
             self._diagnosis.step(t_s, belief.suspicion, belief.usable, self._commands.cells)
-        # A recruiter that plans finds out with its next plan.
-        np.minimum(self._commands.cells, self._belief.usable, out=self._commands.cells)
         self._values[0] = reference_N
         self._values[1] = self.recruiter.demand_N
         self.recruiter.write(self._values[2:])
@@ -179,6 +177,8 @@ class OptimalRecruiter:
 
     def step(self, t_s: float, reference_N: float, belief: Belief, commands: Commands) -> None:
         self._optimal.step(t_s, belief, commands.cells)
+        # Those that have failed go off now; the plan is made without them when it is made anew.
+        np.minimum(commands.cells, belief.usable, out=commands.cells)
 
     def write(self, values: NDArray[np.float64]) -> None:
         values[0], values[1] = self._optimal.late, self._optimal.n_looked_at

@@ -56,8 +56,12 @@ def draw_again(
     messages: list[tuple[int, float, float]],
     seed: int = 0,
     done: Callable[[int], None] = lambda n_more: None,
+    cells_open: NDArray[np.uint8] | None = None,
 ) -> Recruitment:
-    """Run the model on cells that draw anew at every message; `done` hears of every draw."""
+    """Run the model on cells that draw anew at every message; `done` hears of every draw.
+
+    Those that a board had set apart, `cells_open` (n, N), are off whatever they draw.
+    """
     table = box.table_at(box.start)
     model, activation = build_model(table), build_activation(table)
     at = model.outputs.index(data.signal)
@@ -72,6 +76,8 @@ def draw_again(
             u = rng.random(n_cells)
             on = np.where(on, u >= q, u < p)
             cells[row:end] = on
+        if cells_open is not None:
+            cells[: len(cells_open)][cells_open[:n] != 0] = 0
         force_N = response(ArraySystem(model, activation, data.period_s), at, cells)
         forces[i] = data.reading.of(force_N, data.period_s)[data.rows]
         done(1)

@@ -180,7 +180,8 @@ def validate(
     if "broadcast_tick" in recorded.run:
         messages = [m for m in messages_of(recorded.run) if m[0] < len(data.cells)]
         if messages:
-            recruitment = draws.draw_again(box, data, messages, done=done)
+            apart = recorded.run.cells_open.values if "cells_open" in recorded.run else None
+            recruitment = draws.draw_again(box, data, messages, done=done, cells_open=apart)
             low, high = drawn_band(recruitment, found)
             within = float(np.mean((low <= data.force_N) & (data.force_N <= high)))
     table, basis, sha256 = _acceptance(recorded, acceptance)
