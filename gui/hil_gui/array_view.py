@@ -26,12 +26,16 @@ DETAILED_MAX = 60
 
 @dataclass(frozen=True)
 class Cells:
-    """What is known of every cell at one instant, (N,) each; NaN where it is not."""
+    """What is known of every cell at one instant, (N,) each; NaN where it is not.
+
+    `failed` are those that their board or the force has found out; they are crossed out.
+    """
 
     reported: NDArray[np.uint8]
     commanded: NDArray[np.uint8]
     duty: NDArray[np.float64]
     heat_C: NDArray[np.float64]
+    failed: NDArray[np.bool_]
 
 
 class ArrayView(QWidget):
@@ -200,11 +204,12 @@ class ArrayView(QWidget):
         painter.save()
         painter.translate(a[0], a[1])
         painter.rotate(degrees(angle))
-        fill = self._fill(int(picture.cells[n]))
+        fill, known = self._fill(int(picture.cells[n])), self._cells
+        has_failed = known is not None and bool(known.failed[picture.cells[n]])
         if picture_broken := n in picture.broken:
             painter.setOpacity(0.45)
         if not detailed:
-            painter.setPen(QPen(fill, 2.5))
+            painter.setPen(QPen(QColor(theme.fault) if has_failed else fill, 2.5))
             painter.drawLine(QPointF(0, 0), QPointF(length, 0))
             painter.restore()
             return
@@ -219,7 +224,7 @@ class ArrayView(QWidget):
         painter.setBrush(fill)
         painter.drawRoundedRect(body, 3, 3)
         self._paint_number(painter, n, body, fill, angle)
-        if picture_broken or n in picture.dead:
+        if picture_broken or n in picture.dead or has_failed:
             painter.setOpacity(1.0)
             painter.setPen(QPen(QColor(theme.fault), 2.0))
             cross = body.adjusted(2, -3, -2, 3)

@@ -125,6 +125,8 @@ class Feed:
             commanded=data.cells_at("cells_commanded", t_s),
             duty=duty,
             heat_C=np.array([row.get(f"{name}.temperature_C", np.nan) for name in names]),
+            failed=(data.cells_at("cells_failed", t_s) == 1)
+            | (data.cells_at("cells_open", t_s) == 1),
         )
 
     def moves_at(self, t_s: float) -> dict[str, float]:

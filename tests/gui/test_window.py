@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 import hil
+from hil import session
+from hil.config.faults import FaultTable
+from hil.devices.injection import Injection
 from hil_gui.run_data import RESIDUAL
 
 
@@ -146,3 +149,28 @@ def test_the_window_shows_pixels(opened, pid_run):
     }
     assert "#e69f00" in colours  # cells on
     assert len(colours) > 20
+
+
+def test_a_cell_that_its_board_set_apart_is_crossed_out_from_then_on(opened, configs, tmp_path):
+    sets = ["devices.board.limits.open_cells_max=1", "experiment.duration_s=3.0"]
+    config = hil.load(configs / "wires4/follow.toml", sets)
+    fault = FaultTable(kind="wire_open", at_s=2.0, cell=2)
+    window = opened(
+        session.run(config, out=tmp_path / "broken.h5", injection=Injection([fault])).path
+    )
+    for t_s, failed in ((1.9, [False] * 4), (2.5, [False, True, False, False])):
+        assert window.feed.cells_at(t_s).failed.tolist() == failed
+    window.set_theme("light")
+    crossed = []
+    for t_s in (1.9, 2.5):
+        window.timeline.go(t_s)
+        window.frame()
+        image = window.array.grab().toImage()
+        crossed.append(
+            sum(
+                image.pixelColor(x, y).name() == "#c4290a"  # of the theme's faults
+                for x in range(image.width())
+                for y in range(image.height())
+            )
+        )
+    assert crossed[0] == 0 < crossed[1]
