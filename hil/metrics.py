@@ -7,6 +7,9 @@ import scipy.special
 from numpy.typing import NDArray
 
 Series = NDArray[np.float64]
+# RMS about the mean over noise, from which on a curve moves: of what is less, a perfect model
+# would account for at most 1 - 1/16 of the variance.
+MOVES = 4.0
 
 
 def rms(x: Series) -> float:
@@ -24,6 +27,19 @@ def vaf(measured: Series, simulated: Series) -> float:
     """Variance accounted for, 1 - var(measured - simulated)/var(measured); 1 is perfect."""
     variance = float(np.var(measured)) if len(measured) else 0.0
     return 1.0 - float(np.var(measured - simulated)) / variance if variance > 0.0 else float("nan")
+
+
+def noise_rms(x: Series) -> float:
+    """RMS of white noise on a smooth curve, from second differences: their RMS over sqrt(6)."""
+    return rms(np.diff(x, 2)) / float(np.sqrt(6.0))
+
+
+def held(measured: Series) -> bool:
+    """Whether a curve does not clearly move: its RMS about its mean is at most MOVES x its noise.
+
+    What is accounted for of its variance is then of the noise's.
+    """
+    return len(measured) > 2 and float(np.std(measured)) <= MOVES * noise_rms(measured)
 
 
 def autocorrelation(x: Series) -> Series:

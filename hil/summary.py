@@ -172,7 +172,7 @@ def force_figures(
 ) -> dict[str, Any]:
     """Model error, its whiteness, and tracking where there is a reference."""
     found = signal_figures(measured_N, model_N, reference_N)
-    unitless = ("nrmse", "vaf", "residual_white", "p_uncorrelated", "p_zero_mean")
+    unitless = ("nrmse", "vaf", "held", "residual_white", "p_uncorrelated", "p_zero_mean")
     return {key if key in unitless else f"{key}_N": value for key, value in found.items()}
 
 
@@ -191,6 +191,7 @@ def signal_figures(
         "residual_max": np.abs(residual).max(),
         "nrmse": metrics.nrmse(measured, model),
         "vaf": metrics.vaf(measured, model),
+        "held": metrics.held(measured),
         "residual_white": test.is_white(),
         "p_uncorrelated": test.p_uncorrelated,
         "p_zero_mean": test.p_zero_mean,
@@ -260,11 +261,9 @@ def as_text(path: Path, summary: dict[str, Any]) -> str:
         lines.append(f"  {summary['rows_lost']} rows were lost: the recorder could not follow")
     force = summary["force"]
     if force:
-        vaf, nrmse = (
-            "–" if force[key] is None else f"{100.0 * force[key]:.2f} %" for key in ("vaf", "nrmse")
-        )
+        nrmse = "–" if force["nrmse"] is None else f"{100.0 * force['nrmse']:.2f} %"
         lines.append(
-            f"  measured over simulated: VAF {vaf}, NRMSE {nrmse}, "
+            f"  measured over simulated: {vaf_text(force)}, NRMSE {nrmse}, "
             f"RMS {1e3 * force['residual_rms_N']:.1f} mN"
         )
     if force.get("tracking_rms_N") is not None:
@@ -273,7 +272,7 @@ def as_text(path: Path, summary: dict[str, Any]) -> str:
         if figures.get("vaf") is not None:
             unit = figures["units"]
             text = (
-                f"  {name}: VAF {100.0 * figures['vaf']:.2f} %, "
+                f"  {name}: {vaf_text(figures)}, "
                 f"RMS of measured over simulated {figures['residual_rms']:.3g} {unit}"
             )
             if figures.get("tracking_rms") is not None:
@@ -299,6 +298,13 @@ def as_text(path: Path, summary: dict[str, Any]) -> str:
             kernel = Counts(**told).as_text()
             lines.append(f"  late {timing['late_ticks']} times; in this run: {kernel}")
     return "\n".join(lines)
+
+
+def vaf_text(figures: dict[str, Any]) -> str:
+    """VAF, or that the signal is held: what is accounted for of noise says nothing of a model."""
+    if figures.get("held"):  # recordings made before this was looked at do not say
+        return "held"
+    return "VAF –" if figures["vaf"] is None else f"VAF {100.0 * figures['vaf']:.2f} %"
 
 
 def calibration_lines(found: dict[str, list[str]]) -> list[str]:

@@ -32,6 +32,30 @@ def test_a_curve_without_range_has_no_relative_error(y):
     assert math.isnan(metrics.vaf(y, y))
 
 
+def test_noise_is_found_on_a_curve_that_moves():
+    y = 30.0 * np.sin(2 * np.pi * T) + 0.2 * RNG.normal(size=len(T))
+    # 35/18 of n: variance of the mean square of white noise's second differences, over its square
+    spread = math.sqrt(35.0 / 18.0 / len(T))
+    assert metrics.noise_rms(y) == pytest.approx(0.2, rel=2.5 * spread)
+    assert metrics.noise_rms(2.0 + 3.0 * T) == pytest.approx(0.0, abs=1e-10)
+
+
+@pytest.mark.parametrize(("over_noise", "is_held"), [(0.0, True), (3.0, True), (5.0, False)])
+def test_a_curve_is_held_that_does_not_move_by_four_times_its_noise(over_noise, is_held):
+    """RMS about the mean: of noise and movement together, sqrt(1 + m^2) times the noise."""
+    noise = RNG.normal(size=len(T))
+    y = 7.0 + over_noise * math.sqrt(2.0) * np.sin(2 * np.pi * T) + noise
+    assert metrics.held(y) is is_held
+    if is_held:  # a perfect model would show no more than 1 - 1/16
+        assert metrics.vaf(y, y - noise) < 1.0 - 1.0 / 16.0
+
+
+def test_a_curve_without_noise_is_held_only_where_it_does_not_move():
+    assert metrics.held(np.full(5, 2.0))
+    assert not metrics.held(np.linspace(0.0, 1e-9, 50))
+    assert not metrics.held(np.array([0.0, 1.0]))
+
+
 def test_autocorrelation_is_its_sum_lag_by_lag_and_a_constant_has_none():
     x = np.cumsum(RNG.normal(size=257)) + 40.0
     d = x - x.mean()

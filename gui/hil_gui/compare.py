@@ -153,8 +153,9 @@ class Compare(QWidget):
             figures, _ = data.figures_at(data.last_s)
             moved = "has no such event" if isnan(shift_s) else f"{shift_s:+.3f} s"
             units = data.signal.units if data.signal else ""
+            vaf = "held" if figures.held else f"{100 * figures.vaf:.2f} %"
             texts = [Path(name).name, moved, si(figures.rms, units, 3),
-                     f"{100 * figures.nrmse:.2f} %", f"{100 * figures.vaf:.2f} %"]  # fmt: skip
+                     f"{100 * figures.nrmse:.2f} %", vaf]  # fmt: skip
             for j, text in enumerate(texts):
                 self.table.setItem(i, j, QTableWidgetItem(text))
             swatch = QPixmap(12, 12)

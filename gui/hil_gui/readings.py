@@ -31,7 +31,12 @@ class Numbers(QWidget):
             ("residual", "residual", "Measured minus twin"),
             ("rms", "RMS", "Root mean square of the residual, from the start"),
             ("nrmse", "NRMSE", "RMS of the residual over the measured range, from the start"),
-            ("vaf", "VAF", "Variance accounted for: 1 - var(residual)/var(measured)"),
+            (
+                "vaf",
+                "VAF",
+                "Variance accounted for: 1 - var(residual)/var(measured); "
+                "held: the signal does not clearly move beside its noise",
+            ),
         ]
         for i, (key, word, tip) in enumerate(entries):
             caption, value = QLabel(word), QLabel("–")
@@ -64,7 +69,7 @@ class Numbers(QWidget):
         self.values["residual"].setText(si(measured - model, units, 3))
         self.values["rms"].setText(si(figures.rms, units, 3))
         self.values["nrmse"].setText(_percent(figures.nrmse))
-        self.values["vaf"].setText(_percent(figures.vaf))
+        self.values["vaf"].setText("held" if figures.held else _percent(figures.vaf))
 
 
 def _reading(value: float, units: str) -> str:

@@ -1,8 +1,8 @@
 """Figures of a run so far, brought up to date with every block of rows.
 
-RMS, NRMSE and VAF are those of `hil.metrics`; their sums are taken about the first sample, so
-that a small variance on a large mean keeps its digits. Every CHECKPOINT rows the sums are kept,
-so that the figures at any earlier time cost no more than that many rows.
+RMS, NRMSE, VAF and whether a signal is held are those of `hil.metrics`; their sums are taken about
+the first sample, so that a small variance on a large mean keeps its digits. Every CHECKPOINT rows
+the sums are kept, so that the figures at any earlier time cost no more than that many rows.
 """
 
 from bisect import bisect_right
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 CHECKPOINT = 4096
+MOVES = 4.0  # as `hil.metrics` has it
 LATE_EDGES_S = np.geomspace(1e-6, 1e-1, 51)
 """Classes of the lateness histogram, ten a decade; what is earlier or later goes to the ends."""
 
@@ -24,6 +25,7 @@ class Figures:
     rms: float = nan
     nrmse: float = nan
     vaf: float = nan
+    held: bool = False
 
 
 class Agreement:
@@ -31,12 +33,14 @@ class Agreement:
 
     def __init__(self) -> None:
         self._origin = np.array([nan, nan])
-        self._sums = np.zeros(7)
-        self._sums[5:] = np.inf, -np.inf
+        self._sums = np.zeros(9)
+        self._sums[5:7] = np.inf, -np.inf
+        self._last = np.zeros(0)  # two samples, which the next block's second differences need
 
     def copy(self) -> "Agreement":
         other = Agreement()
         other._origin, other._sums = self._origin, self._sums.copy()
+        other._last = self._last
         return other
 
     def add(self, measured: NDArray[np.float64], simulated: NDArray[np.float64]) -> None:
@@ -52,10 +56,14 @@ class Agreement:
         self._sums[:5] += len(y), dy.sum(), dy @ dy, de.sum(), de @ de
         self._sums[5] = min(self._sums[5], y.min())
         self._sums[6] = max(self._sums[6], y.max())
+        joined = np.concatenate((self._last, y))
+        bends = np.diff(joined, 2)
+        self._sums[7:] += len(bends), bends @ bends
+        self._last = joined[-2:]
 
     @property
     def figures(self) -> Figures:
-        n, dy, dy2, de, de2, low, high = self._sums.tolist()
+        n, dy, dy2, de, de2, low, high, n_bends, bends2 = self._sums.tolist()
         if not n:
             return Figures()
         var_y, var_e = dy2 / n - (dy / n) ** 2, max(de2 / n - (de / n) ** 2, 0.0)
@@ -66,6 +74,7 @@ class Agreement:
             rms=rms,
             nrmse=rms / span if span > 0.0 else nan,
             vaf=1.0 - var_e / var_y if var_y > 0.0 else nan,
+            held=n_bends > 0 and var_y <= MOVES**2 * bends2 / n_bends / 6.0,
         )
 
 

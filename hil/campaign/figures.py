@@ -30,6 +30,9 @@ def figures_of(
     if summary["room"]:
         found["ambient_C"] = summary["room"]["ambient_C"]
     found["missed_periods"] = summary["timing"].get("missed")
+    for name, figures in (("force", force), *summary["signals"].items()):
+        if figures.get("held"):  # of noise's variance, VAF says nothing
+            found[f"{name}_vaf"] = None
     with open_h5(path) as file:
         n = n_whole_rows(file)
         t_s = file["ticks/t_s"][:n]

@@ -20,7 +20,7 @@ from hil.frame import units
 from hil.guard import CAUSES, names_of
 from hil.record.read import calibrations_of, open_run
 from hil.slots import Signal, signals_in
-from hil.summary import calibration_lines, summarise
+from hil.summary import calibration_lines, summarise, vaf_text
 from hil.views import arm_report, impact_cases, impact_report
 from hil.views.html import embedded, rendered
 from hil.views.section import Section
@@ -158,7 +158,7 @@ def _draw_forces(axis: Axes, run: xr.Dataset) -> None:
     axis.set_ylabel("force [N]")
     if force.get("vaf") is not None:
         axis.set_title(
-            f"VAF {100 * force['vaf']:.2f} %   NRMSE {100 * force['nrmse']:.2f} %   "
+            f"{vaf_text(force)}   NRMSE {100 * force['nrmse']:.2f} %   "
             f"RMS {1000 * force['residual_rms_N']:.1f} mN",
             fontsize=9,
             color="0.3",
@@ -402,7 +402,7 @@ def _force_rows(force: dict[str, Any]) -> list[tuple[str, str]]:
         ("RMS of measured − simulated", _number(force["residual_rms_N"], "mN", 1e3)),
         ("largest difference", _number(force["residual_max_N"], "mN", 1e3)),
         ("NRMSE (of the measured range)", _number(force["nrmse"], "%", 100.0)),
-        ("VAF", _number(force["vaf"], "%", 100.0, 6)),
+        ("VAF", _vaf(force)),
         ("residual is", white),
         ("Ljung-Box p (20 lags)", _number(force["p_uncorrelated"])),
         ("zero-mean p", _number(force["p_zero_mean"])),
@@ -412,12 +412,16 @@ def _force_rows(force: dict[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
+def _vaf(figures: dict[str, Any]) -> str:
+    return "held" if figures.get("held") else _number(figures.get("vaf"), "%", 100.0, 6)
+
+
 def _signal_rows(signals: dict[str, dict[str, Any]]) -> list[list[str]]:
     return [
         [
             name,
             _number(figures.get("residual_rms"), figures["units"]),
-            _number(figures.get("vaf"), "%", 100.0, 6),
+            _vaf(figures),
             _number(figures.get("tracking_rms"), figures["units"]),
         ]
         for name, figures in signals.items()

@@ -68,6 +68,7 @@ def test_the_figures_agree_with_the_runs_own_summary(opened, pid_run):
     assert figures.rms == pytest.approx(force["residual_rms_N"], rel=1e-9)
     assert figures.nrmse == pytest.approx(force["nrmse"], rel=1e-9)
     assert figures.vaf == pytest.approx(force["vaf"], rel=1e-9)
+    assert figures.held is force["held"] is False
     assert late.sum() == window.data.n_rows
     assert window.numbers.values["vaf"].text() == f"{100 * force['vaf']:.2f} %"
 
