@@ -207,9 +207,28 @@ def test_whatever_fails_in_between_the_line_goes_low_before_the_boards_are_left(
     assert hil.open_run(tmp_path / "run.h5").attrs["outcome"] == "aborted"
     last_high = len(witness.seen) - 1 - witness.seen[::-1].index("line high")
     after = [w for w in witness.seen[last_high + 1 :] if w != "supply 8 V"]
-    assert "ticks" in after if at == "write" else "ticks" not in after
+    # the proof's and the run's, or no further than the proof
+    assert witness.seen.count("line high") == (2 if at == "write" else 1)
     ended = after[after.index("line low") :]
     assert ended == ["line low", "board disarmed", "supply 0 V", "board closed"]
+
+
+def test_nothing_comes_on_while_the_card_s_estop_loop_is_open(
+    configs, tmp_path, monkeypatch, witness
+):
+    loop_line = "devices.daq.lines.loop={kind='estop', terminal='port0/line0'}"
+    config = fed(configs, loop_line, rig="wires4/hold.toml")
+    plugged_in = EmulatedBench.open
+
+    def with_open_loop(bench):
+        plugged_in(bench)
+        bench.system.feed("Dev1/port0/line0", 0.0)
+
+    monkeypatch.setattr(EmulatedBench, "open", with_open_loop)
+    with pytest.raises(DeviceError, match="e-stop loop 'loop' on port0/line0 is open: close it"):
+        run(config, "emulated", tmp_path / "run.h5")
+    assert not {"supply 8 V", "line high", "board armed"} & set(witness.seen)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_trip_puts_the_line_low_within_its_tick(configs, tmp_path, witness):
