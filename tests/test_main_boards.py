@@ -200,3 +200,28 @@ def test_ports_are_listed_as_lines_or_json(capsys):
     assert "serial_ports" in json.loads(capsys.readouterr().out)
     assert main(["devices"]) == 0
     assert capsys.readouterr().out.strip()
+
+
+class OtherVersion:
+    """A port to a board that answers in the version of the wire before this one."""
+
+    def __init__(self, *where):
+        self._answer = b""
+
+    def write(self, data):
+        body = bytes((wire.VERSION - 1, wire.ANSWERS["identity"], 1)) + bytes(55)
+        self._answer = wire.framed(body)
+
+    def read(self, timeout_s):
+        answer, self._answer = self._answer, b""
+        return answer
+
+    def close(self):
+        """Nothing to close."""
+
+
+def test_a_board_of_another_version_of_the_wire_is_to_be_flashed(capsys, monkeypatch):
+    monkeypatch.setattr("hil.views.boards.SerialPort", OtherVersion)
+    assert main(["board", "limits", "usb:HIL-0001"]) == 4
+    said = capsys.readouterr().err.strip()
+    assert said.endswith("its firmware speaks another version of the wire: hil board flash")

@@ -5,9 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from scipy.stats import norm
 
 from firmware.boards import ROOM_COUNTS
+from hil import wire
 
 CELL = 3
 COUNT_MA = 2000 / 1024
@@ -51,6 +54,88 @@ def test_an_open_wire_is_set_apart_within_two_scans_and_named_in_the_next_answer
     assert (off_us > board.scan_us).all()
     assert (off_us <= 2 * board.scan_us + turn_us + board.reaction_us).all()
     assert (named_us <= off_us + board.exchange_us).all()
+
+
+def test_at_a_partial_duty_the_others_keep_theirs(chip):
+    """On-times at the pins of the chip, over forty periods of the modulation."""
+    pwm_us = 255 * 16
+    chip.limit(open_cells_max=1, heat_max_cA2ms=4_000_000_000)
+    chip.ready()
+    duties = [20 * (i + 1) for i in range(12)]
+    command = {"valid_for_ms": 100, "duty_per_255": [*duties, 0, 0, 0, 0]}
+    assert chip.result("set_duties", **command) == "done"
+    chip.advance(20_000)
+    chip.set_analog(CELL, on=0)
+    for _ in range(8):  # a duty has its gate high under some conversions only
+        chip.advance(20_000)
+        answer = chip.command("set_duties", **command)
+    assert (answer["cells_open"], answer["fault_bits"]) == (1 << CELL, 0)
+    assert answer["cells_on"] == 0xFFF & ~(1 << CELL)
+    before_us = chip.on_us()
+    for _ in range(8):
+        chip.advance(5 * pwm_us - 2_000)
+        start_us = chip.now_us()
+        chip.command("set_duties", **command)
+        chip.advance(2_000 - (chip.now_us() - start_us))
+    for cell, (before, after) in enumerate(zip(before_us, chip.on_us(), strict=True)):
+        found = 255 * (after - before) / (40 * pwm_us)
+        assert abs(found - (0 if cell == CELL else duties[cell])) < 0.5, cell
+
+
+CELLS = st.integers(0, 11)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("break"), CELLS),
+        st.tuples(st.just("mend"), CELLS),
+        st.tuples(st.just("set_mask"), st.integers(0, 0xFFF)),
+        st.tuples(st.just("set_duties"), st.integers(0, 0xFFF)),
+        st.tuples(st.just("broadcast"), st.integers(1, 2**32 - 1)),
+        st.tuples(st.just("wait"), st.integers(1, 12)),
+        st.tuples(st.just("arm"), st.just(0)),
+    ),
+    max_size=60,
+)
+
+
+@settings(
+    deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(most=st.integers(0, 4), steps=STEPS)
+def test_whatever_is_broken_and_commanded_no_cell_set_apart_is_ever_on(board, most, steps):
+    board.limit(open_cells_max=most)
+    board.ready()
+    apart, tick = 0, 0
+    for what, n in steps:
+        if what in ("break", "mend"):
+            board.set_analog(n, **({"on": 0} if what == "break" else {}))
+        elif what == "wait":
+            board.advance(1000 * n)
+        elif what == "arm":
+            board.command("disarm")
+            board.command("clear_faults")
+            crc = board.command("identify")["limits_crc"]
+            apart = 0
+            board.command("arm", limits_crc=crc, cells=0xFFF)
+        elif what == "broadcast":
+            tick += 1
+            chances = {"p_on_per_65536": 40_000, "q_off_per_65536": 20_000}
+            fields = chances | {"tick": tick, "seed": n, "first_cell": 0}
+            board.command("broadcast", valid_for_ms=100, **fields)
+        elif what == "set_duties":
+            duties = [150 * (n >> c & 1) for c in range(16)]
+            board.command("set_duties", valid_for_ms=100, duty_per_255=duties)
+        else:
+            board.command("set_mask", valid_for_ms=100, cells_on=n)
+        reading, gates = board.command("read"), board.gates()
+        now = reading["cells_open"]
+        assert now & apart == apart  # none comes back before it is armed anew
+        assert now.bit_count() <= most
+        assert not any(duty for cell, duty in enumerate(gates) if now >> cell & 1)
+        if reading["fault_bits"]:
+            assert not any(gates)
+        if "current_low" in wire.fault_names(reading["fault_bits"]):
+            assert now.bit_count() == most
+        apart = now
 
 
 @pytest.mark.parametrize(("scans", "p"), [(1, 0.01), (2, 0.06), (3, 0.2)])
