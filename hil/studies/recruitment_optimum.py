@@ -5,7 +5,8 @@ programming over the cell's own state (temperature, austenite, what its lag hold
 times: of all ways into a bin of states the cheapest is kept. Sweeps over the cells go on until none
 improves the whole. What comes out is simulated on the very plant; its error is what a controller
 that knew everything, future set points included, could have had, or more: the descent may end
-short of the least. Halving the bins finds up to 3 % less on 6 cells.
+short of the least. It goes on with halved bins where it ended with whole ones, which found 7 %
+less on the steps of 6 cells. `recruitment_bound` is the other side.
 """
 
 import numpy as np
@@ -21,6 +22,7 @@ from hil.studies.recruitment_plant import PERIOD_S, RIGHT, Plant
 GRID_S = 0.05
 T_BIN_C, XI_BINS, LAG_BINS = 4.0, 10, 20
 T_BINS = 50
+FINER = (1, 2)
 TOLERANCE = 1e-3
 
 Vector = NDArray[np.float64]
@@ -50,19 +52,22 @@ def least_error(
     parts = np.zeros((len(shares), n_ticks))
     for n in able:
         parts[n] = _response(laws[n], shares[n], blend[n], PERIOD_S, sub, on[:, n])
-    before = float(((wanted - parts.sum(axis=0)) ** 2).sum())
-    for _ in range(sweeps):
-        for n in able:
-            rest = wanted - (parts.sum(axis=0) - parts[n])
-            on[:, n] = _best(
-                laws[n], shares[n], blend[n], PERIOD_S, sub, rest, T_BIN_C, T_BINS, XI_BINS,
-                LAG_BINS,
-            )  # fmt: skip
-            parts[n] = _response(laws[n], shares[n], blend[n], PERIOD_S, sub, on[:, n])
-        now = float(((wanted - parts.sum(axis=0)) ** 2).sum())
-        if now > before * (1.0 - TOLERANCE):
-            break
-        before = now
+    now = float(((wanted - parts.sum(axis=0)) ** 2).sum())
+    for finer in FINER:
+        for _ in range(sweeps):
+            before = now
+            for n in able:
+                rest = wanted - (parts.sum(axis=0) - parts[n])
+                own = _best(
+                    laws[n], shares[n], blend[n], PERIOD_S, sub, rest, T_BIN_C / finer,
+                    T_BINS * finer, XI_BINS * finer, LAG_BINS * finer,
+                )  # fmt: skip
+                part = _response(laws[n], shares[n], blend[n], PERIOD_S, sub, own)
+                left = float(((rest - part) ** 2).sum())
+                if left < now:
+                    now, on[:, n], parts[n] = left, own, part
+            if now > before * (1.0 - TOLERANCE):
+                break
     return _simulated(truth, on, wanted, sub), on
 
 
@@ -95,7 +100,7 @@ def _best(law, share, blend, period_s, sub, rest, T_bin, n_T, n_xi, n_lag):  # t
     n_blocks = len(rest) // sub
     n_bins = n_T * (n_xi + 1) * (n_lag + 1)
     where = np.full(n_bins, -1, dtype=np.int32)
-    width = 4000
+    width = n_bins
     T, xi = np.empty((2, width)), np.empty((2, width))
     lag, cost = np.empty((2, width)), np.empty((2, width))
     came = np.empty((n_blocks, width), dtype=np.int32)
@@ -119,8 +124,6 @@ def _best(law, share, blend, period_s, sub, rest, T_bin, n_T, n_xi, n_lag):  # t
                 key = (i_T * (n_xi + 1) + i_x) * (n_lag + 1) + i_z
                 at = where[key]
                 if at < 0:
-                    if n_new == width:
-                        continue
                     at = n_new
                     where[key] = at
                     n_new += 1

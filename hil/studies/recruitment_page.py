@@ -30,7 +30,7 @@ _CAPTION_ERRORS = (
     "own parameters (off by up to 20 %), dead cells, noise and zero. Lines: the full-information "
     "optimum without dead cells, found by descent over the cells, each cell's sequence by dynamic "
     "programming on a grid of 0.05 s with states in bins of 4 K, a tenth of austenite and a "
-    "twentieth of its lag. Halving the bins found up to 3 % less with 6 cells."
+    "twentieth of its lag, then of half that."
 )
 _CAPTION_FAILURES = (
     "A cell that is on dies: share of the deaths after which force alone has named it, over the "
