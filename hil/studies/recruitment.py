@@ -52,9 +52,9 @@ def _tuple(value: Any) -> Any:
 class Values(Table):
     """What `--set` may change: sizes, and how many plants of each kind.
 
-    `optimum_seeds` of the plants have their optimum looked for, `bound_seeds` of 6 and 14 cells a
-    bound from below proven for it, which takes about one and two minutes each. `workers` processes
-    share the trials; by default as many as there are cores.
+    `optimum_seeds` of the plants have their optimum looked for, `bound_seeds` of those of 6 and 14
+    cells a bound from below proven for it, which takes half a minute and one and a half each.
+    `workers` processes share the trials; by default as many as there are cores.
     """
 
     cells: Annotated[tuple[Size, ...], Field(min_length=1), BeforeValidator(_tuple)] = (6, 14, 100)

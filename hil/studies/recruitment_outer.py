@@ -61,6 +61,8 @@ class OuterWire:
     ----------
     law : (13,) array
         As `hil.models.sma_wire.wire_laws` gives it.
+    period_s : float
+        Of a tick; the bound is proven for ticks of 10 ms at most.
 
     Raises
     ------
@@ -68,14 +70,14 @@ class OuterWire:
         A wire that a supply held on would not take past its transition.
     """
 
-    def __init__(self, law: Vector, bins: Bins) -> None:
+    def __init__(self, law: Vector, bins: Bins, period_s: float = PERIOD_S) -> None:
         power = law[4] / max(law[5], law[5] + law[6])
         if law[3] + power / law[2] < law[8]:
             raise ModelError("a wire that never gets hot enough has no outer bound here")
         self.law = law
         self.T_K = bins.T_K
         self.counts = _counts(law, bins.T_K, bins.n_columns, bins.n_fine)
-        self._moves = _moves(law, self.counts, bins.T_K, PERIOD_S)
+        self._moves = _moves(law, self.counts, bins.T_K, period_s)
 
     def __len__(self) -> int:
         return len(self._moves[0])
