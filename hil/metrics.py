@@ -37,9 +37,14 @@ def noise_rms(x: Series) -> float:
 def held(measured: Series) -> bool:
     """Whether a curve does not clearly move: its RMS about its mean is at most MOVES x its noise.
 
-    What is accounted for of its variance is then of the noise's.
+    What is accounted for of its variance is then of the noise's. An encoder that stands still has
+    none: at least the noise of its counts counts, step / sqrt(12).
     """
-    return len(measured) > 2 and float(np.std(measured)) <= MOVES * noise_rms(measured)
+    steps = np.abs(np.diff(measured))
+    step = float(steps[steps > 0.0].min(initial=np.inf))
+    floor = step / float(np.sqrt(12.0)) if np.isfinite(step) else 0.0
+    spread = float(np.std(measured)) if len(measured) else 0.0
+    return len(measured) > 2 and spread <= MOVES * max(noise_rms(measured), floor)
 
 
 def autocorrelation(x: Series) -> Series:

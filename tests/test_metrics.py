@@ -56,6 +56,13 @@ def test_a_curve_without_noise_is_held_only_where_it_does_not_move():
     assert not metrics.held(np.array([0.0, 1.0]))
 
 
+@pytest.mark.parametrize(("counts", "is_held"), [(2, True), (40, False)])
+def test_an_encoder_is_held_that_moves_by_a_count_or_two(counts, is_held):
+    step = 2 * math.pi / 40000
+    y = step * np.round(0.5 * counts * (1.0 - np.cos(0.2 * np.pi * T)))  # there and back, no noise
+    assert metrics.held(y) is is_held
+
+
 def test_autocorrelation_is_its_sum_lag_by_lag_and_a_constant_has_none():
     x = np.cumsum(RNG.normal(size=257)) + 40.0
     d = x - x.mean()

@@ -7,7 +7,7 @@ the sums are kept, so that the figures at any earlier time cost no more than tha
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from math import nan, sqrt
+from math import inf, nan, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,9 @@ class Agreement:
 
     def __init__(self) -> None:
         self._origin = np.array([nan, nan])
-        self._sums = np.zeros(9)
+        self._sums = np.zeros(10)
         self._sums[5:7] = np.inf, -np.inf
+        self._sums[9] = np.inf
         self._last = np.zeros(0)  # two samples, which the next block's second differences need
 
     def copy(self) -> "Agreement":
@@ -57,24 +58,26 @@ class Agreement:
         self._sums[5] = min(self._sums[5], y.min())
         self._sums[6] = max(self._sums[6], y.max())
         joined = np.concatenate((self._last, y))
-        bends = np.diff(joined, 2)
-        self._sums[7:] += len(bends), bends @ bends
+        bends, steps = np.diff(joined, 2), np.abs(np.diff(joined))
+        self._sums[7:9] += len(bends), bends @ bends
+        self._sums[9] = steps[steps > 0.0].min(initial=self._sums[9])
         self._last = joined[-2:]
 
     @property
     def figures(self) -> Figures:
-        n, dy, dy2, de, de2, low, high, n_bends, bends2 = self._sums.tolist()
+        n, dy, dy2, de, de2, low, high, n_bends, bends2, step = self._sums.tolist()
         if not n:
             return Figures()
         var_y, var_e = dy2 / n - (dy / n) ** 2, max(de2 / n - (de / n) ** 2, 0.0)
         mean_e = float(self._origin[1]) + de / n
         rms = sqrt(var_e + mean_e**2)
         span = high - low
+        counts2 = step**2 / 12.0 if step < inf else 0.0
         return Figures(
             rms=rms,
             nrmse=rms / span if span > 0.0 else nan,
             vaf=1.0 - var_e / var_y if var_y > 0.0 else nan,
-            held=n_bends > 0 and var_y <= MOVES**2 * bends2 / n_bends / 6.0,
+            held=n_bends > 0 and var_y <= MOVES**2 * max(bends2 / n_bends / 6.0, counts2),
         )
 
 

@@ -24,5 +24,13 @@ def test_figures_that_grow_block_by_block_are_those_of_the_whole(amplitude):
     assert figures.held is metrics.held(y) is (amplitude < 5.0)
 
 
+def test_an_encoder_that_moves_by_a_count_is_held_in_the_window_too():
+    y = np.repeat([0.0, 0.1, 0.0], 500)
+    seen = running.Running()
+    for rows in np.split(np.arange(1500), [500, 900]):  # a block begins with the step
+        seen.add(0.001 * rows, y[rows], np.zeros(len(rows)), np.zeros(len(rows)))
+    assert seen.now[0].held is metrics.held(y) is True
+
+
 def test_the_window_takes_a_signal_for_held_where_the_summary_does():
     assert running.MOVES == metrics.MOVES
