@@ -14,6 +14,7 @@ DONE, BAD_INPUT, TRIPPED, DEVICE, ANSWER_NO, INTERRUPTED = 0, 2, 3, 4, 5, 130
 def run(args: argparse.Namespace) -> int:
     from hil import session, summary
     from hil.config import load
+    from hil.progress import say_compiling
     from hil.window import require_window
 
     if args.gui:
@@ -21,21 +22,22 @@ def run(args: argparse.Namespace) -> int:
     sets = [*args.set]
     if args.duration is not None:
         sets.append(f"experiment.duration_s={args.duration!r}")
-    config = load(args.experiment, sets)
-    _say_article(config, args.backend, args.clock)
-    result = session.run(
-        config,
-        clock=args.clock or ("real" if args.gui else None),
-        backend=args.backend,
-        seed=args.seed,
-        out=args.out,
-        force=args.force,
-        progress=not args.json,
-        armed=not args.disarmed,
-        window=args.gui,
-        strict=args.strict,
-        injection=None if args.inject is None else _injection(args.inject),
-    )
+    with say_compiling(not args.json):
+        config = load(args.experiment, sets)
+        _say_article(config, args.backend, args.clock)
+        result = session.run(
+            config,
+            clock=args.clock or ("real" if args.gui else None),
+            backend=args.backend,
+            seed=args.seed,
+            out=args.out,
+            force=args.force,
+            progress=not args.json,
+            armed=not args.disarmed,
+            window=args.gui,
+            strict=args.strict,
+            injection=None if args.inject is None else _injection(args.inject),
+        )
     if args.json:
         _print_json({"file": str(result.path), **result.summary})
     else:
@@ -237,10 +239,12 @@ def identify(args: argparse.Namespace) -> int:
 
 
 def study(args: argparse.Namespace) -> int:
+    from hil.progress import say_compiling
     from hil.studies.run import as_text, run_study
 
     out = Path("runs") / f"study-{args.name}" if args.out is None else args.out
-    results = run_study(args.name, args.set, out)
+    with say_compiling(not args.json):
+        results = run_study(args.name, args.set, out)
     if args.json:
         _print_json(results)
     else:

@@ -1,5 +1,6 @@
-"""Progress bars. A run's is drawn by a process of its own so that the loop is left alone.
+"""Progress bars, and a line while models compile.
 
+A run's bar is drawn by a process of its own so that the loop is left alone:
 ``python -m hil.progress TAP N_TICKS LABEL`` reads the count of rows from the tap.
 """
 
@@ -57,6 +58,36 @@ def count_progress(what: str, total: int, wanted: bool) -> Iterator[Callable[[in
         yield advance
     finally:
         progress.stop()
+
+
+@contextlib.contextmanager
+def say_compiling(wanted: bool) -> Iterator[None]:
+    """Say once why nothing is to be seen, if wanted and standard error is a terminal.
+
+    Models are compiled when they first run on a machine. The line comes with the first function
+    that is compiled, and not found in the cache, QUIET_S after one before it.
+    """
+    if not (wanted and sys.stderr.isatty()):
+        yield
+        return
+    from numba.core import event
+
+    class Says(event.Listener):
+        from_s, said = float("inf"), False
+
+        def on_start(self, event: object) -> None:
+            now_s = time.monotonic()
+            self.from_s = min(self.from_s, now_s + QUIET_S)
+            if now_s >= self.from_s and not self.said:
+                print("compiling the models, once on this machine: some ten seconds",
+                      file=sys.stderr, flush=True)  # fmt: skip
+                self.said = True
+
+        def on_end(self, event: object) -> None:
+            """What is compiled next may say it."""
+
+    with event.install_listener("numba:compile", Says()):
+        yield
 
 
 def main() -> int:
