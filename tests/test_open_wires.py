@@ -16,8 +16,8 @@ from hil.session import run as run_session
 
 CELL = 2  # of the four, from 1
 AT_S = 2.5
-# Two scans of at most 4 ms; the tick in which the break falls, that of the next command, and one more
-# where the answer to a broadcast takes the chip longer than a period.
+# Two scans of at most 4 ms; the tick in which the break falls, that of the next command, and one
+# more where the answer to a broadcast takes the chip longer than a period.
 NAMED_WITHIN_S = 2 * 0.004 + 3 * 0.001
 LONGER = "experiment.duration_s=6.0"
 SHORT = "experiment.duration_s=3.0"
