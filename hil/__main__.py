@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 BENCH_PARTS = ("start_up", "step", "virtual_run", "real_time", "recorder", "impact", "leg",
                "recruitment", "own", "board", "daq", "window", "models", "soft_links",
                "bodies", "arm")  # fmt: skip
-# As `hil.calibrate.run` has them, and literature.
+# As `hil.calibrate.kinds` has them, and literature.
 CALIBRATIONS = ("certificate", "force_transducer", "spring_constants", "masses", "encoder",
                 "pantograph_geometry", "damping", "activation", "cell_force", "daq_channel",
                 "latency", "literature")  # fmt: skip

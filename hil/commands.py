@@ -264,7 +264,8 @@ def calibrate(args: argparse.Namespace) -> int:
             for path, new in written:
                 print(f"{path}: {'written' if new else 'there already'}")
         return DONE
-    from hil.calibrate.run import KINDS, Asked, template
+    from hil.calibrate.kinds import KINDS, template
+    from hil.calibrate.run import Asked
     from hil.calibrate.run import calibrate as go_through
     from hil.calibrate.text import as_text
 

@@ -4,7 +4,9 @@ Nothing is switched outside the guard: a procedure's run is a run like any other
 rig's limits, the proof of its boards and a rehearsal before a bench is touched.
 """
 
+import dataclasses
 import hashlib
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,14 +18,17 @@ from numpy.typing import NDArray
 from hil import assembly, loop, realtime, session
 from hil.clock import Clock, RealClock, VirtualClock
 from hil.config import Config, load
-from hil.config.calibration import Calibration, Source
+from hil.config.calibration import Calibration, Source, parse_any, transducers_of
+from hil.config.cards import cards_of
 from hil.config.files import read_merged
+from hil.config.load import from_toml
 from hil.config.schema import ModelTable
+from hil.config.sources import Sourced
 from hil.errors import ConfigError
 from hil.frame import Frame
 from hil.inputs import Request, Stop
 from hil.models.cells import Cell
-from hil.record.read import open_run
+from hil.record.read import calibrations_of, open_run
 from hil.rig import parse_backend
 
 
@@ -230,3 +235,37 @@ def force_of(run: xr.Dataset, path: Path) -> NDArray[np.float64]:
             "(saturated): nothing can be fitted"
         )
     return force_N
+
+
+def cell_of_recording(path: Path) -> OneCell:
+    """The cell of a recording's own configuration, with the springs' record that it kept."""
+    run = open_run(path)
+    records = transducers_of(path, calibrations_of(path))
+    config = from_toml(path, tomllib.loads(run.attrs["experiment"]), records)
+    sources = []
+    for kept in calibrations_of(path, "records").values():
+        source = parse_any(path, kept["record"])
+        if isinstance(source, Source):
+            sources += [Sourced(table, source) for table in kept["tables"]]
+    return one_cell(dataclasses.replace(config, sources=sources))
+
+
+def plant_truth(kind: str, config: Config) -> dict[str, float]:
+    """What the simulated rig was made with, by the record's names."""
+    found: dict[str, float] = {}
+    plant = config.tables.plant
+    if isinstance(plant, ModelTable) and kind in ("damping", "activation", "cell_force"):
+        (array,) = plant.arrays.values()
+        for table in (array.cell[0], array.activation, array):
+            for key, value in table.model_dump().items():
+                found[key] = value[0] if isinstance(value, list) and len(value) == 1 else value
+        for key in ("rate_per_s", "delay_s"):
+            if found.get(f"fall_{key}") is None:  # as it rises
+                found[f"fall_{key}"] = found.get(key, float("nan"))
+    else:
+        for card in cards_of(config.tables.devices).values():
+            for name, channel in card.channels.items():
+                for key in ("offset_V", "noise_rms_V", "delay_s"):
+                    if hasattr(channel.sim, key):
+                        found[f"{name}/{key}"] = getattr(channel.sim, key)
+    return {k: v for k, v in found.items() if isinstance(v, float | int)}

@@ -1,90 +1,33 @@
 """`hil calibrate KIND`: readings gathered, fitted, and written as a record."""
 
-import dataclasses
 import sys
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-from hil.calibrate import (
-    certificate,
-    channels,
-    encoder,
-    masses,
-    pantograph,
-    response,
-    springs,
-    transducer,
+from hil.calibrate.act import AnyAct, act_of, read_act, refuse_overlap
+from hil.calibrate.kinds import KINDS, ON_RIG, TYPED, OnRig, act_kind, template
+from hil.calibrate.on_rig import (
+    RigUsed,
+    at_rest,
+    cell_of_recording,
+    one_cell,
+    plant_truth,
+    sha256,
+    simulated,
 )
-from hil.calibrate.act import ActFile, AnyAct, act_of, read_act, refuse_overlap
-from hil.calibrate.on_rig import RigUsed, at_rest, one_cell, sha256, simulated
 from hil.calibrate.procedure import Journal, Read, Rehearsal, Step, Typed, ask, gather
-from hil.config.calibration import (
-    Record,
-    Source,
-    load_any,
-    parse_any,
-    transducers_of,
-)
+from hil.config.calibration import Record, load_any, parse_any
 from hil.config.cards import cards_of
 from hil.config.files import parse_set
 from hil.config.instruments import layout_of
-from hil.config.load import from_toml
-from hil.config.schema import ModelTable
-from hil.config.sources import Sourced
 from hil.config.write_record import raw_table, signed, values_table, write_record
 from hil.errors import ConfigError
-from hil.record.read import calibrations_of, open_run
 
 REHEARSAL = "REHEARSAL"  # serial number of the templates
 READ_S = 1.0  # of a channel at rest
-TYPED: dict[str, Typed[Any]] = {
-    "certificate": certificate,
-    "force_transducer": transducer,
-    "spring_constants": springs,
-    "masses": masses,
-    "encoder": encoder,
-    "pantograph_geometry": pantograph,
-}
-
-
-@dataclass(frozen=True)
-class OnRig:
-    """A procedure of one run: a template, its act, and what makes values of a recording."""
-
-    template: str
-    act: type[AnyAct]
-    method: str
-    cell: bool
-    finish: Callable[..., dict[str, dict[str, Any]]]
-
-
-def _of_one_cell(fit: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, dict[str, Any]]]:
-    return lambda path, cell, settings, channel: {"": fit(path, cell)}
-
-
-ON_RIG = {
-    "damping": OnRig(response.DAMPING, ActFile[response.Settings],
-                     "one cell between fixed ends, response time", True,
-                     _of_one_cell(response.damping)),
-    "activation": OnRig(response.ACTIVATION, ActFile[response.ActivationSettings],
-                        "one cell between fixed ends, profile", True,
-                        lambda path, cell, settings, channel:
-                        {"": response.activation(path, cell, settings)}),
-    "cell_force": OnRig(response.CELL_FORCE, ActFile[response.ForceSettings],
-                        "one cell between fixed ends, on and off", True,
-                        _of_one_cell(response.cell_force)),
-    "daq_channel": OnRig(channels.TEMPLATE, ActFile[channels.Settings],
-                         "raw readings at rest", False,
-                         lambda path, cell, settings, channel:
-                         channels.daq_channel(path, settings, channel)),
-    "latency": OnRig(channels.LATENCY, ActFile[response.Settings], "shift against the twin", False,
-                     lambda path, cell, settings, channel: channels.latency(path, channel)),
-}  # fmt: skip
-KINDS = (*TYPED, *ON_RIG)
 
 
 @dataclass(frozen=True)
@@ -120,16 +63,6 @@ class Done:
     record: Record
     said: tuple[str, ...]
     truth: dict[str, float]
-
-
-def template(kind: str) -> str:
-    """The file to begin with."""
-    return TYPED[kind].TEMPLATE if kind in TYPED else ON_RIG[kind].template
-
-
-def act_kind(kind: str) -> type[AnyAct]:
-    """What its file has to be."""
-    return TYPED[kind].Act if kind in TYPED else ON_RIG[kind].act
 
 
 def calibrate(asked: Asked) -> list[Done]:
@@ -320,11 +253,11 @@ def _on_rig(
         path = Path(done["recording"])
         if not path.is_file():
             raise ConfigError(f"{path}: the journal's recording is gone: remove {journal.path}")
-        truth = _plant_truth(asked.kind, config) if asked.backend == "sim" else {}
+        truth = plant_truth(asked.kind, config) if asked.backend == "sim" else {}
     else:
         assert asked.run is not None
         path = asked.run
-        cell = _cell_of_recording(path) if procedure.cell else None
+        cell = cell_of_recording(path) if procedure.cell else None
     try:
         found = procedure.finish(path, cell, settings, asked.channel)
     except ConfigError:
@@ -348,40 +281,6 @@ def _known(truth: dict[str, float], name: str) -> dict[str, float]:
     """Of one channel's values: those of its name."""
     own = {k.removeprefix(f"{name}/"): v for k, v in truth.items() if k.startswith(f"{name}/")}
     return own or {k: v for k, v in truth.items() if "/" not in k}
-
-
-def _cell_of_recording(path: Path) -> Any:
-    """The cell of a recording's own configuration, with the springs' record that it kept."""
-    run = open_run(path)
-    records = transducers_of(path, calibrations_of(path))
-    config = from_toml(path, tomllib.loads(run.attrs["experiment"]), records)
-    sources = []
-    for kept in calibrations_of(path, "records").values():
-        source = parse_any(path, kept["record"])
-        if isinstance(source, Source):
-            sources += [Sourced(table, source) for table in kept["tables"]]
-    return one_cell(dataclasses.replace(config, sources=sources))
-
-
-def _plant_truth(kind: str, config: Any) -> dict[str, float]:
-    """What the simulated rig was made with, by the record's names."""
-    found: dict[str, float] = {}
-    plant = config.tables.plant
-    if isinstance(plant, ModelTable) and kind in ("damping", "activation", "cell_force"):
-        (array,) = plant.arrays.values()
-        for table in (array.cell[0], array.activation, array):
-            for key, value in table.model_dump().items():
-                found[key] = value[0] if isinstance(value, list) and len(value) == 1 else value
-        for key in ("rate_per_s", "delay_s"):
-            if found.get(f"fall_{key}") is None:  # as it rises
-                found[f"fall_{key}"] = found.get(key, float("nan"))
-    else:
-        for card in cards_of(config.tables.devices).values():
-            for name, channel in card.channels.items():
-                for key in ("offset_V", "noise_rms_V", "delay_s"):
-                    if hasattr(channel.sim, key):
-                        found[f"{name}/{key}"] = getattr(channel.sim, key)
-    return {k: v for k, v in found.items() if isinstance(v, float | int)}
 
 
 def _table(

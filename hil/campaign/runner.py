@@ -1,11 +1,9 @@
 """A campaign trial by trial: asked, waited, run, written down; stopped and resumed anywhere."""
 
 import contextlib
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ from hil import session
 from hil.campaign import waits
 from hil.campaign.figures import figures_of
 from hil.campaign.journal import JOURNAL, Progress, progress_of, time_text
+from hil.campaign.lines import attempt_of, attributes_of, begin_line, end_line, now
 from hil.campaign.operator import Operator
 from hil.campaign.spread import FROM_TRIALS, spread
 from hil.config import Config
@@ -171,7 +170,7 @@ class Runner:
                     f"{self.folder}: began with {key} {head[key]}, not {value}: go on as it began, "
                     "or begin anew with another --out"
                 )
-        self._ledger.add({"kind": "session", "utc": _now()})
+        self._ledger.add({"kind": "session", "utc": now()})
 
     def _settle(self) -> None:
         """Attempts that a kill cut off: their recordings are made whole, and they are repeated."""
@@ -226,7 +225,7 @@ class Runner:
                 self.campaign, work, self.options.scheduler, self.options.strict
             ):
                 trial, attempt, file = begun[number]
-                self._ledger.add({**found, **_of(trial, attempt, file), "kind": "end"})
+                self._ledger.add({**found, **attempt_of(trial, attempt, file), "kind": "end"})
                 advance(1)
                 if found["outcome"] == "failed":
                     raise DeviceError(f"trial {number}: {found['error']}")
@@ -357,7 +356,7 @@ class Runner:
             text = one_line(str(error)) or type(error).__name__
             self._ledger.add(
                 {
-                    "kind": "end", **_of(trial, attempt, file),
+                    "kind": "end", **attempt_of(trial, attempt, file),
                     "outcome": "failed", "error": text,
                     "duration_s": config.tables.experiment.duration_s,
                     "took_s": time.monotonic() - began_s,
@@ -382,7 +381,7 @@ class Runner:
 
     def _stop(self, why: str) -> None:
         with contextlib.suppress(ConfigError):  # of a full disk, which may be why
-            self._ledger.add({"kind": "stop", "why": why, "utc": _now()})
+            self._ledger.add({"kind": "stop", "why": why, "utc": now()})
         p = self.progress
         self._say(f"stopped: {why}")
         self._say(f"{p.n_complete} of {p.n_trials} trials are complete, {len(p.left)} left")
@@ -395,49 +394,7 @@ class Runner:
         return ANSWER_NO if verdicts else DONE
 
 
-def begin_line(trial: Trial, attempt: int, file: Path) -> dict[str, Any]:
-    return {"kind": "begin", **_of(trial, attempt, file)}
-
-
-def _of(trial: Trial, attempt: int, file: Path) -> dict[str, Any]:
-    return {"trial": trial.number, "attempt": attempt, "file": str(file), "utc": _now()}
-
-
-def end_line(
-    trial: Trial,
-    attempt: int,
-    file: Path,
-    config: Config,
-    result: session.Result,
-    figures: dict[str, Any],
-    took_s: float,
-) -> dict[str, Any]:
-    return {
-        "kind": "end", **_of(trial, attempt, file),
-        "outcome": result.outcome, "faults": result.summary["first_fault"],
-        "error": result.summary["error"],
-        "duration_s": config.tables.experiment.duration_s, "took_s": took_s, "figures": figures,
-    }  # fmt: skip
-
-
-def attributes_of(
-    campaign: Campaign, trial: Trial, attempt: int, progress: Progress
-) -> dict[str, str]:
-    """What a trial's recording says of its campaign."""
-    said = {
-        "name": campaign.tables.campaign.name, "trial": trial.number, "attempt": attempt,
-        "levels": dict(trial.levels), "repeat": trial.repeat, "block": trial.block,
-        "answers": progress.answers.get(0, {}) | progress.answers.get(trial.number, {}),
-        "waited": progress.waits.get(trial.number),
-    }  # fmt: skip
-    return {"campaign": json.dumps(said)}
-
-
 def _said(answer: Any) -> str:
     if isinstance(answer, bool):
         return "yes" if answer else "no"
     return str(answer)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from hil.__main__ import main
+from hil.calibrate.kinds import template
 from hil.calibrate.procedure import Journal, Step, gather
-from hil.calibrate.run import template
 from hil.config.calibration import load_any
 from hil.errors import ConfigError
 

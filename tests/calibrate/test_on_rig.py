@@ -17,8 +17,8 @@ import hil
 from hil import session
 from hil.__main__ import main
 from hil.calibrate import channels, response
+from hil.calibrate.kinds import template
 from hil.calibrate.on_rig import one_cell
-from hil.calibrate.run import template
 from hil.config.calibration import load_any
 from hil.errors import ConfigError
 

@@ -10,7 +10,7 @@ from scipy.stats import t as student
 from hil.__main__ import main
 from hil.calibrate import encoder, masses, pantograph, springs, transducer
 from hil.calibrate.act import read_act
-from hil.calibrate.run import KINDS, TYPED, act_kind, template
+from hil.calibrate.kinds import KINDS, TYPED, act_kind, template
 from hil.config.calibration import load_any
 from hil.errors import ConfigError
 
