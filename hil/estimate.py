@@ -242,7 +242,7 @@ class ForceObserver:
         self._started = True
         force_N = float(r.measured[0]) if r.valid[0] else nan
         if self._room is not None and ROOM_C[0] <= r.measured[self._room] <= ROOM_C[1]:
-            observer.set_ambient(float(r.measured[self._room]), settled=not n_steps)
+            self._set_air(float(r.measured[self._room]), settled=not n_steps)
         _keep_known(r.cells_reported, belief.cells)
         observer.step(belief.cells, n_steps, force_N)
         belief.force_N, belief.disturbance_N = float(values[1]), float(values[2])
@@ -256,6 +256,12 @@ class ForceObserver:
             self._failed[:] = HEALTHY
         np.copyto(self._failed, FAILED, where=cells_open != 0)
         np.not_equal(self._failed, FAILED, out=self.belief.usable, casting="unsafe")
+
+    def _set_air(self, T_C: float, *, settled: bool) -> None:
+        self._observer.set_ambient(T_C, settled=settled)
+        self.belief.ambient_C = T_C
+        if isinstance(self.isolation, WireFailures):
+            self.isolation.set_air(T_C, settled=settled)
 
     def _isolate(
         self, isolation: Isolation | WireFailures, residual_N: float, n_periods: int

@@ -97,6 +97,13 @@ def _bench(tables: schema.RigTables, cards: dict[str, schema.NidaqTable], n_cell
             "article.wire_resistance_Ohm",
             f"{len(ohms)} values for {n_cells} cells: give one, or one a cell",
         )
+    tests = tables.observer and tables.observer.wire_failures
+    if tests is not None and tables.surroundings is None:
+        yield (
+            "observer.wire_failures",
+            "2 K of air can look like a dead cell: give surroundings.ambient_C, as read off, "
+            "or surroundings.ambient_channel",
+        )
     room = tables.surroundings and tables.surroundings.ambient_channel
     measured = {n: c.signal for card in cards.values() for n, c in card.channels.items()}
     if room and measured.get(room) != AMBIENT:

@@ -36,30 +36,33 @@ class FailuresTable(Table):
 class WireFailuresTable(Table):
     """Tests for failed cells of a model whose cells are wires (`hil.models.wire_failures`).
 
-    Standard deviations of a healthy array's errors: `share` of a cell's force, relative, and
-    `timing_s` of its rise and fall (`common_s`: of all cells'), which stay about the same for
-    `share_for_s` and `timing_for_s`; `wander_N` of what wanders, for `wander_for_s`, and `stir`
-    for what moves;
-    `zero_N` of the transducer's zero; `noise_N` of a sample. A cell is named once it is so `sure`.
-    With `switch_suspects` a recruiter switches suspects on purpose to tell them apart, one every
-    `apart_s`.
+    Standard deviations of a healthy array's errors: `share`, `heating` and `cooling` of a cell's
+    force, power and convection, relative; `room_K` of the air; `delay_s` of the reading; `zero_N`
+    of the transducer's zero, all of which stay about the same for `same_for_s`; `wander_N` of what
+    wanders, for `wander_for_s`, and `stir` for what moves; `noise_N` of a reading; `moment_s` of
+    when a dead cell fades; `share_anew` of every share after a break. A cell is named once it is
+    so `sure`. With `switch_suspects` a recruiter switches suspects on purpose to tell them apart,
+    one every `apart_s`.
     """
 
     false_alarms_per_day: Annotated[float, Field(ge=1e-9, le=1e6)] = 1.0
     sample_s: Annotated[float, Field(ge=1e-3, le=10.0)] = 0.05
-    share: Annotated[float, Field(ge=1e-4, le=1.0)] = 0.05
-    share_for_s: Annotated[float, Field(ge=0.1, le=1e6)] = 60.0
-    timing_s: Annotated[float, Field(ge=1e-4, le=10.0)] = 0.06
-    common_s: Annotated[float, Field(ge=1e-6, le=10.0)] = 0.05
-    timing_for_s: Annotated[float, Field(ge=0.1, le=1e6)] = 50.0
+    share: Annotated[float, Field(ge=1e-4, le=1.0)] = 0.02
+    heating: Annotated[float, Field(ge=1e-4, le=1.0)] = 0.03
+    cooling: Annotated[float, Field(ge=1e-4, le=1.0)] = 0.05
+    room_K: Annotated[float, Field(ge=1e-3, le=100.0)] = 1.5
+    delay_s: Annotated[float, Field(ge=1e-6, le=1.0)] = 0.02
+    same_for_s: Annotated[float, Field(ge=0.1, le=1e6)] = 300.0
     wander_N: Annotated[float, Field(ge=1e-6, le=1e6)] = 0.003
     wander_for_s: Annotated[float, Field(ge=1e-2, le=1e6)] = 1.0
-    stir: Annotated[float, Field(ge=0.0, le=10.0)] = 0.1
+    stir: Annotated[float, Field(ge=0.0, le=10.0)] = 0.04
+    moment_s: Annotated[float, Field(ge=1e-4, le=10.0)] = 0.03
+    share_anew: Annotated[float, Field(ge=1e-2, le=100.0)] = 1.0
     zero_N: Annotated[float, Field(ge=1e-6, le=1e6)] = 0.002
     noise_N: Annotated[float, Field(ge=1e-6, le=1e6)] = 0.002
     sure: Annotated[float, Field(ge=0.5, lt=1.0)] = 0.99
     switch_suspects: bool = False
-    apart_s: Annotated[float, Field(ge=0.01, le=60.0)] = 0.6
+    apart_s: Annotated[float, Field(ge=0.01, le=60.0)] = 0.5
 
 
 class ChirpReferenceTable(Table):

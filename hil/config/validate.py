@@ -73,7 +73,10 @@ def _line(merged: Merged, path: Sequence[str | int], detail: ErrorDetails) -> st
             text = "missing: add it"
         case "extra_forbidden":
             close = difflib.get_close_matches(str(path[-1]), _known_keys(), n=1)
-            text = "unknown key" + (f": did you mean '{close[0]}'?" if close else ": remove it")
+            if close and close[0] == path[-1]:
+                text = "unknown key of this table, but one of another: move it"
+            else:
+                text = "unknown key" + (f": did you mean '{close[0]}'?" if close else ": remove it")
             shown = ""
         case "union_tag_invalid":
             shown = f" = {_short(context['tag'])}"

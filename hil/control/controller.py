@@ -49,6 +49,8 @@ class Belief:
         The observer's force, and the part of it that no cell explains.
     T_C, xi : (N,) arrays
         Temperature and austenite of the model's wires; NaN for a cell that is none.
+    ambient_C : float
+        Air around the wires, where it is read; else NaN.
     suspicion : (N,) array
         Chance of each cell to be one that failed, while a failure is certain and the cell is not.
     """
@@ -61,6 +63,7 @@ class Belief:
     disturbance_N: float = 0.0
     T_C: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     xi: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    ambient_C: float = float("nan")
     suspicion: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
 

@@ -21,7 +21,7 @@ class Diagnosis:
         Between switching two suspects.
     """
 
-    def __init__(self, shares_N: ArrayLike, apart_s: float = 0.6) -> None:
+    def __init__(self, shares_N: ArrayLike, apart_s: float = 0.5) -> None:
         self._shares = np.asarray(shares_N, dtype=float)
         self._apart_s = apart_s
         self._hold = np.full(len(self._shares), -1, dtype=np.int8)  # 0 off, 1 on, -1 as wished

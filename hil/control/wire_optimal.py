@@ -27,6 +27,10 @@ class Wires(Protocol):
 
     shares_N: Matrix
 
+    def set_air(self, T_C: float) -> None:
+        """The air is so warm from now on."""
+        ...
+
     def follow(self, t_s: float, xi: Matrix) -> float:
         """Let every lag come to now; the wires' force."""
         ...
@@ -114,6 +118,8 @@ class WireOptimal:
         cells[:] = self._on
 
     def _pose(self, t_s: float, belief: Belief, unknown_N: float) -> None:
+        if np.isfinite(belief.ambient_C):
+            self._wires.set_air(belief.ambient_C)
         _lock(self._times, t_s, belief.cells, belief.usable, self._on, self._since_s, self._locked)
         state = self._wires.ahead(self._lead_s, self._on, belief.T_C, belief.xi)
         for j in range(len(self._wanted)):

@@ -149,6 +149,10 @@ class WiresAhead:
         self._state = np.zeros((len(model.shares_N), 3))
         self._before_s = float("nan")
 
+    def set_air(self, T_C: float) -> None:
+        """Plan for wires in such air from now on."""
+        self._model.laws[:, 3] = T_C
+
     def follow(self, t_s: float, xi: Matrix) -> float:
         """Let every lag come to now, with the austenite of now; the wires' force in N."""
         m = self._model

@@ -67,7 +67,7 @@ class Values(Table):
     optimum_seeds: Annotated[int, Field(ge=3, le=1000)] = 3
     bound_seeds: Annotated[int, Field(ge=0, le=1000)] = 3
     failure_seeds: Annotated[int, Field(ge=1, le=10_000)] = 8
-    healthy_hours: Annotated[float, Field(gt=0.0, le=1000.0)] = 0.1
+    healthy_hours: Annotated[float, Field(gt=0.0, le=1000.0)] = 0.2
     workers: Annotated[int, Field(ge=1, le=256)] | None = None
 
 

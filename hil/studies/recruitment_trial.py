@@ -1,6 +1,6 @@
 """One trial of recruitment control: a controller on a plant of the study, with what it was told."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from hil.control.controller import Belief
 from hil.control.diagnosis import Diagnosis
 from hil.control.reference import Reference
+from hil.models import CellArray
 from hil.models.array_system import ArraySystem
 from hil.models.isolation import FAILED
 from hil.models.observer import ArrayObserver, ObserverNoise
@@ -48,7 +49,7 @@ class Result:
     reference_N: Vector
     n_on: Vector
     log_odds: Vector
-    killed: int = -1
+    failed: int = -1
     found: tuple[tuple[float, tuple[int, ...]], ...] = ()
 
 
@@ -63,7 +64,8 @@ def run(
     duration_s: float = 16.0,
     tests: WireFailures | None = None,
     diagnosis: Diagnosis | None = None,
-    dies_s: float = np.inf,
+    fails_s: float = np.inf,
+    breaks: bool = False,
 ) -> Result:
     """One run of a controller on a plant.
 
@@ -72,7 +74,8 @@ def run(
     dead : cells that are dead from the start
     tests : for failed cells, whose findings the controller is told
     diagnosis : switches suspects
-    dies_s : when one of the cells then on, drawn by lot, dies
+    fails_s : when one of the cells then on, drawn by lot, dies
+    breaks : it breaks mechanically instead, and is heated on
     """
     n_cells = know.n_cells
     system = ArraySystem(truth.model, truth.activation, PERIOD_S)
@@ -81,7 +84,7 @@ def run(
         ArraySystem(know.model, know.activation, PERIOD_S), output, observer_noise(know)
     )
     lot = np.random.default_rng([seed, 5])
-    killed = -1
+    failed = -1
     on, drive = np.zeros((2, n_cells), dtype=np.uint8)
     belief = Belief(
         np.zeros(n_cells, dtype=np.uint8), np.ones(n_cells, dtype=np.uint8), observer.x,
@@ -113,9 +116,12 @@ def run(
             diagnosis.step(t_s, tests.suspicion, belief.usable, on)
         switches += int((on != belief.cells).sum())
         n_on[k] = on.sum()
-        if t_s >= dies_s and killed < 0 and ((on != 0) & ~is_dead).any():
-            killed = int(lot.choice(np.flatnonzero((on != 0) & ~is_dead)))
-            is_dead[killed] = True
+        if t_s >= fails_s and failed < 0 and ((on != 0) & ~is_dead).any():
+            failed = int(lot.choice(np.flatnonzero((on != 0) & ~is_dead)))
+            if breaks:
+                system = without(system, failed)
+            else:
+                is_dead[failed] = True
         drive[:] = np.where(is_dead, 0, on)
         system.step(drive)
         energy_J += float((wires.supply_V * wires.current_A).sum()) * PERIOD_S
@@ -124,9 +130,19 @@ def run(
         found = tuple((f.t_s, f.cells) for f in tests.findings)
     return Result(
         float(np.sqrt(np.mean((force - wanted) ** 2))),
-        switches / duration_s, energy_J, force, wanted, n_on, log_odds, killed,
+        switches / duration_s, energy_J, force, wanted, n_on, log_odds, failed,
         found,
     )  # fmt: skip
+
+
+def without(system: ArraySystem, cell: int) -> ArraySystem:
+    """The same array, in the same state, with a cell that is mechanically broken."""
+    ((name, array),) = system.model.arrays.items()
+    left = replace(array, broken=array.broken | {cell})
+    then = ArraySystem(CellArray(system.model.points, {name: left}), system.cells, system.period_s)
+    then.activation, then.wires = system.activation, system.wires
+    then.linear.x[:] = system.linear.x
+    return then
 
 
 def observer_noise(know: Told) -> ObserverNoise:
