@@ -5,8 +5,9 @@ def test_recruitment_is_timed_with_and_without_the_tests_for_failed_cells(monkey
     monkeypatch.setattr(bench_control, "TICKS", 200)
     monkeypatch.setattr(bench_control, "ROUNDS", 1)
     found = bench_control.compare()
-    assert list(found) == list(bench_control.EXPERIMENTS)
+    wires = [f"{name}, wires" for name in ("PID", "broadcast", "size principle")]
+    assert list(found) == [*bench_control.EXPERIMENTS, *wires]
     for row in found.values():
         assert all(0.0 < value < 1.0 for value in row.values())
         assert row["dearest_s"] >= row["tick_p50_s"]
-    assert bench_control.as_text(found).count("median below 30 us") == 3
+    assert bench_control.as_text(found).count("median below 30 us") == 6
