@@ -83,12 +83,13 @@ def run(out: Path, values: Values) -> dict[str, Any]:
         found = failures.failures(values, tuned, each)
     ratios = _ratios(values, judged, optimum)
     at_most = _ratios(values, judged, bounds)
+    at_least = _ratios(values, judged, {job: optimum[job] for job in bounds})
     return {
         "title": "Recruitment: every controller on plants that it was not told",
         "figures": page.figures(out, values, tuned, judged, optimum, found),
-        "tables": page.tables(values, tuned, judged, optimum, found),
+        "tables": page.tables(values, tuned, judged, optimum, bounds, found),
         "notes": [*page.notes(values, ratios, found),
-                  *page.bracket(values, optimum, bounds, at_most)],
+                  *page.bracket(values, optimum, bounds, at_least, at_most)],
         "judged": {f"{n} cells, {dead:g} % dead, {name}": rows
                    for (n, dead, name), rows in judged.items()},
         "optimum": {f"{n} cells, {SET_POINTS[seed % 3]}, seed {seed}": error

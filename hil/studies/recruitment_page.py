@@ -61,16 +61,23 @@ def figures(
 
 
 def tables(
-    values: "Values", tuned: Tuned, judged: "Judged", optimum: "Optimum", failures: Rows
+    values: "Values",
+    tuned: Tuned,
+    judged: "Judged",
+    optimum: "Optimum",
+    bounds: "Optimum",
+    failures: Rows,
 ) -> list[dict[str, Any]]:
     return [
-        *[_errors(values, judged, optimum, n_cells) for n_cells in values.cells],
+        *[_errors(values, judged, optimum, bounds, n_cells) for n_cells in values.cells],
         *([_deaths(failures)] if failures else []),
         _settings(values, tuned),
     ]
 
 
-def _errors(values: "Values", judged: "Judged", optimum: "Optimum", n_cells: int) -> dict[str, Any]:
+def _errors(
+    values: "Values", judged: "Judged", optimum: "Optimum", bounds: "Optimum", n_cells: int
+) -> dict[str, Any]:
     rows = []
     for name in CONTROLLERS:
         row = [name]
@@ -81,9 +88,14 @@ def _errors(values: "Values", judged: "Judged", optimum: "Optimum", n_cells: int
                 f"{n_cells * switches.mean():.1f}/s · {energy.mean():.0f} J"
             )
         rows.append(row)
-    best = [100.0 * e for (m, _), e in optimum.items() if m == n_cells]
-    rows.append([f"full-information optimum ({len(best)} plants)", f"{np.mean(best):.1f} %"]
-                + [""] * (len(values.dead_percent) - 1))  # fmt: skip
+    for label, of in (
+        ("full-information optimum, found", optimum),
+        ("no sequence leaves less than", bounds),
+    ):
+        best = [100.0 * e for (m, _), e in of.items() if m == n_cells]
+        if best:
+            rows.append([f"{label} ({len(best)} plants)", f"{np.mean(best):.1f} %"]
+                        + [""] * (len(values.dead_percent) - 1))  # fmt: skip
     n_plants = len(judged[n_cells, values.dead_percent[0], CONTROLLERS[0]])
     return {
         "title": f"{n_cells} cells, {n_plants} plants: RMS error over all cells' force, switches a "
@@ -185,9 +197,19 @@ def notes(values: "Values", ratios: dict[str, float], failures: Rows) -> list[st
 
 
 def bracket(
-    values: "Values", optimum: "Optimum", bounds: "Optimum", at_most: dict[str, float]
+    values: "Values",
+    optimum: "Optimum",
+    bounds: "Optimum",
+    at_least: dict[str, float],
+    at_most: dict[str, float],
 ) -> list[str]:
-    """How far the optimum's two bounds are apart, and what that leaves of the aim."""
+    """How far the optimum's two bounds are apart, and what that leaves of the aim.
+
+    Parameters
+    ----------
+    at_least, at_most : dict
+        Ratios to what the descent found, and to the bound from below, on the plants that have one.
+    """
     said = []
     for n in values.cells:
         over = [optimum[job] / error for job, error in bounds.items() if job[0] == n]
@@ -195,14 +217,14 @@ def bracket(
             continue
         best = min((name for name in CONTROLLERS if f"{n} cells, {name}" in at_most),
                    key=lambda name: at_most[f"{n} cells, {name}"])  # fmt: skip
-        ratio = at_most[f"{n} cells, {best}"]
-        proven = "proven" if ratio <= 1.1 else "not proven"
+        low, high = at_least[f"{n} cells, {best}"], at_most[f"{n} cells, {best}"]
+        verdict = "proven" if high <= 1.1 else "refuted" if low > 1.1 else "open"
         said.append(
-            f"{n} cells, {len(over)} plant(s) with a bound from below: no sequence of on and off, "
-            "switched at any tick of 10 ms, leaves less. What the descent found is "
+            f"{n} cells, {len(over)} plant(s) with a bound from below, which no sequence betters, "
+            "switched at whatever tick of 10 ms: what the descent found is "
             f"{100 * (np.median(over) - 1):.1f} % above it (median; {100 * (max(over) - 1):.1f} % "
-            f"at most). {best.capitalize()}: no more than {ratio:.2f} times the optimum on them. "
-            f"Within 10 % on them: {proven}."
+            f"at most). On them the error of '{best}' is between {low:.3f} and {high:.3f} times "
+            f"the optimum's; that it is within 10 %: {verdict}."
         )
     return said
 
