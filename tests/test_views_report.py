@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import hil
+from hil import session, summary
 from hil.__main__ import main
+from hil.campaign.figures import figures_of
 from hil.record.layout import LIBVER
 
 
@@ -120,3 +122,14 @@ def test_a_name_that_looks_like_markup_is_shown_as_text(configs, tmp_path, capsy
     _, page = report_of(out, tmp_path, capsys)
     assert "<script>" not in page
     assert "&lt;script&gt;" in page
+
+
+def test_a_leg_that_stands_still_is_held_in_summary_page_and_table(configs, tmp_path, capsys):
+    config = hil.load(configs / "leg/still.toml", ["experiment.duration_s=1.0"])
+    result = session.run(config, out=tmp_path / "run.h5", seed=0)
+    said = summary.as_text(result.path, result.summary)
+    assert "height: held, RMS" in said
+    assert "VAF" not in said
+    _, page = report_of(result.path, tmp_path, capsys)
+    assert page.count('<td class="n">held</td>') == 2
+    assert figures_of(result.path, result.summary, {})["height_vaf"] is None
