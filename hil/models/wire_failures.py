@@ -228,8 +228,8 @@ class WireFailures:
         bank, h = self._bank, self._every * self._period_s
         residual_N += bank.look(xi)
         # after an alarm none of the hypotheses may make way
-        open_ = self.log_odds < self.threshold and not self._broke
-        spawn = open_ and (self._tick // self._every) % self._spawn == 0
+        calm = self.log_odds < self.threshold and not self._broke
+        spawn = calm and (self._tick // self._every) % self._spawn == 0
         if spawn:
             self._place = (self._place + 1) % self._ghost.shape[1]
         blind = np.isnan(residual_N) or t_s < self._blind_until_s
