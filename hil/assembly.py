@@ -30,6 +30,7 @@ from hil.config.instruments import outputs_of, signals_of
 from hil.config.limb import AntagonistsTable, LimbTable
 from hil.config.own import OwnTable, own_tables
 from hil.config.pantograph import ImpactTable, PantographTable
+from hil.config.recruit_schema import OptimalTable
 from hil.control.controller import Control
 from hil.devices.injection import Injection
 from hil.devices.replay import ReplayRig
@@ -138,12 +139,14 @@ def _estimator(config: Config, layout: RigLayout) -> Estimator:
         return Twin(twin, channels, outputs, driven, shown)
     signal = force_signal(tables, config.model)
     told = told_of(tables, config.model, signal)
+    plans = isinstance(tables.controller, OptimalTable) and told.has_wires
     around = tables.surroundings
     room = None if around is None else around.ambient_channel
     return ForceObserver(
         told.observer(tables.observer),
         np.array([a.force_on_N for a in told.activation]),
         told.tests(tables.observer),
+        told.wires(tables.observer) if plans else None,
         None if room is None else [c.name for c in layout.channels].index(room),
         layout.sets_apart,
     )

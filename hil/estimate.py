@@ -20,6 +20,7 @@ from hil.models.observer import ArrayObserver
 from hil.models.pantograph_system import PantographSystem
 from hil.models.system import System
 from hil.models.wire_failures import WireFailures
+from hil.models.wire_learning import LearnedWires
 from hil.slots import Channel, Readings
 
 ROOM_C = (-50.0, 100.0)  # a reading beyond is none of a room
@@ -182,6 +183,8 @@ class ForceObserver:
     force_on_N : (N,) array
         F of every cell while on.
     isolation : Isolation or WireFailures, optional
+    wires : LearnedWires, optional
+        For a controller that plans with them.
     room : int, optional
         The channel that measures the air around the wires.
     sets_apart : bool
@@ -193,6 +196,7 @@ class ForceObserver:
         observer: ArrayObserver,
         force_on_N: NDArray[np.float64],
         isolation: Isolation | WireFailures | None = None,
+        wires: LearnedWires | None = None,
         room: int | None = None,
         sets_apart: bool = False,
     ) -> None:
@@ -203,13 +207,13 @@ class ForceObserver:
         self._per_N = 1.0 / np.where(force_on_N == 0.0, 1.0, force_on_N)
         self._activation = np.zeros(n_cells)
         self.isolation = isolation
+        self._wires = wires
         self.belief = Belief(
             cells=np.zeros(n_cells, dtype=np.uint8),
             usable=np.ones(n_cells, dtype=np.uint8),
             x=observer.x,
             theta=observer.theta,
-            T_C=observer.wires.T_C,
-            xi=observer.wires.xi,
+            wires=wires,
         )
         self._started = False
 
@@ -246,6 +250,10 @@ class ForceObserver:
         _keep_known(r.cells_reported, belief.cells)
         observer.step(belief.cells, n_steps, force_N)
         belief.force_N, belief.disturbance_N = float(values[1]), float(values[2])
+        if self._wires is not None:
+            own, t_s = observer.wires, float(self._t_s[0])
+            residual_N = force_N - values[0]
+            self._wires.step(t_s, residual_N, own.T_C, own.xi, belief.cells, n_periods)
         if self.isolation is not None:
             self._isolate(self.isolation, force_N - values[0], n_periods)
         if len(r.cells_open):
@@ -259,7 +267,8 @@ class ForceObserver:
 
     def _set_air(self, T_C: float, *, settled: bool) -> None:
         self._observer.set_ambient(T_C, settled=settled)
-        self.belief.ambient_C = T_C
+        if self._wires is not None:
+            self._wires.set_air(T_C, settled=settled)
         if isinstance(self.isolation, WireFailures):
             self.isolation.set_air(T_C, settled=settled)
 
@@ -268,7 +277,8 @@ class ForceObserver:
     ) -> None:
         belief, t_s = self.belief, float(self._t_s[0])
         if isinstance(isolation, WireFailures):
-            isolation.step(t_s, residual_N, belief.T_C, belief.xi, belief.cells, n_periods)
+            own = self._observer.wires
+            isolation.step(t_s, residual_N, own.T_C, own.xi, belief.cells, n_periods)
             belief.suspicion = isolation.suspicion
         else:
             self._hold_to_sigmoids(isolation, t_s, residual_N, n_periods)

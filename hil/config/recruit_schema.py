@@ -33,19 +33,16 @@ class FailuresTable(Table):
     zero_N: Annotated[float, Field(ge=1e-6, le=1e6)] = 0.02
 
 
-class WireFailuresTable(Table):
-    """Tests for failed cells of a model whose cells are wires (`hil.models.wire_failures`).
+class WiresTable(Table):
+    """What may be wrong with wires, as it is learned while they work (`hil.models.wire_filter`).
 
     Standard deviations of a healthy array's errors: `share`, `heating` and `cooling` of a cell's
     force, power and convection, relative; `room_K` of the air; `delay_s` of the reading; `zero_N`
     of the transducer's zero, all of which stay about the same for `same_for_s`; `wander_N` of what
-    wanders, for `wander_for_s`, and `stir` for what moves; `noise_N` of a reading; `moment_s` of
-    when a dead cell fades; `share_anew` of every share after a break. A cell is named once it is
-    so `sure`. With `switch_suspects` a recruiter switches suspects on purpose to tell them apart,
-    one every `apart_s`.
+    wanders, for `wander_for_s`, and `stir` for what moves. A reading's noise is the observer's
+    `force_noise_N`.
     """
 
-    false_alarms_per_day: Annotated[float, Field(ge=1e-9, le=1e6)] = 1.0
     sample_s: Annotated[float, Field(ge=1e-3, le=10.0)] = 0.05
     share: Annotated[float, Field(ge=1e-4, le=1.0)] = 0.02
     heating: Annotated[float, Field(ge=1e-4, le=1.0)] = 0.03
@@ -56,10 +53,21 @@ class WireFailuresTable(Table):
     wander_N: Annotated[float, Field(ge=1e-6, le=1e6)] = 0.003
     wander_for_s: Annotated[float, Field(ge=1e-2, le=1e6)] = 1.0
     stir: Annotated[float, Field(ge=0.0, le=10.0)] = 0.04
+    zero_N: Annotated[float, Field(ge=1e-6, le=1e6)] = 0.002
+
+
+class WireFailuresTable(Table):
+    """Tests for failed cells of a model whose cells are wires (`hil.models.wire_failures`).
+
+    What a healthy array may do stands under `wires`. Standard deviations: `moment_s` of when a dead
+    cell fades; `share_anew` of every share after a break. A cell is named once it is so `sure`.
+    With `switch_suspects` a recruiter switches suspects on purpose to tell them apart, one every
+    `apart_s`.
+    """
+
+    false_alarms_per_day: Annotated[float, Field(ge=1e-9, le=1e6)] = 1.0
     moment_s: Annotated[float, Field(ge=1e-4, le=10.0)] = 0.03
     share_anew: Annotated[float, Field(ge=1e-2, le=100.0)] = 1.0
-    zero_N: Annotated[float, Field(ge=1e-6, le=1e6)] = 0.002
-    noise_N: Annotated[float, Field(ge=1e-6, le=1e6)] = 0.002
     sure: Annotated[float, Field(ge=0.5, lt=1.0)] = 0.99
     switch_suspects: bool = False
     apart_s: Annotated[float, Field(ge=0.01, le=60.0)] = 0.5

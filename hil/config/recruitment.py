@@ -28,7 +28,9 @@ from hil.models.prediction import Prediction, free_response, predict
 from hil.models.recruitment import levels_N, shares_N
 from hil.models.wire_cells import WireModel, wire_model
 from hil.models.wire_failures import WireFailures, WireRules
-from hil.models.wire_plan import WirePlanner, WiresAhead
+from hil.models.wire_filter import WireErrors
+from hil.models.wire_learning import LearnedWires
+from hil.models.wire_plan import WirePlanner
 
 Found = Iterator[tuple[str, str]]
 SEED_BITS = 32
@@ -50,6 +52,10 @@ class Told:
     def shares_N(self) -> NDArray[np.float64]:
         F_N = [a.force_on_N for a in self.activation]
         return shares_N(self.model, F_N, self.signal)
+
+    @property
+    def has_wires(self) -> bool:
+        return any(a.kind == "thermal" for a in self.activation)
 
     @property
     def output(self) -> int:
@@ -83,21 +89,27 @@ class Told:
         broken_N = broken_shares_N(self.model, self.activation, self.signal)
         return Isolation(rules, self.shares_N, broken_N, lags(self.model), self.period_s)
 
-    def wire_failures(self, table: recruit_schema.WireFailuresTable | None) -> WireFailures | None:
+    def wire_failures(self, table: schema.ObserverTable) -> WireFailures | None:
         """The same where the cells are wires; ModelError where they are not."""
-        if table is None:
+        tests = table.wire_failures
+        if tests is None:
             return None
-        keys = set(WireRules.__dataclass_fields__) & set(type(table).model_fields)
-        rules = WireRules(**{key: getattr(table, key) for key in keys})
+        keys = set(WireRules.__dataclass_fields__) & set(type(tests).model_fields)
+        rules = WireRules(**{key: getattr(tests, key) for key in keys})
         cells = wire_model(self.model, self.activation, self.shares_N)
         broken_N = broken_shares_N(self.model, self.activation, self.signal)
-        return WireFailures(rules, cells, broken_N, self.period_s)
+        return WireFailures(rules, _errors(table), cells, broken_N, self.period_s)
+
+    def wires(self, table: schema.ObserverTable) -> LearnedWires:
+        """The wires, to be learned while they work; ModelError where the cells are none."""
+        cells = wire_model(self.model, self.activation, self.shares_N)
+        return LearnedWires(_errors(table), cells, self.period_s)
 
     def tests(self, table: schema.ObserverTable) -> Isolation | WireFailures | None:
         """Tests for failed cells of either kind."""
         if table.failures is not None and table.wire_failures is not None:
             raise ModelError("give either failures or wire_failures, not both")
-        return self.wire_failures(table.wire_failures) or self.isolation(table.failures)
+        return self.wire_failures(table) or self.isolation(table.failures)
 
     def rise_s(self) -> float:
         """When all cells, switched on from rest, have come to THERE of their force."""
@@ -109,6 +121,11 @@ class Told:
             system.step(on)
             t_s += system.period_s
         return t_s
+
+
+def _errors(table: schema.ObserverTable) -> WireErrors:
+    wires = table.wires or recruit_schema.WiresTable()
+    return WireErrors(noise_N=table.force_noise_N, **wires.model_dump())
 
 
 def build_recruiter(
@@ -144,7 +161,7 @@ def _optimal(
         on_min_s=table.on_min_s,
         off_min_s=table.off_min_s,
     )
-    if any(a.kind == "thermal" for a in told.activation):
+    if told.has_wires:
         cells = wire_model(told.model, told.activation, told.shares_N)
         price_N2 = table.price * float(np.abs(cells.shares_N[cells.shares_N != 0.0]).min()) ** 2
         n_blocks = round(table.horizon_s / table.plan_s)
@@ -178,8 +195,9 @@ def wire_optimal(
     block_s = rules.plan_ticks * period_s
     least = [max(1, int(np.ceil(t_s / block_s - 1e-9)))
              for t_s in (rules.on_min_s, rules.off_min_s)]  # fmt: skip
-    planner = WirePlanner(cells, block_s, n_blocks, price_N2, *least)
-    return WireOptimal(rules, WiresAhead(cells), planner, reference, period_s)
+    lead_s = rules.budget_ticks * period_s
+    planner = WirePlanner(cells, lead_s, block_s, n_blocks, price_N2, *least)
+    return WireOptimal(rules, planner, reference, period_s)
 
 
 def block_responses(p: Prediction, per_block: int, n_blocks: int) -> NDArray[np.float64]:
@@ -286,7 +304,7 @@ def _groups(table: recruit_schema.GroupsTable, told: Told) -> Found:
 
 
 def _plan(table: recruit_schema.OptimalTable, told: Told) -> Found:
-    wires = any(a.kind == "thermal" for a in told.activation)
+    wires = told.has_wires
     for key in ("n_blocks", "sample_s"):
         # a recording holds every key, with its default
         if wires and getattr(table, key) != type(table).model_fields[key].default:

@@ -509,6 +509,7 @@ class ObserverTable(Table):
     cell_force_noise_N: Positive = 0.05
     force_noise_N: Positive = 0.002
     disturbance_N_per_sqrt_s: NotNegative = 0.0
+    wires: recruit_schema.WiresTable | None = None
     failures: recruit_schema.FailuresTable | None = None
     wire_failures: recruit_schema.WireFailuresTable | None = None
 

@@ -33,6 +33,17 @@ class Control(Protocol):
         ...
 
 
+class Wires(Protocol):
+    """Wires as they are believed to be, learned while they work."""
+
+    unknown_N: float
+    """Force that they do not explain."""
+
+    def look(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Law (N, 13) and share (N,) of every wire; temperature, austenite and lag (N, 3), now."""
+        ...
+
+
 @dataclass
 class Belief:
     """What the estimator makes of an array at the current tick, for controllers that ask.
@@ -47,10 +58,8 @@ class Belief:
         The observer's state, and the memory of the cells' activation.
     force_N, disturbance_N : float
         The observer's force, and the part of it that no cell explains.
-    T_C, xi : (N,) arrays
-        Temperature and austenite of the model's wires; NaN for a cell that is none.
-    ambient_C : float
-        Air around the wires, where it is read; else NaN.
+    wires : Wires, optional
+        Where the cells are wires and somebody plans with them.
     suspicion : (N,) array
         Chance of each cell to be one that failed, while a failure is certain and the cell is not.
     """
@@ -61,9 +70,7 @@ class Belief:
     theta: NDArray[np.float64]
     force_N: float = float("nan")
     disturbance_N: float = 0.0
-    T_C: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
-    xi: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
-    ambient_C: float = float("nan")
+    wires: Wires | None = None
     suspicion: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
 

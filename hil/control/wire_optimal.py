@@ -1,11 +1,11 @@
 """Optimal on/off control of cells that heat and cool, on their own laws.
 
-Every so often a planner (`hil.models.wire_plan`) looks for the switches of the next seconds, from
-where the twin says that every wire is: its temperature, its austenite, and what its lag holds. As
-in `hil.control.optimal` the search has a budget in ticks and a stated number of steps a tick, so
-that neither cost nor result depends on a clock, and what is applied when the budget is over is the
-best plan found. What the observer's force has beyond the wires' is taken to stay: no error is left
-standing.
+Every so often a planner (`hil.models.wire_plan`) looks for the switches of the next seconds, with
+the wires as they are believed to be by now (`hil.models.wire_learning`): their laws and shares, and
+every one's temperature, austenite, and what its lag holds. As in `hil.control.optimal` the search
+has a budget in ticks and a stated number of steps a tick, so that neither cost nor result depends
+on a clock, and what is applied when the budget is over is the best plan found. What force has
+beyond the wires' is taken to stay: no error is left standing.
 """
 
 from typing import Protocol
@@ -22,24 +22,6 @@ Matrix = NDArray[np.float64]
 Mask = NDArray[np.uint8]
 
 
-class Wires(Protocol):
-    """The cells' own law."""
-
-    shares_N: Matrix
-
-    def set_air(self, T_C: float) -> None:
-        """The air is so warm from now on."""
-        ...
-
-    def follow(self, t_s: float, xi: Matrix) -> float:
-        """Let every lag come to now; the wires' force."""
-        ...
-
-    def ahead(self, lead_s: float, on: Mask, T_C: Matrix, xi: Matrix) -> Matrix:
-        """Temperature, austenite and lag (N, 3) after a time with these cells on."""
-        ...
-
-
 class Planner(Protocol):
     """The search."""
 
@@ -50,8 +32,9 @@ class Planner(Protocol):
     def finished(self) -> bool: ...
 
     def pose(
-        self, state: Matrix, on: Mask, locked: NDArray[np.int64], usable: Mask, wanted_N: Matrix
-    ) -> None: ...
+        self, wires: tuple[Matrix, Matrix, Matrix], on: Mask, locked: NDArray[np.int64],
+        usable: Mask, wanted_N: Matrix,
+    ) -> None: ...  # fmt: skip
 
     def search(self, n_steps: int) -> None: ...
 
@@ -63,8 +46,8 @@ class WireOptimal:
     ----------
     rules : PlanRules
         `levels_per_tick` is the number of steps of a cell predicted a tick.
-    wires, planner : Wires, Planner
-        `hil.models.wire_plan` has both.
+    planner : Planner
+        `hil.models.wire_plan` has it.
 
     Attributes
     ----------
@@ -77,18 +60,17 @@ class WireOptimal:
     def __init__(
         self,
         rules: PlanRules,
-        wires: Wires,
         planner: Planner,
         reference: Reference,
         period_s: float,
     ) -> None:
         self._rules = rules
-        self._wires = wires
         self._planner = planner
         self._reference = reference
         self._block_s = rules.plan_ticks * period_s
         self._lead_s = rules.budget_ticks * period_s
         n_cells, n_blocks = planner.plan.shape
+        self._shares_N = np.zeros(n_cells)
         self._wanted = np.zeros(n_blocks)
         self._on: NDArray[np.uint8] = np.zeros(n_cells, dtype=np.uint8)
         self._since_s = np.full(n_cells, -np.inf)
@@ -106,27 +88,26 @@ class WireOptimal:
     def step(self, t_s: float, belief: Belief, cells: NDArray[np.uint8]) -> None:
         """One tick: write the wished cells."""
         applies, poses, searches = self._turns.next()
-        force_N = self._wires.follow(t_s, belief.xi)
         if applies:
             self.late = not self._planner.finished
             _apply(self._planner.plan, t_s, belief.usable, self._on, self._since_s)
-            self.demand_N = float(self._wires.shares_N @ self._on)
+            self.demand_N = float(self._shares_N @ self._on)
         if poses:
-            self._pose(t_s, belief, belief.force_N - force_N)
+            self._pose(t_s, belief)
         if searches:
             self._planner.search(self._rules.levels_per_tick)
         cells[:] = self._on
 
-    def _pose(self, t_s: float, belief: Belief, unknown_N: float) -> None:
-        if np.isfinite(belief.ambient_C):
-            self._wires.set_air(belief.ambient_C)
+    def _pose(self, t_s: float, belief: Belief) -> None:
+        assert belief.wires is not None  # the estimator has learned them
         _lock(self._times, t_s, belief.cells, belief.usable, self._on, self._since_s, self._locked)
-        state = self._wires.ahead(self._lead_s, self._on, belief.T_C, belief.xi)
+        wires = belief.wires.look()
+        self._shares_N[:] = wires[1]
         for j in range(len(self._wanted)):
             after_s = self._lead_s + (j + 1) * self._block_s
-            self._wanted[j] = self._reference.at(t_s + after_s) - unknown_N
+            self._wanted[j] = self._reference.at(t_s + after_s) - belief.wires.unknown_N
         if not np.isnan(self._wanted[0]):
-            self._planner.pose(state, self._on, self._locked, belief.usable, self._wanted)
+            self._planner.pose(wires, self._on, self._locked, belief.usable, self._wanted)
 
 
 @njit(cache=True)

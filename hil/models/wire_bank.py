@@ -44,7 +44,7 @@ class WireBank:
 
     def follow(self, for_s: float, T_C: Matrix, xi: Matrix, cells: NDArray[np.uint8]) -> None:
         """Let a time pass with these cells on; the twin's wires are now there."""
-        if np.isnan(self.wires[0, 0, 0]):
+        if np.isnan(self.wires[0, 0, 1]):
             self.wires[:, :, 0], self.wires[:, :, 1], self.wires[:, :, 2] = T_C, xi, 0.0
             self.wires[3, :, 0] += OFF_K
         if for_s > 0.0:

@@ -1,33 +1,190 @@
-"""A Kalman filter of what may be wrong with a healthy array, and what failures pass through it.
+"""What may be wrong with a healthy array of wires, and a Kalman filter that learns it.
 
-The arithmetic of `hil.models.wire_failures`, which says what it is for.
+With z_n(t) the lag of cell n's austenite, s_n its share, the residual between measured force and
+open-loop twin is
+
+    e = sum_n s_n (a_n z_n + h_n dz_n/dh + c_n dz_n/dc + r dz_n/dr) - d F' + b + w + noise
+
+a healthy array's errors: of share a_n; of the power h_n that heats a wire and of the convection
+c_n that cools it, all three relative; of the air's temperature r in K; the delay d of the reading;
+the transducer's zero b, and what wanders w, the more the more moves. The derivatives are those of
+the wire's own law: beside every wire run three that have a little more power, a little more
+convection and warmer air (`hil.models.wire_bank`). All errors are first-order Gauss-Markov with the
+standard deviations and times of `WireErrors`, so that the filter whitens e.
+
+Source: Anderson & Moore 1979, Optimal Filtering, ch. 3 and 5.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from hil.models.sma_wire import advance
+from hil.models.wire_bank import WireBank
+from hil.models.wire_cells import WireModel
 
 Matrix = NDArray[np.float64]
-ELECTRICAL, MECHANICAL = 0, 1
-PULLS = 0.01  # of its force: a cell whose breaking can be felt
+Mask = NDArray[np.uint8]
+RINGS, READINGS_MIN = 4.0, 5
+WORTH = 0.5  # of a standard deviation: what is learned less of stays a derivative
+
+
+@dataclass(frozen=True)
+class WireErrors:
+    """What a healthy array may do.
+
+    Attributes
+    ----------
+    sample_s : float
+        Between samples.
+    share, heating, cooling : float
+        Standard deviations, relative, of a cell's share, heating power and convection.
+    room_K, delay_s, wander_N, zero_N : float
+        Standard deviations: of the air's temperature, of the delay of the reading, of what
+        wanders, of the zero.
+    stir : float
+        What wanders grows by this part of what every cell's force moves.
+    same_for_s, wander_for_s : float
+        How long all of these, and what wanders, stay about the same.
+    noise_N : float
+        Of a sample.
+    """
+
+    sample_s: float = 0.05
+    share: float = 0.02
+    heating: float = 0.03
+    cooling: float = 0.05
+    room_K: float = 1.5
+    delay_s: float = 0.02
+    same_for_s: float = 300.0
+    wander_N: float = 0.003
+    wander_for_s: float = 1.0
+    stir: float = 0.04
+    zero_N: float = 0.002
+    noise_N: float = 0.002
+
+
+class WireFilter:
+    """See the module. Every sample is predicted first, and then taken.
+
+    Attributes
+    ----------
+    bank : WireBank
+    shares_N : (N,) array
+        As told; what is set to 0 gives nothing any longer.
+    x, P : (3 N + 4,), (3 N + 4, 3 N + 4) arrays
+        Errors in the order a, h, c, r, d, b, w, and their covariance.
+    sd : (3 N + 4,) array
+        Their standard deviations before anything is learned.
+    phi, gain : (3 N + 4,) arrays
+        How each error enters the sample predicted last, and what it learns of it.
+    nu, S : float
+        That sample's innovation (N), and its variance.
+    """
+
+    def __init__(self, errors: WireErrors, cells: WireModel, period_s: float) -> None:
+        self.errors = errors
+        self.bank = WireBank(cells)
+        self.shares_N = cells.shares_N.copy()
+        n = len(self.shares_N)
+        self._period_s = period_s
+        self._every = max(1, round(errors.sample_s / period_s))
+        self.sample_s = self._every * period_s
+        self.sd = np.concatenate([
+            np.full(n, errors.share), np.full(n, errors.heating), np.full(n, errors.cooling),
+            [errors.room_K, errors.delay_s, errors.zero_N, errors.wander_N],
+        ])  # fmt: skip
+        lasts_s = np.full(len(self.sd), errors.same_for_s)
+        lasts_s[-1] = errors.wander_for_s
+        self.keep = np.exp(-self.sample_s / lasts_s)
+        self._Q = self.sd**2 * (1.0 - self.keep**2)
+        self.x, self.P = np.zeros(len(self.sd)), np.diag(self.sd**2)
+        self.phi, self.gain = np.zeros((2, len(self.sd)))
+        self.nu, self.S = 0.0, 1.0
+        self._before = np.zeros(n)
+        self._readings = np.zeros(self._every)
+        line = np.arange(self._every) - 0.5 * (self._every - 1)
+        self._line = line / max(1.0, float(np.sqrt(line @ line)))
+        self._tick = 0
+
+    @property
+    def n_samples(self) -> int:
+        """So many have come."""
+        return self._tick // self._every
+
+    def follow(
+        self, residual_N: float, T_C: Matrix, xi: Matrix, cells: Mask, n_periods: int
+    ) -> bool:
+        """One tick: the residual (NaN where nothing was read), the twin's wires, cells on.
+
+        True where a sample is due.
+        """
+        self.bank.follow(n_periods * self._period_s, T_C, xi, cells)
+        self._tick += 1
+        self._readings[self._tick % self._every] = residual_N
+        return self._tick % self._every == 0
+
+    def sample(self, xi: Matrix, *, mean: bool) -> tuple[float, float, bool]:
+        """The force to take in, the variance of its noise, and whether the readings ring.
+
+        They do that leave a straight line by RINGS times their noise. Then, or where it is asked
+        for, their mean is taken and the rest is noise; else the last one.
+        """
+        twin_N = self.bank.look(xi)
+        readings = np.roll(self._readings, -1)
+        n, still_N2 = len(readings), self.errors.noise_N**2
+        last_N = float(readings[-1]) + twin_N
+        if n < READINGS_MIN:
+            return last_N, still_N2, False
+        left = readings - readings.mean() - self._line * (self._line @ readings)
+        N2 = float(left @ left) / (n - 2)
+        rings = N2 > RINGS**2 * still_N2
+        if rings or mean:
+            return float(readings.mean()) + twin_N, still_N2 + N2, rings
+        return last_N, still_N2, False
+
+    def predict(self, force_N: float, noise_N2: float) -> None:
+        """Let errors become older by a sample, and hold this force against them."""
+        bank = self.bank
+        self.nu, self.S = _predict(
+            self.shares_N, bank.comes, bank.slopes, self._before, self.sample_s, force_N, noise_N2,
+            self.errors.stir**2, self.keep, self._Q, self.x, self.P, self.phi, self.gain,
+        )  # fmt: skip
+        self._before[:] = bank.comes
+
+    def correct(self) -> None:
+        """Learn from the sample."""
+        _correct(self.x, self.P, self.gain, self.nu, self.S)
+
+    def fold(self) -> Matrix:
+        """Make what has been learned of power, convection and air the wires' own law.
+
+        How far x changed; nowhere while little has been learned.
+        """
+        n = len(self.shares_N)
+        law = slice(n, 3 * n + 1)
+        moved = np.zeros(len(self.x))
+        if np.abs(self.x[law] / self.sd[law]).max() >= WORTH:
+            moved[law] = self.x[law]
+            self.x[law] = 0.0
+            self.bank.believe(moved[n : 2 * n], moved[2 * n : 3 * n], float(moved[3 * n]))
+        return moved
 
 
 @njit(cache=True)
-def take(  # type: ignore[no-untyped-def]
-    laws, shares, rates, direct, broken, breaks, h, wires, comes, slopes, before, cells, alive,
-    residual, blind, noise_N2, stir2, keep, Q, x, P, phi, gain, ghost, log, sums, filtered,
-    spread, spawn, place, posterior,
-):  # fmt: skip
-    """A sample: predict and correct the errors, every hypothesis beside them; the largest log."""
-    n, m, n_alive = len(shares), len(x), ghost.shape[1]
+def _predict(  # type: ignore[no-untyped-def]
+    shares, comes, slopes, before, h, force, noise_N2, stir2, keep, Q, x, P, phi, gain
+):
+    """The innovation and its variance."""
+    n, m = len(shares), len(x)
     for i in range(m):
         x[i] *= keep[i]
         for j in range(m):
             P[i, j] *= keep[i] * keep[j]
         P[i, i] += Q[i]
     phi[3 * n : m] = 0.0
+    nu = force
     for i in range(n):
         s = shares[i]
         moved = s * (comes[i] - before[i])
@@ -37,7 +194,7 @@ def take(  # type: ignore[no-untyped-def]
         phi[3 * n] += s * slopes[2, i]
         phi[3 * n + 1] -= moved / h
         P[m - 1, m - 1] += stir2 * moved**2
-        residual -= s * comes[i]
+        nu -= s * comes[i]
     phi[m - 2] = phi[m - 1] = 1.0
     S = noise_N2
     for i in range(m):
@@ -47,124 +204,17 @@ def take(  # type: ignore[no-untyped-def]
                 total += P[i, j] * phi[j]
         gain[i] = total
         S += phi[i] * total
-    nu = residual
     for i in range(m):
         nu -= phi[i] * x[i]
     for i in range(m):
         gain[i] /= S
-    # hypotheses
-    top = -np.inf
-    for c in range(n):
-        if not alive[c]:
-            continue
-        a = np.exp(-rates[c] * h)
-        ramp = 1.0 - (1.0 - a) / (rates[c] * h)
-        change = 0.0
-        for i in range(n):
-            change += broken[c, i] * comes[i]
-        for k in range(n_alive):
-            old, was = ghost[c, k, 1], ghost[c, k, 2]
-            was = direct[c] * old + (1.0 - direct[c]) * was
-            ghost[c, k, 0], ghost[c, k, 1] = advance(laws[c], 0.0, ghost[c, k, 0], old, h)
-            ghost[c, k, 2] = a * ghost[c, k, 2] + (1.0 - a - ramp) * old + ramp * ghost[c, k, 1]
-            left = direct[c] * ghost[c, k, 1] + (1.0 - direct[c]) * ghost[c, k, 2]
-            for kind in range(2):
-                if log[kind, c, k] == -np.inf:
-                    continue
-                g, d = change, 0.0
-                if kind == ELECTRICAL:
-                    g = -shares[c] * (1.0 + x[c]) * (comes[c] - left)
-                    d = -shares[c] * (left - was) / h
-                own = filtered[kind, c, k]
-                for i in range(m):
-                    own[0, i] *= keep[i]
-                    g -= phi[i] * own[0, i]
-                if kind == ELECTRICAL:
-                    for i in range(m):
-                        own[1, i] *= keep[i]
-                        d -= phi[i] * own[1, i]
-                if not blind:
-                    total = sums[kind, c, k]
-                    total[0] += g * nu / S
-                    total[1] += d * nu / S
-                    total[2] += g * g / S
-                    total[3] += g * d / S
-                    total[4] += d * d / S
-                    log[kind, c, k] = _evidence(total, spread)
-                    for i in range(m):
-                        own[0, i] += gain[i] * g
-                    if kind == ELECTRICAL:
-                        for i in range(m):
-                            own[1, i] += gain[i] * d
-                top = max(top, log[kind, c, k])
-        if spawn:
-            ghost[c, place] = wires[c]
-            for kind in range(2):
-                pulls = cells[c] or comes[c] > PULLS
-                able = cells[c] if kind == ELECTRICAL else breaks[c] and pulls
-                log[kind, c, place] = 0.0 if able and not blind else -np.inf
-                filtered[kind, c, place] = 0.0
-                sums[kind, c, place] = 0.0
-    if not blind:
-        for i in range(m):
-            x[i] += gain[i] * nu
-            for j in range(m):
-                P[i, j] -= gain[i] * gain[j] * S
-    total = 0.0
-    posterior[:] = 0.0
-    for c in range(n):
-        if alive[c] and top > -np.inf:
-            for kind in range(2):
-                for k in range(n_alive):
-                    posterior[kind, c] += np.exp(log[kind, c, k] - top)
-                total += posterior[kind, c]
-    if total > 0.0:
-        posterior /= total
-    return top
-
-
-def chances(
-    x: Matrix,
-    P: Matrix,
-    left: Matrix,
-    spread: tuple[float, float],
-    anew: float,
-    pulled: NDArray[np.bool_],
-) -> tuple[Matrix, float]:
-    """Of every cell to be the one that broke, and of none.
-
-    What the readings say of the shares, freed of the prior they were learned with, against a
-    Gaussian for each: after the break they are as in its row of `left`, give or take.
-    """
-    m = np.vstack([left, np.zeros(len(x))])
-    held = 1.0 / (spread[0] + spread[1] * np.abs(m)) ** 2
-    inverse = np.linalg.inv(P)
-    info = inverse - np.eye(len(x)) / anew**2
-    eta = inverse @ x + held * m
-    precision = info + held[:, :, None] * np.eye(len(x))
-    fit = np.linalg.solve(precision, eta[:, :, None])[:, :, 0]
-    log = 0.5 * ((eta * fit).sum(axis=1) - (held * m * m).sum(axis=1) + np.log(held).sum(axis=1)
-                 - np.linalg.slogdet(precision)[1])  # fmt: skip
-    log[:-1][~pulled] = -np.inf
-    chance = np.exp(log - log.max())
-    chance /= chance.sum()
-    return chance[:-1], float(chance[-1])
-
-
-def fitted(sums: Matrix, spread: Matrix) -> tuple[float, float]:
-    """Size and moment of a change: 1 + p and q at their likeliest."""
-    u, v, gg, gd, dd = sums
-    m = np.array([[1.0 / spread[0] + gg, gd], [gd, 1.0 / spread[1] + dd]])
-    p, q = np.linalg.solve(m, [u - gg, v - gd])
-    return 1.0 + float(p), float(q)
+    return nu, S
 
 
 @njit(cache=True)
-def _evidence(sums, spread):  # type: ignore[no-untyped-def]
-    """Log ratio of a change g + p g + q d against none, p and q of these variances about zero."""
-    u, v, gg, gd, dd = sums
-    a, b = u - gg, v - gd
-    m11, m22, m12 = 1.0 / spread[0] + gg, 1.0 / spread[1] + dd, gd
-    det = m11 * m22 - m12 * m12
-    fit = (m22 * a * a - 2.0 * m12 * a * b + m11 * b * b) / det
-    return u - 0.5 * gg + 0.5 * fit - 0.5 * np.log(det * spread[0] * spread[1])
+def _correct(x, P, gain, nu, S):  # type: ignore[no-untyped-def]
+    m = len(x)
+    for i in range(m):
+        x[i] += gain[i] * nu
+        for j in range(m):
+            P[i, j] -= gain[i] * gain[j] * S

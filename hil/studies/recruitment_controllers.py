@@ -57,7 +57,7 @@ SETTINGS: dict[str, tuple[Setting, ...]] = {
              (1.0, 1.4, 4), (1.0, 2.0, 2), (1.0, 1.4, 2)),
     # price, ticks between plans, blocks
     "optimal": ((0.03, 5, 30), (0.1, 5, 30), (0.3, 5, 30),
-                (0.03, 10, 16), (0.1, 10, 16), (0.1, 5, 40)),
+                (0.01, 3, 50), (0.03, 3, 50), (0.1, 3, 50)),
 }  # fmt: skip
 
 
@@ -168,7 +168,7 @@ class WirePlanning:
     plan_ticks: int = 5
     n_blocks: int = 30
     price: float = 0.1
-    steps_per_tick: int = 40_000
+    steps_per_tick: int = 100_000
 
 
 def wire_optimal(know: Told, follow: Reference, planning: WirePlanning) -> RecruiterControl:

@@ -15,6 +15,8 @@ from hil.models.isolation import FAILED
 from hil.models.observer import ArrayObserver, ObserverNoise
 from hil.models.wire_cells import wire_model
 from hil.models.wire_failures import WireFailures, WireRules
+from hil.models.wire_filter import WireErrors
+from hil.models.wire_learning import LearnedWires
 from hil.studies.recruitment_plant import (
     NOISE_N,
     PERIOD_S,
@@ -22,8 +24,10 @@ from hil.studies.recruitment_plant import (
     Plant,
     Told,
     Transducer,
+    nominal,
 )
 
+ERRORS = WireErrors(noise_N=NOISE_N)
 Vector = NDArray[np.float64]
 Mask = NDArray[np.uint8]
 
@@ -83,18 +87,19 @@ def run(
     observer = ArrayObserver(
         ArraySystem(know.model, know.activation, PERIOD_S), output, observer_noise(know)
     )
+    wires = _learned_wires(know)
     lot = np.random.default_rng([seed, 5])
     failed = -1
     on, drive = np.zeros((2, n_cells), dtype=np.uint8)
     belief = Belief(
         np.zeros(n_cells, dtype=np.uint8), np.ones(n_cells, dtype=np.uint8), observer.x,
-        observer.theta, T_C=observer.wires.T_C, xi=observer.wires.xi,
+        observer.theta, wires=wires,
     )  # fmt: skip
     sensor = Transducer(seed)
     n_ticks = round(duration_s / PERIOD_S)
     force, wanted, n_on, log_odds = np.zeros((4, n_ticks))
     switches, energy_J = 0, 0.0
-    wires = system.activation.wires
+    plant_wires = system.activation.wires
     is_dead = np.isin(np.arange(n_cells), dead)
     for k in range(n_ticks):
         t_s = k * PERIOD_S
@@ -104,8 +109,11 @@ def run(
             observer.advance(on, 1)
         residual_N = read_N - observer.twin_N
         observer.correct(read_N)
+        twin = observer.wires
+        if wires is not None:
+            wires.step(t_s, residual_N, twin.T_C, twin.xi, on)
         if tests is not None:
-            tests.step(t_s, residual_N, belief.T_C, belief.xi, on)
+            tests.step(t_s, residual_N, twin.T_C, twin.xi, on)
             belief.usable[:] = tests.state != FAILED
             log_odds[k] = tests.log_odds
         belief.force_N, belief.disturbance_N = observer.estimate_N, observer.disturbance_N
@@ -124,7 +132,7 @@ def run(
                 is_dead[failed] = True
         drive[:] = np.where(is_dead, 0, on)
         system.step(drive)
-        energy_J += float((wires.supply_V * wires.current_A).sum()) * PERIOD_S
+        energy_J += float((plant_wires.supply_V * plant_wires.current_A).sum()) * PERIOD_S
     found: tuple[tuple[float, tuple[int, ...]], ...] = ()
     if tests is not None:
         found = tuple((f.t_s, f.cells) for f in tests.findings)
@@ -151,4 +159,12 @@ def observer_noise(know: Told) -> ObserverNoise:
 
 def wire_failures(know: Told, rules: WireRules) -> WireFailures:
     cells = wire_model(know.model, know.activation, know.shares_N)
-    return WireFailures(rules, cells, know.broken_N, PERIOD_S)
+    return WireFailures(rules, ERRORS, cells, know.broken_N, PERIOD_S)
+
+
+def _learned_wires(know: Told) -> LearnedWires | None:
+    """None for the array as it was drawn, which nobody said has wires."""
+    if know is nominal(know.n_cells):
+        return None
+    cells = wire_model(know.model, know.activation, know.shares_N)
+    return LearnedWires(ERRORS, cells, PERIOD_S)

@@ -12,6 +12,7 @@ from hil.models.sma_wire import SmaWire, SmaWires, wire_laws
 from hil.models.wire_bank import OFF, OFF_K
 from hil.models.wire_cells import WireModel
 from hil.models.wire_failures import WireFailures, WireRules
+from hil.models.wire_filter import WireErrors
 
 PERIOD_S = 0.05
 SHARES = np.array([0.4, 0.25, 0.3])
@@ -19,7 +20,7 @@ RATE_PER_S = 3.0
 WIRES = [SmaWire(specific_heat_J_per_kg_K=c) for c in (200.0, 300.0, 400.0)]
 MODEL = WireModel(wire_laws(WIRES), SHARES, np.full(3, RATE_PER_S), np.zeros(3))
 NOTHING_BREAKS = np.full((3, 3), np.nan)
-RULES = WireRules(sample_s=PERIOD_S)
+RULES, ERRORS = WireRules(), WireErrors(sample_s=PERIOD_S)
 
 
 def heated(on, dead_from=None, wires=WIRES):
@@ -61,27 +62,27 @@ def test_the_odds_are_those_of_two_gaussians_written_out():
     on = np.zeros((n, 3), dtype=np.uint8)
     on[4:, 0] = 1
     on[2:30, 1] = 1
-    rules = WireRules(
+    errors = WireErrors(
         sample_s=PERIOD_S, share=1e-6, heating=0.04, cooling=0.06, room_K=1.2, delay_s=0.03,
         same_for_s=4.0, wander_N=0.02, wander_for_s=0.7, stir=0.0, zero_N=0.01, noise_N=0.015,
-        spawn_s=2.0, life_s=10.0,
     )  # fmt: skip
+    rules = WireRules(spawn_s=2.0, life_s=10.0)
     e = np.random.default_rng(1).normal(0.0, 0.05, n)
-    tests = driven(WireFailures(rules, MODEL, NOTHING_BREAKS, PERIOD_S), on, e)
+    tests = driven(WireFailures(rules, errors, MODEL, NOTHING_BREAKS, PERIOD_S), on, e)
 
     _, xi = heated(on)
     z = lagged(xi)
     t_s = PERIOD_S * np.arange(n)
     apart_s = np.abs(t_s[:, None] - t_s)
-    same = np.exp(-apart_s / rules.same_for_s)
-    cov = rules.noise_N**2 * np.eye(n)
-    cov += rules.wander_N**2 * np.exp(-apart_s / rules.wander_for_s)
-    cov += rules.zero_N**2 * same
+    same = np.exp(-apart_s / errors.same_for_s)
+    cov = errors.noise_N**2 * np.eye(n)
+    cov += errors.wander_N**2 * np.exp(-apart_s / errors.wander_for_s)
+    cov += errors.zero_N**2 * same
     # power goes with the voltage squared
     for sd, key, by, step in (
-        (rules.heating, "supply_V", lambda V: V * np.sqrt(1.0 + OFF), OFF),
-        (rules.cooling, "convection_W_per_m2_K", lambda h: h * (1.0 + OFF), OFF),
-        (rules.room_K, "ambient_C", lambda T: T + OFF_K, OFF_K),
+        (errors.heating, "supply_V", lambda V: V * np.sqrt(1.0 + OFF), OFF),
+        (errors.cooling, "convection_W_per_m2_K", lambda h: h * (1.0 + OFF), OFF),
+        (errors.room_K, "ambient_C", lambda T: T + OFF_K, OFF_K),
     ):
         wires = [off(replace(w, supply_V=w.cell_V), key, by) for w in WIRES]
         phi = SHARES * (lagged(heated(on, wires=wires)[1]) - z) / step
@@ -89,7 +90,7 @@ def test_the_odds_are_those_of_two_gaussians_written_out():
             phi = phi.sum(axis=1, keepdims=True)
         cov += sd**2 * same * (phi @ phi.T)
     late = -(np.diff(z @ SHARES, prepend=0.0)) / PERIOD_S
-    cov += rules.delay_s**2 * same * np.outer(late, late)
+    cov += errors.delay_s**2 * same * np.outer(late, late)
     # the wire left to itself from then on
     _, left = heated(on, (0, begun))
     alone = lagged(left[:, :1])[:, 0]
@@ -115,10 +116,10 @@ def test_odds_of_a_healthy_array_are_seldom_high():
     rules = replace(RULES, spawn_s=1.0, life_s=2.0)
     for _ in range(60):
         on = drawn(rng, 120)
-        tests = WireFailures(rules, MODEL, NOTHING_BREAKS, PERIOD_S)
+        tests = WireFailures(rules, ERRORS, MODEL, NOTHING_BREAKS, PERIOD_S)
         _, xi = heated(on)
         z = lagged(xi)
-        e = (SHARES * z) @ rng.normal(0.0, rules.share, 3) + rng.normal(0.0, rules.noise_N, 120)
+        e = (SHARES * z) @ rng.normal(0.0, ERRORS.share, 3) + rng.normal(0.0, ERRORS.noise_N, 120)
         driven(tests, on, e)
         high += tests.log_odds >= np.log(20.0)
         begun += 2 * 3  # alive at the end
@@ -135,12 +136,22 @@ def test_a_wire_that_dies_is_named_and_no_other(cell):
     _, xi = heated(on)
     _, truly = heated(on, (cell, died))
     e = (lagged(truly) - lagged(xi)) @ SHARES + 0.002 * rng.standard_normal(400)
-    tests = driven(WireFailures(RULES, MODEL, NOTHING_BREAKS, PERIOD_S), on, e)
+    tests = driven(WireFailures(RULES, ERRORS, MODEL, NOTHING_BREAKS, PERIOD_S), on, e)
     assert [f.cells for f in tests.findings] == [(cell,)]
     assert tests.state[cell] == FAILED
     assert np.delete(tests.state, cell).tolist() == [HEALTHY] * 2
     assert tests.findings[0].t_s > died * PERIOD_S
     assert tests.findings[0].log_odds >= tests.threshold
+
+
+def test_a_room_that_is_read_from_the_first_tick_on_blinds_no_test():
+    on = np.ones((200, 3), dtype=np.uint8)
+    _, xi = heated(on)
+    _, truly = heated(on, (1, 100))
+    e = (lagged(truly) - lagged(xi)) @ SHARES + 0.002 * np.random.default_rng(20).normal(size=200)
+    tests = WireFailures(RULES, ERRORS, MODEL, NOTHING_BREAKS, PERIOD_S)
+    tests.set_air(SmaWire().ambient_C, settled=True)
+    assert [f.cells for f in driven(tests, on, e).findings] == [(1,)]
 
 
 def test_like_wires_on_together_stay_suspects():
@@ -152,7 +163,7 @@ def test_like_wires_on_together_stay_suspects():
     on[5:, :2] = 1
     own, F = SmaWires(wires, np.ones(3)), np.zeros((2, 3))
     own.reset(F[0], F[1])
-    tests = WireFailures(RULES, model, NOTHING_BREAKS, PERIOD_S)
+    tests = WireFailures(RULES, ERRORS, model, NOTHING_BREAKS, PERIOD_S)
     ghost = SmaWires(wires, np.ones(3))
     ghost.reset(F[0].copy(), F[1].copy())
     lag = np.zeros(2)
@@ -193,7 +204,7 @@ def test_a_broken_cell_is_named_though_what_it_leaves_is_known_by_and_by(cell):
     left = SHARES + 1.2 * (BROKEN[cell] - SHARES)
     left[cell] = 0.0
     on, e = broken_at(200, left, np.random.default_rng(6 + cell))
-    tests = driven(WireFailures(RULES, MODEL, BROKEN, PERIOD_S), on, e)
+    tests = driven(WireFailures(RULES, ERRORS, MODEL, BROKEN, PERIOD_S), on, e)
     assert [(f.cells, f.kind) for f in tests.findings] == [((cell,), "mechanical")]
     assert tests.findings[0].t_s > 200 * PERIOD_S
 
@@ -202,20 +213,20 @@ def test_cells_of_a_chain_that_breaks_are_named_together():
     """Cells 0 and 2 in a row: whichever breaks, neither pulls any longer."""
     chain = np.array([[0.0, 0.25, 0.0], [0.4, 0.0, 0.3], [0.0, 0.25, 0.0]])
     on, e = broken_at(200, chain[2], np.random.default_rng(8))
-    tests = driven(WireFailures(RULES, MODEL, chain, PERIOD_S), on, e)
+    tests = driven(WireFailures(RULES, ERRORS, MODEL, chain, PERIOD_S), on, e)
     assert [(f.cells, f.kind) for f in tests.findings] == [((0, 2), "mechanical")]
     assert tests.state.tolist() == [FAILED, HEALTHY, FAILED]
 
 
 def test_a_knock_breaks_none():
     """Ten readings a sample ring at 28 Hz for a second; every cell pulls as before."""
-    rules = replace(RULES, sample_s=0.05)
+    errors = replace(ERRORS, sample_s=0.05)
     period_s, n = 0.005, 4000
     rng = np.random.default_rng(9)
     on = np.repeat(drawn(rng, n // 10), 10, axis=0)
     wires, F = SmaWires(WIRES, np.ones(3)), np.zeros((2, 3))
     wires.reset(F[0], F[1])
-    tests = WireFailures(rules, MODEL, BROKEN, period_s)
+    tests = WireFailures(RULES, errors, MODEL, BROKEN, period_s)
     before, rang = np.zeros(3, dtype=np.uint8), False
     for k in range(n):
         t_s = k * period_s
@@ -233,6 +244,8 @@ def test_a_knock_breaks_none():
 
 def test_missing_readings_say_nothing():
     on = np.ones((100, 3), dtype=np.uint8)
-    tests = driven(WireFailures(RULES, MODEL, NOTHING_BREAKS, PERIOD_S), on, np.full(100, np.nan))
+    tests = driven(
+        WireFailures(RULES, ERRORS, MODEL, NOTHING_BREAKS, PERIOD_S), on, np.full(100, np.nan)
+    )
     assert tests.findings == []
     assert tests.log_odds <= 0.0

@@ -1,5 +1,7 @@
 """Plans of cells that heat and cool, against every sequence and a run of the very cells."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ from hil.models.sma_wire import SmaWire
 from hil.models.wire_cells import wire_model
 from hil.models.wire_plan import WirePlanner
 
-BLOCK_S, N_BLOCKS = 0.1, 10
+LEAD_S, BLOCK_S, N_BLOCKS = 1e-3, 0.1, 10
 RIGHT = "array.right_N"
 MIGA = cells.miga(k_pe_N_per_m=20.0, k_se_N_per_m=386.52, k_ae_N_per_m=1000.0, b_N_s_per_m=500.0)
 ARRAY = CellArray.from_fingerprint("-:3 | &7:-1", cell=MIGA, mass_kg=0.01583)
@@ -24,11 +26,13 @@ OFF = np.zeros(3, dtype=np.uint8)
 
 def planner(price=0.0, least=(1, 1)):
     model = wire_model(ARRAY, ACTIVATION, SHARES)
-    return WirePlanner(model, BLOCK_S, N_BLOCKS, price, *least)
+    return WirePlanner(model, LEAD_S, BLOCK_S, N_BLOCKS, price, *least)
 
 
 def posed(p, wanted, on=OFF, locked=(0, 0, 0), usable=(1, 1, 1), state=COLD):
-    p.pose(state, on, np.array(locked), np.array(usable, dtype=np.uint8), np.asarray(wanted))
+    model = wire_model(ARRAY, ACTIVATION, SHARES)
+    wires = model.laws, model.shares_N, state
+    p.pose(wires, on, np.array(locked), np.array(usable, dtype=np.uint8), np.asarray(wanted))
     return p
 
 
@@ -52,7 +56,7 @@ def test_what_a_plan_promises_the_array_does():
 
 
 def test_no_other_sequence_of_one_cell_is_better():
-    """All 1 + M + M (M - 1) / 2 sequences of at most two switches, for every cell in turn."""
+    """All sequences of at most two switches, and all that differ from the plan in one stretch."""
     rng = np.random.default_rng(1)
     for price in (0.0, 0.02):
         wanted = np.cumsum(rng.normal(0.15, 0.2, N_BLOCKS))
@@ -61,7 +65,7 @@ def test_no_other_sequence_of_one_cell_is_better():
         assert p.finished
         best = float(p.error_N @ p.error_N) + price * _switches(p.plan)
         for n in range(3):
-            for plan_n in _sequences():
+            for plan_n in [*_sequences(), *_changed(p.plan[n])]:
                 plan = p.plan.copy()
                 plan[n] = plan_n
                 error = _error(plan, wanted)
@@ -77,13 +81,22 @@ def _sequences():
             yield row
 
 
+def _changed(row):
+    for a in range(N_BLOCKS):
+        for b in range(a + 1, N_BLOCKS + 1):
+            other = row.copy()
+            other[a:b] = 1 - row[a]
+            yield other
+
+
 def _switches(plan):
     return int((np.diff(np.hstack([OFF[:, None], plan]).astype(int)) != 0).sum())
 
 
 def _error(plan, wanted):
     """Of a plan that is only posed: carried on by a block, it is given a block early."""
-    longer = WirePlanner(wire_model(ARRAY, ACTIVATION, SHARES), BLOCK_S, N_BLOCKS + 1, 0.0, 1, 1)
+    model = wire_model(ARRAY, ACTIVATION, SHARES)
+    longer = WirePlanner(model, LEAD_S, BLOCK_S, N_BLOCKS + 1, 0.0, 1, 1)
     longer.plan[:, 1:] = plan
     posed(longer, np.append(wanted, 0.0))
     return longer.error_N[:N_BLOCKS]
@@ -95,6 +108,35 @@ def test_cells_that_are_locked_or_lost_are_left_alone():
     assert not p.plan[0, :4].any()
     assert p.plan[1].any()
     assert not p.plan[2].any()
+
+
+def test_cells_stay_on_and_off_for_as_long_as_they_must():
+    """The same wishes without such times have shorter ones."""
+    rng = np.random.default_rng(4)
+    shortest = {}
+    for least in ((1, 1), (3, 2)):
+        p, runs = planner(least=least), {0: [], 1: []}
+        for _ in range(20):
+            posed(p, np.cumsum(rng.normal(0.15, 0.3, N_BLOCKS)))
+            p.search(10**9)
+            for row in np.hstack([OFF[:, None], p.plan]).astype(int):
+                at = np.flatnonzero(np.diff(row)) + 1
+                for begins, ends in itertools.pairwise(at):
+                    runs[row[begins]].append(ends - begins)
+            p.plan[:] = 0
+        shortest[least] = min(runs[1]), min(runs[0])
+    assert shortest[1, 1] == (1, 1)
+    assert shortest[3, 2] == (3, 2)
+
+
+def test_the_plan_begins_where_the_wires_are_after_the_lead():
+    """On all along: one block later is where a lead of a block begins."""
+    model, on, locked = wire_model(ARRAY, ACTIVATION, SHARES), OFF + 1, (N_BLOCKS,) * 3
+    late = WirePlanner(model, BLOCK_S, BLOCK_S, N_BLOCKS, 0.0, 1, 1)
+    posed(late, np.zeros(N_BLOCKS), on=on, locked=locked)
+    soon = posed(planner(), np.zeros(N_BLOCKS), on=on, locked=locked)
+    assert late.error_N[-1] < -0.5 * SHARES.sum()
+    assert late.error_N[:-1] == pytest.approx(soon.error_N[1:], abs=0.01 * SHARES.sum())
 
 
 def test_a_switch_that_gains_less_than_its_price_is_not_made():
