@@ -28,6 +28,7 @@ from hil.models.wire_cells import WireModel
 
 Matrix = NDArray[np.float64]
 Mask = NDArray[np.uint8]
+AS_IT_IS, AS_PLANNED = 1, 2  # sequences that a search changes
 
 
 class WirePlanner:
@@ -79,7 +80,9 @@ class WirePlanner:
         self._error = np.zeros(n_blocks)
         self._work = np.zeros((2, n_blocks + 1, 4))
         self._rest = np.zeros(n_blocks)
-        self._tried = np.zeros((2, n_blocks), dtype=np.uint8)
+        self._tried = np.zeros((3, n_blocks), dtype=np.uint8)
+        self._at, self._best = np.zeros(3, dtype=np.int64), np.zeros(1)
+        self._better = False
         self._next = 0
         self._since_better = 0
         self.n_looked_at = 0
@@ -118,6 +121,8 @@ class WirePlanner:
             self._block_s, self._state, self._on, self._locked, self._usable, wanted_N, self.plan,
             self._y, self._error,
         )  # fmt: skip
+        if self._at[0]:
+            self._turn()  # its search was cut off: another's first, or the rest never have theirs
         self._since_better = 0
         self.n_looked_at = 0
 
@@ -125,20 +130,25 @@ class WirePlanner:
         """Go on, cell after cell, until about this many steps of a cell have been predicted."""
         done = 0
         while done < n_steps and not self.finished:
-            n = self._next
-            self._next = (n + 1) % len(self.plan)
-            self._since_better += 1
-            if not self._usable[n] or self._shares[n] == 0.0:
-                continue
-            steps, better = _improve(
-                self._laws[n], self._shares[n], self._direct[n], self._lag[n], self._block_s,
-                self._state[n], self._on[n], self._locked[n], self._least, self._price,
-                self.plan[n], self._y[n], self._error, self._rest, self._work, self._tried,
-            )  # fmt: skip
-            done += steps
-            if better:
-                self._since_better = 0
+            n, better, over = self._next, False, True
+            if self._usable[n] and self._shares[n] != 0.0:
+                steps, better, over = _improve(
+                    self._laws[n], self._shares[n], self._direct[n], self._lag[n], self._block_s,
+                    self._state[n], self._on[n], self._locked[n], self._least, self._price,
+                    self.plan[n], self._y[n], self._error, self._rest, self._work, self._tried,
+                    self._at, self._best, n_steps - done,
+                )  # fmt: skip
+                done += steps
+            self._better = self._better or better
+            if over:
+                self._since_better = 0 if self._better else self._since_better + 1
+                self._turn()
         self.n_looked_at += done
+
+    def _turn(self) -> None:
+        """The next cell's."""
+        self._next = (self._next + 1) % len(self.plan)
+        self._at[0], self._better = 0, False
 
 
 def _lag_weights(rate_per_s: Matrix, h: float) -> Matrix:
@@ -179,107 +189,135 @@ def _pose(  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _improve(  # type: ignore[no-untyped-def]
-    law, share, direct, lag, h, state, on, locked, least, price, plan, y, error, rest, work, tried
-):
-    """The best change of this cell's sequence; steps predicted, and whether there is one.
+    law, share, direct, lag, h, state, on, locked, least, price, plan, y, error, rest, work, tried,
+    at, best, n_steps,
+):  # fmt: skip
+    """Go on looking for this cell's best change, about so many steps far.
 
-    Two sequences are changed between any two times: to stay as it is, and the plan.
+    Steps predicted, whether a better sequence was found, and whether all have been looked at. `at`
+    holds how far it has come: base (0: it begins), stretch, where the base's error is too large.
     """
     n_blocks = len(plan)
-    best = 0.0
-    before = on
-    for b in range(n_blocks):
-        rest[b] = error[b] + y[b]
-        best += error[b] * error[b]
-        if plan[b] != before:
-            best += price
-        before = plan[b]
-    base, found = tried[0], tried[1]
+    base, found, planned = tried[0], tried[1], tried[2]
     steps, better = 0, False
-    for carried in range(2):
-        same = True
+    if at[0] == 0:
+        best[0] = 0.0
+        before = on
         for b in range(n_blocks):
-            base[b] = plan[b] if carried else on
-            same = same and base[b] == on
-        if carried and same:
-            break
-        more, cost = _change(
-            law, share, direct, lag, h, state, on, locked, least, price, base, rest, work, best,
-            found,
-        )  # fmt: skip
-        steps += more
-        if cost < best:
-            best, better = cost, True
+            rest[b] = error[b] + y[b]
+            best[0] += error[b] * error[b]
+            if plan[b] != before:
+                best[0] += price
+            before = plan[b]
+        planned[:] = plan
+        at[0], at[1] = AS_IT_IS, -1
+    while at[0] <= AS_PLANNED:
+        if at[1] < 0:
+            base[:] = planned
+            if at[0] == AS_IT_IS:
+                base[:] = on
+            elif not np.any(planned != on):
+                break
+            at[2] = _prefix(
+                law, share, direct, lag, h, state, on, price, base, rest, work[0], best[0]
+            )
+            steps += at[2]
+            whole = work[0, n_blocks, 3]
+            if at[2] == n_blocks and whole < best[0] * (1.0 - 1e-12):
+                best[0], better = whole, True
+                found[:] = base
+            at[1] = locked
+        while at[1] < min(at[2] + 1, n_blocks):
+            if steps >= n_steps:
+                if better:
+                    _take(law, share, direct, lag, h, state, found, rest, plan, y, error)
+                return steps, better, False
+            more, cost = _stretch(
+                law, share, direct, lag, h, on, least, price, base, rest, work, at[1], best[0],
+                found,
+            )  # fmt: skip
+            steps += more
+            if cost < best[0]:
+                best[0], better = cost, True
+            at[1] += 1
+        at[0] += 1
+        at[1] = -1
+    at[0] = 0
     if better:
-        T, xi, z = state
-        for b in range(n_blocks):
-            plan[b] = found[b]
-            T, xi, z = _step(law, lag, h, float(plan[b]), T, xi, z)
-            y[b] = share * (direct * xi + (1.0 - direct) * z)
-            error[b] = rest[b] - y[b]
-    return steps, better
+        _take(law, share, direct, lag, h, state, found, rest, plan, y, error)
+    return steps, better, True
 
 
 @njit(cache=True)
-def _change(  # type: ignore[no-untyped-def]
-    law, share, direct, lag, h, state, on, locked, least, price, base, rest, work, best, found
-):
-    """Steps predicted, and the least cost below `best` of a sequence with one stretch changed.
+def _take(law, share, direct, lag, h, state, found, rest, plan, y, error):  # type: ignore[no-untyped-def]
+    T, xi, z = state
+    for b in range(len(plan)):
+        plan[b] = found[b]
+        T, xi, z = _step(law, lag, h, float(plan[b]), T, xi, z)
+        y[b] = share * (direct * xi + (1.0 - direct) * z)
+        error[b] = rest[b] - y[b]
 
-    That sequence is written to `found`; without one, `best` comes back.
-    """
-    n_blocks = len(base)
-    first, second = work[0], work[1]
+
+@njit(cache=True)
+def _prefix(law, share, direct, lag, h, state, on, price, base, rest, first, best):  # type: ignore[no-untyped-def]
+    """The base from its beginning, to its end or to where its error alone is too large."""
     first[0, 0], first[0, 1], first[0, 2], first[0, 3] = state[0], state[1], state[2], 0.0
-    steps, stop = 0, n_blocks
-    for b in range(n_blocks):
+    before = on
+    for b in range(len(base)):
         T, xi, z = _step(law, lag, h, float(base[b]), first[b, 0], first[b, 1], first[b, 2])
         e = rest[b] - share * (direct * xi + (1.0 - direct) * z)
         first[b + 1, 0], first[b + 1, 1], first[b + 1, 2] = T, xi, z
         first[b + 1, 3] = first[b, 3] + e * e
-        if base[b] != (base[b - 1] if b else on):
+        if base[b] != before:
             first[b + 1, 3] += price
-        steps += 1
+        before = base[b]
         if first[b + 1, 3] >= best:
-            stop = b
+            return b
+    return len(base)
+
+
+@njit(cache=True)
+def _stretch(  # type: ignore[no-untyped-def]
+    law, share, direct, lag, h, on, least, price, base, rest, work, a, best, found
+):
+    """Steps predicted, and the least cost of the base with a stretch changed that begins here.
+
+    A sequence that costs less than `best` is written to `found`; without one, `best` comes back.
+    """
+    n_blocks = len(base)
+    first, second = work[0], work[1]
+    to, steps = 1 - base[a], 0
+    second[a] = first[a]
+    if to != (base[a - 1] if a else on):
+        second[a, 3] += price
+    if second[a, 3] >= best:
+        return steps, best
+    for c in range(a + 1, n_blocks + 1):
+        b = c - 1
+        T, xi, z = _step(law, lag, h, float(to), second[b, 0], second[b, 1], second[b, 2])
+        e = rest[b] - share * (direct * xi + (1.0 - direct) * z)
+        second[c, 0], second[c, 1], second[c, 2] = T, xi, z
+        second[c, 3] = second[b, 3] + e * e
+        steps += 1
+        if second[c, 3] >= best:
             break
-    if stop == n_blocks and first[n_blocks, 3] < best * (1.0 - 1e-12):
-        best = first[n_blocks, 3]
-        found[:] = base
-    for a in range(locked, min(stop + 1, n_blocks)):
-        before = base[a - 1] if a else on
-        to = 1 - base[a]
-        second[a] = first[a]
-        if to != before:
-            second[a, 3] += price
-        if second[a, 3] >= best:
+        if c < n_blocks and base[c] == to:
             continue
-        for c in range(a + 1, n_blocks + 1):
-            b = c - 1
-            T, xi, z = _step(law, lag, h, float(to), second[b, 0], second[b, 1], second[b, 2])
+        T, xi, z, cost = second[c, 0], second[c, 1], second[c, 2], second[c, 3]
+        was = to
+        for b in range(c, n_blocks):
+            if base[b] != was:
+                cost += price
+            was = base[b]
+            T, xi, z = _step(law, lag, h, float(was), T, xi, z)
             e = rest[b] - share * (direct * xi + (1.0 - direct) * z)
-            second[c, 0], second[c, 1], second[c, 2] = T, xi, z
-            second[c, 3] = second[b, 3] + e * e
+            cost += e * e
             steps += 1
-            if second[c, 3] >= best:
+            if cost >= best:
                 break
-            if c < n_blocks and base[c] == to:
-                continue
-            T, xi, z, cost = second[c, 0], second[c, 1], second[c, 2], second[c, 3]
-            was = to
-            for b in range(c, n_blocks):
-                if base[b] != was:
-                    cost += price
-                was = base[b]
-                T, xi, z = _step(law, lag, h, float(was), T, xi, z)
-                e = rest[b] - share * (direct * xi + (1.0 - direct) * z)
-                cost += e * e
-                steps += 1
-                if cost >= best:
-                    break
-            if cost < best * (1.0 - 1e-12) and _holds(base, a, c, to, on, least):
-                best = cost
-                found[:a], found[a:c], found[c:] = base[:a], to, base[c:]
+        if cost < best * (1.0 - 1e-12) and _holds(base, a, c, to, on, least):
+            best = cost
+            found[:a], found[a:c], found[c:] = base[:a], to, base[c:]
     return steps, best
 
 

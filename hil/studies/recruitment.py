@@ -1,7 +1,8 @@
 """`hil study recruitment`: all controllers on arrays of 6, 14 and 100 cells they were not told.
 
-Every plant is commissioned first, each cell pulsed once (`recruitment_commission`), and every
-controller gets what came out, but for "optimal, not commissioned". Trials are on the same plant
+Every plant is commissioned first, each cell pulsed twice (`recruitment_commission`), and every
+controller gets what came out, but for "optimal, not commissioned". "optimal" learns the wires
+further while it works. Trials are on the same plant
 another day. Every controller is tuned by one procedure: of its six settings in SETTINGS that with
 the least mean error over the tuning plants and the three set points, without dead cells. The
 plants it is then judged on are others. Dead cells died after commissioning, and nobody was told.

@@ -168,7 +168,7 @@ class WirePlanning:
     plan_ticks: int = 5
     n_blocks: int = 30
     price: float = 0.1
-    steps_per_tick: int = 100_000
+    steps_per_tick: int = 120_000
 
 
 def wire_optimal(know: Told, follow: Reference, planning: WirePlanning) -> RecruiterControl:

@@ -147,7 +147,7 @@ def _settings(values: "Values", tuned: Tuned) -> dict[str, Any]:
 def notes(values: "Values", ratios: dict[str, float], failures: Rows) -> list[str]:
     """What was done, what was reached, and where each method loses."""
     said = [
-        "Procedure: every plant is commissioned, each cell pulsed once from rest, and every "
+        "Procedure: every plant is commissioned, each cell pulsed twice from rest, and every "
         f"controller but '{UNTOLD}' is told what came out. The trials are on another day: the air "
         "up to 2 K warmer or colder, forces off by 2 %, convection by 5 %, supply by 1 %. Every "
         "controller has six settings and is given that of the least mean error on "
@@ -156,7 +156,8 @@ def notes(values: "Values", ratios: dict[str, float], failures: Rows) -> list[st
         "Not told: latent heat and transition temperatures of the wires, the transducer's delay, "
         "which cells died. The plant: wires with hysteresis whose rise and fall take 0.7 and "
         "1.1 s, every parameter off by up to 20 % (convection 10 %, supply and transitions 5 %), "
-        "force read 20 ms late with 2 mN of noise and a zero of up to 10 mN.",
+        "force read 20 ms late with 2 mN of noise and a zero of up to 10 mN. 'optimal' learns the "
+        "wires further from the force while it works.",
     ]
     for n in values.cells:
         ratio_of = {name: ratios[f"{n} cells, {name}"] for name in CONTROLLERS
@@ -189,9 +190,10 @@ def notes(values: "Values", ratios: dict[str, float], failures: Rows) -> list[st
         "dead zone of half a step is left standing; |e|/N and fixed gains are slow far from the "
         "goal. Size principle: no preview, so the cells' delay stays in the error. Optimal, not "
         "commissioned: it trusts a symmetrical sigmoid, and wires fall later than they rise. "
-        "Optimal: dead cells that nobody told it of, and what has changed since commissioning; "
-        "with few cells, steps between their levels. Failures: a cell that has been on for long "
-        "pulls on for half a second, and like cells are told apart one after the other."
+        "Optimal: the first seconds, until it has learned what has changed since commissioning, or "
+        "which cells give nothing; with few cells, steps between their levels. Failures: a cell "
+        "that has been on for long pulls on for half a second, and like cells are told apart one "
+        "after the other."
     )
     return said
 

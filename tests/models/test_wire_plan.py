@@ -157,6 +157,28 @@ def test_a_search_cut_off_leaves_no_worse_a_plan():
     assert costs[-1] < 0.5 * costs[0]
 
 
+def test_a_search_in_pieces_ends_where_one_at_a_stretch_does():
+    wanted = np.linspace(0.0, 2.5, N_BLOCKS)
+    whole = posed(planner(price=0.01), wanted)
+    whole.search(10**9)
+    pieces = posed(planner(price=0.01), wanted)
+    while not pieces.finished:
+        before = pieces.n_looked_at
+        pieces.search(7)
+        # a stretch that begins now is looked at to its end
+        assert pieces.n_looked_at - before <= 7 + N_BLOCKS + N_BLOCKS * (N_BLOCKS + 1) // 2
+    assert np.array_equal(pieces.plan, whole.plan)
+    assert pieces.n_looked_at == whole.n_looked_at
+
+
+def test_a_cell_whose_search_is_always_cut_off_leaves_the_others_theirs():
+    p = planner()
+    for _ in range(6):
+        posed(p, np.full(N_BLOCKS, SHARES.sum()))
+        p.search(5 * N_BLOCKS)
+    assert p.plan.any(axis=1).all()
+
+
 def test_cells_that_are_no_wires_are_refused():
     with pytest.raises(ModelError, match="some cells are wires and some are not"):
         wire_model(ARRAY, [*ACTIVATION[:2], CellActivation(4.0)], SHARES)
