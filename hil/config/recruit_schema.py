@@ -59,13 +59,15 @@ class WiresTable(Table):
 class WireFailuresTable(Table):
     """Tests for failed cells of a model whose cells are wires (`hil.models.wire_failures`).
 
-    What a healthy array may do stands under `wires`. Standard deviations: `moment_s` of when a dead
-    cell fades; `share_anew` of every share after a break. A cell is named once it is so `sure`.
-    With `switch_suspects` a recruiter switches suspects on purpose to tell them apart, one every
-    `apart_s`.
+    What a healthy array may do stands under `wires`. No cell is looked at before cells have been on
+    for `learn_for_s`: the day's laws are learned first. Standard deviations: `moment_s` of when a
+    dead cell fades; `share_anew` of every share after a break. A cell is named once it is so
+    `sure`. With `switch_suspects` a recruiter switches suspects on purpose to tell them apart, one
+    every `apart_s`.
     """
 
     false_alarms_per_day: Annotated[float, Field(ge=1e-9, le=1e6)] = 1.0
+    learn_for_s: Annotated[float, Field(ge=0.0, le=3600.0)] = 10.0
     moment_s: Annotated[float, Field(ge=1e-4, le=10.0)] = 0.03
     share_anew: Annotated[float, Field(ge=1e-2, le=100.0)] = 1.0
     sure: Annotated[float, Field(ge=0.5, lt=1.0)] = 0.99

@@ -8,9 +8,10 @@ is on or not: with z_n^tau the lag of a wire left to itself at tau,
     e gains  -s_n (z_n - z_n^tau)              electrically dead
              sum_m (s'_m - s_m) z_m            mechanically broken, from tau on
 
-For every cell that is on, a hypothesis begins every `spawn_s` and lives for `life_s`. The filter is
-linear: passed through it, the hypothesis' change is nu_h where the residual's is nu, and its log
-likelihood ratio against a healthy array grows by
+For every cell that is on, a hypothesis begins every `spawn_s` and lives for `life_s`; none before
+cells have been on for `learn_for_s`, when what is of second order in the errors of the day's laws
+would pass for a failure. The filter is linear: passed through it, the hypothesis' change is nu_h
+where the residual's is nu, and its log likelihood ratio against a healthy array grows by
 
     (nu_h nu - nu_h^2 / 2) / S
 
@@ -62,6 +63,8 @@ class WireRules:
 
     Attributes
     ----------
+    learn_for_s : float
+        With cells on before hypotheses begin: the day's laws are learned first.
     moment_s : float
         Of when a cell that died fades, a standard deviation.
     share_anew : float
@@ -79,6 +82,7 @@ class WireRules:
         How many times as often cells may be suspected without need.
     """
 
+    learn_for_s: float = 10.0
     moment_s: float = 0.03
     share_anew: float = 1.0
     doubt_for_s: float = 10.0
@@ -152,7 +156,7 @@ class WireFailures:
         self._past, self._folded = np.zeros((4, n_errors)), np.zeros(n_errors)
         self._broke, self._pulled = False, np.zeros(n, dtype=bool)
         self._blind_until_s, self._calm_s = -np.inf, 0.0
-        self._fold_at_s = FOLD_S
+        self._fold_at_s, self._on_for_s = FOLD_S, 0.0
         self.state = np.zeros(n, dtype=np.uint8)
         self.log_odds = 0.0
         self.findings: list[Finding] = []
@@ -193,7 +197,9 @@ class WireFailures:
         kalman, bank = self._filter, self._filter.bank
         # after an alarm none of the hypotheses may make way
         calm = self.log_odds < self.threshold and not self._broke
-        spawn = calm and kalman.n_samples % self._spawn == 0
+        self._on_for_s += kalman.sample_s * bool(cells.any())
+        learned = self._on_for_s >= self.rules.learn_for_s
+        spawn = calm and learned and kalman.n_samples % self._spawn == 0
         if spawn:
             self._place = (self._place + 1) % self._ghost.shape[1]
         self.log_odds = hold(

@@ -20,7 +20,7 @@ RATE_PER_S = 3.0
 WIRES = [SmaWire(specific_heat_J_per_kg_K=c) for c in (200.0, 300.0, 400.0)]
 MODEL = WireModel(wire_laws(WIRES), SHARES, np.full(3, RATE_PER_S), np.zeros(3))
 NOTHING_BREAKS = np.full((3, 3), np.nan)
-RULES, ERRORS = WireRules(), WireErrors(sample_s=PERIOD_S)
+RULES, ERRORS = WireRules(learn_for_s=0.0), WireErrors(sample_s=PERIOD_S)
 
 
 def heated(on, dead_from=None, wires=WIRES):
@@ -66,7 +66,7 @@ def test_the_odds_are_those_of_two_gaussians_written_out():
         sample_s=PERIOD_S, share=1e-6, heating=0.04, cooling=0.06, room_K=1.2, delay_s=0.03,
         same_for_s=4.0, wander_N=0.02, wander_for_s=0.7, stir=0.0, zero_N=0.01, noise_N=0.015,
     )  # fmt: skip
-    rules = WireRules(spawn_s=2.0, life_s=10.0)
+    rules = WireRules(learn_for_s=0.0, spawn_s=2.0, life_s=10.0)
     e = np.random.default_rng(1).normal(0.0, 0.05, n)
     tests = driven(WireFailures(rules, errors, MODEL, NOTHING_BREAKS, PERIOD_S), on, e)
 
@@ -142,6 +142,21 @@ def test_a_wire_that_dies_is_named_and_no_other(cell):
     assert np.delete(tests.state, cell).tolist() == [HEALTHY] * 2
     assert tests.findings[0].t_s > died * PERIOD_S
     assert tests.findings[0].log_odds >= tests.threshold
+
+
+def test_none_is_named_before_the_laws_of_the_day_are_learned():
+    """Cells wait for 3 s; one dies at 5.5 s and is looked at when they have been on for 5 s."""
+    on = np.vstack([np.zeros((60, 3), dtype=np.uint8), drawn(np.random.default_rng(21), 400)])
+    on[90:150, 1] = 1
+    _, xi = heated(on)
+    _, truly = heated(on, (1, 110))
+    e = (lagged(truly) - lagged(xi)) @ SHARES + 0.002 * np.random.default_rng(22).normal(size=460)
+    named_s = []
+    for learn_for_s in (0.0, 5.0):
+        rules = replace(RULES, learn_for_s=learn_for_s)
+        tests = driven(WireFailures(rules, ERRORS, MODEL, NOTHING_BREAKS, PERIOD_S), on, e)
+        named_s.append(next(f.t_s for f in tests.findings if f.cells == (1,)))
+    assert 5.5 < named_s[0] < 8.0 < named_s[1]
 
 
 def test_a_room_that_is_read_from_the_first_tick_on_blinds_no_test():
