@@ -5,7 +5,7 @@ def test_recruitment_is_timed_with_and_without_the_tests_for_failed_cells(monkey
     monkeypatch.setattr(bench_control, "TICKS", 200)
     monkeypatch.setattr(bench_control, "ROUNDS", 1)
     found = bench_control.compare()
-    wires = [f"{name}, wires" for name in ("PID", "broadcast", "size principle")]
+    wires = [f"{name}, wires" for name in bench_control.EXPERIMENTS]
     assert list(found) == [*bench_control.EXPERIMENTS, *wires]
     for row in found.values():
         assert all(0.0 < value < 1.0 for value in row.values())
