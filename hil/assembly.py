@@ -30,7 +30,7 @@ from hil.config.instruments import outputs_of, signals_of
 from hil.config.limb import AntagonistsTable, LimbTable
 from hil.config.own import OwnTable, own_tables
 from hil.config.pantograph import ImpactTable, PantographTable
-from hil.config.recruit_schema import OptimalTable
+from hil.config.recruit_schema import OptimalTable, WiresTable
 from hil.control.controller import Control
 from hil.devices.injection import Injection
 from hil.devices.replay import ReplayRig
@@ -321,15 +321,23 @@ def _limits(tables: schema.RunTables, layout: RigLayout) -> guard.Limits:
 def compile_tick(config: Config) -> None:
     """Run ticks on a simulated rig of their own, so that no tick of the run compiles.
 
-    Two, and on to the first tick at which the tests for failed cells look at a sample.
+    Two, and on to where a first sample of force has been looked at and a first plan applied.
     """
     stages = build(config, 0)
     stages.rig.open()
-    failures = config.tables.observer.failures
-    rare_s = failures.sample_s if failures is not None else 0.0
-    n_ticks = 2 + round(rare_s / config.tables.loop.period_s)
+    n_ticks = 2 + round(_rarest_s(config.tables) / config.tables.loop.period_s)
     loop.run(replace(parts_of(config, stages, VirtualClock(), NoSink()), n_ticks=n_ticks))
     stages.rig.close()
+
+
+def _rarest_s(tables: schema.RunTables) -> float:
+    """When everything that is not done at every tick has been done once."""
+    observer, controller = tables.observer, tables.controller
+    budget_s = controller.budget_s if isinstance(controller, OptimalTable) else 0.0
+    wires_s = (observer.wires or WiresTable()).sample_s
+    failures_s = 0.0 if observer.failures is None else observer.failures.sample_s
+    looks_at_wires = budget_s > 0.0 or observer.wire_failures is not None
+    return max(budget_s, failures_s, wires_s if looks_at_wires else 0.0)
 
 
 def rehearse(config: Config, seed: int) -> None:

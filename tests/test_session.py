@@ -1,4 +1,5 @@
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -121,7 +122,7 @@ def wait_for_rows(loop, n):
 
 
 COMPILES = """
-import gc, sys
+import gc, json, sys
 from dataclasses import replace
 from numba.core.dispatcher import Dispatcher
 from hil import assembly, loop
@@ -132,8 +133,8 @@ def compiled():
     kernels = [d for d in gc.get_objects() if isinstance(d, Dispatcher)]
     return {d.py_func.__qualname__: len(d.signatures) for d in kernels}
 
-for path in sys.argv[1:]:
-    config = load(path)
+for path, sets in json.loads(sys.argv[1]):
+    config = load(path, sets)
     assembly.compile_tick(config)
     before = compiled()
     stages = assembly.build(config, 0)
@@ -150,7 +151,13 @@ for path in sys.argv[1:]:
 
 def test_no_tick_of_a_run_compiles(configs):
     # a process of its own: here other tests have compiled everything
-    files = ["array14/pid.toml", "miga6/all_on.toml", "slider/steps.toml"]
-    words = [sys.executable, "-c", COMPILES, *(str(configs / file) for file in files)]
+    tested = ["observer.wire_failures={}",
+              "surroundings={ambient_C=23.0, ambient_uncertainty_C=0.5}"]  # fmt: skip
+    files = [
+        ("array14/pid.toml", []), ("miga6/all_on.toml", []), ("slider/steps.toml", []),
+        ("wires4/follow.toml", []), ("wires4/hold.toml", tested), ("array14/optimal.toml", []),
+    ]  # fmt: skip
+    runs = json.dumps([(str(configs / file), sets) for file, sets in files])
+    words = [sys.executable, "-c", COMPILES, runs]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert done.stdout == ""

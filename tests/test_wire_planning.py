@@ -92,7 +92,8 @@ def test_a_room_that_is_read_reaches_the_plan_and_the_tests(planned, tmp_path):
     assert replay(path) == (run.sizes["tick"], None)
 
 
-def test_tests_of_wires_are_refused_where_cells_are_none(configs):
-    sets = ["observer.wire_failures={}"]
+@pytest.mark.parametrize("key", ["wires", "wire_failures"])
+def test_wires_are_refused_where_cells_are_none(configs, key):
+    sets = [f"observer.{key}={{}}"]
     with pytest.raises(ConfigError, match="some cells are wires and some are not"):
         load(configs / "miga6/pid.toml", sets)

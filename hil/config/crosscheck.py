@@ -382,6 +382,8 @@ def run(tables: schema.RunTables, model: CellArray | None) -> Found:
         if not model.floating and len(model.states) <= RIG_ORDER_MAX:
             told.observer(tables.observer)
             told.tests(tables.observer)
+            if tables.observer.wires is not None:
+                told.wires(tables.observer)
     except ModelError as error:
         yield "observer", str(error)
         return
