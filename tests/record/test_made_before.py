@@ -1,0 +1,38 @@
+"""Recordings of every kind of system, made by the program of November 2026, are still usable."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+import hil
+from hil.__main__ import main
+from hil.replay import replay
+
+MADE_BEFORE = Path(__file__).parent / "made_before"
+NAMES = sorted(path.name.removesuffix(".h5.gz") for path in MADE_BEFORE.glob("*.h5.gz"))
+
+
+@pytest.fixture
+def recording(request, tmp_path):
+    path = tmp_path / f"{request.param}.h5"
+    path.write_bytes(gzip.decompress((MADE_BEFORE / f"{path.name}.gz").read_bytes()))
+    return path
+
+
+@pytest.mark.parametrize("recording", NAMES, indirect=True)
+def test_a_recording_made_before_opens_verifies_and_is_reported(recording, capsys):
+    run = hil.open_run(recording)
+    assert run.sizes["tick"] >= 50
+    assert main(["verify", str(recording)]) == 0
+    assert main(["report", str(recording)]) == 0
+    page = recording.with_suffix(".html").read_text()
+    assert "SIMULATED" in page
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("recording", NAMES, indirect=True)
+def test_a_recording_made_before_makes_the_same_decisions_again(recording):
+    rows, difference = replay(recording)
+    assert difference is None
+    assert rows == hil.open_run(recording).sizes["tick"]
