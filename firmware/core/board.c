@@ -124,6 +124,7 @@ bool board_probe(struct board *board, uint16_t cells)
         if ((cells & bit) == 0)
             continue;
         uint16_t found = guard_probe(port_probe(board->port, i), &board->limits);
+        cell_probed(&board->cells[i]);
         found = faults_of(board, i, found);
         if (port_estop_open(board->port))
             found |= FAULT_estop_open;

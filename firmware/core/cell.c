@@ -70,12 +70,15 @@ void cell_boot(struct cell *cell, uint32_t now_ms, uint16_t current_max_mA)
 void cell_command(struct cell *cell, uint8_t duty_per_255, uint32_t now_ms)
 {
     add_duty_time(cell, (uint16_t)now_ms);
-    if (cell->duty_per_255 == 0) {
+    if (cell->duty_per_255 == 0)
         cell->on_since_ms = now_ms;
-        cell->streak[CHECK_HIGH] = 0;
-        cell->streak[CHECK_LOW] = 0;
-    }
     cell->duty_per_255 = duty_per_255;
+}
+
+void cell_probed(struct cell *cell)
+{
+    cell->streak[CHECK_HIGH] = 0;
+    cell->streak[CHECK_LOW] = 0;
 }
 
 void cell_sample(struct cell *cell, const struct wire_limits *limits,

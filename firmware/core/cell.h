@@ -8,7 +8,9 @@
 #include "message.h"
 #include "port.h"
 
-/* The checks of a cell's readings that must fail several scans in a row. */
+/* The checks of a cell's readings that must fail several samples in a row. CHECK_HIGH and CHECK_LOW count
+ * the samples with the gate on, whatever lies between them: a cell that is switched off and on again
+ * starts no count anew. */
 enum check { CHECK_HIGH, CHECK_LOW, CHECK_OFF, CHECK_HOT, CHECK_RANGE, N_CHECKS };
 
 struct cell {
@@ -29,6 +31,8 @@ uint16_t cell_current_mA(uint16_t counts, const struct wire_limits *limits);
 
 void cell_boot(struct cell *cell, uint32_t now_ms, uint16_t current_max_mA);
 void cell_command(struct cell *cell, uint8_t duty_per_255, uint32_t now_ms);
+/* It was pulsed, which tells its current as it is: what earlier samples made of it no longer counts. */
+void cell_probed(struct cell *cell);
 void cell_sample(struct cell *cell, const struct wire_limits *limits,
                  const struct port_sample *sample, uint32_t now_ms);
 

@@ -38,10 +38,18 @@ static uint8_t serve_set_mask(struct board *board, const uint8_t *payload)
     return set(board, duty_per_255, command.valid_for_ms);
 }
 
+static bool is_readable(uint8_t duty_per_255)
+{
+    return duty_per_255 == 0 || duty_per_255 >= WIRE_DUTY_MIN_PER_255;
+}
+
 static uint8_t serve_set_duties(struct board *board, const uint8_t *payload)
 {
     struct wire_set_duties command;
     wire_unpack_set_duties(payload, &command);
+    for (uint8_t i = 0; i < WIRE_CELLS_MAX; i++)
+        if (!is_readable(command.duty_per_255[i]))
+            return RESULT_bad_value;
     return set(board, command.duty_per_255, command.valid_for_ms);
 }
 

@@ -1,6 +1,6 @@
 #include "guard.h"
 
-/* Counts scans in a row in which a check failed; true from the limit's number on. */
+/* Counts samples in a row for which a check failed; true from the limit's number on. */
 static bool persists(uint8_t *streak, bool failed, uint8_t scans)
 {
     if (!failed)

@@ -13,12 +13,13 @@
 #ifndef WIRE_H
 #define WIRE_H
 
-#define WIRE_VERSION 2
+#define WIRE_VERSION 3
 #define WIRE_CELLS_MAX 16
 #define WIRE_CELLS_PER_STATUS 2
 #define WIRE_CRC_INIT 0xFFFF
 #define WIRE_FRAME_MAX 128 /* bytes before COBS; below 254, so that COBS needs one more byte */
 #define WIRE_PROBABILITY_ONE 65535 /* means certain; any smaller p is p / 65536 */
+#define WIRE_DUTY_MIN_PER_255 8    /* a smaller one is too short for a reading of its current */
 
 /* C(name, code, answer): a command; its payload is the table of its name, if there is one. */
 #define WIRE_COMMANDS(C)             \
@@ -38,7 +39,8 @@
     C(readings, 0x82)    \
     C(status, 0x83)
 
-/* The set commands hold for valid_for_ms, at most hold_max_ms: then all cells go off. */
+/* The set commands hold for valid_for_ms, at most hold_max_ms: then all cells go off. A duty is 0 or at
+ * least WIRE_DUTY_MIN_PER_255: any other is a bad_value. */
 #define WIRE_SET_MASK(F, A, N) \
     F(u8, valid_for_ms)        \
     F(u16, cells_on)

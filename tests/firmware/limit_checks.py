@@ -105,6 +105,40 @@ def current_with_the_gate_on(board):
     board.limit()
 
 
+def current_under_toggling(board):
+    """Breaks between two samples with the gate on start no count anew.
+
+    On the host, scan and toggling meet again every 12 ms: two samples with the gate on in 24 ms.
+    """
+    board.limit(current_max_mA=1000, current_on_min_mA=125, heat_max_cA2ms=4_000_000_000)
+    bound_us = 27_000 if board.exchange_us == 0 else 120_000
+    for counts, fault in ((1023, "current_high"), (0, "current_low")):
+        for on_ms, off_ms in ((3, 1), (1, 1), (1, 3)):
+            board.ready()
+            board.set_analog(CELL, on=counts)
+            start_us = board.now_us()
+            while not board.faults():
+                board.set(CELL)
+                board.advance(on_ms * 1000)
+                board.set()
+                board.advance(off_ms * 1000)
+                assert board.now_us() - start_us < bound_us, (fault, on_ms, off_ms)
+            assert board.faults() == [fault]
+    # one bad sample of two is none, with the gate off between them or not
+    board.limit(current_max_mA=1000, current_on_min_mA=125, heat_max_cA2ms=4_000_000_000)
+    for counts in (1023, 0):
+        board.ready()
+        board.advance(board.scan_us - board.now_us() % board.scan_us)
+        for n in range(10 if board.exchange_us == 0 else 0):
+            board.set_analog(CELL, on=counts if n % 2 else 256)
+            assert board.set(CELL) == "done"
+            board.advance(board.scan_us)
+            assert board.set() == "done"
+            board.advance(board.scan_us)
+        assert board.faults() == []
+    board.limit()
+
+
 def current_with_the_gate_off(board):
     board.limit(current_off_max_mA=125)
     board.recover()
@@ -442,6 +476,7 @@ CHECKS = [
     hold,
     cells_at_once,
     current_with_the_gate_on,
+    current_under_toggling,
     current_with_the_gate_off,
     temperature,
     probing,

@@ -61,7 +61,7 @@ def test_every_set_command_switches_cells_once_armed(any_board):
 
 
 @PROPERTY
-@given(duties=st.lists(st.integers(0, 255), min_size=12, max_size=12))
+@given(duties=st.lists(st.just(0) | st.integers(8, 255), min_size=12, max_size=12))
 def test_duties_reach_the_gates_as_they_are(board, duties):
     board.ready()
     answer = board.command("set_duties", valid_for_ms=50, duty_per_255=(*duties, 0, 0, 0, 0))
@@ -69,6 +69,17 @@ def test_duties_reach_the_gates_as_they_are(board, duties):
     assert answer["cells_on"] == sum(1 << i for i, duty in enumerate(duties) if duty)
     assert board.command("read")["duty_per_255"][:12] == tuple(duties)
     board.command("disarm")
+
+
+@pytest.mark.parametrize("duty", range(1, 8))
+def test_a_duty_too_short_for_a_reading_of_its_current_is_refused(any_armed, duty):
+    assert any_armed.set(1) == "done"
+    for cell in (0, 11):
+        duties = [0] * 16
+        duties[cell] = duty
+        assert any_armed.result("set_duties", valid_for_ms=50, duty_per_255=duties) == "bad_value"
+        assert any_armed.gates()[1] == 255
+        assert sum(any_armed.gates()) == 255
 
 
 def test_cells_that_a_board_does_not_have_are_refused(libboard):
