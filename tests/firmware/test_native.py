@@ -3,11 +3,12 @@
 import contextlib
 import os
 import select
+import shutil
 import subprocess
 import termios
 import tty
 
-from firmware.boards import make
+from firmware.boards import FIRMWARE, make
 from hil import wire
 
 
@@ -16,8 +17,40 @@ def test_a_fuzz_loop_finds_no_memory_error_under_the_sanitisers(tmp_path):
     for seed in ("1", "2"):
         done = subprocess.run([fuzz, "100000", seed], capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
-        # it means something only if some of the rounds ran with cells switched on
-        assert int(done.stdout.split(",")[1].split()[0]) > 1000
+        # it means something only if some of the rounds ran with cells switched on, some with open
+        # ones set apart, and some into each of the faults
+        first, *reached = done.stdout.splitlines()
+        assert int(first.split(",")[1].split()[0]) > 1000
+        rounds = {name: int(n) for name, n in map(str.split, reached)}
+        assert rounds.keys() == {"set_apart", *wire.FAULTS}
+        assert min(rounds.values()) > 50, rounds
+
+
+def _coverage(folder, source=FIRMWARE):
+    command = ["make", "--silent", "-C", source, f"BUILD={folder}", "coverage"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+
+def test_the_fuzz_loop_takes_every_branch_of_the_core(tmp_path):
+    done = _coverage(tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = {row.split()[0]: row.split()[1:] for row in done.stdout.splitlines()[1:]}
+    assert rows.keys() == {path.name for path in (FIRMWARE / "core").glob("*.c")}
+    assert all(taken == ["100.0", "%"] for _, *taken in rows.values())
+
+
+def test_a_branch_that_the_fuzz_loop_never_takes_is_named(tmp_path):
+    shutil.copytree(FIRMWARE, tmp_path / "firmware", ignore=shutil.ignore_patterns("build"))
+    board = tmp_path / "firmware/core/board.c"
+    dead = "    if (board->identity.n_cells > WIRE_CELLS_MAX)\n        return;\n"
+    source = board.read_text()
+    start = source.index("void board_poll")
+    board.write_text(source[:start] + source[start:].replace("{\n", "{\n" + dead, 1))
+    done = _coverage(tmp_path / "build", tmp_path / "firmware")
+    assert done.returncode != 0
+    (missed,) = (line for line in done.stdout.splitlines() if "not taken" in line)
+    assert missed.startswith("core/board.c:")
+    assert "WIRE_CELLS_MAX" in missed
 
 
 @contextlib.contextmanager

@@ -1,18 +1,28 @@
-/* Feeds the board random bytes, broken frames and whole ones under the sanitisers: no gate may
- * open without an arm command, and none of it may hurt memory. Arguments: rounds, seed. */
+/* Feeds the board random bytes, broken frames and whole ones, with cells, limits, resets and memories
+ * of every kind: no gate may be high that must not be, and none of it may hurt memory.
+ * Arguments: rounds, seed. */
+#include "fuzz.h"
+
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "frame.h"
 #include "libboard.h"
 #include "limits.h"
-#include "message.h"
+
+enum { SCAN_US = 3000, LIFE = 300 /* rounds of one board */ };
+
+#define COUNT(name, number) +1
+enum { N_FAULTS = 0 WIRE_FAULTS(COUNT) };
 
 static uint32_t state;
-static struct wire_limits limits;
 
-static uint32_t next(void)
+/* How many rounds ended with a gate high, with a cell set apart, with each fault. */
+static struct {
+    long rounds, high, apart;
+    long faults[N_FAULTS];
+} met;
+
+uint32_t next(void)
 {
     state ^= state << 13;
     state ^= state >> 17;
@@ -20,105 +30,222 @@ static uint32_t next(void)
     return state;
 }
 
-static uint8_t stuffed(uint8_t *frame, uint8_t payload)
+bool one_in(uint32_t n)
 {
-    struct frame_writer writer;
-    frame_open(&writer, frame, frame + 1 + FRAME_HEADER + payload);
-    uint8_t *end = frame;
-    for (uint8_t *next = frame; next != NULL; next = frame_group(&writer))
-        end = next;
-    return (uint8_t)(end - frame);
+    return next() % n == 0;
 }
 
-/* Some cells may be open: setting them apart is part of what is tried. */
-static void set_limits(void *board)
+void fuzz_flip(uint8_t *bytes, size_t n)
 {
-    uint8_t frame[FRAME_SENT_MAX] = {0, WIRE_VERSION, COMMAND_set_limits, 0};
-    limits_default(&limits);
-    limits.open_cells_max = 3;
-    wire_pack_set_limits(frame + 1 + FRAME_HEADER, &(struct wire_set_limits){limits});
-    libboard_receive(board, frame, stuffed(frame, WIRE_SIZE_set_limits));
+    size_t place = next() % n;
+    bytes[place] ^= (uint8_t)(1u << next() % 8);
 }
 
-static uint8_t random_frame(uint8_t *frame, int arms)
+/* A table that no board accepts, stored as if one had. */
+static void store_insane(void *board)
 {
-    static const uint8_t codes[] = {COMMAND_identify,  COMMAND_read,   COMMAND_set_mask,
-                                    COMMAND_set_duties, COMMAND_broadcast, COMMAND_disarm,
-                                    COMMAND_clear_faults, COMMAND_set_limits, COMMAND_arm};
-    static const uint8_t sizes[] = {0, 0, WIRE_SIZE_set_mask, WIRE_SIZE_set_duties,
-                                    WIRE_SIZE_broadcast, 0, 0, WIRE_SIZE_set_limits, WIRE_SIZE_arm};
-    uint32_t which = next() % (arms ? 9u : 8u);
-    uint8_t n = next() % 8 == 0 ? (uint8_t)(next() % FRAME_PAYLOAD_MAX) : sizes[which];
-    frame[1] = next() % 16 == 0 ? (uint8_t)next() : WIRE_VERSION;
-    frame[2] = codes[which];
-    for (uint8_t i = 0; i <= n; i++)
-        frame[3 + i] = (uint8_t)next();
-    if (codes[which] == COMMAND_arm)
-        wire_pack_arm(frame + 1 + FRAME_HEADER, &(struct wire_arm){limits_crc(&limits), 0x0FFF});
-    return stuffed(frame, n);
+    size_t size;
+    uint8_t *memory = libboard_memory(board, &size);
+    struct wire_limits insane;
+    limits_default(&insane);
+    insane.persistence_scans = 0;
+    uint8_t *end = wire_pack_limits(memory, &insane);
+    uint16_t crc = frame_crc(WIRE_CRC_INIT, memory, WIRE_SIZE_limits);
+    end[0] = (uint8_t)crc;
+    end[1] = (uint8_t)(crc >> 8);
 }
 
-static void feed(void *board, int arms)
+static void spoil_memory(void *board)
 {
-    uint8_t bytes[512];
-    size_t n = next() % 300;
-    for (size_t i = 0; i < n; i++)
-        bytes[i] = (uint8_t)next();
-    if (next() % 4 != 0) {
-        n = random_frame(bytes, arms);
-        if (next() % 4 == 0)
-            bytes[next() % n] ^= (uint8_t)(1u << next() % 8);
-    }
-    libboard_receive(board, bytes, n);
+    size_t size;
+    uint8_t *memory = libboard_memory(board, &size);
+    if (one_in(2))
+        fuzz_flip(memory, size);
+    else
+        store_insane(board);
+    libboard_reset(board, (uint8_t)(next() % 4));
 }
 
-/* Now and then one cell's readings are wild; mostly all are good, so that arming succeeds. */
-static void spoil_pins(void *board)
+static uint16_t counts(uint32_t value, uint32_t full_scale)
 {
+    uint32_t counts = value * 1024u / full_scale + 1;
+    return (uint16_t)(counts < 1023 ? counts : 1023);
+}
+
+/* A wire that the limits allow at room temperature. */
+static void connect(void *board, const struct wire_limits *limits, uint8_t cell)
+{
+    uint32_t current_mA = (limits->current_on_min_mA + limits->current_max_mA) / 2u;
+    libboard_set_analog(board, cell, counts(current_mA, limits->current_full_scale_mA), 0, 153);
+}
+
+static void spoil_cell(void *board, uint8_t cell)
+{
+    uint16_t on = one_in(3) ? 0 : (uint16_t)(next() % 1024);
+    uint16_t off = one_in(3) ? (uint16_t)(next() % 64) : 0;
+    uint16_t temperature = one_in(4) ? (uint16_t)(next() % 1024) : 153;
+    libboard_set_analog(board, cell, on, off, temperature);
+}
+
+/* Mostly all is well, so that arming succeeds; a fault stays for a while. */
+static void turn_world(void *board, const struct board *core)
+{
+    if (one_in(8))
+        for (uint8_t i = 0; i < WIRE_CELLS_MAX; i++)
+            connect(board, &core->limits, i);
+    if (one_in(32))
+        spoil_cell(board, (uint8_t)(next() % WIRE_CELLS_MAX));
+    libboard_set_estop(board, one_in(128));
+    libboard_set_estop_after(board, one_in(128) ? next() % 32 : 0);
+    libboard_set_late(board, one_in(16));
+    libboard_set_scan(board, !one_in(64));
+    if (one_in(512))
+        spoil_memory(board);
+    if (one_in(512))
+        libboard_reset(board, (uint8_t)(next() % 4));
+}
+
+static uint8_t n_high(const struct board *core, const uint8_t *gates)
+{
+    uint8_t n = 0;
+    for (uint8_t i = 0; i < core->identity.n_cells; i++)
+        n = (uint8_t)(n + (gates[i] != 0));
+    return n;
+}
+
+static uint16_t mask_high(const uint8_t *gates)
+{
+    uint16_t mask = 0;
     for (uint8_t i = 0; i < WIRE_CELLS_MAX; i++)
-        libboard_set_analog(board, i, 205, 0, 153);
-    if (next() % 64 == 0)
-        libboard_set_analog(board, (uint8_t)(next() % 16), (uint16_t)(next() % 1024),
-                            (uint16_t)(next() % 1024), (uint16_t)(next() % 1024));
+        if (gates[i] != 0)
+            mask |= (uint16_t)(1u << i);
+    return mask;
 }
 
-static int any_gate(const void *board)
+/* What is wrong with the gates after time has passed; NULL: nothing. */
+static const char *wrong(const struct board *core, const uint8_t *gates)
 {
-    uint8_t gates[WIRE_CELLS_MAX] = {0};
-    libboard_gates(board, gates);
-    for (size_t i = 0; i < sizeof gates; i++)
-        if (gates[i] != 0)
-            return 1;
-    return 0;
+    uint16_t high = mask_high(gates);
+    if (high == 0)
+        return NULL;
+    if (core->state != STATE_armed)
+        return "a gate is high and the board not armed";
+    if ((high & (uint16_t)~core->wired) != 0)
+        return "a gate is high that has no wire";
+    if ((high & core->cells_open) != 0)
+        return "the gate of an open wire is high";
+    if (n_high(core, gates) > core->limits.cells_on_max)
+        return "too many gates are high";
+    if (core->now_us - core->commanded_us > core->limits.hold_max_ms * 1000u)
+        return "a gate is high longer than any command holds";
+    return NULL;
+}
+
+/* What is wrong with one answer; NULL: nothing. */
+static const char *wrong_answer(const uint8_t *frame)
+{
+    const uint8_t *payload = frame + FRAME_HEADER;
+    struct wire_status status;
+    struct wire_readings readings;
+    struct wire_identity identity;
+    switch (frame[1]) {
+    case ANSWER_status:
+        wire_unpack_status(payload, &status);
+        return status.cells_on != 0 && status.state != STATE_armed ? "cells on, not armed" : NULL;
+    case ANSWER_readings:
+        wire_unpack_readings(payload, &readings);
+        return mask_high(readings.duty_per_255) != 0 && readings.state != STATE_armed
+                   ? "duties, not armed" : NULL;
+    case ANSWER_identity:
+        wire_unpack_identity(payload, &identity);
+        return limits_sane(&identity.limits) ? NULL : "limits that no table may have";
+    default:
+        return "an answer of no known kind";
+    }
+}
+
+static const char *wrong_answers(const uint8_t *bytes, size_t n)
+{
+    struct frame_reader reader;
+    const char *found = NULL;
+    frame_start(&reader);
+    for (size_t i = 0; i < n && found == NULL; i++) {
+        enum frame_event event = frame_take(&reader, bytes[i]);
+        if (event == FRAME_BAD)
+            return "an answer is broken";
+        if (event != FRAME_WHOLE)
+            continue;
+        found = wrong_answer(reader.bytes);
+        frame_start(&reader);
+    }
+    return found;
+}
+
+static void *new_board(void)
+{
+    void *board = calloc(1, libboard_size());
+    uint8_t n_cells = one_in(4) ? (uint8_t)(1 + next() % 16) : 12;
+    if (board == NULL || libboard_init(board, n_cells, 1, SCAN_US, next()) != 0)
+        exit(2);
+    return board;
+}
+
+static void meet(const struct board *core, bool high)
+{
+    met.rounds++;
+    met.high += high;
+    met.apart += core->cells_open != 0;
+    for (int i = 0; i < N_FAULTS; i++)
+        met.faults[i] += core->fault_bits >> i & 1;
+}
+
+/* One board from power-up on; NULL, or what was wrong. */
+static const char *live(long rounds, bool arms)
+{
+    void *board = new_board();
+    const struct board *core = libboard_core(board);
+    const char *found = NULL;
+    fuzz_limit(board);
+    if (one_in(256))
+        fuzz_flood(board);
+    for (long i = 0; i < rounds && found == NULL; i++) {
+        uint8_t answer[4096], gates[WIRE_CELLS_MAX] = {0};
+        turn_world(board, core);
+        fuzz_feed(board, core, arms);
+        libboard_advance(board, one_in(64) ? next() % 400000 : next() % 4000);
+        found = wrong_answers(answer, libboard_send(board, answer, sizeof answer));
+        libboard_gates(board, gates);
+        bool high = mask_high(gates) != 0;
+        if (found == NULL)
+            found = high && !arms ? "a gate is high and nobody has armed" : wrong(core, gates);
+        meet(core, high);
+    }
+    free(board);
+    return found;
+}
+
+static void report(void)
+{
+#define NAME(name, number) #name,
+    static const char *const names[] = {WIRE_FAULTS(NAME)};
+    printf("%ld rounds, %ld of them with open gates\n", met.rounds, met.high);
+    printf("set_apart %ld\n", met.apart);
+    for (int i = 0; i < N_FAULTS; i++)
+        printf("%s %ld\n", names[i], met.faults[i]);
 }
 
 int main(int argc, char **argv)
 {
     long rounds = argc > 1 ? strtol(argv[1], NULL, 10) : 20000;
     state = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 1;
-    long open_rounds = 0;
-    for (int arms = 0; arms < 2; arms++) {
-        void *board = calloc(1, libboard_size());
-        if (board == NULL || libboard_init(board, 12, 1, 3000, next()) != 0)
-            return 2;
-        set_limits(board);
-        for (long i = 0; i < rounds; i++) {
-            uint8_t answer[4096];
-            feed(board, arms);
-            spoil_pins(board);
-            libboard_set_estop(board, next() % 64 == 0);
-            libboard_advance(board, next() % 4000);
-            libboard_send(board, answer, sizeof answer);
-            if (next() % 4096 == 0)
-                libboard_reset(board, (uint8_t)(next() % 4));
-            open_rounds += any_gate(board);
-            if (!arms && open_rounds > 0) {
-                fprintf(stderr, "round %ld: a gate opened without arming\n", i);
+    for (int arms = 0; arms < 2; arms++)
+        for (long left = rounds; left > 0; left -= LIFE) {
+            const char *found = live(left < LIFE ? left : LIFE, arms != 0);
+            if (found != NULL) {
+                fprintf(stderr, "round %ld: %s\n", met.rounds, found);
                 return 1;
             }
         }
-        free(board);
-    }
-    printf("%ld rounds, %ld of them with open gates\n", 2 * rounds, open_rounds);
+    report();
     return 0;
 }

@@ -24,6 +24,7 @@ struct port {
     struct port_identity identity;
     struct pins pins[WIRE_CELLS_MAX];
     uint8_t gates[WIRE_CELLS_MAX];
+    bool was_on[WIRE_CELLS_MAX]; /* at its last turn in the scan */
     uint8_t rx[RX_ROOM];
     uint8_t tx[TX_ROOM];
     uint8_t memory[MEMORY];
@@ -32,10 +33,13 @@ struct port {
     uint64_t life_us;
     uint32_t now_us;
     uint32_t watchdog_feeds;
+    uint32_t looks_to_estop;
     uint32_t sample; /* number of the next one */
     bool memory_used;
+    bool memory_works;
     bool estop_open;
     bool scan_runs;
+    bool late;
 };
 
 struct port_identity port_identity(struct port *port)
@@ -65,6 +69,8 @@ uint16_t port_probe(struct port *port, uint8_t cell)
 
 bool port_estop_open(struct port *port)
 {
+    if (port->looks_to_estop > 0 && --port->looks_to_estop == 0)
+        port->estop_open = true;
     return port->estop_open;
 }
 
@@ -77,7 +83,9 @@ bool port_sample(struct port *port, struct port_sample *sample)
     port->scan_us = due_us;
     sample->cell = (uint8_t)(port->sample++ % n_cells);
     const struct pins *pins = &port->pins[sample->cell];
-    sample->gate_on = port->gates[sample->cell] > 0;
+    bool on = port->gates[sample->cell] > 0;
+    sample->gate_on = port->late ? port->was_on[sample->cell] : on;
+    port->was_on[sample->cell] = on;
     sample->current_counts = sample->gate_on ? pins->on_counts : pins->off_counts;
     sample->temperature_counts = pins->temperature_counts;
     return true;
@@ -114,6 +122,8 @@ bool port_memory_load(struct port *port, uint8_t *bytes, uint8_t n)
 
 bool port_memory_store(struct port *port, const uint8_t *bytes, uint8_t n)
 {
+    if (!port->memory_works)
+        return false;
     memcpy(port->memory, bytes, n);
     port->memory_used = true;
     return true;
@@ -136,6 +146,7 @@ int libboard_init(void *board, uint8_t n_cells, uint32_t serial, uint32_t scan_p
     port->identity.scan_period_us = scan_period_us;
     port->now_us = now_us;
     port->scan_runs = true;
+    port->memory_works = true;
     libboard_reset(port, RESET_power_on);
     return 0;
 }
@@ -225,6 +236,18 @@ void libboard_set_estop(void *board, int open)
     port->estop_open = open != 0;
 }
 
+void libboard_set_estop_after(void *board, uint32_t n_looks)
+{
+    struct port *port = board;
+    port->looks_to_estop = n_looks;
+}
+
+void libboard_set_late(void *board, int late)
+{
+    struct port *port = board;
+    port->late = late != 0;
+}
+
 void libboard_set_scan(void *board, int runs)
 {
     struct port *port = board;
@@ -248,6 +271,18 @@ uint8_t *libboard_memory(void *board, size_t *size)
     struct port *port = board;
     *size = sizeof port->memory;
     return port->memory;
+}
+
+void libboard_set_memory(void *board, int works)
+{
+    struct port *port = board;
+    port->memory_works = works != 0;
+}
+
+const struct board *libboard_core(const void *board)
+{
+    const struct port *port = board;
+    return &port->board;
 }
 
 uint16_t libboard_draw(uint32_t seed, uint32_t tick, uint16_t cell)

@@ -26,12 +26,22 @@ uint32_t libboard_now_us(const void *board);
 void libboard_set_analog(void *board, uint8_t cell, uint16_t on_counts, uint16_t off_counts,
                          uint16_t temperature_counts);
 void libboard_set_estop(void *board, int open);
+/* The e-stop loop opens just before the board looks at it for the n-th time from now; 0: it does not. */
+void libboard_set_estop_after(void *board, uint32_t n_looks);
+/* Samples tell of the gates as they were a scan ago, as on a board whose loop is behind. */
+void libboard_set_late(void *board, int late);
 void libboard_set_scan(void *board, int runs);
 void libboard_gates(const void *board, uint8_t *duty_per_255);
 uint32_t libboard_watchdog_feeds(const void *board);
 
 /* The memory of limits, to be read or spoilt. */
 uint8_t *libboard_memory(void *board, size_t *size);
+/* Whether it stores what it is given. */
+void libboard_set_memory(void *board, int works);
+
+/* The core's own state, for proofs. */
+struct board;
+const struct board *libboard_core(const void *board);
 
 uint16_t libboard_draw(uint32_t seed, uint32_t tick, uint16_t cell);
 
