@@ -4,7 +4,6 @@ A run made on the virtual clock replays bit for bit; one made on the real clock 
 same machine. What differs points at changed software, a changed model, or a damaged file.
 """
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +21,7 @@ from hil.devices.replay import ReplayRig
 from hil.errors import ConfigError
 from hil.frame import Frame
 from hil.inputs import Request, Stop
-from hil.record.read import calibrations_of, open_run, own_files_of, own_of
+from hil.record.read import calibrations_of, experiment_of, open_run, own_files_of, own_of
 
 COMPARED_ROLES = ("reference", "model", "commanded", "fault")
 # What the readings alone do not say again.
@@ -117,7 +116,7 @@ def replay(path: Path) -> tuple[int, Difference | None]:
         raise ConfigError(f"{path}: has no rows")
     records = transducers_of(path, calibrations_of(path))
     kept = own_of(path)
-    table = tomllib.loads(run.attrs["experiment"])
+    table = experiment_of(run)
     config = from_toml(path, table, records, own_files_of(path))
     for key, used in config.own.items():
         was = kept.get(key, {}).get("package", "")

@@ -6,7 +6,6 @@ rig's limits, the proof of its boards and a rehearsal before a bench is touched.
 
 import dataclasses
 import hashlib
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +27,7 @@ from hil.errors import ConfigError
 from hil.frame import Frame
 from hil.inputs import Request, Stop
 from hil.models.cells import Cell
-from hil.record.read import calibrations_of, open_run
+from hil.record.read import calibrations_of, experiment_of, open_run
 from hil.rig import parse_backend
 
 
@@ -241,7 +240,7 @@ def cell_of_recording(path: Path) -> OneCell:
     """The cell of a recording's own configuration, with the springs' record that it kept."""
     run = open_run(path)
     records = transducers_of(path, calibrations_of(path))
-    config = from_toml(path, tomllib.loads(run.attrs["experiment"]), records)
+    config = from_toml(path, experiment_of(run), records)
     sources = []
     for kept in calibrations_of(path, "records").values():
         source = parse_any(path, kept["record"])

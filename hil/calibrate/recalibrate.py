@@ -8,7 +8,6 @@ and stays as it was.
 
 import os
 import shutil
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from hil.config.calibration import Calibration, Record, Source, load_any, transd
 from hil.config.load import from_toml
 from hil.devices.replay import ReplayRig
 from hil.errors import ConfigError
-from hil.record.read import calibrations_of, open_run, own_files_of
+from hil.record.read import calibrations_of, experiment_of, open_run, own_files_of
 from hil.record.repair import faults_of
 from hil.signals import Chain, Encoder
 from hil.slots import Channel
@@ -70,7 +69,7 @@ def recalibrate(
     if out.exists():
         raise ConfigError(f"{out}: exists already: choose another --out")
     records = transducers_of(path, kept)
-    table = tomllib.loads(run.attrs["experiment"])
+    table = experiment_of(run)
     config = from_toml(path, table, records, own_files_of(path))
     stages = assembly.build(config, int(run.attrs.get("seed", 0)))
     place = next(c for c in stages.rig.layout.channels if c.name == name)

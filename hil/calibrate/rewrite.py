@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import tomli_w
 from hil.config.calibration import Calibration, Record
 from hil.provenance import software
 from hil.record.layout import LIBVER, RECORDED
+from hil.record.read import experiment_in
 from hil.signals import Chain
 from hil.summary import plain
 
@@ -54,7 +54,7 @@ def rewrite(
         file.attrs["recalibrated"] = json.dumps([*earlier, plain(history)])
         if "experiment_as_run" not in file.attrs:
             file.attrs["experiment_as_run"] = file.attrs["experiment"]
-        table = tomllib.loads(file.attrs["experiment"])
+        table = experiment_in(file.attrs, path)
         for device in table["devices"].values():
             if name in device.get("channels", {}):
                 channel = device["channels"][name]

@@ -1,6 +1,5 @@
 """`hil identify`: from recordings to parameters with uncertainty, and what cannot be said."""
 
-import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from hil.identification.noise import Noise, noise_of
 from hil.identification.runs import Recorded, RunData, read_run, sources_of
 from hil.identification.tellable import Weak
 from hil.progress import count_progress
+from hil.record.read import experiment_of
 
 Z_95 = 1.959963984540054
 BOOTSTRAP = 200
@@ -135,7 +135,7 @@ def _refuse_other(first: Recorded, other: Recorded) -> None:
     if other.path.resolve() == first.path.resolve() or other.data.sha256 == first.data.sha256:
         raise ConfigError(f"{other.path}: given twice: give every recording once")
     for key in ("model", "devices"):
-        mine, its = (tomllib.loads(r.run.attrs["experiment"])[key] for r in (first, other))
+        mine, its = (experiment_of(r.run)[key] for r in (first, other))
         if mine != its:
             raise ConfigError(
                 f"{other.path}: its [{key}] is not that of {first.path}: runs of one rig, with "

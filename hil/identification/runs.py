@@ -1,7 +1,6 @@
 """What identification and validation take out of a recording: cells, force, and how it was read."""
 
 import hashlib
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from hil.config.cards import cards_of, chain_of, per_tick, range_raw
 from hil.config.load import Config, from_toml
 from hil.errors import ConfigError
 from hil.frame import CELL_UNKNOWN
-from hil.record.read import calibrations_of, open_run
+from hil.record.read import calibrations_of, experiment_of, open_run
 
 ROWS_MIN = 200
 Series = NDArray[np.float64]
@@ -148,7 +147,7 @@ def read_run(path: Path) -> Recorded:
     run = open_run(path)
     calibrations = calibrations_of(path)
     records = transducers_of(path, calibrations)
-    config = from_toml(path, tomllib.loads(run.attrs["experiment"]), records)
+    config = from_toml(path, experiment_of(run), records)
     if config.arrays is None:
         kind = config.tables.model.kind
         raise ConfigError(f"{path}: a run of a rig of kind '{kind}': give runs of a cell_array")
@@ -194,7 +193,7 @@ def _fresh(run: xr.Dataset) -> NDArray[np.bool_]:
 
 def _channel(run: xr.Dataset) -> tuple[str, str]:
     """Card and name of the rig's force."""
-    devices = tomllib.loads(run.attrs["experiment"])["devices"]
+    devices = experiment_of(run)["devices"]
     return next(
         (str(card), str(name))
         for card, device in devices.items()

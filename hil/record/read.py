@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ import numpy as np
 from hil.errors import ConfigError, one_line
 from hil.record import superblock
 from hil.record.layout import FORMAT, OWN, RAW, RECORDED, RINGS, text_of
+from hil.record.safe_open import refuse_hostile, refuse_larger_than_memory
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -49,6 +51,7 @@ def open_h5(path: str | Path) -> Iterator[h5py.File]:
         with h5py.File(path, "r", swmr=superblock.is_marked(path), locking=False) as file:
             if text_of(file.attrs.get("format", "")) != FORMAT:
                 raise ConfigError(f"{path}: not a recording of format {FORMAT}")
+            refuse_hostile(file, path)
             yield file
     except (OSError, RuntimeError, LookupError, ValueError, TypeError, MemoryError) as error:
         if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
@@ -110,6 +113,7 @@ def open_raw(path: str | Path, device: str) -> xr.Dataset:
                 f"{path}: has no samples of '{device}': there are {', '.join(there) or 'none'}"
             )
         group, n = file[RAW][device], n_whole_samples(file, device)
+        refuse_larger_than_memory(list(group.values()), Path(path))
         variables = {
             name: xr.Variable(
                 ("sample",), dataset[:n], {key: _plain(v) for key, v in dataset.attrs.items()}
@@ -130,6 +134,30 @@ def calibrations_of(path: str | Path, folder: str = "calibration") -> dict[str, 
             name: {key: _plain(value) for key, value in group.attrs.items()}
             for name, group in file.get(folder, {}).items()
         }
+
+
+def experiment_of(run: xr.Dataset) -> dict[str, Any]:
+    """The configuration that a run of `open_run` was made with, as tables.
+
+    Raises
+    ------
+    ConfigError
+        It is missing, or no TOML.
+    """
+    return experiment_in(run.attrs, run.encoding["source"])
+
+
+def experiment_in(attributes: Mapping[str, Any], path: str | Path) -> dict[str, Any]:
+    """The same of a recording's attributes; `path` is named in errors."""
+    try:
+        return tomllib.loads(text_of(attributes["experiment"]))
+    except KeyError:
+        raise ConfigError(
+            f"{path}: has no attribute 'experiment': made by another program"
+        ) from None
+    except (ValueError, RecursionError) as error:
+        said = one_line(str(error)) or type(error).__name__
+        raise ConfigError(f"{path}: attribute 'experiment' is no TOML ({said})") from None
 
 
 def own_of(path: str | Path) -> dict[str, dict[str, str]]:
@@ -168,6 +196,7 @@ def open_run(path: str | Path) -> xr.Dataset:
 
     with open_h5(path) as file:
         n = n_whole_rows(file)
+        refuse_larger_than_memory([*file["ticks"].values(), file["events"]], Path(path))
         variables: dict[str, xr.Variable] = {}
         for name, dataset in file["ticks"].items():
             dims = ("tick", "cell")[: dataset.ndim]
@@ -185,7 +214,9 @@ def open_run(path: str | Path) -> xr.Dataset:
     coords: dict[str, Any] = {"t_s": variables.pop("t_s")}
     if cells:
         coords["cell"] = ("cell", cells)
-    return xr.Dataset(variables, coords=coords, attrs=attrs)
+    run = xr.Dataset(variables, coords=coords, attrs=attrs)
+    run.encoding["source"] = str(path)
+    return run
 
 
 def _plain(value: Any) -> Any:

@@ -15,6 +15,7 @@ from hil.record.layout import LIBVER, OUTCOMES, RAW, RECORDED, RINGS, create_rec
 from hil.record.read import (
     DamagedError,
     attributes_of,
+    experiment_in,
     n_whole_rows,
     n_whole_samples,
     open_h5,
@@ -165,6 +166,7 @@ def _examine(path: Path, found: list[str]) -> None:
             )
         elif lengths and (n := n_whole_rows(file)) < min(lengths.values()):
             found.append(f"only {n} of {min(lengths.values())} rows were written in full")
+        found += _rows_without_data(file, path)
         for device in file.get(RAW, ()):
             counts = {len(column) for column in file[RAW][device].values()}
             if counts != {n_whole_samples(file, device)}:
@@ -180,6 +182,38 @@ def _examine(path: Path, found: list[str]) -> None:
                     found.append(f"{name}: attribute '{key}' is missing")
             if name == "t_s" and len(values) and not np.all(np.diff(values) > 0.0):
                 found.append("t_s: does not rise from row to row")
+
+
+def _rows_without_data(file: h5py.File, path: Path) -> list[str]:
+    """Rows that no chunk is stored for (HDF5 reads zeros), or that the run had no time for."""
+    found = []
+    datasets = [("events", file["events"]), ("inputs", file["inputs"]), *file["ticks"].items()]
+    for name, dataset in datasets:
+        if dataset.chunks is None:
+            continue
+        per_chunk = dataset.chunks[0]
+        wanted = -(-len(dataset) // per_chunk)
+        stored = dataset.id.get_num_chunks()
+        if stored < wanted:
+            found.append(f"{name}: claims {len(dataset)} rows, {stored * per_chunk} are stored")
+    n, n_ticks = n_whole_rows(file), _n_ticks(file, path)
+    if n_ticks is not None and n > n_ticks:
+        found.append(f"{n} rows: its experiment has {n_ticks} ticks")
+    return found
+
+
+def _n_ticks(file: h5py.File, path: Path) -> int | None:
+    """Ticks of the recorded experiment; None for a run that was armed while it went."""
+    started = file["inputs"][: n_whole_rows(file, "inputs")]
+    starts = started["value"][started["name"] == b"start"]
+    if not len(starts) or not starts[0]:
+        return None
+    table = experiment_in(attributes_of(file), path)
+    try:
+        duration_s, period_s = table["experiment"]["duration_s"], table["loop"]["period_s"]
+        return max(1, round(duration_s / period_s))
+    except (KeyError, TypeError, ZeroDivisionError, OverflowError):
+        return None
 
 
 def _settled(file: h5py.File) -> bool:

@@ -1,13 +1,12 @@
 """What `hil report` adds to a run of the arm: the fingertip's path, the arm, its errors."""
 
-import tomllib
-
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from hil.models.arm.links import AXES, LINKS
+from hil.record.read import experiment_of
 from hil.views.section import Section
 from hil.views.style import MEASURED, REFERENCE, mark_simulated, plot_style
 
@@ -18,7 +17,7 @@ MOVED_RAD = 1e-9
 
 def is_pointing(run: xr.Dataset) -> bool:
     """Whether this is a recording of an arm's movement."""
-    return bool(tomllib.loads(run.attrs["experiment"])["controller"]["kind"] == "pointing")
+    return bool(experiment_of(run)["controller"]["kind"] == "pointing")
 
 
 def _place(run: xr.Dataset, place: str, role: str = "estimate") -> Array:

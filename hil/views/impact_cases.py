@@ -6,7 +6,6 @@ what the instruments and the rounding of the arm's parameters leave open.
 """
 
 import math
-import tomllib
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +21,7 @@ from hil.models.impact import NonIdeal
 from hil.models.impact_trial import Trial, Uncertainty, analyse
 from hil.models.pantograph import Elbows, Pantograph, Pose
 from hil.models.pantograph_impact import Impacts, bands, predict, with_friction
+from hil.record.read import experiment_of
 
 Matrix = NDArray[np.float64]
 
@@ -99,13 +99,13 @@ class Impact:
 
 def is_impact(run: xr.Dataset) -> bool:
     """Whether this is a recording of the impact experiment."""
-    table = tomllib.loads(run.attrs["experiment"])
+    table = experiment_of(run)
     return bool(table["controller"]["kind"] == "impact")
 
 
 def evaluate(run: xr.Dataset) -> Impact:
     """Analyse every trial of a recording."""
-    tables = tomllib.loads(run.attrs["experiment"])
+    tables = experiment_of(run)
     controller = ImpactTable.model_validate(tables["controller"])
     model = PantographTable.model_validate(tables["model"])
     rig = Pantograph(build_arm(model).parameters)  # what was measured may be beyond its range

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,7 +17,7 @@ from hil.errors import ConfigError
 from hil.failed_cells import failure_lines
 from hil.frame import units
 from hil.guard import CAUSES, names_of
-from hil.record.read import calibrations_of, open_run
+from hil.record.read import calibrations_of, experiment_of, open_run
 from hil.slots import Signal, signals_in
 from hil.summary import calibration_lines, summarise, vaf_text
 from hil.views import arm_report, impact_cases, impact_report
@@ -49,7 +48,7 @@ def write_report(path: Path, out: Path | None = None) -> tuple[Path, Path]:
     """
     run = open_run(path)
     if run.attrs.get("summary", "{}") == "{}":  # the run was cut off before it wrote one
-        period_s = tomllib.loads(run.attrs["experiment"])["loop"]["period_s"]
+        period_s = experiment_of(run)["loop"]["period_s"]
         run.attrs["summary"] = json.dumps(summarise(path, period_s, run.attrs["clock"]))
     folder = path.parent if out is None else out
     png_path = folder / f"{path.stem}.png"
@@ -232,7 +231,7 @@ def _draw_residual(axis: Axes, run: xr.Dataset) -> None:
 
 
 def _sensor_noise_N(run: xr.Dataset) -> float:
-    observer = tomllib.loads(run.attrs["experiment"]).get("observer", {})
+    observer = experiment_of(run).get("observer", {})
     return float(observer.get("force_noise_N", 0.0))
 
 

@@ -1,0 +1,189 @@
+"""What a recording may hold: `refuse_hostile` looks at a file before anything else reads it.
+
+A recording comes from somebody else as often as from this machine. HDF5 lets a file point at other
+files, and lets a few kilobytes claim any number of rows. `hil run` writes neither: its datasets lie
+in the file itself, each under one name, with every row stored.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from hil.errors import ConfigError, one_line
+
+OVERRIDE = "HIL_READ_MAX_GB"
+OBJECTS_MAX = 100_000
+ATTRIBUTE_MAX_B = 64 * 2**20
+TEXTS_MAX = 4096  # elements of an attribute that is a list of texts
+# A recorder that is killed leaves room for rows that it never wrote: at most a ring of them.
+SLACK_B = 256 * 2**20
+# Readings carry noise: compressed, real recordings shrink to a half or a tenth.
+COMPRESSION_MAX = 100
+FILTERS = {
+    h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32,
+    h5py.h5z.FILTER_SZIP, h5py.h5z.FILTER_LZF,
+}  # fmt: skip
+CHECKSUM_B = 4
+
+
+class HostileError(ConfigError):
+    """A file that no run can have written, and that would reach outside of itself or of memory."""
+
+
+def refuse_hostile(file: h5py.File, path: Path) -> None:
+    """Refuse what reaches outside of the file, and sizes that no run could have.
+
+    Only names, links and headers are read: no data, and nothing of what a link leads to.
+
+    Raises
+    ------
+    HostileError
+        One line: what it is, by its name in the file, and the remedy.
+    """
+    stored_B = claimed_B = packed_B = 0
+    largest_B, memory_B = 0, read_max_B()
+    for name, item in _objects(file, path):
+        _look_at_attributes(item, name, path)
+        if not isinstance(item, h5py.h5d.DatasetID):
+            continue
+        compressed = _look_at_layout(item, name, path)
+        n_B = item.get_type().get_size() * int(np.prod(item.shape, dtype=object))
+        here_B = item.get_storage_size()
+        largest_B = max(largest_B, n_B)
+        stored_B += here_B
+        packed_B += here_B if compressed else 0
+        claimed_B += n_B
+    size_B = path.stat().st_size
+    if stored_B > size_B + SLACK_B:
+        raise HostileError(
+            f"{path}: its datasets claim {stored_B} stored bytes, the file has {size_B}: not as "
+            "hil run writes it: take the original file"
+        )
+    bound_B = stored_B + (COMPRESSION_MAX - 1) * packed_B + SLACK_B
+    if claimed_B > max(bound_B, _override_B() or 0):
+        raise HostileError(
+            f"{path}: claims {claimed_B / 1e9:.3g} GB of rows and stores {stored_B / 1e9:.3g} GB: "
+            f"no run has these: take the original file, or set {OVERRIDE} to the GB that it may "
+            "take"
+        )
+    if largest_B > memory_B:
+        raise too_large(path, largest_B)
+
+
+def read_max_B() -> int:
+    """What a reader may take: this machine's memory, or the override."""
+    return _override_B() or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def too_large(path: Path, needed_B: int) -> HostileError:
+    """The refusal of a file whose rows do not fit into memory."""
+    return HostileError(
+        f"{path}: needs {needed_B / 1e9:.3g} GB of memory, {read_max_B() / 1e9:.3g} GB may be "
+        f"taken: read it on a larger machine, or set {OVERRIDE}"
+    )
+
+
+def refuse_larger_than_memory(datasets: list[h5py.Dataset], path: Path) -> None:
+    """Refuse to read all of these at once where they do not fit into memory."""
+    needed_B = sum(d.dtype.itemsize * int(np.prod(d.shape, dtype=object)) for d in datasets)
+    if needed_B > read_max_B():
+        raise too_large(path, needed_B)
+
+
+def _override_B() -> int | None:
+    text = os.environ.get(OVERRIDE)
+    if not text:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < 1e9:
+        raise ConfigError(f"{OVERRIDE} = {text}: give a number of GB")
+    return int(1e9 * value)
+
+
+def _objects(file: h5py.File, path: Path) -> Iterator[tuple[str, Any]]:
+    """Every group and dataset with its name, hard links only; others are refused."""
+    links: list[tuple[bytes, int]] = []
+
+    def note(name: bytes, info: Any) -> int | None:
+        links.append((name, info.type))
+        return 1 if len(links) > OBJECTS_MAX else None
+
+    file.id.links.visit(note, info=True)
+    if len(links) > OBJECTS_MAX:
+        raise HostileError(f"{path}: more than {OBJECTS_MAX} names: no run has these")
+    seen = {_address(file.id)}
+    yield "/", file.id
+    for raw, kind in links:
+        name = raw.decode(errors="replace")
+        shown = one_line(name)
+        if kind != h5py.h5l.TYPE_HARD:
+            what = "an external link" if kind == h5py.h5l.TYPE_EXTERNAL else "a soft link"
+            raise HostileError(
+                f"{path}: '{shown}' is {what}, which leads elsewhere: a recording has none: take "
+                "the original file"
+            )
+        last = name.rpartition("/")[2]
+        if not last.isprintable() or "\\" in last or last in (".", ".."):
+            raise HostileError(f"{path}: '{shown}' is no name that a run gives")
+        item = h5py.h5o.open(file.id, raw)
+        address = _address(item)
+        if address in seen:
+            raise HostileError(f"{path}: '{shown}' is a second name of the same thing: no run "
+                               "has these: take the original file")  # fmt: skip
+        seen.add(address)
+        yield shown, item
+
+
+def _address(item: Any) -> tuple[int, int]:
+    info = h5py.h5o.get_info(item)
+    return int(info.fileno), int(info.addr)
+
+
+def _look_at_layout(item: h5py.h5d.DatasetID, name: str, path: Path) -> bool:
+    """Refuse data that lie elsewhere; whether they are compressed."""
+    how = item.get_create_plist()
+    if how.get_layout() == h5py.h5d.VIRTUAL:
+        raise HostileError(f"{path}: '{name}' is a virtual dataset, whose data lie in other "
+                           "files: take the original file")  # fmt: skip
+    if how.get_external_count():
+        other = one_line(how.get_external(0)[0].decode(errors="replace"))
+        raise HostileError(f"{path}: '{name}' keeps its data in another file ({other}): a "
+                           "recording has all in itself: take the original file")  # fmt: skip
+    filters = {how.get_filter(i)[0] for i in range(how.get_nfilters())}
+    if unknown := filters - FILTERS:
+        raise HostileError(f"{path}: '{name}' passes filter {min(unknown)}, which no run uses: "
+                           "repack it without: h5repack -f NONE")  # fmt: skip
+    kind = item.get_type()
+    if (
+        kind.detect_class(h5py.h5t.VLEN)
+        or kind.detect_class(h5py.h5t.REFERENCE)
+        or (isinstance(kind, h5py.h5t.TypeStringID) and kind.is_variable_str())
+    ):
+        raise HostileError(f"{path}: '{name}' has entries of any length or references: a run "
+                           "writes neither: take the original file")  # fmt: skip
+    return bool(filters - {h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32})
+
+
+def _look_at_attributes(item: Any, name: str, path: Path) -> None:
+    for i in range(h5py.h5a.get_num_attrs(item)):
+        try:
+            attribute = h5py.h5a.open(item, index=i)
+            kind = attribute.get_type()
+        except (OSError, RuntimeError, KeyError):
+            continue  # left half written by a killed process: no reader gets it either
+        count = attribute.get_space().get_simple_extent_npoints()
+        any_length = kind.detect_class(h5py.h5t.VLEN) or (
+            isinstance(kind, h5py.h5t.TypeStringID) and kind.is_variable_str()
+        )
+        too_many = any_length and count > TEXTS_MAX
+        if kind.get_size() * count > ATTRIBUTE_MAX_B or too_many:
+            key = one_line(attribute.name.decode(errors="replace"))
+            raise HostileError(f"{path}: attribute '{key}' of '{name}' has {count} entries, "
+                               f"{kind.get_size() * count} bytes: no run has these")  # fmt: skip
