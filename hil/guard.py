@@ -55,6 +55,8 @@ CAUSES = {row.name: _cause(row) for row in interlocks.LOOP}
     _SUPPLY_SILENT,
     _SUPPLY_WRONG,
     _SUPPLY_NOT_OFF,
+    _BOARD_RESET,
+    _BOARD_REFUSED,
 ) = (1 << i for i in range(len(FAULTS)))
 
 NO_VALUES: NDArray[np.float64] = np.zeros(0)
@@ -208,6 +210,7 @@ class Guard:
             overruns,
             n_periods,
             r.board_faults,
+            r.board_links,
             r.card_faults,
             r.supply_faults,
             self._on_periods,
@@ -281,7 +284,7 @@ def names_of(bits: int) -> list[str]:
 @njit(cache=True)
 def _check(  # type: ignore[no-untyped-def]
     levels, signals, kept, measured, values, model_at, valid, ages, n_boards, overruns, n_periods,
-    board_faults, card_faults, supply_faults, on_periods, cells,
+    board_faults, board_links, card_faults, supply_faults, on_periods, cells,
 ):  # fmt: skip
     age_max, overruns_max, on_periods_max, cells_on_max, period_s = levels
     found = 0
@@ -300,6 +303,9 @@ def _check(  # type: ignore[no-untyped-def]
         found |= _LOOP_LATE
     for bits in board_faults:
         found |= _BOARD_FAULT if bits else 0
+    for bits in board_links:
+        found |= _BOARD_RESET if bits & 1 else 0
+        found |= _BOARD_REFUSED if bits & 2 else 0
     for bits in card_faults:
         found |= _ESTOP_OPEN if bits & 1 else 0
         found |= _CHANNEL_UNTRUE if bits >> 1 else 0

@@ -107,6 +107,13 @@ LOOP = (
     _loop("supply_not_off", "wires go on heating after the cut",
           "every supply's output, as it says, after it was told to be off",
           "not off in time", "devices.<supply>.obey_max_s"),
+    _loop("board_reset", "cells do nothing, and their board has forgotten how hot they are",
+          "state and own time in every answer of an armed board",
+          "disarmed without having been told, or its time has run back"),
+    _loop("board_refused", "cells are not what they were commanded to be",
+          "result and state in every answer of an armed board",
+          "anything but done and armed, and no fault that it names itself",
+          reaction="2 ticks; where it refuses that too, `hold_s` of its last command"),
 )  # fmt: skip
 
 BOARD = (

@@ -20,7 +20,7 @@ from hil.devices.cell_board import BoardPlace, CellBoard
 from hil.devices.device import Device, RawSamples, Remark, Sampler, Slow
 from hil.devices.emulated_board import EmulatedBoard, check_tools
 from hil.devices.emulated_daq import EmulatedBench
-from hil.devices.injection import FaultyGates, FaultyPort, FaultySystem, Injection
+from hil.devices.injection import Chip, FaultyGates, FaultyPort, FaultySystem, Injection
 from hil.devices.native_board import NativeBoard
 from hil.devices.nidaq.channels import Place
 from hil.devices.own import OwnPlace
@@ -440,7 +440,7 @@ def _faulty(connect: Callable[[], Port], name: str, injection: Injection) -> Por
     return FaultyPort(connect(), name, injection)
 
 
-def _meddled(board: Gates, name: str, injection: Injection | None) -> Gates:
+def _meddled(board: Chip, name: str, injection: Injection | None) -> Gates:
     return board if injection is None else FaultyGates(board, name, injection)
 
 

@@ -61,6 +61,8 @@ class Readings:
         1 on, 0 off, 255 not known.
     board_faults : (B,) int array
         Faults that each board has latched.
+    board_links : (B,) int array
+        What each armed board's answers betray: bit 0 it was reset, 1 it refused a command.
     supply_faults : (P,) int array
         What is wrong with each supply: bit 0 silent, 1 wrong, 2 not off.
     cells_open : (N,) uint8 array
@@ -76,6 +78,7 @@ class Readings:
     cells_reported: NDArray[np.uint8]
     board_faults: NDArray[np.int64]
     cells_open: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
+    board_links: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     card_faults: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     supply_faults: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
@@ -124,6 +127,7 @@ class RigLayout:
             ages_s=np.zeros(len(self.devices)),
             cells_reported=frame.cells("cells_reported") if self.n_cells else none,
             board_faults=np.zeros(len(self.boards), dtype=np.int64),
+            board_links=np.zeros(len(self.boards), dtype=np.int64),
             cells_open=frame.cells("cells_open") if self.sets_apart else none,
             card_faults=np.zeros(len(self.cards), dtype=np.int64),
             supply_faults=np.zeros(len(self.supplies), dtype=np.int64),

@@ -82,6 +82,35 @@ def test_a_board_unplugged_in_the_run_is_one_line_and_the_recording_is_whole(
     assert not run.cells_commanded.values[-1].any()
 
 
+def test_a_board_on_a_serial_port_that_is_reset_in_the_run_trips_it(
+    configs, capsys, tmp_path, monkeypatch
+):
+    board = subprocess.Popen([built("board_pty"), "6", "42"], stdout=subprocess.PIPE, text=True)
+    path = board.stdout.readline().strip()
+    write, was_reset = CellBoard.write, []
+
+    def write_and_reset(driver, t_s, commands):
+        write(driver, t_s, commands)
+        if t_s > 0.2 and not driver.simulated and not was_reset:
+            was_reset.append(t_s)
+            board.send_signal(signal.SIGUSR1)
+
+    monkeypatch.setattr(CellBoard, "write", write_and_reset)
+    out = tmp_path / "run.h5"
+    words = ["run", str(configs / "miga6/all_on.toml"), "--backend", "board=bench,daq=sim"]
+    words += ["--set", f"devices.board.port={path}", "--set", "loop.overrun='skip'"]
+    words += ["--duration", "2.0", "--out", str(out), "--set", "devices.board.estop=none"]
+    assert main(words) == 3
+    board.terminate()
+    assert board.wait(10) == 0
+    board.stdout.close()
+    assert "board_reset" in capsys.readouterr().out
+    run = open_run(out)
+    tripped_s = run.t_s.values[run.fault_bits.values != 0][0]
+    assert was_reset[0] < tripped_s < was_reset[0] + 0.2
+    assert "board_reset" in names_of(int(run.fault_bits.values[-1]))
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_board_whose_host_is_killed_or_stopped_in_the_run_is_off_by_itself(
     number, pty_board, configs, tmp_path

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hil import wire
 from hil.devices.device import Remark, time_columns
 from hil.devices.port import Port
-from hil.devices.proof import Operator, prove_estop, prove_silence
+from hil.devices.proof import RESET_REMEDY, Operator, prove_estop, prove_silence
 from hil.errors import DeviceError
 from hil.failed_cells import OPEN_WIRE
 from hil.frame import CELL_UNKNOWN, Column, Commands, Frame
@@ -26,10 +26,18 @@ from hil.slots import Readings
 ATTEMPTS = 3
 PATIENT_S = 0.1
 FRAMES_KEPT = 4096
+RESET_SLACK_S = 1.0  # that a board's time may be away from the host's between two answers
+RESET_SLACK_SHARE = 0.02  # and of the time between them: a resonator, at its worst
+WRAP_S = 1e-6 * 2**32
+LINK_TROUBLES = ("board_reset", "board_refused")
+_RESET, _REFUSED = (1 << i for i in range(len(LINK_TROUBLES)))
+_DONE = wire.RESULTS["done"]
+_DISARMED, _ARMED, _FAULTED = (wire.STATES[name] for name in ("disarmed", "armed", "faulted"))
+_HOST_SILENT = 1 << wire.FAULTS["host_silent"]
 ROUND_TRIP = "from sending a command to its answer; on the bench, to collecting it at the next tick"
 _status = wire.getter(
     "status", "cells_on", "cells_open", "fault_bits", "first_cell", "current_mA",
-    "temperature_cC", "time_us",
+    "temperature_cC", "time_us", "result", "state",
 )  # fmt: skip
 
 
@@ -110,6 +118,11 @@ class CellBoard:
         self._timeout_s = answer_timeout_s
         self._come_to = come_to
         self._sent_s = math.nan  # on the line's own clock
+        self._seen_us: int | None = None  # the board's time in its last answer,
+        self._seen_s = math.nan  # and the line's when that was asked for
+        self._is_armed = False  # as far as the board was told
+        self._armed_by: wire.Message | None = None
+        self._link = 0  # latched until armed again
         self._took_s = math.nan  # the last exchange
         self._port: Port | None = None
         self._pending: wire.Message | None = None
@@ -140,6 +153,9 @@ class CellBoard:
             *cells,
             Column(f"{self.name}_fault_bits", "1", "fault", f"faults latched on {self.name}",
                    flags=faults, simulated=self.simulated),
+            Column(f"{self.name}_link_bits", "1", "fault",
+                   f"{self.name} armed: was reset, or answered anything but done; latched",
+                   flags=LINK_TROUBLES, simulated=self.simulated),
         ]  # fmt: skip
 
     def bind(self, frame: Frame, readings: Readings) -> None:
@@ -148,6 +164,7 @@ class CellBoard:
         self._clock = frame.index(f"{self.name}_t_s")
         self._round_trip = frame.index(f"{self.name}_round_trip_s")
         self._faults = frame.bit_index(f"{self.name}_fault_bits")
+        self._links = frame.bit_index(f"{self.name}_link_bits")
         self._wires = frame.span(
             [name for cell in self._place.cell_names
              for name in (f"{cell}.current_A", f"{cell}.temperature_C")]
@@ -157,6 +174,7 @@ class CellBoard:
     def open(self) -> None:
         """Find the board, check who it is and what it enforces; nothing is energised."""
         self._port = self._connect()
+        self._seen_us = None
         self._port.write(b"\0")  # ends whatever half a frame stands in the board's buffer
         identity = self._ask("identify")
         if identity["wire_hash"] != wire.WIRE_HASH:
@@ -191,6 +209,7 @@ class CellBoard:
             prove_estop(self.name, self._ask, self._operator, say)
             proved.append("e-stop seen open")
         self._pending = None
+        self._is_armed = False
         return proved
 
     def arm(self) -> None:
@@ -205,7 +224,9 @@ class CellBoard:
         result = wire.result_name(answer["result"])
         if result not in ("done", "is_armed"):
             raise DeviceError(f"{self.name}: refused to be armed: {self._reasons(result, answer)}")
-        self._pending, self._took_s = answer, math.nan  # no command of the run
+        self._pending = self._armed_by = answer
+        self._took_s = math.nan  # no command of the run
+        self._is_armed, self._link = True, 0
         self._drawn_tick = 0
         self._told_open = 0
         self._set_apart(answer["cells_open"])
@@ -262,9 +283,14 @@ class CellBoard:
     def _take(self, answer: wire.Message) -> None:
         r = self._readings
         self._last_t_s = self._sent_t_s
-        cells_on, cells_open, fault_bits, first_cell, currents_mA, temperatures_cC, time_us = (
-            _status(answer.numbers)
-        )
+        (cells_on, cells_open, fault_bits, first_cell, currents_mA, temperatures_cC, time_us,
+         result, state) = _status(answer.numbers)  # fmt: skip
+        if answer is not self._armed_by:
+            ran_back = self._ran_back(time_us)
+            if self._is_armed and (ran_back or result != _DONE or state != _ARMED):
+                self._link |= _trouble(ran_back, result, state, fault_bits)
+        self._bits[self._links] = self._link
+        r.board_links[self._place.slot - len(r.measured)] = self._link
         if cells_open != self._open:
             self._set_apart(cells_open)
         pattern = self._patterns.get(cells_on)
@@ -282,6 +308,18 @@ class CellBoard:
         if self._first_time_us is None:
             self._first_time_us = time_us
         self._values[self._clock] = 1e-6 * ((time_us - self._first_time_us) % 2**32)
+
+    def _ran_back(self, time_us: int) -> bool:
+        """Whether the board's time, which wraps after 71.6 min, is not what has passed here."""
+        last_us, self._seen_us = self._seen_us, time_us
+        elapsed_s, self._seen_s = self._sent_s - self._seen_s, self._sent_s
+        if last_us is None:
+            return False
+        passed_s = 1e-6 * (time_us - last_us)
+        if elapsed_s < WRAP_S / 4.0 and _short_way_s(passed_s) < 0.0:
+            return True
+        off_s = abs(_short_way_s(passed_s - elapsed_s))
+        return off_s > RESET_SLACK_S + RESET_SLACK_SHARE * abs(elapsed_s)
 
     def write(self, t_s: float, commands: Commands) -> None:
         """Send the command; it holds for `hold_s`."""
@@ -329,7 +367,8 @@ class CellBoard:
     def safe(self) -> None:
         """Disarm, which turns every gate off."""
         if self._port is not None:
-            self._ask("disarm")
+            self._is_armed = False
+            self._exchange("disarm")
 
     def close(self) -> None:
         if self._port is not None:
@@ -359,6 +398,13 @@ class CellBoard:
         return None
 
     def _ask(self, command: str, **fields: int) -> wire.Message:
+        """An exchange before the run: the board must not have been reset since the last one."""
+        answer = self._exchange(command, **fields)
+        if self._ran_back(answer["time_us"]):
+            raise DeviceError(f"{self.name}: was reset while it was made ready: {RESET_REMEDY}")
+        return answer
+
+    def _exchange(self, command: str, **fields: int) -> wire.Message:
         """An exchange outside the tick, with time and attempts."""
         for _ in range(ATTEMPTS):
             self._send(command, **fields)
@@ -371,3 +417,20 @@ class CellBoard:
             f"{self.name}: does not answer: it switches its cells off by itself; check cable, "
             "power and firmware"
         )
+
+
+def _short_way_s(difference_s: float) -> float:
+    """A difference of two times of a board, of which whole wraps are not known."""
+    return (difference_s + WRAP_S / 2.0) % WRAP_S - WRAP_S / 2.0
+
+
+def _trouble(ran_back: bool, result: int, state: int, fault_bits: int) -> int:
+    """What is wrong with an armed board's answer, beside the faults that it names itself.
+
+    `host_silent` latches in an armed board alone, so that one was not reset, however long the
+    host stood still.
+    """
+    if state == _DISARMED or (ran_back and not fault_bits & _HOST_SILENT):
+        return _RESET
+    names_its_fault = state == _FAULTED and fault_bits
+    return _REFUSED if not names_its_fault and (result != _DONE or state != _ARMED) else 0

@@ -109,6 +109,8 @@ def _library() -> tuple[ctypes.CDLL, Path]:
         ("set_analog", None, chip, u8, u16, u16, u16),
         ("set_estop", None, chip, ctypes.c_int),
         ("memory", None, chip, ctypes.c_char_p, u32, ctypes.c_int),
+        ("reset", None, chip, u8),
+        ("set_converter", None, chip, ctypes.c_int),
         ("lost_bytes", u32, chip),
     ]:
         function = getattr(loaded, f"emulate_{name}")
@@ -238,3 +240,18 @@ class EmulatedBoard:
     def set_estop(self, is_open: bool) -> None:
         """Open or close the e-stop loop."""
         self._library.emulate_set_estop(self._chip, int(is_open))
+
+    def reset(self) -> None:
+        """Its watchdog bites."""
+        self._library.emulate_reset(self._chip, wire.RESETS["watchdog"])
+
+    def set_converter(self, works: bool) -> None:
+        """Let the converter convert, or not."""
+        self._library.emulate_set_converter(self._chip, int(works))
+
+    def spoil_limits(self) -> None:
+        """Flip a bit of the stored table."""
+        byte = ctypes.create_string_buffer(1)
+        self._library.emulate_memory(self._chip, byte, 1, 0)
+        byte[0] = bytes([byte.raw[0] ^ 1])
+        self._library.emulate_memory(self._chip, byte, 1, 1)

@@ -7,10 +7,12 @@ plant's clock, and knows nothing of loop and guard.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hil import wire
 from hil.config.faults import FaultTable
 from hil.devices.port import Port
 from hil.devices.sim_plant import ON_FROM_DUTY, Gates
@@ -128,17 +130,30 @@ class FaultySystem:
             self.y[self._forces] += fault.value * (now.t_s - fault.at_s)
 
 
+class Chip(Gates, Protocol):
+    """A simulated board whose processor, converter and memory can be meddled with."""
+
+    def reset(self) -> None: ...
+
+    def set_converter(self, works: bool) -> None: ...
+
+    def spoil_limits(self) -> None: ...
+
+
 class FaultyGates:
-    """A board whose pins are meddled with.
+    """A board whose pins and chip are meddled with.
 
     `cell_current`, `cell_leakage` and `cell_temperature` at its inputs, `estop_open`, and
-    `wire_open`: the cell draws no current and is not heated, whatever its gate does.
+    `wire_open`: the cell draws no current and is not heated, whatever its gate does. `board_reset`
+    resets the chip, and with `for_s` holds it in reset; `converter_dead` stops its converter;
+    `limits_spoilt` flips a bit of its stored limits.
     """
 
-    def __init__(self, inner: Gates, name: str, injection: Injection) -> None:
+    def __init__(self, inner: Chip, name: str, injection: Injection) -> None:
         self._inner = inner
         self._name = name
         self._injection = injection
+        self._done: list[FaultTable] = []
         self._sensed: dict[int, tuple[float, float, float]] = {}
 
     def advance(self, duration_us: int) -> None:
@@ -149,6 +164,11 @@ class FaultyGates:
             self._put(cell)
         now = self._injection
         self._inner.set_estop(now.active("estop_open", self._name) is not None)
+        self._inner.set_converter(now.active("converter_dead", self._name) is None)
+        if self._begins("limits_spoilt"):
+            self._inner.spoil_limits()
+        if self._begins("board_reset") or _held_in_reset(now, self._name):
+            self._inner.reset()
         duty = self._inner.step(period_us)
         if (duty >= ON_FROM_DUTY).any():  # with or without power, and whatever its wire is like
             now.last_on_s = max(now.last_on_s, now.t_s + 1e-6 * period_us)
@@ -156,6 +176,12 @@ class FaultyGates:
             if self._broken(cell):
                 duty[cell] = 0.0
         return duty
+
+    def _begins(self, kind: str) -> bool:
+        """Whether a fault of this kind is there now that was not before."""
+        fresh = [f for f in self._injection.every(kind, self._name) if f not in self._done]
+        self._done += fresh
+        return bool(fresh)
 
     def _broken(self, cell: int) -> bool:
         return any(
@@ -184,7 +210,8 @@ class FaultyPort:
     """A line that loses, tears or delays what passes, or is pulled out.
 
     `host_silent` and `board_silent` lose everything one way, `frame_torn` the second half of every
-    command; with `link_slow` an answer arrives an exchange later.
+    command; with `link_slow` an answer arrives an exchange later; `command_refused` makes every
+    command one that a board refuses. A board that is held in reset hears and says nothing.
     """
 
     def __init__(self, inner: Port, name: str, injection: Injection) -> None:
@@ -202,15 +229,19 @@ class FaultyPort:
 
     def write(self, data: bytes) -> None:
         self._plugged()
-        if not self._there("host_silent"):
-            self._inner.write(data[: len(data) // 2] if self._there("frame_torn") else data)
+        if self._there("host_silent") or _held_in_reset(self._injection, self._name):
+            return
+        if self._there("command_refused"):
+            data = _for_no_time(data)
+        self._inner.write(data[: len(data) // 2] if self._there("frame_torn") else data)
 
     def read(self, timeout_s: float) -> bytes:
         self._plugged()
         data = self._inner.read(timeout_s)
         if self._there("link_slow"):
             data, self._late = self._late, data
-        return b"" if self._there("board_silent") else data
+        mute = self._there("board_silent") or _held_in_reset(self._injection, self._name)
+        return b"" if mute else data
 
     def sent_s(self) -> float:
         return self._inner.sent_s()
@@ -220,3 +251,20 @@ class FaultyPort:
 
     def close(self) -> None:
         self._inner.close()
+
+
+def _held_in_reset(injection: Injection, board: str) -> bool:
+    return any(fault.for_s is not None for fault in injection.every("board_reset", board))
+
+
+def _for_no_time(data: bytes) -> bytes:
+    """The same commands, whole, told to hold for no time, which a board refuses."""
+    commands = wire.Decoder().feed(data)
+    return (
+        b"".join(
+            wire.encode(c.name, c.seq, **(c.fields | {"valid_for_ms": 0}))
+            for c in commands
+            if "valid_for_ms" in c.fields
+        )
+        or data
+    )

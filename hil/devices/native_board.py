@@ -52,10 +52,12 @@ def library() -> ctypes.CDLL:
     loaded = ctypes.CDLL(str(built("libboard.so")))
     loaded.libboard_size.restype = ctypes.c_size_t
     loaded.libboard_send.restype = ctypes.c_size_t
-    loaded.libboard_now_us.restype = ctypes.c_uint32
+    loaded.libboard_memory.restype = ctypes.POINTER(ctypes.c_uint8)
+    loaded.libboard_memory.argtypes = [ctypes.c_void_p, ctypes.POINTER(ctypes.c_size_t)]
+    loaded.libboard_reset.argtypes = [ctypes.c_void_p, ctypes.c_uint8]
+    loaded.libboard_set_scan.argtypes = [ctypes.c_void_p, ctypes.c_int]
     loaded.libboard_send.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
     loaded.libboard_receive.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
-    loaded.libboard_now_us.argtypes = [ctypes.c_void_p]
     loaded.libboard_gates.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
     loaded.libboard_step.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p]
     loaded.libboard_advance.argtypes = [ctypes.c_void_p, ctypes.c_uint32]
@@ -101,10 +103,10 @@ class NativeBoard:
         self._shares = np.zeros(wire.CELLS_MAX)
         self._shares_at = self._shares.ctypes.data
         self._duty_at = self.duty_per_255.ctypes.data
+        self._lived_us = 0
         self._library.libboard_init(self._board, n_cells, serial, SCAN_PERIOD_US, 0)
-        if limits != wire.default_limits():
-            self.write(wire.encode("set_limits", 0, limits=limits))
-            self._receive()
+        self.write(wire.encode("set_limits", 0, limits=limits))
+        self._receive()
 
     def write(self, data: bytes) -> None:
         self._library.libboard_receive(self._board, data, len(data))
@@ -120,8 +122,8 @@ class NativeBoard:
         return ctypes.string_at(self._room_at, n) if n else b""
 
     def sent_s(self) -> float:
-        """The board's clock: bytes take no time here."""
-        return 1e-6 * float(self._library.libboard_now_us(self._board))
+        """The time that has passed for the board: bytes take none."""
+        return 1e-6 * self._lived_us
 
     def arrived_s(self) -> float:
         return self.sent_s()
@@ -132,6 +134,7 @@ class NativeBoard:
     def step(self, period_us: int) -> NDArray[np.float64]:
         """A period of the run passes: the duty of every gate in it, as it was commanded before."""
         self._library.libboard_step(self._board, period_us, self._shares_at)
+        self._lived_us += period_us
         return self._shares
 
     def gates(self) -> NDArray[np.uint8]:
@@ -142,6 +145,7 @@ class NativeBoard:
     def advance(self, duration_us: int) -> None:
         """Let the board's time pass."""
         self._library.libboard_advance(self._board, duration_us)
+        self._lived_us += duration_us
 
     def sense(self, cell: int, current_A: float, leakage_A: float, temperature_C: float) -> None:
         """What a gate's current is when on and when off, and the cell's temperature."""
@@ -151,6 +155,18 @@ class NativeBoard:
     def set_estop(self, is_open: bool) -> None:
         """Open or close the e-stop loop."""
         self._library.libboard_set_estop(self._board, is_open)
+
+    def reset(self) -> None:
+        """Its watchdog bites."""
+        self._library.libboard_reset(self._board, wire.RESETS["watchdog"])
+
+    def set_converter(self, works: bool) -> None:
+        """Let the converter convert, or not."""
+        self._library.libboard_set_scan(self._board, works)
+
+    def spoil_limits(self) -> None:
+        """Flip a bit of the stored table."""
+        self._library.libboard_memory(self._board, ctypes.byref(ctypes.c_size_t()))[0] ^= 1
 
 
 def counts_of(

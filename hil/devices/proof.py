@@ -13,6 +13,7 @@ from hil.errors import DeviceError
 MARGIN_S = 0.05
 ESTOP_WAIT_S = 30.0
 LOOK_EVERY_S = 0.05
+RESET_REMEDY = "look at its supply, and at what resets it"
 
 Ask = Callable[..., wire.Message]
 Say = Callable[[str], None]
@@ -79,8 +80,10 @@ def prove_silence(name: str, ask: Ask, arm: Callable[[], None], operator: Operat
     arm()
     silence_s = 1e-3 * ask("identify")["limits"]["silence_max_ms"]
     operator.wait(silence_s + MARGIN_S)
-    faults = wire.fault_names(ask("read")["fault_bits"])
-    if "host_silent" not in faults:
+    found = ask("read")
+    if wire.state_name(found["state"]) == "disarmed":
+        raise DeviceError(f"{name}: was reset while it was left alone: {RESET_REMEDY}")
+    if "host_silent" not in wire.fault_names(found["fault_bits"]):
         raise DeviceError(
             f"{name}: left alone for {silence_s + MARGIN_S:g} s it did not stop by itself: do not "
             "use this board"

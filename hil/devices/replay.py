@@ -40,6 +40,10 @@ class ReplayRig:
         self._drawn_tick: NDArray[np.int64] = np.zeros(like.n_cells, dtype=np.int64)
         for i, name in enumerate(boards):
             self._faults[:, i] = run[f"{name}_fault_bits"].values
+        self._links = np.zeros_like(self._faults)
+        for i, name in enumerate(boards):
+            if f"{name}_link_bits" in run:  # not in recordings made before boards had any
+                self._links[:, i] = run[f"{name}_link_bits"].values
         self._card_faults = np.zeros((n_rows, len(like.cards)), dtype=np.int64)
         for i, name in enumerate(like.cards):
             if f"{name}_fault_bits" in run:  # not in recordings made before cards had any
@@ -56,6 +60,7 @@ class ReplayRig:
         self.readings, self.commands = self._layout.bind(frame)
         names = (*self._layout.boards, *self._layout.cards, *self._layout.supplies)
         self._fault_bits = [frame.bit_index(f"{name}_fault_bits") for name in names]
+        self._fault_bits += [frame.bit_index(f"{name}_link_bits") for name in self._layout.boards]
         self._bits = frame.bits
 
     def arm(self) -> None:
@@ -89,12 +94,13 @@ class ReplayRig:
         r.ages_s[:] = self._ages[k]
         r.cells_reported[:] = self._reported[k]
         r.board_faults[:] = self._faults[k]
+        r.board_links[:] = self._links[k]
         r.cells_open[:] = self._open[k]
         if self.commands.broadcast.tick:  # what was reported was drawn already
             self._drawn_tick[self._reported[k] != CELL_UNKNOWN] = self.commands.broadcast.tick
         r.card_faults[:] = self._card_faults[k]
         r.supply_faults[:] = self._supply_faults[k]
-        faults = (*r.board_faults, *r.card_faults, *r.supply_faults)
+        faults = (*r.board_faults, *r.card_faults, *r.supply_faults, *r.board_links)
         for column, bits in zip(self._fault_bits, faults, strict=True):
             self._bits[column] = bits
 

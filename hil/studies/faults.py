@@ -61,6 +61,7 @@ class Scenario:
     for_s: float | None = None
     at_s: float = AT_S
     cell: int = 1
+    device: str | None = None
     also: tuple[FaultTable, ...] = field(default_factory=tuple)
     backends: tuple[str, ...] = ("sim", "emulated")
 
@@ -74,6 +75,9 @@ _ESTOP_LINE = 'devices.daq.lines.loop={terminal="port0/line0", kind="estop"}'
 _FEW = "controller.steps=[{t_s=0.0, on=[2, 3]}]"
 _ONE_OPEN = "devices.board.limits.open_cells_max=1"
 _SLIDER = "slider/steps.toml"
+_TWO_BOARDS = "array14/groups.toml"
+_ALL = ("controller.steps=[{t_s=0.0, on='all'}]",)
+_BROADCAST = "miga6/broadcast.toml"
 _WIRES = "wires4/hold.toml"
 _ENABLE_LINE = 'devices.daq.lines.feed={terminal="port0/line1", kind="enable"}'
 _UNSEEN = "devices.board.limits.current_on_min_mA=0"
@@ -124,6 +128,14 @@ SCENARIOS = (
         FaultTable(kind="force_offset", at_s=AT_S, value=8.0),)),
     # a cut line, a dead relay
     Scenario("board_fault", "enable_stuck_low", 3 * SCAN_S, sets=(_ENABLE_LINE,)),
+    # the other board's cells go on until the loop has noticed
+    Scenario("board_reset", "board_reset", 0.0, rig=_TWO_BOARDS, sets=_ALL, device="board_a"),
+    Scenario("board_reset", "board_reset", 0.03, rig=_TWO_BOARDS, sets=_ALL, device="board_a",
+             for_s=0.03),
+    Scenario("board_reset", "board_reset", 0.0, rig=_BROADCAST),
+    Scenario("board_refused", "command_refused", 0.0, for_s=0.0015),
+    Scenario("board_refused", "command_refused", 0.0, bound_s=0.055),
+    Scenario("board_refused", "command_refused", 0.0, rig=_BROADCAST, bound_s=0.055),
     _board("host_silent", "host_silent", due_s=0.050, for_s=0.2),
     _board("estop_open", "estop_open", due_s=0.001),
     _board("cell_on_too_long", "machine_stalls", for_s=0.03, at_s=0.79, due_s=0.01,
@@ -143,6 +155,10 @@ SCENARIOS = (
         FaultTable(kind="wire_open", at_s=0.5, cell=5),)),
     _board("temperature_high", "cell_temperature", 95.0),
     _board("temperature_range", "cell_temperature", -50.0),
+    _board("scan_stale", "converter_dead", due_s=0.020 + SCAN_S),
+    # looked at when it boots
+    _board("limits_corrupt", "limits_spoilt", due_s=0.0, also=(
+        FaultTable(kind="board_reset", at_s=AT_S),)),
     Scenario("config_mismatch", "limits_differ", 0.0, "connect"),
     # two at once
     Scenario("sensor_frozen", "sensor_stuck", 0.1, also=(
@@ -205,7 +221,14 @@ def inject(scenario: Scenario, backend: str) -> dict[str, Any]:
     """Run one scenario; what tripped, how fast the gates were off, and whether all is whole."""
     s = scenario
     fault = FaultTable.model_validate(
-        {"kind": s.kind, "at_s": s.at_s, "value": s.value, "for_s": s.for_s, "cell": s.cell}
+        {
+            "kind": s.kind,
+            "at_s": s.at_s,
+            "value": s.value,
+            "for_s": s.for_s,
+            "cell": s.cell,
+            "device": s.device,
+        }
     )
     injection = Injection([fault, *s.also])
     config = load(

@@ -38,6 +38,7 @@ def driver(port, **limits):
         ages_s=np.zeros(1),
         cells_reported=np.zeros(4, dtype=np.uint8),
         board_faults=np.zeros(1, dtype=np.int64),
+        board_links=np.zeros(1, dtype=np.int64),
         cells_open=np.zeros(4, dtype=np.uint8),
     )
     made.bind(frame, readings)
@@ -393,3 +394,174 @@ def test_a_board_of_another_version_of_the_wire_is_said_to_be_one():
     made, _, _ = driver(OldBoard())
     with pytest.raises(DeviceError, match="board: its firmware speaks another version of the wire"):
         made.open()
+
+
+def troubles(made, frame):
+    """What the driver finds wrong with its board's answers."""
+    bits = int(frame.bits[frame.bit_index("board_link_bits")])
+    return [name for i, name in enumerate(made.columns[-1].flags) if bits >> i & 1]
+
+
+def ticks(board, made, n=3, commands=None, first=0):
+    for k in range(first, first + n):
+        made.write(0.001 * k, commands or on(0, 2, 3))
+        board.advance(1000)
+        made.read(0.001 * (k + 1))
+
+
+def changed(**fields):
+    """Answers with these fields changed: a value, or a function of it."""
+
+    def spoil(data):
+        answers = wire.Decoder().feed(data)
+        known = [{k: v for k, v in fields.items() if k in a.fields} for a in answers]
+        news = [
+            {k: v(a.fields[k]) if callable(v) else v for k, v in new.items()}
+            for a, new in zip(answers, known, strict=True)
+        ]
+        return b"".join(
+            wire.encode(a.name, a.seq, **(a.fields | new))
+            for a, new in zip(answers, news, strict=True)
+        )
+
+    return spoil
+
+
+class Spoilt:
+    """A board whose answers a function changes from some moment on."""
+
+    def __init__(self, spoil=lambda data: data):
+        self._board = native()
+        self.spoil = spoil
+
+    def __getattr__(self, name):
+        return getattr(self._board, name)
+
+    def read(self, timeout_s):
+        return self.spoil(self._board.read(timeout_s))
+
+
+def test_a_board_that_works_has_no_trouble():
+    board, made, frame, r = armed()
+    ticks(board, made, 300)
+    assert troubles(made, frame) == []
+    assert r.board_links.tolist() == [0]
+
+
+@pytest.mark.parametrize("message", [None, Broadcast(tick=1, p_on=0.5, q_off=0.5, seed=3)])
+def test_a_reset_in_the_run_is_found_with_masks_and_with_broadcasts(message):
+    board, made, frame, r = armed()
+    commands = on(0, 2, 3)
+    if message is not None:
+        commands = Commands(commands.cells, np.zeros(0), broadcast=message)
+    ticks(board, made, 20, commands)
+    assert troubles(made, frame) == []
+    board.reset()
+    ticks(board, made, 2, commands, first=20)
+    assert troubles(made, frame) == ["board_reset"]
+    assert r.board_links.tolist() == [1]
+
+
+def test_a_reset_between_arming_and_the_first_tick_is_found_at_the_second():
+    board = native()
+    made, frame, _ = driver(board)
+    made.open()
+    made.arm()
+    board.reset()
+    made.read(0.0)
+    ticks(board, made, 1)
+    assert troubles(made, frame) == ["board_reset"]
+
+
+@pytest.mark.parametrize("after_us", [0, 50_000, 150_000])
+def test_a_reset_while_the_board_is_left_alone_to_prove_itself_is_said_to_be_one(after_us):
+    board = native()
+    made, _, _ = driver(board)
+    made.open()
+    advance = board.advance
+
+    def advance_and_reset(duration_us):
+        advance(after_us)
+        board.reset()
+        advance(duration_us - after_us)
+
+    board.advance = advance_and_reset
+    with pytest.raises(DeviceError, match="board: was reset while it was"):
+        made.prove(print)
+
+
+def test_a_board_that_is_silent_for_a_while_after_its_reset_is_found_once_it_answers():
+    port = Slow(native())
+    _, made, frame, r = armed(port)
+    ticks(port, made, 5)
+    port.reset()
+    port.slow = True
+    ticks(port, made, 30, first=5)
+    assert not r.valid[1]
+    port.slow = False
+    ticks(port, made, 2, first=35)
+    assert troubles(made, frame) == ["board_reset"]
+
+
+def test_time_that_wraps_after_71_6_minutes_is_no_reset():
+    port = Spoilt(changed(time_us=lambda us: (us + 2**32 - 105_000) % 2**32))
+    _, made, frame, _ = armed(port)
+    ticks(port, made, 50)  # the wrap is 5 ms into the run
+    assert troubles(made, frame) == []
+
+
+@pytest.mark.parametrize("ran_for_min", [1.0, 35.0, 36.0, 50.0, 71.0])
+def test_time_that_begins_again_is_a_reset_however_long_the_board_had_run(ran_for_min):
+    """Somebody else may have armed it since: only its time gives it away."""
+    port = Spoilt(changed(time_us=lambda us: round(us + 60e6 * ran_for_min) % 2**32))
+    _, made, frame, _ = armed(port)
+    ticks(port, made, 5)
+    assert troubles(made, frame) == []
+    port.spoil = lambda data: data
+    ticks(port, made, 2, first=5)
+    assert troubles(made, frame) == ["board_reset"]
+
+
+@pytest.mark.parametrize("result", [name for name in wire.RESULTS if name != "done"])
+def test_an_armed_board_that_answers_anything_but_done_is_in_trouble(result):
+    port = Spoilt()
+    _, made, frame, _ = armed(port)
+    ticks(port, made, 5)
+    state = "disarmed" if result == "not_armed" else "armed"
+    port.spoil = changed(result=wire.RESULTS[result], state=wire.STATES[state])
+    ticks(port, made, 1, first=5)
+    expected = "board_reset" if state == "disarmed" else "board_refused"
+    assert troubles(made, frame) == [expected]
+    port.spoil = lambda data: data
+    ticks(port, made, 5, first=6)
+    assert troubles(made, frame) == [expected]  # latched
+
+
+def test_a_fault_that_the_board_names_itself_is_not_also_a_refusal():
+    board, made, frame, r = armed()
+    board.set_estop(True)
+    ticks(board, made, 5)
+    assert wire.fault_names(int(r.board_faults[0])) == ["estop_open"]
+    assert troubles(made, frame) == []
+
+
+def test_a_board_whose_host_stood_still_was_not_reset():
+    class Asleep(Spoilt):
+        def sent_s(self):
+            return 0.0
+
+    port = Asleep()
+    _, made, frame, r = armed(port)
+    ticks(port, made, 5)
+    port.advance(10_000_000)
+    ticks(port, made, 2, first=5)
+    assert wire.fault_names(int(r.board_faults[0])) == ["host_silent"]
+    assert troubles(made, frame) == []
+
+
+def test_a_board_that_was_told_to_disarm_is_in_no_trouble():
+    board, made, frame, _ = armed()
+    ticks(board, made, 5)
+    made.safe()
+    ticks(board, made, 5, first=5)
+    assert troubles(made, frame) == []

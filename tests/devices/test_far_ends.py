@@ -210,3 +210,33 @@ def test_the_board_proves_that_it_stops_by_itself_and_that_its_estop_opens(far):
     proved = far.driver.prove(print)
     assert proved == ["stops when left alone", "e-stop seen open"]
     far.driver.arm()
+
+
+def test_a_reset_switches_all_off_and_is_found_with_the_first_answer(far):
+    far.open()
+    for _ in range(20):
+        far.tick(0, 2, 3)
+    assert far.readings.board_links.tolist() == [0]
+    far.board.reset()
+    for _ in range(8):
+        far.tick(0, 2, 3)
+        assert not far.duty.any()
+    assert far.readings.board_links.tolist() == [1]
+
+
+def test_a_dead_converter_is_stale_within_the_board_s_own_limit(far):
+    far.open()
+    far.board.set_converter(False)
+    for _ in range(20 + 8):
+        far.tick(0, 2, 3)
+    assert not far.duty.any()
+    assert "scan_stale" in wire.fault_names(int(far.readings.board_faults[0]))
+
+
+def test_limits_that_were_spoilt_are_corrupt_when_the_board_boots(far):
+    far.open()
+    far.board.spoil_limits()
+    far.board.reset()
+    for _ in range(8):
+        far.tick(0, 2, 3)
+    assert wire.fault_names(int(far.readings.board_faults[0])) == ["limits_corrupt"]

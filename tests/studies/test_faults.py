@@ -8,11 +8,9 @@ from hil import interlocks
 from hil.__main__ import main
 from hil.studies import faults
 
-BY_TEST = {"limits_corrupt", "scan_stale"}  # in tests/firmware, on the board alone
-
 
 def _id(scenario):
-    return f"{scenario.where}-{scenario.row}-{scenario.kind}-{len(scenario.also)}"
+    return f"{scenario.where}-{scenario.row}-{scenario.kind}-{faults.SCENARIOS.index(scenario)}"
 
 
 @pytest.mark.parametrize("scenario", [s for s in faults.SCENARIOS if s.clock == "virtual"], ids=_id)
@@ -41,7 +39,7 @@ def test_every_row_of_the_table_is_injected():
     for row in interlocks.LOOP:
         assert ("loop", row.name) in injected
     for row in interlocks.BOARD:
-        assert row.name in BY_TEST or ("board", row.name) in injected
+        assert ("board", row.name) in injected
 
 
 @pytest.mark.parametrize(
@@ -68,3 +66,11 @@ def test_faults_are_not_put_into_a_bench(configs, tmp_path, capsys):
     words += ["--backend", "board=bench,daq=sim", "--out", str(tmp_path / "run.h5")]
     assert main(words) == 2
     assert "--inject: not on a bench" in capsys.readouterr().err
+
+
+def test_a_run_whose_board_is_reset_ends_tripped_by_it(configs, tmp_path, capsys):
+    (tmp_path / "f.toml").write_text('[[fault]]\nkind = "board_reset"\nat_s = 0.8\n')
+    words = ["run", str(configs / "miga6/all_on.toml"), "--inject", str(tmp_path / "f.toml")]
+    assert main([*words, "--out", str(tmp_path / "run.h5")]) == 3
+    assert "tripped by board_reset" in capsys.readouterr().out
+    assert main(["replay", str(tmp_path / "run.h5")]) == 0

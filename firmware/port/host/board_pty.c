@@ -1,5 +1,5 @@
 /* A simulated driver board behind a pseudo-terminal, in wall time: prints the terminal's name and
- * runs until it or the process that started it is stopped. Cells draw CURRENT_ON at room temperature. */
+ * runs until it or the process that started it is stopped; SIGUSR1 resets it. Cells draw CURRENT_ON at room temperature. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -13,15 +13,18 @@
 #include <unistd.h>
 
 #include "libboard.h"
+#include "message.h"
 
 enum { CURRENT_ON_COUNTS = 205, ROOM_COUNTS = 153, PERIOD_MS = 1, CATCH_UP_US = 200000 };
 
-static volatile sig_atomic_t stop;
+static volatile sig_atomic_t stop, reset;
 
 static void on_signal(int number)
 {
-    (void)number;
-    stop = 1;
+    if (number == SIGUSR1)
+        reset = 1;
+    else
+        stop = 1;
 }
 
 static uint64_t clock_us(void)
@@ -73,6 +76,7 @@ int main(int argc, char **argv)
     }
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
+    signal(SIGUSR1, on_signal);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     printf("%s\n", ptsname(terminal));
     fflush(stdout);
@@ -85,6 +89,10 @@ int main(int argc, char **argv)
         uint64_t step_us = now_us - then_us;
         then_us = now_us;
         libboard_advance(board, (uint32_t)(step_us < CATCH_UP_US ? step_us : CATCH_UP_US));
+        if (reset) {
+            reset = 0;
+            libboard_reset(board, RESET_watchdog);
+        }
         ssize_t n = read(terminal, bytes, sizeof bytes);
         if (n > 0)
             libboard_receive(board, bytes, (size_t)n);

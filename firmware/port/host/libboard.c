@@ -134,6 +134,15 @@ size_t libboard_size(void)
     return sizeof(struct port);
 }
 
+static void boot(struct port *port, uint8_t cause)
+{
+    port->identity.reset_cause = cause;
+    port->rx_first = port->rx_n = port->tx_n = 0;
+    port->sample = 0;
+    port->scan_us = port->life_us;
+    board_boot(&port->board, port);
+}
+
 int libboard_init(void *board, uint8_t n_cells, uint32_t serial, uint32_t scan_period_us,
                   uint32_t now_us)
 {
@@ -147,18 +156,15 @@ int libboard_init(void *board, uint8_t n_cells, uint32_t serial, uint32_t scan_p
     port->now_us = now_us;
     port->scan_runs = true;
     port->memory_works = true;
-    libboard_reset(port, RESET_power_on);
+    boot(port, RESET_power_on);
     return 0;
 }
 
 void libboard_reset(void *board, uint8_t cause)
 {
     struct port *port = board;
-    port->identity.reset_cause = cause;
-    port->rx_first = port->rx_n = port->tx_n = 0;
-    port->sample = 0;
-    port->scan_us = port->life_us;
-    board_boot(&port->board, port);
+    port->now_us = 0; /* as the chip's timer */
+    boot(port, cause);
 }
 
 static void poll_until_read(struct port *port)

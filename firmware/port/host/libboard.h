@@ -12,7 +12,7 @@ size_t libboard_size(void);
 int libboard_init(void *board, uint8_t n_cells, uint32_t serial, uint32_t scan_period_us,
                   uint32_t now_us);
 
-/* Resets the processor: pins and stored limits stay. `cause` is one of WIRE_RESETS. */
+/* Resets the processor: pins and stored limits stay, its time begins at 0. `cause` is one of WIRE_RESETS. */
 void libboard_reset(void *board, uint8_t cause);
 
 void libboard_receive(void *board, const uint8_t *bytes, size_t n);
