@@ -1,9 +1,10 @@
 """What a card cannot do is found before the run, and refused with the reason."""
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
-from hil.devices.nidaq.channels import AnalogInput, CardPlan
+from hil.devices.nidaq.channels import AnalogInput, CardPlan, EncoderInput, device_of
 from hil.devices.nidaq.errors import said_by
 from hil.errors import DeviceError
 
@@ -11,20 +12,40 @@ RATE_TOLERANCE = 1e-4
 
 
 def check(name: str, plan: CardPlan) -> None:
-    """Compare what the rig asks with what the card says of itself.
+    """Compare what the rig asks with what the device of each terminal says of itself.
 
     Raises
     ------
     DeviceError
-        Naming the first thing that the card cannot do.
+        Naming the first thing that a device cannot do.
     """
     with said_by(name):
-        card = find(name, plan.card)
-        _terminals(name, plan, card)
+        devices = devices_of(name, plan)
+        _terminals(name, plan, devices)
+        _ranges(name, plan, devices)
         if plan.analog:
-            _ranges(name, plan, card)
-            _rate(name, plan, card)
-        _clocks(name, plan, card)
+            _rate(name, plan, devices)
+        _clocks(name, plan, devices)
+
+
+def devices_of(name: str, plan: CardPlan) -> dict[str, Any]:
+    """The plan's card and every other device that one of its terminals names, by name.
+
+    Raises
+    ------
+    DeviceError
+        One of them is not there.
+    """
+    return {device: find(name, device) for device in (plan.card, *sorted(plan.elsewhere))}
+
+
+def owner_of(device: Any) -> Any:
+    """Who has a device's timing engines and watchdog: the chassis of a module, else itself."""
+    from nidaqmx.constants import ProductCategory
+
+    if device.product_category == ProductCategory.C_SERIES_MODULE:
+        return device.compact_daq_chassis_device
+    return device
 
 
 def find(name: str, card: str) -> Any:
@@ -45,25 +66,11 @@ def describe(card: Any) -> str:
     return f"{card.product_type} {card.serial_num:X}"
 
 
-def _terminals(name: str, plan: CardPlan, card: Any) -> None:
-    asked = {
-        "analogue input": [plan.physical(c.terminal) for c in plan.analog],
-        "counter": [plan.physical(c.terminal) for c in plan.encoders],
-        "digital input": [plan.physical(line.terminal) for line in plan.lines_in],
-        "digital output": [
-            plan.physical(terminal)
-            for terminal in (
-                *(line.terminal for line in plan.lines_out),
-                *sorted({c.shunt_line for c in plan.analog if c.shunt_line}),
-            )
-        ],
-        "analogue output": [plan.physical(c.terminal) for c in plan.outputs],
-    }
+def _terminals(name: str, plan: CardPlan, devices: dict[str, Any]) -> None:
+    asked = plan.physicals()
     for what, names in asked.items():
-        elsewhere = {n.split("/")[0] for n in names} - {plan.card}
-        for device_name in (plan.card, *sorted(elsewhere)):
-            device = card if device_name == plan.card else find(name, device_name)
-            own = [n for n in names if n.split("/")[0] == device_name]
+        for device_name, device in devices.items():
+            own = [n for n in names if device_of(n) == device_name]
             there = _names(device, what)
             if what == "counter" and len(own) > len(there):
                 raise DeviceError(
@@ -93,9 +100,9 @@ def _names(device: Any, what: str) -> list[str]:
     return list(getattr(device, group).channel_names)
 
 
-def _ranges(name: str, plan: CardPlan, card: Any) -> None:
+def _ranges(name: str, plan: CardPlan, devices: dict[str, Any]) -> None:
     for channel in plan.analog:
-        device = _device_of(name, plan, channel, card)
+        device = devices[device_of(plan.physical(channel.terminal))]
         if channel.bridge is None:
             widest, unit = max(device.ai_voltage_rngs, default=0.0), "V"
         else:
@@ -108,64 +115,75 @@ def _ranges(name: str, plan: CardPlan, card: Any) -> None:
                 f"reads up to {widest:g} {unit}"
             )
     for output in plan.outputs:
-        widest = max(card.ao_voltage_rngs, default=0.0)
+        device = devices[device_of(plan.physical(output.terminal))]
+        widest = max(device.ao_voltage_rngs, default=0.0)
         if output.range_V > widest * (1.0 + 1e-9):
             raise DeviceError(
-                f"{name}: '{output.name}' needs {output.range_V:g} V, {describe(card)} gives up to "
-                f"{widest:g} V"
+                f"{name}: '{output.name}' needs {output.range_V:g} V, {describe(device)} gives up "
+                f"to {widest:g} V"
             )
 
 
-def _device_of(name: str, plan: CardPlan, channel: AnalogInput, card: Any) -> Any:
-    own = plan.physical(channel.terminal).split("/")[0]
-    return card if own == plan.card else find(name, own)
-
-
-def _rate(name: str, plan: CardPlan, card: Any) -> None:
+def _rate(name: str, plan: CardPlan, devices: dict[str, Any]) -> None:
+    """One clock for all inputs; every device converts its own channels."""
     if plan.acquisition.kind == "on_demand":
         return
-    n, rate_Hz = len(plan.analog), plan.acquisition.rate_Hz
-    if n == 1:
-        most_Hz = card.ai_max_single_chan_rate
-    elif card.ai_simultaneous_sampling_supported:
-        most_Hz = card.ai_max_multi_chan_rate
-    else:
-        most_Hz = card.ai_max_multi_chan_rate / n
-    if rate_Hz > most_Hz:
-        raise DeviceError(
-            f"{name}: {rate_Hz:g} Hz on {n} channels is beyond {describe(card)}, which takes "
-            f"{most_Hz:g} Hz: lower rate_Hz"
-        )
-    if rate_Hz < card.ai_min_rate:
-        raise DeviceError(
-            f"{name}: {describe(card)} takes at least {card.ai_min_rate:g} Hz, the rig asks for "
-            f"{rate_Hz:g} Hz: raise rate_Hz"
-        )
+    rate_Hz = plan.acquisition.rate_Hz
+    for device_name, n in Counter(
+        device_of(plan.physical(c.terminal)) for c in plan.analog
+    ).items():
+        device = devices[device_name]
+        if n == 1:
+            most_Hz = device.ai_max_single_chan_rate
+        elif device.ai_simultaneous_sampling_supported:
+            most_Hz = device.ai_max_multi_chan_rate
+        else:
+            most_Hz = device.ai_max_multi_chan_rate / n
+        if rate_Hz > most_Hz:
+            raise DeviceError(
+                f"{name}: {rate_Hz:g} Hz on {n} channels is beyond {describe(device)}, which takes "
+                f"{most_Hz:g} Hz: lower rate_Hz"
+            )
+        if rate_Hz < device.ai_min_rate:
+            raise DeviceError(
+                f"{name}: {describe(device)} takes at least {device.ai_min_rate:g} Hz, the rig "
+                f"asks for {rate_Hz:g} Hz: raise rate_Hz"
+            )
 
 
-def _clocks(name: str, plan: CardPlan, card: Any) -> None:
+def _clocks(name: str, plan: CardPlan, devices: dict[str, Any]) -> None:
     from nidaqmx.constants import AcquisitionType
 
     kind = plan.acquisition.kind
+    analog = _each_of(plan, plan.analog, devices)
+    counters = _each_of(plan, plan.encoders, devices)
     if kind == "single_point":
-        modes = [*card.ai_samp_modes] if plan.analog else [*card.ci_samp_modes]
-        if AcquisitionType.HW_TIMED_SINGLE_POINT not in modes:
-            raise DeviceError(
-                f"{name}: {describe(card)} has no hardware-timed single point: choose acquisition "
-                "= 'block' or 'on_demand'"
-            )
+        for device in analog or counters:
+            modes = [*device.ai_samp_modes] if analog else [*device.ci_samp_modes]
+            if AcquisitionType.HW_TIMED_SINGLE_POINT not in modes:
+                raise DeviceError(
+                    f"{name}: {describe(device)} has no hardware-timed single point: choose "
+                    "acquisition = 'block' or 'on_demand'"
+                )
     if plan.encoders and kind != "on_demand":
         if not plan.analog:
             raise DeviceError(
                 f"{name}: encoders are clocked by the analogue inputs, and the rig has none on "
                 "this card: choose acquisition = 'on_demand'"
             )
-        counters = find(name, plan.physical(plan.encoders[0].terminal).split("/")[0])
-        if not counters.ci_samp_clk_supported:
-            raise DeviceError(
-                f"{name}: the counters of {describe(counters)} take no sample clock: choose "
-                "acquisition = 'on_demand'"
-            )
+        for device in counters:
+            if not device.ci_samp_clk_supported:
+                raise DeviceError(
+                    f"{name}: the counters of {describe(device)} take no sample clock: choose "
+                    "acquisition = 'on_demand'"
+                )
+
+
+def _each_of(
+    plan: CardPlan, channels: Sequence[AnalogInput | EncoderInput], devices: dict[str, Any]
+) -> list[Any]:
+    names = dict.fromkeys(device_of(plan.physical(c.terminal)) for c in channels)
+    return [devices[name] for name in names]
 
 
 def check_clock(name: str, asked_Hz: float, made_Hz: float) -> None:

@@ -181,6 +181,29 @@ class CardPlan:
     def lines_out(self) -> tuple[Line, ...]:
         return tuple(line for line in self.lines if line.kind == "enable")
 
+    def physicals(self) -> dict[str, list[str]]:
+        """NI's names of all terminals, by kind of channel."""
+        shunts = sorted({c.shunt_line for c in self.analog if c.shunt_line})
+        terminals = {
+            "analogue input": [c.terminal for c in self.analog],
+            "counter": [c.terminal for c in self.encoders],
+            "digital input": [line.terminal for line in self.lines_in],
+            "digital output": [*(line.terminal for line in self.lines_out), *shunts],
+            "analogue output": [c.terminal for c in self.outputs],
+        }
+        return {kind: [self.physical(t) for t in found] for kind, found in terminals.items()}
+
+    @property
+    def elsewhere(self) -> set[str]:
+        """Devices other than the card that terminals name."""
+        named = {device_of(p) for physicals in self.physicals().values() for p in physicals}
+        return named - {self.card}
+
     def physical(self, terminal: str) -> str:
         """NI's name of a terminal; one that starts with '/' names its own device."""
         return terminal[1:] if terminal.startswith("/") else f"{self.card}/{terminal}"
+
+
+def device_of(physical: str) -> str:
+    """The device of a terminal by NI's name: cDAQ1Mod2 of cDAQ1Mod2/ai0."""
+    return physical.split("/")[0]

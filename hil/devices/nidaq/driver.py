@@ -145,6 +145,8 @@ class NiDaq:
         abilities.check(name, plan)
         self._remarks.append(Remark("info", f"{plan.card} is a {what}"))
         self._outputs = Outputs(name, plan)
+        with said_by(name):
+            self._outputs.check()
         with said_by(name, "inputs"):
             if plan.lines_in:
                 self._lines = LineReader(plan)
@@ -182,7 +184,7 @@ class NiDaq:
 
     def alive(self) -> None:
         """The watchdog hears that the loop lives."""
-        if self._outputs is not None and self._outputs.enabled:
+        if self._outputs is not None:
             with said_by(self.name, "watchdog"):
                 self._outputs.reset_watchdog()
 
@@ -220,9 +222,10 @@ class NiDaq:
             self._begin(0.0)
 
     def _begin(self, t_s: float) -> None:
-        if self._inputs is None:
+        if self._inputs is None or self._outputs is None:
             raise DeviceError(f"{self.name}: is not open")
         with said_by(self.name, "start"):
+            self._remarks += self._outputs.watch()
             self._inputs.start()
         self._tick = round(t_s / self._period_s)
         self._start_s = t_s  # the run's time at the card's first sample

@@ -8,6 +8,14 @@ from hil.errors import DeviceError, one_line
 SAMPLES_NOT_YET_AVAILABLE = -200284
 WATCHDOG_NOT_SUPPORTED = -200662
 
+_RESET = (
+    "its watchdog has expired: the chassis does nothing until it is reset, in NI MAX or by "
+    "nidaqmx.system.Device(CHASSIS).reset_device()"
+)
+_FIRST = (
+    "the watchdog of a chassis starts before any other of its tasks, and one is there: close other "
+    "programs, and let one card of the rig have all modules of a chassis"
+)
 HINTS = {
     -200220: "no such card: hil devices lists those there are",
     -201003: "the card cannot be reached: check cable and power",
@@ -34,10 +42,11 @@ HINTS = {
     -200678: "its watchdog has expired and holds the outputs: run again once the cause is gone",
     -200644: "its watchdog has expired and holds the outputs: run again once the cause is gone",
     -200681: "its watchdog has expired and holds the outputs: run again once the cause is gone",
-    -201434: "its watchdog has expired: a chassis must be reset before it works again",
+    -201434: _RESET,
+    -201478: _RESET,
     WATCHDOG_NOT_SUPPORTED: "it has no watchdog",
-    -201476: "start no other task of this chassis before its watchdog",
-    -201477: "start no other task of this chassis before its watchdog",
+    -201476: _FIRST,
+    -201477: _FIRST,
 }
 
 

@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +10,10 @@ from hil.devices.device import Remark
 from hil.devices.nidaq.channels import AnalogInput, CardPlan
 from hil.devices.nidaq.errors import describe
 from hil.devices.nidaq.tasks import close_all
+from hil.devices.nidaq.watchdog import Watchdogs
 from hil.devices.nidaq.writers import AnalogWriter, LineWriter
 from hil.errors import DeviceError
 
-UNWATCHED = "outputs stay as they are if the program is killed"
 FEEDS = 4  # of the watchdog within its time
 
 
@@ -31,15 +30,23 @@ class Outputs:
 
     def __init__(self, name: str, plan: CardPlan) -> None:
         self._name, self._plan = name, plan
-        self._watchdog: Any = None
+        self._watchdogs = Watchdogs(name, plan)
         self._fed_s = -np.inf
         self._lines: LineWriter | None = None
         self._analog: AnalogWriter | None = None
         self.enabled = self.started = False
 
+    def check(self) -> None:
+        """Refuse a card without the watchdog that the rig requires."""
+        self._watchdogs.refuse_missing()
+
+    def watch(self) -> list[Remark]:
+        """Start the watchdogs, before any other task; what is to be said about them."""
+        return self._watchdogs.start()
+
     def start(self) -> list[Remark]:
-        """Watchdog first, then the outputs at rest; what is to be said about the watchdog."""
-        plan, remarks = self._plan, self._start_watchdog()
+        """Watchdogs first, then the outputs at rest; what is to be said about the watchdogs."""
+        plan, remarks = self._plan, self.watch()
         if plan.lines_out:
             self._lines = LineWriter([plan.physical(line.terminal) for line in plan.lines_out])
             self._lines.set_all(False)
@@ -49,62 +56,6 @@ class Outputs:
         self.reset_watchdog()
         self.started = True
         return remarks
-
-    def _start_watchdog(self) -> list[Remark]:
-        from nidaqmx.errors import DaqError
-
-        plan = self._plan
-        if not plan.lines_out and not plan.outputs:
-            return []
-        if plan.watchdog == "off":
-            return [Remark("warning", f"watchdog off: {UNWATCHED}")]
-        try:
-            return self._watch()
-        except DaqError as error:
-            self._drop_watchdog()
-            why = describe(self._name, error, "watchdog")
-            if plan.watchdog == "required":
-                raise DeviceError(f"{why}: take another card, or 'if_present'") from None
-            return [Remark("warning", f"no watchdog, {UNWATCHED}: {why}")]
-
-    def _watch(self) -> list[Remark]:
-        from nidaqmx.constants import Level, WatchdogAOExpirState
-        from nidaqmx.errors import DaqError
-        from nidaqmx.system.watchdog import WatchdogTask
-        from nidaqmx.types import AOExpirationState, DOExpirationState
-
-        plan = self._plan
-        terminals = [x.terminal for x in plan.lines_out] + [x.terminal for x in plan.outputs]
-        device = plan.physical(terminals[0]).split("/")[0]
-        self._watchdog = dog = WatchdogTask(device, timeout=plan.watchdog_s)
-        remarks, covered = [], []
-        if plan.lines_out:
-            low = [DOExpirationState(plan.physical(x.terminal), Level.LOW) for x in plan.lines_out]
-            dog.cfg_watchdog_do_expir_states(low)
-            covered.append("enable lines low")
-        if plan.outputs:
-            rest = [
-                AOExpirationState(
-                    plan.physical(x.terminal), x.rest / x.units_per_V, WatchdogAOExpirState.VOLTAGE
-                )
-                for x in plan.outputs
-            ]
-            try:
-                dog.cfg_watchdog_ao_expir_states(rest)
-                covered.append("analogue outputs at rest")
-            except DaqError as error:
-                if not covered:
-                    raise
-                why = describe(self._name, error)
-                remarks.append(
-                    Remark("warning", f"the watchdog does not cover analogue outputs: {why}")
-                )
-        dog.start()
-        if dog.expired:
-            dog.clear_expiration()
-            remarks.append(Remark("warning", "the watchdog had expired in an earlier run: cleared"))
-        text = f"watchdog: {', '.join(covered)} after {plan.watchdog_s:g} s without the program"
-        return [Remark("info", text), *remarks]
 
     def put(self, values: NDArray[np.float64]) -> None:
         """Actuators' values, in their own units."""
@@ -126,8 +77,7 @@ class Outputs:
 
     def reset_watchdog(self) -> None:
         """The program lives."""
-        if self._watchdog is not None:
-            self._watchdog.reset_timer()
+        self._watchdogs.reset()
 
     @contextlib.contextmanager
     def shunt(self, channel: AnalogInput) -> Iterator[None]:
@@ -143,7 +93,7 @@ class Outputs:
                 line.task.close()
 
     def safe(self) -> None:
-        """Enables low, outputs to 0 V; whatever fails, the other has its turn.
+        """Enables low, outputs at rest, tasks closed; whatever fails, the other has its turn.
 
         Raises
         ------
@@ -166,16 +116,12 @@ class Outputs:
         self.enabled = False
         if failures:
             raise DeviceError("; ".join(failures))
+        self.close()  # a watchdog that runs on would expire, and a chassis wait for its reset
 
     def close(self) -> None:
-        """Close the tasks; the watchdog last."""
+        """Close the tasks; the watchdogs last."""
         writers = [w for w in (self._lines, self._analog) if w is not None]
         close_all([w.task for w in writers])
         self._lines = self._analog = None
         self.started = False
-        self._drop_watchdog()
-
-    def _drop_watchdog(self) -> None:
-        if self._watchdog is not None:
-            close_all([self._watchdog])
-            self._watchdog = None
+        self._watchdogs.close()

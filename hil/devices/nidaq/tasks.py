@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.devices.nidaq.abilities import check_clock
-from hil.devices.nidaq.channels import AnalogInput, CardPlan, EncoderInput
+from hil.devices.nidaq import abilities
+from hil.devices.nidaq.channels import AnalogInput, CardPlan, EncoderInput, device_of
 from hil.devices.nidaq.errors import SAMPLES_NOT_YET_AVAILABLE
 from hil.signals import rails
 
@@ -77,7 +77,7 @@ class CounterReader:
                 units=AngleUnits.TICKS,
                 pulses_per_rev=channel.encoder.counts_per_turn // 4,
             )
-            _time(name, self.task, plan, source=f"/{_clock_owner(plan)}/ai/SampleClock")
+            _time(name, self.task, plan, source=f"/{_clock_owner(name, plan)}/ai/SampleClock")
         except BaseException:
             self.task.close()
             raise
@@ -220,7 +220,7 @@ def _time(name: str, task: Any, plan: CardPlan, *, source: str) -> None:
         samps_per_chan=max(2, round(BUFFER_S * acquisition.rate_Hz)),
     )
     if not source:
-        check_clock(name, acquisition.rate_Hz, task.timing.samp_clk_rate)
+        abilities.check_clock(name, acquisition.rate_Hz, task.timing.samp_clk_rate)
 
 
 def _converters(task: Any, plan: CardPlan) -> tuple[list[tuple[float, float]], list[float]]:
@@ -235,16 +235,10 @@ def _converters(task: Any, plan: CardPlan) -> tuple[list[tuple[float, float]], l
     return ends, steps
 
 
-def _clock_owner(plan: CardPlan) -> str:
+def _clock_owner(name: str, plan: CardPlan) -> str:
     """The device whose analogue inputs make the sample clock: a module's chassis, or the card."""
-    from nidaqmx.constants import ProductCategory
-    from nidaqmx.system import System
-
-    first = plan.physical(plan.analog[0].terminal).split("/")[0] if plan.analog else plan.card
-    device = System.local().devices[first]
-    if device.product_category == ProductCategory.C_SERIES_MODULE:
-        return str(device.compact_daq_chassis_device.name)
-    return first
+    first = device_of(plan.physical(plan.analog[0].terminal)) if plan.analog else plan.card
+    return str(abilities.owner_of(abilities.find(name, first)).name)
 
 
 def close_all(tasks: Sequence[Any]) -> None:

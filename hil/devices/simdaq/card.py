@@ -34,6 +34,8 @@ class Card:
     plugged : bool
     stalled : bool
         Its clocks deliver nothing, as when a bus hangs.
+    expired : bool
+        Of a chassis: its watchdog has expired and nobody has reset it since.
     chassis : Card or None
         Where a module sits.
     """
@@ -48,6 +50,7 @@ class Card:
         self.modules: list[Card] = []
         self.plugged = True
         self.stalled = False
+        self.expired = False
         self.terminals: dict[str, Terminal] = {}
         self.outputs: dict[str, Output] = {}
         self.default_source: dict[str, Source] = {}
@@ -174,6 +177,15 @@ class Card:
         return self.chassis or self
 
     @property
+    def family(self) -> list[Card]:
+        """A chassis and its modules; any other card by itself."""
+        return [self.engines, *self.engines.modules]
+
+    @property
+    def is_chassis(self) -> bool:
+        return bool(self.model.category == ProductCategory.COMPACT_DAQ_CHASSIS)
+
+    @property
     def is_module(self) -> bool:
         return bool(self.model.category == ProductCategory.C_SERIES_MODULE)
 
@@ -181,3 +193,13 @@ class Card:
         """Raise DaqmxError where the card was unplugged."""
         if not self.plugged or (self.chassis is not None and not self.chassis.plugged):
             raise DaqmxError(errors.LOST_DEVICE, Device=self.name)
+
+    def must_work(self) -> None:
+        """Raise DaqmxError where the card was unplugged, or its chassis waits for a reset.
+
+        Source: NI, cDAQ-9185/9189 User Manual, "Watchdog Timer": after it has expired the chassis
+        cannot perform any operation until it is reset.
+        """
+        self.must_be_there()
+        if self.engines.expired:
+            raise DaqmxError(errors.CHASSIS_EXPIRED, Device=self.engines.name)

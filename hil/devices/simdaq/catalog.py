@@ -2,7 +2,8 @@
 
 Sources: NI data sheets "PCIe-6363 Specifications", "USB-6361 Specifications", "USB-6001
 Specifications", "NI 9205/9215/9237/9263/9401 Datasheet", "cDAQ-9185 Specifications",
-"cDAQ-9174 Specifications". Product numbers are PCI or USB identifiers.
+"cDAQ-9174 Specifications"; watchdogs: "X Series User Manual" and "cDAQ-9185/9189 User Manual",
+section "Watchdog Timer". Product numbers are PCI or USB identifiers.
 """
 
 from dataclasses import dataclass, replace
@@ -104,6 +105,9 @@ class CardModel:
     simultaneous_engines: int = 1
 
 
+X_WATCHDOG_MAX_S = (2**32 - 1) * 8e-9
+CHASSIS_WATCHDOG_MAX_S = (2**32 - 1) * 25e-9
+
 _X_SERIES = CardModel(
     product="PCIe-6363",
     number=0x7435,
@@ -115,7 +119,7 @@ _X_SERIES = CardModel(
     ports=(Port(32, 10.0e6), Port(8), Port(8)),
     n_pfi=16,
     watchdog=("do",),
-    watchdog_max_s=34.35,
+    watchdog_max_s=X_WATCHDOG_MAX_S,
     single_point=True,
 )
 
@@ -157,7 +161,7 @@ MODELS: dict[str, CardModel] = {
             ports=(Port(8, 1.0e6), Port(8), Port(8)),
             n_pfi=16,
             watchdog=("do",),
-            watchdog_max_s=34.35,
+            watchdog_max_s=X_WATCHDOG_MAX_S,
             single_point=True,
         ),
         CardModel(
@@ -202,8 +206,8 @@ MODELS: dict[str, CardModel] = {
             counters=Counters(4, 32, 80.0e6),
             slots=4,
             n_pfi=2,
-            watchdog=("do", "ao"),
-            watchdog_max_s=300.0,  # assumed: the data sheet gives no longest time
+            watchdog=("do", "ao", "co"),
+            watchdog_max_s=CHASSIS_WATCHDOG_MAX_S,
             simultaneous_engines=3,
             timebase_Hz=80.0e6,
         ),

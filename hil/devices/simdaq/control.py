@@ -221,15 +221,18 @@ def disconnect_terms(system: System, *, source_terminal: str, destination_termin
 
 
 def reset_device(system: System, *, device_name: str) -> None:
-    """Abort everything on a device; its outputs go to 0."""
+    """Abort everything on a device, its modules with a chassis; its outputs go to 0."""
     card = system.card(device_name)
     card.must_be_there()
+    reset = card.family if card.is_chassis else [card]
     for task in list(system.tasks.values()):
-        if card in task.cards:
+        if any(c in reset for c in task.cards):
             task.stop()
             task.release(UNVERIFIED)
-    for output in card.outputs.values():
-        output.put(system.now_s, 0.0)
+    for one in reset:
+        one.expired = False
+        for output in one.outputs.values():
+            output.put(system.now_s, 0.0)
 
 
 def self_test_device(system: System, *, device_name: str) -> None:

@@ -29,6 +29,8 @@ PROPERTY_NOT_IN_CONTEXT = -200452
 FUNCTION_NOT_SUPPORTED = -209876
 NO_WATCHDOG = -200662
 WATCHDOG_EXPIRED = -200678
+CHASSIS_EXPIRED = -201478
+WATCHDOG_NOT_FIRST = -201477
 NO_BUFFER = -201062
 WRITE_NOT_STARTED = -200846
 WRITE_CHANNELS_DIFFER = -200524
@@ -77,6 +79,8 @@ TEXTS = {
     FUNCTION_NOT_SUPPORTED: "The simulated device does not support this function.",
     NO_WATCHDOG: "The device has no watchdog timer.",
     WATCHDOG_EXPIRED: "The watchdog timer has expired: outputs are in their expiration states.",
+    CHASSIS_EXPIRED: "The watchdog timer of the chassis has expired: reset the chassis.",
+    WATCHDOG_NOT_FIRST: "A watchdog task cannot be reserved while other tasks of its chassis are.",
     NO_BUFFER: "These lines cannot be read or written by a clock.",
     WRITE_NOT_STARTED: "With auto start off, one sample can only be written to a running task.",
     WRITE_CHANNELS_DIFFER: "The data are for another number of channels than the task has.",

@@ -15,7 +15,7 @@ from hil.devices.simdaq import errors
 from hil.devices.simdaq.acquisition import InputRun
 from hil.devices.simdaq.channels import AnalogInput, DigitalLines, is_infinite
 from hil.devices.simdaq.errors import DaqmxError
-from hil.devices.simdaq.task import RESERVED, RUNNING
+from hil.devices.simdaq.task import RUNNING
 
 if TYPE_CHECKING:
     from hil.devices.simdaq.task import Task
@@ -34,7 +34,7 @@ def read(task: Task, n: int, timeout_s: float) -> tuple[Block, DaqmxError | None
     if not task.is_input:
         raise task.error(errors.WRONG_CHANNEL_TYPE)
     for card in task.cards:
-        card.must_be_there()
+        card.must_work()
     if task.timing.on_demand:
         return read_on_demand(task, 1 if n == ALL else n, timeout_s)
     if task.state != RUNNING:
@@ -67,7 +67,7 @@ def _read_buffer(
         timeout_s,
     )
     for card in task.cards:
-        card.must_be_there()
+        card.must_work()
     if buffer.lost and run.ready < n:
         task.pending = task.error(errors.OVERWRITTEN, Property="BufferOverflow")
     if buffer.lost:
@@ -101,14 +101,9 @@ def _seek(task: Task, run: InputRun) -> None:
 def read_on_demand(task: Task, n: int, timeout_s: float) -> tuple[Block, DaqmxError | None]:
     """Samples taken now, n of them as fast as software goes: all at the same instant."""
     system = task.system
-    if task.state < RESERVED:
-        task.verify()
-        system.must_be_free(task)
-    there = True
-    if task.kind == "ci":
-        if task.state != RUNNING:
-            task.start(implicit=True)
-        there = _wait_for_counters(task, timeout_s)
+    if task.state != RUNNING:
+        task.start(implicit=True)
+    there = _wait_for_counters(task, timeout_s) if task.kind == "ci" else True
     if not there or any(card.stalled for card in task.cards):
         if task.implicit:
             task.stop()

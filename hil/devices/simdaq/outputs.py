@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hil.devices.simdaq import errors
 from hil.devices.simdaq.channels import AnalogOutput, DigitalLines
-from hil.devices.simdaq.task import RESERVED, RUNNING, Run
+from hil.devices.simdaq.task import RUNNING, Run
 from hil.devices.simdaq.timing import ExternalClock, InternalClock
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def write(task: Task, block: Block, *, auto_start: bool, timeout_s: float) -> in
     if task.kind not in ("ao", "do"):
         raise task.error(errors.WRONG_CHANNEL_TYPE)
     for card in task.cards:
-        card.must_be_there()
+        card.must_work()
         if task.system.has_expired(card, task.kind):
             raise task.error(errors.WATCHDOG_EXPIRED, Device=card.name)
     if block.shape[0] != len(task.channels):
@@ -143,15 +143,16 @@ def _write_now(task: Task, block: Block, *, auto_start: bool) -> int:
     system = task.system
     if task.state != RUNNING and not auto_start:
         raise task.error(errors.WRITE_NOT_STARTED)
-    if task.state < RESERVED:
-        task.verify()
-        system.must_be_free(task)
+    if task.state != RUNNING:
+        task.start(implicit=True)
     now_s = system.now_s
     for channel, row in zip(task.channels, block, strict=True):
         if isinstance(channel, AnalogOutput):
             channel.output.put(now_s, float(row[-1]))
         elif isinstance(channel, DigitalLines):
             channel.drive(now_s, int(row[-1]))
+    if task.implicit:
+        task.stop()
     return int(block.shape[1])
 
 

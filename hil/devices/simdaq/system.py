@@ -50,6 +50,7 @@ class System:
         self._next_handle = 1
         self._due: list[tuple[Event, tuple[Any, ...]]] = []
         self._dispatcher: threading.Thread | None = None
+        self.n_transitions = 0  # of all tasks from state to state
         self.now_s = 0.0
         self.origin_unix_s = 0.0  # what time it was in the world when the system's was 0
         self.last_created = ""  # names of the channels that the last call has created
@@ -125,6 +126,7 @@ class System:
         self.cards[card].stalled = stalled
 
     def _power_up(self, card: Card) -> None:
+        card.expired = False
         for output in card.outputs.values():
             output.put(self.now_s, 0.0)
         for task in list(self.tasks.values()):
@@ -305,7 +307,18 @@ class System:
         self.tasks.pop(task.handle, None)
 
     def must_be_free(self, task: Task) -> None:
-        """Raise DaqmxError where another task holds what this one needs."""
+        """Raise DaqmxError where another task holds what this one needs.
+
+        The watchdog of a chassis needs all of it, while it starts (NI, cDAQ-9185/9189 User Manual,
+        "Watchdog Timer").
+        """
+        if task.kind == "watchdog" and task.device is not None and task.device.is_chassis:
+            names = {card.name for card in task.device.family}
+            for (card_name, _), other in self._reserved.items():
+                if card_name in names and other is not task:
+                    raise task.error(
+                        errors.WATCHDOG_NOT_FIRST, Device=card_name, Held_by_Task=other.name
+                    )
         for card, resource in task.resources():
             holder = self._reserved.get((card.name, resource))
             if holder is not None and holder is not task:

@@ -71,6 +71,9 @@ class Task:
         ai, ao, di, do, ci, co, watchdog; empty while it has no channels.
     implicit : bool
         A read or a write has started it, and stops it again.
+    state : int
+        Of NI's task state model. A stop returns the task to where it was before its start, which
+        frees what the start has reserved (NI-DAQmx Help, "Transitioning the State Backwards").
     """
 
     def __init__(self, system: System, handle: int, name: str) -> None:
@@ -84,7 +87,7 @@ class Task:
         self.start_trigger = Trigger()
         self.reference_trigger = Trigger()
         self.properties: dict[tuple[str, str], Any] = {}
-        self.state = UNVERIFIED
+        self._state = self._before = UNVERIFIED
         self.implicit = False
         self.run: Run | None = None
         self.events: dict[str, Event] = {}
@@ -141,6 +144,15 @@ class Task:
 
     # State
 
+    @property
+    def state(self) -> int:
+        return self._state
+
+    @state.setter
+    def state(self, state: int) -> None:
+        self.system.n_transitions += state != self._state
+        self._state = state
+
     def error(self, code: int, note: str = "", /, **facts: object) -> DaqmxError:
         return DaqmxError(code, note, **facts, Task_Name=self.name)
 
@@ -154,12 +166,12 @@ class Task:
         """
         if not self.channels:
             if self.device is not None:
-                self.device.must_be_there()
+                self.device.must_work()
                 self.state = max(self.state, VERIFIED)
                 return
             raise self.error(errors.NO_CHANNELS)
         for card in self.cards:
-            card.must_be_there()
+            card.must_work()
         try:
             for channel in self.channels:
                 channel.verify()
@@ -302,8 +314,10 @@ class Task:
                 return
             raise self.error(errors.RUNNING)
         for card in self.cards:
-            card.must_be_there()
+            card.must_work()
+        before = self.state
         self.commit()
+        self._before = max(before, VERIFIED)
         self.implicit = implicit
         self.pending = None
         self.done_told = False
@@ -320,9 +334,10 @@ class Task:
             assert self.run is not None
             self.run.stop(self.system.now_s)
             self.state = COMMITTED
-            if self.implicit:
-                self.implicit = False
-                self.release(VERIFIED)
+            self.implicit = False
+            if self._before < RESERVED:
+                self.release(self._before)
+            self.state = self._before
         self.pending = None
 
     @property

@@ -42,6 +42,8 @@ class WatchdogRun(Run):
             return
         self.expired = True
         system = self.task.system
+        if self.task.device is not None and self.task.device.is_chassis:
+            self.task.device.expired = True
         for (kind, physical), state in states(self.task).items():
             device, rest = names.split(physical)
             card = system.cards[device]

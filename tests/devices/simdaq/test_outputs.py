@@ -12,7 +12,10 @@ from nidaqmx.constants import (
     Level,
     LineGrouping,
     RegenerationMode,
+    TaskMode,
+    WatchdogAOExpirState,
 )
+from nidaqmx.system.device import Device
 from nidaqmx.types import AOExpirationState, DOExpirationState
 from nitypes.waveform import DigitalWaveform
 
@@ -153,8 +156,84 @@ def test_cards_refuse_watchdogs_that_they_have_not(connect):
     assert code_of(lambda: Watchdog("Dev1", timeout=0.1)) == -200662
     assert code_of(lambda: Watchdog("Dev2", timeout=100.0)) == -200077
     with Watchdog("Dev2", timeout=0.1) as watchdog:  # of an X Series card: digital lines only
-        state = AOExpirationState("Dev2/ao0", 0.0, nidaqmx.constants.WatchdogAOExpirState.VOLTAGE)
+        state = AOExpirationState("Dev2/ao0", 0.0, WatchdogAOExpirState.VOLTAGE)
         assert code_of(lambda: watchdog.cfg_watchdog_ao_expir_states([state])) == -200662
+
+
+@pytest.fixture
+def chassis():
+    """A chassis with a watchdog, a voltage output and lines in it."""
+    found = System("held")
+    found.add("cDAQ-9185", "cDAQ1")
+    found.add("NI 9263", "cDAQ1Mod1", chassis="cDAQ1")
+    found.add("NI 9401", "cDAQ1Mod2", chassis="cDAQ1")
+    return found
+
+
+def test_the_watchdog_of_a_module_is_its_chassis(chassis, connect):
+    """As NI's own example has it: made on the chassis, states for channels of its modules."""
+    Task, Watchdog, _ = connect(chassis)
+    assert code_of(lambda: Watchdog("cDAQ1Mod2", timeout=0.1)) == -200662
+    with Task() as line, Task() as volts, Watchdog("cDAQ1", timeout=0.1) as watchdog:
+        line.do_channels.add_do_chan("cDAQ1Mod2/port0/line0")
+        volts.ao_channels.add_ao_voltage_chan("cDAQ1Mod1/ao0")
+        watchdog.cfg_watchdog_do_expir_states(
+            [DOExpirationState("cDAQ1Mod2/port0/line0", Level.LOW)]
+        )
+        watchdog.cfg_watchdog_ao_expir_states(
+            [AOExpirationState("cDAQ1Mod1/ao0", 1.5, WatchdogAOExpirState.VOLTAGE)]
+        )
+        watchdog.start()
+        line.write(True)
+        volts.write(4.0)
+        chassis.advance_to(0.2)
+        assert watchdog.expired
+        found = [chassis.output("cDAQ1Mod2/port0/line0"), chassis.output("cDAQ1Mod1/ao0")]
+    assert found == [0.0, pytest.approx(1.5, abs=LSB_V)]
+
+
+def test_a_chassis_whose_watchdog_has_expired_does_nothing_until_it_is_reset(chassis, connect):
+    """NI, cDAQ-9185/9189 User Manual, "Watchdog Timer"."""
+    Task, Watchdog, keywords = connect(chassis)
+    with Watchdog("cDAQ1", timeout=0.1) as watchdog:
+        watchdog.start()
+        chassis.advance_to(0.2)
+        assert code_of(watchdog.clear_expiration) == -201478
+    with Task() as line, Watchdog("cDAQ1", timeout=0.1) as watchdog:
+        line.do_channels.add_do_chan("cDAQ1Mod2/port0/line0")
+        assert code_of(lambda: line.write(True)) == -201478
+        assert code_of(watchdog.start) == -201478
+        Device("cDAQ1", **keywords).reset_device()
+        watchdog.start()
+        line.write(True)
+
+
+def test_the_watchdog_of_a_chassis_starts_before_any_other_of_its_tasks(chassis, connect):
+    Task, Watchdog, _ = connect(chassis)
+    with Task() as line, Watchdog("cDAQ1", timeout=0.1) as watchdog:
+        line.do_channels.add_do_chan("cDAQ1Mod2/port0/line0")
+        line.start()
+        assert code_of(watchdog.start) == -201477
+        line.stop()
+        watchdog.start()
+        line.start()
+
+
+def test_a_write_to_a_task_that_runs_changes_no_state_and_one_to_another_starts_and_stops_it(
+    system, Task
+):
+    """NI-DAQmx Help, "Explicit Versus Implicit State Transitions"."""
+    with Task() as line:
+        line.do_channels.add_do_chan("Dev1/port0/line0")
+        line.control(TaskMode.TASK_VERIFY)
+        before = system.n_transitions
+        line.write(True)
+        # reserved, committed, running, committed, verified
+        assert system.n_transitions - before == 5
+        line.start()
+        before = system.n_transitions
+        line.write(False)
+        assert system.n_transitions == before
 
 
 def test_every_n_samples_calls_back_at_the_very_sample_and_done_at_the_end(system, Task):

@@ -39,6 +39,17 @@ def test_two_tasks_cannot_hold_one_converter(system, Task):
             second.start()
         assert caught.value.error_code == -50103
         first.stop()
+        second.start()
+
+
+def test_a_stop_returns_a_task_to_where_it_was_before_its_start(system, Task):
+    """NI-DAQmx Help, "Transitioning the State Backwards": what was committed stays reserved."""
+    with Task("first") as first, Task("second") as second:
+        first.ai_channels.add_ai_voltage_chan("Dev1/ai0")
+        second.ai_channels.add_ai_voltage_chan("Dev1/ai1")
+        first.control(TaskMode.TASK_COMMIT)
+        first.start()
+        first.stop()
         assert code_of(second.start) == -50103
         first.control(TaskMode.TASK_UNRESERVE)
         second.start()

@@ -1,0 +1,163 @@
+"""The watchdogs behind a card's outputs: safe states that need no program.
+
+A device has a watchdog of its own; the watchdog of a C Series module is its chassis', and holds
+outputs of any of its modules. It has to start before any other task of the chassis. Once it has
+expired, the chassis does nothing until it is reset. Source: NI, cDAQ-9185/9189 User Manual,
+"Watchdog Timer".
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from hil.devices.device import Remark
+from hil.devices.nidaq import abilities
+from hil.devices.nidaq.channels import AnalogOutput, CardPlan, Line, device_of
+from hil.devices.nidaq.errors import describe
+from hil.devices.nidaq.tasks import close_all
+from hil.errors import DeviceError
+
+UNWATCHED = "outputs stay as they are if the program is killed"
+
+
+class Watchdogs:
+    """One watchdog for every device, or chassis, that has outputs of the plan.
+
+    Attributes
+    ----------
+    started : bool
+        Those there are run.
+    """
+
+    def __init__(self, name: str, plan: CardPlan) -> None:
+        self._name, self._plan = name, plan
+        self._running: list[Any] = []
+        self.started = False
+
+    def _owners(self) -> dict[str, tuple[list[Line], list[AnalogOutput]]]:
+        """Enable lines and analogue outputs by the device whose watchdog holds them."""
+        plan = self._plan
+        found: dict[str, tuple[list[Line], list[AnalogOutput]]] = {}
+        outputs: tuple[Line | AnalogOutput, ...] = (*plan.lines_out, *plan.outputs)
+        for output in outputs:
+            device = abilities.find(self._name, device_of(plan.physical(output.terminal)))
+            lines, voltages = found.setdefault(str(abilities.owner_of(device).name), ([], []))
+            if isinstance(output, Line):
+                lines.append(output)
+            else:
+                voltages.append(output)
+        return found
+
+    def refuse_missing(self) -> None:
+        """Before anything is energised: where a watchdog is required, it is there.
+
+        Raises
+        ------
+        DeviceError
+            A device has none.
+        """
+        from nidaqmx.constants import TaskMode
+        from nidaqmx.errors import DaqError
+
+        if self._plan.watchdog != "required":
+            return
+        for owner, (lines, voltages) in self._owners().items():
+            made: list[Any] = []
+            try:
+                self._make(owner, lines, voltages, made)
+                made[0].control(TaskMode.TASK_VERIFY)
+            except DaqError as error:
+                raise self._missing(owner, error) from None
+            finally:
+                close_all(made)
+
+    def start(self) -> list[Remark]:
+        """Start them, once; what is to be said about them.
+
+        Raises
+        ------
+        DeviceError
+            One that is required does not start.
+        """
+        from nidaqmx.errors import DaqError
+
+        plan = self._plan
+        if self.started:
+            return []
+        self.started = True
+        if not plan.lines_out and not plan.outputs:
+            return []
+        if plan.watchdog == "off":
+            return [Remark("warning", f"watchdog off: {UNWATCHED}")]
+        remarks = []
+        for owner, (lines, voltages) in self._owners().items():
+            made: list[Any] = []
+            try:
+                said = self._make(owner, lines, voltages, made)
+                made[0].start()
+                if made[0].expired:
+                    made[0].clear_expiration()
+                    text = "the watchdog had expired in an earlier run: cleared"
+                    said.append(Remark("warning", text))
+                self._running += made
+                remarks += said
+            except DaqError as error:
+                close_all(made)
+                if plan.watchdog == "required":
+                    self.close()
+                    raise self._missing(owner, error) from None
+                why = describe(self._name, error, f"watchdog of {owner}")
+                remarks.append(Remark("warning", f"no watchdog, {UNWATCHED}: {why}"))
+        return remarks
+
+    def _missing(self, owner: str, error: Exception) -> DeviceError:
+        why = describe(self._name, error, f"watchdog of {owner}")
+        return DeviceError(f"{why}: take a device that has one, or watchdog = 'if_present'")
+
+    def _make(
+        self, owner: str, lines: Sequence[Line], voltages: Sequence[AnalogOutput], made: list[Any]
+    ) -> list[Remark]:
+        """A watchdog with its states, which is added to `made`; what it covers."""
+        from nidaqmx.constants import Level, WatchdogAOExpirState
+        from nidaqmx.errors import DaqError
+        from nidaqmx.system.watchdog import WatchdogTask
+        from nidaqmx.types import AOExpirationState, DOExpirationState
+
+        plan = self._plan
+        made.append(dog := WatchdogTask(owner, timeout=plan.watchdog_s))
+        covered, remarks = [], []
+        if lines:
+            low = [DOExpirationState(plan.physical(x.terminal), Level.LOW) for x in lines]
+            dog.cfg_watchdog_do_expir_states(low)
+            covered.append("enable lines low")
+        if voltages:
+            rest = [
+                AOExpirationState(
+                    plan.physical(x.terminal), x.rest / x.units_per_V, WatchdogAOExpirState.VOLTAGE
+                )
+                for x in voltages
+            ]
+            try:
+                dog.cfg_watchdog_ao_expir_states(rest)
+                covered.append("analogue outputs at rest")
+            except DaqError as error:
+                if not covered:
+                    raise
+                why = describe(self._name, error)
+                text = f"the watchdog does not cover analogue outputs: {why}"
+                remarks.append(Remark("warning", text))
+        text = (
+            f"watchdog: {', '.join(covered)} after {plan.watchdog_s:g} s without the program, "
+            f"by {owner}"
+        )
+        return [Remark("info", text), *remarks]
+
+    def reset(self) -> None:
+        """Feed them: the program lives."""
+        for dog in self._running:
+            dog.reset_timer()
+
+    def close(self) -> None:
+        """Let go of them; outputs stay as they are."""
+        running, self._running = self._running, []
+        self.started = False
+        close_all(running)
