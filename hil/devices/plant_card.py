@@ -113,6 +113,7 @@ class PlantCard:
             if self._wants_lock and not card.is_simulated:
                 self._lock = CardLock(self.name, self._plan.card, int(card.serial_num))
             self._lines = LineReader(self._plan)
+            self._lines.start()
             self._writer = AnalogWriter(self._plan, self._plan.outputs)
             self._put()
 

@@ -200,7 +200,9 @@ class NiDaq:
         if not self._plan.lines_out or self._outputs is None:
             return []
         self.safe()
-        self._outputs.close()
+        if self._lines is not None:
+            with said_by(self.name):
+                self._lines.stop()  # the watchdog of a chassis starts before any other task
         names = ", ".join(line.name for line in self._plan.lines_out)
         return [f"{names} high while the boards were proved, and low again"]
 
@@ -213,7 +215,12 @@ class NiDaq:
             with said_by(self.name, "start"):
                 self._refuse_open_estop()
                 self._remarks += [r for r in outputs.start() if r not in self._remarks]
+                self._hold_lines()
         return outputs
+
+    def _hold_lines(self) -> None:
+        if self._lines is not None:
+            self._lines.start()
 
     def arm(self) -> None:
         """Start outputs, and sampling where that has not begun."""
@@ -226,6 +233,7 @@ class NiDaq:
             raise DeviceError(f"{self.name}: is not open")
         with said_by(self.name, "start"):
             self._remarks += self._outputs.watch()
+            self._hold_lines()
             self._inputs.start()
         self._tick = round(t_s / self._period_s)
         self._start_s = t_s  # the run's time at the card's first sample

@@ -102,7 +102,7 @@ class CounterReader:
 
 
 class LineReader:
-    """Digital inputs, read on demand."""
+    """Digital inputs, read on demand; between `start` and `stop` the lines belong to it."""
 
     def __init__(self, plan: CardPlan) -> None:
         from nidaqmx import Task
@@ -121,6 +121,19 @@ class LineReader:
         self._reader = DigitalMultiChannelReader(self.task.in_stream)
         self._reader.verify_array_shape = False
         self._levels = np.zeros(len(plan.lines_in), dtype=bool)
+        self._started = False
+
+    def start(self) -> None:
+        """Start once, where that is not done."""
+        if not self._started:
+            self.task.start()
+            self._started = True
+
+    def stop(self) -> None:
+        """Let others have the lines."""
+        if self._started:
+            self.task.stop()
+            self._started = False
 
     def levels(self) -> NDArray[np.bool_]:
         self._reader.read_one_sample_one_line(self._levels, timeout=0.1)

@@ -1,4 +1,8 @@
-"""Output tasks of a card: built once, written without a question to the library."""
+"""Output tasks of a card: built and started once, then written without a question to the library.
+
+A task that is not started is reserved, started and stopped by every single write; in between
+another program could take its terminals.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,10 +27,11 @@ class LineWriter:
                 self.task.do_channels.add_do_chan(
                     terminal, line_grouping=LineGrouping.CHAN_PER_LINE
                 )
+            self.task.start()
         except BaseException:
             self.task.close()
             raise
-        self._writer = DigitalMultiChannelWriter(self.task.out_stream, auto_start=True)
+        self._writer = DigitalMultiChannelWriter(self.task.out_stream, auto_start=False)
         self._writer.verify_array_shape = False
         self._levels = np.zeros(len(terminals), dtype=bool)
 
@@ -51,10 +56,11 @@ class AnalogWriter:
                     min_val=-output.range_V,
                     max_val=output.range_V,
                 )
+            self.task.start()
         except BaseException:
             self.task.close()
             raise
-        self._writer = AnalogMultiChannelWriter(self.task.out_stream, auto_start=True)
+        self._writer = AnalogMultiChannelWriter(self.task.out_stream, auto_start=False)
         self._writer.verify_array_shape = False
         self._per_unit = np.array([1.0 / output.units_per_V for output in outputs])
         self._range_V = np.array([output.range_V for output in outputs])

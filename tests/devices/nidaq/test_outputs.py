@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from nidaqmx import DaqError, Task
 
 from hil.devices.nidaq.channels import AnalogOutput
 from hil.errors import DeviceError
 
-from .cards import ESTOP, FORCE, PERIOD_S, SUPPLY, Bench, plan
+from .cards import ESTOP, FORCE, HIP, PERIOD_S, SUPPLY, Bench, plan
 
 MOTOR = AnalogOutput("motor", "ao0", units_per_V=0.5, range_V=10.0)
 VALVE = AnalogOutput("valve", "ao1", units_per_V=1.0, range_V=10.0, rest=2.0)
@@ -38,6 +39,50 @@ def test_an_enable_line_is_high_from_before_the_start_until_a_trip_and_low_at_th
         noted(bench.daq.come_on)
         noted(bench.daq.safe)
     assert levels == [0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize("kind", ["block", "on_demand"])
+def test_a_tick_changes_the_state_of_no_task(kind):
+    """NI: reserve, commit and start once, before the loop; a write is then a write."""
+    asked = plan(FORCE, HIP, kind=kind, lines=(ESTOP, SUPPLY), outputs=(MOTOR,))
+    with Bench(asked, ai0=1.0, port0_line0=1.0, ctr0=0.0) as bench:
+        bench.start().tick(0)
+        before = bench.system.n_transitions
+        for k in range(1, 50):
+            bench.commands.outputs[:] = 0.1 * k % 3.0
+            bench.commands.enabled[:] = k != 20  # a trip, which is a write as well
+            bench.tick(k)
+        assert bench.system.n_transitions == before
+
+
+@pytest.mark.parametrize("add", [
+    lambda task: task.do_channels.add_do_chan("Dev1/port0/line1"),
+    lambda task: task.di_channels.add_di_chan("Dev1/port0/line0"),
+    lambda task: task.ao_channels.add_ao_voltage_chan("Dev1/ao0"),
+], ids=["enable line", "e-stop line", "actuator"])  # fmt: skip
+def test_another_program_cannot_take_a_terminal_between_two_ticks(add):
+    asked = plan(lines=(ESTOP, SUPPLY), outputs=(MOTOR,))
+    with Bench(asked, ai0=1.0, port0_line0=1.0) as bench, Task("another program") as other:
+        add(other)
+        bench.start().ticks(3)
+        with pytest.raises(DaqError) as refused:
+            other.start()
+        assert refused.value.error_code == -50103
+        bench.tick(3)
+        assert bench.level("port0/line1") == 1.0
+        bench.daq.safe()
+        bench.daq.close()
+        other.start()
+
+
+def test_a_line_that_another_program_holds_is_refused_before_it_goes_high():
+    with Bench(plan(lines=(SUPPLY,)), ai0=1.0) as bench, Task("another program") as other:
+        other.do_channels.add_do_chan("Dev1/port0/line1")
+        other.start()
+        bench.daq.open()
+        with pytest.raises(DeviceError, match=r"held by another task or program.*-50103"):
+            bench.daq.come_on()
+        assert bench.level("port0/line1") == 0.0
 
 
 def test_what_an_enable_line_feeds_has_its_time_to_come_up_while_the_watchdog_is_fed():
