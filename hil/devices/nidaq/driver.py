@@ -72,7 +72,7 @@ class NiDaq:
         self._analog_at, self._encoders_at = places(plan)
         self._remarks: list[Remark] = []
         self._raw_sink: RawSink | None = None
-        self._lock: CardLock | None = None
+        self._locks: list[CardLock] = []
         self._inputs: Inputs | None = None
         self._lines: LineReader | None = None
         self._outputs: Outputs | None = None
@@ -132,18 +132,20 @@ class NiDaq:
     def _open(self) -> None:
         name, plan = self.name, self._plan
         with said_by(name):
-            card = abilities.find(name, plan.card)
-            if card.is_simulated and not self.simulated:
-                raise DeviceError(
-                    f"{name}: {plan.card} is a simulated device, whose readings would pass for "
-                    f"measured ones: use --backend {name}=emulated"
-                )
-            serial = 0 if card.is_simulated else int(card.serial_num)
-            what = abilities.describe(card)
-        if serial:
-            self._lock = CardLock(name, plan.card, serial)
+            devices = abilities.devices_of(name, plan)
+            for device_name, device in devices.items():
+                if device.is_simulated and not self.simulated:
+                    raise DeviceError(
+                        f"{name}: {device_name} is a simulated device, whose readings would pass "
+                        f"for measured ones: use --backend {name}=emulated"
+                    )
+                text = f"{device_name} is a {abilities.describe(device)}"
+                self._remarks.append(Remark("info", text))
+            owners = {str(o.name): o for o in map(abilities.owner_of, devices.values())}
+            serials = {n: int(o.serial_num) for n, o in owners.items() if not o.is_simulated}
+        for owner, serial in sorted(serials.items()):
+            self._locks.append(CardLock(name, owner, serial))
         abilities.check(name, plan)
-        self._remarks.append(Remark("info", f"{plan.card} is a {what}"))
         self._outputs = Outputs(name, plan)
         with said_by(name):
             self._outputs.check()
@@ -344,9 +346,9 @@ class NiDaq:
             close_all([lines.task])
         if outputs is not None:
             outputs.close()
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
+        locks, self._locks = self._locks, []
+        for lock in locks:
+            lock.release()
 
 
 def _filtered(plan: CardPlan) -> str:

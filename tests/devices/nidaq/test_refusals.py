@@ -1,14 +1,11 @@
 """What a card cannot do is refused before the run: one line with the reason, nothing energised."""
 
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
 from nidaqmx import Task
 
 from hil.devices.nidaq.channels import AnalogOutput, Bridge, Line
-from hil.devices.nidaq.lock import CardLock
 from hil.errors import DeviceError
 
 from .cards import FORCE, HIP, SUPPLY, Bench, plan
@@ -96,19 +93,3 @@ def test_a_simulated_card_does_not_pass_for_a_real_one():
         pytest.raises(DeviceError, match=r"simulated device.*daq=emulated"),
     ):
         bench.start()
-
-
-def test_a_card_that_another_process_holds_is_refused_and_the_holder_named(tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    code = "from hil.devices.nidaq.lock import CardLock; lock = CardLock('x', 'Dev1', 77); input()"
-    with subprocess.Popen(
-        [sys.executable, "-c", f"{code[:-7]}print('held', flush=True); input()"],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    ) as holder:  # fmt: skip
-        assert holder.stdout.readline() == "held\n"
-        with pytest.raises(DeviceError, match=f"daq: Dev1 is held by process {holder.pid}"):
-            CardLock("daq", "Dev1", 77)
-        CardLock("daq", "Dev2", 78).release()
-        holder.communicate("\n")
-    CardLock("daq", "Dev1", 77).release()
