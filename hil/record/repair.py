@@ -211,7 +211,7 @@ def _n_ticks(file: h5py.File, path: Path) -> int | None:
     table = experiment_in(attributes_of(file), path)
     try:
         duration_s, period_s = table["experiment"]["duration_s"], table["loop"]["period_s"]
-        return max(1, round(duration_s / period_s))
+        return max(1, round(float(duration_s) / float(period_s)))
     except (KeyError, TypeError, ZeroDivisionError, OverflowError):
         return None
 
