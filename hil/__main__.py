@@ -11,6 +11,7 @@ import os
 import sys
 
 from hil.errors import ConfigError, DeviceError
+from hil.terminal import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -248,6 +249,12 @@ def _parser() -> argparse.ArgumentParser:
         "hil replay runs/done.h5",
     )
     c.add_argument("run", type=_path, metavar="RUN.h5")
+    c.add_argument("--show-code", action="store_true",
+                   help="print the code of one's own that it keeps; nothing is run")  # fmt: skip
+    c.add_argument("--trust", action="append", default=[], metavar="SHA256",
+                   help="let kept code of this hash run, from now on (repeatable)")  # fmt: skip
+    c.add_argument("--code", action="append", default=[], metavar="FILE.py|MODULE",
+                   help="run this instead of the kept code of its name (repeatable)")  # fmt: skip
     c = add("export", "write a recording in another format", "hil export runs/done.h5 --to csv")
     c.add_argument("run", type=_path, metavar="RUN.h5")
     c.add_argument("--to", choices=("csv", "mat", "mcap"), default="csv")
@@ -332,10 +339,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except ConfigError as error:
-        print(error, file=sys.stderr)
+        say(error, file=sys.stderr)
         return BAD_INPUT
     except DeviceError as error:
-        print(error, file=sys.stderr)
+        say(error, file=sys.stderr)
         return DEVICE
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -346,7 +353,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("HIL_DEBUG"):
             raise
-        print(
+        say(
             f"hil: a defect of the program: {type(error).__name__}: {error}: "
             "run again with HIL_DEBUG=1 for its trace, and report it",
             file=sys.stderr,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hil.errors import ConfigError
+from hil.terminal import say
 
 LOOPBACK_S = 10.0
 DONE, BAD_INPUT, TRIPPED, DEVICE, ANSWER_NO, INTERRUPTED = 0, 2, 3, 4, 5, 130
@@ -41,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         _print_json({"file": str(result.path), **result.summary})
     else:
-        print(summary.as_text(result.path, result.summary))
+        say(summary.as_text(result.path, result.summary))
     if result.outcome == "tripped":
         return TRIPPED
     return INTERRUPTED if result.outcome == "aborted" else DONE
@@ -53,7 +54,7 @@ def _say_article(config: Any, backend: str, clock: str | None) -> None:
 
     book = logbook.logbook_of(config, session.where_it_runs(config, backend, clock)[0])
     if book is not None:
-        print(logbook.opening(book), file=sys.stderr, flush=True)
+        say(logbook.opening(book), file=sys.stderr)
 
 
 def _injection(path: Path) -> Any:
@@ -94,9 +95,9 @@ def check(args: argparse.Namespace) -> int:
     else:
         for entry in checked:
             over = f", EXPIRED on {entry['valid_until']}" if entry.get("expired") else ""
-            print(f"{entry['file']}: a valid {entry['kind']}{over}")
+            say(f"{entry['file']}: a valid {entry['kind']}{over}")
             for line in entry.get("energise_plan", []):
-                print(f"  {line}")
+                say(f"  {line}")
     if faults:
         raise ConfigError("\n".join(faults))
     return DONE
@@ -114,7 +115,7 @@ def model(args: argparse.Namespace) -> int:
         if args.json:
             _print_json(facts)
         else:
-            print(model_page.system_as_text(facts))
+            say(model_page.system_as_text(facts))
         return DONE
     try:
         built, force_on_N = load_model(args.file, args.set)
@@ -131,9 +132,9 @@ def model(args: argparse.Namespace) -> int:
     if args.json:
         _print_json(facts)
     else:
-        print(model_page.as_text(facts))
+        say(model_page.as_text(facts))
         if args.out is not None:
-            print(f"matrices and names are in {args.out}")
+            say(f"matrices and names are in {args.out}")
     return DONE
 
 
@@ -157,7 +158,7 @@ def topologies(args: argparse.Namespace) -> int:
         )
     except KeyboardInterrupt:
         if args.out is not None:
-            print(f"{args.out} keeps what is done: the same command goes on", file=sys.stderr)
+            say(f"{args.out} keeps what is done: the same command goes on", file=sys.stderr)
         raise
     rows = topologies_page.ranked(found, args.rank)
     how = {"mirror": args.mirror, "rank": args.rank}
@@ -168,7 +169,7 @@ def topologies(args: argparse.Namespace) -> int:
     else:
         topologies_page.print_table(rows, args.n_cells, **how)
         if args.out is not None:
-            print("table: {}\npage:  {}".format(*written))
+            say("table: {}\npage:  {}".format(*written))
     return DONE
 
 
@@ -182,7 +183,7 @@ def report(args: argparse.Namespace) -> int:
         figure, page = write_report(path, args.out)
         written.append({"run": str(path), "figure": str(figure), "page": str(page)})
         if not args.json:
-            print(f"figure: {figure}\npage:   {page}")
+            say(f"figure: {figure}\npage:   {page}")
     if args.json:
         _print_json({"reports": written})
     return DONE
@@ -201,8 +202,8 @@ def _validate(args: argparse.Namespace) -> int:
     if args.json:
         _print_json(validation_page.as_dict(runs, page))
     else:
-        print(validation_page.as_text(runs))
-        print(f"page:   {page}")
+        say(validation_page.as_text(runs))
+        say(f"page:   {page}")
     return DONE if all(v.accepted for v in runs) else ANSWER_NO
 
 
@@ -225,14 +226,14 @@ def identify(args: argparse.Namespace) -> int:
     identify_page.write_page(recorded, found, page)
     facts = identify_page.as_dict(recorded, found) | {"page": str(page)}
     if not args.json:
-        print(identify_page.as_text(found))
-        print(f"page:   {page}")
+        say(identify_page.as_text(found))
+        say(f"page:   {page}")
     if args.out is not None:
         act = Act(args.by, args.serial, args.valid_days)
         record = write(args.out, recorded, found, act, datetime.date.today())
         facts |= {"record": str(args.out), "record_id": record.id}
         if not args.json:
-            print(f"record: {args.out} ({record.id})")
+            say(f"record: {args.out} ({record.id})")
     if args.json:
         _print_json(facts)
     return DONE if found.adequacy.adequate else ANSWER_NO
@@ -248,8 +249,8 @@ def study(args: argparse.Namespace) -> int:
     if args.json:
         _print_json(results)
     else:
-        print(as_text(results))
-        print(f"page:   {out / 'index.html'}")
+        say(as_text(results))
+        say(f"page:   {out / 'index.html'}")
     return DONE
 
 
@@ -262,7 +263,7 @@ def calibrate(args: argparse.Namespace) -> int:
             _print_json([{"file": str(path), "written": new} for path, new in written])
         else:
             for path, new in written:
-                print(f"{path}: {'written' if new else 'there already'}")
+                say(f"{path}: {'written' if new else 'there already'}")
         return DONE
     from hil.calibrate.kinds import KINDS, template
     from hil.calibrate.run import Asked
@@ -270,7 +271,7 @@ def calibrate(args: argparse.Namespace) -> int:
     from hil.calibrate.text import as_text
 
     if args.template and args.kind in KINDS:
-        print(template(args.kind), end="")
+        say(template(args.kind), end="")
         return DONE
     asked = Asked(
         kind=args.kind, act=args.act, sets=tuple(args.set), rehearse=args.rehearse, seed=args.seed,
@@ -286,7 +287,7 @@ def calibrate(args: argparse.Namespace) -> int:
             for d in records
         ])  # fmt: skip
     else:
-        print("\n".join(as_text(done) for done in records))
+        say("\n".join(as_text(done) for done in records))
     return DONE
 
 
@@ -298,11 +299,11 @@ def recalibrate(args: argparse.Namespace) -> int:
         _print_json({"file": str(done.path), "channel": done.channel, "unit": done.unit,
                      "largest_change": done.largest_change, "remarks": done.remarks})  # fmt: skip
     else:
-        print(f"{done.path}: {done.channel} recalibrated")
-        print(f"  readings changed by at most {done.largest_change:.4g} {done.unit}")
+        say(f"{done.path}: {done.channel} recalibrated")
+        say(f"  readings changed by at most {done.largest_change:.4g} {done.unit}")
         for remark in done.remarks:
-            print(f"  {remark}")
-        print(f"  {args.run} stays as it was")
+            say(f"  {remark}")
+        say(f"  {args.run} stays as it was")
     return DONE
 
 
@@ -315,9 +316,9 @@ def recover(args: argparse.Namespace) -> int:
     if args.json:
         _print_json(facts)
     elif rows is None:
-        print(f"{args.run}: nothing to mend, {facts['rows']} rows, {facts['outcome']}")
+        say(f"{args.run}: nothing to mend, {facts['rows']} rows, {facts['outcome']}")
     else:
-        print(f"{args.run}: whole again with {rows} rows")
+        say(f"{args.run}: whole again with {rows} rows")
     return DONE
 
 
@@ -328,30 +329,53 @@ def verify(args: argparse.Namespace) -> int:
     if args.json:
         _print_json({**describe(args.run), "whole": not faults, "faults": faults})
     elif faults:
-        print("\n".join(f"{args.run}: {fault}" for fault in faults))
+        say("\n".join(f"{args.run}: {fault}" for fault in faults))
     else:
         facts = describe(args.run)
-        print(f"{args.run}: whole, {facts['rows']} rows, {facts['outcome']}")
+        say(f"{args.run}: whole, {facts['rows']} rows, {facts['outcome']}")
     return ANSWER_NO if faults else DONE
 
 
 def replay(args: argparse.Namespace) -> int:
     from dataclasses import asdict
 
+    from hil.record import kept_code
     from hil.replay import replay as replay_run
 
-    rows, difference = replay_run(args.run)
+    if args.show_code:
+        return _show_code(args)
+    kept_code.let_run(args.run, args.trust)
+    code, differing = kept_code.replaced(args.run, args.code) if args.code else (None, [])
+    for line in differing:
+        say(line, file=sys.stderr)
+    rows, difference = replay_run(args.run, code)
     if args.json:
         _print_json({"file": str(args.run), "rows": rows, "identical": difference is None,
                      "difference": None if difference is None else asdict(difference)})  # fmt: skip
     elif difference is None:
-        print(f"{args.run}: identical in {rows} rows")
+        say(f"{args.run}: identical in {rows} rows")
     else:
-        print(
+        say(
             f"{args.run}: differs first at {difference.t_s:g} s (row {difference.row}) in "
             f"{difference.column}: recorded {difference.recorded}, replayed {difference.replayed}"
         )
     return DONE if difference is None else ANSWER_NO
+
+
+def _show_code(args: argparse.Namespace) -> int:
+    from dataclasses import asdict
+
+    from hil.record.kept_code import kept_code
+
+    kept = kept_code(args.run)
+    if args.json:
+        _print_json([{**asdict(c), "sha256": c.sha256} for c in kept])
+    else:
+        for c in kept:
+            say(f"# {c.key}: {c.file}, sha256 {c.sha256}\n{c.source}")
+        if not kept:
+            say(f"{args.run}: keeps no code")
+    return DONE
 
 
 def export(args: argparse.Namespace) -> int:
@@ -361,7 +385,7 @@ def export(args: argparse.Namespace) -> int:
     if args.json:
         _print_json({"file": str(path)})
     else:
-        print(path)
+        say(path)
     return DONE
 
 
@@ -381,7 +405,7 @@ def doctor(args: argparse.Namespace) -> int:
     if args.json:
         _print_json(findings)
     else:
-        print(as_text(findings))
+        say(as_text(findings))
     return DONE if findings["fit"] else ANSWER_NO
 
 
@@ -393,7 +417,7 @@ def bench(args: argparse.Namespace) -> int:
     if args.json:
         _print_json(figures)
     else:
-        print(as_text(figures))
+        say(as_text(figures))
     return DONE
 
 
@@ -405,8 +429,8 @@ def examples(args: argparse.Namespace) -> int:
         if args.json:
             _print_json({"files": [str(file)]})
         else:
-            print(f"{file}: its first lines say how an experiment names it")
-            print(f"try: pytest --hil-contract {file}")
+            say(f"{file}: its first lines say how an experiment names it")
+            say(f"try: pytest --hil-contract {file}")
         return DONE
     if args.folder is None:
         raise ConfigError("hil examples: give a folder, or --template and a kind")
@@ -414,8 +438,8 @@ def examples(args: argparse.Namespace) -> int:
     if args.json:
         _print_json({"files": [str(file) for file in files]})
     else:
-        print(f"{len(files)} files are in {args.folder}")
-        print(f"try: hil run {args.folder / 'configs/miga6/all_on.toml'}")
+        say(f"{len(files)} files are in {args.folder}")
+        say(f"try: hil run {args.folder / 'configs/miga6/all_on.toml'}")
     return DONE
 
 
@@ -433,8 +457,8 @@ def devices(args: argparse.Namespace) -> int:
         _print_json({"serial_ports": ports, "cards": found, "no_cards": why_none,
                      "visa": visa, "no_visa": why_no_visa})  # fmt: skip
     else:
-        print(f"{ports_as_text(ports)}\n{cards_as_text(found, why_none)}")
-        print(resources_as_text(visa, why_no_visa))
+        say(f"{ports_as_text(ports)}\n{cards_as_text(found, why_none)}")
+        say(resources_as_text(visa, why_no_visa))
     return DONE
 
 
@@ -455,16 +479,16 @@ def board(args: argparse.Namespace) -> int:
         changes = [f"{k}: {found['limits'][k]} -> {v}" for k, v in table.items()
                    if found["limits"][k] != v]  # fmt: skip
         if not args.yes:
-            print("\n".join(["these limits of the board would change:", *changes]))
+            say("\n".join(["these limits of the board would change:", *changes]))
             if input("store them? type yes: ").strip() != "yes":
-                print("nothing was changed")
+                say("nothing was changed")
                 return ANSWER_NO
         boards.store_limits(args.port, table)
         found = boards.identity(args.port)
     if args.json:
         _print_json(found)
     else:
-        print(boards.identity_as_text(args.port, found))
+        say(boards.identity_as_text(args.port, found))
     return DONE
 
 
@@ -484,13 +508,13 @@ def simdaq(args: argparse.Namespace) -> int:
     elif args.run is not None or args.env:
         variables = view.environment(cards, fast=args.fast)
         if args.env:
-            print(view.environment_as_text(variables))
+            say(view.environment_as_text(variables))
         else:
             view.run(args.run, variables)
     elif args.json:
         _print_json([{"model": model, "name": name} for model, name in cards])
     else:
-        print(view.as_text(cards))
+        say(view.as_text(cards))
     return DONE
 
 
@@ -515,7 +539,7 @@ def _print_json(value: Any) -> None:
 
     from hil.summary import plain
 
-    print(json.dumps(plain(value), indent=2))
+    say(json.dumps(plain(value), indent=2))
 
 
 def campaign(args: argparse.Namespace) -> int:
@@ -529,7 +553,7 @@ def campaign(args: argparse.Namespace) -> int:
         if args.json:
             _print_json(campaign_page.as_json(folder, progress))
         else:
-            print(campaign_page.as_text(folder, progress))
+            say(campaign_page.as_text(folder, progress))
         return DONE
     started = launch(
         args.campaign,
@@ -541,7 +565,7 @@ def campaign(args: argparse.Namespace) -> int:
         scheduler=args.scheduler,
         strict=args.strict,
         progress=not args.json,
-        say=lambda text: print(text, file=sys.stderr, flush=True),
+        say=lambda text: say(text, file=sys.stderr),
     )
     config = next(iter(started.campaign.configs.values()))
     _say_article(config, args.backend, args.clock)
@@ -553,7 +577,7 @@ def campaign(args: argparse.Namespace) -> int:
     if args.json:
         _print_json(campaign_page.as_json(started.folder, progress))
     else:
-        print(campaign_page.as_text(started.folder, progress))
+        say(campaign_page.as_text(started.folder, progress))
     return code
 
 
@@ -566,5 +590,5 @@ def logbook(args: argparse.Namespace) -> int:
     if args.json:
         _print_json({book.serial: logbook_page.as_json(book) for book in books})
     else:
-        print("\n".join(logbook_page.as_text(book) for book in books) or "no logbooks")
+        say("\n".join(logbook_page.as_text(book) for book in books) or "no logbooks")
     return DONE

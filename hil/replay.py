@@ -4,7 +4,7 @@ A run made on the virtual clock replays bit for bit; one made on the real clock 
 same machine. What differs points at changed software, a changed model, or a damaged file.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 
 from hil import assembly, guard, loop, own
 from hil.clock import VirtualClock
-from hil.config.calibration import transducers_of
-from hil.config.load import from_toml
 from hil.devices.replay import ReplayRig
 from hil.errors import ConfigError
 from hil.frame import Frame
 from hil.inputs import Request, Stop
-from hil.record.read import calibrations_of, experiment_of, open_run, own_files_of, own_of
+from hil.record.kept_code import config_of
+from hil.record.read import open_run, own_of
 
 COMPARED_ROLES = ("reference", "model", "commanded", "fault")
 # What the readings alone do not say again.
@@ -103,24 +102,28 @@ class _Comparing:
         """The recording has it."""
 
 
-def replay(path: Path) -> tuple[int, Difference | None]:
+def replay(path: Path, code: Mapping[str, str] | None = None) -> tuple[int, Difference | None]:
     """Replay a recording: rows that were compared, and the first difference.
+
+    Parameters
+    ----------
+    code : sources by key that run instead of the code of one's own that it keeps
 
     Raises
     ------
+    UntrustedError
+        It keeps code that has never run here, and that nobody trusts; nothing of it was run.
     ConfigError
         Not a recording, or one that this version cannot configure again.
     """
     run = open_run(path)
     if not run.sizes["tick"]:
         raise ConfigError(f"{path}: has no rows")
-    records = transducers_of(path, calibrations_of(path))
     kept = own_of(path)
-    table = experiment_of(run)
-    config = from_toml(path, table, records, own_files_of(path))
+    config = config_of(path, run, code)
     for key, used in config.own.items():
         was = kept.get(key, {}).get("package", "")
-        if used.source != kept.get(key, {}).get("source", used.source):
+        if used.package and used.source != kept.get(key, {}).get("source", used.source):
             raise ConfigError(
                 f"{path}: {key}.kind = '{used.kind}': recorded with {was}, whose code was another "
                 f"than that of {used.package}: install it to replay"

@@ -1,7 +1,6 @@
 """One run from configuration to recording: build, record, loop, and safe on every way out."""
 
 import contextlib
-import hashlib
 import json
 import os
 import signal
@@ -15,7 +14,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from hil import guard, inputs, loop, own, realtime
+from hil import guard, inputs, loop, own, realtime, trust
 from hil import logbook as logbooks
 from hil.assembly import Stages, build, compile_tick, parts_of, rehearse, rehearse_own
 from hil.clock import Clock, RealClock, StallingClock, VirtualClock
@@ -114,7 +113,7 @@ def run(
     if strict and standing.refused():
         raise ConfigError(f"--strict: {'; '.join(standing.refused())}")
     path = _output_path(config, out, force)
-    timed = rehearse_own(config, seed)
+    timed = [*rehearse_own(config, seed), *_trust_own(config)]
     if on_bench:
         rehearse(config, seed)
     stages = build(config, seed, backends, injection, plant)
@@ -386,6 +385,17 @@ def _create_recording(
         raise ConfigError(f"{path}: cannot be written ({error}): choose another --out") from None
 
 
+def _trust_own(config: Config) -> list[str]:
+    """Let what this user runs now run in a replay too; a line where that cannot be kept."""
+    try:
+        for used in config.own.values():
+            if not used.package:
+                trust.trust(trust.sha256_of(used.source), f"{used.file.name}, by hil run")
+    except ConfigError as error:
+        return [f"a replay will ask whether to trust it: {one_line(str(error))}"]
+    return []
+
+
 def _sources(config: Config) -> dict[str, dict[str, str]]:
     """The code of one's own that a run uses, as the recording keeps it."""
     return {
@@ -393,7 +403,7 @@ def _sources(config: Config) -> dict[str, dict[str, str]]:
             "kind": used.kind,
             "file": used.file.name,
             "package": used.package,
-            "sha256": hashlib.sha256(used.source.encode()).hexdigest(),
+            "sha256": trust.sha256_of(used.source),
             "source": used.source,
         }
         for key, used in config.own.items()

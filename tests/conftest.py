@@ -1,5 +1,7 @@
+import atexit
 import os
 import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,10 @@ from hypothesis import settings
 import hil
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+# What tests run is not to be trusted in the home of whoever runs them.
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="hil-tests-state-")
+atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
 # The same examples at every run, so that a failure is met by whoever caused it;
 # ./campaign looks further: HYPOTHESIS_PROFILE=wander.

@@ -420,12 +420,15 @@ class Motion:
     """
 
     def __init__(self, about: About) -> None:
-        from hil.config.load import from_toml
+        from hil.config.load import model_from_toml
         from hil.models.array_system import ArraySystem
 
-        config = from_toml(about.path, dict(about.settings))
-        self._system = ArraySystem(config.model, config.activation(), MOTION_S)
-        outputs = config.model.outputs
+        built = model_from_toml(about.path, dict(about.settings))
+        if built is None:
+            raise ConfigError(f"{about.path}: no array to draw")
+        model, activation = built
+        self._system = ArraySystem(model, activation, MOTION_S)
+        outputs = model.outputs
         self.names = [name for name in outputs if name.endswith("_m")]
         self._rows = np.array([outputs.index(name) for name in self.names], dtype=np.int64)
         self._next_s = 0.0

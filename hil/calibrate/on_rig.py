@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 from hil import assembly, loop, realtime, session
 from hil.clock import Clock, RealClock, VirtualClock
 from hil.config import Config, load
-from hil.config.calibration import Calibration, Source, parse_any, transducers_of
+from hil.config.calibration import Calibration, Source, parse_any
 from hil.config.cards import cards_of
 from hil.config.files import read_merged
-from hil.config.load import from_toml
 from hil.config.schema import ModelTable
 from hil.config.sources import Sourced
 from hil.errors import ConfigError
 from hil.frame import Frame
 from hil.inputs import Request, Stop
 from hil.models.cells import Cell
-from hil.record.read import calibrations_of, experiment_of, open_run
+from hil.record.kept_code import config_of
+from hil.record.read import calibrations_of, open_run
 from hil.rig import parse_backend
 
 
@@ -239,8 +239,7 @@ def force_of(run: xr.Dataset, path: Path) -> NDArray[np.float64]:
 def cell_of_recording(path: Path) -> OneCell:
     """The cell of a recording's own configuration, with the springs' record that it kept."""
     run = open_run(path)
-    records = transducers_of(path, calibrations_of(path))
-    config = from_toml(path, experiment_of(run), records)
+    config = config_of(path, run)
     sources = []
     for kept in calibrations_of(path, "records").values():
         source = parse_any(path, kept["record"])

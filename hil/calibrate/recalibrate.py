@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from hil import assembly
 from hil.calibrate.rewrite import linear_of, rewrite, settle
-from hil.config.calibration import Calibration, Record, Source, load_any, transducers_of
-from hil.config.load import from_toml
+from hil.config.calibration import Calibration, Record, Source, load_any
 from hil.devices.replay import ReplayRig
 from hil.errors import ConfigError
-from hil.record.read import calibrations_of, experiment_of, open_run, own_files_of
+from hil.record.kept_code import config_of
+from hil.record.read import calibrations_of, open_run
 from hil.record.repair import faults_of
 from hil.signals import Chain, Encoder
 from hil.slots import Channel
@@ -68,9 +68,7 @@ def recalibrate(
     out = out or path.with_name(f"{path.stem}-recalibrated.h5")
     if out.exists():
         raise ConfigError(f"{out}: exists already: choose another --out")
-    records = transducers_of(path, kept)
-    table = experiment_of(run)
-    config = from_toml(path, table, records, own_files_of(path))
+    config = config_of(path, run)
     stages = assembly.build(config, int(run.attrs.get("seed", 0)))
     place = next(c for c in stages.rig.layout.channels if c.name == name)
     changed, remarks = _readings(run, kept, place, record, config.tables.loop.period_s)

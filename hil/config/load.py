@@ -127,25 +127,26 @@ def from_toml(
     path: Path,
     table: dict[str, Any],
     records: Mapping[str, Calibration] | None = None,
-    recorded: Mapping[str, str] | None = None,
+    code: Mapping[str, str] | None = None,
 ) -> Config:
     """The configuration that a recording carries; `path` is named in errors.
 
     Parameters
     ----------
-    records, recorded : the calibration of every channel, and the code of one's own, it used
+    records : the calibration of every channel
+    code : the code of one's own that may run, by key; no other does, and no file is looked for
     """
-    return _run(path, Merged(table, [(str(path), table)]), records or {}, recorded)
+    return _run(path, Merged(table, [(str(path), table)]), records or {}, code or {})
 
 
 def _run(
     path: Path,
     merged: Merged,
     records: Mapping[str, Calibration] | None = None,
-    recorded: Mapping[str, str] | None = None,
+    code: Mapping[str, str] | None = None,
 ) -> Config:
     tables = validated(schema.RunTables, merged)
-    load_own(tables, merged, recorded)
+    load_own(tables, merged, code)
     arrays = _models(tables, merged)
     model = arrays and arrays[0]
     sources: list[Sourced] = []
@@ -189,6 +190,21 @@ def load_model(path: str | Path, sets: Iterable[str] = ()) -> tuple[CellArray, N
     if arrays is None:
         raise ConfigError(f"{path}: model.kind = '{tables.model.kind}': this needs a cell_array")
     return arrays[0], np.array([a.force_on_N for a in build_activation(tables.model)])
+
+
+def model_from_toml(
+    path: Path, table: dict[str, Any]
+) -> tuple[CellArray, list[CellActivation]] | None:
+    """The array of a configuration that a recording carries, and how its cells' forces rise.
+
+    None where its model is of another kind. No code of one's own runs.
+    """
+    own = {key: value for key, value in table.items() if key in ("model", "plant")}
+    merged = Merged(own, [(str(path), own)])
+    tables = validated(schema.ModelTables, merged)
+    load_own(tables, merged, {})
+    arrays = _models(tables, merged)
+    return arrays and (arrays[0], build_activation(tables.model))
 
 
 def load_system(path: str | Path, sets: Iterable[str] = ()) -> tuple[str, System | None]:

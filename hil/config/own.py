@@ -116,7 +116,8 @@ def load_own(tables: Any, merged: Merged, recorded: Mapping[str, str] | None = N
 
     Parameters
     ----------
-    recorded : source texts by key, of a recording, which stand for the files of today
+    recorded : source texts by key, of a recording, which stand for the files of today; a file
+        that is not among them is refused, wherever it lies
 
     Raises
     ------
@@ -128,7 +129,10 @@ def load_own(tables: Any, merged: Merged, recorded: Mapping[str, str] | None = N
         key = ".".join(path)
         origin = merged.origin((*path, "kind"))
         try:
-            table.load(_load(table, role, origin, (recorded or {}).get(key)))
+            source = None
+            if recorded is not None and ":" in table.kind:
+                source = _recorded(recorded, key)
+            table.load(_load(table, role, origin, source))
         except _WrongValuesError as error:
             faults += [
                 one_line(f"{merged.origin((*path, name))}: {key}.{name}{text}")
@@ -138,6 +142,13 @@ def load_own(tables: Any, merged: Merged, recorded: Mapping[str, str] | None = N
             faults.append(one_line(f"{origin}: {key}.kind = '{table.kind}': {error}"))
     if faults:
         raise ConfigError("\n".join(faults))
+
+
+def _recorded(recorded: Mapping[str, str], key: str) -> str:
+    """The source that a recording keeps for a key, never one beside it or at a path it names."""
+    if key not in recorded:
+        raise OwnError("the recording keeps no source of it, and no other file is run for it")
+    return recorded[key]
 
 
 class _WrongValuesError(Exception):

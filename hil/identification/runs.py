@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from hil.config import schema
 from hil.config.calibration import Calibration, Source, parse_any, transducers_of
 from hil.config.cards import cards_of, chain_of, per_tick, range_raw
-from hil.config.load import Config, from_toml
+from hil.config.load import Config
 from hil.errors import ConfigError
 from hil.frame import CELL_UNKNOWN
+from hil.record.kept_code import config_of
 from hil.record.read import calibrations_of, experiment_of, open_run
 
 ROWS_MIN = 200
@@ -147,7 +148,7 @@ def read_run(path: Path) -> Recorded:
     run = open_run(path)
     calibrations = calibrations_of(path)
     records = transducers_of(path, calibrations)
-    config = from_toml(path, experiment_of(run), records)
+    config = config_of(path, run)
     if config.arrays is None:
         kind = config.tables.model.kind
         raise ConfigError(f"{path}: a run of a rig of kind '{kind}': give runs of a cell_array")

@@ -170,11 +170,6 @@ def own_of(path: str | Path) -> dict[str, dict[str, str]]:
         }
 
 
-def own_files_of(path: str | Path) -> dict[str, str]:
-    """The text of every file of one's own that a recording was made with, by key."""
-    return {key: facts["source"] for key, facts in own_of(path).items() if not facts["package"]}
-
-
 def summary_of(file: h5py.File) -> dict[str, Any]:
     """What the run printed at its end; empty for one that did not get there."""
     return dict(json.loads(text_of(attributes_of(file).get("summary", "{}"))))

@@ -4,13 +4,19 @@ A recording is data. Whoever opens one that came by mail must not run its code, 
 another file through it, be drawn markup, or run out of memory.
 """
 
+import ast
+import hashlib
+import os
 import re
 import resource
 import shutil
+import stat
+import tomllib
 
 import h5py
 import numpy as np
 import pytest
+import tomli_w
 
 import hil
 from hil.__main__ import main
@@ -272,3 +278,182 @@ def test_a_recording_that_was_repacked_with_compression_is_read_as_before(hostil
             made.attrs.update(kept)
     assert before.equals(hil.open_run(hostile))
     assert main(["verify", str(hostile)]) == 0
+
+
+EVIL = """\
+from pathlib import Path
+Path({mark!r}).write_text("it ran")
+import numpy as np
+class Nothing:
+    def __init__(self, facts, values):
+        self.n = len(facts.cells)
+    def step(self, now):
+        return np.zeros(self.n)
+"""
+
+
+@pytest.fixture
+def state(tmp_path, monkeypatch):
+    """A user's state of their own: nothing is trusted."""
+    folder = tmp_path / "state"
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder))
+    return folder / "hil" / "trusted"
+
+
+@pytest.fixture
+def mailed(configs, tmp_path, monkeypatch, state):
+    """Somebody else's recording with a controller of their own, and what it leaves when it runs."""
+    theirs, mark = tmp_path / "theirs", tmp_path / "mark"
+    theirs.mkdir()
+    (theirs / "mine.py").write_text(EVIL.format(mark=str(mark)))
+    (theirs / "mine.toml").write_text(
+        f'rig = "{configs / "miga6/rig.toml"}"\n[experiment]\nname = "gift"\nduration_s = 0.3\n'
+        '[reference]\nkind = "steps"\nt_s = [0.1]\nforce_N = [1.0]\n'
+        '[controller]\nkind = "mine.py:Nothing"\n'
+    )
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("XDG_STATE_HOME", str(theirs / "state"))
+        hil.run(theirs / "mine.toml", out=tmp_path / "mail" / "run.h5")
+    mark.unlink()
+    return tmp_path / "mail" / "run.h5", mark
+
+
+RUNS_CODE = {
+    "replay": OPENERS["replay"],
+    "identify": OPENERS["identify"],
+    "validate": OPENERS["validate"],
+    "recalibrate": OPENERS["recalibrate"],
+}
+
+
+@pytest.mark.parametrize("opener", OPENERS)
+def test_code_inside_a_recording_is_not_run_by_whoever_opens_it(opener, mailed, configs, capsys):
+    path, mark = mailed
+    code = main([str(word) for word in words_of(opener, path, configs)])
+    said = capsys.readouterr()
+    assert not mark.exists()
+    assert code == (2 if opener in RUNS_CODE else 0)
+    if opener in RUNS_CODE:
+        source = EVIL.format(mark=str(mark))
+        sha256 = hashlib.sha256(source.encode()).hexdigest()
+        assert said.err.startswith(f"{path}: keeps Python code that has never run here")
+        assert f"mine.py for controller, sha256 {sha256}" in said.err
+        assert "with theirs/mine.toml, as the file says" in said.err
+        assert f"hil replay {path} --show-code" in said.err
+        assert f"hil replay {path} --trust {sha256}" in said.err
+
+
+def test_trust_is_given_to_a_hash_once_and_kept_for_this_user_alone(mailed, state, capsys):
+    path, mark = mailed
+    assert main(["replay", str(path), "--show-code"]) == 0
+    shown = capsys.readouterr().out
+    assert EVIL.format(mark=str(mark)) in shown
+    sha256 = shown.split("sha256 ")[1][:64]
+    assert not mark.exists()
+    assert main(["replay", str(path), "--trust", "0" * 64]) == 2
+    assert f"keeps no code of that hash: {sha256}" in capsys.readouterr().err
+    assert not mark.exists()
+    assert main(["replay", str(path), "--trust", sha256]) == 0
+    assert mark.read_text() == "it ran"
+    assert main(["replay", str(path)]) == 0  # from now on
+    assert state.read_text().startswith(f"{sha256} ")
+    assert stat.S_IMODE(state.stat().st_mode) == 0o600
+    assert stat.S_IMODE(state.parent.stat().st_mode) == 0o700
+
+
+def test_the_hash_is_that_of_the_code_not_the_one_that_the_file_states(mailed, state, capsys):
+    path, mark = mailed
+    harmless = "0" * 63 + "1"
+    state.parent.mkdir(parents=True)
+    state.write_text(f"{harmless} somebody trusts this\n")
+    state.chmod(0o600)
+    with h5py.File(path, "r+", libver=LIBVER) as file:
+        file["own/controller"].attrs["sha256"] = harmless
+    assert harmless not in refused_lines(["replay", path], capsys)[0]
+    assert not mark.exists()
+
+
+def test_a_list_of_trust_that_others_may_write_is_not_believed(mailed, state, capsys):
+    path, mark = mailed
+    sha256 = hashlib.sha256(EVIL.format(mark=str(mark)).encode()).hexdigest()
+    state.parent.mkdir(parents=True)
+    state.write_text(f"{sha256} put here by somebody\n")
+    for mode in (0o666, 0o620):
+        state.chmod(mode)
+        assert "others may have written it" in refused(["replay", path], capsys)
+    state.chmod(0o600)
+    os.chown(state, 12345, -1)
+    assert "others may have written it" in refused(["replay", path], capsys)
+    state.unlink()
+    state.symlink_to(path)
+    assert "cannot be read" in refused(["replay", path], capsys)
+    assert not mark.exists()
+
+
+def test_what_this_user_ran_here_replays_without_a_question(configs, mailed, state, tmp_path):
+    _, mark = mailed
+    hil.run(tmp_path / "theirs/mine.toml", out=tmp_path / "again.h5")
+    assert main(["replay", str(tmp_path / "again.h5")]) == 0
+    assert mark.exists()
+    assert stat.S_IMODE(state.stat().st_mode) == 0o600
+
+
+def test_code_may_come_from_a_file_that_the_user_names(mailed, tmp_path, capsys):
+    path, mark = mailed
+    mine = tmp_path / "mine.py"
+    mine.write_text(EVIL.format(mark=str(mark)).replace('"it ran"', '"mine ran"'))
+    assert main(["replay", str(path), "--code", str(mine)]) == 0
+    said = capsys.readouterr()
+    assert mark.read_text() == "mine ran"
+    assert f"--code {mine}: differs from what was recorded: sha256 " in said.err
+    assert said.out == f"{path}: identical in 300 rows\n"
+    mark.unlink()
+    assert "--code no.py: cannot be read" in refused(["replay", path, "--code", "no.py"], capsys)
+    assert refused_lines(["replay", path], capsys)[0].startswith(f"{path}: keeps Python code")
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    "kind", ["evil.py:Nothing", "../evil.py:Nothing", "{folder}/evil.py:Nothing"]
+)
+def test_a_file_beside_the_recording_or_at_a_path_that_it_names_is_not_run(
+    kind, hostile, tmp_path, configs, capsys, state
+):
+    """As when a folder of recordings is unpacked, and hil identify run on one of them."""
+    mark, kind = tmp_path / "mark", kind.format(folder=hostile.parent)
+    for folder in (hostile.parent, tmp_path):
+        (folder / "evil.py").write_text(EVIL.format(mark=str(mark)))
+    with h5py.File(hostile, "r+", libver=LIBVER) as file:
+        table = tomllib.loads(file.attrs["experiment"])
+        table["controller"] = {"kind": kind}
+        table["reference"] = {"kind": "steps", "t_s": [0.1], "force_N": [1.0]}
+        file.attrs["experiment"] = tomli_w.dumps(table)
+    for opener in RUNS_CODE:
+        assert main([str(word) for word in words_of(opener, hostile, configs)]) == 2
+        assert "keeps no source of it, and no other file is run" in capsys.readouterr().err
+    assert not mark.exists()
+
+
+def refused_lines(words, capsys):
+    capsys.readouterr()
+    assert main([str(word) for word in words]) == 2
+    return capsys.readouterr().err.splitlines()
+
+
+def test_no_module_makes_code_or_objects_of_data_but_the_one_for_code_of_ones_own(configs):
+    """No pickle, no eval, no loader that builds objects: calibrations and ledgers are values."""
+    package, found = configs.parent / "hil", set()
+    for path in [*package.rglob("*.py"), *(configs.parent / "gui").rglob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            name = ""
+            if isinstance(node, ast.Call):
+                name = ast.unparse(node.func)
+                allowed = [k.value for k in node.keywords if k.arg == "allow_pickle"]
+                if any(getattr(value, "value", True) for value in allowed):
+                    name = "pickle"
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                name = " ".join([getattr(node, "module", "") or "", *(a.name for a in node.names)])
+            if re.search(r"^(eval|exec)$|pickle|shelve|marshal$|yaml|torch|joblib|dill", name):
+                found.add((str(path.relative_to(configs.parent)), name))
+    found = {(path, name) for path, name in found if "simdaq" not in path}
+    assert found == {("hil/config/own.py", "exec")}

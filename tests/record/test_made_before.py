@@ -7,6 +7,7 @@ import pytest
 
 import hil
 from hil.__main__ import main
+from hil.record.kept_code import kept_code, let_run
 from hil.replay import replay
 
 MADE_BEFORE = Path(__file__).parent / "made_before"
@@ -33,6 +34,7 @@ def test_a_recording_made_before_opens_verifies_and_is_reported(recording, capsy
 
 @pytest.mark.parametrize("recording", NAMES, indirect=True)
 def test_a_recording_made_before_makes_the_same_decisions_again(recording):
+    let_run(recording, [kept.sha256 for kept in kept_code(recording)])
     rows, difference = replay(recording)
     assert difference is None
     assert rows == hil.open_run(recording).sizes["tick"]
