@@ -130,12 +130,13 @@ def _estimator(config: Config, layout: RigLayout) -> Estimator:
         measured = signals_of(tables.devices)
         channels = [c for c in layout.channels if measured[c.name]]
         outputs = [list(twin.outputs).index(measured[c.name]) for c in channels]
-        if isinstance(twin, ArmSystem) and isinstance(tables.controller, PointingTable):
-            return link_observer(tables.controller, twin, channels, tables.devices)
-        if isinstance(twin, PantographSystem):
-            return ArmObserver(twin, channels, outputs)
-        shown = twin.shown if isinstance(twin, LimbSystem | BodySystem) else ()
         driven = [list(twin.inputs).index(o.drives) for o in outputs_of(tables.devices).values()]
+        if isinstance(twin, ArmSystem) and isinstance(tables.controller, PointingTable):
+            return link_observer(tables.controller, twin, layout, tables.devices)
+        if isinstance(twin, PantographSystem):
+            slots = [layout.slot(c.name) for c in channels]
+            return ArmObserver(twin, channels, outputs, slots, driven)
+        shown = twin.shown if isinstance(twin, LimbSystem | BodySystem) else ()
         return Twin(twin, channels, outputs, driven, shown)
     signal = force_signal(tables, config.model)
     told = told_of(tables, config.model, signal)
@@ -145,9 +146,10 @@ def _estimator(config: Config, layout: RigLayout) -> Estimator:
     return ForceObserver(
         told.observer(tables.observer),
         np.array([a.force_on_N for a in told.activation]),
+        layout.slot(layout.force),
         told.tests(tables.observer),
         told.wires(tables.observer) if plans else None,
-        None if room is None else [c.name for c in layout.channels].index(room),
+        None if room is None else layout.slot(room),
         layout.sets_apart,
     )
 
@@ -176,8 +178,8 @@ def _control(config: Config, layout: RigLayout, estimator: Estimator, seed: int)
         )  # fmt: skip
     if isinstance(controller, ImpactTable):
         assert isinstance(tables.model, PantographTable)  # crosscheck saw to it
-        outputs, signals_in = outputs_of(tables.devices), signals_of(tables.devices)
-        return build_impact_control(controller, tables.model, signals_in, outputs, period_s)
+        outputs, measured = outputs_of(tables.devices), signals_of(tables.devices)
+        return build_impact_control(controller, tables.model, measured, layout, outputs, period_s)
     F_N = [a.force_on_N for a in config.activation()]
     signal = force_signal(tables, config.model)
     force = None if isinstance(follows, schema.SignalsReferenceTable) else follows
@@ -187,7 +189,9 @@ def _control(config: Config, layout: RigLayout, estimator: Estimator, seed: int)
     if isinstance(controller, schema.RecruitTable):
         raise ConfigError(f"controller.kind = '{controller.kind}': this rig has no cells")
     usable = estimator.belief.usable if isinstance(estimator, ForceObserver) else None
-    return build_force_control(controller, force, config.model, F_N, signal, period_s, usable)
+    return build_force_control(
+        controller, force, config.model, F_N, signal, layout, period_s, usable
+    )
 
 
 def _soft_control(config: Config, layout: RigLayout, seed: int) -> Control:
@@ -249,7 +253,8 @@ def parts_of(
     if until is not None:
         until.bind(stages.frame)
         armed, model_at = False, []
-    checks.bind(rig.readings, rig.commands, stages.frame.values, model_at, len(layout.boards))
+    boards = [layout.devices.index(name) for name in layout.boards]
+    checks.bind(rig.readings, rig.commands, stages.frame.values, model_at, boards)
     if armed:
         checks.arm()
     set_points = {

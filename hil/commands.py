@@ -26,6 +26,8 @@ def run(args: argparse.Namespace) -> int:
     with say_compiling(not args.json):
         config = load(args.experiment, sets)
         _say_article(config, args.backend, args.clock)
+        for line in config.doubts:
+            say(f"warning: {line}", file=sys.stderr)
         result = session.run(
             config,
             clock=args.clock or ("real" if args.gui else None),
@@ -70,6 +72,7 @@ def check(args: argparse.Namespace) -> int:
     from hil.config import check as check_file
     from hil.config import load
     from hil.config.calibration import load_any, overlaps
+    from hil.config.load import doubts_of
     from hil.config.plan import energise_plan
 
     faults, checked, records = [], [], []
@@ -77,6 +80,8 @@ def check(args: argparse.Namespace) -> int:
         try:
             kind = check_file(path, args.set)
             entry: dict[str, Any] = {"file": str(path), "kind": kind}
+            if kind in ("rig", "experiment") and (doubts := doubts_of(path, args.set)):
+                entry["warnings"] = doubts
             if args.energise_plan and kind == "experiment":
                 entry["energise_plan"] = energise_plan(load(path, args.set))
             checked.append(entry)
@@ -96,6 +101,8 @@ def check(args: argparse.Namespace) -> int:
         for entry in checked:
             over = f", EXPIRED on {entry['valid_until']}" if entry.get("expired") else ""
             say(f"{entry['file']}: a valid {entry['kind']}{over}")
+            for line in entry.get("warnings", []):
+                say(f"warning: {line}")
             for line in entry.get("energise_plan", []):
                 say(f"  {line}")
     if faults:

@@ -29,11 +29,12 @@ N_TICKS = 500
 PERIOD_S = 0.001  # of the stand-ins
 CELLS = Facts(
     PERIOD_S,
-    ("force",),
-    ("N",),
-    ("force",),
-    tuple(f"muscle.{i}" for i in range(1, 7)),
-    (1.0,) * 6,
+    channels=("force",),
+    units=("N",),
+    references=("force",),
+    cells=tuple(f"muscle.{i}" for i in range(1, 7)),
+    force_on_N=(1.0,) * 6,
+    force="force",
 )
 SLIDE = Facts(
     PERIOD_S, ("slide",), ("m",), ("slide",), outputs=("motor",), lowest=(-5.0,), highest=(5.0,)

@@ -114,10 +114,15 @@ class ArmObserver:
     Parameters
     ----------
     outputs : sequence of int
-        Which of the system's outputs each channel measures; the angles are the first two.
+        Which of the system's outputs each channel measures.
+    slots : sequence of int
+        Where each channel stands among the readings.
+    driven : sequence of int
+        Which of the system's inputs each actuator's output sets.
     """
 
     CORRECTION_S = 0.005  # assumed
+    ANGLES = ("arm.q1_rad", "arm.q3_rad")
 
     _ESTIMATES = (
         Column("tip_x_estimate_m", "m", "model", "the tip by model and encoders"),
@@ -129,12 +134,20 @@ class ArmObserver:
     )
 
     def __init__(
-        self, system: PantographSystem, channels: Sequence[Channel], outputs: Sequence[int]
+        self,
+        system: PantographSystem,
+        channels: Sequence[Channel],
+        outputs: Sequence[int],
+        slots: Sequence[int],
+        driven: Sequence[int],
     ) -> None:
         self._system = system
         self._channels = channels
         self._outputs = np.array(outputs, dtype=np.int64)
-        self._angles = [list(outputs).index(0), list(outputs).index(1)]
+        measured = [system.outputs[output] for output in outputs]
+        self._angles = [slots[measured.index(name)] for name in self.ANGLES]
+        self._driven = np.array(driven, dtype=np.int64)
+        self._inputs = np.zeros(len(system.inputs))
         pole = np.exp(-system.period_s / self.CORRECTION_S)
         self._gains = 1.0 - pole**2, (1.0 - pole) ** 2 / system.period_s
         self._cells = np.zeros(0, dtype=np.uint8)
@@ -153,12 +166,13 @@ class ArmObserver:
         self._model = frame.span(names[: len(self._channels)])
         self._estimates = frame.span(names[len(self._channels) :])
         self._measured = readings.measured
-        self._inputs = commands.outputs
+        self._commanded = commands.outputs
 
     def step(self, n_periods: int) -> None:
         arm, q = self._system.arm, self._measured[self._angles]
         seen = bool(np.isfinite(q).all())
         if self._started:
+            self._inputs[self._driven] = self._commanded
             for _ in range(n_periods):
                 self._system.step(self._cells, self._inputs)
         if seen and not (self._started and np.isfinite(arm.x).all()):
@@ -179,9 +193,11 @@ class ForceObserver:
     Parameters
     ----------
     observer : ArrayObserver
-        On the model whose output the first force channel measures.
+        On the model whose output the rig's force channel measures.
     force_on_N : (N,) array
         F of every cell while on.
+    force : int
+        Where that channel stands among the readings.
     isolation : Isolation or WireFailures, optional
     wires : LearnedWires, optional
         For a controller that plans with them.
@@ -195,11 +211,13 @@ class ForceObserver:
         self,
         observer: ArrayObserver,
         force_on_N: NDArray[np.float64],
+        force: int,
         isolation: Isolation | WireFailures | None = None,
         wires: LearnedWires | None = None,
         room: int | None = None,
         sets_apart: bool = False,
     ) -> None:
+        self._force = force
         self._room = room
         self._tells_failed = sets_apart or isolation is not None
         n_cells = len(force_on_N)
@@ -244,7 +262,7 @@ class ForceObserver:
         r, observer, belief, values = self._readings, self._observer, self.belief, self._values
         n_steps = n_periods if self._started else 0
         self._started = True
-        force_N = float(r.measured[0]) if r.valid[0] else nan
+        force_N = float(r.measured[self._force]) if r.valid[self._force] else nan
         if self._room is not None and ROOM_C[0] <= r.measured[self._room] <= ROOM_C[1]:
             self._set_air(float(r.measured[self._room]), settled=not n_steps)
         _keep_known(r.cells_reported, belief.cells)

@@ -23,7 +23,7 @@ from hil.config.instruments import outputs_of, signals_of
 from hil.control.pointing import ArmBelief
 from hil.frame import Column, Commands, Frame, unit_suffix, units
 from hil.models.arm.system import PLACES, ArmSystem
-from hil.slots import Channel, Readings
+from hil.slots import Channel, Readings, RigLayout
 
 Array = NDArray[np.float64]
 N_ANGLES = 9
@@ -116,11 +116,12 @@ class LinkObserver:
 def link_observer(
     table: PointingTable,
     system: ArmSystem,
-    channels: Sequence[Channel],
+    layout: RigLayout,
     devices: Mapping[str, schema.DeviceTable],
 ) -> LinkObserver:
-    """The observer of a rig's devices, of which these channels measure the arm."""
+    """The observer of a rig, by the channels that measure the arm."""
     signals, commanded = signals_of(devices), outputs_of(devices).values()
+    channels = [channel for channel in layout.channels if signals[channel.name]]
     drives = [output.drives for output in commanded]
     encoders = {
         name
@@ -136,7 +137,7 @@ def link_observer(
         channels,
         [system.outputs.index(signals[c.name]) for c in channels],
         [drives.index(name) if name in drives else -1 for name in system.inputs],
-        [list(signals).index(c.name) for c in channels],
+        [layout.slot(c.name) for c in channels],
         [round(delay_s / system.period_s) for delay_s in delays_s],
         table.correction_s,
     )

@@ -167,23 +167,24 @@ class Guard:
         commands: Commands,
         values: NDArray[np.float64] = NO_VALUES,
         model_at: Sequence[int] = (),
-        n_boards: int = 0,
+        boards: Sequence[int] = (),
     ) -> None:
         """Learn what to look at; outputs stand at rest before the first tick.
 
         Parameters
         ----------
-        values, model_at : the row's values, and where the twin's stand of the first channels
-            -1 where it says nothing of one.
-        n_boards : int
-            How many of the devices are boards; they come first.
+        values, model_at : the row's values, and where the twin's stand of every channel
+            -1 where it says nothing of one; none where there is no twin.
+        boards : which of the devices are boards
         """
         self._readings = readings
         self._commands = commands
         self._values = values
         self._model_at = np.full(len(self._signals), -1, dtype=np.int64)
-        self._model_at[: len(model_at)] = model_at
-        self._n_boards = n_boards
+        if len(model_at):
+            self._model_at[:] = model_at
+        self._is_board = np.zeros(len(readings.ages_s), dtype=np.bool_)
+        self._is_board[list(boards)] = True
         commands.outputs[:] = self._rest
         commands.enabled[:] = False
 
@@ -206,7 +207,7 @@ class Guard:
             self._model_at,
             r.valid,
             r.ages_s,
-            self._n_boards,
+            self._is_board,
             overruns,
             n_periods,
             r.board_faults,
@@ -283,7 +284,7 @@ def names_of(bits: int) -> list[str]:
 
 @njit(cache=True)
 def _check(  # type: ignore[no-untyped-def]
-    levels, signals, kept, measured, values, model_at, valid, ages, n_boards, overruns, n_periods,
+    levels, signals, kept, measured, values, model_at, valid, ages, is_board, overruns, n_periods,
     board_faults, board_links, card_faults, supply_faults, on_periods, cells,
 ):  # fmt: skip
     age_max, overruns_max, on_periods_max, cells_on_max, period_s = levels
@@ -297,7 +298,7 @@ def _check(  # type: ignore[no-untyped-def]
     for i in range(len(ages)):
         if not ages[i] <= age_max:
             found |= _READING_STALE
-            if i < n_boards:
+            if is_board[i]:
                 found |= _BOARD_SILENT
     if overruns >= overruns_max:
         found |= _LOOP_LATE

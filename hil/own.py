@@ -36,6 +36,8 @@ class Facts:
     outputs, lowest, highest : the actuators' outputs and their ranges
     model : CellArray or None
         The twin's, where the rig is a cellular array.
+    force : str
+        The channel whose force is controlled; empty where there is none.
     """
 
     period_s: float
@@ -48,6 +50,7 @@ class Facts:
     lowest: tuple[float, ...] = ()
     highest: tuple[float, ...] = ()
     model: Any = None
+    force: str = ""
 
     @property
     def n_commands(self) -> int:

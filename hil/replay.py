@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hil import assembly, guard, loop, own
 from hil.clock import VirtualClock
+from hil.config.instruments import gates_in_the_file
 from hil.devices.replay import ReplayRig
 from hil.errors import ConfigError
 from hil.frame import Frame
@@ -130,8 +131,12 @@ def replay(path: Path, code: Mapping[str, str] | None = None) -> tuple[int, Diff
             )
     tables = config.tables
     stages = assembly.build(config, int(run.attrs.get("seed", 0)))
+    layout = stages.rig.layout
+    if "gates" not in run.attrs:
+        gates = gates_in_the_file(config.tables.devices, config.system().cell_names)
+        layout = replace(layout, gate_of=gates)
     try:
-        rig = ReplayRig(run, stages.rig.layout)
+        rig = ReplayRig(run, layout)
     except (KeyError, AttributeError) as missing:
         raise ConfigError(f"{path}: has no column {missing}: made by another version") from None
     period_s = tables.loop.period_s

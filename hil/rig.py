@@ -29,12 +29,13 @@ from hil.devices.proof import Operator, SimulatedOperator, SomebodyAtTheBench
 from hil.devices.sim_plant import Gates, SimPlant
 from hil.devices.turn import Turn
 from hil.errors import ConfigError, DeviceError, StopError
-from hil.frame import Column, Commands, Frame, units
+from hil.frame import Column, Commands, Frame, unit_suffix, units
 from hil.models.system import System
 from hil.rig_cards import build_card, build_plant_card
 from hil.rig_own import build_own
 from hil.rig_supply import build_supply
 from hil.slots import Readings, RigLayout
+from hil.streams import stream
 
 BACKENDS = ("sim", "emulated", "bench")
 REALTIME_PLANT = f"{plant_card.NAME}=realtime"
@@ -75,10 +76,10 @@ class Rig:
         self._boards = boards if layout.sets_apart else []
         self._turns = list(turns) or [None] * len(devices)
         self._paced = any(turn is not None for turn in self._turns)
-        forces = [c for c in layout.channels if c.force]
+        several = sum(bool(c.force) for c in layout.channels) > 1
         self._tare = np.zeros(len(layout.channels))
         self._tared = False
-        self._first_of_several = forces[0].name if len(forces) > 1 else ""
+        self._one_of_several = layout.force if several else ""
 
     @property
     def columns(self) -> list[Column]:
@@ -94,10 +95,10 @@ class Rig:
             )
             for c in self.layout.channels
         ]
-        if self._first_of_several:
+        if self._one_of_several:
             columns.append(
                 Column(
-                    f"{self._first_of_several}.force_measured_N",
+                    f"{self._one_of_several}.force_measured_N",
                     "N",
                     "measured",
                     "the same as force_measured_N",
@@ -155,10 +156,9 @@ class Rig:
         self.readings, self.commands = self.layout.bind(frame)
         self._measured = frame.span([c.column("measured") for c in self.layout.channels])
         self._copies: list[tuple[int, int]] = []
-        if self._first_of_several:
-            first = next(i for i, c in enumerate(self.layout.channels) if c.force)
-            own = frame.index(f"{self._first_of_several}.force_measured_N")
-            self._copies.append((first, own))
+        if self._one_of_several:
+            own = frame.index(f"{self._one_of_several}.force_measured_N")
+            self._copies.append((self.layout.slot(self._one_of_several), own))
         self._card_flags = {
             name: next(c.flags for c in frame.columns if c.name == f"{name}_fault_bits")
             for name in self.layout.cards
@@ -267,17 +267,17 @@ class Rig:
         return found
 
     def tare(self, channel: str, newtons: float) -> None:
-        """Take this off a force channel's readings from now on; the first one is also ''.
+        """Take this off a force channel's readings from now on; '' is the controlled one.
 
         Raises
         ------
         ValueError
             There is no such force channel.
         """
-        forces = {c.name: i for i, c in enumerate(self.layout.channels) if c.force}
-        if not forces or (channel and channel not in forces):
+        name = channel or self.layout.force
+        if name not in {c.name for c in self.layout.channels if c.force}:
             raise ValueError(f"there is no force channel '{channel}'")
-        self._tare[forces[channel] if channel else min(forces.values())] += newtons
+        self._tare[self.layout.slot(name)] += newtons
         self._tared = True
 
     def read(self, t_s: float) -> None:
@@ -444,6 +444,16 @@ def _meddled(board: Chip, name: str, injection: Injection | None) -> Gates:
     return board if injection is None else FaultyGates(board, name, injection)
 
 
+def _slots(
+    device: schema.NidaqTable | schema.OwnDeviceTable, layout: RigLayout
+) -> tuple[range, int]:
+    """Where a device's channels stand, side by side, and its first output."""
+    first = layout.slot(next(iter(device.channels))) if device.channels else 0
+    outputs = [f"{n}_commanded{unit_suffix(o.drives)}" for n, o in device.outputs.items()]
+    at = layout.outputs.index(outputs[0]) if outputs else 0
+    return range(first, first + len(device.channels)), at
+
+
 def _limits_on(injection: Injection | None, limits: dict[str, int]) -> dict[str, int]:
     return limits if injection is None else injection.limits(limits)
 
@@ -482,9 +492,7 @@ def build_rig(
         injection.come_to = plant.advance
     boards = {n: d for n, d in tables.devices.items() if isinstance(d, schema.CellBoardTable)}
     cards = cards_of(tables.devices)
-    layout = layout_of(tables.devices, system.cell_names)
-    streams = np.random.SeedSequence(seed).spawn(len(tables.devices))
-    rngs = dict(zip(tables.devices, map(np.random.default_rng, streams), strict=True))
+    layout = layout_of(tables, system.cell_names)
     bench = EmulatedBench(plant, period_s, injection)
     wait_s = _attended(sleep_s, attend)
     come_to = bench.advance if "emulated" in (kinds.get(n) for n in cards) else plant.advance
@@ -492,7 +500,7 @@ def build_rig(
     turns: list[Turn | None] = []
     if behind_card:
         on = bench if "emulated" in kinds.values() else None
-        devices.append(build_plant_card(config, system, on, rngs))
+        devices.append(build_plant_card(config, system, on, seed))
         turns.append(None)
     # Boards first: a simulated plant behind a real board follows what that board reports.
     for i, (name, board) in enumerate(boards.items()):
@@ -500,8 +508,8 @@ def build_rig(
         place = BoardPlace(
             gates=tuple(cells.index(cell) for cell in board.cells),
             cell_names=tuple(board.cells),
-            slot=len(layout.channels) + i,
-            device_slot=i,
+            slot=len(layout.channels) + layout.boards.index(name),
+            device_slot=layout.devices.index(name),
             first_gate=layout.gate_of[cells.index(board.cells[0])],
         )
         limits = wire.default_limits() | board.limits
@@ -519,7 +527,7 @@ def build_rig(
             connect = partial(SerialPort, name, chip.url, chip.sent_s, chip.arrived_s, attend)
         else:
             lost = board.sim.reply_lost_probability
-            far_end = NativeBoard(i + 1, _limits_on(injection, limits), lost, rngs[name])
+            far_end = NativeBoard(i + 1, _limits_on(injection, limits), lost, stream(seed, name))
             plant.wire(_meddled(far_end, name, injection), place.gates)
             operator = SimulatedOperator(far_end)
             connect = partial(_same, far_end)
@@ -541,11 +549,14 @@ def build_rig(
             )
         )
         turns.append(
-            Turn(board.every, period_s, [place.slot], i, place.gates) if board.every > 1 else None
+            Turn(board.every, period_s, [place.slot], place.device_slot, place.gates)
+            if board.every > 1
+            else None
         )
-    slot = output_slot = 0
-    for i, (name, card) in enumerate(cards.items()):
-        where = Place(slot, output_slot, device=len(boards) + i, card=i)
+    for name, card in cards.items():
+        device = layout.devices.index(name)
+        slots, output_slot = _slots(card, layout)
+        where = Place(slots.start, output_slot, device, card=layout.cards.index(name))
         on_simulated_card = kinds.get(name) == "emulated"
         devices.append(
             build_card(
@@ -554,7 +565,7 @@ def build_rig(
                 system,
                 plant,
                 where,
-                rngs[name],
+                partial(stream, seed, name),
                 kinds.get(name, "sim"),
                 bench,
                 injection,
@@ -562,16 +573,14 @@ def build_rig(
                 played=behind_card,
             )
         )
-        slots = range(slot, slot + len(card.channels))
-        turns.append(Turn(card.every, period_s, slots, where.device) if card.every > 1 else None)
-        slot, output_slot = slot + len(card.channels), output_slot + len(card.outputs)
-    for i, (name, own) in enumerate(own_devices(tables.devices).items(), len(boards) + len(cards)):
-        at = OwnPlace(slot, output_slot, device=i)
-        kind = kinds.get(name, "sim")
-        devices.append(build_own(name, config, system, plant, at, rngs[name], kind, now_s))
-        slots = range(slot, slot + len(own.channels))
-        turns.append(Turn(own.every, period_s, slots, at.device) if own.every > 1 else None)
-        slot, output_slot = slot + len(own.channels), output_slot + len(own.outputs)
+        turns.append(Turn(card.every, period_s, slots, device) if card.every > 1 else None)
+    for name, own in own_devices(tables.devices).items():
+        device = layout.devices.index(name)
+        slots, output_slot = _slots(own, layout)
+        at = OwnPlace(slots.start, output_slot, device)
+        kind, draws = kinds.get(name, "sim"), partial(stream, seed, name)
+        devices.append(build_own(name, config, system, plant, at, draws, kind, now_s))
+        turns.append(Turn(own.every, period_s, slots, device) if own.every > 1 else None)
     for i, name in enumerate(supplies_of(tables.devices)):
         supply_kind = kinds.get(name, "sim")
         devices.append(build_supply(name, config, plant, i, supply_kind, now_s, sleep_s, injection))

@@ -1,6 +1,6 @@
 """A data acquisition card of a rig: the card itself, or a simulated one."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from hil.config import Config, crosscheck, schema
 from hil.config.cards import cards_of, chain_of, per_tick, range_raw
-from hil.config.crosscheck import force_signal
+from hil.config.crosscheck import right_end
 from hil.devices.device import Device
 from hil.devices.emulated_daq import (
     Cable,
@@ -36,6 +36,7 @@ from hil.devices.sim_plant import AMBIENT, SimPlant
 from hil.errors import ConfigError
 from hil.models.system import System
 from hil.signals import Encoder
+from hil.streams import stream
 
 COUNTS_MAX = float(2**31 - 1)
 
@@ -46,7 +47,7 @@ def build_card(
     system: System,
     plant: SimPlant,
     place: Place,
-    rng: np.random.Generator,
+    draws: Callable[[str], np.random.Generator],
     backend: str,
     bench: EmulatedBench,
     injection: Injection | None = None,
@@ -67,7 +68,7 @@ def build_card(
     if backend == "bench":
         return NiDaq(name, plan_of(name, config), place, sleep_s, simulated=False)
     if backend == "emulated":
-        card = _emulated_card(name, config, system, rng)
+        card = _emulated_card(name, config, system, draws)
         if played:
             card = replace(card, signals=())
         bench.add(card)
@@ -81,14 +82,14 @@ def build_card(
                     at = card.plan.physical(line.terminal)
                     injection.at_start("card_estop_open", partial(_open_loop, bench, at))
         return EmulatedDaq(NiDaq(name, card.plan, place, sleep_s, simulated=True), bench)
-    return _sim_card(name, config, system, plant, place, rng, injection)
+    return _sim_card(name, config, system, plant, place, draws, injection)
 
 
 def build_plant_card(
     config: Config,
     system: System,
     bench: EmulatedBench | None,
-    rngs: Mapping[str, np.random.Generator],
+    seed: int,
 ) -> PlantCard:
     """The card on which the plant runs; on a bench of simulated cards it is wired up as well."""
     table = config.tables.plant_card
@@ -103,7 +104,8 @@ def build_plant_card(
             played.append(Played(own.name, terminal, index, own.chain))
             source, sink = f"{table.card}/{terminal}", plan.physical(own.terminal)
             assert not isinstance(channel, schema.EncoderChannelTable)
-            cables.append(Cable(source, sink, channel.sim.noise_rms_V, rngs[name]))
+            draws = stream(seed, name, own.name)
+            cables.append(Cable(source, sink, channel.sim.noise_rms_V, draws))
     if bench is not None:
         levels = [(f"{table.card}/{line}", i) for i, line in enumerate(table.gates)]
         bench.wire_plant_card(table.product, table.card, levels, cables)
@@ -188,7 +190,7 @@ def _sim_card(
     system: System,
     plant: SimPlant,
     place: Place,
-    rng: np.random.Generator,
+    draws: Callable[[str], np.random.Generator],
     injection: Injection | None,
 ) -> SimDaq:
     table = cards_of(config.tables.devices)[name]
@@ -200,13 +202,13 @@ def _sim_card(
     channels = [_sim_channel(n, c, table, config, system) for n, c in table.channels.items()]
     period_s = table.every * config.tables.loop.period_s
     return SimDaq(
-        name, plant, channels, outputs, period_s, rng, place, _lines(table), injection,
+        name, plant, channels, outputs, period_s, draws, place, _lines(table), injection,
         table.enable_settle_s,
     )  # fmt: skip
 
 
 def _emulated_card(
-    name: str, config: Config, system: System, rng: np.random.Generator
+    name: str, config: Config, system: System, draws: Callable[[str], np.random.Generator]
 ) -> EmulatedCard:
     from hil.devices.simdaq import catalog
 
@@ -232,7 +234,7 @@ def _emulated_card(
                 EmulatedSignal(own, output, sim.bandwidth_Hz, sim.noise_rms_V, sim.offset_V, late)
             )
     driven = tuple(list(system.inputs).index(o.drives) for o in table.outputs.values())
-    return EmulatedCard(plan, table.sim.product, tuple(signals), driven, rng)
+    return EmulatedCard(plan, table.sim.product, tuple(signals), driven, draws)
 
 
 def output_of(channel: schema.AnyChannelTable, config: Config, system: System) -> int:
@@ -243,7 +245,7 @@ def output_of(channel: schema.AnyChannelTable, config: Config, system: System) -
 
 def signal_of(channel: schema.AnyChannelTable, config: Config) -> str:
     """The model's output that a channel measures."""
-    return channel.signal or force_signal(config.tables, config.model)
+    return channel.signal or right_end(config.model)
 
 
 def _sim_channel(

@@ -19,7 +19,7 @@ def build_own(
     system: System,
     plant: SimPlant,
     place: OwnPlace,
-    rng: np.random.Generator,
+    draws: Callable[[str], np.random.Generator],
     backend: str,
     now_s: Callable[[], float],
 ) -> OwnDevice:
@@ -39,4 +39,4 @@ def build_own(
         for channel_name, channel in table.channels.items()
     ]
     driven = [list(system.inputs).index(o.drives) for o in table.outputs.values()]
-    return SimOwnDevice(name, table.own, channels, rest, place, plant, driven, rng)
+    return SimOwnDevice(name, table.own, channels, rest, place, plant, driven, draws)

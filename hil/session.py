@@ -23,6 +23,7 @@ from hil.config.build import (
     build_activation,
 )
 from hil.config.crosscheck import force_signal
+from hil.config.instruments import GATES
 from hil.config.standing import Standing, standing_of
 from hil.devices.injection import Injection
 from hil.errors import ConfigError, StopError, one_line
@@ -211,6 +212,8 @@ def _run_recorded(
                     sink.event(0.0, "info", "session", f"started on the {clock_name} clock{how}")
                     for level, line in standing.events(bool(stages.rig.simulated)):
                         sink.event(0.0, level, "calibration", line)
+                    for line in config.doubts:
+                        sink.event(0.0, "warning", "configuration", line)
                     for line in timed:
                         sink.event(0.0, "info", "own code", line)
                     for line in stages.rig.prove(_ask_somebody):
@@ -365,6 +368,7 @@ def _create_recording(
         "experiment_file": f"{config.rig_name}/{config.path.name}",
         "software": json.dumps(software()),
         "operator": tables.experiment.operator or user(),
+        "gates": GATES,
         "simulated": f"SIMULATED: {', '.join(simulated)}" if simulated else "",
     }
     if config.arrays is not None:

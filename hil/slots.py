@@ -1,8 +1,10 @@
 """Where a tick's readings and commands stand: the channels, outputs, boards and cells of a rig."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,26 +12,29 @@ from numpy.typing import NDArray
 from hil.frame import Commands, Frame
 from hil.frame import units as units_of
 
+if TYPE_CHECKING:
+    import xarray as xr
+
 
 @dataclass(frozen=True)
 class Channel:
     """One measured signal of a rig, and the names of its columns.
 
-    The first force channel is the rig's force; any other force is named after its channel.
+    The main force is the rig's force; any other force is named after its channel.
 
     Attributes
     ----------
     suffix : str
         The unit at the end of its names, as `hil.frame.unit_suffix` gives it.
-    force : {"", "first", "further"}
-        Whether it is a force, and which.
+    force : {"", "main", "further"}
+        Whether it is a force, and whether it is the one that is controlled.
     unit : str
         Of a reading that the model knows nothing of; else the suffix says it.
     """
 
     name: str
     suffix: str
-    force: Literal["", "first", "further"] = ""
+    force: Literal["", "main", "further"] = ""
     unit: str = ""
 
     @property
@@ -39,7 +44,7 @@ class Channel:
 
     def column(self, role: str) -> str:
         """The column of this role, such as `force_measured_N` or `height_model_m`."""
-        if self.force == "first":
+        if self.force == "main":
             return f"force_{role}_N"
         own = f"{self.name}.force" if self.force else self.name
         return f"{own}_{role}{self.suffix}"
@@ -113,6 +118,18 @@ class RigLayout:
     sets_apart: bool = False
 
     @property
+    def force(self) -> str:
+        """Name of the channel whose force is controlled; empty where there is none."""
+        return next((channel.name for channel in self.channels if channel.force == "main"), "")
+
+    def slot(self, name: str) -> int:
+        """Where a channel stands in the readings; KeyError where there is none of this name."""
+        for i, channel in enumerate(self.channels):
+            if channel.name == name:
+                return i
+        raise KeyError(name)
+
+    @property
     def cards(self) -> tuple[str, ...]:
         """Names of the data acquisition cards."""
         known = {*self.boards, *self.others}
@@ -158,3 +175,14 @@ def signals_in(columns: Iterable[str]) -> list[Signal]:
             there = reference if reference in names else None
             found.append(Signal(name, suffix, measured, model, there))
     return sorted(found, key=lambda signal: (signal.name != "force", signal.name))
+
+
+def valid_rows(run: xr.Dataset, source: str) -> NDArray[np.bool_]:
+    """Rows in which a channel gave a reading, or a board an answer; by its name.
+
+    All rows of a recording that does not tell of it.
+    """
+    flags = list(run.valid_bits.attrs.get("flags", ()))
+    if source not in flags:
+        return np.ones(run.sizes["tick"], dtype=bool)
+    return np.asarray(run.valid_bits.values >> np.uint64(flags.index(source)) & np.uint64(1) != 0)

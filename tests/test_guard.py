@@ -385,7 +385,7 @@ def test_boards_come_first_among_the_devices_and_their_silence_has_its_own_name(
     guard = armed(Limits(1.0, 0.02, 9), 0, PERIOD_S)
     none = np.zeros(0)
     ages = np.array([0.03, 0.0])
-    guard.bind(Readings(none, none, ages, none, none), Commands(none, none), n_boards=1)
+    guard.bind(Readings(none, none, ages, none, none), Commands(none, none), boards=[0])
     assert names_of(guard.step(0)) == ["reading_stale", "board_silent"]
 
 

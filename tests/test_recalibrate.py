@@ -214,5 +214,5 @@ def test_a_window_that_tared_took_off_the_same_volts(tmp_path):
         {"input_tick": ("i", [2]), "input_name": ("i", ["tare"]), "input_value": ("i", [1.0]),
          "input_text": ("i", [""])}, coords={"t_s": ("tick", [0.0, 0.1, 0.2, 0.3])},
     )  # fmt: skip
-    place, old, new = Channel("force", "_N", "first"), Chain.linear(4, 0), Chain.linear(5, 0)
+    place, old, new = Channel("force", "_N", "main"), Chain.linear(4, 0), Chain.linear(5, 0)
     np.testing.assert_allclose(_tared(run, place, old, new, 0.1), [0.0, 0.0, 1.25, 1.25])

@@ -31,13 +31,14 @@ class MyController:
         """Told once: period, names of cells, channels and outputs (`hil.own.Facts`)."""
         self.period_s = facts.period_s
         self.n_cells = len(facts.cells)
+        self.force = facts.channels.index(facts.force)
         self.values = values
         self.integral_N = 0.0
         self.wanted_cells = 0.0
 
     def step(self, now):
         """Once a tick (`hil.own.Now`): a 0 or 1 for every cell, then a value for every output."""
-        wanted_N, force_N = now.reference[0], now.measured[0]
+        wanted_N, force_N = now.reference[0], now.measured[self.force]
         if np.isnan(wanted_N) or np.isnan(force_N):  # no set point, or no reading at this tick
             return self.cells_on(self.wanted_cells)
         error_N = wanted_N - force_N

@@ -20,6 +20,7 @@ from hil.config import Config, load
 from hil.config.calibration import Calibration, Source, parse_any
 from hil.config.cards import cards_of
 from hil.config.files import read_merged
+from hil.config.instruments import MAIN_FORCE, force_channel
 from hil.config.schema import ModelTable
 from hil.config.sources import Sourced
 from hil.errors import ConfigError
@@ -29,6 +30,7 @@ from hil.models.cells import Cell
 from hil.record.kept_code import config_of
 from hil.record.read import calibrations_of, open_run
 from hil.rig import parse_backend
+from hil.slots import valid_rows
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,10 @@ class OneCell:
         N/m
     springs : Source
         Record of the springs.
+    transducer : Calibration or None
+        Record of the force channel.
+    force : str
+        Name of that channel.
     """
 
     law: Cell
@@ -167,6 +173,7 @@ class OneCell:
     k_ae: float
     springs: Source
     transducer: Calibration | None
+    force: str = MAIN_FORCE
 
     @property
     def share(self) -> float:
@@ -209,8 +216,9 @@ def one_cell(config: Config) -> OneCell:
             f"{config.path}: model.arrays: the cell names no record of its springs: "
             "hil calibrate spring_constants first, and name its record beside them"
         )
-    first = next(iter(config.records.values()), None)
-    return OneCell(build_cell(cell), k_se, k_ae, springs[0], first)
+    force = force_channel(config.tables)
+    transducer = config.records.get(force)
+    return OneCell(build_cell(cell), k_se, k_ae, springs[0], transducer, force)
 
 
 def pulses_of(run: xr.Dataset) -> list[tuple[int, int, int]]:
@@ -223,11 +231,11 @@ def pulses_of(run: xr.Dataset) -> list[tuple[int, int, int]]:
     return [(edges[i], edges[i + 1], ends[i // 2]) for i in range(0, len(edges), 2)]
 
 
-def force_of(run: xr.Dataset, path: Path) -> NDArray[np.float64]:
-    """The first force; ConfigError where readings are missing or at a rail."""
+def force_of(run: xr.Dataset, path: Path, channel: str) -> NDArray[np.float64]:
+    """The rig's force; ConfigError where readings are missing or at a rail."""
     force_N = np.asarray(run.force_measured_N.values)
     missing = int(np.sum(~np.isfinite(force_N)))
-    saturated = int(np.sum(~(run.valid_bits.values.astype(np.uint64) & np.uint64(1)).astype(bool)))
+    saturated = int(np.sum(~valid_rows(run, channel)))
     if missing or saturated:
         raise ConfigError(
             f"{path}: {missing or saturated} readings of the force are missing or at their rail "

@@ -204,7 +204,7 @@ def _tared(
     ticks = np.rint(run.t_s.values / period_s)
     tared = np.zeros(len(ticks))
     asked = _inputs(run, "tare", place.name)
-    if place.force == "first":
+    if place.force == "main":
         asked += _inputs(run, "tare", "")
     total = 0.0
     for tick, newtons in sorted(asked):

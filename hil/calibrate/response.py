@@ -89,7 +89,7 @@ def _clear(fit: Fit, force_N: Array, what: str) -> None:
 def damping(path: Path, cell: OneCell) -> dict[str, Any]:
     """B of a recording's first pulse."""
     run = open_run(path)
-    t, T = run.t_s.values, force_of(run, path)
+    t, T = run.t_s.values, force_of(run, path, cell.force)
     (on, off, end) = _first_pulse(run, path)
     skip = round(SKIPPED_S / float(np.median(np.diff(t))))
     parts = [np.arange(on + skip, off), np.arange(off + skip, end)]
@@ -132,7 +132,7 @@ def damping(path: Path, cell: OneCell) -> dict[str, Any]:
 def activation(path: Path, cell: OneCell, settings: ActivationSettings) -> dict[str, Any]:
     """Rate and delay of a recording's first pulse, rise and fall apart."""
     run = open_run(path)
-    t, T = run.t_s.values, force_of(run, path)
+    t, T = run.t_s.values, force_of(run, path, cell.force)
     on, off, end = _first_pulse(run, path)
     period_s = float(np.median(np.diff(t)))
     # Each edge ends where the other one begins: theta's stops, which both fits give to each other.
@@ -222,7 +222,7 @@ def _lagged(F: Array, period_s: float, cell: OneCell) -> Array:
 def cell_force(path: Path, cell: OneCell) -> dict[str, Any]:
     """F_on of a recording's pulses."""
     run = open_run(path)
-    T = force_of(run, path)
+    T = force_of(run, path, cell.force)
     levels = []
     for on, off, end in pulses_of(run):
         high = T[off - max(2, round(REST_SHARE * (off - on))) : off]

@@ -22,7 +22,7 @@ from hil.calibrate.procedure import Journal, Read, Rehearsal, Step, Typed, ask, 
 from hil.config.calibration import Record, load_any, parse_any
 from hil.config.cards import cards_of
 from hil.config.files import parse_set
-from hil.config.instruments import layout_of
+from hil.config.instruments import channels_of
 from hil.config.write_record import raw_table, signed, values_table, write_record
 from hil.errors import ConfigError
 
@@ -195,7 +195,7 @@ def _resting_channel(asked: Asked, sets: tuple[str, ...]) -> Callable[[str], flo
     """What a channel of the rig reads in a second with everything off, in the unit asked for."""
     assert asked.rig is not None
     config = RigUsed(asked.rig, asked.backend, sets).resting()
-    places = {place.name: place for place in layout_of(config.tables.devices, ()).channels}
+    places = {place.name: place for place in channels_of(config.tables)}
     if asked.channel not in places:
         raise ConfigError(f"--channel {asked.channel}: name the one to read: {', '.join(places)}")
     place, record = places[asked.channel], config.records.get(asked.channel)

@@ -240,6 +240,7 @@ def build_own_control(
         lowest=tuple(o.min for o in outputs.values()),
         highest=tuple(o.max for o in outputs.values()),
         model=model,
+        force=layout.force,
     )
     return OwnControl(table.own, facts, references)
 
@@ -272,6 +273,7 @@ def build_force_control(
     model: CellArray,
     F_N: list[float],
     signal: str,
+    layout: RigLayout,
     period_s: float,
     usable: NDArray[np.uint8] | None = None,
 ) -> ForceControl:
@@ -282,7 +284,7 @@ def build_force_control(
     cells = build_controller(controller, model, F_N, signal, period_s)
     if usable is not None and isinstance(cells, Selective):
         cells.usable = usable
-    return ForceControl(build_reference(follows), cells)
+    return ForceControl(build_reference(follows), cells, layout.slot(layout.force))
 
 
 def build_controller(

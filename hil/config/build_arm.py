@@ -122,7 +122,7 @@ def build_pointing(
 ) -> Pointing:
     """The control stage."""
     movement = build_movement(table, model, period_s)
-    names = {signal: channel for channel, signal in zip(channels, measured.values(), strict=True)}
+    names = {measured[channel.name]: channel for channel in channels}
     drives = [output.drives for output in outputs.values()]
     at = [drives.index(name) for name in pair_inputs()]
     limits = list(outputs.values())

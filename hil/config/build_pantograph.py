@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from hil.config import schema
+from hil.config.instruments import channel_of
 from hil.config.pantograph import ImpactTable, PantographTable
 from hil.control.impact import Case, Gains, ImpactControl, Timing
 from hil.models import ModelError
@@ -12,9 +13,11 @@ from hil.models.pantograph import Pantograph, Parameters
 from hil.models.pantograph_contact import Plate
 from hil.models.pantograph_motion import ArmMotion, run_ups
 from hil.models.pantograph_system import PantographSystem, Sensor
+from hil.slots import RigLayout
 
 ANGLES, NORMAL, TANGENTIAL = PantographSystem.outputs[:2], *PantographSystem.outputs[2:4]
 TORQUES = PantographSystem.inputs
+FOLLOWED = (*ANGLES, NORMAL)  # signals that the impact experiment feeds back
 
 
 def build_arm(table: PantographTable) -> Pantograph:
@@ -54,14 +57,15 @@ def timing_of(table: ImpactTable) -> Timing:
 
 
 def build_impact_control(
-    table: ImpactTable, model: PantographTable, channels: Mapping[str, str],
+    table: ImpactTable, model: PantographTable, measured: Mapping[str, str], layout: RigLayout,
     outputs: Mapping[str, schema.ActuatorTable], period_s: float,
 ) -> ImpactControl:  # fmt: skip
     """The control stage of the impact experiment.
 
     Parameters
     ----------
-    channels : every channel's signal, in the order of the readings
+    measured : the signal of every channel
+    layout : where the channels stand among the readings
     outputs : of every card, in the order of the commands
 
     Raises
@@ -79,7 +83,7 @@ def build_impact_control(
             table.gamma_deg, velocities.tolist(), starts.tolist(), strict=True
         )
     ]
-    signals = list(channels.values())
+    at = {signal: layout.slot(channel_of(measured, signal)) for signal in FOLLOWED}
     drives = [output.drives for output in outputs.values()]
     torques = drives.index(TORQUES[0]), drives.index(TORQUES[1])
     limits = list(outputs.values())
@@ -95,21 +99,22 @@ def build_impact_control(
         touch_N=table.touch_N,
         torque_max_N_m=min(min(limits[i].max, -limits[i].min) for i in torques),
         period_s=period_s,
-        angles=(signals.index(ANGLES[0]), signals.index(ANGLES[1])),
-        normal=signals.index(NORMAL),
+        angles=(at[ANGLES[0]], at[ANGLES[1]]),
+        normal=at[NORMAL],
         torques=torques,
     )  # fmt: skip
 
 
 def check_impact(
-    table: ImpactTable, model: schema.AnyModelTable, channels: Mapping[str, str],
-    outputs: Mapping[str, schema.ActuatorTable], period_s: float, duration_s: float,
+    table: ImpactTable, model: schema.AnyModelTable, measured: Mapping[str, str],
+    layout: RigLayout, outputs: Mapping[str, schema.ActuatorTable], period_s: float,
+    duration_s: float,
 ) -> Iterator[tuple[str, str]]:  # fmt: skip
     """The experiment against its rig: (key, text) pairs."""
     if not isinstance(model, PantographTable):
         yield "controller.kind = 'impact'", "is for a model of kind pantograph"
         return
-    missing = [s for s in (*ANGLES, NORMAL, TANGENTIAL) if s not in channels.values()]
+    missing = [s for s in (*ANGLES, NORMAL, TANGENTIAL) if s not in measured.values()]
     drives = {output.drives for output in outputs.values()}
     for signal in missing:
         yield "devices", f"no channel measures '{signal}', which the impact experiment needs"
@@ -131,7 +136,7 @@ def check_impact(
         yield f"controller.contact_x_m = {table.contact_x_m:g}", f"{said} (y is the plate's)"
         return
     try:
-        control = build_impact_control(table, model, channels, outputs, period_s)
+        control = build_impact_control(table, model, measured, layout, outputs, period_s)
     except ModelError as error:
         yield "controller", str(error)
         return

@@ -105,7 +105,7 @@ def build_soft_control(
     """
     model = system.arrays
     if isinstance(controller, schema.ScheduleTable):
-        return ForceControl(NoReference(), build_schedule(controller, model))
+        return ForceControl(NoReference(), build_schedule(controller, model), None)
     assert isinstance(controller, schema.PidTable | recruit_schema.BroadcastTable)
     name, follows = next(iter(references.items()))
     slot, channel, signal = channels[name]

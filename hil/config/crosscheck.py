@@ -28,7 +28,15 @@ from hil.config.build_limb import check_activations, check_antagonists
 from hil.config.build_pantograph import check_impact
 from hil.config.build_soft import check_soft, first_that_falls, recruited_order, static_levels
 from hil.config.cards import cards_of
-from hil.config.instruments import layout_of, outputs_of, own_devices, signals_of, supplies_of
+from hil.config.instruments import (
+    force_channel,
+    force_channels,
+    layout_of,
+    outputs_of,
+    own_devices,
+    signals_of,
+    supplies_of,
+)
 from hil.config.limb import AntagonistsTable, LimbTable
 from hil.config.own import OwnTable
 from hil.config.pantograph import ImpactTable
@@ -55,6 +63,7 @@ def rig(tables: schema.RigTables, model: CellArray | None) -> Found:
     yield from _terminals(cards)
     yield from _own_devices(tables, cards)
     yield from _supplies(tables)
+    yield from _force_channel(tables)
     yield from _paces(tables)
     yield from _signal_limits(list(signals_of(tables.devices)), tables.guard)
     for name in tables.guard.hold_s:
@@ -115,6 +124,17 @@ def _bench(tables: schema.RigTables, cards: dict[str, schema.NidaqTable], n_cell
         )
 
 
+def _force_channel(tables: schema.RigTables) -> Found:
+    """The force that is said to be controlled is one."""
+    name, forces = tables.loop.force_channel, force_channels(tables.devices)
+    if name is not None and name not in forces:
+        choice = f"choose {', '.join(forces)}" if forces else "the rig has none: remove it"
+        yield (
+            f"loop.force_channel = '{name}'",
+            f"no channel of kind 'force' has that name: {choice}",
+        )
+
+
 def _paces(tables: schema.RigTables) -> Found:
     """A device that has its turn in some periods only: nothing may run out in between."""
     for name, device in tables.devices.items():
@@ -168,9 +188,12 @@ def _array(
         yield "model", f"nothing holds {names}: fix a point or mend the broken cells around it"
     if tables.guard.force_max_N is None:
         yield "guard.force_max_N", "missing: add it"
-    forces = [c for _, c in _channels(cards) if isinstance(c, schema.ForceChannelTable)]
-    if cards and not forces:
-        yield "devices", "no channel of kind 'force': nothing would measure the force"
+    if signals_of(tables.devices) and not force_channels(tables.devices):
+        yield (
+            "devices",
+            "no channel of kind 'force': nothing would measure the force: give the transducer's "
+            "channel kind = 'force' and newtons_per_V or a record",
+        )
     for key, channel in _channels(cards):
         yield from _signal(key, channel, (*model.outputs, AMBIENT))
 
@@ -424,7 +447,7 @@ def _own_control(table: OwnTable, tables: schema.RunTables, model: CellArray | N
     elif follows is not None and model is None:
         yield f"reference.kind = '{follows.kind}'", "is for arrays of cells: choose signals"
     cells = list(_system_of(tables).cell_names)
-    layout = layout_of(tables.devices, cells) if _has_gates(tables, cells) else None
+    layout = layout_of(tables, cells) if _has_gates(tables, cells) else None
     if layout is not None:
         build_own_control(table, None, tables, cells, model, layout)
 
@@ -485,8 +508,8 @@ def _impact(
     if follows is not None:
         yield "reference", "the impact experiment sets its own set points: remove it"
     yield from check_impact(
-        table, tables.model, signals_of(tables.devices), outputs_of(tables.devices),
-        tables.loop.period_s, tables.experiment.duration_s,
+        table, tables.model, signals_of(tables.devices), layout_of(tables, ()),
+        outputs_of(tables.devices), tables.loop.period_s, tables.experiment.duration_s,
     )  # fmt: skip
 
 
@@ -630,10 +653,13 @@ def _reference(table: schema.ForceReferenceTable, tables: schema.RunTables, told
 
 
 def force_signal(tables: schema.RigTables, model: CellArray) -> str:
-    """What the first force channel measures: by default the first array's right end."""
-    for device in tables.devices.values():
-        if isinstance(device, schema.NidaqTable):
-            for channel in device.channels.values():
-                if isinstance(channel, schema.ForceChannelTable):
-                    return channel.signal or f"{next(iter(model.arrays))}.right_N"
-    raise ValueError("the rig has no force channel")
+    """What the controlled force channel measures."""
+    channel = force_channels(tables.devices).get(force_channel(tables))
+    if channel is None:
+        raise ValueError("the rig has no force channel")
+    return channel.signal or right_end(model)
+
+
+def right_end(model: CellArray) -> str:
+    """What a force channel measures that does not say: the first array's right end."""
+    return f"{next(iter(model.arrays))}.right_N"

@@ -8,39 +8,116 @@ from hil.config.supply import SupplyTable
 from hil.frame import unit_suffix
 from hil.slots import Channel, RigLayout
 
+GATES = "by cell"  # how gates are numbered, which a broadcast's draws depend on
+MAIN_FORCE = "force"  # name of the channel that is controlled unless the rig says otherwise
 
-def layout_of(devices: Mapping[str, schema.DeviceTable], cells: Sequence[str]) -> RigLayout:
-    """What a rig of these devices consists of: boards first, then cards."""
+
+def channels_of(tables: schema.RigTables) -> tuple[Channel, ...]:
+    """Every measured signal of a rig: the cards', then those of devices of one's own."""
+    controlled = force_channel(tables)
     channels: list[Channel] = []
-    for card in cards_of(devices).values():
+    for card in cards_of(tables.devices).values():
         for name, table in card.channels.items():
             if isinstance(table, schema.ForceChannelTable):
-                further = any(c.force for c in channels)
-                channels.append(Channel(name, "_N", "further" if further else "first"))
+                channels.append(Channel(name, "_N", "main" if name == controlled else "further"))
             else:
                 channels.append(Channel(name, unit_suffix(table.signal)))
-    for own in own_devices(devices).values():
+    for own in own_devices(tables.devices).values():
         for name, reading in own.channels.items():
             if reading.signal is None:
                 channels.append(Channel(name, "", unit=reading.units))
             else:
                 channels.append(Channel(name, unit_suffix(reading.signal)))
-    boards = {n: d for n, d in devices.items() if isinstance(d, schema.CellBoardTable)}
+    return tuple(channels)
+
+
+def layout_of(tables: schema.RigTables, cells: Sequence[str]) -> RigLayout:
+    """What a rig with these cells consists of: boards first, then cards."""
+    devices = tables.devices
+    boards = boards_of(devices)
     others = tuple(own_devices(devices))
     lines = [line for card in cards_of(devices).values() for line in card.lines.values()]
-    gates = [cell for board in boards.values() for cell in board.cells]
     return RigLayout(
-        channels=tuple(channels),
+        channels=channels_of(tables),
         outputs=tuple(outputs_of(devices)),
         boards=tuple(boards),
         devices=(*boards, *cards_of(devices), *others),
         others=others,
         supplies=tuple(supplies_of(devices)),
         n_cells=len(cells),
-        gate_of=tuple(gates.index(cell) for cell in cells),
+        gate_of=_gates_of(devices, cells),
         waits=bool(supplies_of(devices)) or any(line.kind == "enable" for line in lines),
         sets_apart=any(board.limits.get("open_cells_max", 0) > 0 for board in boards.values()),
     )
+
+
+def _gates_of(devices: Mapping[str, schema.DeviceTable], cells: Sequence[str]) -> tuple[int, ...]:
+    """The rig's number of every cell's gate: board after board, in the order of their cells."""
+    places = [[cells.index(cell) for cell in board.cells] for board in boards_of(devices).values()]
+    gates = [cell for board in sorted(places) for cell in board]
+    return tuple(gates.index(cell) for cell in range(len(cells)))
+
+
+def gates_in_the_file(
+    devices: Mapping[str, schema.DeviceTable], cells: Sequence[str]
+) -> tuple[int, ...]:
+    """The same with the boards in the order of the file, as recordings without `gates` have it."""
+    gates = [cell for board in boards_of(devices).values() for cell in board.cells]
+    return tuple(gates.index(cell) for cell in cells)
+
+
+def boards_of(devices: Mapping[str, schema.DeviceTable]) -> dict[str, schema.CellBoardTable]:
+    """The driver boards."""
+    return {n: d for n, d in devices.items() if isinstance(d, schema.CellBoardTable)}
+
+
+def force_channels(
+    devices: Mapping[str, schema.DeviceTable],
+) -> dict[str, schema.ForceChannelTable]:
+    """The force transducers."""
+    return {
+        name: channel
+        for card in cards_of(devices).values()
+        for name, channel in card.channels.items()
+        if isinstance(channel, schema.ForceChannelTable)
+    }
+
+
+def force_channel(tables: schema.RigTables) -> str:
+    """The channel whose force is controlled, observed and recorded as `force_measured_N`.
+
+    It is `loop.force_channel`; where that is not given, the channel named `force`; where there is
+    none of that name, the first one in the file. Empty on a rig without force channels.
+    """
+    forces = force_channels(tables.devices)
+    if tables.loop.force_channel is not None:
+        return tables.loop.force_channel
+    return MAIN_FORCE if MAIN_FORCE in forces else next(iter(forces), "")
+
+
+def force_channel_doubts(tables: schema.RigTables) -> list[str]:
+    """A line where the file's order decides which force is controlled."""
+    forces = force_channels(tables.devices)
+    if len(forces) < 2 or tables.loop.force_channel is not None or MAIN_FORCE in forces:
+        return []
+    taken = force_channel(tables)
+    return [
+        f"loop.force_channel: missing: of the force channels {', '.join(forces)} the first in the "
+        f"file, '{taken}', is controlled: name the one that is meant"
+    ]
+
+
+def with_force_channel(tables: schema.RunTables, *, recorded: bool) -> schema.RunTables:
+    """The same tables, saying which of several forces is controlled.
+
+    A recording that does not say was made when the first force channel was the controlled one.
+    """
+    forces = force_channels(tables.devices)
+    if len(forces) < 2 or tables.loop.force_channel is not None:
+        return tables
+    taken = next(iter(forces)) if recorded else force_channel(tables)
+    loop = tables.loop.model_copy(update={"force_channel": taken})
+    return tables.model_copy(update={"loop": loop})
 
 
 def supplies_of(devices: Mapping[str, schema.DeviceTable]) -> dict[str, SupplyTable]:
@@ -68,6 +145,27 @@ def signals_of(devices: Mapping[str, schema.DeviceTable]) -> dict[str, str]:
         for device in _instruments(devices)
         for name, channel in device.channels.items()
     }
+
+
+def channel_of(measured: Mapping[str, str], signal: str) -> str:
+    """The channel that measures a signal, of all channels' signals by name.
+
+    Where several do it is the first one in the file, which `channel_doubts` tells of.
+    """
+    return next(name for name, what in measured.items() if what == signal)
+
+
+def channel_doubts(measured: Mapping[str, str], needed: Sequence[str]) -> list[str]:
+    """A line for each needed signal that several channels measure."""
+    found = []
+    for signal in needed:
+        names = [name for name, what in measured.items() if what == signal]
+        if len(names) > 1:
+            found.append(
+                f"devices: channels {', '.join(names)} measure '{signal}': '{names[0]}', the first "
+                "of them, is followed"
+            )
+    return found
 
 
 def outputs_of(

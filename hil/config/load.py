@@ -11,9 +11,17 @@ from numpy.typing import NDArray
 
 from hil.config import cards, crosscheck, schema
 from hil.config.build import build_activation, build_model, build_system
+from hil.config.build_pantograph import FOLLOWED
 from hil.config.calibration import Calibration, load_any
 from hil.config.files import Merged, read_merged, read_toml
+from hil.config.instruments import (
+    channel_doubts,
+    force_channel_doubts,
+    signals_of,
+    with_force_channel,
+)
 from hil.config.own import load_own, own_tables
+from hil.config.pantograph import PantographTable
 from hil.config.sources import Sourced, load_sources
 from hil.config.validate import validated
 from hil.errors import ConfigError, OwnError, one_line
@@ -44,6 +52,8 @@ class Config:
         The records that other tables name; none where it comes from a recording.
     logbook : Path
         Folder of the article's logbook.
+    doubts : sequence of str
+        What the files leave to be guessed, a line each; runs warn of it.
     """
 
     path: Path
@@ -52,6 +62,7 @@ class Config:
     records: Mapping[str, Calibration] = field(default_factory=dict)
     sources: Sequence[Sourced] = ()
     logbook: Path = LOGBOOK
+    doubts: Sequence[str] = ()
 
     @property
     def model(self) -> CellArray:
@@ -146,6 +157,8 @@ def _run(
     code: Mapping[str, str] | None = None,
 ) -> Config:
     tables = validated(schema.RunTables, merged)
+    doubts = _doubts(tables, merged)
+    tables = with_force_channel(tables, recorded=records is not None)
     load_own(tables, merged, code)
     arrays = _models(tables, merged)
     model = arrays and arrays[0]
@@ -159,7 +172,21 @@ def _run(
     except OwnError as error:
         raise ConfigError(f"{path}: {error}") from None
     _raise_all(merged, found)
-    return Config(path, tables, arrays, records, sources, _logbook(tables, merged))
+    return Config(path, tables, arrays, records, sources, _logbook(tables, merged), doubts)
+
+
+def doubts_of(path: str | Path, sets: Iterable[str] = ()) -> list[str]:
+    """What a valid rig or experiment leaves to be guessed, a line each."""
+    merged = read_merged(Path(path), sets)
+    whole = schema.RunTables if "experiment" in merged.table else schema.RigTables
+    return _doubts(validated(whole, merged), merged)
+
+
+def _doubts(tables: schema.RigTables, merged: Merged) -> list[str]:
+    found = force_channel_doubts(tables)
+    if isinstance(tables.model, PantographTable):
+        found += channel_doubts(signals_of(tables.devices), FOLLOWED)
+    return [f"{merged.origin(('devices',))}: {line}" for line in found]
 
 
 def _logbook(tables: schema.RigTables, merged: Merged) -> Path:

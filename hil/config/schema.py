@@ -451,10 +451,12 @@ class LoopTable(Table):
     `overruns_max` periods missed in a row: `trip` ends the run safely, `tolerate` notes an
     event; `skip` only counts them. On the real clock the loop sleeps until `spin_s` before its
     deadline and looks at the clock from then on; left out, as wide as this machine bears
-    (`hil.realtime.spin_s`).
+    (`hil.realtime.spin_s`). `force_channel` names the force that is controlled, observed and
+    recorded as `force_measured_N`: needed where there are several and none is named `force`.
     """
 
     period_s: Annotated[float, Field(ge=1e-5, le=1.0)]
+    force_channel: Name | None = None
     spin_s: Annotated[float, Field(ge=0.0, le=0.01)] | None = None
     overrun: Literal["trip", "tolerate", "skip"] = "trip"
     overruns_max: Annotated[int, Field(ge=1)] = 20

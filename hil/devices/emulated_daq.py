@@ -44,13 +44,15 @@ class EmulatedCard:
     ----------
     driven : tuple of int
         The plant's input behind every analogue output.
+    draws : callable
+        The random numbers of a channel, by its name.
     """
 
     plan: CardPlan
     product: str
     signals: tuple[EmulatedSignal, ...]
     driven: tuple[int, ...]
-    rng: np.random.Generator
+    draws: Callable[[str], np.random.Generator]
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ class EmulatedBench:
         for card in self._cards:
             system.add(card.product, card.plan.card)
             for signal in card.signals:
-                wire = _Wire(signal, card.rng, self._plant, self._period_s)
+                wire = _Wire(signal, card.draws(signal.channel.name), self._plant, self._period_s)
                 system.feed(card.plan.physical(signal.channel.terminal), wire)
                 self._wires.append(wire)
             for line in card.plan.lines_in:

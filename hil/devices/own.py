@@ -178,6 +178,7 @@ class SimOwnDevice(OwnDevice):
     Parameters
     ----------
     driven : the plant's input behind every output
+    draws : the random numbers of a channel, by its name
     """
 
     simulated = True
@@ -191,13 +192,13 @@ class SimOwnDevice(OwnDevice):
         place: OwnPlace,
         plant: SimPlant,
         driven: Sequence[int],
-        rng: np.random.Generator,
+        draws: Callable[[str], np.random.Generator],
     ) -> None:
         super().__init__(name, own, [c.name for c in channels], rest, place, _no_clock, 0.0)
         self._sim = channels
         self._plant = plant
         self._driven = driven
-        self._rng = rng
+        self._draws = [draws(channel.name) for channel in channels]
         self._noise = np.array([c.noise_rms for c in channels])
 
     def open(self) -> None:
@@ -210,7 +211,7 @@ class SimOwnDevice(OwnDevice):
     def read(self, t_s: float) -> None:
         self._plant.advance(t_s)
         truth = [c.value if c.signal is None else self._plant.output(c.signal) for c in self._sim]
-        noise = self._noise * self._rng.standard_normal(len(truth))
+        noise = self._noise * np.array([draws.standard_normal() for draws in self._draws])
         self._give(t_s, np.array(truth, dtype=np.float64) + noise)
 
     def write(self, t_s: float, commands: Commands) -> None:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from hil import wire
 from hil.devices.device import Remark
 from hil.frame import CELL_UNKNOWN, Frame
-from hil.slots import RigLayout
+from hil.slots import RigLayout, valid_rows
 from hil.states import STATES
 
 
@@ -25,9 +25,8 @@ class ReplayRig:
         self._row = -1
         boards, devices = like.boards, like.devices
         self._measured = np.stack([run[c.column("measured")].values for c in like.channels], axis=1)
-        n_valid = len(like.channels) + len(boards)
-        bits = run.valid_bits.values[:, None] >> np.arange(n_valid, dtype="u8")
-        self._valid = (bits & np.uint64(1)).astype(bool)
+        sources = (*(channel.name for channel in like.channels), *boards)
+        self._valid = np.stack([valid_rows(run, name) for name in sources], axis=1)
         self._ages = np.stack([run[f"{name}_age_s"].values for name in devices], axis=1)
         n_rows = run.sizes["tick"]
         none = np.zeros((n_rows, 0), dtype=np.uint8)

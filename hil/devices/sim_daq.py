@@ -75,6 +75,7 @@ class SimDaq:
 
     Parameters
     ----------
+    draws : the random numbers of a channel, by its name
     place : where its readings and commands stand in the rig's
     lines : digital lines; every e-stop loop is closed
     enable_settle_s : from enable lines high to what they feed being there
@@ -89,7 +90,7 @@ class SimDaq:
         channels: list[SimChannel],
         outputs: list[SimOutput],
         period_s: float,
-        rng: np.random.Generator,
+        draws: Callable[[str], np.random.Generator],
         place: Place,
         lines: Sequence[Line] = (),
         injection: Injection | None = None,
@@ -103,7 +104,7 @@ class SimDaq:
         self._plant = plant
         self._channels = channels
         self._outputs = outputs
-        self._rng = rng
+        self._draws = [draws(channel.name) for channel in channels]
         self._place = place
         self._analog = [i for i, c in enumerate(channels) if c.raw_unit != "counts"]
         self._chains = [c.chain for c in channels]
@@ -111,7 +112,7 @@ class SimDaq:
         self._lines_in = [line.name for line in lines if line.kind != "enable"]
         self._lines_out = [line.name for line in lines if line.kind == "enable"]
         self._keep = [float(np.exp(-2.0 * np.pi * c.bandwidth_Hz * period_s)) for c in channels]
-        self._noise = np.empty((NOISE_BLOCK, len(channels)))
+        self._noise = np.empty((len(channels), NOISE_BLOCK))
         self._n = 0
         self._filtered = [0.0] * len(channels)
         self._late: list[deque[float]] = []
@@ -170,7 +171,8 @@ class SimDaq:
         self._plant.report(self._readings.cells_reported)
         self._plant.advance(t_s)
         if self._n % NOISE_BLOCK == 0:
-            self._rng.standard_normal(out=self._noise)
+            for draws, noise in zip(self._draws, self._noise, strict=True):
+                draws.standard_normal(out=noise)
         at = self._n % NOISE_BLOCK
         self._n += 1
         r, faults = self._readings, 0
@@ -179,13 +181,13 @@ class SimDaq:
             late.append(self._input_raw(channel))
             self._filtered[i] = late[0] + self._keep[i] * (self._filtered[i] - late[0])
             lost = channel.reading_lost_probability
-            valid = not lost or self._rng.random() >= lost
+            valid = not lost or self._draws[i].random() >= lost
             raw = float("nan")
             if valid:
                 raw = channel.digitised(
                     self._filtered[i]
                     + channel.offset_raw
-                    + channel.noise_rms_raw * float(self._noise[at, i])
+                    + channel.noise_rms_raw * float(self._noise[i, at])
                 )
                 if self._injection is not None:
                     raw, valid = self._broken(i, raw, self._injection)

@@ -30,7 +30,7 @@ def test_ten_seconds_of_samples_come_without_a_gap_and_at_the_cards_rate(per_tic
     plan = CardPlan(card, Acquisition("block", 0.001, per_tick), (channel,))
     daq = NiDaq("daq", plan, Place(0, 0, 0, 0), sleep_s, simulated=False)
     frame = Frame(daq.columns)
-    readings, _ = RigLayout((Channel("force", "_N", "first"),), (), (), ("daq",), 0).bind(frame)
+    readings, _ = RigLayout((Channel("force", "_N", "main"),), (), (), ("daq",), 0).bind(frame)
     daq.bind(frame, readings)
     kept, clock, valid = Kept(), RealClock(), 0
     daq.record_raw(kept)

@@ -62,7 +62,7 @@ class TestDamping:
         rise = top * (1.0 - np.exp(-(t[on:off] - t[on]) / tau))
         fall = rise[-1] * np.exp(-(t[off:] - t[off]) / tau)
         clean = np.concatenate((np.zeros(on), rise, fall))
-        known = SimpleNamespace(k_se=miga.k_se, k_ae=miga.k_ae, sum_u=lambda: 0.0)
+        known = SimpleNamespace(k_se=miga.k_se, k_ae=miga.k_ae, sum_u=lambda: 0.0, force="force")
         for _ in range(ACTS):
             noisy = clean + NOISE_N * rng.standard_normal(len(t))
             recorded(monkeypatch, noisy, t, on, off)

@@ -49,13 +49,15 @@ def channel(range_V=10.0, bits=16, **changes):
 
 
 PLACE = Place(channel=0, output=0, device=1, card=0)
-LAYOUT = RigLayout((Channel("force", "_N", "first"),), (), ("board",), ("board", "daq"), 0)
+LAYOUT = RigLayout((Channel("force", "_N", "main"),), (), ("board",), ("board", "daq"), 0)
 
 
 def sample(signal, n=2000, seed=0, **changes):
     """What a one-channel card reads of a signal over n ticks; raw, value, valid, age."""
     made = channel(**changes)
-    daq = SimDaq("daq", Plant(signal), [made], [], PERIOD_S, np.random.default_rng(seed), PLACE)
+    daq = SimDaq(
+        "daq", Plant(signal), [made], [], PERIOD_S, lambda _: np.random.default_rng(seed), PLACE
+    )
     frame = Frame(daq.columns)
     r, _ = LAYOUT.bind(frame)
     daq.bind(frame, r)
@@ -168,7 +170,7 @@ def test_an_output_sets_the_plants_input_to_the_nearest_step_within_its_range():
     plant = Plant(sine)
     plant.inputs = np.zeros(2)
     output = SimOutput(input=1, units_per_V=0.1, step_V=20.0 / 2**16, range_V=10.0)
-    daq = SimDaq("daq", plant, [], [output], PERIOD_S, np.random.default_rng(0), PLACE)
+    daq = SimDaq("daq", plant, [], [output], PERIOD_S, lambda _: np.random.default_rng(0), PLACE)
     none = np.zeros(0, dtype=np.uint8)
     for wished in (0.0136, -0.5, 0.999, 7.0):
         daq.write(0.0, Commands(none, np.array([wished])))

@@ -38,7 +38,7 @@ class Bench:
         channels = tuple(
             Channel(c.name, "_rad")
             if isinstance(c, EncoderInput)
-            else Channel(c.name, "_N", "first")
+            else Channel(c.name, "_N", "main")
             for c in asked.inputs
         )
         outputs = tuple(f"{o.name}_commanded_N" for o in asked.outputs)
