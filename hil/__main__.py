@@ -264,8 +264,8 @@ def _parser() -> argparse.ArgumentParser:
         "--loopback",
         type=_path,
         metavar="EXPERIMENT.toml",
-        help="also time the whole stack, ADC to gate: the first cell's gate is wired to the first "
-        "channel's input",
+        help="also time the whole stack, ADC to gate: the first cell's gate is wired to the "
+        "force channel's input",
     )
     c.add_argument("--backend", default="bench", help="of the loop-back (default: bench)")
     c = add("bench", "how fast is it on this machine, beside a loop in C", "hil bench --quick")

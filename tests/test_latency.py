@@ -35,7 +35,9 @@ def test_the_boards_chip_and_the_cards_driver_answer_within_two_periods(configs)
 
 def test_a_channel_that_follows_nothing_but_noise_is_said(configs, monkeypatch):
     monkeypatch.setattr(latency, "SHARE", 0.0)
-    with pytest.raises(DeviceError, match="does not follow the first cell's gate"):
+    with pytest.raises(
+        DeviceError, match="channel 'force' does not follow the gate of cell 'muscle"
+    ):
         measured(configs, "sim")
 
 

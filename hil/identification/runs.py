@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from hil.config import schema
 from hil.config.calibration import Calibration, Source, parse_any, transducers_of
 from hil.config.cards import cards_of, chain_of, per_tick, range_raw
+from hil.config.instruments import force_channel, force_channels
 from hil.config.load import Config
 from hil.errors import ConfigError
 from hil.frame import CELL_UNKNOWN
 from hil.record.kept_code import config_of
-from hil.record.read import calibrations_of, experiment_of, open_run
+from hil.record.read import calibrations_of, open_run
+from hil.slots import valid_rows
 
 ROWS_MIN = 200
 Series = NDArray[np.float64]
@@ -154,7 +156,9 @@ def read_run(path: Path) -> Recorded:
         raise ConfigError(f"{path}: a run of a rig of kind '{kind}': give runs of a cell_array")
     if "force_measured_N" not in run:
         raise ConfigError(f"{path}: has no force_measured_N: the rig has no force channel")
-    measured = np.where(_valid(run) & _fresh(run), run.force_measured_N.values, np.nan)
+    force = force_channel(config.tables)
+    there = valid_rows(run, force) & _fresh(run, _card_of(config, force))
+    measured = np.where(there, run.force_measured_N.values, np.nan)
     period_s = config.tables.loop.period_s
     row = np.rint(run.t_s.values / period_s).astype(np.int64)
     there = np.isfinite(measured)
@@ -170,37 +174,22 @@ def read_run(path: Path) -> Recorded:
         (row - start)[there],
         measured[there],
         str(run.attrs["force_signal"]),
-        _reading(run, config, records),
+        _reading(run, config, records, force),
         hashlib.sha256(path.read_bytes()).hexdigest(),
     )
     return Recorded(path, run, config, calibrations, data)
 
 
-def _valid(run: xr.Dataset) -> NDArray[np.bool_]:
-    """Rows in which the force's reading is one."""
-    flags = list(run.valid_bits.attrs.get("flags", ()))
-    name = _channel(run)[1]
-    if name not in flags:
-        return np.ones(run.sizes["tick"], dtype=bool)
-    bit = np.uint64(1 << flags.index(name))
-    return np.asarray(run.valid_bits.values & bit != 0)
-
-
-def _fresh(run: xr.Dataset) -> NDArray[np.bool_]:
+def _fresh(run: xr.Dataset, card: str) -> NDArray[np.bool_]:
     """Rows in which the card had its turn: in others its last reading stands."""
-    taken_s = run[f"{_channel(run)[0]}_t_s"].values
+    taken_s = run[f"{card}_t_s"].values
     return np.asarray(np.diff(taken_s, prepend=-np.inf) != 0.0)
 
 
-def _channel(run: xr.Dataset) -> tuple[str, str]:
-    """Card and name of the rig's force."""
-    devices = experiment_of(run)["devices"]
-    return next(
-        (str(card), str(name))
-        for card, device in devices.items()
-        for name, channel in device.get("channels", {}).items()
-        if channel.get("kind", "force") == "force"
-    )
+def _card_of(config: Config, channel: str) -> str:
+    """The card that has this channel."""
+    cards = cards_of(config.tables.devices)
+    return next(name for name, card in cards.items() if channel in card.channels)
 
 
 def _cells(reported: NDArray[np.uint8], row: NDArray[np.int64]) -> NDArray[np.uint8]:
@@ -216,40 +205,40 @@ def _cells(reported: NDArray[np.uint8], row: NDArray[np.int64]) -> NDArray[np.ui
     return np.ascontiguousarray(known[at])
 
 
-def _reading(run: xr.Dataset, config: Config, records: dict[str, Calibration]) -> Reading:
-    """Of the rig's force: the first force channel."""
-    for card_name, card in cards_of(config.tables.devices).items():
-        for name, channel in card.channels.items():
-            if not isinstance(channel, schema.ForceChannelTable):
-                continue
-            record = records.get(name)
-            slope = abs(chain_of(channel, record).slope())
-            span = 2.0 * range_raw(card, channel, record)
-            raw = next(n for n in (f"{name}.raw_V", f"{name}.raw_mV_per_V") if n in run)
-            stands_in = run[raw].attrs.get("source") == "SIMULATED"
-            delay_s = float(np.median(run[f"{card_name}_age_s"].values))
-            bandwidth_Hz, noise_rms = np.inf, np.nan
-            mean_of = 1
-            if record is not None:
-                noise_rms, relative = _of_record(record, channel.bridge is not None)
-                conditioner = record.record.conditioner
-                if conditioner is not None and conditioner.bandwidth_Hz is not None:
-                    bandwidth_Hz = conditioner.bandwidth_Hz
-                mean_of = per_tick(card, config.tables.loop.period_s)
-            else:
-                relative = 0.0
-            if stands_in:
-                delay_s += channel.sim.delay_s
-                bandwidth_Hz, noise_rms = channel.sim.bandwidth_Hz, channel.sim.noise_rms_V
-                mean_of = 1
-            return Reading(
-                delay_s,
-                bandwidth_Hz,
-                slope * span / 2.0**card.resolution_bits,
-                slope * noise_rms / np.sqrt(mean_of),
-                relative,
-            )
-    raise ConfigError(f"{config.path}: the rig has no force channel")
+def _reading(
+    run: xr.Dataset, config: Config, records: dict[str, Calibration], name: str
+) -> Reading:
+    """Of the force channel of this name."""
+    card_name = _card_of(config, name)
+    card = cards_of(config.tables.devices)[card_name]
+    channel = force_channels(config.tables.devices)[name]
+    record = records.get(name)
+    slope = abs(chain_of(channel, record).slope())
+    span = 2.0 * range_raw(card, channel, record)
+    raw = next(n for n in (f"{name}.raw_V", f"{name}.raw_mV_per_V") if n in run)
+    stands_in = run[raw].attrs.get("source") == "SIMULATED"
+    delay_s = float(np.median(run[f"{card_name}_age_s"].values))
+    bandwidth_Hz, noise_rms = np.inf, np.nan
+    mean_of = 1
+    if record is not None:
+        noise_rms, relative = _of_record(record, channel.bridge is not None)
+        conditioner = record.record.conditioner
+        if conditioner is not None and conditioner.bandwidth_Hz is not None:
+            bandwidth_Hz = conditioner.bandwidth_Hz
+        mean_of = per_tick(card, config.tables.loop.period_s)
+    else:
+        relative = 0.0
+    if stands_in:
+        delay_s += channel.sim.delay_s
+        bandwidth_Hz, noise_rms = channel.sim.bandwidth_Hz, channel.sim.noise_rms_V
+        mean_of = 1
+    return Reading(
+        delay_s,
+        bandwidth_Hz,
+        slope * span / 2.0**card.resolution_bits,
+        slope * noise_rms / np.sqrt(mean_of),
+        relative,
+    )
 
 
 def _of_record(record: Calibration, bridge: bool) -> tuple[float, float]:

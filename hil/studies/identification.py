@@ -189,9 +189,10 @@ def _readings(
     plant = SimPlant(system, PERIOD_S, 0.2)
     plant.follow(range(cells.shape[1]))
     place = Place(channel=0, output=0, device=0, card=0)
-    daq = SimDaq("daq", plant, [replace(channel, output=at)], [], PERIOD_S, rng, place)
+    daq = SimDaq("daq", plant, [replace(channel, output=at)], [], PERIOD_S, lambda _: rng, place)
     frame = Frame(daq.columns)
-    layout = RigLayout((Channel("force", "_N", "first"),), (), (), ("daq",), 0)
+    layout = RigLayout((Channel("force", "_N", "main"),), (), (), ("daq",), 0)
+    force = layout.slot(layout.force)
     readings, _ = layout.bind(frame)
     readings = replace(readings, cells_reported=np.zeros(cells.shape[1], dtype=np.uint8))
     daq.bind(frame, readings)
@@ -201,7 +202,7 @@ def _readings(
         if k:
             readings.cells_reported[:] = cells[k - 1]
         daq.read(k * PERIOD_S)
-        force_N[k] = readings.measured[0]
+        force_N[k] = readings.measured[force]
     force_N += NEWTONS_PER_V * channel.step_raw * np.round(added_V / channel.step_raw)
     if effect == "creep":
         force_N += 0.01 * lfilter([PERIOD_S], [1.0, PERIOD_S - 1.0], force_N)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hil.config.calibration import Source
 from hil.config.files import Merged, read_toml
+from hil.config.instruments import force_channel
 from hil.config.validate import validated
 from hil.config.validation import ValidationFile, ValidationTable
 from hil.errors import ConfigError
@@ -169,7 +170,7 @@ def validate(
     known = known_of(tables, [(source, tables) for source, tables in sources])
     noise = noise_of([data])
     noise_N = noise.total_rms_N if noise.source == "rest" else stated_rms_N(data)
-    transducer = next(iter(recorded.config.records.values()), None)
+    transducer = recorded.config.records.get(force_channel(recorded.config.tables))
     found = uncertainty_of(tables, data, known, transducer, noise_N, done=done)
     notes += _remarks(recorded, data, known, found, transducer is None)
     figures = figures_of(data.force_N, found.simulated_N)

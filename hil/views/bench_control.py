@@ -85,11 +85,12 @@ def _ticks(experiment: str, *, failures: bool, sets: Sequence[str] = ()) -> np.n
     readings, commands = stages.rig.readings, stages.rig.commands
     t_at = stages.frame.index("t_s")
     readings.valid[:] = True
+    force = stages.rig.layout.slot(stages.rig.layout.force)
     times = np.empty(TICKS)
     for k in range(-20, TICKS):
         t_s = (k + 20) * config.tables.loop.period_s
         stages.frame.values[t_at] = t_s
-        readings.measured[0] = 0.1 * commands.cells.sum()
+        readings.measured[force] = 0.1 * commands.cells.sum()
         readings.cells_reported[:] = commands.cells
         began = time.perf_counter()
         estimator.step(1)

@@ -1,6 +1,6 @@
 """`hil doctor --loopback`: from a step at the ADC to the edge of a gate, through the whole stack.
 
-The gate of the rig's first cell is wired to the input of its first channel. A relay stands in for
+The gate of the rig's first cell is wired to the input of its force channel. A relay stands in for
 the controller: the cell goes on when the channel reads low, and off when it reads high, so that
 the stack oscillates, and half a cycle is the time from one edge of the gate through ADC, tick,
 command and board to the next. On simulated and emulated devices the plant is that wire.
@@ -18,7 +18,7 @@ from hil import assembly, loop, realtime
 from hil.clock import Clock, RealClock, VirtualClock
 from hil.config import Config
 from hil.config.crosscheck import force_signal
-from hil.errors import DeviceError
+from hil.errors import ConfigError, DeviceError
 from hil.frame import Column, Commands, Frame
 from hil.inputs import Request
 from hil.models.activation import Drive
@@ -30,7 +30,7 @@ SHARE = 0.5  # of what the guard lets a force be, or jump
 
 
 class _Wire:
-    """A plant that is a wire: the first channel's signal is there while the first cell is on."""
+    """A plant that is a wire: the force channel's signal is there while the first cell is on."""
 
     def __init__(self, system: System, signal: int, level: float) -> None:
         self.period_s = system.period_s
@@ -62,20 +62,22 @@ class _Relay:
 
     columns: list[Column] = []  # noqa: RUF012  never changed
 
-    def __init__(self, learn_ticks: int) -> None:
+    def __init__(self, learn_ticks: int, channel: int) -> None:
+        self._channel = channel
         self._learn_ticks = learn_ticks
         self._n = 0
         self.low: list[float] = []
         self.high: list[float] = []
 
     def bind(self, frame: Frame, measured: NDArray[np.float64], commands: Commands) -> None:
-        self._measured, self._cells = measured, commands.cells
+        self._reading = measured[self._channel : self._channel + 1]
+        self._cells = commands.cells
 
     def restart(self) -> None:
         """A relay remembers nothing that hurts."""
 
     def step(self, t_s: float) -> None:
-        reading, n = float(self._measured[0]), self._n
+        reading, n = float(self._reading[0]), self._n
         self._n += 1
         self._cells[1:] = 0
         if n < 2 * self._learn_ticks:
@@ -145,8 +147,14 @@ def measure(config: Config, backend: Mapping[str, str], duration_s: float) -> di
     period_s = config.tables.loop.period_s
     learn_ticks = round(LEARN_S / period_s)
     n_ticks = 2 * learn_ticks + round(duration_s / period_s)
-    relay = _Relay(learn_ticks)
-    stages = replace(assembly.build(config, 0, backend), control=relay)
+    built = assembly.build(config, 0, backend)
+    layout = built.rig.layout
+    if not layout.force or not layout.n_cells:
+        raise ConfigError(
+            f"{config.path}: --loopback switches a cell and reads a force: give a rig with both"
+        )
+    relay = _Relay(learn_ticks, layout.slot(layout.force))
+    stages = replace(built, control=relay)
     edges = _Edges(stages.frame, n_ticks)
     clock: Clock = RealClock(realtime.spin_s(None, period_s)) if on_bench else VirtualClock()
     parts = replace(assembly.parts_of(config, stages, clock, edges), n_ticks=n_ticks)
@@ -162,14 +170,15 @@ def measure(config: Config, backend: Mapping[str, str], duration_s: float) -> di
             stages.rig.safe()
         finally:
             stages.rig.close()
+    cell = config.system().cell_names[0]
     t_s, on = edges.t_s[2 * learn_ticks : edges.n], edges.on[2 * learn_ticks : edges.n]
     changes_s = t_s[1:][on[1:] != on[:-1]]
     half_cycles_s = np.diff(changes_s)
     if len(half_cycles_s) < 10 or not relay.follows:
         raise DeviceError(
-            "loop-back: the first channel does not follow the first cell's gate: it read "
-            f"{np.nanmedian(relay.low):.3g} with the gate off and {np.nanmedian(relay.high):.3g} "
-            "with it on: wire the gate to the channel's input"
+            f"loop-back: channel '{layout.force}' does not follow the gate of cell '{cell}': "
+            f"it read {np.nanmedian(relay.low):.3g} with the gate off and "
+            f"{np.nanmedian(relay.high):.3g} with it on: wire the gate to the channel's input"
         )
     p50_s, p99_s = np.quantile(half_cycles_s, (0.5, 0.99))
     return {
