@@ -151,6 +151,7 @@ def _estimator(config: Config, layout: RigLayout) -> Estimator:
         told.wires(tables.observer) if plans else None,
         None if room is None else layout.slot(room),
         layout.sets_apart,
+        config.model.cell_names,
     )
 
 

@@ -23,6 +23,7 @@ from hil.models.wire_failures import WireFailures
 from hil.models.wire_learning import LearnedWires
 from hil.slots import Channel, Readings
 
+NO_WIRES: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 ROOM_C = (-50.0, 100.0)  # a reading beyond is none of a room
 
 
@@ -205,6 +206,7 @@ class ForceObserver:
         The channel that measures the air around the wires.
     sets_apart : bool
         Boards set cells apart whose wires are broken: these have failed, whatever the tests say.
+    cells : names of all cells, by which the temperatures of the twin's wires are recorded
     """
 
     def __init__(
@@ -216,9 +218,12 @@ class ForceObserver:
         wires: LearnedWires | None = None,
         room: int | None = None,
         sets_apart: bool = False,
+        cells: Sequence[str] = (),
     ) -> None:
         self._force = force
         self._room = room
+        self._wired = np.flatnonzero(np.isfinite(observer.wires.T_C)) if cells else NO_WIRES
+        self._wired_names = [cells[n] for n in self._wired]
         self._tells_failed = sets_apart or isolation is not None
         n_cells = len(force_on_N)
         self._observer = observer
@@ -244,6 +249,11 @@ class ForceObserver:
         ]
         if self.isolation is not None:
             columns.append(Column("failure_log_odds", "1", "model", "of the likeliest new failure"))
+        columns += [
+            Column(f"{cell}.wire_model_C", "degC", "model",
+                   f"wire of {cell} in the twin, run open loop on cells_reported")
+            for cell in self._wired_names
+        ]  # fmt: skip
         if self._tells_failed:
             states, n = "0 healthy, 1 failed, 2 one of these failed", len(self.belief.cells)
             columns.append(Column("cells_failed", "1", "model", states, n))
@@ -252,6 +262,7 @@ class ForceObserver:
     def bind(self, frame: Frame, readings: Readings, commands: Commands) -> None:
         names = [column.name for column in self.columns if not column.n_cells]
         self._values = frame.span(names)
+        self._wires_C = self._values[len(names) - len(self._wired) :]
         self._observer.outputs = self._values[:3]
         self._t_s = frame.values[frame.index("t_s") :][:1]
         if self._tells_failed:
@@ -268,6 +279,8 @@ class ForceObserver:
         _keep_known(r.cells_reported, belief.cells)
         observer.step(belief.cells, n_steps, force_N)
         belief.force_N, belief.disturbance_N = float(values[1]), float(values[2])
+        if len(self._wired):
+            self._wires_C[:] = observer.wires.T_C[self._wired]
         if self._wires is not None:
             own, t_s = observer.wires, float(self._t_s[0])
             residual_N = force_N - values[0]
@@ -276,6 +289,13 @@ class ForceObserver:
             self._isolate(self.isolation, force_N - values[0], n_periods)
         if len(r.cells_open):
             self._leave_out(r.cells_open)
+
+    def assume_hot(self, wire_C: NDArray[np.float64]) -> None:
+        """Let the twin's wires, (N,), start as austenite at these temperatures; NaN leaves one."""
+        wires = self._observer.wires
+        known = np.isfinite(wires.T_C) & np.isfinite(wire_C)
+        np.copyto(wires.T_C, wire_C, where=known)
+        wires.xi[known] = 1.0
 
     def _leave_out(self, cells_open: NDArray[np.uint8]) -> None:
         if self.isolation is None:

@@ -1,4 +1,8 @@
-"""A rule on measured quantities that ends a run in which everything is off."""
+"""A rule on recorded quantities that ends a run in which everything is off.
+
+Of temperatures, `CELL.temperature_C` is measured, at the clamp that holds the cell's wires;
+`CELL.wire_model_C` is the wire's own by the twin, which `hil.campaign.waits` starts at its hottest.
+"""
 
 import fnmatch
 from collections.abc import Sequence
@@ -37,7 +41,7 @@ class Condition:
             shown = [name for name in numbers if not name.endswith("_stage_s")]
             raise ConfigError(
                 f"column = '{self.column}': the rig has none of that name: choose "
-                f"{', '.join(shown)}, or a pattern such as '*temperature_C'"
+                f"{', '.join(shown)}, or a pattern such as '*.temperature_C'"
             )
         return found
 

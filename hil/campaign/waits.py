@@ -4,12 +4,16 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from hil import guard, loop, realtime
-from hil.assembly import NoSink, build, compile_tick, parts_of
+from hil.assembly import NoSink, Stages, build, compile_tick, parts_of
 from hil.clock import Clock, RealClock, VirtualClock
 from hil.config import Config
+from hil.config.board_limits import thermal_cells
 from hil.config.campaign import CampaignTables, ConditionTable
 from hil.errors import ConfigError
+from hil.estimate import ForceObserver
 from hil.frame import Column
 from hil.models.system import System
 from hil.session import safe_at_the_end, stop_on_signals, where_it_runs
@@ -91,6 +95,9 @@ def wait(
 ) -> Waited:
     """Wait as the campaign's rule says, then look at its preconditions.
 
+    A board's temperature (`CELL.temperature_C`) is that of the clamp. A wire's own is known by its
+    model alone (`CELL.wire_model_C`), which begins each wait as hot as the wire may ever be.
+
     Raises
     ------
     ConfigError, DeviceError
@@ -126,6 +133,7 @@ def _look(
     if clock == "real":
         time = RealClock(realtime.spin_s(table.spin_s, table.period_s))
         compile_tick(config)
+    _assume_hot(config, stages)
     parts = parts_of(config, stages, time, NoSink(), until=until)
     stages.rig.open()
     prepared = realtime.prepared() if clock == "real" else contextlib.nullcontext()
@@ -134,3 +142,12 @@ def _look(
         outcome = loop.run(parts)
     faults, stopped_by = guard.names_of(parts.guard.first_bits), parts.inputs.stop.reason
     return outcome, faults or ([stopped_by] if stopped_by else [])
+
+
+def _assume_hot(config: Config, stages: Stages) -> None:
+    """The twin knows nothing of what was on before: its wires begin as hot as they may be."""
+    if isinstance(stages.estimator, ForceObserver):
+        cells = config.model.cell_names
+        hottest = thermal_cells(config.tables.model, cells)
+        hottest_C = [hottest[c].temperature_max_C if c in hottest else np.nan for c in cells]
+        stages.estimator.assume_hot(np.array(hottest_C))

@@ -111,11 +111,17 @@ def _activations(name: str, table: ArrayTable) -> list[CellActivation]:
             shape = a.model_dump(exclude={"kind", "record"})
         case ThermalTable() as a:
             try:
-                wire = SmaWire(**a.model_dump(exclude={"kind", "record"}, exclude_none=True))
+                wire = build_wire(a)
             except ValueError as error:
                 raise ModelError(f"arrays.{name}.activation: {error}") from None
             shape = {"wire": wire}
     return [CellActivation(force, table.activation.kind, **shape) for force in forces]
+
+
+def build_wire(table: ThermalTable | schema.BoardWireTable) -> SmaWire:
+    """The wire that a table describes; ValueError where its values make none."""
+    beside = {"kind", "record", "temperature_max_C"}
+    return SmaWire(**table.model_dump(exclude=beside, exclude_none=True))
 
 
 def build_system(table: schema.SystemTable, period_s: float) -> System:

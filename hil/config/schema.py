@@ -6,6 +6,7 @@ Unknown keys are errors. Values are SI; the unit is part of the key.
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Discriminator,
     Field,
@@ -39,6 +40,7 @@ from hil.config.table import (
 )
 from hil.config.validation import ValidationTable
 from hil.models.sma_wire import SmaWire
+from hil.models.wire_limits import TEMPERATURE_MAX_C
 
 # [model] and [plant]
 
@@ -71,10 +73,12 @@ Celsius = Annotated[float, Field(ge=-273.0, le=1000.0)]
 class ThermalTable(Table):
     """An SMA wire heated by its current; defaults are Flexinol 0.10 mm HT (`models.sma_wire`).
 
-    In [model] it is run, as any other kind, on the cells reported on or off.
+    In [model] it is run, as any other kind, on the cells reported on or off. `temperature_max_C` is
+    what the wire may come to, whatever fails: `hil check` holds the boards' limits against it.
     """
 
     kind: Literal["thermal"]
+    temperature_max_C: Celsius = TEMPERATURE_MAX_C
     length_m: Annotated[float, Field(ge=1e-3)] = WIRE.length_m
     n_wires: Annotated[int, Field(ge=1)] = WIRE.n_wires
     wiring: Literal["series", "parallel"] = WIRE.wiring
@@ -91,6 +95,9 @@ class ThermalTable(Table):
     A_f_C: Celsius = WIRE.A_f_C
     M_s_C: Celsius = WIRE.M_s_C
     M_f_C: Celsius = WIRE.M_f_C
+    conductivity_W_per_m_K: Positive = WIRE.conductivity_W_per_m_K
+    clamp_capacity_J_per_K: Positive = WIRE.clamp_capacity_J_per_K
+    clamp_loss_W_per_K: Positive = WIRE.clamp_loss_W_per_K
     record: Records = None
 
 
@@ -221,6 +228,37 @@ class SimBoardTable(Table):
     reply_lost_probability: Probability = 0.0
 
 
+class BoardWireTable(Table):
+    """The wire of every cell of a board whose cells are not thermal in [model].
+
+    It is what the board's limits protect; `supply_V` stands across a cell whose gate is on.
+    """
+
+    diameter_m: Annotated[float, Field(ge=1e-6, le=0.01)]
+    length_m: Annotated[float, Field(ge=1e-3)]
+    supply_V: Supply
+    martensite_Ohm_per_m: Positive
+    austenite_Ohm_per_m: Positive
+    convection_W_per_m2_K: Positive
+    n_wires: Annotated[int, Field(ge=1)] = WIRE.n_wires
+    wiring: Literal["series", "parallel"] = WIRE.wiring
+    density_kg_per_m3: Positive = WIRE.density_kg_per_m3
+    specific_heat_J_per_kg_K: Positive = WIRE.specific_heat_J_per_kg_K
+    latent_heat_J_per_kg: NotNegative = WIRE.latent_heat_J_per_kg
+    A_s_C: Celsius = WIRE.A_s_C
+    A_f_C: Celsius = WIRE.A_f_C
+    M_s_C: Celsius = WIRE.M_s_C
+    M_f_C: Celsius = WIRE.M_f_C
+    temperature_max_C: Celsius = TEMPERATURE_MAX_C
+    record: Records = None
+
+
+def _cold_to_warm(value: list[float]) -> list[float]:
+    if value[0] > value[1]:
+        raise ValueError("the coldest room comes first, then the warmest")
+    return value
+
+
 class CellBoardTable(Table):
     """A driver board; `cells` names the cell behind each gate, in gate order.
 
@@ -228,6 +266,11 @@ class CellBoardTable(Table):
     those of the board's own table (firmware/core/wire.h) that differ from its defaults. It is
     read and commanded in every `every`-th period. Its e-stop must be seen open before every run,
     unless the rig has none.
+
+    What its limits protect depends on the room, from its coldest to its warmest
+    (`ambient_range_C`), on the wires, which `wire` describes where they are not thermal cells of
+    [model], and on the current that a short can draw: the rig's supply limits it, else
+    `supply_current_max_A` says what does.
     """
 
     kind: Literal["cell_board"]
@@ -237,6 +280,11 @@ class CellBoardTable(Table):
     every: Every = 1
     estop: Literal["proved", "none"] = "proved"
     limits: dict[str, int] = {}
+    ambient_range_C: Annotated[
+        list[Celsius], Field(min_length=2, max_length=2), AfterValidator(_cold_to_warm)
+    ] = [15.0, 30.0]
+    supply_current_max_A: Positive | None = None
+    wire: BoardWireTable | None = None
     sim: SimBoardTable = SimBoardTable()
 
 

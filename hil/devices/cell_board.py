@@ -142,7 +142,7 @@ class CellBoard:
                 Column(f"{cell}.current_A", "A", "measured", f"current of {cell}; NaN if not read",
                        simulated=self.simulated),
                 Column(f"{cell}.temperature_C", "degC", "measured",
-                       f"temperature of {cell}; NaN if not read", simulated=self.simulated),
+                       f"temperature of {cell}'s clamp; NaN if not read", simulated=self.simulated),
             )
         ]  # fmt: skip
         faults = tuple(sorted(wire.FAULTS, key=lambda fault: wire.FAULTS[fault]))

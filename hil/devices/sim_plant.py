@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hil.devices.native_board import N_CELLS
 from hil.frame import CELL_UNKNOWN
+from hil.models.clamp import Clamps
 from hil.models.system import System
 
 AMBIENT_C = 20.0
@@ -60,6 +61,8 @@ class SimPlant:
         Values of the system's inputs, which simulated outputs set.
     temperature_C, current_A, resistance_Ohm : (N,) arrays
         Of the wires now, the current as a mean over the PWM; NaN where a cell is not thermal.
+    clamp_C : (N,) array
+        Of the clamps at their ends, which is what boards measure; NaN likewise.
     """
 
     def __init__(self, system: System, period_s: float, current_on_A: float) -> None:
@@ -74,7 +77,8 @@ class SimPlant:
         self.cells: NDArray[np.uint8] = np.zeros(n_cells, dtype=np.uint8)
         self.inputs = np.zeros(len(system.inputs))
         self.temperature_C, self.current_A = wires.T_C, wires.current_A
-        self.resistance_Ohm = wires.resistance_Ohm
+        self.resistance_Ohm, self.clamp_C = wires.resistance_Ohm, wires.clamp_C
+        self._clamps = Clamps(wires.cells, wires.clamp_C, period_s)
         self._supply_V = wires.supply_V
         self._wires = wires
         self._fed = False  # by a supply of the rig's; else by one that is always there
@@ -180,16 +184,17 @@ class SimPlant:
             else:
                 self._system.step(self.cells, self.inputs)
             if self._has_wires:
+                self._clamps.step(self.temperature_C, self._wires.air_C)
                 self._sense()
             self._n += 1
 
     def _sense(self) -> None:
-        """Show the boards what the wires of their cells carry when on, and how hot they are."""
+        """Show the boards what the wires of their cells carry when on, and their clamps' heat."""
         on_A = self._supply_V / self.resistance_Ohm if self.powered else self._no_current_A
         for wired in self._wired:
             for gate, cell in enumerate(wired.gates):
                 if self._thermal[cell]:
-                    wired.board.sense(gate, on_A[cell], 0.0, self.temperature_C[cell])
+                    wired.board.sense(gate, on_A[cell], 0.0, self.clamp_C[cell])
 
     def output(self, index: int) -> float:
         """One of the system's outputs, now; with AMBIENT the room's temperature."""

@@ -37,6 +37,10 @@ at 145 W/m2 K. The defaults keep the latent heat and take 450 J/kg K, 46 % below
 effective specific heat (assumed; about what calorimetry gives for NiTi), and h = 125 W/m2 K
 (assumed; Morgan 1975, Nu = 0.675 Ra^0.058, gives 138). Austenite is assumed to have 0.9 of the
 martensite's resistance, as loaded wires show; F1140 prints the opposite, 100 to 80 microOhm cm.
+The conductivity of 18 W/m K is F1140's.
+
+The clamp at the wires' end (`hil.models.clamp`) is assumed to be 0.25 g of brass, 0.1 J/K, which
+gives 2.5 mW/K to the air and its leads: it follows the wires with 36 s, and by a tenth.
 """
 
 from collections.abc import Sequence
@@ -83,6 +87,9 @@ class SmaWire:
     A_f_C: float = 98.0
     M_s_C: float = 72.0
     M_f_C: float = 62.0
+    conductivity_W_per_m_K: float = 18.0
+    clamp_capacity_J_per_K: float = 0.1  # assumed
+    clamp_loss_W_per_K: float = 2.5e-3  # assumed
 
     def __post_init__(self) -> None:
         if not self.A_s_C < self.A_f_C or not self.M_f_C < self.M_s_C:
@@ -163,6 +170,8 @@ class SmaWires:
     ----------
     T_C, xi : (N,) arrays
         The state: temperature and austenite fraction; NaN where a cell has no wire.
+    clamp_C : (N,) array
+        Of the clamps at their ends, which a plant steps (`hil.models.clamp`); NaN likewise.
     current_A : (N,) array
         Mean over the PWM through the cell, at the end of the last period.
     resistance_Ohm : (N,) array
@@ -172,11 +181,12 @@ class SmaWires:
     """
 
     def __init__(self, wires: Sequence[SmaWire | None], force_on_N: NDArray[np.float64]) -> None:
-        self._wires = wires
+        self.cells = wires
         self._force_on = force_on_N
         self._where = np.array([n for n, w in enumerate(wires) if w is not None], dtype=np.int64)
         self._laws = wire_laws([w for w in wires if w is not None])
         self.T_C, self.xi, self.current_A, self.resistance_Ohm = np.full((4, len(wires)), np.nan)
+        self.clamp_C = np.full(len(wires), np.nan)
         self.supply_V = np.array([np.nan if w is None else w.cell_V for w in wires])
         self._nominal_V = self.supply_V[self._where]
         self._field2 = np.array([w.field_V_per_m**2 for w in wires if w is not None])
@@ -192,18 +202,23 @@ class SmaWires:
         """Of the air around the first cell that has a wire; NaN where none has."""
         return float(self._laws[0, 3]) if len(self._laws) else float("nan")
 
+    @property
+    def air_C(self) -> NDArray[np.float64]:
+        """Around every cell that has a wire, in order."""
+        return self._laws[:, 3] if len(self._laws) else np.zeros(0)
+
     def set_ambient(self, T_a_C: float, *, settled: bool) -> None:
         """From now on the air around every wire has this temperature; settled wires too."""
         self._laws[:, 3] = T_a_C
         if settled:
-            self.T_C[self._where] = T_a_C
+            self.T_C[self._where] = self.clamp_C[self._where] = T_a_C
 
     def reset(self, F_before: NDArray[np.float64], F: NDArray[np.float64]) -> None:
         """At ambient temperature in equilibrium, as come from the cold; no current."""
         for n in self._where:
-            wire = self._wires[n]
+            wire = self.cells[n]
             assert wire is not None
-            self.T_C[n] = wire.ambient_C
+            self.T_C[n] = self.clamp_C[n] = wire.ambient_C
             self.xi[n] = wire.heating_branch(wire.ambient_C)
             self.current_A[n] = 0.0
             self.resistance_Ohm[n] = wire.resistance_Ohm(self.xi[n])

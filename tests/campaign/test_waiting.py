@@ -79,9 +79,9 @@ def hot(configs):
     return config, plant
 
 
-def rule(**wait_table):
+def rule(column="*.wire_model_C", **wait_table):
     head = {"name": "w", "experiments": ["x"]}
-    until = [{"column": "*.temperature_C", "below": 30.0}]
+    until = [{"column": column, "below": 30.0}]
     table = {"until": until, "longest_s": 60.0, **wait_table}
     return CampaignTables.model_validate({"campaign": head, "wait": table})
 
@@ -90,15 +90,25 @@ def look(config, plant, tables):
     return wait(config, tables, clock="virtual", backend="sim", seed=1, plant=plant)
 
 
-def test_wires_are_waited_for_as_long_as_newtons_law_says(hot):
+def test_wires_are_waited_for_as_if_they_had_been_as_hot_as_they_may_be(hot):
+    """From 180 degC in air of 25 degC by Newton's law, with the latent heat from 72 to 62 degC."""
     wire = SmaWire()
-    tau_s = wire.capacity_J_per_m_K / wire.loss_W_per_m_K
-    cooled_s = tau_s * np.log((73.0 - 23.0) / (30.0 - 23.0))
+    C, G, L = wire.capacity_J_per_m_K, wire.loss_W_per_m_K, wire.latent_J_per_m
+    cooled_s = C / G * (np.log((180 - 25) / (72 - 25)) + np.log((62 - 25) / (30 - 25)))
+    cooled_s += (C + L / 10) / G * np.log((72 - 25) / (62 - 25))
     found = look(*hot, rule(for_s=0.5))
     assert found.ended == "met"
-    # The board's converter reads in steps of half a degree, and in turns of some milliseconds.
-    step_s = tau_s * 0.75 / (30.0 - 23.0)
-    assert found.waited_s == pytest.approx(cooled_s + 0.5, abs=step_s)
+    assert found.waited_s == pytest.approx(cooled_s + 0.5, abs=0.01)
+
+
+def test_a_boards_temperature_is_that_of_the_clamp_and_says_nothing_of_the_wire(hot):
+    """The wires are at 73 degC, their clamps at 23 degC: what boards read holds at once."""
+    config, plant = hot
+    assert look(config, plant, rule("*.temperature_C", for_s=0.0)).waited_s < 0.1
+    plant.wires.clamp_C[:] = 40.0
+    found = look(config, plant, rule("*.temperature_C"))
+    tau_s = 0.1 / (2.5e-3 + 0.298e-3)  # tests/models/test_clamp.py
+    assert found.waited_s == pytest.approx(tau_s * np.log((40 - 23) / (30 - 23)), rel=0.1)
 
 
 def test_nothing_is_armed_while_it_waits(hot, monkeypatch):
@@ -125,7 +135,7 @@ def test_a_wait_that_takes_too_long_says_what_does_not_hold(hot):
     assert found.ended == "late"
     assert found.waited_s == pytest.approx(0.1, abs=1e-9)
     assert len(found.why) == 4
-    assert "muscle.1.temperature_C is" in found.why[0]
+    assert "muscle.1.wire_model_C is" in found.why[0]
     assert "not below 30" in found.why[0]
 
 

@@ -1,0 +1,189 @@
+"""What the limits of a rig's boards protect: `hil.models.wire_limits` on its tables."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from hil import wire
+from hil.config import schema
+from hil.config.build import build_activation, build_wire
+from hil.config.instruments import supplies_of
+from hil.models import fingerprint
+from hil.models.wire_limits import Bench, CellWire, NoTableError, Peak, Thermal, peak, protecting
+
+SHOWN_C = 1000.0  # beyond this a wire has melted or burnt through: the figure says nothing more
+
+
+@dataclass(frozen=True)
+class Protection:
+    """A board, the wires behind its gates and what may come to them.
+
+    Attributes
+    ----------
+    name : str
+    limits : the board's whole table
+    cells : sequence of CellWire
+        Those of its cells that somebody has described.
+    bench : Bench
+    """
+
+    name: str
+    limits: Mapping[str, int]
+    cells: Sequence[CellWire]
+    bench: Bench
+
+    def peaks(self) -> list[Peak]:
+        """What its table allows, a cell each."""
+        thermal = Thermal.of(self.limits)
+        return [peak(cell, thermal, self.bench) for cell in self.cells]
+
+    def wanted(self) -> dict[str, int]:
+        """The entries of a table that protects them.
+
+        Raises
+        ------
+        NoTableError
+        """
+        found = protecting(self.cells, self.bench, self.limits)
+        for name, value in found.items():
+            highest = wire.LIMITS[name].highest
+            if value > highest:
+                raise NoTableError(
+                    f"'{self.cells[0].cell}': needs {name} = {value}, and a board has at most "
+                    f"{highest}: choose a thinner wire, or a lower voltage"
+                )
+        return found
+
+
+def protections(tables: schema.RigTables, cell_names: Sequence[str]) -> list[Protection]:
+    """Every board of a rig with its wires, those of a thermal model or of its own table."""
+    thermal = thermal_cells(tables.model, cell_names)
+    found = []
+    for name, board in tables.devices.items():
+        if not isinstance(board, schema.CellBoardTable):
+            continue
+        cells = [thermal[cell] for cell in board.cells if cell in thermal]
+        if board.wire is not None and not cells:
+            own = build_wire(board.wire)
+            cells = [CellWire(c, own, board.wire.temperature_max_C) for c in board.cells]
+        limits = wire.default_limits() | board.limits
+        found.append(Protection(name, limits, cells, _bench(tables, board, cells)))
+    return found
+
+
+def thermal_cells(model: schema.AnyModelTable, cell_names: Sequence[str]) -> dict[str, CellWire]:
+    """The cells that are wires in this model, by name."""
+    if not isinstance(model, schema.ModelTable | schema.SoftTable):
+        return {}
+    tables = [
+        array.activation
+        for array in model.arrays.values()
+        for _ in range(fingerprint.parse(array.fingerprint).n_cells)
+    ]
+    cells = zip(cell_names, tables, build_activation(model), strict=True)
+    return {
+        name: CellWire(name, activation.wire, table.temperature_max_C)
+        for name, table, activation in cells
+        if isinstance(table, schema.ThermalTable)
+    }
+
+
+def _bench(
+    tables: schema.RigTables, board: schema.CellBoardTable, cells: Sequence[CellWire]
+) -> Bench:
+    supplies = list(supplies_of(tables.devices).values())
+    limits_A = [supply.current_A for supply in supplies]
+    if board.supply_current_max_A is not None:
+        limits_A.append(board.supply_current_max_A)
+    volts = [s.voltage_V for s in supplies] or [cell.wire.cell_V for cell in cells]
+    cold_C, warm_C = board.ambient_range_C
+    return Bench(cold_C, warm_C, max(volts, default=0.0), min(limits_A, default=None))
+
+
+def faults(found: Sequence[Protection]) -> Iterator[tuple[str, str]]:
+    """Key and text of every board that could take a wire beyond its maximum."""
+    for board in found:
+        peaks = [p for p in board.peaks() if not p.protected]
+        if not peaks:
+            continue
+        worst = max(peaks, key=lambda p: p.worst_C - p.cell.temperature_max_C)
+        yield (
+            f"devices.{board.name}.limits.heat_max_cA2ms = {board.limits['heat_max_cA2ms']}",
+            f"the board could take the wire of '{worst.cell.cell}' to {_celsius(worst.worst_C)} in "
+            f"a room of {board.bench.warm_C:g} C; its temperature_max_C is "
+            f"{worst.cell.temperature_max_C:g}: take the limits that `hil board limits --from RIG` "
+            "writes",
+        )
+
+
+def doubts(found: Sequence[Protection]) -> list[str]:
+    """What keeps hil from saying what the boards protect, a line a board."""
+    lines = []
+    for board in found:
+        key = f"devices.{board.name}"
+        if not board.cells:
+            lines.append(
+                f"{key}: hil cannot say what its limits protect: no wire is described: add "
+                f"[{key}.wire]"
+            )
+        elif board.bench.supply_A is None:
+            full_A = 1e-3 * board.limits["current_full_scale_mA"]
+            lines.append(
+                f"{key}: nothing is known to limit the supply's current, and the board cannot "
+                f"measure a short beyond {full_A:g} A: add a supply, or supply_current_max_A"
+            )
+    return lines
+
+
+def as_text(found: Sequence[Protection]) -> list[str]:
+    """A line a board and kind of wire: what its table lets the wires come to."""
+    lines = []
+    for board in found:
+        kinds: dict[tuple[float, float, float], list[str]] = {}
+        for p in board.peaks():
+            kinds.setdefault((p.cold_C, p.warm_C, p.cell.temperature_max_C), []).append(p.cell.cell)
+        for (cold_C, warm_C, highest_C), cells in kinds.items():
+            who = cells[0] if len(cells) == 1 else f"{cells[0]} to {cells[-1]}"
+            lines.append(
+                f"'{board.name}' lets {who} come to {_celsius(warm_C)} in a room of "
+                f"{board.bench.warm_C:g} C, {_celsius(cold_C)} in one of {board.bench.cold_C:g} C; "
+                f"allowed are {highest_C:g} C"
+            )
+    return lines
+
+
+def _celsius(T_C: float) -> str:
+    return f"{T_C:.0f} C" if T_C < SHOWN_C else f"more than {SHOWN_C:g} C"
+
+
+def limits_as_toml(board: Protection) -> str:
+    """The board's [limits] with what protects its wires, and where each figure comes from.
+
+    Raises
+    ------
+    NoTableError
+    """
+    wanted = board.wanted()
+    bench = board.bench
+    severest = min(
+        board.cells, key=lambda c: (c.temperature_max_C - bench.warm_C) / c.heating_K_per_A2s
+    )
+    late_K = severest.heating_K_per_A2s * Thermal.of({**board.limits, **wanted}).late_A2s(bench)
+    supply = "nobody limits" if bench.supply_A is None else f"of {bench.supply_A:g} A"
+    comments = {
+        "heat_max_cA2ms": (
+            f"{severest.temperature_max_C:g} C less a room of {bench.warm_C:g} C, less "
+            f"{late_K:.0f} K until a trip with a supply {supply}"
+        ),
+        "heat_time_constant_ms": "of the slowest wire, in still warm air",
+        "current_max_mA": f"a quarter above what an unbroken cell draws from {bench.supply_V:g} V",
+    }
+    defaults = wire.default_limits()
+    others = {
+        name: value
+        for name, value in board.limits.items()
+        if name not in wanted and value != defaults[name]
+    }
+    lines = [f"[devices.{board.name}.limits]"]
+    lines += [f"{name} = {value}" for name, value in others.items()]
+    lines += [f"{name} = {wanted[name]}  # {comment}" for name, comment in comments.items()]
+    return "\n".join(lines)
