@@ -24,6 +24,7 @@ from hil.guard import names_of
 from hil.ledger import Entry, Ledger, read_ledger
 from hil.record.layout import text_of
 from hil.record.read import attributes_of, n_whole_rows, open_h5
+from hil.shared_memory import started
 
 SIMULATED = "simulated"
 COUNTS = ("cycles", "on_s", "energy_J")
@@ -318,23 +319,14 @@ def books_in(folder: Path, *, simulated: bool) -> list[Logbook]:
 
 
 def _process() -> dict[str, Any]:
-    return {"pid": os.getpid(), "pid_started": _started(os.getpid()), "host": os.uname().nodename}
+    return {"pid": os.getpid(), "pid_started": started(os.getpid()), "host": os.uname().nodename}
 
 
 def _alive(begun: Entry) -> bool:
     """Whether the process that announced the run is there still; elsewhere it may be."""
     if begun["host"] != os.uname().nodename:
         return True
-    return begun["pid_started"] is not None and _started(begun["pid"]) == begun["pid_started"]
-
-
-def _started(pid: int) -> str | None:
-    """When a process started, as the kernel counts, so that a number used again is no match."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    return stat.rpartition(")")[2].split()[19]
+    return begun["pid_started"] is not None and started(begun["pid"]) == begun["pid_started"]
 
 
 def _now() -> str:

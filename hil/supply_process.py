@@ -14,10 +14,12 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hil import shared_memory
 from hil.devices.supply import FAILED, READY, SHARED
 from hil.errors import one_line
 
@@ -194,7 +196,8 @@ class Post:
     """The loop's end and this one's, in shared memory."""
 
     def __init__(self, path: str) -> None:
-        self._shared = np.memmap(path, dtype=SHARED, mode="r+", shape=(1,))
+        with shared_memory.open_own(Path(path)) as file:
+            self._shared = np.memmap(file, dtype=SHARED, mode="r+", shape=(1,))
         self._hung = False
 
     def state(self, state: int, text: str) -> None:

@@ -8,7 +8,8 @@ The other way goes one more ring, `requests`, with one writer (`Requests`, in th
 reader, the loop, which takes what is there between two ticks. It is never overwritten: a full one
 refuses. Nothing depends on it: a run ends on a signal when window and ring are dead.
 
-The file lies under /dev/shm where there is one. Not `multiprocessing.shared_memory`: on
+The file lies under /dev/shm where there is one, readable and writable by its owner alone, so that
+nobody else asks a loop for anything. Not `multiprocessing.shared_memory`: on
 Python 3.11 a process that only attaches unlinks the memory when it exits.
 """
 
@@ -16,8 +17,6 @@ import fcntl
 import json
 import mmap
 import os
-import re
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -26,11 +25,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hil import shared_memory
 from hil.errors import DeviceError
 
 _MAGIC = b"hil-tap/2\0"
 _HEADER = 65536
-_NAME = re.compile(r"hil-(\d+)-[0-9a-f]+\.tap")
 
 EVENT = np.dtype(
     [("t_s", "<f8"), ("level", "S8"), ("source", "S32"), ("text", "S256")],
@@ -221,9 +220,11 @@ class Requests:
 
     def __init__(self, path: Path) -> None:
         try:
-            self._file = path.open("rb+")
+            self._file = shared_memory.open_own(path)
         except FileNotFoundError:
             raise DeviceError(f"{path}: the run is over") from None
+        except OSError as error:
+            raise DeviceError(f"{path}: cannot be opened ({error.strerror})") from None
         try:
             # The kernel lets go of it when this process dies.
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -275,13 +276,8 @@ class Requests:
 
 
 def running() -> list[tuple[int, Path]]:
-    """Process and tap of every run on this machine that has not ended, in order of process."""
-    found = []
-    for path in _folder().glob("hil-*.tap"):
-        match = _NAME.fullmatch(path.name)
-        if match and _is_running(int(match[1])):
-            found.append((int(match[1]), path))
-    return sorted(found)
+    """Process and tap of every run of this user that has not ended, in order of process."""
+    return sorted(shared_memory.of_live_processes(_folder(), "tap"))
 
 
 def create(
@@ -289,15 +285,14 @@ def create(
     capacity: int,
     raw: Mapping[str, tuple[np.dtype[np.void], int]] | None = None,
 ) -> Tap:
-    """A new tap for rows of this type; also removes those of loops that were killed.
+    """A new tap for rows of this type; also removes what processes that were killed left.
 
     Parameters
     ----------
     raw : type and capacity of the ring of every device that samples faster than the loop ticks
     """
     folder = _folder()
-    _remove_stale(folder)
-    path = folder / f"hil-{os.getpid()}-{os.urandom(4).hex()}.tap"
+    shared_memory.sweep(folder)
     dtypes = {"ticks": dtype, "events": EVENT, "inputs": INPUT, "requests": REQUEST}
     capacities = {"ticks": capacity, "events": 1024, "inputs": 1024, "requests": 256}
     for name, (sample, count) in (raw or {}).items():
@@ -319,7 +314,8 @@ def create(
     )
     if len(header) > _HEADER:
         raise ValueError(f"too many columns for a tap: header of {len(header)} bytes")
-    with path.open("xb+") as file:
+    path, opened = shared_memory.create(folder, "tap")
+    with opened as file:
         try:
             # Now, because memory that runs out later would kill the loop.
             os.posix_fallocate(file.fileno(), 0, offset)
@@ -336,8 +332,8 @@ def create(
 
 
 def attach(path: Path) -> Tap:
-    """Map an existing tap."""
-    with path.open("rb+") as file:
+    """Map an existing tap of this user's; DeviceError where it is another's."""
+    with shared_memory.open_own(path) as file:
         mapped = mmap.mmap(file.fileno(), 0)
     header = mapped[:_HEADER].rstrip(b"\0")
     if not header.startswith(_MAGIC):
@@ -366,22 +362,4 @@ def _fields(dtype: np.dtype[np.void]) -> list[tuple[str, str, list[int], int]]:
 
 
 def _folder() -> Path:
-    memory = Path("/dev/shm")
-    return memory if memory.is_dir() and os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
-
-
-def _remove_stale(folder: Path) -> None:
-    for path in folder.glob("hil-*.tap"):
-        match = _NAME.fullmatch(path.name)
-        if match and not _is_running(int(match[1])):
-            path.unlink(missing_ok=True)
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+    return shared_memory.folder()

@@ -1,12 +1,15 @@
 import os
+import stat
 import subprocess
 import sys
+import traceback
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hil import shared_memory
 from hil import tap as taps
 from hil.errors import DeviceError
 
@@ -286,3 +289,103 @@ def test_a_reader_that_dies_or_sleeps_holds_nobody_up():
     rows, lost = taps.attach(tap.path).ticks.read(0)
     check_rows(rows, lost)
     assert (len(rows), lost) == (7, 193)
+
+
+NOBODY = 65534
+
+
+def as_another_user(what, monkeypatch):
+    """What another user of this machine comes to: by the kernel where we may be them, and by us."""
+    if os.geteuid() == 0:
+        child = os.fork()
+        if child == 0:
+            code = 0
+            try:
+                os.setgid(NOBODY)
+                os.setuid(NOBODY)
+                what()
+            except BaseException:
+                traceback.print_exc()
+                code = 1
+            os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    us = os.geteuid()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "geteuid", lambda: us + 1)
+        what()
+
+
+def test_a_tap_is_for_its_owner_alone(folder, monkeypatch):
+    before = os.umask(0)
+    tap = taps.create(ROW, 4)
+    os.umask(before)
+    folder.chmod(0o777)
+    for parent in folder.parents[:3]:
+        parent.chmod(0o755)
+    assert stat.S_IMODE(tap.path.stat().st_mode) == 0o600
+
+    def attack():
+        for opened in (taps.attach, taps.Requests):
+            with pytest.raises((DeviceError, PermissionError)):
+                opened(tap.path)
+        assert taps.running() == []
+
+    as_another_user(attack, monkeypatch)
+    with taps.Requests(tap.path) as requests:
+        requests.send("stop")
+    assert taps.running() == [(os.getpid(), tap.path)]
+
+
+def test_a_file_that_others_put_there_or_may_write_is_no_run_of_ours(folder, tmp_path):
+    tap = taps.create(ROW, 4)
+    fake = folder / f"hil-{os.getpid()}-0123abcd.tap"
+    fake.write_bytes(tap.path.read_bytes())
+    fake.chmod(0o666)
+    link = folder / f"hil-{os.getpid()}-4567abcd.tap"
+    link.symlink_to(tap.path)
+    assert taps.running() == [(os.getpid(), tap.path)]
+    with pytest.raises(DeviceError, match="of another user, or others may write it"):
+        taps.attach(fake)
+    with pytest.raises(DeviceError, match="cannot be opened"):
+        taps.Requests(link)
+
+
+def test_what_a_killed_process_left_is_swept_even_when_its_number_is_used_again(folder):
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    since = shared_memory.started(os.getpid())
+    names = {
+        f"hil-{dead.pid}-123-0123abcd.tap": False,
+        f"hil-{dead.pid}-123-0123abcd.supply": False,
+        f"hil-{os.getpid()}-{int(since) - 1}-0123abcd.tap": False,  # another one had our number
+        f"hil-{os.getpid()}-{since}-0123abcd.supply": True,
+    }
+    for name in names:
+        (folder / name).touch()
+    link = folder / f"hil-{dead.pid}-123-4567abcd.tap"
+    link.symlink_to(folder / "elsewhere")
+    taps.create(ROW, 4)
+    assert {name: (folder / name).exists() for name in names} == names
+    assert link.is_symlink()  # we made no such thing
+
+
+def test_another_users_files_are_left_where_they_are(folder, monkeypatch):
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    theirs = folder / f"hil-{dead.pid}-123-0123abcd.tap"
+    theirs.touch()
+    us = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: us + 1)
+    taps.create(ROW, 4)
+    assert theirs.exists()
+
+
+def test_a_name_that_is_taken_is_not_written_through(folder, monkeypatch):
+    monkeypatch.setattr(os, "urandom", bytes)
+    target = folder / "precious"
+    target.write_text("mine")
+    name = f"hil-{os.getpid()}-{shared_memory.started(os.getpid())}-{'00' * 8}.tap"
+    (folder / name).symlink_to(target)
+    with pytest.raises(FileExistsError):
+        taps.create(ROW, 4)
+    assert target.read_text() == "mine"

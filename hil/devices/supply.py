@@ -7,16 +7,14 @@ what it answers.
 
 import json
 import math
-import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
+from hil import shared_memory
 from hil.devices.device import Remark
 from hil.errors import DeviceError
 from hil.frame import Column, Commands, Frame
@@ -209,14 +207,14 @@ class Supply(SupplyDevice):
         DeviceError
             It is not there, does not answer, or does not take its values.
         """
-        folder = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
-        handle, path = tempfile.mkstemp(prefix="hil-supply-", dir=folder)
-        os.close(handle)
-        shared = np.memmap(path, dtype=SHARED, mode="w+", shape=(1,))
+        shared_memory.sweep(shared_memory.folder())
+        path, file = shared_memory.create(shared_memory.folder(), "supply")
+        with file:
+            shared = np.memmap(file, dtype=SHARED, mode="w+", shape=(1,))
         shared["on"] = shared["voltage_V"] = shared["current_A"] = math.nan
         shared["asked_s"] = shared["t_s"] = -math.inf
         self._shared = shared
-        command = [sys.executable, "-m", "hil.supply_process", path, json.dumps(self._job)]
+        command = [sys.executable, "-m", "hil.supply_process", str(path), json.dumps(self._job)]
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,  # its end says that the loop's process has gone
@@ -229,7 +227,7 @@ class Supply(SupplyDevice):
             if self._process.poll() is not None:
                 break
             self._sleep_s(LOOK_S)
-        os.unlink(path)
+        path.unlink()
         if shared["state"][0] != READY:
             why = self._why() or f"no sign of life within {START_MAX_S:g} s"
             self.close()
