@@ -42,9 +42,9 @@ def page() -> str:
             "above all. The next open cell is `current_low`. "
             "Why that is safe: `docs/decisions/0006-open-wires.md`; what it looks like: "
             "[a wire that breaks in mid-run](how-to/broken-wire.md).",
-            "\nThe board's temperature sensor sits at the cell's clamp, which follows its wires by a "
-            "tenth and within half a minute: `temperature_high` guards the mount and the room, and "
-            "sees nothing of a wire that burns within a second.",
+            "\nThe board's temperature sensor sits at the cell's clamp, which follows its wires by "
+            "a tenth and within half a minute: `temperature_high` guards the mount and the room, "
+            "and sees nothing of a wire that burns within a second.",
             "\n## Elsewhere\n",
             *_table(interlocks.OTHER),
             "\n## Power\n",
