@@ -138,6 +138,7 @@ def plan_of(name: str, config: Config) -> CardPlan:
         watchdog=table.watchdog,
         watchdog_s=table.watchdog_s,
         enable_settle_s=table.enable_settle_s,
+        age_max_s=config.tables.guard.reading_age_max_s,
     )
 
 
@@ -234,7 +235,9 @@ def _emulated_card(
                 EmulatedSignal(own, output, sim.bandwidth_Hz, sim.noise_rms_V, sim.offset_V, late)
             )
     driven = tuple(list(system.inputs).index(o.drives) for o in table.outputs.values())
-    return EmulatedCard(plan, table.sim.product, tuple(signals), driven, draws)
+    return EmulatedCard(
+        plan, table.sim.product, tuple(signals), driven, draws, table.sim.transfer_s
+    )
 
 
 def output_of(channel: schema.AnyChannelTable, config: Config, system: System) -> int:

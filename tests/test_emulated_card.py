@@ -6,6 +6,7 @@ import pytest
 
 import hil
 from hil import session
+from hil.errors import DeviceError
 
 NOT_REPEATED = ("busy_s", "late_s", "read_stage_s", "estimate_stage_s", "control_stage_s",
                 "guard_stage_s", "write_stage_s")  # fmt: skip
@@ -66,3 +67,24 @@ def test_the_same_seed_repeats_bit_for_bit_and_another_does_not(configs, recordi
             np.testing.assert_array_equal(first["ticks"][name][:], again["ticks"][name][:])
         name = "ticks/force_measured_N"
         assert (first[name][:] != other[name][:]).mean() > 0.5
+
+
+def test_a_card_that_sends_packets_of_ten_milliseconds_costs_no_tick(configs, tmp_path):
+    """Under PID, for which a reading is the mean of one period, twelve periods before."""
+    config = hil.load(
+        configs / "miga6/pid.toml", ["experiment.duration_s=1.5", "devices.daq.sim.transfer_s=0.01"]
+    )
+    result = session.run(config, backend="daq=emulated", seed=1, out=tmp_path / "run.h5")
+    run = hil.open_run(tmp_path / "run.h5")
+    assert result.outcome == "complete"
+    assert (run.valid_bits.values & 1).all()
+    assert np.isfinite(run.force_measured_N.values).all()
+    assert run.daq_age_s.values.min() > 0.010
+    assert run.daq_age_s.values.max() < 0.014
+    assert run.force_measured_N.values[-1] == pytest.approx(0.6, abs=0.05)
+
+
+def test_a_guard_that_allows_no_packets_is_one_line_before_anything_is_on(configs, tmp_path):
+    sets = ["devices.daq.sim.transfer_s=0.02", "guard.reading_age_max_s=0.01"]
+    with pytest.raises(DeviceError, match=r"packets of 20 ms.*guard.reading_age_max_s = 0.01"):
+        run(configs, tmp_path / "run.h5", *sets)

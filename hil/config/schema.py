@@ -422,9 +422,10 @@ class LineTable(Table):
 
 
 class SimCardTable(Table):
-    """The card that `--backend emulated` plays."""
+    """The card that `--backend emulated` plays; it hands samples over every `transfer_s`."""
 
     product: str = "PCIe-6363"
+    transfer_s: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
 
 
 class NidaqTable(Table):

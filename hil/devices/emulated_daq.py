@@ -46,6 +46,8 @@ class EmulatedCard:
         The plant's input behind every analogue output.
     draws : callable
         The random numbers of a channel, by its name.
+    transfer_s : float
+        How often it hands its samples over; 0: at once.
     """
 
     plan: CardPlan
@@ -53,6 +55,7 @@ class EmulatedCard:
     signals: tuple[EmulatedSignal, ...]
     driven: tuple[int, ...]
     draws: Callable[[str], np.random.Generator]
+    transfer_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,7 @@ class EmulatedBench:
         self._system = system = System("free")
         for card in self._cards:
             system.add(card.product, card.plan.card)
+            system.deliver_every(card.plan.card, card.transfer_s)
             for signal in card.signals:
                 wire = _Wire(signal, card.draws(signal.channel.name), self._plant, self._period_s)
                 system.feed(card.plan.physical(signal.channel.terminal), wire)

@@ -1,5 +1,6 @@
 """What a rig asks of a card, as plain data."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -153,6 +154,8 @@ class CardPlan:
         How long the inputs are looked at before the run.
     enable_settle_s : float
         From enable lines high to what they feed being there.
+    age_max_s : float
+        Oldest reading that the guard allows.
     """
 
     card: str
@@ -164,6 +167,7 @@ class CardPlan:
     watchdog: Literal["required", "if_present", "off"] = "if_present"
     watchdog_s: float = 0.1
     enable_settle_s: float = 0.0
+    age_max_s: float = math.inf
 
     @property
     def analog(self) -> tuple[AnalogInput, ...]:

@@ -5,7 +5,8 @@ samples of the periods that have passed; their mean is the reading, late by half
 `<card>_age_s` says so. A block that is not there yet is waited for a fifth of a period, then left
 for the next tick: this one has no reading, and all that follow are a period older. Once a second,
 after the commands have gone out, the driver asks how many samples wait, sets the card's time
-against the run's, and takes a block more where it has fallen two behind.
+against the run's, and takes what it has fallen behind (`pace`). A card that hands samples over in
+packets is read a packet later.
 
 Encoders are latched by the sample clock of the analogue inputs: force and angle of one sample are
 of one instant.
@@ -33,13 +34,13 @@ from hil.devices.nidaq.errors import said_by
 from hil.devices.nidaq.inputs import Inputs, places, row_dtype
 from hil.devices.nidaq.lock import CardLock
 from hil.devices.nidaq.outputs import Outputs
+from hil.devices.nidaq.pace import Pace
 from hil.devices.nidaq.tasks import LineReader, close_all
 from hil.errors import DeviceError
 from hil.frame import Column, Commands, Frame
 from hil.signals import BlockFilter, Chain
 from hil.slots import Readings
 
-CLOCK_CHECK_S = 1.0
 SETTLED_WITHIN_S = 1e-9
 
 
@@ -79,6 +80,7 @@ class NiDaq:
         self._chains: list[Chain] = []
         self._tick: int | None = None  # None until sampling has started
         self._t_s = 0.0
+        self._pace = Pace(plan.acquisition, 0.0)
         self._settled_s = math.inf  # the run's time from which on what the lines feed is there
 
     @property
@@ -156,8 +158,24 @@ class NiDaq:
             self._inputs = Inputs(name, plan)
         self._chains, remarks = before.look(name, plan, self._inputs, self._outputs)
         self._remarks += remarks
+        self._set_pace(self._inputs.packet_s)
         if self._raw_sink is not None:
             self._inputs.record_raw(self._raw_sink)
+
+    def _set_pace(self, packet_s: float) -> None:
+        self._pace = Pace(self._plan.acquisition, packet_s)
+        if not packet_s:
+            return
+        packet_ms, age_ms = 1e3 * packet_s, 1e3 * self._pace.age_max_s
+        text = (
+            f"samples come in packets of {packet_ms:.3g} ms: a reading is up to {age_ms:.3g} ms old"
+        )
+        if self._pace.age_max_s > self._plan.age_max_s:
+            raise DeviceError(
+                f"{self.name}: {text}, guard.reading_age_max_s = {self._plan.age_max_s:g}: raise "
+                "it, or choose acquisition = 'on_demand'"
+            )
+        self._remarks.append(Remark("info", text))
 
     def _refuse_open_estop(self) -> None:
         if self._lines is not None:
@@ -229,6 +247,9 @@ class NiDaq:
         self._start()
         if self._tick is None:
             self._begin(0.0)
+            if self._pace.behind_s:
+                self._sleep_s(self._pace.behind_s)
+                self._pace.begin(-self._pace.behind_s)
 
     def _begin(self, t_s: float) -> None:
         if self._inputs is None or self._outputs is None:
@@ -238,8 +259,7 @@ class NiDaq:
             self._hold_lines()
             self._inputs.start()
         self._tick = round(t_s / self._period_s)
-        self._start_s = t_s  # the run's time at the card's first sample
-        self._checked_s = t_s
+        self._pace.begin(t_s)
         self._reading_s = t_s
 
     def read(self, t_s: float) -> None:
@@ -255,12 +275,17 @@ class NiDaq:
         with said_by(self.name, "read"):
             if self._lines is not None:
                 faults |= self._take_lines(self._lines.levels())
-            there = inputs.read(n_periods)
+            due = self._pace.due(t_s)
+            there = due and inputs.read(n_periods)
         if there:
             in_blocks = self._plan.acquisition.kind == "block"
             card_s = inputs.card_s - inputs.delay_s if in_blocks else t_s
             self._values[self._clock_at] = card_s
-            self._reading_s = card_s + self._start_s if in_blocks else t_s
+            self._reading_s = card_s + self._pace.start_s if in_blocks else t_s
+        else:
+            inputs.counted[:] = False
+            if due:
+                self._pace.missed()
         faults |= self._give_analog(inputs, there)
         self._give_encoders(inputs)
         age_s = t_s - self._reading_s
@@ -311,24 +336,18 @@ class NiDaq:
                 self._settled_s = math.inf
             outputs.put(commands.outputs[first : first + len(self._plan.outputs)])
             outputs.feed_watchdog(t_s)
-            if self._plan.acquisition.kind == "block" and t_s - self._checked_s >= CLOCK_CHECK_S:
-                self._check_clock(t_s)
+            if self._plan.acquisition.kind == "block" and self._pace.asks(t_s):
+                self._look_after_pace(t_s)
         if outputs.enabled:
             high = (1 << len(self._plan.lines_out)) - 1 << len(self._plan.lines_in)
             self._bits[self._lines_at] = int(self._bits[self._lines_at]) | high
 
-    def _check_clock(self, t_s: float) -> None:
-        """The card's time against the run's, which drift apart; catch up where far behind."""
-        self._checked_s = t_s
-        inputs, acquisition = self._inputs, self._plan.acquisition
-        if inputs is None:
-            return
-        waiting = inputs.behind()
-        newest_s = inputs.card_s + waiting / acquisition.rate_Hz
-        if abs(t_s - self._start_s - newest_s) > self._period_s:
-            self._start_s = t_s - newest_s
-        if waiting >= 2 * acquisition.per_tick:
-            inputs.read(1)
+    def _look_after_pace(self, t_s: float) -> None:
+        inputs = self._inputs
+        if inputs is not None:
+            n_blocks = self._pace.look(t_s, inputs.card_s, inputs.behind())
+            if n_blocks:
+                inputs.read(n_blocks)
 
     def safe(self) -> None:
         """Enables low, outputs to rest; whatever fails, the others have their turn."""

@@ -8,12 +8,14 @@ from numpy.typing import NDArray
 from hil.devices.device import RawSink
 from hil.devices.nidaq.channels import AnalogInput, CardPlan
 from hil.devices.nidaq.errors import said_by
+from hil.devices.nidaq.pace import packet_s
 from hil.devices.nidaq.tasks import AnalogReader, CounterReader, close_all
 from hil.errors import DeviceError
 from hil.signals import BlockFilter, frozen_after
 
 PATIENT_S = 2.0
 WAIT_SHARE = 0.2  # of a period that samples are waited for in a tick
+PACKETS_LOOKED_AT = 50
 NOT_COUNTED = np.iinfo(np.int64).min
 
 
@@ -32,6 +34,8 @@ class Inputs:
         The card's time of the newest sample.
     delay_s : float
         How much older than it the means are.
+    packet_s : float
+        How long the card gathers samples before it hands them over, as `sampled` found it.
     """
 
     def __init__(self, name: str, plan: CardPlan) -> None:
@@ -58,6 +62,7 @@ class Inputs:
         self.counted = np.zeros(len(plan.encoders), dtype=bool)
         self._rows = np.zeros(0, dtype=row_dtype(plan))
         self._sink: RawSink | None = None
+        self.packet_s = 0.0
         self._begin()
 
     @property
@@ -104,8 +109,7 @@ class Inputs:
         with said_by(self._name, "inputs"):
             self.start()
             if self._acquisition.kind == "block":
-                block = reader.block(n, seconds + PATIENT_S)
-                samples = None if block is None else block.copy()
+                samples = self._packets(reader, n, seconds + PATIENT_S)
             else:
                 samples = np.hstack([reader.one(PATIENT_S).copy() for _ in range(n)])
             self.stop()
@@ -115,6 +119,30 @@ class Inputs:
             )
         return samples
 
+    def _packets(
+        self, reader: AnalogReader, n: int, timeout_s: float
+    ) -> NDArray[np.float64] | None:
+        """N samples; the first ones as they come, which tells how many come at a time."""
+        blocks: list[NDArray[np.float64]] = []
+        came: list[int] = []
+        missing = n
+        while missing:
+            first = reader.block(1 if len(came) < PACKETS_LOOKED_AT else missing, timeout_s)
+            if first is None:
+                return None
+            blocks.append(first.copy())
+            missing -= first.shape[1]
+            there = reader.waiting() if missing else 0
+            if there:
+                more = reader.block(min(there, missing), timeout_s)
+                if more is None:
+                    return None
+                blocks.append(more.copy())
+                missing -= more.shape[1]
+            came.append(first.shape[1] + there - (not came))  # one is of the start itself
+        self.packet_s = packet_s(came[:PACKETS_LOOKED_AT], self._acquisition)
+        return np.hstack(blocks)
+
     def read(self, n_periods: int) -> bool:
         """Take what was sampled since the last tick; False where it has not all come yet.
 
@@ -123,7 +151,8 @@ class Inputs:
         if self._acquisition.kind == "block" and self._analog is not None:
             first = self._n_read == 0
             n = 1 if first else n_periods * self._acquisition.per_tick
-            wait_s = PATIENT_S if first else WAIT_SHARE * self._acquisition.period_s
+            patient = first and not self.packet_s
+            wait_s = PATIENT_S if patient else WAIT_SHARE * self._acquisition.period_s
             return self._read_block(self._analog, n, wait_s)
         wait_s = 2.0 * self._acquisition.period_s
         if self._analog is not None:

@@ -69,6 +69,8 @@ class InputRun(Run):
         self.clock: InternalClock | ExternalClock = _clock(task, n if finite else np.inf)
         self._log = _log(task)
         self._end: int | None = None
+        self._begun_s = self._packet_s = task.system.now_s
+        self._delivered = 0  # samples per channel that the computer has
 
     @property
     def done(self) -> bool:
@@ -80,17 +82,29 @@ class InputRun(Run):
 
     @property
     def total(self) -> int:
-        return self.buffer.written
+        return self._delivered
 
     def when(self, more: int) -> float | None:
-        return self.clock.when(more)
+        sampled_s = self.clock.when(self._delivered + more - self.clock.taken)
+        return None if sampled_s is None else self._arrival_s(sampled_s)
+
+    @property
+    def _transfer_s(self) -> float:
+        return max(card.transfer_s for card in self.task.cards)
+
+    def _arrival_s(self, t_s: float) -> float:
+        """When the computer has what was sampled at t_s: with the next packet."""
+        if not self._transfer_s:
+            return t_s
+        n = np.ceil((t_s - self._begun_s) / self._transfer_s - 1e-9)
+        return float(self._begun_s + n * self._transfer_s)
 
     @property
     def ready(self) -> int:
         """Samples a channel that can be read now."""
         if self._reference is not None and not self.clock.done:
             return 0
-        return self.buffer.available
+        return max(0, self._delivered - self.buffer.position)
 
     def step(self, after_s: float, until_s: float) -> None:
         if any(card.stalled or not card.plugged for card in self.task.cards):
@@ -100,6 +114,7 @@ class InputRun(Run):
         if self._reference is not None and self._end is None:
             times = self._look_for_reference(times, after_s, until_s)
         self.fresh = times
+        before = self.buffer.written
         if len(times):
             block = np.vstack([c.sample(times) for c in self.task.channels])
             if self._log is not None:
@@ -109,6 +124,19 @@ class InputRun(Run):
             self.buffer.push(block)
             if self._end is not None and self.buffer.written >= self._end:
                 self.buffer.position = self._end - self.task.timing.samples
+        self._deliver(before, times, until_s)
+
+    def _deliver(self, before: int, times: Block, until_s: float) -> None:
+        """Hand over what the newest packet has; the last one is sent when all is over."""
+        if not self._transfer_s or self.clock.done:
+            self._delivered = self.buffer.written
+            return
+        n = np.floor((until_s - self._begun_s) / self._transfer_s + 1e-9)
+        packet_s = float(self._begun_s + n * self._transfer_s)
+        if packet_s > self._packet_s:
+            self._packet_s = packet_s
+            n_sent = int(np.searchsorted(times, packet_s + 1e-12, side="right"))
+            self._delivered = min(before + n_sent, self.buffer.written)
 
     def stop(self, t_s: float) -> None:
         if self._log is not None:

@@ -34,6 +34,8 @@ class Card:
     plugged : bool
     stalled : bool
         Its clocks deliver nothing, as when a bus hangs.
+    transfer_s : float
+        Samples go to the computer in packets, this often; 0: one by one.
     expired : bool
         Of a chassis: its watchdog has expired and nobody has reset it since.
     chassis : Card or None
@@ -50,6 +52,7 @@ class Card:
         self.modules: list[Card] = []
         self.plugged = True
         self.stalled = False
+        self.transfer_s = 0.0
         self.expired = False
         self.terminals: dict[str, Terminal] = {}
         self.outputs: dict[str, Output] = {}

@@ -125,6 +125,10 @@ class System:
         """Make a card deliver no samples, as when a bus hangs."""
         self.cards[card].stalled = stalled
 
+    def deliver_every(self, card: str, seconds: float) -> None:
+        """Make a card hand its samples over in packets, as on USB or Ethernet."""
+        self.cards[card].transfer_s = seconds
+
     def _power_up(self, card: Card) -> None:
         card.expired = False
         for output in card.outputs.values():
