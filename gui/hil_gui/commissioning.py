@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 
 from hil_gui.data import rig_of
 from hil_gui.fields import NumberField, toml_text
+from hil_gui.plain import Label
 from hil_gui.run_data import RunData
 from hil_gui.tables import plain_table
 from hil_gui.theme import SPACE
@@ -136,7 +137,7 @@ class Commissioning(QWidget):
         self.shunt_expected = NumberField("N", low=-1e4, high=1e4)
         self.shunt_expected.setToolTip("Reading that the certificate gives for this shunt, N")
         self.shunt_expected.setAccessibleName("Expected shunt reading")
-        form.addRow(QLabel("expected"), self.shunt_expected)
+        form.addRow(Label("expected"), self.shunt_expected)
         column.addLayout(form)
         self.shunt_result = self._result(column)
         self.cells_button = self._step(
@@ -150,11 +151,11 @@ class Commissioning(QWidget):
         self.cells_result = self._result(column)
 
     def _step(self, column, title, text, word, tip, do) -> QPushButton:
-        heading = QLabel(title)
+        heading = Label(title)
         heading.setProperty("role", "heading")
         column.addWidget(heading)
         row = QHBoxLayout()
-        says = QLabel(text)
+        says = Label(text)
         says.setWordWrap(True)
         row.addWidget(says, 1)
         button = QPushButton(word)
@@ -166,7 +167,7 @@ class Commissioning(QWidget):
 
     @staticmethod
     def _result(column: QVBoxLayout) -> QLabel:
-        label = QLabel("")
+        label = Label("")
         label.setProperty("role", "muted")
         label.setWordWrap(True)
         column.addWidget(label)

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QComboBox,
     QFileDialog,
     QHBoxLayout,
-    QLabel,
     QPushButton,
     QTableWidget,
     QTableWidgetItem,
@@ -21,6 +20,7 @@ from PySide6.QtWidgets import (
 
 from hil_gui.data import ConfigError, File
 from hil_gui.feed import Feed
+from hil_gui.plain import Label
 from hil_gui.run_data import RunData
 from hil_gui.tables import plain_table
 from hil_gui.theme import LIGHT, SPACE, Theme
@@ -78,7 +78,7 @@ class Compare(QWidget):
         self.align.setAccessibleName("Align at")
         row.addWidget(self.add_button)
         row.addWidget(self.remove_button)
-        row.addWidget(QLabel("align at"))
+        row.addWidget(Label("align at"))
         row.addWidget(self.align)
         row.addStretch(1)
         column.addLayout(row)

@@ -28,6 +28,7 @@ from hil_gui.fields import (
     unit_of,
     words_of,
 )
+from hil_gui.plain import Label, tip
 from hil_gui.theme import SPACE
 
 SECTIONS = {
@@ -64,7 +65,7 @@ class Control(QWidget):
         column.setSpacing(SPACE // 2)
         self.open_button = _button("Open experiment …", "Choose an experiment, .toml (Ctrl+O)")
         column.addWidget(self.open_button)
-        self.name = QLabel("No experiment is open")
+        self.name = Label("No experiment is open")
         self.name.setWordWrap(True)
         column.addWidget(self.name)
         column.addLayout(self._backends())
@@ -72,7 +73,7 @@ class Control(QWidget):
         self.form = QVBoxLayout()
         self.form.setSpacing(2)
         column.addLayout(self.form)
-        self.problem = QLabel("")
+        self.problem = Label("")
         self.problem.setProperty("role", "error")
         self.problem.setWordWrap(True)
         self.problem.setAccessibleName("What is wrong")
@@ -149,7 +150,7 @@ class Control(QWidget):
         settings = load_settings(path, {})
         self.path = path
         self.name.setText(f"{path.resolve().parent.name} / {path.name}")
-        self.name.setToolTip(str(path.resolve()))
+        self.name.setToolTip(tip(str(path.resolve())))
         self._build(settings, rig_limits(path))
         self.check()
 
@@ -252,13 +253,13 @@ def _button(text: str, tip: str, *, check: bool = False) -> QPushButton:
 
 
 def _heading(text: str) -> QLabel:
-    label = QLabel(text)
+    label = Label(text)
     label.setProperty("role", "heading")
     return label
 
 
 def _word(text: str) -> QLabel:
-    label = QLabel(text)
+    label = Label(text)
     label.setProperty("role", "muted")
     label.setMinimumWidth(76)
     return label

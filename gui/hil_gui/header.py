@@ -1,8 +1,9 @@
 """The strip that is always visible: what runs, the guard's state in words, start and stop."""
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QSizePolicy, QVBoxLayout
 
+from hil_gui.plain import Label, tip
 from hil_gui.theme import LIGHT, SPACE, Theme, numbers
 
 STATE_WORDS = {
@@ -44,29 +45,29 @@ class Header(QFrame):
         row.setSpacing(SPACE + 4)
         words = QVBoxLayout()
         words.setSpacing(0)
-        self.title = QLabel("hil")
+        self.title = Label("hil")
         self.title.setFont(numbers(11.0, bold=True))
-        self.detail = QLabel("")
+        self.detail = Label("")
         self.detail.setProperty("role", "muted")
         words.addWidget(self.title)
         words.addWidget(self.detail)
         row.addLayout(words)
-        self.mark = QLabel("SIMULATED")
+        self.mark = Label("SIMULATED")
         self.mark.setToolTip("Readings come from simulated devices")
         self.mark.hide()
         row.addWidget(self.mark, 0, Qt.AlignmentFlag.AlignVCenter)
-        self.state = QLabel("")
+        self.state = Label("")
         self.state.setFont(numbers(12.0, bold=True))
         self.state.setAccessibleName("Guard state")
         self.state.setAlignment(Qt.AlignmentFlag.AlignCenter)
         row.addWidget(self.state, 0, Qt.AlignmentFlag.AlignVCenter)
-        self.causes = QLabel("")
+        self.causes = Label("")
         self.causes.setWordWrap(True)
         self.causes.setAccessibleName("Causes")
         self.causes.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.causes.setMaximumHeight(44)
         row.addWidget(self.causes, 1)
-        self.time = QLabel("")
+        self.time = Label("")
         self.time.setFont(numbers(14.0, bold=True))
         self.time.setAccessibleName("Time of the run")
         row.addWidget(self.time)
@@ -110,7 +111,7 @@ class Header(QFrame):
         self.title.setText(title)
         self.detail.setText(detail)
         self.mark.setVisible(bool(simulated))
-        self.mark.setToolTip(simulated)
+        self.mark.setToolTip(tip(simulated))
 
     def set_state(self, state: str, causes: str = "", *, is_live: bool = True) -> None:
         """Say the guard's state, and what caused it, separated by semicolons.
@@ -121,7 +122,7 @@ class Header(QFrame):
         first, *others = causes.split("; ") if causes else [""]
         more = f"  (+ {len(others)} more)" if others else ""
         self.causes.setText(f"{first}{more}")
-        self.causes.setToolTip("\n".join([first, *others]))
+        self.causes.setToolTip(tip("\n".join([first, *others])))
         if (state, is_live) != (self.shown, self._is_live):
             self.shown, self._is_live = state, is_live
             self._paint_state()

@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterator
 from time import perf_counter
 
 from PySide6.QtCore import QTimer
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QToolButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QToolButton, QWidget
+
+from hil_gui.plain import Label
 
 SLICE_S = 0.02
 """Longest stretch of work before the next frame may be drawn."""
@@ -17,7 +19,7 @@ class Jobs(QWidget):
         super().__init__()
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
-        self.label = QLabel("")
+        self.label = Label("")
         self.bar = QProgressBar()
         self.bar.setRange(0, 100)
         self.bar.setFixedWidth(180)

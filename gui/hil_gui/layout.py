@@ -6,7 +6,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QDockWidget,
     QHBoxLayout,
-    QLabel,
     QScrollArea,
     QSizePolicy,
     QTabBar,
@@ -17,6 +16,7 @@ from PySide6.QtWidgets import (
 
 from hil_gui import menus
 from hil_gui.array_view import LIT_BY
+from hil_gui.plain import Label
 from hil_gui.theme import SPACE
 from hil_gui.traces import WORDS
 
@@ -79,7 +79,7 @@ def build(window: "Window") -> None:
     window.resizeDocks([docks["Control"], docks["Array"]], [290, 300], across)
     window.resizeDocks([docks["Events"]], [112], down)
     window.resizeDocks([docks[n] for n in ("Array", "Figures", "Lateness")], [260, 110, 190], down)
-    window.message = QLabel("")
+    window.message = Label("")
     window.message.setObjectName("say")
     window.statusBar().setSizeGripEnabled(False)
     window.statusBar().addWidget(window.message, 1)
@@ -125,7 +125,7 @@ def _kind_buttons(window: "Window") -> QHBoxLayout:
         button.toggled.connect(lambda on, k=kind: window.traces.show_kind(k, on))
         row.addWidget(button)
         window.kind_buttons[kind] = button
-    window.legend = QLabel("")
+    window.legend = Label("")
     window.legend.setProperty("role", "muted")
     window.legend.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
     window.legend.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)

@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
+from hil_gui.plain import Label
 from hil_gui.run_data import RunData
 from hil_gui.running import LATE_EDGES_S
 from hil_gui.theme import SPACE, Theme, numbers
@@ -39,7 +40,7 @@ class Numbers(QWidget):
             ),
         ]
         for i, (key, word, tip) in enumerate(entries):
-            caption, value = QLabel(word), QLabel("–")
+            caption, value = Label(word), Label("–")
             caption.setProperty("role", "muted")
             value.setFont(numbers(15.0 if i < 3 else 11.0, bold=i < 3))
             value.setToolTip(tip)
@@ -105,7 +106,7 @@ class Timing(QWidget):
         self.period = pg.InfiniteLine(angle=90)
         self.plot.addItem(self.period, ignoreBounds=True)
         self.plot.setXRange(edges[0], edges[-1], padding=0.02)
-        self.text = QLabel("")
+        self.text = Label("")
         self.text.setProperty("role", "muted")
         self.text.setWordWrap(True)
         column.addWidget(self.plot, 1)

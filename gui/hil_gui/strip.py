@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
 
+from hil_gui.plain import markup
 from hil_gui.pyramid import Bins
 from hil_gui.theme import Theme
 
@@ -42,7 +43,7 @@ class Strip:
         self.box = TimeBox(enableMenu=False)
         self.plot = pg.PlotItem(viewBox=self.box, enableMenu=False)
         self.plot.hideButtons()
-        self.plot.setLabel("left", label, units=units or None)
+        self.plot.setLabel("left", markup(label), units=markup(units) or None)
         self.plot.getAxis("left").setWidth(LABEL_WIDTH_PX)
         self.plot.getAxis("left").enableAutoSIPrefix(bool(units))
         self.curves: dict[str, pg.PlotCurveItem] = {}
@@ -82,7 +83,7 @@ class Strip:
         self._legend.setLabelTextSize("8pt")
         self._legend.setLabelTextColor(theme.muted)
         for key, name in ({k: k for k in self.curves} if names is None else names).items():
-            self._legend.addItem(self.curves[key], name)
+            self._legend.addItem(self.curves[key], markup(name))
 
     def draw(self, key: str, bins: Bins, curve: int) -> None:
         """Give a curve the bins of its column."""

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QTableWidgetItem,
 )
 
+from hil_gui.plain import tip
 from hil_gui.run_data import RunData
 from hil_gui.theme import LIGHT, Theme
 from hil_gui.traces import WORDS, Traces
@@ -112,7 +113,7 @@ class Log(QTableWidget):
                 item = QTableWidgetItem(text)
                 item.setForeground(QColor(getattr(self._theme, colours.get(note.level, "text"))))
                 item.setData(Qt.ItemDataRole.UserRole, note.t_s)
-                item.setToolTip(text)
+                item.setToolTip(tip(text))
                 self.setItem(i, j, item)
         self.scrollToBottom()
 
@@ -185,7 +186,7 @@ class Columns(QListWidget):
             units = column.units.replace("degC", "°C")
             item = QListWidgetItem(f"{name}   [{units}]")
             item.setData(Qt.ItemDataRole.UserRole, name)
-            item.setToolTip(column.description)
+            item.setToolTip(tip(column.description))
             item.setFlags(item.flags() | Qt.ItemFlag.ItemIsUserCheckable)
             on = name in chosen
             item.setCheckState(Qt.CheckState.Checked if on else Qt.CheckState.Unchecked)

@@ -7,8 +7,8 @@ import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QLabel
 
+from hil_gui.plain import Label
 from hil_gui.pyramid import Bins
 from hil_gui.run_data import KINDS, RESIDUAL, RunData
 from hil_gui.strip import LABEL_WIDTH_PX, Strip
@@ -59,7 +59,7 @@ class Traces(pg.GraphicsLayoutWidget):
         self.setAccessibleName("Plots over time")
         self._n_marks = (-1, -1)
         self._dirty = True
-        self.hint = QLabel(self)
+        self.hint = Label(parent=self)
         self.hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.hint.setWordWrap(True)
         self.hint.setProperty("role", "muted")

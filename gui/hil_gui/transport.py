@@ -1,8 +1,9 @@
 """Moves through time: follow the newest row, play a recording, choose how much is in view."""
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QLabel, QSlider, QToolButton
+from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QSlider, QToolButton
 
+from hil_gui.plain import Label
 from hil_gui.theme import SPACE, numbers
 from hil_gui.timeline import SPANS_S, Timeline
 
@@ -41,7 +42,7 @@ class Transport(QFrame):
         self.slider.setPageStep(STEPS // 20)
         self.slider.setToolTip("The instant that all panels show, s; arrows and Page keys move it")
         self.slider.setAccessibleName("Instant")
-        self.time = QLabel("0.000 s")
+        self.time = Label("0.000 s")
         self.time.setFont(numbers(10.0))
         self.time.setMinimumWidth(84)
         self.time.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)

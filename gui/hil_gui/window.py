@@ -27,6 +27,7 @@ from hil_gui.feed import Feed
 from hil_gui.header import Header
 from hil_gui.jobs import Jobs
 from hil_gui.path_view import PathView
+from hil_gui.plain import tip
 from hil_gui.readings import Numbers, Timing
 from hil_gui.run_data import About, RunData
 from hil_gui.tables import Ages, Columns, CursorTable, Log
@@ -379,7 +380,7 @@ class Window(QMainWindow):
     def complain(self, title: str, text: str) -> None:
         """Something went wrong; the text says what to do."""
         self.say(text.splitlines()[0] if text else title)
-        QMessageBox.warning(self, title, text)
+        QMessageBox.warning(self, title, tip(text))
 
     def say_defect(
         self, kind: type[BaseException], error: BaseException, trace: TracebackType | None

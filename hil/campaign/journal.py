@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from hil.errors import ConfigError
+from hil.errors import ConfigError, one_line
 from hil.ledger import Entry, read_ledger
 
 JOURNAL = "journal.jsonl"
@@ -105,6 +105,25 @@ def progress_of(entries: Iterable[Mapping[str, Any]]) -> Progress:
     return p
 
 
+def refuse_outside(path: Path, entries: Iterable[Mapping[str, Any]]) -> None:
+    """Refuse a journal whose recordings are not in its own folder: nothing is read or mended there.
+
+    Raises
+    ------
+    ConfigError
+        It names another file.
+    """
+    for entry in entries:
+        if "trial" in entry and "file" in entry:
+            file = PurePosixPath(str(entry["file"]))
+            if file.is_absolute() or ".." in file.parts or ":" in str(file):
+                name = one_line(str(file))
+                raise ConfigError(
+                    f"{path}: trial {entry['trial']}: '{name}' is no recording in its folder: "
+                    "take the original journal"
+                )
+
+
 def read_progress(folder: Path) -> Progress:
     """How far the campaign in a folder is.
 
@@ -114,7 +133,9 @@ def read_progress(folder: Path) -> Progress:
         There is none, or its journal is damaged.
     """
     path = folder / JOURNAL
-    progress = progress_of(read_ledger(path))
+    entries = read_ledger(path)
+    refuse_outside(path, entries)
+    progress = progress_of(entries)
     if not progress.head:
         raise ConfigError(f"{path}: no campaign has begun there: run it, or give its --out")
     return progress

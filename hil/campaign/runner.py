@@ -10,7 +10,7 @@ from typing import Any
 from hil import session
 from hil.campaign import waits
 from hil.campaign.figures import figures_of
-from hil.campaign.journal import JOURNAL, Progress, progress_of, time_text
+from hil.campaign.journal import JOURNAL, Progress, progress_of, refuse_outside, time_text
 from hil.campaign.lines import attempt_of, attributes_of, begin_line, end_line, now
 from hil.campaign.operator import Operator
 from hil.campaign.spread import FROM_TRIALS, spread
@@ -109,6 +109,7 @@ class Runner:
         """
         with Ledger(self.folder / JOURNAL) as ledger:
             self._ledger = ledger
+            refuse_outside(ledger.path, ledger.entries)
             self._begin()
             try:
                 self._settle()

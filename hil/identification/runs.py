@@ -14,7 +14,7 @@ from hil.config.calibration import Calibration, Source, parse_any, transducers_o
 from hil.config.cards import cards_of, chain_of, per_tick, range_raw
 from hil.config.instruments import force_channel, force_channels
 from hil.config.load import Config
-from hil.errors import ConfigError
+from hil.errors import ConfigError, one_line
 from hil.frame import CELL_UNKNOWN
 from hil.record.kept_code import config_of
 from hil.record.read import calibrations_of, open_run
@@ -156,6 +156,9 @@ def read_run(path: Path) -> Recorded:
         raise ConfigError(f"{path}: a run of a rig of kind '{kind}': give runs of a cell_array")
     if "force_measured_N" not in run:
         raise ConfigError(f"{path}: has no force_measured_N: the rig has no force channel")
+    signal = str(run.attrs.get("force_signal", ""))
+    if signal not in config.model.outputs:
+        raise ConfigError(one_line(f"{path}: force_signal = '{signal}': its model has none of it"))
     force = force_channel(config.tables)
     there = valid_rows(run, force) & _fresh(run, _card_of(config, force))
     measured = np.where(there, run.force_measured_N.values, np.nan)
@@ -173,7 +176,7 @@ def read_run(path: Path) -> Recorded:
         _cells(run.cells_reported.values, row - start),
         (row - start)[there],
         measured[there],
-        str(run.attrs["force_signal"]),
+        signal,
         _reading(run, config, records, force),
         hashlib.sha256(path.read_bytes()).hexdigest(),
     )

@@ -27,7 +27,7 @@ FILTERS = {
     h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32,
     h5py.h5z.FILTER_SZIP, h5py.h5z.FILTER_LZF,
 }  # fmt: skip
-CHECKSUM_B = 4
+MARKUP = "<>&\"'`$"  # of HTML, and of figures' mathematics
 
 
 class HostileError(ConfigError):
@@ -72,6 +72,7 @@ def refuse_hostile(file: h5py.File, path: Path) -> None:
         )
     if largest_B > memory_B:
         raise too_large(path, largest_B)
+    _look_at_cells(file, path)
 
 
 def read_max_B() -> int:
@@ -129,9 +130,7 @@ def _objects(file: h5py.File, path: Path) -> Iterator[tuple[str, Any]]:
                 f"{path}: '{shown}' is {what}, which leads elsewhere: a recording has none: take "
                 "the original file"
             )
-        last = name.rpartition("/")[2]
-        if not last.isprintable() or "\\" in last or last in (".", ".."):
-            raise HostileError(f"{path}: '{shown}' is no name that a run gives")
+        _look_at_name(name.rpartition("/")[2], path, free=name.startswith("records/"))
         item = h5py.h5o.open(file.id, raw)
         address = _address(item)
         if address in seen:
@@ -139,6 +138,22 @@ def _objects(file: h5py.File, path: Path) -> Iterator[tuple[str, Any]]:
                                "has these: take the original file")  # fmt: skip
         seen.add(address)
         yield shown, item
+
+
+def _look_at_name(name: str, path: Path, *, free: bool = False) -> None:
+    """Refuse names that lead out of a folder, or mean something to a page or a terminal."""
+    strange = not name.isprintable() or set(name) & set("/\\") or name in (".", "..")
+    if strange or (not free and set(name) & set(MARKUP)):
+        raise HostileError(
+            f"{path}: '{one_line(name)}' is no name that a run gives: take the original file"
+        )
+
+
+def _look_at_cells(file: h5py.File, path: Path) -> None:
+    cells = file.get("model/cells")
+    if isinstance(cells, h5py.Dataset) and cells.dtype.kind == "S":
+        for cell in cells[:].ravel().tolist():
+            _look_at_name(cell.decode(errors="replace"), path)
 
 
 def _address(item: Any) -> tuple[int, int]:

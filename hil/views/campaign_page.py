@@ -230,7 +230,7 @@ def _draw_curve(axis: Axes, path: Path, first: bool) -> None:
     axis.plot(t_s, model, color=MODEL, lw=0.7, alpha=0.8, label=said[1])
     place = axis.get_subplotspec()
     if first and place is not None and place.is_first_col():
-        axis.set_ylabel(f"{signals[0].name} [{unit}]")
+        axis.set_ylabel(f"{signals[0].name} [{unit}]", parse_math=False)
 
 
 def _figures_shown(rows: list[dict[str, Any]], measures: list[str]) -> list[str]:
@@ -280,7 +280,7 @@ def _draw_factors(p: Progress, rows: list[dict[str, Any]], simulated: bool) -> F
             if i == len(shown) - 1:
                 axis.set_xlabel(_heading(name))
             if j == 0:
-                axis.set_ylabel(_heading(key))
+                axis.set_ylabel(_heading(key), parse_math=False)
         if simulated:
             figure.suptitle(" ", fontsize=10)
             mark_simulated(figure, axes[0, 0], SMALL)
@@ -309,7 +309,7 @@ def _draw_order(rows: list[dict[str, Any]], simulated: bool) -> Figure | None:
                 axis.bar(numbers, y, color=CELL, width=0.7)
             else:
                 axis.plot(numbers, y, "o-", color=RESIDUAL, lw=0.6, ms=3.5)
-            axis.set_ylabel(_heading(key), fontsize=8)
+            axis.set_ylabel(_heading(key), fontsize=8, parse_math=False)
             for border in borders:
                 axis.axvline(border, color="0.8", lw=0.8)
             for row in rows:

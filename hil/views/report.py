@@ -359,7 +359,7 @@ def page(run: xr.Dataset, figure: Figure, path: Path, sections: Sequence[Section
         seed=attrs["seed"],
         outcome=attrs["outcome"],
         recalibrated=json.loads(attrs.get("recalibrated", "[]")),
-        faults=[(name, CAUSES[name]) for name in first],
+        faults=[(name, CAUSES.get(name, "unknown to this version")) for name in first],
         failed_cells=failure_lines(summary.get("failed_cells", [])),
         png=embedded(figure),
         sections=[(s, None if s.figure is None else embedded(s.figure)) for s in sections],
