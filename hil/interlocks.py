@@ -122,8 +122,10 @@ BOARD = (
     _board("estop_open", "somebody is in danger", "the e-stop input", "open", ""),
     _board("cell_on_too_long", "a wire overheats", "every gate", "on without a break for longer",
            "on_time_max_ms"),
-    _board("cell_energy_high", "a wire overheats", "every cell's current squared over time",
-           "more than its limit", "heat_max_cA2ms"),
+    _board("cell_energy_high", "a wire overheats",
+           "every cell's heat: its current squared over time, less what air carries away",
+           "more than its limit; a reset counts as all of it", "heat_max_cA2ms, "
+           "heat_time_constant_ms"),
     _board("too_many_cells_on", "the supply is overloaded", "number of gates on",
            "more than its limit", "cells_on_max"),
     _board("current_high", "a shorted wire burns", "every cell's current", "beyond its limit",

@@ -142,7 +142,8 @@ def run(p: Parts) -> str:
         values[late_at] = late_s = p.clock.sleep_until_s(t_s)
         began = perf_counter()
         try:
-            if p.guard.armed and not p.guard.running and p.rig.ready():
+            ready = p.guard.armed and not p.guard.running and p.rig.ready()
+            if ready and (begun or p.rig.has_cooled()):
                 if not begun:
                     p.rig.arm()
                     _note_remarks(p, tick, t_s)

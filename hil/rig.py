@@ -73,6 +73,7 @@ class Rig:
         self._coming_on = False
         self.stopped: Callable[[], bool] = _never
         boards = [device for device in devices if isinstance(device, CellBoard)]
+        self._all_boards = boards
         self._boards = boards if layout.sets_apart else []
         self._turns = list(turns) or [None] * len(devices)
         self._paced = any(turn is not None for turn in self._turns)
@@ -249,6 +250,10 @@ class Rig:
             if not device.ready():
                 return False
         return True
+
+    def has_cooled(self) -> bool:
+        """Boards may be armed at once; called until they may, within a tick."""
+        return all(board.has_cooled() for board in self._all_boards)
 
     def remarks(self) -> list[tuple[str, Remark]]:
         """What devices have to say, each once, with the device's name."""

@@ -16,11 +16,26 @@ void board_boot(struct board *board, struct port *port)
     board->now_us = port_now_us(port);
     board->ms_mark_us = board->now_us;
     board->limits_whole = limits_load(&board->limits, port);
-    board->limits_crc = limits_crc(&board->limits);
     for (uint8_t i = 0; i < WIRE_CELLS_MAX; i++)
-        cell_boot(&board->cells[i], board->now_ms, board->limits.current_max_mA);
+        cell_boot(&board->cells[i]);
+    board_take_limits(board);
     if (!board->limits_whole)
         board_trip(board, FAULT_limits_corrupt, 0);
+}
+
+void board_take_limits(struct board *board)
+{
+    board->limits_crc = limits_crc(&board->limits);
+    board->law = heat_law(&board->limits);
+    for (uint8_t i = 0; i < WIRE_CELLS_MAX; i++)
+        heat_use_up(&board->cells[i].heat, &board->limits, board->now_ms);
+}
+
+/* Its gate is off already. */
+static void cell_off(struct board *board, uint8_t cell)
+{
+    uint16_t now_ticks = heat_ticks(port_now_us(board->port));
+    cell_command(&board->cells[cell], 0, board->now_ms, now_ticks, now_ticks);
 }
 
 void board_all_off(struct board *board)
@@ -28,7 +43,7 @@ void board_all_off(struct board *board)
     port_gates_off(board->port);
     board->cells_on = 0;
     for (uint8_t i = 0; i < board->identity.n_cells; i++)
-        cell_command(&board->cells[i], 0, board->now_ms);
+        cell_off(board, i);
 }
 
 void board_trip(struct board *board, uint16_t bits, uint16_t cells)
@@ -57,10 +72,10 @@ static void set_apart(struct board *board, uint8_t cell)
     board->cells_on &= (uint16_t)~bit;
     if (board->cells[cell].duty_per_255 == 0)
         return;
-    cell_command(&board->cells[cell], 0, board->now_ms);
     for (uint8_t i = 0; i < board->identity.n_cells; i++)
-        duty_per_255[i] = board->cells[i].duty_per_255;
+        duty_per_255[i] = i == cell ? 0 : board->cells[i].duty_per_255;
     port_gates_set(board->port, duty_per_255, board->identity.n_cells);
+    cell_off(board, cell);
 }
 
 /* Of what was found in a cell, the faults: an open wire heats nothing, and is none while there are
@@ -77,20 +92,32 @@ static uint16_t faults_of(struct board *board, uint8_t cell, uint16_t found)
     return found & (uint16_t)~FAULT_current_low;
 }
 
-bool board_set(struct board *board, uint8_t *duty_per_255, uint8_t valid_for_ms)
+static void switch_cells(struct board *board, const uint8_t *duty_per_255)
 {
     uint8_t n_cells = board->identity.n_cells;
+    port_gates_set(board->port, duty_per_255, n_cells);
+    uint16_t before_ticks = heat_ticks(board->now_us);
+    uint16_t after_ticks = heat_ticks(port_now_us(board->port));
+    struct cell *cell = board->cells;
+    for (const uint8_t *end = duty_per_255 + n_cells; duty_per_255 != end; duty_per_255++, cell++)
+        if (cell->duty_per_255 != *duty_per_255)
+            cell_command(cell, *duty_per_255, board->now_ms, before_ticks, after_ticks);
+}
+
+bool board_set(struct board *board, uint8_t *duty_per_255, uint8_t valid_for_ms)
+{
     uint8_t hold_max_ms = board->limits.hold_max_ms;
     uint16_t cells_on = 0;
     uint16_t bit = 1;
     uint8_t n_on = 0;
-    for (uint8_t *told = duty_per_255; bit != 0; bit = (uint16_t)(bit << 1), told++) {
+    uint8_t changes = 0;
+    struct cell *cell = board->cells;
+    for (uint8_t *told = duty_per_255; bit != 0; bit = (uint16_t)(bit << 1), told++, cell++) {
+        if ((board->cells_open & bit) != 0)
+            *told = 0;
+        changes |= *told ^ cell->duty_per_255;
         if (*told == 0)
             continue;
-        if ((board->cells_open & bit) != 0) {
-            *told = 0;
-            continue;
-        }
         cells_on |= bit;
         n_on++;
     }
@@ -100,20 +127,11 @@ bool board_set(struct board *board, uint8_t *duty_per_255, uint8_t valid_for_ms)
         board_trip(board, FAULT_too_many_cells_on, cells_on);
         return true;
     }
-    bool changes = false;
-    struct cell *cell = board->cells;
-    const uint8_t *duty = duty_per_255;
-    for (const uint8_t *end = duty_per_255 + n_cells; duty != end; duty++, cell++) {
-        if (cell->duty_per_255 == *duty)
-            continue;
-        cell_command(cell, *duty, board->now_ms);
-        changes = true;
-    }
     board->cells_on = cells_on;
     board->commanded_us = board->now_us;
     board->hold_us = (uint32_t)(valid_for_ms < hold_max_ms ? valid_for_ms : hold_max_ms) * 1000u;
-    if (changes)
-        port_gates_set(board->port, duty_per_255, n_cells);
+    if (changes != 0)
+        switch_cells(board, duty_per_255);
     return true;
 }
 
@@ -123,8 +141,9 @@ bool board_probe(struct board *board, uint16_t cells)
     for (uint8_t i = 0; i < board->identity.n_cells; i++, bit = (uint16_t)(bit << 1)) {
         if ((cells & bit) == 0)
             continue;
-        uint16_t found = guard_probe(port_probe(board->port, i), &board->limits);
-        cell_probed(&board->cells[i]);
+        uint16_t counts = port_probe(board->port, i);
+        uint16_t found = guard_probe(counts, &board->limits);
+        cell_probed(&board->cells[i], &board->law, counts);
         found = faults_of(board, i, found);
         if (port_estop_open(board->port))
             found |= FAULT_estop_open;
@@ -132,6 +151,14 @@ bool board_probe(struct board *board, uint16_t cells)
             board_trip(board, found, bit);
     }
     return board->fault_bits == 0;
+}
+
+bool board_is_cool(const struct board *board, uint16_t cells)
+{
+    for (uint8_t i = 0; i < board->identity.n_cells; i++, cells >>= 1)
+        if ((cells & 1u) != 0 && !guard_is_cool(&board->cells[i], &board->limits))
+            return false;
+    return true;
 }
 
 uint16_t board_conditions(const struct board *board)
@@ -168,7 +195,7 @@ static void scan(struct board *board)
     struct port_sample sample;
     while (port_sample(board->port, &sample)) {
         struct cell *cell = &board->cells[sample.cell];
-        cell_sample(cell, &board->limits, &sample, board->now_ms);
+        cell_sample(cell, &board->limits, &board->law, &sample, board->now_ms, board->now_us);
         uint16_t found = guard_sample(cell, &board->limits, &sample, board->now_ms);
         found = faults_of(board, sample.cell, found);
         if (found != 0)

@@ -13,6 +13,7 @@ struct board {
     struct port *port;
     struct port_identity identity;
     struct wire_limits limits;
+    struct heat_law law; /* of these limits */
     struct frame_reader reader;
     struct cell cells[WIRE_CELLS_MAX];
     uint32_t now_us;
@@ -52,6 +53,10 @@ void board_all_off(struct board *board);
 bool board_probe(struct board *board, uint16_t cells);
 /* After an operation that held the loop up with all gates off: the scan was not at fault. */
 void board_resume(struct board *board);
+/* Other limits are in force: every cell's heat counts as used up. */
+void board_take_limits(struct board *board);
+/* These cells have heat left for the pulse of arming and a first command. */
+bool board_is_cool(const struct board *board, uint16_t cells);
 /* No cell is set apart any more: arming looks at all of them again. */
 void board_forget_open(struct board *board);
 /* WIRE_CELLS_MAX duties, those of cells set apart become 0; false: one is of a cell that has no wire. */

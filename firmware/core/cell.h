@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "heat.h"
 #include "message.h"
 #include "port.h"
 
@@ -14,13 +15,10 @@
 enum check { CHECK_HIGH, CHECK_LOW, CHECK_OFF, CHECK_HOT, CHECK_RANGE, N_CHECKS };
 
 struct cell {
-    uint32_t on_since_ms;
-    uint32_t duty_time_ms_256; /* since the last sample: time weighted with the duty, times 256 */
-    uint32_t heat_cA2ms;       /* what the continuous current would not have carried away */
-    uint16_t elapsed_ms;    /* duty_time counts up to here; as sampled_ms modulo 65.5 s */
-    uint16_t sampled_ms;
+    uint32_t on_since_ms; /* without a break, however short */
+    struct heat heat;
+    uint16_t on_counts;     /* last sample with the gate on, or pulse */
     uint16_t current_mA;    /* last sample that agrees with the command: on, or off */
-    uint16_t current_on_mA; /* last sample with the gate on */
     uint16_t sampled_mA;    /* last sample, whatever the command */
     int16_t temperature_cC;
     uint8_t duty_per_255;
@@ -29,11 +27,13 @@ struct cell {
 
 uint16_t cell_current_mA(uint16_t counts, const struct wire_limits *limits);
 
-void cell_boot(struct cell *cell, uint32_t now_ms, uint16_t current_max_mA);
-void cell_command(struct cell *cell, uint8_t duty_per_255, uint32_t now_ms);
+void cell_boot(struct cell *cell);
+/* Its gate has just been set: the old duty counts until after that, the new one from before it on. */
+void cell_command(struct cell *cell, uint8_t duty_per_255, uint32_t now_ms, uint16_t before_ticks,
+                  uint16_t after_ticks);
 /* It was pulsed, which tells its current as it is: what earlier samples made of it no longer counts. */
-void cell_probed(struct cell *cell);
-void cell_sample(struct cell *cell, const struct wire_limits *limits,
-                 const struct port_sample *sample, uint32_t now_ms);
+void cell_probed(struct cell *cell, const struct heat_law *law, uint16_t counts);
+void cell_sample(struct cell *cell, const struct wire_limits *limits, const struct heat_law *law,
+                 const struct port_sample *sample, uint32_t now_ms, uint32_t now_us);
 
 #endif

@@ -105,6 +105,8 @@ static uint8_t serve_arm(struct board *board, const uint8_t *payload)
         return RESULT_bad_value;
     if (board_conditions(board) != 0)
         return RESULT_condition_present;
+    if (!board_is_cool(board, command.cells))
+        return RESULT_cooling;
     board_forget_open(board);
     if (!board_probe(board, command.cells))
         return RESULT_is_faulted;
@@ -149,7 +151,7 @@ static uint8_t serve_set_limits(struct board *board, const uint8_t *payload)
     if (!stored)
         return RESULT_store_failed;
     board->limits = command.limits;
-    board->limits_crc = limits_crc(&board->limits);
+    board_take_limits(board);
     board->limits_whole = true;
     return RESULT_done;
 }
@@ -182,6 +184,19 @@ static uint8_t *put_status(struct board *board, uint8_t *at, uint8_t result)
     return wire_pack_status(at, &answer);
 }
 
+static uint8_t heat_per_255(const struct board *board, uint8_t cell)
+{
+    uint32_t most = board->limits.heat_max_cA2ms;
+    uint32_t heat = board->cells[cell].heat.cA2ms;
+    if (heat >= most)
+        return 255;
+    if (most >> 24 != 0) { /* keeps the product short */
+        most >>= 8;
+        heat >>= 8;
+    }
+    return (uint8_t)((heat * 255u + most - 1u) / most);
+}
+
 static uint8_t *put_readings(struct board *board, uint8_t *at)
 {
     struct wire_readings answer = {0};
@@ -192,6 +207,7 @@ static uint8_t *put_readings(struct board *board, uint8_t *at)
     answer.bad_frames = board->bad_frames;
     for (uint8_t i = 0; i < board->identity.n_cells; i++) {
         answer.duty_per_255[i] = board->cells[i].duty_per_255;
+        answer.heat_per_255[i] = heat_per_255(board, i);
         answer.current_mA[i] = board->cells[i].current_mA;
         answer.temperature_cC[i] = board->cells[i].temperature_cC;
     }

@@ -13,7 +13,7 @@ static bool persists(uint8_t *streak, bool failed, uint8_t scans)
 static uint16_t check_current_on(struct cell *cell, const struct wire_limits *limits)
 {
     uint16_t found = 0;
-    uint16_t current_mA = cell->current_on_mA;
+    uint16_t current_mA = cell->sampled_mA;
     if (persists(&cell->streak[CHECK_HIGH], current_mA > limits->current_max_mA,
                  limits->persistence_scans))
         found |= FAULT_current_high;
@@ -51,7 +51,12 @@ static bool on_too_long(const struct cell *cell, const struct wire_limits *limit
 
 static bool energy_high(const struct cell *cell, const struct wire_limits *limits)
 {
-    return cell->heat_cA2ms > limits->heat_max_cA2ms;
+    return cell->heat.cA2ms > limits->heat_max_cA2ms;
+}
+
+bool guard_is_cool(const struct cell *cell, const struct wire_limits *limits)
+{
+    return cell->heat.cA2ms <= limits->heat_max_cA2ms / WIRE_HEAT_TO_ARM;
 }
 
 uint16_t guard_sample(struct cell *cell, const struct wire_limits *limits,

@@ -14,6 +14,9 @@ uint16_t guard_sample(struct cell *cell, const struct wire_limits *limits,
 /* What is wrong with a cell now, on or off: a fault is not cleared before this is nothing. */
 uint16_t guard_condition(const struct cell *cell, const struct wire_limits *limits);
 
+/* Whether so little of a cell's heat is used up that it may be armed. */
+bool guard_is_cool(const struct cell *cell, const struct wire_limits *limits);
+
 /* What a cell's current says of its wire while it is pulsed: broken, or shorted. */
 uint16_t guard_probe(uint16_t counts, const struct wire_limits *limits);
 

@@ -19,6 +19,7 @@
 #define WIRE_CRC_INIT 0xFFFF
 #define WIRE_FRAME_MAX 128 /* bytes before COBS; below 254, so that COBS needs one more byte */
 #define WIRE_PROBABILITY_ONE 65535 /* means certain; any smaller p is p / 65536 */
+#define WIRE_HEAT_TO_ARM 8         /* a cell is armed once no more than the eighth of its heat is used up */
 #define WIRE_DUTY_MIN_PER_255 8    /* a smaller one is too short for a reading of its current */
 
 /* C(name, code, answer): a command; its payload is the table of its name, if there is one. */
@@ -88,6 +89,7 @@
     A(u16, current_mA, WIRE_CELLS_PER_STATUS)             \
     A(i16, temperature_cC, WIRE_CELLS_PER_STATUS)
 
+/* heat_per_255 is the share of heat_max_cA2ms that a cell has used up, 255: all of it. */
 #define WIRE_READINGS(F, A, N)               \
     F(u32, time_us)                          \
     F(u8, state)                             \
@@ -97,6 +99,7 @@
     F(u16, cells_open)                       \
     F(u16, bad_frames)                       \
     A(u8, duty_per_255, WIRE_CELLS_MAX)      \
+    A(u8, heat_per_255, WIRE_CELLS_MAX)      \
     A(u16, current_mA, WIRE_CELLS_MAX)       \
     A(i16, temperature_cC, WIRE_CELLS_MAX)
 
@@ -125,8 +128,8 @@
     L(u16, current_max_mA, 1200, 1, 1900)                    \
     L(u16, current_on_min_mA, 20, 0, 1900)                   \
     L(u16, current_off_max_mA, 20, 4, 1900)                  \
-    L(u16, current_continuous_mA, 200, 0, 1900)              \
-    L(u32, heat_max_cA2ms, 50000000, 1, 4000000000)          \
+    L(u32, heat_max_cA2ms, 290000, 1, 4000000000)            \
+    L(u16, heat_time_constant_ms, 683, 1, 65535)             \
     L(i16, temperature_max_cC, 9000, 0, 12000)               \
     L(u16, temperature_counts_min, 20, 1, 1022)              \
     L(u16, temperature_counts_max, 1000, 1, 1022)            \
@@ -151,7 +154,8 @@
     X(is_faulted, 7)         \
     X(limits_differ, 8)      \
     X(condition_present, 9)  \
-    X(store_failed, 10)
+    X(store_failed, 10)    \
+    X(cooling, 11)
 
 #define WIRE_RESETS(X) \
     X(power_on, 0)     \

@@ -30,8 +30,10 @@ uint32_t port_now_us(struct port *port);
 void port_gates_off(struct port *port);
 void port_gates_set(struct port *port, const uint8_t *duty_per_255, uint8_t n_cells);
 
-/* Counts of a cell's current with its gate alone high for a moment, 0.5 ms at most; before and after it
- * all gates are low. */
+enum { PORT_PROBE_MAX_US = 300 };
+
+/* Counts of a cell's current with its gate alone high for a moment, PORT_PROBE_MAX_US at most; before and
+ * after it all gates are low. */
 uint16_t port_probe(struct port *port, uint8_t cell);
 
 bool port_estop_open(struct port *port);

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hil.config.replaced import warn_of_replaced
 from hil.errors import ConfigError, one_line
 
 BENCH_KEYS = ("article", "surroundings")
@@ -82,6 +83,7 @@ def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
         sources.append((f"--set {one_line(text)}", change))
     for name, source in sources:
         _refuse_looser_guard(name, source.get("guard"), limits)
+        warn_of_replaced(name, source)
     _read_trace(path, table.get("reference"))
     model = table.get("model")
     if isinstance(model, dict):

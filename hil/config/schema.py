@@ -23,6 +23,7 @@ from hil.config.limb import AntagonistsTable, LimbTable
 from hil.config.own import OwnTable, kind_tag
 from hil.config.pantograph import ImpactTable, PantographTable
 from hil.config.plant_card import PlantCardTable
+from hil.config.replaced import without_replaced
 from hil.config.soft import GroundTable, LinkTable, MuscleTable, Pair
 from hil.config.supply import SupplyTable
 from hil.config.table import (
@@ -279,7 +280,7 @@ class CellBoardTable(Table):
     hold_s: Annotated[float, Field(ge=0.002, le=0.1)] = 0.05
     every: Every = 1
     estop: Literal["proved", "none"] = "proved"
-    limits: dict[str, int] = {}
+    limits: Annotated[dict[str, int], BeforeValidator(without_replaced)] = {}
     ambient_range_C: Annotated[
         list[Celsius], Field(min_length=2, max_length=2), AfterValidator(_cold_to_warm)
     ] = [15.0, 30.0]

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil import wire
+from hil.devices.cooling import armed_once_cool, seconds_to_cool
 from hil.devices.device import Remark, time_columns
 from hil.devices.port import Port
 from hil.devices.proof import RESET_REMEDY, Operator, prove_estop, prove_silence
@@ -112,6 +113,7 @@ class CellBoard:
         self._open = self._told_open = 0  # cells set apart, as last answered; those told of
         self._patterns: dict[int, NDArray[np.uint8]] = {}
         self._limits = dict(limits)
+        self._time_constant_s = 1e-3 * self._limits["heat_time_constant_ms"]
         self._hold_ms = math.ceil(1e3 * hold_s)
         # A run sends the same few masks again and again, under 256 numbers.
         self._set_mask = lru_cache(FRAMES_KEPT)(self._frame_of)
@@ -219,7 +221,10 @@ class CellBoard:
         or set apart where the limits allow for it.
         """
         cells = int(self._bit.sum())
-        answer = self._ask("arm", limits_crc=wire.limits_crc(self._limits), cells=cells)
+        answer = armed_once_cool(
+            self.name, self._ask, self._operator, self._time_constant_s,
+            wire.limits_crc(self._limits), cells,
+        )  # fmt: skip
         # Disarmed since `open`: armed already means that only the first answer was lost.
         result = wire.result_name(answer["result"])
         if result not in ("done", "is_armed"):
@@ -230,6 +235,12 @@ class CellBoard:
         self._drawn_tick = 0
         self._told_open = 0
         self._set_apart(answer["cells_open"])
+
+    def has_cooled(self) -> bool:
+        """Whether arming would not have to wait; not while armed."""
+        heat = self._ask("read")["heat_per_255"][: len(self._bit)]
+        self._pending, self._took_s = self._ask("disarm"), math.nan  # the tick's reading
+        return seconds_to_cool(heat, self._time_constant_s) == 0.0
 
     def _set_apart(self, cells_open: int) -> None:
         self._open = cells_open

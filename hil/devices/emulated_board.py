@@ -30,6 +30,9 @@ SERIAL_AT = 64  # in its EEPROM; the limits lie at 0
 CYCLES_PER_US = 16
 ROOM_B = 4096
 POLL_US = 20
+ROOM_C = 25.0
+# An eighth of the heat is left after 2.08 time constants; the board is slower than the law.
+POWERED_TIME_CONSTANTS, POWERED_S = 2.2, 0.1
 
 #: Emulated boards of this process by number, for `emulated://NUMBER`.
 BOARDS: "weakref.WeakValueDictionary[int, EmulatedBoard]" = weakref.WeakValueDictionary()
@@ -148,6 +151,7 @@ class EmulatedBoard:
         self._ahead_us = 0
         self._runs = False
         self._store(number, limits)
+        self._rest(1e-3 * limits["heat_time_constant_ms"])
         self.url = f"emulated://{number}"
         BOARDS[number] = self
 
@@ -158,6 +162,12 @@ class EmulatedBoard:
         table += wire.limits_crc(limits).to_bytes(2, "little")
         memory = table.ljust(SERIAL_AT, b"\xff") + number.to_bytes(4, "little")
         self._library.emulate_memory(self._chip, memory, len(memory), 1)
+
+    def _rest(self, time_constant_s: float) -> None:
+        """Time passes in a room until the board may be armed: it has not just been reset."""
+        for cell in range(N_CELLS):
+            self.sense(cell, 0.0, 0.0, ROOM_C)
+        self._pass(round(1e6 * (POWERED_TIME_CONSTANTS * time_constant_s + POWERED_S)))
 
     # --- the line ---
 

@@ -60,6 +60,7 @@ def library() -> ctypes.CDLL:
     loaded.libboard_receive.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
     loaded.libboard_gates.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
     loaded.libboard_step.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p]
+    loaded.libboard_rest.argtypes = [ctypes.c_void_p]
     loaded.libboard_advance.argtypes = [ctypes.c_void_p, ctypes.c_uint32]
     loaded.libboard_set_estop.argtypes = [ctypes.c_void_p, ctypes.c_int]
     loaded.libboard_set_analog.argtypes = [
@@ -72,7 +73,7 @@ def library() -> ctypes.CDLL:
 
 
 class NativeBoard:
-    """A simulated board and the port to it.
+    """A simulated board and the port to it. It has been powered for long, with every gate off.
 
     Parameters
     ----------
@@ -107,6 +108,7 @@ class NativeBoard:
         self._library.libboard_init(self._board, n_cells, serial, SCAN_PERIOD_US, 0)
         self.write(wire.encode("set_limits", 0, limits=limits))
         self._receive()
+        self._library.libboard_rest(self._board)
 
     def write(self, data: bytes) -> None:
         self._library.libboard_receive(self._board, data, len(data))

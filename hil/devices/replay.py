@@ -69,6 +69,9 @@ class ReplayRig:
         """What had to come on was on at the row that comes next."""
         return not self._waits or bool(self._running[self._row + 1])
 
+    def has_cooled(self) -> bool:
+        return True
+
     def remarks(self) -> list[tuple[str, Remark]]:
         """The recording has them."""
         return []

@@ -138,6 +138,7 @@ def test_the_on_time_at_the_gates_is_the_commanded_duty(chip):
 
 def test_exchanges_fit_into_a_millisecond_and_lose_no_byte(chip):
     """Masks at 1 kHz; twelve changed duties or twelve draws take longer."""
+    chip.limit()
     longest_us = {}
     for kind, (period_us, fields) in EXCHANGES.items():
         chip.ready()

@@ -74,6 +74,8 @@ def test_the_second_boards_cells_draw_on_where_the_first_boards_end(libboard):
 
 
 def test_a_tick_already_served_draws_nothing_but_feeds_the_dead_man(armed):
+    armed.limit()
+    armed.ready()
     on = _broadcast(armed, 10)["cells_on"]
     for _ in range(40):
         armed.advance(50_000)

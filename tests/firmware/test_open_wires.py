@@ -151,7 +151,6 @@ def test_healthy_cells_are_set_apart_by_noise_as_often_as_the_gaussian_tail_says
         open_cells_max=12,
         persistence_scans=scans,
         on_time_max_ms=60_000,
-        current_continuous_mA=1000,
     )
     first = []
     for _ in range(12):

@@ -69,6 +69,8 @@ static int64_t random_value(int64_t normal, int64_t lowest, int64_t highest)
 static void random_limits(struct wire_limits *table)
 {
     limits_default(table);
+    if (!one_in(4))
+        table->heat_time_constant_ms = 1; /* else most of a life is spent cooling */
     if (one_in(2))
         table->open_cells_max = 3;
 #define CHANGE(type, name, normal, lowest, highest) \

@@ -199,6 +199,13 @@ size_t libboard_send(void *board, uint8_t *bytes, size_t room)
     return n;
 }
 
+void libboard_rest(void *board)
+{
+    struct port *port = board;
+    for (uint8_t i = 0; i < WIRE_CELLS_MAX; i++)
+        port->board.cells[i].heat.cA2ms = port->board.cells[i].heat.loss_cA2ms = 0;
+}
+
 void libboard_advance(void *board, uint32_t duration_us)
 {
     struct port *port = board;

@@ -17,6 +17,8 @@ void libboard_reset(void *board, uint8_t cause);
 
 void libboard_receive(void *board, const uint8_t *bytes, size_t n);
 size_t libboard_send(void *board, uint8_t *bytes, size_t room);
+/* All gates have been off for long: no cell has heat left. */
+void libboard_rest(void *board);
 void libboard_advance(void *board, uint32_t duration_us);
 /* A period of the host's: the duty of every gate in it, 0 to 1, as commanded before; then it passes. */
 void libboard_step(void *board, uint32_t period_us, double *duty);

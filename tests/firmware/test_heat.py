@@ -1,0 +1,354 @@
+"""A cell's budget of heat: it is never less than its wire has, and nothing refills it but time.
+
+The law is dH/dt = I^2 - H / tau while the gate is on, and a wire of resistance r and capacity C a
+metre is at most r H / C above the air. Expected values are its exact solution at the pins.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+from hil import wire
+
+CELL = 3
+COUNTS = 512  # 1 A: 10^4 cA^2
+I2_CA2 = 10_000
+# The 0.1 mm wire of configs/wires4: ohms and heat capacity a metre, loss to still air
+R_OHM_PER_M = 126.0
+C_J_PER_M_K = 6450.0 * math.pi / 4 * 100e-6**2 * 450.0
+G_W_PER_M_K = 125.0 * math.pi * 100e-6
+SCAN_MS = 3
+
+
+def heat_of(board, heat_max, cell=CELL):
+    """At most so much, in cA^2 ms, and how much less it may be."""
+    share = board.command("read")["heat_per_255"][cell]
+    return share * heat_max / 255, heat_max / 255
+
+
+class Wire:
+    """The law, solved exactly between changes of the gate."""
+
+    def __init__(self, board, I2_cA2, tau_ms):
+        self.board, self.I2_cA2, self.tau_ms = board, I2_cA2, tau_ms
+        self.H, self.at_us = 0.0, board.now_us()
+
+    def advance(self, duration_us):
+        """The board goes on; its gate stays as it is."""
+        on = self.board.gates()[CELL] / 255
+        self.board.advance(duration_us)
+        rest = on * self.I2_cA2 * self.tau_ms
+        fade = math.exp(-1e-3 * duration_us / self.tau_ms)
+        self.H = rest + (self.H - rest) * fade
+
+
+def ready(board, heat_max, tau_ms, counts=COUNTS):
+    board.limit(heat_max_cA2ms=heat_max, heat_time_constant_ms=tau_ms, current_max_mA=1900)
+    board.recover()
+    board.cool()
+    board.set_analog(CELL, on=counts)
+    board.arm()
+
+
+@pytest.mark.parametrize("tau_ms", [30, 683, 14_000])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_budget_is_never_less_than_the_law_says_and_hardly_more(board, tau_ms, seed):
+    rng = np.random.default_rng(seed)
+    heat_max = round(0.9 * I2_CA2 * tau_ms)
+    ready(board, heat_max, tau_ms)
+    law = Wire(board, I2_CA2, tau_ms)
+    for _ in range(1500):
+        on = bool(rng.integers(2))
+        if board.set(*([CELL] if on else []), ms=100) != "done":
+            break
+        law.advance(int(rng.integers(50, rng.choice([900, 9_000, 90_000]))))
+        if on and not any(board.gates()):
+            break  # it has tripped meanwhile
+        most, unit = heat_of(board, heat_max)
+        # what has been on since the cell's last turn is not yet counted
+        late = 1.02 * I2_CA2 * SCAN_MS
+        assert most + late >= law.H
+        # 513 counts squared over 512 squared, a step and its rounding, a turn: 4 % and 30 ms in all
+        assert most - unit <= 1.04 * law.H + I2_CA2 * 30, (most, law.H)
+
+
+def test_a_partial_duty_uses_up_heat_in_proportion(board):
+    heat_max = I2_CA2 * 100
+    ready(board, heat_max, 65_535)
+    duties = [0] * 16
+    duties[CELL] = 51  # a fifth
+    start_us = board.now_us()
+    while not board.faults():
+        board.command("set_duties", valid_for_ms=9, duty_per_255=duties)
+        board.advance(1000)
+        assert board.now_us() - start_us < 600_000
+    assert board.faults() == ["cell_energy_high"]
+    assert 490 <= (board.now_us() - start_us) / 1000 <= 510
+
+
+def cycles(board, on_us, off_us, between):
+    """Milliseconds on until the trip, by the gate."""
+    on_ms = 0.0
+    while on_ms < 5_000:
+        if board.set(CELL) != "done":
+            return on_ms
+        board.advance(on_us)
+        on_ms += on_us / 1000
+        if between(board) is False:
+            return on_ms
+        board.advance(off_us)
+    raise AssertionError("it never trips")
+
+
+def off(board):
+    return board.set() == "done"
+
+
+def disarm_and_arm(board):
+    board.command("disarm")
+    crc = board.command("identify")["limits_crc"]
+    answer = board.command("arm", limits_crc=crc, cells=0xFFF)
+    if wire.result_name(answer["result"]) == "cooling":
+        return False  # better still: it is not armed at all
+    return wire.result_name(answer["result"]) == "done"
+
+
+def fed(board):
+    return board.set(CELL) == "done"
+
+
+HEAT_MS = 1000
+
+
+@pytest.mark.parametrize(
+    ("on_us", "off_us", "between", "least"),
+    [
+        (1000, 0, fed, 0.97),
+        (1000, 1000, off, 0.97),
+        (500, 500, off, 0.97),
+        (100, 900, off, 0.9),
+        (50, 50, off, 0.8),
+        (99_000, 1000, off, 0.97),
+        (90, 100, disarm_and_arm, 0.0),
+        (50_000, 1000, disarm_and_arm, 0.1),
+    ],
+)
+def test_no_way_of_switching_refills_the_budget(board, on_us, off_us, between, least):
+    """A second of 1 A is allowed in all, and its time constant is as long as it can be."""
+    heat_max = I2_CA2 * HEAT_MS
+    ready(board, heat_max, 65_535)
+    on_ms = cycles(board, on_us, off_us, between)
+    passed = on_ms * (1 + off_us / on_us) / 65_535  # of time constants
+    assert on_ms <= HEAT_MS * (1 + passed) + SCAN_MS + 2 * on_us / 1000
+    assert on_ms >= least * HEAT_MS
+
+
+def test_a_cell_on_for_9_9_s_and_off_for_1_ms_trips_as_one_that_is_never_off(board):
+    """0.4 A through the 0.1 mm wire under the default table: 400 C after 0.76 s, in the past."""
+    took_ms = []
+    for breaks in (False, True):
+        board.recover()
+        assert board.result("set_limits", limits=wire.default_limits()) == "done"
+        board.cool()
+        board.set_analog(CELL, on=205)
+        board.arm()
+        start_us = board.now_us()
+        while board.set(CELL) == "done":
+            board.advance(9000)
+            if breaks:
+                board.set()
+                board.advance(1000)
+        took_ms.append((board.now_us() - start_us) / 1000)
+        assert board.faults() == ["cell_energy_high"]
+    assert took_ms[0] < 250
+    assert took_ms[1] < 1.1 * took_ms[0] + 20
+
+
+@pytest.mark.parametrize("current_A", [0.25, 0.4, 0.64, 1.19])
+@pytest.mark.parametrize("pattern", ["held", "toggled", "armed again and again"])
+def test_the_default_table_protects_the_wire_that_it_is_made_for(board, current_A, pattern):
+    """The wire without its latent heat, which only delays; air at 30 C."""
+    limits = wire.default_limits()
+    board.recover()
+    assert board.result("set_limits", limits=limits) == "done"
+    board.cool()
+    board.arm()
+    counts = round(current_A / 2.0 * 1024)
+    board.set_analog(CELL, on=counts)
+    theta_K = peak_K = 0.0
+    for n in range(40_000):
+        on = pattern == "held" or n % 4 < 3
+        if pattern == "armed again and again" and board.state() != "armed" and n % 500 == 0:
+            board.command("clear_faults")
+            crc = board.command("identify")["limits_crc"]
+            board.command("arm", limits_crc=crc, cells=1 << CELL)
+        board.set(*([CELL] if on else []))
+        for _ in range(4):
+            heating_W_per_m = R_OHM_PER_M * current_A**2 * (board.gates()[CELL] > 0)
+            board.advance(250)
+            theta_K += 250e-6 * (heating_W_per_m - G_W_PER_M_K * theta_K) / C_J_PER_M_K
+            peak_K = max(peak_K, theta_K)
+    protected_K = 1e-7 * limits["heat_max_cA2ms"] * R_OHM_PER_M / C_J_PER_M_K
+    assert protected_K == pytest.approx(160.0, abs=1.0)
+    late_K = R_OHM_PER_M * current_A**2 * 1e-3 * (SCAN_MS + 1) / C_J_PER_M_K
+    assert peak_K <= protected_K + late_K
+    assert peak_K > 0.6 * protected_K  # it works all the same
+
+
+# --- reset, cooling, arming ---
+
+
+def test_after_a_reset_a_board_is_armed_only_when_its_wires_have_cooled(board):
+    """From full to an eighth takes 2.08 time constants."""
+    board.set_good_pins()
+    tau_ms = 400
+    for power_cycle in ("reset", "limits"):
+        board.limit(heat_max_cA2ms=290_000, heat_time_constant_ms=tau_ms)
+        if power_cycle == "reset":
+            board.reset("brown_out")
+        board.advance(20_000)
+        crc = board.command("identify")["limits_crc"]
+        start_us = board.now_us()
+        assert board.faults() == []  # used up is not too much
+        assert set(board.command("read")["heat_per_255"][:12]) <= set(range(235, 256))
+        while board.result("arm", limits_crc=crc, cells=0xFFF) == "cooling":
+            assert board.state() == "disarmed"
+            board.advance(1000)
+        took_ms = (board.now_us() - start_us) / 1000
+        assert math.log(8) * tau_ms - 21 <= took_ms <= math.log(8) * tau_ms * 1.04 + 20
+        board.command("disarm")
+
+
+def test_only_cells_with_a_wire_must_have_cooled(board):
+    ready(board, I2_CA2 * 200, 10_000)
+    assert board.advance_fed(60_000, CELL)
+    board.command("disarm")
+    crc = board.command("identify")["limits_crc"]
+    assert board.result("arm", limits_crc=crc, cells=0xFFF) == "cooling"
+    assert board.result("arm", limits_crc=crc, cells=0xFFF & ~(1 << CELL)) == "done"
+
+
+def test_the_share_used_up_decides_on_arming_and_is_told(board):
+    board.limit(heat_max_cA2ms=8, heat_time_constant_ms=40)
+    crc = board.command("identify")["limits_crc"]
+    board.advance(3000)
+    seen = set()
+    for _ in range(400):
+        board.advance(1000)
+        share = board.command("read")["heat_per_255"][CELL]
+        heat = share * 8 // 255
+        assert share == math.ceil(heat * 255 / 8)
+        seen.add(heat)
+        cool = board.result("arm", limits_crc=crc, cells=1 << CELL) == "done"
+        assert cool is (heat <= 1), heat
+        if cool:
+            break
+    assert seen >= {2, 4, 6}
+
+
+@pytest.mark.parametrize("heat_max", [1, 255, 300, 2**24 - 1, 2**24, 4_000_000_000])
+def test_used_up_heat_cools_to_nothing_whatever_the_limit(board, heat_max):
+    tau_ms = 20
+    board.limit(heat_max_cA2ms=heat_max, heat_time_constant_ms=tau_ms)
+    assert board.command("read")["heat_per_255"][CELL] == 255
+    # as many time constants as its logarithm, and the one in which the last unit goes
+    board.advance(round((math.log(heat_max) + 2) * 1.2 * 1000 * (tau_ms + 8)))
+    assert board.command("read")["heat_per_255"][CELL] == 0
+
+
+def test_heat_of_the_probe_counts(any_board):
+    """As much as flows under the pulse, and not more than twice as much."""
+    board = any_board
+    heat_max = 4_000_000
+    board.limit(heat_max_cA2ms=heat_max, heat_time_constant_ms=65_535, current_max_mA=1900)
+    counts = 972  # 1.9 A
+    board.set_analog(CELL, on=counts)
+    I2_cA2 = (counts / 1024 * 200) ** 2
+    if board.exchange_us:
+        board.limit(heat_max_cA2ms=4_000_000_000, heat_time_constant_ms=1, current_max_mA=1900)
+        before_us = board.on_us()[CELL]
+        board.arm()
+        pulse_ms = (board.on_us()[CELL] - before_us) / 1000
+        print(f"pulse of {1000 * pulse_ms:.0f} us")
+        assert 0.1 <= pulse_ms <= 0.3  # PORT_PROBE_MAX_US
+        return
+    board.cool()
+    n, crc = 0, board.command("identify")["limits_crc"]
+    while board.result("arm", limits_crc=crc, cells=1 << CELL) == "done":
+        board.command("disarm")
+        board.advance(100)
+        n += 1
+    assert heat_max / 8 / (I2_cA2 * 0.3) - 2 <= n + 1 <= heat_max / 8 / (I2_cA2 * 0.15)
+
+
+def test_before_a_reading_with_the_gate_on_the_current_counts_at_its_worst(board):
+    """The pulse at arming is the first reading; a wire shorted since then is found by the next."""
+    heat_max = 400_000
+    ready(board, heat_max, 65_535, counts=COUNTS)
+    board.set_analog(CELL, on=900)
+    assert board.set(CELL) == "done"
+    board.advance(100)
+    board.set()
+    board.advance(4000)
+    most, unit = heat_of(board, heat_max)
+    assert most - unit <= I2_CA2 * 1.01 * (0.11 + 0.31)
+
+
+# --- at the pins of the chip ---
+
+
+def _chip(chip, heat_ms):
+    """Armed, with next to no heat used up."""
+    chip.limit(heat_max_cA2ms=I2_CA2 * heat_ms, heat_time_constant_ms=400)
+    chip.recover()
+    while max(chip.command("read")["heat_per_255"]) > 1:
+        chip.advance(200_000)
+    chip.set_analog(CELL, on=COUNTS)
+    chip.arm()
+
+
+class Pins:
+    """The law, solved for a gate's on-time as its pin has it, between two looks at it."""
+
+    def __init__(self, chip):
+        self.chip, self.H = chip, 0.0
+        self.at_us, self.on_us = chip.now_us(), chip.on_us()[CELL]
+
+    def look(self):
+        now_us, on_us = self.chip.now_us(), self.chip.on_us()[CELL]
+        self.H *= math.exp(-1e-3 * (now_us - self.at_us) / 400)
+        self.H += I2_CA2 * 1e-3 * (on_us - self.on_us)
+        self.at_us, self.on_us = now_us, on_us
+
+
+@pytest.mark.parametrize("pause_us", [0, 400, 2000])
+def test_on_the_chip_all_that_the_gate_was_on_counts(chip, pause_us):
+    """On and off as fast as the line allows, at every phase of the millisecond."""
+    _chip(chip, 300)
+    pins = Pins(chip)
+    for n in range(120):
+        assert chip.set(CELL) == "done"
+        chip.advance(n % 7 * 40)
+        assert chip.set() == "done"
+        pins.look()
+        chip.advance(pause_us + n % 53)
+    chip.advance(5000)
+    pins.look()
+    most, unit = heat_of(chip, I2_CA2 * 300)
+    print(f"counted {(most - 2 * unit) / pins.H:.3f} to {most / pins.H:.3f} of what was there")
+    assert most >= pins.H
+    assert most - 2 * unit <= 1.3 * pins.H + I2_CA2 * 8
+
+
+def test_on_the_chip_a_partial_duty_counts_in_full(chip):
+    _chip(chip, 200)
+    pins = Pins(chip)
+    command = {"valid_for_ms": 100, "duty_per_255": [100 * (i == CELL) for i in range(16)]}
+    for _ in range(70):
+        assert chip.result("set_duties", **command) == "done"
+        chip.advance(2000)
+        pins.look()
+    most, unit = heat_of(chip, I2_CA2 * 200)
+    assert most + I2_CA2 * 4 >= pins.H
+    assert most - 2 * unit <= 1.05 * pins.H + I2_CA2 * 8
