@@ -57,6 +57,7 @@ CAUSES = {row.name: _cause(row) for row in interlocks.LOOP}
     _SUPPLY_NOT_OFF,
     _BOARD_RESET,
     _BOARD_REFUSED,
+    MACHINE_SLEPT,
 ) = (1 << i for i in range(len(FAULTS)))
 
 NO_VALUES: NDArray[np.float64] = np.zeros(0)

@@ -114,6 +114,9 @@ LOOP = (
           "result and state in every answer of an armed board",
           "anything but done and armed, and no fault that it names itself",
           reaction="2 ticks; where it refuses that too, `hold_s` of its last command"),
+    _loop("machine_slept", "nobody was there while power was on", "the machine's two clocks",
+          "the one that goes on while the machine sleeps is ahead of the other, while armed",
+          reaction="2 ticks after it has woken"),
 )  # fmt: skip
 
 BOARD = (
@@ -162,7 +165,8 @@ OTHER = (
               "not reset in time, on cards that have one", "devices.<card>.watchdog_s", 0.0,
               "enable lines low", "devices.<card>.watchdog_s", "card"),
     Interlock("loop_gone", "the supply stays on without anybody", "the loop's sign of life, as the "
-              "supply's own process sees it", "none, or its process has gone", "", 0.5,
+              "supply's own process sees it",
+              "none, its process has gone, or the machine has slept", "", 0.5,
               "supply off, for as long as it is told to be on", "one answer", "supply"),
 )  # fmt: skip
 

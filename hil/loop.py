@@ -82,6 +82,14 @@ def _trip_by_own(p: Parts, t_s: float, error: OwnError) -> None:
     p.sink.event(t_s, "fault", "own code", str(error))
 
 
+def _note_sleep(p: Parts, t_s: float, slept_s: float) -> None:
+    """While it slept nobody watched and nothing could be switched off."""
+    if p.guard.armed:
+        p.guard.trip(guards.MACHINE_SLEPT)
+    text = f"the machine slept for {slept_s:.3g} s before this tick"
+    p.sink.event(t_s, "warning", "loop", text)
+
+
 def columns() -> list[Column]:
     """The columns that the loop itself fills."""
     return [
@@ -141,6 +149,8 @@ def run(p: Parts) -> str:
         values[t_at] = t_s
         values[late_at] = late_s = p.clock.sleep_until_s(t_s)
         began = perf_counter()
+        if slept_s := p.clock.slept_s():
+            _note_sleep(p, t_s, slept_s)
         try:
             ready = p.guard.armed and not p.guard.running and p.rig.ready()
             if ready and (begun or p.rig.has_cooled()):

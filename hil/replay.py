@@ -42,10 +42,21 @@ class Difference:
 class _RecordedClock(VirtualClock):
     """Ticks when the recording did, as late as it was."""
 
-    def __init__(self, t_s: NDArray[np.float64], late_s: NDArray[np.float64], period_s: float):
+    def __init__(
+        self,
+        t_s: NDArray[np.float64],
+        late_s: NDArray[np.float64],
+        fault_bits: NDArray[np.uint64],
+        period_s: float,
+    ):
         super().__init__()
         self._t_s, self._late_s, self._period_s = t_s, late_s, period_s
+        slept = np.flatnonzero(fault_bits & np.uint64(guard.MACHINE_SLEPT))
+        self._slept_row = int(slept[0]) if len(slept) else -1
         self._row = -1
+
+    def slept_s(self) -> float:
+        return float(self._row == self._slept_row)
 
     def sleep_until_s(self, deadline_s: float) -> float:
         self._row += 1
@@ -140,7 +151,7 @@ def replay(path: Path, code: Mapping[str, str] | None = None) -> tuple[int, Diff
     except (KeyError, AttributeError) as missing:
         raise ConfigError(f"{path}: has no column {missing}: made by another version") from None
     period_s = tables.loop.period_s
-    clock = _RecordedClock(run.t_s.values, run.late_s.values, period_s)
+    clock = _RecordedClock(run.t_s.values, run.late_s.values, run.fault_bits.values, period_s)
     comparing = _Comparing(run, stages.frame)
     starts = run.input_value.values[run.input_name.values == "start"]
     armed = bool(starts[0]) if len(starts) else True

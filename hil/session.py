@@ -14,10 +14,10 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from hil import guard, inputs, loop, own, realtime, trust
+from hil import guard, inputs, loop, own, realtime, sleep, trust
 from hil import logbook as logbooks
 from hil.assembly import Stages, build, compile_tick, parts_of, rehearse, rehearse_own
-from hil.clock import Clock, RealClock, StallingClock, VirtualClock
+from hil.clock import Clock, RealClock, StallingClock, VirtualClock, sees_sleep
 from hil.config import Config, cards, sources
 from hil.config.build import (
     build_activation,
@@ -171,7 +171,7 @@ def _run_recorded(
     spin_s = realtime.spin_s(table.spin_s, table.period_s)
     clock: Clock = RealClock(spin_s) if clock_name == "real" else VirtualClock()
     if injection is not None and clock_name == "virtual":
-        clock = StallingClock(injection.stall_s)
+        clock = StallingClock(injection.stall_s, injection.asleep_s)
     samplers = stages.rig.samplers()
     sink = Sink(
         path,
@@ -206,7 +206,7 @@ def _run_recorded(
                 sink.wait_ready()
                 if window:
                     watch_this_run(path)
-                with show_progress(sink.tap.path, config.n_ticks, bar):
+                with _awake(clock_name, sink), show_progress(sink.tap.path, config.n_ticks, bar):
                     sink.input(0, 0.0, "start", float(armed))
                     how = "" if armed else ", not armed"
                     sink.event(0.0, "info", "session", f"started on the {clock_name} clock{how}")
@@ -290,6 +290,19 @@ def _close(
         summary["timing"]["kernel"] = plain(kernel)
     layout.finish(sink.path, outcome, summary)
     return Result(sink.path, outcome, summary)
+
+
+@contextlib.contextmanager
+def _awake(clock_name: str, sink: Sink) -> Iterator[None]:
+    """On the real clock, the machine is asked not to sleep; the answer is among the events."""
+    if clock_name != "real":
+        yield
+        return
+    with sleep.held_off() as how:
+        level = "warning" if how.startswith(sleep.NOT_HELD) else "info"
+        seen = "" if sees_sleep() else ", and is not noticed on this system"
+        sink.event(0.0, level, "realtime", f"sleep of the machine {how}{seen}")
+        yield
 
 
 @contextlib.contextmanager

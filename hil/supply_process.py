@@ -3,7 +3,9 @@
 It finds the supply, switches its output off, sets voltage and current and reads them back; then it
 switches on and off as the loop wants and leaves an answer every `poll_s`. Whatever happens to the
 loop, the output goes off: when the loop has shown no sign of life for ALIVE_S, when its process has
-gone, and when it ends. It does not come on again because a loop that has hung goes on.
+gone, and when it ends. It does not come on again because a loop that has hung goes on. While the
+machine sleeps this process sleeps as well, and the output stays as it is: it goes off as soon as
+the machine wakes.
 """
 
 import contextlib
@@ -20,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from hil import shared_memory
+from hil.clock import SleepMeter
 from hil.devices.supply import FAILED, READY, SHARED
 from hil.errors import one_line
 
@@ -193,11 +196,23 @@ def connect(job: dict[str, Any]) -> tuple[Scpi, str, Callable[[], None]]:
 
 
 class Post:
-    """The loop's end and this one's, in shared memory."""
+    """The loop's end and this one's, in shared memory.
 
-    def __init__(self, path: str) -> None:
+    Parameters
+    ----------
+    now_s : the clock that the loop's sign of life is on, which stands while the machine sleeps
+    sleep : tells that the machine has slept
+    """
+
+    def __init__(
+        self,
+        path: str,
+        now_s: Callable[[], float] = time.perf_counter,
+        sleep: SleepMeter | None = None,
+    ) -> None:
         with shared_memory.open_own(Path(path)) as file:
             self._shared = np.memmap(file, dtype=SHARED, mode="r+", shape=(1,))
+        self._now_s, self._sleep = now_s, sleep or SleepMeter()
         self._hung = False
 
     def state(self, state: int, text: str) -> None:
@@ -209,7 +224,7 @@ class Post:
         """Leave an answer."""
         s = self._shared
         s["count"] += 1
-        s["asked_s"], s["t_s"] = asked_s, time.perf_counter()
+        s["asked_s"], s["t_s"] = asked_s, self._now_s()
         s["voltage_V"], s["current_A"], s["on"] = voltage_V, current_A, float(on)
         s["count"] += 1
 
@@ -217,12 +232,14 @@ class Post:
     def wants_on(self) -> bool:
         """The loop wants the output on, and lives.
 
-        One that has hung and lives again has to want it off before it can want it on.
+        One that has hung and lives again, or has slept with the machine, has to want it off before
+        it can want it on.
         """
+        slept = self._sleep.slept_s() > 0.0
         if not self._shared["want_on"][0]:
             self._hung = False
             return False
-        self._hung |= time.perf_counter() - float(self._shared["alive_s"][0]) >= ALIVE_S
+        self._hung |= slept or self._now_s() - float(self._shared["alive_s"][0]) >= ALIVE_S
         return not self._hung
 
     @property

@@ -16,7 +16,7 @@ Kind = Literal[
     "limits_differ", "card_estop_open", "machine_stalls", "recorder_killed", "controller_nan",
     "controller_raises", "supply_late", "supply_mute", "supply_voltage", "supply_drops",
     "supply_stays_on", "enable_stuck_low", "board_reset", "command_refused", "converter_dead",
-    "limits_spoilt",
+    "limits_spoilt", "machine_sleeps",
 ]  # fmt: skip
 
 

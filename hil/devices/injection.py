@@ -77,6 +77,13 @@ class Injection:
                 return fault.for_s or 1.0
         return 0.0
 
+    def asleep_s(self, t_s: float) -> float:
+        """How long the machine has slept before the tick at t_s."""
+        for fault in self._faults:
+            if fault.kind == "machine_sleeps" and abs(t_s - fault.at_s) < 1e-6:
+                return fault.value or 1.0
+        return 0.0
+
     def limits(self, limits: dict[str, int]) -> dict[str, int]:
         """The table that a board comes with, from before the run."""
         if any(fault.kind == "limits_differ" for fault in self._faults):

@@ -115,6 +115,7 @@ SCENARIOS = (
     Scenario("disk_low", "machine_stalls", 0.0, for_s=NO_TIME_S, bound_s=1.0,
              sets=("guard.disk_free_min_MB=1e9",)),
     Scenario("board_silent", "board_silent", 0.050),
+    Scenario("machine_slept", "machine_sleeps", 0.0, value=30.0),
     Scenario("own_code_failed", "controller_raises", 0.0),
     Scenario("supply_silent", "supply_mute", 1.0, rig=_WIRES),
     # asked every 0.1 s, answered 0.03 s later

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from hil.clock import RealClock
+from hil import sleep
+from hil.clock import RealClock, sees_sleep
 from hil.views.latency import PERIODS_MAX
 
 PROBE_PERIOD_S = 0.001
@@ -48,6 +49,7 @@ def examine(loopback: dict[str, Any] | None = None) -> dict[str, Any]:
         _kernel(),
         _preemption(),
         _priority(),
+        _sleep(),
         _throttling(),
         _memory_lock(),
         _governor(),
@@ -135,6 +137,20 @@ def _priority() -> dict[str, str]:
         )
     os.sched_setscheduler(0, before, os.sched_param(0))
     return _finding("real-time priority", "SCHED_FIFO is allowed")
+
+
+def _sleep() -> dict[str, str]:
+    """Whether a run can keep the machine awake."""
+    with sleep.held_off() as how:
+        found = how
+    if not sees_sleep():
+        found += "; a machine that has slept is not noticed"
+    if not how.startswith(sleep.NOT_HELD):
+        return _finding("sleep during a run", found)
+    remedy = "keep it from sleeping yourself"
+    if sys.platform == "linux":
+        remedy += ", as root: systemctl mask sleep.target suspend.target"
+    return _finding("sleep during a run", found, "could be better", remedy)
 
 
 def _throttling() -> dict[str, str]:
