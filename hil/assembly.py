@@ -46,6 +46,7 @@ from hil.models.soft.arrays import SoftArraySystem
 from hil.models.system import System
 from hil.rig import Rig, build_rig
 from hil.slots import RigLayout
+from hil.trip_report import TripReport
 from hil.waiting import Until
 
 REHEARSED_TICKS = 60_000  # a few seconds' work
@@ -275,6 +276,7 @@ def parts_of(
         guard=checks,
         inputs=inputs.Inputs(sink, stages.control, checks, rig, set_points, tare_max_N, measured),
         frame=stages.frame,
+        report=TripReport(limits, layout, period_s, tables.guard.force_max_N or np.inf),
         sink=sink,
         period_s=period_s,
         n_ticks=config.n_ticks,
@@ -356,14 +358,14 @@ def rehearse(config: Config, seed: int) -> None:
     """
     stages = build(config, seed)
     stages.rig.open()
-    parts = parts_of(config, stages, VirtualClock(), NoSink())
+    heard = HearingSink()
+    parts = parts_of(config, stages, VirtualClock(), heard)
     parts = replace(parts, n_ticks=min(config.n_ticks, REHEARSED_TICKS), after_trip_ticks=0)
     outcome = loop.run(parts)
     t_s = float(parts.frame.values[parts.frame.index("t_s")])
     stages.rig.close()
     if outcome == "tripped":
-        names = guard.names_of(parts.guard.first_bits)
-        causes = "; ".join(f"{name} ({guard.CAUSES[name]})" for name in names)
+        causes = ", ".join(heard.faults)
         raise ConfigError(
             f"{config.path}: its rehearsal on a simulated rig tripped at {t_s:g} s: {causes}: "
             "nothing was energised"
@@ -448,7 +450,7 @@ def _within_budget(
 class NoSink:
     """Takes rows and keeps none."""
 
-    disk_low = False
+    disk_low = ""
 
     def push(self) -> bool:
         return True
@@ -462,6 +464,17 @@ class NoSink:
 
     def input(self, tick: int, t_s: float, name: str, value: float, text: str = "") -> None:
         """Forgotten."""
+
+
+class HearingSink(NoSink):
+    """Keeps what tripped."""
+
+    def __init__(self) -> None:
+        self.faults: list[str] = []
+
+    def event(self, t_s: float, level: str, source: str, text: str) -> None:
+        if level == "fault":
+            self.faults.append(text)
 
 
 class TimingSink(NoSink):
@@ -487,5 +500,6 @@ class TimingSink(NoSink):
         return True
 
     def event(self, t_s: float, level: str, source: str, text: str) -> None:
-        if source == "own code":
-            self.failure = f"rehearsed on a simulated rig, at {t_s:g} s: {text}"
+        name, _, why = text.partition(": ")
+        if name == "own_code_failed":
+            self.failure = f"rehearsed on a simulated rig, at {t_s:g} s: {why}"

@@ -63,7 +63,7 @@ CAUSES = {row.name: _cause(row) for row in interlocks.LOOP}
 NO_VALUES: NDArray[np.float64] = np.zeros(0)
 RISE_SHARE = 1.0 / 3.0  # of the twin's force that a measured one must have
 FILTER_S = 0.01  # of the slopes
-_LAST, _SLOPE, _SINCE, _SAME = range(4)  # what is kept of every channel
+_LAST, _SLOPE, _SINCE, _SAME, _CHANGE = range(5)  # what is kept of every channel
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,34 @@ class Limits:
     hold_s: Mapping[str, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Snapshot:
+    """What a guard looked at in a tick in which something tripped, before all went off.
+
+    Attributes
+    ----------
+    measured, valid, model, slope_per_s, change, same_s : of every channel: its reading and whether
+        there is one, the twin's value, its filtered slope, the step from the reading before, and
+        for how long it has been the same
+    ages_s : of every device's reading
+    on_s : for how long every cell has been commanded on
+    cells, outputs : commanded
+    overruns : periods missed in a row
+    """
+
+    measured: NDArray[np.float64]
+    valid: NDArray[np.bool_]
+    model: NDArray[np.float64]
+    slope_per_s: NDArray[np.float64]
+    change: NDArray[np.float64]
+    same_s: NDArray[np.float64]
+    ages_s: NDArray[np.float64]
+    on_s: NDArray[np.float64]
+    cells: NDArray[np.uint8]
+    outputs: NDArray[np.float64]
+    overruns: int
+
+
 class Guard:
     """Checks readings and commands of every tick.
 
@@ -124,6 +152,8 @@ class Guard:
         All faults since the start, bit i for FAULTS[i]; latched.
     first_bits : int
         Those of the tick that tripped.
+    seen : Snapshot or None
+        Of the last tick in which a fault was new.
     states : States
         Commands are let through only while armed or running.
     """
@@ -131,6 +161,8 @@ class Guard:
     def __init__(self, limits: Limits, n_cells: int, period_s: float) -> None:
         self.fault_bits = 0
         self.first_bits = 0
+        self.seen: Snapshot | None = None
+        self._period_s = period_s
         self.states = States("ready")
         self._levels = np.array(
             [
@@ -150,7 +182,7 @@ class Guard:
             ],
             dtype=float,
         ).reshape(-1, 8)  # fmt: skip
-        self._kept = np.full((len(limits.signals), 4), np.nan)
+        self._kept = np.full((len(limits.signals), 5), np.nan)
         hold_s = {row.name: row.held_s for row in interlocks.LOOP} | dict(limits.hold_s)
         self._hold_periods = np.array([_whole(hold_s[name] / period_s) for name in FAULTS])
         self._held = np.zeros(len(FAULTS), dtype=np.int64)
@@ -222,6 +254,8 @@ class Guard:
             found |= _hold(self._envelopes, self._outputs_before, n_periods, outputs)
         found = _lasting(found, self._hold_periods, self._held, n_periods)
         if found:
+            if found & ~self.fault_bits:
+                self.seen = self._look(overruns)
             self.trip(found)
         if self._has_outputs:
             self._outputs_before[:] = outputs
@@ -231,8 +265,28 @@ class Guard:
         """Trip if too many periods were missed in a row; whether they were."""
         late = bool(overruns >= self._levels[1])
         if late:
+            self.seen = self._look(overruns)
             self.trip(_LOOP_LATE)
         return late
+
+    def _look(self, overruns: int) -> Snapshot:
+        r, n = self._readings, len(self._signals)
+        there = self._model_at >= 0
+        model = np.full(n, np.nan)
+        model[there] = self._values[self._model_at[there]]
+        return Snapshot(
+            measured=r.measured.copy(),
+            valid=r.valid.copy(),
+            model=model,
+            slope_per_s=self._kept[:, _SLOPE].copy(),
+            change=self._kept[:, _CHANGE].copy(),
+            same_s=self._kept[:, _SAME] * self._period_s,
+            ages_s=r.ages_s.copy(),
+            on_s=np.maximum(self._on_periods, 0) * self._period_s,
+            cells=self._commands.cells.copy(),
+            outputs=self._commands.outputs.copy(),
+            overruns=overruns,
+        )
 
     def trip(self, bits: int) -> None:
         """Latch these faults and put every command to rest."""
@@ -340,10 +394,10 @@ def _channel(limits, kept, value, model, n_periods, period_s):  # type: ignore[n
     if not low <= value <= high:
         found |= _FORCE_HIGH if is_force else _SIGNAL_OUT_OF_RANGE
     if np.isnan(kept[_LAST]):
-        kept[_SLOPE] = kept[_SINCE] = kept[_SAME] = 0.0
+        kept[_SLOPE] = kept[_SINCE] = kept[_SAME] = kept[_CHANGE] = 0.0
     else:
         passed = kept[_SINCE] + n_periods
-        change = value - kept[_LAST]
+        change = kept[_CHANGE] = value - kept[_LAST]
         if abs(change) > jump_max:
             found |= _FORCE_JUMP
         elapsed_s = passed * period_s

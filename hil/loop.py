@@ -1,9 +1,13 @@
 """The loop: read, estimate, control, guard, write, record; on a bench and in simulation alike."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import nan
 from time import perf_counter
+from types import MappingProxyType
 from typing import Protocol
+
+import numpy as np
 
 from hil import guard as guards
 from hil.clock import Clock
@@ -17,9 +21,11 @@ from hil.guard import Guard
 from hil.inputs import Inputs, Way
 from hil.rig import Rig
 from hil.states import STATES
+from hil.trip_report import TripReport
 from hil.waiting import Until
 
 FOREVER = 2**62
+NOTHING_SAID: Mapping[str, Sequence[str]] = MappingProxyType({})
 STAGES = ("read", "estimate", "control", "guard", "write")
 
 
@@ -28,11 +34,11 @@ class RowSink(Way, Protocol):
 
     Attributes
     ----------
-    disk_low : bool
-        Why rows are not taken any more, if not because the recorder is dead.
+    disk_low : str
+        Why rows are not taken any more, if not because the recorder is dead: how low the disk is.
     """
 
-    disk_low: bool
+    disk_low: str
 
     def push(self) -> bool:
         """Take the current row; False when nobody records any more."""
@@ -60,6 +66,7 @@ class Parts:
     guard: Guard
     inputs: Inputs
     frame: Frame
+    report: TripReport
     sink: RowSink
     period_s: float
     n_ticks: int
@@ -77,9 +84,30 @@ def _note_remarks(p: Parts, tick: int, t_s: float) -> None:
             p.sink.input(tick, t_s, remark.name, remark.value, remark.about)
 
 
-def _trip_by_own(p: Parts, t_s: float, error: OwnError) -> None:
-    p.guard.trip(guards.OWN_CODE_FAILED)
-    p.sink.event(t_s, "fault", "own code", str(error))
+class _Told:
+    """Says what tripped, once a fault: who, how much, and which limit."""
+
+    def __init__(self, p: Parts) -> None:
+        self._parts = p
+        self._bits = 0
+
+    def tell(self, t_s: float, said: Mapping[str, Sequence[str]] = NOTHING_SAID) -> None:
+        """What is new goes among the events.
+
+        Parameters
+        ----------
+        said : what is known of a fault beside what guard and devices know
+        """
+        p = self._parts
+        fresh = p.guard.fault_bits & ~self._bits
+        if not fresh:
+            return
+        self._bits |= fresh
+        seen = p.guard.seen
+        on_s = np.zeros(p.rig.layout.n_cells) if seen is None else seen.on_s
+        known = p.rig.troubles(on_s) | {"disk_low": [p.sink.disk_low]} | dict(said)
+        for line in p.report.lines(fresh, seen, known):
+            p.sink.event(t_s, "fault", "guard", line)
 
 
 def _note_sleep(p: Parts, t_s: float, slept_s: float) -> None:
@@ -133,6 +161,7 @@ def run(p: Parts) -> str:
         if not column.n_cells and not column.flags:
             values[p.frame.index(column.name)] = nan
     tick = last_tick = overruns = 0
+    told = _Told(p)
     begun = p.guard.armed
     first, end, tripped = 0, p.n_ticks, False
     if begun:
@@ -167,18 +196,21 @@ def run(p: Parts) -> str:
                 try:
                     p.control.step((tick - first) * p.period_s)
                 except OwnError as error:
-                    _trip_by_own(p, t_s, error)
+                    p.guard.trip(guards.OWN_CODE_FAILED)
+                    told.tell(t_s, {"own_code_failed": [str(error)]})
             controlled = perf_counter()
             row_bits[faults_at] = p.guard.step(overruns, n_periods)
             guarded = perf_counter()
             p.rig.write(t_s)
-        except DeviceError:
+        except DeviceError as error:
             p.guard.trip(guards.DEVICE_FAILED)
             row_bits[faults_at] = p.guard.fault_bits
             p.sink.push()
+            told.tell(t_s, {"device_failed": [str(error)]})
             raise
         except OwnError as error:  # a model: there is no estimate, or no plant, any more
-            _trip_by_own(p, t_s, error)
+            p.guard.trip(guards.OWN_CODE_FAILED)
+            told.tell(t_s, {"own_code_failed": [str(error)]})
             row_bits[faults_at] = p.guard.fault_bits
             p.sink.push()
             return "tripped"
@@ -196,12 +228,11 @@ def run(p: Parts) -> str:
             _note_remarks(p, tick, t_s)
         if p.evidence is not None and late_s > p.evidence.late_s:
             p.evidence.look(t_s, late_s)
-        if p.guard.fault_bits and not tripped:
-            tripped = True
-            end = min(end, tick + 1 + p.after_trip_ticks)
-            names = guards.names_of(p.guard.first_bits)
-            causes = "; ".join(f"{name}: {guards.CAUSES[name]}" for name in names)
-            p.sink.event(t_s, "fault", "guard", "; ".join((causes, *p.rig.troubles())))
+        if p.guard.fault_bits:
+            told.tell(t_s)
+            if not tripped:
+                tripped = True
+                end = min(end, tick + 1 + p.after_trip_ticks)
         if p.until is not None and p.until.step(t_s):
             end = min(end, tick + 1)
         last_tick, tick = tick, max(tick + 1, int(p.clock.now_s() / p.period_s))
@@ -211,7 +242,7 @@ def run(p: Parts) -> str:
             p.sink.event(t_s, "warning", "loop", f"{overruns} periods missed in a row")
             overruns = 0
     if not tripped and p.guard.trip_when_late(overruns):  # missed after the last tick
-        p.sink.event(last_tick * p.period_s, "fault", "guard", guards.CAUSES["loop_late"])
+        told.tell(last_tick * p.period_s)
         tripped = True
     if tripped:
         return "tripped"

@@ -71,7 +71,7 @@ class _RecordedClock(VirtualClock):
 class _Comparing:
     """Takes the loop's rows and keeps the first difference from the recorded ones."""
 
-    disk_low = False
+    disk_low = ""
 
     def __init__(self, run: xr.Dataset, frame: Frame) -> None:
         compared = [

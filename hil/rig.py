@@ -9,6 +9,7 @@ from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hil import wire
 from hil.config import Config, schema
@@ -27,6 +28,7 @@ from hil.devices.own import OwnPlace
 from hil.devices.port import LOOK_S, Port, SerialPort
 from hil.devices.proof import Operator, SimulatedOperator, SomebodyAtTheBench
 from hil.devices.sim_plant import Gates, SimPlant
+from hil.devices.supply import SupplyDevice
 from hil.devices.turn import Turn
 from hil.errors import ConfigError, DeviceError, StopError
 from hil.frame import Column, Commands, Frame, unit_suffix, units
@@ -36,6 +38,7 @@ from hil.rig_own import build_own
 from hil.rig_supply import build_supply
 from hil.slots import Readings, RigLayout
 from hil.streams import stream
+from hil.trip_report import merged
 
 BACKENDS = ("sim", "emulated", "bench")
 REALTIME_PLANT = f"{plant_card.NAME}=realtime"
@@ -164,6 +167,8 @@ class Rig:
             name: next(c.flags for c in frame.columns if c.name == f"{name}_fault_bits")
             for name in self.layout.cards
         }
+        raw = (c.name for c in frame.columns if c.name.endswith(".raw_V"))
+        self._raw_at = {name.removesuffix(".raw_V"): frame.index(name) for name in raw}
         self._values, self._bits = frame.values, frame.bits
         self._valid_bits = frame.bit_index("valid_bits")
         self._words: dict[bytes, int] = {}  # validity, a byte each, as the row's word
@@ -263,12 +268,34 @@ class Rig:
         """A device has something to say since `remarks` was called last."""
         return any(board.has_news for board in self._boards)
 
-    def troubles(self) -> list[str]:
-        """What the cards' fault bits say of this tick, such as `daq: force_at_rail`."""
-        found = []
-        for name, bits in zip(self.layout.cards, self.readings.card_faults.tolist(), strict=True):
-            flags = [f for i, f in enumerate(self._card_flags[name]) if bits >> i & 1]
-            found += [f"{name}: {', '.join(flags)}"] if flags else []
+    def troubles(self, on_s: NDArray[np.float64]) -> dict[str, list[str]]:
+        """What devices know of what tripped, by the row of the interlocks.
+
+        Parameters
+        ----------
+        on_s : for how long every cell has been commanded on
+        """
+        cards = zip(self.layout.cards, self.readings.card_faults.tolist(), strict=True)
+        found = [self._card_troubles(name, bits) for name, bits in cards]
+        for device in self._devices:
+            if isinstance(device, CellBoard):
+                found.append(device.troubles(on_s))
+            elif isinstance(device, SupplyDevice):
+                found.append(device.troubles())
+        return merged(found)
+
+    def _card_troubles(self, name: str, bits: int) -> dict[str, list[str]]:
+        """What a card's fault bits say, such as `daq: force_at_rail (9.99 V)`."""
+        found: dict[str, list[str]] = {}
+        for i, flag in enumerate(self._card_flags[name]):
+            if not bits >> i & 1:
+                continue
+            if i == 0:
+                found["estop_open"] = [f"the e-stop loop that {name} reads is open"]
+                continue
+            raw = next((r for r in self._raw_at if flag.startswith(f"{r}_")), "")
+            volts = f" ({self._values[self._raw_at[raw]]:.4g} V)" if raw else ""
+            found.setdefault("channel_untrue", []).append(f"{name}: {flag}{volts}")
         return found
 
     def tare(self, channel: str, newtons: float) -> None:

@@ -101,6 +101,7 @@ class RigLayout:
     others : names of those that are neither boards nor cards
     supplies : names of the bench supplies, which are not among the devices: they are slow
     n_cells : int
+    cell_names : in the model's order
     gate_of : the rig's number of the gate of every cell, board after board
     waits : something has to come on before the run: a supply, an enable line
     sets_apart : a board may set cells apart whose wires are broken, `open_cells_max`
@@ -116,6 +117,7 @@ class RigLayout:
     supplies: tuple[str, ...] = ()
     waits: bool = False
     sets_apart: bool = False
+    cell_names: tuple[str, ...] = ()
 
     @property
     def force(self) -> str:

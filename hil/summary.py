@@ -62,7 +62,11 @@ def summarise(
         }
         events = file["events"][: n_whole_rows(file, "events")]
         room = room_of(file, n)
-    causes = [text_of(event["text"]) for event in events if event["level"] == b"fault"]
+    causes = [
+        {"t_s": float(event["t_s"]), "text": text_of(event["text"])}
+        for event in events
+        if event["level"] == b"fault"
+    ]
     force: dict[str, Any] = {}
     steps: list[dict[str, Any]] = []
     for signal, measured, model, reference in signals:
@@ -72,7 +76,8 @@ def summarise(
                 steps = responses(t_s, measured, model, reference, cells)
     summary = {
         "rows": n,
-        "first_cause": causes[0] if causes else "",
+        "first_cause": causes[0]["text"] if causes else "",
+        "causes": causes,
         "duration_s": float(t_s[-1]) if n else 0.0,
         "timing": timing(t_s, late_s, busy_s, period_s, clock, n_periods),
         "room": room,
@@ -255,7 +260,8 @@ def as_text(path: Path, summary: dict[str, Any]) -> str:
     lines = [f"{summary['outcome']}: {summary['rows']} rows in {path}"]
     if summary["first_fault"]:
         lines.append(f"  tripped by {', '.join(summary['first_fault'])}; everything is off")
-        lines.append(f"  {summary['first_cause']}")
+        first = [c for c in summary["causes"] if c["t_s"] == summary["causes"][0]["t_s"]]
+        lines += [f"  {cause['t_s']:.3f} s: {cause['text']}" for cause in first]
     lines += [f"  {line}" for line in failure_lines(summary.get("failed_cells", []))]
     if summary["rows_lost"]:
         lines.append(f"  {summary['rows_lost']} rows were lost: the recorder could not follow")

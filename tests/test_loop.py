@@ -16,7 +16,7 @@ from hil.wire import fault_names
 class Rows:
     """A sink that keeps everything, and may stop taking rows."""
 
-    disk_low = False
+    disk_low = ""
 
     def __init__(self, frame, dead_after=None):
         self._frame = frame

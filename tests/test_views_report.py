@@ -1,4 +1,5 @@
 import json
+import re
 import shutil
 import struct
 
@@ -71,7 +72,12 @@ def test_a_tripped_run_is_reported_with_its_fault(configs, tmp_path, capsys):
     _, page = report_of(out, tmp_path, capsys)
     assert "Tripped:" in page
     assert "force_high" in page
-    assert "beyond its limit in either direction (guard.force_max_N)" in page
+    said = r"([\d.]+) s: force_high: force ([\d.]+) N, limit 1 N \(guard\.force_max_N\)"
+    (at_s, force_N), *_ = re.findall(said, page)
+    run = hil.open_run(out)
+    tripped = np.flatnonzero(run.fault_bits.values)[0]
+    assert float(at_s) == pytest.approx(run.t_s.values[tripped])
+    assert float(force_N) == pytest.approx(run.force_measured_N.values[tripped], rel=1e-3)
     assert '<span class="fault">tripped</span>' in page
 
 

@@ -293,6 +293,12 @@ class RunData:
         number = self.values.at(t_s)[self._index[GUARD_STATE]]
         return "" if np.isnan(number) else self.about.guard_states.get(int(number), "")
 
+    @property
+    def trip_texts(self) -> dict[str, str]:
+        """What the loop said of every fault, by its name."""
+        said = [n.text for n in self.notes if n.level == "fault" and n.source == "guard"]
+        return {text.partition(":")[0]: text for text in reversed(said)}
+
     def faults_at(self, t_s: float) -> list[str]:
         """Faults that had been latched by then, first cause first."""
         return [name for since_s, name in self.faults if since_s <= t_s]

@@ -324,11 +324,12 @@ class Window(QMainWindow):
             self._show_cursors()
 
     def causes_in_words(self, now_s: float) -> str:
-        """The faults latched by then, first cause first, in words."""
+        """The faults latched by then, first cause first: who, how much, and which limit."""
         data = self.data
         names = [] if data is None else data.faults_at(now_s)
         words = causes() if names else {}
-        return "; ".join(f"{name}: {words.get(name, name)}" for name in names)
+        said = {} if data is None else data.trip_texts
+        return "; ".join(said.get(name, f"{name}: {words.get(name, name)}") for name in names)
 
     # Cursors
 

@@ -80,7 +80,7 @@ class RigUsed:
 class _Rows:
     """Keeps some columns of a loop that nobody armed, and ends it after enough rows."""
 
-    disk_low = False
+    disk_low = ""
 
     def __init__(self, frame: Frame, columns: Sequence[str], n_rows: int) -> None:
         self._frame, self._n = frame, n_rows

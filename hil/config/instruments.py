@@ -46,6 +46,7 @@ def layout_of(tables: schema.RigTables, cells: Sequence[str]) -> RigLayout:
         supplies=tuple(supplies_of(devices)),
         n_cells=len(cells),
         gate_of=_gates_of(devices, cells),
+        cell_names=tuple(cells),
         waits=bool(supplies_of(devices)) or any(line.kind == "enable" for line in lines),
         sets_apart=any(board.limits.get("open_cells_max", 0) > 0 for board in boards.values()),
     )

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil import wire
+from hil.devices.board_words import CURRENT, ON_TIME, TEMPERATURE, fault_order, words_of
 from hil.devices.cooling import armed_once_cool, seconds_to_cool
 from hil.devices.device import Remark, time_columns
 from hil.devices.port import Port
@@ -125,6 +126,8 @@ class CellBoard:
         self._is_armed = False  # as far as the board was told
         self._armed_by: wire.Message | None = None
         self._link = 0  # latched until armed again
+        self._betrayed: dict[int, str] = {}  # what latched it, in words
+        self._answer: wire.Message | None = None  # the last one
         self._took_s = math.nan  # the last exchange
         self._port: Port | None = None
         self._pending: wire.Message | None = None
@@ -231,7 +234,7 @@ class CellBoard:
             raise DeviceError(f"{self.name}: refused to be armed: {self._reasons(result, answer)}")
         self._pending = self._armed_by = answer
         self._took_s = math.nan  # no command of the run
-        self._is_armed, self._link = True, 0
+        self._is_armed, self._link, self._betrayed = True, 0, {}
         self._drawn_tick = 0
         self._told_open = 0
         self._set_apart(answer["cells_open"])
@@ -299,7 +302,8 @@ class CellBoard:
         if answer is not self._armed_by:
             ran_back = self._ran_back(time_us)
             if self._is_armed and (ran_back or result != _DONE or state != _ARMED):
-                self._link |= _trouble(ran_back, result, state, fault_bits)
+                self._note_trouble(_trouble(ran_back, result, state, fault_bits), answer)
+        self._answer = answer
         self._bits[self._links] = self._link
         r.board_links[self._place.slot - len(r.measured)] = self._link
         if cells_open != self._open:
@@ -319,6 +323,55 @@ class CellBoard:
         if self._first_time_us is None:
             self._first_time_us = time_us
         self._values[self._clock] = 1e-6 * ((time_us - self._first_time_us) % 2**32)
+
+    def _note_trouble(self, found: int, answer: wire.Message) -> None:
+        fresh = found & ~self._link
+        self._link |= found
+        state, result = wire.state_name(answer["state"]), wire.result_name(answer["result"])
+        if fresh & _RESET:
+            self._betrayed[_RESET] = (
+                f"{self.name} was reset: it is {state}, its own time is "
+                f"{1e-6 * answer['time_us']:.4g} s: {RESET_REMEDY}"
+            )
+        if fresh & _REFUSED:
+            self._betrayed[_REFUSED] = f"{self.name} is {state} and answered '{result}', not 'done'"
+
+    def troubles(self, on_s: NDArray[np.float64]) -> dict[str, list[str]]:
+        """What is wrong with the board, in words, by the row of the interlocks that it trips.
+
+        Asks it for what its converter saw last, since all is off by now.
+
+        Parameters
+        ----------
+        on_s : for how long every cell of the rig has been commanded on
+        """
+        found = {
+            name: [self._betrayed[bit]]
+            for name, bit in zip(LINK_TROUBLES, (_RESET, _REFUSED), strict=True)
+            if bit in self._betrayed
+        }
+        answer = self._answer
+        if answer is not None and answer["fault_bits"]:
+            blamed = {name: i for i, name in enumerate(self._place.cell_names)
+                      if answer["fault_cells"] >> i & 1}  # fmt: skip
+            values = self._sampled(blamed)
+            values[ON_TIME] = {name: on_s[self._place.gates[i]] for name, i in blamed.items()}
+            order = fault_order(answer["first_fault_bits"], answer["fault_bits"])
+            words = words_of(order, list(blamed), self._limits, values)
+            found["board_fault"] = [f"{self.name}: {text}" for text in words]
+        return found
+
+    def _sampled(self, cells: Mapping[str, int]) -> dict[str, dict[str, float]]:
+        """Current and temperature of these cells, by their gates, as the board has them now."""
+        try:
+            self._pending = self._pending or self._collect(self._timeout_s)
+            now = self._exchange("read")
+        except DeviceError:
+            return {}  # it is gone; the loop notices by itself
+        return {
+            CURRENT: {name: 1e-3 * now["current_mA"][i] for name, i in cells.items()},
+            TEMPERATURE: {name: 1e-2 * now["temperature_cC"][i] for name, i in cells.items()},
+        }
 
     def _ran_back(self, time_us: int) -> bool:
         """Whether the board's time, which wraps after 71.6 min, is not what has passed here."""

@@ -21,7 +21,7 @@ class ReplayRig:
     """
 
     def __init__(self, run: xr.Dataset, like: RigLayout) -> None:
-        self._layout = like
+        self.layout = like
         self._row = -1
         boards, devices = like.boards, like.devices
         self._measured = np.stack([run[c.column("measured")].values for c in like.channels], axis=1)
@@ -56,10 +56,10 @@ class ReplayRig:
 
     def bind(self, frame: Frame) -> None:
         """Give every reading its place in the row."""
-        self.readings, self.commands = self._layout.bind(frame)
-        names = (*self._layout.boards, *self._layout.cards, *self._layout.supplies)
+        self.readings, self.commands = self.layout.bind(frame)
+        names = (*self.layout.boards, *self.layout.cards, *self.layout.supplies)
         self._fault_bits = [frame.bit_index(f"{name}_fault_bits") for name in names]
-        self._fault_bits += [frame.bit_index(f"{name}_link_bits") for name in self._layout.boards]
+        self._fault_bits += [frame.bit_index(f"{name}_link_bits") for name in self.layout.boards]
         self._bits = frame.bits
 
     def arm(self) -> None:
@@ -80,9 +80,9 @@ class ReplayRig:
         """The recording has it."""
         return False
 
-    def troubles(self) -> list[str]:
+    def troubles(self, on_s: NDArray[np.float64]) -> dict[str, list[str]]:
         """The recording says what they were."""
-        return []
+        return {}
 
     def tare(self, channel: str, newtons: float) -> None:
         """The recorded readings are tared."""
@@ -113,14 +113,14 @@ class ReplayRig:
             return
         p, q = (wire.probability_per_65536(x) for x in (message.p_on, message.q_off))
         unknown = self._unknown[self._row]
-        for n, gate in enumerate(self._layout.gate_of):
+        for n, gate in enumerate(self.layout.gate_of):
             if self._drawn_tick[n] == message.tick:
                 continue
             if unknown[n]:
                 cells[n] = CELL_UNKNOWN
                 continue
             self._drawn_tick[n] = message.tick
-            if self._layout.sets_apart and self._open[self._row, n]:
+            if self.layout.sets_apart and self._open[self._row, n]:
                 cells[n] = 0  # its board sees to that
                 continue
             chance = q if cells[n] else p

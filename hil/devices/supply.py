@@ -169,6 +169,22 @@ class SupplyDevice:
         self._bits[self._faults_at] = faults
         self._readings.supply_faults[self._slot] = faults
 
+    def troubles(self) -> dict[str, list[str]]:
+        """What is wrong with it, in words, by the row of the interlocks that it trips."""
+        faults = int(self._bits[self._faults_at])
+        s, name, (age_s, _, voltage_V, _, on, _) = self.settings, self.name, self._row
+        output = f"{name} {voltage_V:.4g} V with its output {'on' if on else 'off'}"
+        words = {
+            SILENT: f"{name}'s last answer is {age_s:.3g} s old, limit {s.answer_max_s:g} s "
+                    f"(devices.{name}.answer_max_s)",
+            WRONG: f"{output}, told {s.voltage_V:g} V, limit {s.tolerance_V:g} V away from it "
+                   f"(devices.{name}.voltage_tolerance_V)",
+            NOT_OFF: f"{output}, told to be off, limit {s.obey_max_s:g} s after that "
+                     f"(devices.{name}.obey_max_s)",
+        }  # fmt: skip
+        return {f"supply_{flag}": [words[1 << i]]
+                for i, flag in enumerate(FLAGS) if faults >> i & 1}  # fmt: skip
+
     def told(self) -> str:
         """What it is told, for people."""
         return f"{self.settings.voltage_V:g} V, at most {self.settings.current_A:g} A"

@@ -73,7 +73,7 @@ class Sink:
             start_new_session=True,  # a terminal's Ctrl-C and hang-up are for the loop
         )
         self._n = 0
-        self.disk_low = False
+        self.disk_low = ""
         self._disk_free_min_B = 1e6 * disk_free_min_MB
         self._rows_per_look = max(1, round(1.0 / period_s))
         self._look_at_disk_at = 0
@@ -112,7 +112,13 @@ class Sink:
                 time.sleep(0.001)
         if self._n >= self._look_at_disk_at:
             self._look_at_disk_at = self._n + self._rows_per_look
-            self.disk_low = shutil.disk_usage(self.path.parent).free < self._disk_free_min_B
+            free_B = shutil.disk_usage(self.path.parent).free
+            self.disk_low = ""
+            if free_B < self._disk_free_min_B:
+                self.disk_low = (
+                    f"{1e-6 * free_B:.0f} MB free where {self.path.name} is, limit "
+                    f"{1e-6 * self._disk_free_min_B:.0f} MB (guard.disk_free_min_MB)"
+                )
         stalled = self._n - self.tap.recorded > self.tap.ticks.capacity
         return self.alive and not stalled and not self.disk_low
 

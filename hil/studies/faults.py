@@ -249,9 +249,10 @@ def inject(scenario: Scenario, backend: str) -> dict[str, Any]:
             recover(path)
         if path.is_file() and s.where != "connect":
             tripped, board_faults = _what_tripped(path)
+            said = _said(path, s)
             whole = not faults_of(path)
         else:
-            tripped, board_faults, whole = [], [], not path.is_file()
+            tripped, board_faults, whole, said = [], [], not path.is_file(), ended
     if s.where == "connect":
         noticed = "limits" in ended
     elif s.kind == "recorder_killed":
@@ -268,6 +269,7 @@ def inject(scenario: Scenario, backend: str) -> dict[str, Any]:
         "tripped": tripped,
         "board_faults": board_faults,
         "ended": ended,
+        "said": said,
         "reaction_s": round(reaction_s, 6),
         "bound_s": s.bound_s,
         "all_off": all_off,
@@ -280,6 +282,16 @@ def _name(scenario: Scenario) -> str:
     if scenario.for_s == NO_TIME_S:
         return "a run that goes beyond it"
     return scenario.kind
+
+
+def _said(path: Path, scenario: Scenario) -> str:
+    """What the recording says of this fault: who, how much, which limit."""
+    run = open_run(path)
+    texts = map(str, run.event_text.values[run.event_level.values == "fault"])
+    of_board = scenario.where == "board"
+    begins = "board_fault: " if of_board else f"{scenario.row}: "
+    mentions = f" {scenario.row}: " if of_board else ""
+    return next((t for t in texts if t.startswith(begins) and mentions in t), "")
 
 
 def _what_tripped(path: Path) -> tuple[list[str], list[str]]:

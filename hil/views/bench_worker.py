@@ -26,7 +26,7 @@ from hil.record.read import open_run
 class _Times:
     """Keeps the timing columns of every row and drops the rest."""
 
-    disk_low = False
+    disk_low = ""
 
     def __init__(self, frame: Frame, n_ticks: int) -> None:
         names = ["t_s", "late_s", "busy_s", *(f"{stage}_stage_s" for stage in loop.STAGES)]

@@ -106,7 +106,7 @@ class _Relay:
 class _Edges:
     """Keeps when the first cell's command was given at every tick."""
 
-    disk_low = False
+    disk_low = ""
 
     def __init__(self, frame: Frame, n_ticks: int) -> None:
         self._cells = frame.cells("cells_commanded")

@@ -290,8 +290,8 @@ _PAGE = """{% extends "page" %}
 <span class="{{ 'fault' if outcome != 'complete' }}">{{ outcome }}</span></p>
 {% for r in recalibrated %}<p class="sub">{{ r.channel }} recalibrated from {{ r.was }} to
 {{ r.with }}; made from {{ r.from }}</p>{% endfor %}
-{% if faults %}<p class="fault">Tripped:
-{% for name, text in faults %}{{ name }} ({{ text }}){{ "; " if not loop.last }}{% endfor %}</p>
+{% if faults %}<p class="fault">Tripped:{% for line in faults %}<br>
+{{ line }}{% endfor %}</p>
 {% endif %}
 {% if failed_cells %}<p class="fault">Cells that failed:
 {{ failed_cells|join("; ") }}</p>{% endif %}
@@ -347,7 +347,6 @@ _PAGE = """{% extends "page" %}
 def page(run: xr.Dataset, figure: Figure, path: Path, sections: Sequence[Section] = ()) -> str:
     """One HTML file with everything in it."""
     summary, attrs = _figures(run), run.attrs
-    first = summary.get("first_fault", [])
     experiment = attrs["experiment"]
     return rendered(
         _PAGE,
@@ -359,7 +358,7 @@ def page(run: xr.Dataset, figure: Figure, path: Path, sections: Sequence[Section
         seed=attrs["seed"],
         outcome=attrs["outcome"],
         recalibrated=json.loads(attrs.get("recalibrated", "[]")),
-        faults=[(name, CAUSES.get(name, "unknown to this version")) for name in first],
+        faults=_causes(summary),
         failed_cells=failure_lines(summary.get("failed_cells", [])),
         png=embedded(figure),
         sections=[(s, None if s.figure is None else embedded(s.figure)) for s in sections],
@@ -387,6 +386,15 @@ def page(run: xr.Dataset, figure: Figure, path: Path, sections: Sequence[Section
         software=list(json.loads(attrs["software"]).items()),
         toml=experiment,
     )
+
+
+def _causes(summary: dict[str, Any]) -> list[str]:
+    """What tripped, who and how much; recordings made before say only which fault it was."""
+    known = [f"{cause['t_s']:.3f} s: {cause['text']}" for cause in summary.get("causes", [])]
+    return known or [
+        f"{name}: {CAUSES.get(name, 'unknown to this version')}"
+        for name in summary.get("first_fault", [])
+    ]
 
 
 def _number(value: float | None, unit: str = "", scale: float = 1.0, digits: int = 4) -> str:

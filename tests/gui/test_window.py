@@ -118,7 +118,7 @@ def test_the_state_names_what_tripped_in_words(opened, configs, tmp_path, qtbot)
     def says_why():
         window.timeline.follow()
         window._refresh_slow()
-        return "force_high: every force: beyond its limit" in window.header.causes.text()
+        return "force_high: force " in window.header.causes.text()
 
     qtbot.waitUntil(says_why, timeout=60_000)
     assert window.header.state.text() == "TRIPPED"
