@@ -295,9 +295,9 @@ class RunData:
 
     @property
     def trip_texts(self) -> dict[str, str]:
-        """What the loop said of every fault, by its name."""
-        said = [n.text for n in self.notes if n.level == "fault" and n.source == "guard"]
-        return {text.partition(":")[0]: text for text in reversed(said)}
+        """When and what the loop said of every fault, by its name."""
+        said = [n for n in self.notes if n.level == "fault" and n.source == "guard"]
+        return {n.text.partition(":")[0]: f"{n.t_s:.3f} s: {n.text}" for n in reversed(said)}
 
     def faults_at(self, t_s: float) -> list[str]:
         """Faults that had been latched by then, first cause first."""
