@@ -177,6 +177,18 @@ def _run(
     return Config(path, tables, arrays, records, sources, _logbook(tables, merged), doubts)
 
 
+def load_calibrations(
+    path: str | Path, sets: Iterable[str] = ()
+) -> tuple[Mapping[str, schema.DeviceTable], Mapping[str, Calibration], list[Sourced]]:
+    """The devices of a rig or a model, and the records that they and other tables name."""
+    merged = read_merged(Path(path), sets)
+    if merged.table.keys() <= {"model", "plant"}:
+        return {}, {}, load_sources(validated(schema.ModelTables, merged), merged)
+    tables = validated(schema.RigTables, merged)
+    records = cards.load_records(tables.devices, merged)
+    return tables.devices, records, load_sources(tables, merged)
+
+
 def doubts_of(path: str | Path, sets: Iterable[str] = ()) -> list[str]:
     """What a valid rig or experiment leaves to be guessed, a line each."""
     merged = read_merged(Path(path), sets)
