@@ -428,9 +428,13 @@ class LineTable(Table):
 
 
 class SimCardTable(Table):
-    """The card that `--backend emulated` plays; it hands samples over every `transfer_s`."""
+    """The card that `--backend emulated` plays; it hands samples over every `transfer_s`.
+
+    `cards` are products by name that terminals name beside it: its chassis and other modules.
+    """
 
     product: str = "PCIe-6363"
+    cards: dict[str, str] = {}
     transfer_s: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
 
 
