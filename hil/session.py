@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import signal
-import sys
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from typing import Any
 
 from hil import guard, inputs, loop, own, realtime, sleep, trust
 from hil import logbook as logbooks
-from hil.assembly import Stages, build, compile_tick, parts_of, rehearse, rehearse_own
+from hil.assembly import Stages, ask_somebody, build, compile_tick, parts_of, rehearse, rehearse_own
 from hil.clock import Clock, RealClock, StallingClock, VirtualClock, sees_sleep
 from hil.config import Config, cards, sources
 from hil.config.build import (
@@ -221,6 +220,7 @@ def _run_recorded(
         if clock_name == "real":
             evidence = Evidence(sink.event, parts.period_s)
             parts = replace(parts, evidence=evidence)
+        stages.rig.states.tell = sink.show_state
         stages.rig.open()
     except BaseException:
         sink.abandon()
@@ -244,7 +244,7 @@ def _run_recorded(
                         sink.event(0.0, "warning", "configuration", line)
                     for line in timed:
                         sink.event(0.0, "info", "own code", line)
-                    for line in stages.rig.prove(_ask_somebody):
+                    for line in stages.rig.prove(ask_somebody):
                         sink.event(0.0, "info", "self-test", line)
                     with _prepared(clock_name, sink, spin_s):
                         if parts.evidence is not None:
@@ -266,10 +266,6 @@ def _run_recorded(
         finally:
             result = _close(sink, parts, outcome, error, loop_s, kernel, standing)
     return result
-
-
-def _ask_somebody(what: str) -> None:
-    print(what, file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager

@@ -28,7 +28,9 @@ def page() -> str:
             "## In the loop\n",
             *_table(interlocks.LOOP),
             "\n## In the board, by itself\n",
-            "Its limits are in its own table (`hil board limits`), in these units and bounds.\n",
+            "Its limits are in its own table (`hil board limits`), in these units and bounds. What its "
+            "converter samples must be so for `persistence_scans` scans of all cells first; "
+            "[faults.md](faults.md) times both together.\n",
             *_table(interlocks.BOARD),
             "\n| limit of the board | default | from | to |\n|---|---:|---:|---:|",
             *(
@@ -63,7 +65,8 @@ def page() -> str:
             "```toml\n# faults.toml\n[[fault]]",
             'kind = "sensor_stuck"\nat_s = 1.0\nfor_s = 0.5\n```',
             "\n## States\n",
-            "From each state (left) an event leads to another; what is not here changes nothing. "
+            "A rig has one machine, which the recording (`guard_state`) and the window show. From "
+            "each state (left) an event leads to another; what is not here changes nothing. "
             f"Commands go through in {' and '.join(f'`{s}`' for s in states.ENERGISED)} alone. "
             "Before every run each board is armed with all cells off and left alone, must stop by "
             "itself, and its e-stop must be seen open once; a run on the bench is rehearsed on a "
@@ -80,7 +83,7 @@ def page() -> str:
 
 def _table(rows: Iterable[Interlock]) -> list[str]:
     lines = [
-        "| fault | hazard | looks at | trips when | limit | must last | does | within | where |",
+        "| fault | hazard | looks at | trips when | limit | must last | does | then within | where |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
