@@ -147,13 +147,16 @@ class Clocks:
         self.now_s, self.asleep_s = 5000.0, 3000.0
         self.stalls_s = []
 
-    def boot_s(self):
-        found = self.now_s + self.asleep_s
+    def _read(self, ahead_s):
+        found = self.now_s + ahead_s
         self.now_s += self.stalls_s.pop(0) if self.stalls_s else 1e-7
         return found
 
+    def boot_s(self):
+        return self._read(self.asleep_s)
+
     def awake_s(self):
-        return self.now_s
+        return self._read(0.0)
 
     def meter(self):
         return SleepMeter(self.boot_s, self.awake_s)
@@ -174,9 +177,9 @@ def test_a_sleep_is_told_once_and_for_as_long_as_it_was():
 def test_a_machine_that_stands_still_has_not_slept():
     """Between two clocks that are read one after the other it may stand for any time."""
     clocks = Clocks()
-    clocks.stalls_s = [0.0, 2.0, 0.0, 0.3, 0.0]
+    clocks.stalls_s = [0.0, 2.0, 2.0, 0.3, 0.0]
     meter = clocks.meter()
-    clocks.stalls_s = [3.0, 1e-7, 0.7, 1e-7]
+    clocks.stalls_s = [3.0, 1e-7, 0.7, 0.7]
     assert [meter.slept_s() for _ in range(4)] == [0.0] * 4
 
 
