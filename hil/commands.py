@@ -69,29 +69,22 @@ def _injection(path: Path) -> Any:
 def check(args: argparse.Namespace) -> int:
     from datetime import UTC, datetime
 
+    from hil.config import board_limits, load
     from hil.config import check as check_file
-    from hil.config import load
     from hil.config.calibration import load_any, overlaps
-    from hil.config.load import doubts_of
+    from hil.config.load import doubts_of, load_protections
     from hil.config.plan import energise_plan
-    from hil.config.standing import standings_of_file
 
-    today = datetime.now(UTC).date()
-    faults: list[str] = []
-    checked, records = [], []
+    faults, checked, records = [], [], []
     for path in args.files:
         try:
             kind = check_file(path, args.set)
             entry: dict[str, Any] = {"file": str(path), "kind": kind}
-            if args.strict:
-                lines = [
-                    f"{path}: {line}"
-                    for standing in standings_of_file(path, kind, args.set, today)
-                    for line in standing.refused(on_bench=True)
-                ]
-                faults += dict.fromkeys(lines)
-            if kind in ("rig", "experiment") and (doubts := doubts_of(path, args.set)):
-                entry["warnings"] = doubts
+            if kind in ("rig", "experiment"):
+                boards = load_protections(path, args.set)
+                entry["wires"] = board_limits.as_text(boards)
+                unknown = [f"{path}: {line}" for line in board_limits.doubts(boards)]
+                entry["warnings"] = [*doubts_of(path, args.set), *unknown]
             if args.energise_plan and kind == "experiment":
                 entry["energise_plan"] = energise_plan(load(path, args.set))
             checked.append(entry)
@@ -99,7 +92,7 @@ def check(args: argparse.Namespace) -> int:
                 record = load_any(path, named_by=str(path))
                 records.append(record)
                 entry["valid_until"] = record.record.act.valid_until.isoformat()
-                entry["expired"] = record.expired(today)
+                entry["expired"] = record.expired(datetime.now(UTC).date())
         except ConfigError as error:
             faults.append(str(error))
     faults += overlaps(records)
@@ -113,7 +106,7 @@ def check(args: argparse.Namespace) -> int:
             say(f"{entry['file']}: a valid {entry['kind']}{over}")
             for line in entry.get("warnings", []):
                 say(f"warning: {line}")
-            for line in entry.get("energise_plan", []):
+            for line in [*entry.get("energise_plan", []), *entry.get("wires", [])]:
                 say(f"  {line}")
     if faults:
         raise ConfigError("\n".join(faults))
@@ -482,6 +475,10 @@ def devices(args: argparse.Namespace) -> int:
 def board(args: argparse.Namespace) -> int:
     from hil.views import boards
 
+    if args.from_rig is not None:
+        return _protecting_limits(args)
+    if args.port is None:
+        raise ConfigError(f"hil board {args.what}: give a PORT, such as usb:HIL-0001")
     _need_serial()
     if args.what == "flash":
         from hil.views.board_flash import flash, image
@@ -506,6 +503,33 @@ def board(args: argparse.Namespace) -> int:
         _print_json(found)
     else:
         say(boards.identity_as_text(args.port, found))
+    return DONE
+
+
+def _protecting_limits(args: argparse.Namespace) -> int:
+    from hil.config.board_limits import limits_as_toml
+    from hil.config.load import load_protections
+    from hil.models.wire_limits import NoTableError
+
+    if args.what != "limits" or args.port is not None or args.set:
+        raise ConfigError("hil board: --from RIG goes with limits alone, without PORT or --set")
+    described = [board for board in load_protections(args.from_rig) if board.cells]
+    if not described:
+        raise ConfigError(
+            f"{args.from_rig}: no wire is described: add [devices.BOARD.wire], or thermal cells"
+        )
+    try:
+        text = "\n\n".join(limits_as_toml(board) for board in described)
+    except NoTableError as error:
+        raise ConfigError(f"{args.from_rig}: {error}") from None
+    if args.json:
+        _print_json({board.name: board.wanted() for board in described})
+    elif args.out is None:
+        say(text)
+    if args.out is not None:
+        if args.out.exists():
+            raise ConfigError(f"{args.out}: exists: choose another --out")
+        args.out.write_text(f"{text}\n", encoding="utf-8")
     return DONE
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil import wire
-from hil.config import Config, schema
+from hil.config import Config, board_limits, schema
 from hil.config.cards import cards_of
 from hil.config.instruments import layout_of, own_devices, supplies_of
 from hil.config.supply import SupplyTable
@@ -37,7 +37,6 @@ from hil.rig_cards import build_card, build_plant_card
 from hil.rig_own import build_own
 from hil.rig_supply import build_supply
 from hil.slots import Readings, RigLayout
-from hil.states import States
 from hil.streams import stream
 from hil.trip_report import merged
 
@@ -63,8 +62,6 @@ class Rig:
         What they are told, views of the row.
     stopped : callable
         Whether somebody wants everything to end; looked at while something is waited for.
-    states : States
-        The one machine of this rig.
     """
 
     readings: Readings
@@ -74,7 +71,6 @@ class Rig:
         self, devices: list[Device], layout: RigLayout, turns: Sequence[Turn | None] = ()
     ) -> None:
         self.layout = layout
-        self.states = States()
         self._devices = devices
         self._slow = [device for device in devices if isinstance(device, Slow)]
         self._coming_on = False
@@ -191,7 +187,6 @@ class Rig:
         except BaseException:  # a simulated card may also lack a compiler
             _each([device.close for device in opened])
             raise
-        self.states.on("connect")
 
     def samplers(self) -> dict[str, tuple[Sampler, RawSamples]]:
         """Devices that sample faster than the loop ticks, and what."""
@@ -209,17 +204,11 @@ class Rig:
         """
         slow = {id(device) for device in self._slow}
         last = sorted(self._devices, key=lambda device: id(device) in slow)
-        self.states.on("test")
-        try:
-            with self._power():
-                proved = []
-                for device in last:
-                    proved.append((device.name, device.prove(say)))
-                    self.attend()
-        except DeviceError:
-            self.states.on("fault")
-            raise
-        self.states.on("pass")
+        with self._power():
+            proved = []
+            for device in last:
+                proved.append((device.name, device.prove(say)))
+                self.attend()
         return [f"{name}: {', '.join(phrases)}" for name, phrases in proved if phrases]
 
     def arm(self) -> None:
@@ -361,7 +350,6 @@ class Rig:
 
     def close(self) -> None:
         """Let go of all devices, whichever fail."""
-        self.states.on("disconnect")
         _each([device.close for device in self._devices])
 
 
@@ -535,6 +523,8 @@ def build_rig(
     if injection is not None:
         injection.come_to = plant.advance
     boards = {n: d for n, d in tables.devices.items() if isinstance(d, schema.CellBoardTable)}
+    described = board_limits.protections(tables, system.cell_names)
+    board_limits.refuse(config.path, [b for b in described if kinds.get(b.name) == "bench"])
     cards = cards_of(tables.devices)
     layout = layout_of(tables, system.cell_names)
     bench = EmulatedBench(plant, period_s, injection)

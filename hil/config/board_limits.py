@@ -2,13 +2,25 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
+from pathlib import Path
 
 from hil import wire
 from hil.config import schema
 from hil.config.build import build_activation, build_wire
 from hil.config.instruments import supplies_of
+from hil.errors import ConfigError, one_line
 from hil.models import fingerprint
-from hil.models.wire_limits import Bench, CellWire, NoTableError, Peak, Thermal, peak, protecting
+from hil.models.wire_limits import (
+    Bench,
+    CellWire,
+    NoTableError,
+    Peak,
+    Thermal,
+    held_for_s,
+    peak,
+    protecting,
+)
 
 SHOWN_C = 1000.0  # beyond this a wire has melted or burnt through: the figure says nothing more
 
@@ -23,12 +35,14 @@ class Protection:
     limits : the board's whole table
     cells : sequence of CellWire
         Those of its cells that somebody has described.
+    unknown : names of its other cells
     bench : Bench
     """
 
     name: str
     limits: Mapping[str, int]
     cells: Sequence[CellWire]
+    unknown: Sequence[str]
     bench: Bench
 
     def peaks(self) -> list[Peak]:
@@ -61,12 +75,14 @@ def protections(tables: schema.RigTables, cell_names: Sequence[str]) -> list[Pro
     for name, board in tables.devices.items():
         if not isinstance(board, schema.CellBoardTable):
             continue
-        cells = [thermal[cell] for cell in board.cells if cell in thermal]
-        if board.wire is not None and not cells:
-            own = build_wire(board.wire)
-            cells = [CellWire(c, own, board.wire.temperature_max_C) for c in board.cells]
+        cells = {cell: thermal[cell] for cell in board.cells if cell in thermal}
+        if board.wire is not None:
+            one, highest_C = build_wire(board.wire), board.wire.temperature_max_C
+            cells = {cell: CellWire(cell, one, highest_C) for cell in board.cells} | cells
+        known = [cells[cell] for cell in board.cells if cell in cells]
+        unknown = [cell for cell in board.cells if cell not in cells]
         limits = wire.default_limits() | board.limits
-        found.append(Protection(name, limits, cells, _bench(tables, board, cells)))
+        found.append(Protection(name, limits, known, unknown, _bench(tables, board, known)))
     return found
 
 
@@ -115,17 +131,24 @@ def faults(found: Sequence[Protection]) -> Iterator[tuple[str, str]]:
         )
 
 
+def refuse(path: Path, found: Sequence[Protection]) -> None:
+    """ConfigError where a board could take a wire beyond its maximum, a line each."""
+    lines = [one_line(f"{path}: {key}: {text}") for key, text in faults(found)]
+    if lines:
+        raise ConfigError("\n".join(lines))
+
+
 def doubts(found: Sequence[Protection]) -> list[str]:
     """What keeps hil from saying what the boards protect, a line a board."""
     lines = []
     for board in found:
         key = f"devices.{board.name}"
-        if not board.cells:
+        if board.unknown:
             lines.append(
-                f"{key}: hil cannot say what its limits protect: no wire is described: add "
-                f"[{key}.wire]"
+                f"{key}: hil cannot say what its limits protect: the wire of '{board.unknown[0]}' "
+                f"is not described: add [{key}.wire]"
             )
-        elif board.bench.supply_A is None:
+        if board.cells and board.bench.supply_A is None:
             full_A = 1e-3 * board.limits["current_full_scale_mA"]
             lines.append(
                 f"{key}: nothing is known to limit the supply's current, and the board cannot "
@@ -138,15 +161,19 @@ def as_text(found: Sequence[Protection]) -> list[str]:
     """A line a board and kind of wire: what its table lets the wires come to."""
     lines = []
     for board in found:
-        kinds: dict[tuple[float, float, float], list[str]] = {}
+        thermal = Thermal.of(board.limits)
+        kinds: dict[tuple[float, ...], list[str]] = {}
         for p in board.peaks():
-            kinds.setdefault((p.cold_C, p.warm_C, p.cell.temperature_max_C), []).append(p.cell.cell)
-        for (cold_C, warm_C, highest_C), cells in kinds.items():
+            held_s = held_for_s(p.cell.ordinary_A(board.bench.supply_V), thermal)
+            kind = (p.cold_C, p.warm_C, p.cell.temperature_max_C, held_s)
+            kinds.setdefault(kind, []).append(p.cell.cell)
+        for (cold_C, warm_C, highest_C, held_s), cells in kinds.items():
             who = cells[0] if len(cells) == 1 else f"{cells[0]} to {cells[-1]}"
+            held = "" if held_s == inf else f"; one that is held on trips after {held_s:.3g} s"
             lines.append(
                 f"'{board.name}' lets {who} come to {_celsius(warm_C)} in a room of "
                 f"{board.bench.warm_C:g} C, {_celsius(cold_C)} in one of {board.bench.cold_C:g} C; "
-                f"allowed are {highest_C:g} C"
+                f"allowed are {highest_C:g} C{held}"
             )
     return lines
 
@@ -184,6 +211,6 @@ def limits_as_toml(board: Protection) -> str:
         if name not in wanted and value != defaults[name]
     }
     lines = [f"[devices.{board.name}.limits]"]
-    lines += [f"{name} = {value}" for name, value in others.items()]
+    lines += [f"{name} = {value}  # as the rig has it" for name, value in others.items()]
     lines += [f"{name} = {wanted[name]}  # {comment}" for name, comment in comments.items()]
     return "\n".join(lines)

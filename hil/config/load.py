@@ -9,7 +9,7 @@ import numpy as np
 import tomli_w
 from numpy.typing import NDArray
 
-from hil.config import cards, crosscheck, schema
+from hil.config import board_limits, cards, crosscheck, schema
 from hil.config.build import build_activation, build_model, build_system
 from hil.config.build_pantograph import FOLLOWED
 from hil.config.calibration import Calibration, load_any
@@ -22,7 +22,6 @@ from hil.config.instruments import (
 )
 from hil.config.own import load_own, own_tables
 from hil.config.pantograph import PantographTable
-from hil.config.recorded import as_it_meant
 from hil.config.sources import Sourced, load_sources
 from hil.config.validate import validated
 from hil.errors import ConfigError, OwnError, one_line
@@ -148,7 +147,6 @@ def from_toml(
     records : the calibration of every channel
     code : the code of one's own that may run, by key; no other does, and no file is looked for
     """
-    table = as_it_meant(table)
     return _run(path, Merged(table, [(str(path), table)]), records or {}, code or {})
 
 
@@ -160,7 +158,7 @@ def _run(
 ) -> Config:
     tables = validated(schema.RunTables, merged)
     doubts = _doubts(tables, merged)
-    tables = with_force_channel(tables)
+    tables = with_force_channel(tables, recorded=records is not None)
     load_own(tables, merged, code)
     arrays = _models(tables, merged)
     model = arrays and arrays[0]
@@ -175,18 +173,6 @@ def _run(
         raise ConfigError(f"{path}: {error}") from None
     _raise_all(merged, found)
     return Config(path, tables, arrays, records, sources, _logbook(tables, merged), doubts)
-
-
-def load_calibrations(
-    path: str | Path, sets: Iterable[str] = ()
-) -> tuple[Mapping[str, schema.DeviceTable], Mapping[str, Calibration], list[Sourced]]:
-    """The devices of a rig or a model, and the records that they and other tables name."""
-    merged = read_merged(Path(path), sets)
-    if merged.table.keys() <= {"model", "plant"}:
-        return {}, {}, load_sources(validated(schema.ModelTables, merged), merged)
-    tables = validated(schema.RigTables, merged)
-    records = cards.load_records(tables.devices, merged)
-    return tables.devices, records, load_sources(tables, merged)
 
 
 def doubts_of(path: str | Path, sets: Iterable[str] = ()) -> list[str]:
@@ -291,7 +277,9 @@ def check(path: str | Path, sets: Iterable[str] = ()) -> str:
     if "experiment" in merged.table or "controller" in merged.table:
         from hil.config.plan import cells_beyond  # which asks for a Config
 
-        _raise_all(merged, cells_beyond(load(path, sets)))
+        config = load(path, sets)
+        boards = board_limits.protections(config.tables, config.system().cell_names)
+        _raise_all(merged, [*cells_beyond(config), *board_limits.faults(boards)])
         return "experiment"
     if merged.table.keys() <= {"model", "plant"}:
         model = validated(schema.ModelTables, merged)
@@ -306,7 +294,34 @@ def check(path: str | Path, sets: Iterable[str] = ()) -> str:
     load_sources(tables, merged)
     found = [*crosscheck.rig(tables, arrays and arrays[0]), *cards.check(tables, records)]
     _raise_all(merged, found)
+    _raise_all(merged, list(board_limits.faults(_protections(tables, arrays))))
     return "rig"
+
+
+def load_protections(path: str | Path, sets: Iterable[str] = ()) -> list[board_limits.Protection]:
+    """The boards of a rig or an experiment, and the wires that their limits are to protect.
+
+    Raises
+    ------
+    ConfigError
+    """
+    merged = read_merged(Path(path), sets)
+    table = {k: v for k, v in merged.table.items() if k in schema.RigTables.model_fields}
+    tables = validated(schema.RigTables, Merged(table, merged.sources))
+    load_own(tables, merged)
+    arrays = _models(tables, merged)
+    _raise_all(merged, list(crosscheck.rig(tables, arrays and arrays[0])))
+    return _protections(tables, arrays)
+
+
+def _protections(
+    tables: schema.RigTables, arrays: tuple[CellArray, CellArray] | None
+) -> list[board_limits.Protection]:
+    if isinstance(tables.model, schema.ModelTable):
+        assert arrays is not None
+        return board_limits.protections(tables, arrays[0].cell_names)
+    system = build_system(tables.model, TRIED_PERIOD_S)
+    return board_limits.protections(tables, system.cell_names)
 
 
 def _models(tables: schema.ModelTables, merged: Merged) -> tuple[CellArray, CellArray] | None:

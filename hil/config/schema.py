@@ -56,18 +56,13 @@ class StepTable(Table):
 
 
 class SigmoidTable(Table):
-    """A rise, and a fall that is like it unless it has its own rate and delay.
-
-    `law` is "rescaled", with no force while off and force_on_N when fully on, or "unscaled", by
-    which recordings were made that do not say (`models.activation`).
-    """
+    """A rise, and a fall that is like it unless it has its own rate and delay."""
 
     kind: Literal["sigmoid"]
     rate_per_s: Positive = 5.0
     delay_s: Positive = 1.2
     fall_rate_per_s: Positive | None = None
     fall_delay_s: Positive | None = None
-    law: Literal["rescaled", "unscaled"] = "rescaled"
     record: Records = None
 
 
@@ -258,6 +253,11 @@ class BoardWireTable(Table):
     temperature_max_C: Celsius = TEMPERATURE_MAX_C
     record: Records = None
 
+    @model_validator(mode="after")
+    def _is_a_wire(self) -> "BoardWireTable":
+        SmaWire(**self.model_dump(exclude={"record", "temperature_max_C"}))
+        return self
+
 
 def _cold_to_warm(value: list[float]) -> list[float]:
     if value[0] > value[1]:
@@ -428,13 +428,9 @@ class LineTable(Table):
 
 
 class SimCardTable(Table):
-    """The card that `--backend emulated` plays; it hands samples over every `transfer_s`.
-
-    `cards` are products by name that terminals name beside it: its chassis and other modules.
-    """
+    """The card that `--backend emulated` plays; it hands samples over every `transfer_s`."""
 
     product: str = "PCIe-6363"
-    cards: dict[str, str] = {}
     transfer_s: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
 
 

@@ -28,9 +28,7 @@ def page() -> str:
             "## In the loop\n",
             *_table(interlocks.LOOP),
             "\n## In the board, by itself\n",
-            "Its limits are in its own table (`hil board limits`), in these units and bounds. What its "
-            "converter samples must be so for `persistence_scans` scans of all cells first; "
-            "[faults.md](faults.md) times both together.\n",
+            "Its limits are in its own table (`hil board limits`), in these units and bounds.\n",
             *_table(interlocks.BOARD),
             "\n| limit of the board | default | from | to |\n|---|---:|---:|---:|",
             *(
@@ -44,9 +42,15 @@ def page() -> str:
             "above all. The next open cell is `current_low`. "
             "Why that is safe: `docs/decisions/0006-open-wires.md`; what it looks like: "
             "[a wire that breaks in mid-run](how-to/broken-wire.md).",
-            "\nThe board's temperature sensor sits at the cell's clamp, which follows its wires by "
-            "a tenth and within half a minute: `temperature_high` guards the mount and the room, "
-            "and sees nothing of a wire that burns within a second.",
+            "\n## What protects a wire\n",
+            "The board's temperature sensor sits at the cell's clamp, which follows its wires by a "
+            "tenth and within half a minute: `temperature_high` guards the mount and the room, and "
+            "sees nothing of a wire that burns within a second. A wire is protected by its budget "
+            "of heat, `heat_max_cA2ms` and `heat_time_constant_ms`, and by `current_max_mA`. "
+            "`hil check` says how hot these let each wire come in a cold and a warm room, and "
+            "refuses a rig whose board could take a wire beyond its `temperature_max_C`; "
+            "`hil board limits --from RIG.toml` writes limits that hold: "
+            "[limits that protect the wires](how-to/wire-limits.md).",
             "\n## Elsewhere\n",
             *_table(interlocks.OTHER),
             "\n## Power\n",
@@ -65,8 +69,7 @@ def page() -> str:
             "```toml\n# faults.toml\n[[fault]]",
             'kind = "sensor_stuck"\nat_s = 1.0\nfor_s = 0.5\n```',
             "\n## States\n",
-            "A rig has one machine, which the recording (`guard_state`) and the window show. From "
-            "each state (left) an event leads to another; what is not here changes nothing. "
+            "From each state (left) an event leads to another; what is not here changes nothing. "
             f"Commands go through in {' and '.join(f'`{s}`' for s in states.ENERGISED)} alone. "
             "Before every run each board is armed with all cells off and left alone, must stop by "
             "itself, and its e-stop must be seen open once; a run on the bench is rehearsed on a "
@@ -83,7 +86,7 @@ def page() -> str:
 
 def _table(rows: Iterable[Interlock]) -> list[str]:
     lines = [
-        "| fault | hazard | looks at | trips when | limit | must last | does | then within | where |",
+        "| fault | hazard | looks at | trips when | limit | must last | does | within | where |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:

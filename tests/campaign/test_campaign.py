@@ -531,9 +531,9 @@ def test_a_shortened_day_waits_for_the_wires_to_cool(day, hil):
     code, out, _ = hil("campaign", day, "--rehearse", "--json")
     assert code == 0
     first, second = json.loads(out)["trials"]
-    # The first finds them cold and only has to see it; the second follows heated wires.
-    assert first["waited_s"] == pytest.approx(1.0, abs=0.01)
-    assert second["waited_s"] > 2.0
+    # No model knows what was on before: 2.74 s from 180 to 30 degC, see test_waiting.py.
+    assert first["waited_s"] == pytest.approx(1.0 + 2.74, abs=0.02)
+    assert second["waited_s"] >= first["waited_s"]
     assert first["peak_N"] > 0.05
 
 

@@ -122,6 +122,14 @@ def test_the_shipped_wires_contract_and_settle_below_what_their_board_allows():
             assert activation.wire.A_f_C < settles_at_C(activation.wire) < limit_C
 
 
+def test_the_makers_current_held_on_would_trip_the_board_that_protects_its_wire():
+    """0.2 A contracts a wire in a second and is not for holding: firmware/README.md."""
+    assert settles_at_C(SmaWire()) == pytest.approx(168, abs=1)
+    limits = load("configs/wires4/hold.toml").tables.devices["board"].limits
+    settles_cA2ms = 20.0**2 * limits["heat_time_constant_ms"]
+    assert settles_cA2ms > limits["heat_max_cA2ms"]
+
+
 def test_the_shipped_wires_are_run_without_a_trip(tmp_path):
     until_off = ["experiment.duration_s=9.0"]
     result = session.run(load("configs/wires4/hold.toml", until_off), out=tmp_path / "wires.h5")

@@ -1,0 +1,173 @@
+"""`hil check` and `hil board limits --from`: what a rig's boards protect."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hil import wire
+from hil.__main__ import main
+from hil.config import load
+from hil.config.load import load_protections
+from hil.errors import ConfigError
+from hil.rig import build_rig
+
+RIG = "configs/wires4/rig.toml"
+LIMITS = "devices.board.limits"
+
+
+@pytest.fixture(autouse=True)
+def _at_the_root(monkeypatch, pytestconfig):
+    monkeypatch.chdir(pytestconfig.rootpath)
+
+
+@pytest.fixture
+def hil(capsys):
+    def run(*args):
+        code = main([str(a) for a in args])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def test_check_says_how_hot_each_wire_may_come(hil):
+    code, out, _ = hil("check", RIG)
+    assert code == 0
+    assert (
+        "'board' lets muscle.1 to muscle.4 come to 180 C in a room of 30 C, 165 C in one of 15 C"
+        in out
+    )
+
+
+@pytest.mark.parametrize("file", ["rig.toml", "hold.toml", "pulse.toml"])
+def test_a_table_that_does_not_protect_its_wires_is_one_line_with_the_remedy(hil, file):
+    """Half an ampere for ten seconds: the table that every board once came with."""
+    sets = ["--set", f"{LIMITS}.heat_max_cA2ms=50000000"]
+    code, out, err = hil("check", f"configs/wires4/{file}", *sets)
+    assert (code, out) == (2, "")
+    assert len(err.strip().splitlines()) == 1
+    assert err.startswith("--set")
+    for word in (f"{LIMITS}.heat_max_cA2ms = 50000000", "'muscle.1'", "more than 1000 C",
+                 "temperature_max_C is 180", "hil board limits --from"):  # fmt: skip
+        assert word in err
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        f"{LIMITS}.heat_time_constant_ms=300",  # it forgets faster than the wire cools
+        f"{LIMITS}.current_max_mA=1200",  # a dead converter is noticed after 20 ms
+        "devices.supply.current_A=1.1",  # a short is noticed a scan late
+        "devices.board.ambient_range_C=[15.0, 40.0]",
+        "model.arrays.muscle.activation.temperature_max_C=150.0",
+        "model.arrays.muscle.activation.convection_W_per_m2_K=90.0",
+    ],
+)
+def test_whatever_makes_a_wire_hotter_is_counted(hil, change):
+    sets = ["--set", change]
+    if "convection" in change:  # the record beside the value says another, which --set may
+        sets += ["--set", "plant.arrays.muscle.activation.convection_W_per_m2_K=90.0"]
+    code, _, err = hil("check", RIG, *sets)
+    assert code == 2
+    assert "could take the wire of 'muscle.1' to" in err
+
+
+def test_a_real_board_is_not_opened_with_limits_that_burn_its_wires():
+    config = load("configs/wires4/hold.toml", [f"{LIMITS}.heat_max_cA2ms=50000000"])
+    with pytest.raises(ConfigError, match=r"could take the wire of 'muscle\.1'"):
+        build_rig(config, 1, {"board": "bench", "daq": "sim", "supply": "sim"})
+    build_rig(config, 1)  # a simulated one burns nothing
+
+
+def test_the_limits_that_it_writes_go_into_the_rig_and_hold(rigs, hil):
+    """Round trip: out of a rig without them, into its file, and check passes."""
+    path = rigs / "wires4/rig.toml"
+    text = path.read_text()
+    start, end = text.index("[devices.board.limits]"), text.index("[devices.daq]")
+    bare = "[devices.board.limits]\non_time_max_ms = 20000\n\n"
+    path.write_text(text[:start] + bare + text[end:])
+    assert hil("check", path)[0] == 2
+    code, table, err = hil("board", "limits", "--from", path)
+    assert (code, err) == (0, "")
+    assert table.startswith("[devices.board.limits]\n")
+    # a comment beside every figure
+    assert all("#" in line for line in table.strip().splitlines()[1:])
+    path.write_text(text[:start] + table + "\n" + text[end:])
+    assert hil("check", path)[0] == 0
+    assert hil("board", "limits", "--from", path)[1] == table
+
+
+def test_the_shipped_table_is_what_it_writes(hil):
+    code, out, _ = hil("board", "limits", "--from", RIG, "--json")
+    assert code == 0
+    shipped = load("configs/wires4/hold.toml").tables.devices["board"].limits
+    for name, value in json.loads(out)["board"].items():
+        assert shipped[name] == value
+
+
+def test_it_writes_into_a_file_that_is_not_there_yet(hil, tmp_path):
+    out = tmp_path / "limits.toml"
+    assert hil("board", "limits", "--from", RIG, "--out", out)[0] == 0
+    assert "heat_max_cA2ms" in out.read_text()
+    code, _, err = hil("board", "limits", "--from", RIG, "--out", out)
+    assert code == 2
+    assert "exists" in err
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["limits"], "give a PORT"),
+        (["limits", "usb:HIL-1", "--from", RIG], "without PORT"),
+        (["flash", "--from", RIG], "goes with limits alone"),
+        (["limits", "--from", "configs/miga6/rig.toml"], "no wire is described"),
+    ],
+)
+def test_what_it_cannot_do_is_one_line(hil, args, said):
+    code, out, err = hil("board", *args)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_a_rig_whose_wires_nobody_described_is_warned_of(hil):
+    code, out, _ = hil("check", "configs/miga6/rig.toml")
+    assert code == 0
+    assert "configs/miga6/rig.toml: devices.board: hil cannot say what its limits protect" in out
+
+
+WIRE = """
+[devices.board.wire]
+diameter_m = 100e-6
+length_m = 0.1
+supply_V = 1.8
+martensite_Ohm_per_m = 126.0
+austenite_Ohm_per_m = 113.0
+convection_W_per_m2_K = 125.0
+"""
+
+
+def test_the_wire_of_a_board_is_described_in_its_own_table(rigs, hil):
+    """And where no supply is known, a short beyond what the board measures is warned of."""
+    path = rigs / "miga6/rig.toml"
+    text = path.read_text()
+    end = text.index("[devices.daq]")
+    path.write_text(text[:end] + WIRE + text[end:])
+    protection = load_protections(path)[0]
+    assert [cell.cell for cell in protection.cells] == [f"muscle.{n}" for n in range(1, 7)]
+    out = hil("check", path)[1] + hil("check", path)[2]
+    assert "supply_current_max_A" in out or "could take the wire" in out
+    limited = path.read_text().replace(WIRE, f"supply_current_max_A = 0.5\n{WIRE}")
+    path.write_text(limited)
+    assert load_protections(path)[0].bench.supply_A == 0.5
+
+
+def test_every_shipped_rig_passes_its_check(hil):
+    rigs = sorted(Path("configs").glob("*/rig.toml"))
+    assert len(rigs) > 10
+    assert hil("check", *rigs)[0] == 0
+
+
+def test_the_time_constant_and_the_budget_are_limits_of_the_board():
+    assert {"heat_max_cA2ms", "heat_time_constant_ms", "current_max_mA"} <= set(wire.LIMITS)
