@@ -28,7 +28,9 @@ def page() -> str:
             "## In the loop\n",
             *_table(interlocks.LOOP),
             "\n## In the board, by itself\n",
-            "Its limits are in its own table (`hil board limits`), in these units and bounds.\n",
+            "Its limits are in its own table (`hil board limits`), in these units and bounds. What "
+            "its converter samples must be so for `persistence_scans` scans of all cells first; "
+            "[faults.md](faults.md) times both together.\n",
             *_table(interlocks.BOARD),
             "\n| limit of the board | default | from | to |\n|---|---:|---:|---:|",
             *(
@@ -86,7 +88,8 @@ def page() -> str:
 
 def _table(rows: Iterable[Interlock]) -> list[str]:
     lines = [
-        "| fault | hazard | looks at | trips when | limit | must last | does | within | where |",
+        "| fault | hazard | looks at | trips when | limit | must last | does | then within "
+        "| where |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:

@@ -44,7 +44,7 @@ SAID = {
     ("board", "host_silent"): rf"board: host_silent: no valid command, limit {S} \(silence_max_ms\)",
     ("board", "estop_open"): r"board: estop_open: its e-stop loop is open",
     ("board", "cell_on_too_long"): rf"cell_on_too_long: {CELLS}, limit {S} \(on_time_max_ms\)",
-    ("board", "cell_energy_high"): rf"{CELLS} at {A}, limit \S+ A2 s \(heat_max_cA2ms\)",
+    ("board", "cell_energy_high"): rf"{CELLS} at {A}, limits? \S+ A2 s \(heat_max_cA2ms\)",
     ("board", "too_many_cells_on"): r"(\d+) cells commanded on, limit (\d+) \(cells_on_max\)",
     ("board", "current_high"): rf"muscle\.1 at {A}, limit {A} \(current_max_mA\)",
     ("board", "current_low"): rf"muscle\.\d at {A}, limits {A} \(current_on_min_mA\)",
