@@ -9,7 +9,6 @@ from hil import interlocks
 from hil.__main__ import main
 from hil.studies import faults
 
-
 N, A, C, S = r"(-?[\d.e+-]+) N", r"(-?[\d.e+-]+) A", r"(-?[\d.]+) degC", r"([\d.]+) s"
 CELLS = r"muscle\.\d.*"
 # What a trip must say: who, the value, the limit, and the key where it stands. Rows that have
@@ -18,7 +17,10 @@ SAID = {
     ("loop", "force_high"): rf"force {N}, limit {N} \(guard\.force_max_N\)",
     ("loop", "force_nan"): r"force gives no number",
     ("loop", "reading_stale"): rf"daq: reading {S} old, limit {S} \(guard\.reading_age_max_s\)",
-    ("loop", "loop_late"): r"(\d+) periods of 1 ms missed in a row, limit (\d+) \(loop\.overruns_max",
+    ("loop", "loop_late"): (
+        r"(\d+) periods of 1 ms missed in a row, limit (\d+) "
+        r"\(loop\.overruns_max"
+    ),
     ("loop", "cell_on_too_long"): rf"{CELLS} on for {S}, limit {S} \(guard\.cell_on_max_s\)",
     ("loop", "device_failed"): r"board: the port is gone",
     ("loop", "board_fault"): r"board: \w+: (muscle|wire)\.1 at \S+ \w+, limits? \S+ \w+ \(\w+\)",
@@ -26,22 +28,55 @@ SAID = {
     ("loop", "output_invalid"): r"motor_commanded_N is not a number",
     ("loop", "estop_open"): r"the e-stop loop that daq reads is open",
     ("loop", "channel_untrue"): r"daq: force_at_rail \(10 V\)",
-    ("loop", "force_rate_high"): rf"force changes by {N}/s, limit {N}/s \(guard\.force_rate_max_N_per_s",
+    ("loop", "force_rate_high"): (
+        rf"force changes by {N}/s, limit {N}/s "
+        r"\(guard\.force_rate_max_N_per_s"
+    ),
     ("loop", "force_jump"): rf"force from {N} to {N} .*limit {N} \(guard\.force_jump_max_N\)",
-    ("loop", "force_residual_high"): rf"force measured .* model .*: {N} apart, limit {N} \(guard\.force_re",
-    ("loop", "force_no_rise"): rf"force measured {N}, model {N}, limit .*{N} \(guard\.force_rise_min_N",
+    ("loop", "force_residual_high"): (
+        rf"force measured .* model .*: {N} apart, limit {N} "
+        r"\(guard\.force_re"
+    ),
+    ("loop", "force_no_rise"): (
+        rf"force measured {N}, model {N}, limit .*{N} "
+        r"\(guard\.force_rise_min_N"
+    ),
     ("loop", "sensor_frozen"): rf"force at {N} for {S}, limit {S} \(guard\.frozen_s\)",
-    ("loop", "signal_fast"): r"slide changes by (\S+) m/s, limit (\S+) m/s \(guard\.signals\.slide\.rate",
-    ("loop", "too_many_cells_on"): r"(\d+) cells .*muscle\.1.*, limit (\d+) \(guard\.cells_on_max\)",
-    ("loop", "disk_low"): r"(\d+) MB free where run\.h5 is, limit \d+ MB \(guard\.disk_free_min_MB\)",
-    ("loop", "board_silent"): rf"board: last answer {S} old, limit {S} \(guard\.reading_age_max_s\)",
+    ("loop", "signal_fast"): (
+        r"slide changes by (\S+) m/s, limit (\S+) m/s "
+        r"\(guard\.signals\.slide\.rate"
+    ),
+    ("loop", "too_many_cells_on"): (
+        r"(\d+) cells .*muscle\.1.*, limit (\d+) "
+        r"\(guard\.cells_on_max\)"
+    ),
+    ("loop", "disk_low"): (
+        r"(\d+) MB free where run\.h5 is, limit \d+ MB "
+        r"\(guard\.disk_free_min_MB\)"
+    ),
+    ("loop", "board_silent"): (
+        rf"board: last answer {S} old, limit {S} "
+        r"\(guard\.reading_age_max_s\)"
+    ),
     ("loop", "own_code_failed"): r"injected",
-    ("loop", "supply_silent"): rf"supply's last answer is {S} old, limit {S} \(devices\.supply\.ans",
-    ("loop", "supply_wrong"): r"supply (\S+) V .* told 8 V, limit 0\.2 V .*\(devices\.supply\.voltage_t",
-    ("loop", "supply_not_off"): rf"supply 8 V .* told to be off, limit {S} .*\(devices\.supply\.obey_max",
+    ("loop", "supply_silent"): (
+        rf"supply's last answer is {S} old, limit {S} "
+        r"\(devices\.supply\.ans"
+    ),
+    ("loop", "supply_wrong"): (
+        r"supply (\S+) V .* told 8 V, limit 0\.2 V "
+        r".*\(devices\.supply\.voltage_t"
+    ),
+    ("loop", "supply_not_off"): (
+        rf"supply 8 V .* told to be off, limit {S} "
+        r".*\(devices\.supply\.obey_max"
+    ),
     ("loop", "board_reset"): r"board(_a)? was reset: it is disarmed, its own time is \S+ s",
     ("loop", "board_refused"): r"board is armed and answered 'bad_value', not 'done'",
-    ("board", "host_silent"): rf"board: host_silent: no valid command, limit {S} \(silence_max_ms\)",
+    ("board", "host_silent"): (
+        rf"board: host_silent: no valid command, limit {S} "
+        r"\(silence_max_ms\)"
+    ),
     ("board", "estop_open"): r"board: estop_open: its e-stop loop is open",
     ("board", "cell_on_too_long"): rf"cell_on_too_long: {CELLS}, limit {S} \(on_time_max_ms\)",
     ("board", "cell_energy_high"): rf"{CELLS} at {A}, limits? \S+ A2 s \(heat_max_cA2ms\)",
