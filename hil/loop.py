@@ -110,12 +110,14 @@ class _Told:
             p.sink.event(t_s, "fault", "guard", line)
 
 
-def _note_sleep(p: Parts, t_s: float, slept_s: float) -> None:
-    """While it slept nobody watched and nothing could be switched off."""
+def _note_sleep(p: Parts, told: _Told, t_s: float, slept_s: float) -> None:
+    """While the machine slept nobody watched and nothing could be switched off."""
+    text = f"the machine slept for {slept_s:.3g} s before this tick"
     if p.guard.armed:
         p.guard.trip(guards.MACHINE_SLEPT)
-    text = f"the machine slept for {slept_s:.3g} s before this tick"
-    p.sink.event(t_s, "warning", "loop", text)
+        told.tell(t_s, {"machine_slept": [text]})
+    else:
+        p.sink.event(t_s, "warning", "loop", text)
 
 
 def columns() -> list[Column]:
@@ -179,7 +181,7 @@ def run(p: Parts) -> str:
         values[late_at] = late_s = p.clock.sleep_until_s(t_s)
         began = perf_counter()
         if slept_s := p.clock.slept_s():
-            _note_sleep(p, t_s, slept_s)
+            _note_sleep(p, told, t_s, slept_s)
         try:
             ready = p.guard.armed and not p.guard.running and p.rig.ready()
             if ready and (begun or p.rig.has_cooled()):

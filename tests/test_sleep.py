@@ -232,7 +232,9 @@ def test_the_users_run_says_for_how_long_and_a_replay_trips_in_the_same_tick(
     assert main([*words, "--out", str(out)]) == 3
     assert "tripped by machine_slept" in capsys.readouterr().out
     run = hil.open_run(out)
-    assert "the machine slept for 42 s before this tick" in list(run.event_text.values)
+    assert "machine_slept: the machine slept for 42 s before this tick" in list(
+        run.event_text.values
+    )
     assert main(["replay", str(out)]) == 0
 
 

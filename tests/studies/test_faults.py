@@ -73,6 +73,7 @@ SAID = {
     ),
     ("loop", "board_reset"): r"board(_a)? was reset: it is disarmed, its own time is \S+ s",
     ("loop", "board_refused"): r"board is armed and answered 'bad_value', not 'done'",
+    ("loop", "machine_slept"): r"machine_slept: the machine slept for \S+ s before this tick",
     ("board", "host_silent"): (
         rf"board: host_silent: no valid command, limit {S} "
         r"\(silence_max_ms\)"
