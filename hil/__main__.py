@@ -27,6 +27,7 @@ BENCH_PARTS = ("start_up", "step", "virtual_run", "real_time", "recorder", "impa
 CALIBRATIONS = ("certificate", "force_transducer", "spring_constants", "masses", "encoder",
                 "pantograph_geometry", "damping", "activation", "cell_force", "daq_channel",
                 "latency", "literature")  # fmt: skip
+STRICT = "refuse calibrations that are expired, missing or contradicted, on a bench assumed ones"
 DONE, BAD_INPUT, DEVICE, INTERRUPTED = 0, 2, 4, 130
 
 
@@ -102,9 +103,7 @@ def _parser() -> argparse.ArgumentParser:
         "--out", type=_path, metavar="FILE.h5", help="default: runs/RIG-EXPERIMENT-UTC.h5"
     )
     c.add_argument("--force", action="store_true", help="overwrite an existing file")
-    c.add_argument(
-        "--strict", action="store_true", help="refuse calibration records that have expired"
-    )
+    c.add_argument("--strict", action="store_true", help=STRICT)
     c.add_argument(
         "--disarmed", action="store_true", help="keep all off until a window arms the run"
     )
@@ -119,6 +118,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     c.add_argument("files", type=_path, nargs="+", metavar="FILE")
     c.add_argument("--energise-plan", action="store_true", help="print what a run would switch on")
+    c.add_argument("--strict", action="store_true", help=STRICT)
     sets(c)
     c = add(
         "model",
@@ -175,7 +175,7 @@ def _parser() -> argparse.ArgumentParser:
     c.add_argument("--scheduler", metavar="ADDRESS",
                    help="of a Dask cluster, such as tcp://host:8786")  # fmt: skip
     c.add_argument("--strict", action="store_true",
-                   help="refuse calibration records that have expired")  # fmt: skip
+                   help=STRICT)  # fmt: skip
     c = add("logbook", "what an article has been through: cycles, time on, energy, faults, swaps",
             'hil logbook WIRES4-01 --swap muscle.3 --note "new wire, 0.10 mm"')  # fmt: skip
     c.add_argument("article", nargs="?", metavar="SERIAL|FILE.toml",

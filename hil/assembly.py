@@ -1,5 +1,6 @@
 """A configuration as the parts of a run: rig, estimator, controller and guard, bound to one row."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -248,7 +249,7 @@ def parts_of(
     stages.bind(rig)
     layout = stages.rig.layout
     limits = _limits(tables, layout)
-    checks = guard.Guard(limits, layout.n_cells, period_s)
+    checks = guard.Guard(limits, layout.n_cells, period_s, rig.states)
     there = {column.name for column in stages.frame.columns}
     models = [channel.column("model") for channel in layout.channels]
     model_at = [stages.frame.index(name) if name in there else -1 for name in models]
@@ -257,8 +258,6 @@ def parts_of(
         armed, model_at = False, []
     boards = [layout.devices.index(name) for name in layout.boards]
     checks.bind(rig.readings, rig.commands, stages.frame.values, model_at, boards)
-    if armed:
-        checks.arm()
     set_points = {
         channel.column("reference"): (signal.min, signal.max)
         for channel, signal in zip(layout.channels, limits.signals, strict=True)
@@ -274,13 +273,16 @@ def parts_of(
         estimator=stages.estimator,
         control=stages.control,
         guard=checks,
-        inputs=inputs.Inputs(sink, stages.control, checks, rig, set_points, tare_max_N, measured),
+        inputs=inputs.Inputs(
+            sink, stages.control, checks, rig, set_points, tare_max_N, measured, was_armed=armed
+        ),
         frame=stages.frame,
         report=TripReport(limits, layout, period_s, tables.guard.force_max_N or np.inf),
         sink=sink,
         period_s=period_s,
         n_ticks=config.n_ticks,
         after_trip_ticks=round(tables.loop.after_trip_s / period_s),
+        armed=armed,
         tolerated_overruns=(
             tables.loop.overruns_max if tables.loop.overrun == "tolerate" else None
         ),
@@ -326,13 +328,23 @@ def _limits(tables: schema.RunTables, layout: RigLayout) -> guard.Limits:
     )
 
 
+def prove(rig: Rig) -> None:
+    """Connect to a rig and let it prove itself; somebody beside it is asked on the terminal."""
+    rig.open()
+    rig.prove(ask_somebody)
+
+
+def ask_somebody(what: str) -> None:
+    print(what, file=sys.stderr, flush=True)
+
+
 def compile_tick(config: Config) -> None:
     """Run ticks on a simulated rig of their own, so that no tick of the run compiles.
 
     Two, and on to where a first sample of force has been looked at and a first plan applied.
     """
     stages = build(config, 0)
-    stages.rig.open()
+    prove(stages.rig)
     n_ticks = 2 + round(_rarest_s(config.tables) / config.tables.loop.period_s)
     loop.run(replace(parts_of(config, stages, VirtualClock(), NoSink()), n_ticks=n_ticks))
     stages.rig.close()
@@ -357,7 +369,7 @@ def rehearse(config: Config, seed: int) -> None:
         It tripped; with the cause and the time.
     """
     stages = build(config, seed)
-    stages.rig.open()
+    prove(stages.rig)
     heard = HearingSink()
     parts = parts_of(config, stages, VirtualClock(), heard)
     parts = replace(parts, n_ticks=min(config.n_ticks, REHEARSED_TICKS), after_trip_ticks=0)
@@ -410,7 +422,7 @@ def _stage_times_s(config: Config, seed: int, names: Sequence[str]) -> NDArray[n
     n_ticks = min(config.n_ticks, TIMED_TICKS)
     rehearsed = build(config, seed)
     sink = TimingSink(rehearsed.frame, names, n_ticks)
-    rehearsed.rig.open()
+    prove(rehearsed.rig)
     parts = parts_of(config, rehearsed, VirtualClock(), sink)
     sink.stop = parts.inputs.stop
     loop.run(replace(parts, n_ticks=n_ticks, after_trip_ticks=0))

@@ -74,12 +74,22 @@ def check(args: argparse.Namespace) -> int:
     from hil.config.calibration import load_any, overlaps
     from hil.config.load import doubts_of, load_protections
     from hil.config.plan import energise_plan
+    from hil.config.standing import standings_of_file
 
-    faults, checked, records = [], [], []
+    today = datetime.now(UTC).date()
+    faults: list[str] = []
+    checked, records = [], []
     for path in args.files:
         try:
             kind = check_file(path, args.set)
             entry: dict[str, Any] = {"file": str(path), "kind": kind}
+            if args.strict:
+                lines = [
+                    f"{path}: {line}"
+                    for standing in standings_of_file(path, kind, args.set, today)
+                    for line in standing.refused(on_bench=True)
+                ]
+                faults += dict.fromkeys(lines)
             if kind in ("rig", "experiment"):
                 boards = load_protections(path, args.set)
                 entry["wires"] = board_limits.as_text(boards)
@@ -92,7 +102,7 @@ def check(args: argparse.Namespace) -> int:
                 record = load_any(path, named_by=str(path))
                 records.append(record)
                 entry["valid_until"] = record.record.act.valid_until.isoformat()
-                entry["expired"] = record.expired(datetime.now(UTC).date())
+                entry["expired"] = record.expired(today)
         except ConfigError as error:
             faults.append(str(error))
     faults += overlaps(records)

@@ -59,6 +59,7 @@ class Inputs:
     set_points : limits, lowest and highest, of the set points that may be held, by column
     tare_max_N : most that may be taken off a force in all
     measured : what each of these set points is compared with, now
+    was_armed : it has been armed, or begins so
     """
 
     way: Way
@@ -69,11 +70,8 @@ class Inputs:
     tare_max_N: float
     measured: Mapping[str, Callable[[], float]] = field(default_factory=dict)
     stop: Stop = field(default_factory=Stop)
+    was_armed: bool = False
     _tared_N: dict[str, float] = field(default_factory=dict)
-    _was_armed: bool = False
-
-    def __post_init__(self) -> None:
-        self._was_armed = self.guard.armed
 
     def apply(self, tick: int, t_s: float) -> bool:
         """Let everything that was asked take effect at this tick; whether the run goes on."""
@@ -114,9 +112,9 @@ class Inputs:
         elif not self.guard.armed:
             self.guard.arm()
             self.control.restart()
-            if self._was_armed:
+            if self.was_armed:
                 self._hold_where_it_is()
-            self._was_armed = True
+            self.was_armed = True
 
     def _hold_where_it_is(self) -> None:
         """Armed again, the rig stays where it is until somebody gives another set point."""

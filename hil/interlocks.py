@@ -171,6 +171,7 @@ OTHER = (
 )  # fmt: skip
 
 RESET = (
-    "Latched, with the first cause and all causes. `hil run` starts another run from `connected`: "
-    "the condition must be gone, and cells are off until it is armed again."
+    "Latched, with the first cause and all causes, until the rig is let go of. `hil run` starts "
+    "another run: the condition must be gone, and cells are off until the rig has proved itself "
+    "and is armed again."
 )

@@ -20,7 +20,7 @@ from hil.frame import Column, Frame
 from hil.guard import Guard
 from hil.inputs import Inputs, Way
 from hil.rig import Rig
-from hil.states import STATES
+from hil.states import NUMBERS
 from hil.trip_report import TripReport
 from hil.waiting import Until
 
@@ -51,6 +51,8 @@ class Parts:
 
     Attributes
     ----------
+    armed : bool
+        Begins at once; else it waits until a window arms it.
     tolerated_overruns : int or None
         Periods missed in a row that are worth an event; None for no event.
     evidence : Evidence or None
@@ -71,6 +73,7 @@ class Parts:
     period_s: float
     n_ticks: int
     after_trip_ticks: int
+    armed: bool = True
     tolerated_overruns: int | None = None
     evidence: Evidence | None = None
     until: Until | None = None
@@ -105,7 +108,9 @@ class _Told:
         self._bits |= fresh
         seen = p.guard.seen
         on_s = np.zeros(p.rig.layout.n_cells) if seen is None else seen.on_s
-        known = p.rig.troubles(on_s) | {"disk_low": [p.sink.disk_low]} | dict(said)
+        known = p.rig.troubles(on_s) | dict(said)
+        if fresh & guards.DISK_LOW:
+            known["disk_low"] = [p.sink.disk_low]
         for line in p.report.lines(fresh, seen, known):
             p.sink.event(t_s, "fault", "guard", line)
 
@@ -131,7 +136,7 @@ def columns() -> list[Column]:
             "guard_state",
             "1",
             "state",
-            "of the rig: " + ", ".join(f"{i} {name}" for i, name in enumerate(STATES)),
+            "of the rig: " + ", ".join(f"{i} {name}" for name, i in NUMBERS.items()),
         ),
         Column("fault_bits", "1", "fault", "faults since the start, latched", flags=guards.FAULTS),
     ]
@@ -164,9 +169,11 @@ def run(p: Parts) -> str:
             values[p.frame.index(column.name)] = nan
     tick = last_tick = overruns = 0
     told = _Told(p)
-    begun = p.guard.armed
+    begun = p.armed
     first, end, tripped = 0, p.n_ticks, False
     if begun:
+        if not p.guard.arm():
+            raise RuntimeError(f"armed while {p.rig.states.now}: a rig proves itself first")
         p.rig.arm()
         p.guard.begin()
         _note_remarks(p, 0, 0.0)
@@ -246,6 +253,7 @@ def run(p: Parts) -> str:
     if not tripped and p.guard.trip_when_late(overruns):  # missed after the last tick
         told.tell(last_tick * p.period_s)
         tripped = True
+    p.guard.disarm()
     if tripped:
         return "tripped"
     return "aborted" if p.inputs.stop.reason else "complete"

@@ -37,6 +37,7 @@ from hil.rig_cards import build_card, build_plant_card
 from hil.rig_own import build_own
 from hil.rig_supply import build_supply
 from hil.slots import Readings, RigLayout
+from hil.states import States
 from hil.streams import stream
 from hil.trip_report import merged
 
@@ -62,6 +63,8 @@ class Rig:
         What they are told, views of the row.
     stopped : callable
         Whether somebody wants everything to end; looked at while something is waited for.
+    states : States
+        The one machine of this rig.
     """
 
     readings: Readings
@@ -71,6 +74,7 @@ class Rig:
         self, devices: list[Device], layout: RigLayout, turns: Sequence[Turn | None] = ()
     ) -> None:
         self.layout = layout
+        self.states = States()
         self._devices = devices
         self._slow = [device for device in devices if isinstance(device, Slow)]
         self._coming_on = False
@@ -187,6 +191,7 @@ class Rig:
         except BaseException:  # a simulated card may also lack a compiler
             _each([device.close for device in opened])
             raise
+        self.states.on("connect")
 
     def samplers(self) -> dict[str, tuple[Sampler, RawSamples]]:
         """Devices that sample faster than the loop ticks, and what."""
@@ -204,11 +209,17 @@ class Rig:
         """
         slow = {id(device) for device in self._slow}
         last = sorted(self._devices, key=lambda device: id(device) in slow)
-        with self._power():
-            proved = []
-            for device in last:
-                proved.append((device.name, device.prove(say)))
-                self.attend()
+        self.states.on("test")
+        try:
+            with self._power():
+                proved = []
+                for device in last:
+                    proved.append((device.name, device.prove(say)))
+                    self.attend()
+        except DeviceError:
+            self.states.on("fault")
+            raise
+        self.states.on("pass")
         return [f"{name}: {', '.join(phrases)}" for name, phrases in proved if phrases]
 
     def arm(self) -> None:
@@ -350,6 +361,7 @@ class Rig:
 
     def close(self) -> None:
         """Let go of all devices, whichever fail."""
+        self.states.on("disconnect")
         _each([device.close for device in self._devices])
 
 

@@ -214,10 +214,12 @@ def _emulated_card(
     from hil.devices.simdaq import catalog
 
     table, plan = cards_of(config.tables.devices)[name], plan_of(name, config)
-    try:
-        catalog.model(table.sim.product)
-    except ConfigError as error:
-        raise ConfigError(f"{config.path}: devices.{name}.sim.product: {error}") from None
+    for key, product in {"product": table.sim.product, **table.sim.cards}.items():
+        try:
+            catalog.model(product)
+        except ConfigError as error:
+            key = key if key == "product" else f"cards.{key}"
+            raise ConfigError(f"{config.path}: devices.{name}.sim.{key}: {error}") from None
     signals = []
     for own, channel in zip(plan.inputs, table.channels.values(), strict=True):
         if channel.sim.reading_lost_probability:
@@ -236,8 +238,9 @@ def _emulated_card(
             )
     driven = tuple(list(system.inputs).index(o.drives) for o in table.outputs.values())
     return EmulatedCard(
-        plan, table.sim.product, tuple(signals), driven, draws, table.sim.transfer_s
-    )
+        plan, table.sim.product, tuple(signals), driven, draws, table.sim.transfer_s,
+        table.sim.cards,
+    )  # fmt: skip
 
 
 def output_of(channel: schema.AnyChannelTable, config: Config, system: System) -> int:

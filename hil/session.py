@@ -16,7 +16,7 @@ from typing import Any
 
 from hil import guard, inputs, loop, own, realtime, sleep, trust
 from hil import logbook as logbooks
-from hil.assembly import Stages, build, compile_tick, parts_of, rehearse, rehearse_own
+from hil.assembly import Stages, ask_somebody, build, compile_tick, parts_of, rehearse, rehearse_own
 from hil.clock import Clock, RealClock, StallingClock, VirtualClock, sees_sleep
 from hil.config import Config, cards, sources
 from hil.config.build import (
@@ -36,6 +36,7 @@ from hil.record import layout
 from hil.record.sink import Sink, check_disk
 from hil.rig import Rig, parse_backend
 from hil.summary import plain, summarise
+from hil.terminal import say
 from hil.window import watch_this_run
 
 
@@ -85,8 +86,9 @@ def run(
     window : bool
         Show it live in a window.
     strict : bool
-        Refuse calibrations that have expired, are missing, or are not the only ones that hold;
-        else they are flagged in the recording.
+        Refuse calibrations that have expired, are missing, or are not the only ones that hold,
+        and on a bench values that are assumed or rehearsed; else they are flagged in the
+        recording, and on a bench on the terminal.
     injection : Injection
         Faults for a simulated rig.
     plant : System
@@ -110,9 +112,10 @@ def run(
         raise ConfigError("--disarmed: nobody can arm a run on the virtual clock: --clock real")
     if injection is not None and on_bench:
         raise ConfigError(f"--inject: not on a bench: --backend {backend}")
-    standing = standing_of(config.tables.devices, config.records, config.sources, _today())
-    if strict and standing.refused():
-        raise ConfigError(f"--strict: {'; '.join(standing.refused())}")
+    standing = standing_now(config, strict=strict, on_bench=on_bench)
+    if on_bench:
+        for line in standing.warnings(on_bench=True):
+            say(f"warning: {line}", file=sys.stderr)
     path = _output_path(config, out, force)
     timed = [*rehearse_own(config, seed), *_trust_own(config)]
     if on_bench:
@@ -129,11 +132,35 @@ def run(
     try:
         with own.watched(), logbooks.kept(book, config, path):
             return _run_recorded(
-                config, path, stages, clock, bar, armed, window, injection, standing, timed
+                config,
+                path,
+                stages,
+                clock,
+                bar,
+                armed,
+                window,
+                injection,
+                standing,
+                timed,
+                on_bench,
             )
     except ModelError as error:
         # Everything is off and the recording is kept; what failed are the model's own steps.
         raise ConfigError(one_line(f"{config.path}: model: {error}")) from None
+
+
+def standing_now(config: Config, *, strict: bool, on_bench: bool) -> Standing:
+    """How the calibrations of a configuration stand today.
+
+    Raises
+    ------
+    ConfigError
+        A strict run does not begin with them.
+    """
+    standing = standing_of(config.tables.devices, config.records, config.sources, _today())
+    if strict and (refused := standing.refused(on_bench=on_bench)):
+        raise ConfigError(f"--strict: {'; '.join(refused)}")
+    return standing
 
 
 def where_it_runs(config: Config, backend: str, clock: str | None) -> tuple[dict[str, str], str]:
@@ -165,6 +192,7 @@ def _run_recorded(
     injection: Injection | None,
     standing: Standing,
     timed: list[str],
+    on_bench: bool,
 ) -> Result:
     record = config.tables.record
     table = config.tables.loop
@@ -193,6 +221,7 @@ def _run_recorded(
         if clock_name == "real":
             evidence = Evidence(sink.event, parts.period_s)
             parts = replace(parts, evidence=evidence)
+        stages.rig.states.tell = sink.show_state
         stages.rig.open()
     except BaseException:
         sink.abandon()
@@ -210,13 +239,13 @@ def _run_recorded(
                     sink.input(0, 0.0, "start", float(armed))
                     how = "" if armed else ", not armed"
                     sink.event(0.0, "info", "session", f"started on the {clock_name} clock{how}")
-                    for level, line in standing.events(bool(stages.rig.simulated)):
+                    for level, line in standing.events(on_bench=on_bench):
                         sink.event(0.0, level, "calibration", line)
                     for line in config.doubts:
                         sink.event(0.0, "warning", "configuration", line)
                     for line in timed:
                         sink.event(0.0, "info", "own code", line)
-                    for line in stages.rig.prove(_ask_somebody):
+                    for line in stages.rig.prove(ask_somebody):
                         sink.event(0.0, "info", "self-test", line)
                     with _prepared(clock_name, sink, spin_s):
                         if parts.evidence is not None:
@@ -238,10 +267,6 @@ def _run_recorded(
         finally:
             result = _close(sink, parts, outcome, error, loop_s, kernel, standing)
     return result
-
-
-def _ask_somebody(what: str) -> None:
-    print(what, file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager

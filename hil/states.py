@@ -1,36 +1,45 @@
 """The states of a rig, as a table: what leads from one to another, and what does not.
 
-A trip leads to `fault` or `estop`, which only a reset leaves, once its condition is gone, and
-never for a state in which anything is on.
+A rig has one machine (`Rig.states`). The rig fires what it does (connect, test, pass, disconnect),
+the guard and the loop what they let through (arm, begin, end, fault, estop). `guard_state` of a
+recording and the window show it. A trip is left by letting go of the rig alone: the next run
+connects and tests it anew.
 """
 
-STATES = (
-    "off", "connected", "self_test", "ready", "armed", "running", "cooldown", "fault", "estop",
-)  # fmt: skip
+from collections.abc import Callable
+
 EVENTS = (
-    "connect", "test", "pass", "arm", "begin", "end", "cooled", "fault", "estop", "reset",
-    "disconnect",
+    "connect", "test", "pass", "arm", "begin", "end", "fault", "estop", "disconnect",
 )  # fmt: skip
 
+# As `guard_state` has them; 6 was a state that nothing led to.
+NUMBERS = {
+    "off": 0, "connected": 1, "self_test": 2, "ready": 3, "armed": 4, "running": 5, "fault": 7,
+    "estop": 8,
+}  # fmt: skip
+STATES = tuple(NUMBERS)
+
 # State -> event -> state; an event that is not named is refused and changes nothing.
+_TRIPS = {"fault": "fault", "estop": "estop"}
 TABLE: dict[str, dict[str, str]] = {
     "off": {"connect": "connected"},
-    "connected": {"test": "self_test"},
-    "self_test": {"pass": "ready"},
-    "ready": {"arm": "armed", "test": "self_test"},
-    "armed": {"begin": "running", "end": "cooldown"},
-    "running": {"end": "cooldown"},
-    "cooldown": {"cooled": "ready"},
-    "fault": {"reset": "connected", "estop": "estop"},
-    "estop": {"reset": "connected"},
+    "connected": {"test": "self_test", **_TRIPS},
+    "self_test": {"pass": "ready", "fault": "fault"},
+    "ready": {"arm": "armed", **_TRIPS},
+    "armed": {"begin": "running", "end": "ready", **_TRIPS},
+    "running": {"end": "ready", **_TRIPS},
+    "fault": {"estop": "estop"},
+    "estop": {},
 }
 for _state, _row in TABLE.items():
     if _state != "off":
         _row["disconnect"] = "off"
-        if _state not in ("fault", "estop"):
-            _row |= {"fault": "fault", "estop": "estop"}
 
 ENERGISED = ("armed", "running")  # the only ones in which a command goes through
+
+
+def _nobody(now: str) -> None:
+    """Nobody has to hear of it."""
 
 
 class States:
@@ -40,15 +49,17 @@ class States:
     ----------
     now : str
         One of STATES.
+    tell : called with every new state
     """
 
     def __init__(self, now: str = "off") -> None:
         self.now = now
+        self.tell: Callable[[str], None] = _nobody
 
     @property
     def number(self) -> int:
         """Of the state, as in the column `guard_state`."""
-        return STATES.index(self.now)
+        return NUMBERS[self.now]
 
     def on(self, event: str) -> bool:
         """Let this happen; whether it led anywhere."""
@@ -58,4 +69,5 @@ class States:
         if following is None:
             return False
         self.now = following
+        self.tell(following)
         return True

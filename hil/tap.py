@@ -27,8 +27,9 @@ from numpy.typing import NDArray
 
 from hil import shared_memory
 from hil.errors import DeviceError
+from hil.states import NUMBERS
 
-_MAGIC = b"hil-tap/2\0"
+_MAGIC = b"hil-tap/3\0"
 _HEADER = 65536
 
 EVENT = np.dtype(
@@ -41,8 +42,8 @@ REQUEST = np.dtype([("name", "S64"), ("value", "<f8"), ("text", "S256")])
 
 # Words behind the header: counts of the rings in this order, then the words below.
 _RINGS = ("ticks", "events", "inputs", "requests")
-_CLOSED, _RECORDED, _LOST, _READY, _TAKEN = range(len(_RINGS), len(_RINGS) + 5)
-_N_WORDS = len(_RINGS) + 5
+_CLOSED, _RECORDED, _LOST, _READY, _TAKEN, _STATE = range(len(_RINGS), len(_RINGS) + 6)
+_N_WORDS = len(_RINGS) + 6
 _RAW = "raw/"
 
 
@@ -163,6 +164,16 @@ class Tap:
 
     def set_recorder_ready(self) -> None:
         self._words[_READY] = 1
+
+    @property
+    def state(self) -> str:
+        """The rig's, one of `hil.states.STATES`."""
+        number = int(self._words[_STATE])
+        return next(name for name, n in NUMBERS.items() if n == number)
+
+    @state.setter
+    def state(self, now: str) -> None:
+        self._words[_STATE] = NUMBERS[now]
 
     @property
     def taken(self) -> int:

@@ -115,8 +115,8 @@ def _no_number(report: TripReport, name: str, seen: Snapshot) -> Iterator[str]:
 
 def _old(names: Sequence[str], report: TripReport, seen: Snapshot, what: str) -> Iterator[str]:
     limit_s = report.limits.reading_age_max_s
-    for device, age_s in zip(names, seen.ages_s, strict=False):
-        if not age_s <= limit_s:
+    for device, age_s in zip(report.layout.devices, seen.ages_s, strict=True):
+        if device in names and not age_s <= limit_s:
             yield (
                 f"{device}: {what} {_number(age_s)} s old, limit {_number(limit_s)} s "
                 "(guard.reading_age_max_s)"

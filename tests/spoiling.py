@@ -43,7 +43,7 @@ def commands(config, n_ticks, spoil=None, seed=0):
         write(t_s)
 
     parts.rig.read, parts.rig.write = read_and_spoil, restore_and_write
-    parts.rig.open()
+    assembly.prove(parts.rig)
     assert loop.run(replace(parts, n_ticks=n_ticks)) == "complete"
     assert len(seen) == n_ticks
     return seen

@@ -88,3 +88,23 @@ def test_a_guard_that_allows_no_packets_is_one_line_before_anything_is_on(config
     sets = ["devices.daq.sim.transfer_s=0.02", "guard.reading_age_max_s=0.01"]
     with pytest.raises(DeviceError, match=r"packets of 20 ms.*guard.reading_age_max_s = 0.01"):
         run(configs, tmp_path / "run.h5", *sets)
+
+
+CHASSIS = (
+    "devices.daq.card='cDAQ1Mod1'",
+    "devices.daq.sim.product='NI 9205'",
+    "devices.daq.lines.feed={kind='enable', terminal='/cDAQ1Mod2/port0/line1'}",
+    "devices.daq.watchdog='required'",
+)
+
+
+@pytest.mark.parametrize("product", ["cDAQ-9185", "cDAQ-9174"])
+def test_a_required_watchdog_is_the_chassis_and_one_without_is_refused(configs, tmp_path, product):
+    cards = f"devices.daq.sim.cards={{cDAQ1='{product}', cDAQ1Mod2='NI 9401'}}"
+    if product == "cDAQ-9174":
+        with pytest.raises(DeviceError, match=r"watchdog of cDAQ1: .*-200662"):
+            run(configs, tmp_path / "run.h5", *CHASSIS, cards)
+        return
+    assert run(configs, tmp_path / "run.h5", *CHASSIS, cards).outcome == "complete"
+    said = list(hil.open_run(tmp_path / "run.h5").event_text.values)
+    assert any("watchdog: enable lines low after 0.1 s" in t and "by cDAQ1" in t for t in said)

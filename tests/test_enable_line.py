@@ -341,7 +341,7 @@ def test_a_window_that_arms_has_the_same_order_tick_by_tick(backend, configs):
             )
             return True
 
-    stages.rig.open()
+    assembly.prove(stages.rig)
     try:
         loop.run(assembly.parts_of(config, stages, VirtualClock(), Window(), armed=False))
     finally:

@@ -71,7 +71,7 @@ def test_the_loop_looks_after_the_row_of_a_late_tick_only(configs):
     stages = assembly.build(config, 0)
     rows = Rows()
     parts = assembly.parts_of(config, stages, LateAt(), rows)
-    stages.rig.open()
+    assembly.prove(stages.rig)
     loop.run(replace(parts, evidence=Evidence(rows.event, 0.001)))
     assert [i for i in order if i != "row"] == [(0.1, "kernel"), (0.2, "kernel")]
     assert order[101] == (0.1, "kernel")

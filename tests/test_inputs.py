@@ -56,7 +56,7 @@ def run(configs, asked, *sets, experiment="miga6/pid.toml", armed=True):
     stages = assembly.build(config, 0)
     sink = Asked(stages.frame, asked)
     parts = assembly.parts_of(config, stages, VirtualClock(), sink, armed=armed)
-    stages.rig.open()
+    assembly.prove(stages.rig)
     return loop.run(parts), sink
 
 

@@ -76,7 +76,7 @@ def parts_of(configs, *sets, clock=None, experiment="miga6/all_on.toml", dead_af
     stages = assembly.build(config, 0)
     sink = Rows(stages.frame, dead_after)
     parts = assembly.parts_of(config, stages, clock or VirtualClock(), sink)
-    parts.rig.open()
+    assembly.prove(parts.rig)
     return parts, sink
 
 

@@ -44,7 +44,7 @@ def run_watched(configs, name, sets, before=watch_only):
     watched = Watched(stages)
     parts = assembly.parts_of(config, stages, VirtualClock(), watched)
     before(watched, parts)
-    parts.rig.open()
+    assembly.prove(parts.rig)
     assert loop.run(parts) == "complete"
     return np.array(watched.rows), np.array(watched.true), config
 

@@ -138,7 +138,7 @@ for path, sets in json.loads(sys.argv[1]):
     assembly.compile_tick(config)
     before = compiled()
     stages = assembly.build(config, 0)
-    stages.rig.open()
+    assembly.prove(stages.rig)
     n_ticks = round(0.6 / config.tables.loop.period_s)
     parts = assembly.parts_of(config, stages, VirtualClock(), assembly.NoSink())
     loop.run(replace(parts, n_ticks=n_ticks))

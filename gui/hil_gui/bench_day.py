@@ -29,6 +29,10 @@ class BenchDay:
         The run, or the rehearsal, that this window started and that has not ended.
     trials : list of Path
         Recordings made by this window.
+    permitted : bool
+        The operator lets Start switch cells on a bench.
+    latched : str
+        What the operator has yet to acknowledge: "estop", "fault" or "".
     """
 
     def __init__(self, window: "Window") -> None:
@@ -37,14 +41,13 @@ class BenchDay:
         self.commissioning = Commissioning(self)
         self.command: Command | None = None
         self.trials: list[Path] = []
-        self.is_armed = False
-        self.estopped = False
+        self.permitted = False
+        self.latched = ""
         self._doing = ""
         self._out: Path | None = None
         self._pid: int | None = None
         self._rehearsed: set[str] = set()
-        self._tripped = False
-        self._has_begun = self._begin_when_live = False
+        self._begin_when_live = False
         control = self.control
         control.open_button.clicked.connect(window.choose)
         control.self_test.clicked.connect(self.self_test)
@@ -64,7 +67,7 @@ class BenchDay:
     def open(self, path: Path) -> None:
         """Show an experiment; ConfigError where it is not valid."""
         self.control.open(path)
-        self.is_armed = False
+        self.permitted = False
         if not self.is_busy:
             self._window.show_preview(preview(path, self.control.settings))
         self._window.docks["Control"].show()
@@ -84,7 +87,6 @@ class BenchDay:
     def watch(self, pid: int, path: Path) -> None:
         """Show a run that another process started; it can be stopped from here."""
         self._pid, self._out, self._doing = pid, path, "run"
-        self._has_begun = True
 
     # Starting and ending
 
@@ -99,7 +101,6 @@ class BenchDay:
         backend = control.backend if doing == "run" else "sim"
         words = run_words(experiment, self._out, backend=backend, clock=clock, sets=sets)
         self.command = Command([*words, "--disarmed"] if doing == "run" else words)
-        self._has_begun = False
         self._pid, self._doing = self.command.pid, doing
         self.control.lock(True)
         self.show_state()
@@ -150,10 +151,10 @@ class BenchDay:
 
     def start(self) -> None:
         """Let the experiment begin, connecting first where that was not done."""
-        if self.control.backend == "bench" and not self.is_armed:
+        if self.control.backend == "bench" and not (self.permitted or self.is_armed):
             self._window.complain("Not started", "Arm first (F4): cells will be switched")
-        elif self._is_live and not self._has_begun:
-            self._has_begun = self.is_armed = self.send("arm", 1.0)
+        elif self._is_live and not self.data.has_begun:
+            self.send("arm", 1.0)
         elif self._may_begin() and self._may_switch():
             self._begin_when_live = True
             self._begin("run", "real", self.control.sets)
@@ -177,15 +178,24 @@ class BenchDay:
         feed = self._window.feed
         return feed is not None and feed.live is not None and feed.about.path == self._out
 
+    @property
+    def rig_state(self) -> str:
+        """Of the rig that is shown live: one of `hil.states.STATES`; "off" where there is none."""
+        return self._window.feed.live.state if self._is_live else "off"
+
+    @property
+    def is_armed(self) -> bool:
+        return self.rig_state in ("armed", "running")
+
     def _may_begin(self) -> bool:
         problem = ""
         if self.is_busy:
             problem = "A run is on: stop it first (F6)"
         elif self.control.path is None:
             problem = "Open an experiment first (Ctrl+O)"
-        elif self.estopped:
+        elif self.latched == "estop":
             problem = "The emergency stop is latched: Reset first (F7)"
-        elif self._tripped:
+        elif self.latched:
             problem = "The last run tripped: look at its cause, then Reset (F7)"
         else:
             self.control.check()
@@ -210,8 +220,8 @@ class BenchDay:
 
     def estop(self) -> None:
         """All cells off at once, and no start before a reset."""
-        self.estopped = True
-        self.is_armed = False
+        self.latched = "estop"
+        self.permitted = False
         self.stop()
         self._window.say("Emergency stop: all cells are switched off; the bench needs its own too")
         self.show_state()
@@ -223,8 +233,8 @@ class BenchDay:
                 "Not reset", "The run is still on: wait for its end, or stop it (F6)"
             )
             return
-        self.estopped = self._tripped = False
-        self.is_armed = False
+        self.latched = ""
+        self.permitted = False
         self._window.say("Reset: self-test, arm and start again")
         self.show_state()
 
@@ -244,12 +254,10 @@ class BenchDay:
 
     def arm(self) -> None:
         """Allow Start to switch cells; pressed again while it runs, all off."""
-        armed = not self.is_armed
-        if not armed and self._is_live and self._has_begun and not self.send("arm", 0.0):
-            return
-        if armed and self._is_live and self._has_begun and not self.send("arm", 1.0):
-            return
-        self.is_armed = armed
+        if self._is_live and self.data.has_begun:
+            self.send("arm", 0.0 if self.is_armed else 1.0)
+        else:
+            self.permitted = not self.permitted
         self.show_state()
 
     def tare(self) -> None:
@@ -298,7 +306,7 @@ class BenchDay:
             window.try_attach(self._pid, self._out)
         if self._begin_when_live and self._is_live:
             self._begin_when_live = False
-            self._has_begun = self.is_armed = self.send("arm", 1.0)
+            self.send("arm", 1.0)
         command = self.command
         if command is not None and command.exit_code is not None:
             self._over(command)
@@ -312,14 +320,14 @@ class BenchDay:
     def _over(self, command: Command) -> None:
         window = self._window
         self.command, self._pid, self._doing = None, None, ""
-        self.is_armed = self._has_begun = self._begin_when_live = False
+        self.permitted = self._begin_when_live = False
         self.control.lock(False)
         if self._out.exists():
             self.trials.append(self._out)
             killed = command.exit_code < 0
             window.finish(self._out, str(command.result.get("outcome", "lost" if killed else "")))
         if command.exit_code == TRIPPED:
-            self._tripped = True
+            self.latched = self.latched or "fault"
         elif command.exit_code not in (0, INTERRUPTED):
             title = "Refused" if command.exit_code == BAD_INPUT else "The run failed"
             window.complain(title, command.said or "hil said nothing: run hil doctor")
@@ -333,28 +341,21 @@ class BenchDay:
         if self.is_busy:
             if self._doing == "rehearsal":
                 return "checking"
-            attached = data is not None and data.about.path == self._out
-            if not attached or not data.n_rows:
-                return "starting"
-            guard = data.state_at(data.last_s)
-            if data.faults:
-                return guard if guard in ("fault", "estop") else "tripped"
-            if not self._has_begun:
-                return "armed" if self.is_armed else guard or "connected"
-            return guard or "running"
-        if self.estopped:
+            now = self.rig_state
+            if now == "off" and data is not None and data.about.path == self._out:
+                now = data.state_at(data.last_s)  # let go of by now
+            return now if now not in ("", "off") else "starting"
+        if self.latched == "estop":
             return "estop"
         if self._window.jobs.is_busy and data is not None:
             return "reading"
-        if self._tripped:
+        if self.latched:
             return "tripped"
-        if self.is_armed:
-            return "armed"
         if data is not None:
             line = self._window.timeline
             past = line.now_s < line.end_s and not line.follows
             return (data.state_at(line.now_s) if past else "") or data.outcome
-        return "ready" if self.control.settings is not None else ""
+        return "off" if self.control.settings is not None else ""
 
     def show_state(self) -> None:
         """Header and buttons as they stand."""
@@ -365,19 +366,21 @@ class BenchDay:
             causes = "; ".join(
                 filter(None, ("stopped by the operator: Reset (F7) when it is safe", causes))
             )
+        if not causes and self.permitted and state == "ready":
+            causes = "Start (F5) will switch cells"
         if not causes and self.command is not None:
             causes = self.command.latest_line
-        is_live = self.is_busy or window.feed is None or self.is_armed
+        is_live = self.is_busy or window.feed is None
         window.header.set_state(state, causes, is_live=is_live)
         live = window.feed is not None and window.feed.live is not None
         may_start = not self.is_busy and control.settings is not None
-        window.header.start_button.setEnabled(may_start or (live and not self._has_begun))
+        window.header.start_button.setEnabled(may_start or (live and not window.data.has_begun))
         control.self_test.setEnabled(may_start)
         control.connect_button.setEnabled(may_start)
         window.header.stop_button.setEnabled(self.is_busy)
-        control.arm.setText("Disarm" if self.is_armed else "Arm")
+        control.arm.setText("Disarm" if self.is_armed or self.permitted else "Arm")
         control.arm.setEnabled(control.settings is not None or live)
-        control.reset.setEnabled((self.estopped or self._tripped) and not self.is_busy)
+        control.reset.setEnabled(bool(self.latched) and not self.is_busy)
         for widget in (control.tare, control.hold, control.release, control.set_point,
                        control.note, control.add_note):  # fmt: skip
             widget.setEnabled(live)

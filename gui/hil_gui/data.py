@@ -322,6 +322,11 @@ class Live:
         return self._tap.recorder_ready
 
     @property
+    def state(self) -> str:
+        """The rig's, one of `hil.states.STATES`."""
+        return self._tap.state
+
+    @property
     def is_over(self) -> bool:
         """The loop has written its last row, or its process is gone."""
         return self._tap.closed or not any(pid == self.pid for pid, _ in taps.running())

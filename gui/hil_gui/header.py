@@ -17,7 +17,6 @@ STATE_WORDS = {
     "ready": ("READY", "ok"),
     "armed": ("ARMED", "warning"),
     "running": ("RUNNING", "warning"),
-    "cooldown": ("COOLDOWN", "accent"),
     "fault": ("FAULT", "fault"),
     "tripped": ("TRIPPED", "fault"),
     "estop": ("E-STOP", "fault"),

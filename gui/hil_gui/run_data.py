@@ -184,6 +184,8 @@ class RunData:
         Latched faults in the order in which they came.
     outcome : str
         As in the recording; `running` until it is known.
+    has_begun : bool
+        It has been armed.
     """
 
     about: About
@@ -192,6 +194,7 @@ class RunData:
     faults: list[tuple[float, str]] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     n_lost: int = 0
+    has_begun: bool = False
 
     def __post_init__(self) -> None:
         about = self.about
@@ -249,6 +252,10 @@ class RunData:
         late_s = block[self._index["late_s"]] if self.has("late_s") else nothing
         self._running.add(t_s, measured, model, late_s)
         self._note_faults(t_s, np.asarray(rows["fault_bits"]))
+        if self.has(GUARD_STATE) and not self.has_begun:
+            states = self.about.guard_states
+            armed = [number for number, word in states.items() if word in ("armed", "running")]
+            self.has_begun = bool(np.isin(rows[GUARD_STATE], armed).any())
 
     def _note_faults(self, t_s: NDArray[np.float64], bits: NDArray[np.uint64]) -> None:
         if self._flags is None or int(bits[-1]) == self._seen_bits:

@@ -5,8 +5,8 @@ Isometric (e = 0) the force of a cell with the law of `hil.models.cells` is
     T = Kd d + Kf F,   d' = I d + Kp F,   tau = -1 / I = b / (k_se + k_ae)
 
 - damping: F jumps, so that T = T_inf + A exp(-t / tau) after both edges; b = tau (k_se + k_ae).
-- activation: F = F_on / (1 + exp(-theta)), theta rising at rate r from -r delay to r_f delay_f and
-  falling back at r_f (`hil.models.activation`), through the lag tau that the rig's damper gives.
+- activation: F = F_0 + A / (1 + exp(-theta)), theta rising at rate r from -r delay to r_f delay_f
+  and falling back at r_f (`hil.models.activation`), through the lag tau of the rig's damper.
 - cell force: F_on = (T_on - T_off) / phi at rest, phi = k_se / (k_se + k_ae).
 
 Source: MacNair & Ueda, eqs (2)-(4), Figs. 5 and 10; JCGM 100:2008 (GUM), eq. (13).
@@ -168,7 +168,7 @@ def activation(path: Path, cell: OneCell, settings: ActivationSettings) -> dict[
     return {
         "values": values,
         "covariance": C,
-        "equation": "F = F_on / (1 + exp(-theta)), theta = +-rate (t - delay) between its stops",
+        "equation": "F = F_0 + A / (1 + exp(-theta)), theta = +-rate (t - delay) between its stops",
         "dof": min(f.dof for f in fits.values()),
         "residual_rms": float(np.sqrt(np.mean([f.sigma**2 for f in fits.values()]))),
         "raw": _thinned(t, T, on, end),

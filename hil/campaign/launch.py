@@ -13,7 +13,7 @@ from hil.campaign.waits import check_columns
 from hil.config.campaign_plan import WRONG_SAID, Campaign, Combination, Trial, load_campaign
 from hil.errors import ConfigError
 from hil.record.sink import check_disk
-from hil.session import where_it_runs
+from hil.session import standing_now, where_it_runs
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,7 @@ def launch(
     for config in campaign.configs.values():
         backends, clock = where_it_runs(config, backend, clock)
         on_bench = on_bench or "bench" in backends.values()
+        standing_now(config, strict=strict, on_bench="bench" in backends.values())
     need_rows, row_B = _look_at_rows(campaign)
     apart = _apart(campaign, backend, clock, rehearsal, scheduler)
     operator = operator_for(path, tables, answers, rehearsal)

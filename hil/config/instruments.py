@@ -108,16 +108,11 @@ def force_channel_doubts(tables: schema.RigTables) -> list[str]:
     ]
 
 
-def with_force_channel(tables: schema.RunTables, *, recorded: bool) -> schema.RunTables:
-    """The same tables, saying which of several forces is controlled.
-
-    A recording that does not say was made when the first force channel was the controlled one.
-    """
-    forces = force_channels(tables.devices)
-    if len(forces) < 2 or tables.loop.force_channel is not None:
+def with_force_channel(tables: schema.RunTables) -> schema.RunTables:
+    """The same tables, saying which of several forces is controlled, for the recording."""
+    if len(force_channels(tables.devices)) < 2 or tables.loop.force_channel is not None:
         return tables
-    taken = next(iter(forces)) if recorded else force_channel(tables)
-    loop = tables.loop.model_copy(update={"force_channel": taken})
+    loop = tables.loop.model_copy(update={"force_channel": force_channel(tables)})
     return tables.model_copy(update={"loop": loop})
 
 

@@ -22,6 +22,7 @@ from hil.config.instruments import (
 )
 from hil.config.own import load_own, own_tables
 from hil.config.pantograph import PantographTable
+from hil.config.recorded import as_it_meant
 from hil.config.sources import Sourced, load_sources
 from hil.config.validate import validated
 from hil.errors import ConfigError, OwnError, one_line
@@ -147,6 +148,7 @@ def from_toml(
     records : the calibration of every channel
     code : the code of one's own that may run, by key; no other does, and no file is looked for
     """
+    table = as_it_meant(table)
     return _run(path, Merged(table, [(str(path), table)]), records or {}, code or {})
 
 
@@ -158,7 +160,7 @@ def _run(
 ) -> Config:
     tables = validated(schema.RunTables, merged)
     doubts = _doubts(tables, merged)
-    tables = with_force_channel(tables, recorded=records is not None)
+    tables = with_force_channel(tables)
     load_own(tables, merged, code)
     arrays = _models(tables, merged)
     model = arrays and arrays[0]
@@ -173,6 +175,18 @@ def _run(
         raise ConfigError(f"{path}: {error}") from None
     _raise_all(merged, found)
     return Config(path, tables, arrays, records, sources, _logbook(tables, merged), doubts)
+
+
+def load_calibrations(
+    path: str | Path, sets: Iterable[str] = ()
+) -> tuple[Mapping[str, schema.DeviceTable], Mapping[str, Calibration], list[Sourced]]:
+    """The devices of a rig or a model, and the records that they and other tables name."""
+    merged = read_merged(Path(path), sets)
+    if merged.table.keys() <= {"model", "plant"}:
+        return {}, {}, load_sources(validated(schema.ModelTables, merged), merged)
+    tables = validated(schema.RigTables, merged)
+    records = cards.load_records(tables.devices, merged)
+    return tables.devices, records, load_sources(tables, merged)
 
 
 def doubts_of(path: str | Path, sets: Iterable[str] = ()) -> list[str]:

@@ -56,13 +56,18 @@ class StepTable(Table):
 
 
 class SigmoidTable(Table):
-    """A rise, and a fall that is like it unless it has its own rate and delay."""
+    """A rise, and a fall that is like it unless it has its own rate and delay.
+
+    `law` is "rescaled", with no force while off and force_on_N when fully on, or "unscaled", by
+    which recordings were made that do not say (`models.activation`).
+    """
 
     kind: Literal["sigmoid"]
     rate_per_s: Positive = 5.0
     delay_s: Positive = 1.2
     fall_rate_per_s: Positive | None = None
     fall_delay_s: Positive | None = None
+    law: Literal["rescaled", "unscaled"] = "rescaled"
     record: Records = None
 
 
@@ -428,9 +433,13 @@ class LineTable(Table):
 
 
 class SimCardTable(Table):
-    """The card that `--backend emulated` plays; it hands samples over every `transfer_s`."""
+    """The card that `--backend emulated` plays; it hands samples over every `transfer_s`.
+
+    `cards` are products by name that terminals name beside it: its chassis and other modules.
+    """
 
     product: str = "PCIe-6363"
+    cards: dict[str, str] = {}
     transfer_s: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
 
 

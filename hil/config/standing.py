@@ -11,6 +11,8 @@ from hil.config.cards import cards_of
 from hil.config.sources import Sourced
 from hil.errors import ConfigError
 
+REMEDY = "hil calibrate, then name its record in the rig"
+
 
 @dataclass(frozen=True)
 class Standing:
@@ -33,22 +35,30 @@ class Standing:
     assumed: list[str] = field(default_factory=list)
     without_record: list[str] = field(default_factory=list)
 
-    def refused(self) -> list[str]:
-        """What a strict run does not begin with."""
+    def refused(self, *, on_bench: bool) -> list[str]:
+        """What a strict run does not begin with; on a bench, what nobody has measured."""
+        unmeasured = [*self.rehearsed, *self.assumed] if on_bench else []
         return [
             *(f"{line}: calibrate anew" for line in self.expired),
             *self.ambiguous,
+            *(f"{line}: {REMEDY}" for line in unmeasured),
             *(f"{name}: has no calibration record" for name in self.without_record),
         ]
 
-    def events(self, simulated: bool) -> Iterator[tuple[str, str]]:
+    def warnings(self, *, on_bench: bool) -> list[str]:
+        """A line for each doubt; on a bench, values that nobody has measured are one."""
+        found = [*self.expired, *self.ambiguous, *self.departed]
+        return [*found, *self._unmeasured()] if on_bench else found
+
+    def events(self, *, on_bench: bool) -> Iterator[tuple[str, str]]:
         """Level and text of every line for the recording."""
-        warnings = [*self.expired, *self.ambiguous, *self.departed]
-        yield from (("warning", line) for line in warnings)
-        yield from (("info" if simulated else "warning", line) for line in self.rehearsed)
-        yield from (("info", line) for line in self.assumed)
-        if self.without_record:
-            yield "info", f"no calibration record: {', '.join(self.without_record)}"
+        yield from (("warning", line) for line in self.warnings(on_bench=on_bench))
+        if not on_bench:
+            yield from (("info", line) for line in self._unmeasured())
+
+    def _unmeasured(self) -> list[str]:
+        missing = [f"no calibration record: {', '.join(self.without_record)}"]
+        return [*self.rehearsed, *self.assumed, *(missing if self.without_record else [])]
 
     def as_dict(self) -> dict[str, list[str]]:
         return asdict(self)
@@ -66,20 +76,7 @@ def standing_of(
     known = {path: found for path, (_, found) in once.items()}
     said = Standing(departed=[line for s in sources for line in s.departures])
     for name, found in used:
-        label = f"{name}: calibration {found.id}"
-        if found.expired(today):
-            said.expired.append(f"{label} expired on {found.record.act.valid_until}")
-        if found.record.status == "simulated":
-            said.rehearsed.append(f"{label} comes from a rehearsal on a simulated rig")
-        if found.record.status == "assumed":
-            said.assumed.append(f"{label} is assumed: nobody has measured it")
-        elif not isinstance(found, Calibration) and "assumed" in found.record.model.basis:
-            names = [
-                value
-                for value, basis in zip(found.names, found.record.model.basis, strict=True)
-                if basis == "assumed"
-            ]
-            said.assumed.append(f"{label}: {', '.join(names)} assumed: nobody has measured it")
+        _note(said, name, found, today)
     for name, found in once.values():
         said.ambiguous.extend(f"{name}: {line}" for line in _rivals(found, known, today))
     for card in cards_of(devices).values():
@@ -87,6 +84,52 @@ def standing_of(
             if getattr(channel, "record", None) is None:
                 said.without_record.append(name)
     return said
+
+
+def standings_of_file(path: Path, kind: str, sets: Sequence[str], today: date) -> list[Standing]:
+    """The same of a valid file as `hil.config.check` names its kind; of a record, what it says.
+
+    Raises
+    ------
+    ConfigError
+        As `hil.config.check`.
+    """
+    from hil.config.campaign_plan import load_campaign  # which both load what names their records
+    from hil.config.load import load, load_calibrations
+
+    if kind == "calibration record":
+        return [_standing(load_any(path, named_by=str(path)), today)]
+    if kind == "campaign":
+        configs = list(load_campaign(path).configs.values())
+    elif kind == "experiment":
+        configs = [load(path, sets)]
+    else:
+        return [standing_of(*load_calibrations(path, sets), today)]
+    return [standing_of(c.tables.devices, c.records, c.sources, today) for c in configs]
+
+
+def _standing(found: Record, today: date) -> Standing:
+    said = Standing()
+    _note(said, found.path.stem, found, today)
+    return said
+
+
+def _note(said: Standing, name: str, found: Record, today: date) -> None:
+    """What one record leaves in doubt."""
+    label = f"{name}: calibration {found.id}"
+    if found.expired(today):
+        said.expired.append(f"{label} expired on {found.record.act.valid_until}")
+    if found.record.status == "simulated":
+        said.rehearsed.append(f"{label} comes from a rehearsal on a simulated rig")
+    if found.record.status == "assumed":
+        said.assumed.append(f"{label} is assumed: nobody has measured it")
+    elif not isinstance(found, Calibration) and "assumed" in found.record.model.basis:
+        names = [
+            value
+            for value, basis in zip(found.names, found.record.model.basis, strict=True)
+            if basis == "assumed"
+        ]
+        said.assumed.append(f"{label}: {', '.join(names)} assumed: nobody has measured it")
 
 
 def _rivals(found: Record, known: dict[Path, Record], today: date) -> Iterator[str]:

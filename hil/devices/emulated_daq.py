@@ -7,8 +7,8 @@ it, `EmulatedBench` steps plant and cards together: outputs as they stand -> pla
 
 import math
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -48,6 +48,8 @@ class EmulatedCard:
         The random numbers of a channel, by its name.
     transfer_s : float
         How often it hands its samples over; 0: at once.
+    others : dict of str
+        Products of its chassis and of other modules, by name.
     """
 
     plan: CardPlan
@@ -56,6 +58,7 @@ class EmulatedCard:
     driven: tuple[int, ...]
     draws: Callable[[str], np.random.Generator]
     transfer_s: float = 0.0
+    others: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,7 @@ class EmulatedBench:
         # Free: what waits for samples before the run makes their time pass.
         self._system = system = System("free")
         for card in self._cards:
-            system.add(card.product, card.plan.card)
+            self._plug_in(card)
             system.deliver_every(card.plan.card, card.transfer_s)
             for signal in card.signals:
                 wire = _Wire(signal, card.draws(signal.channel.name), self._plant, self._period_s)
@@ -124,6 +127,17 @@ class EmulatedBench:
             system.feed(cable.sink, partial(self._carried, cable))
         install(system)
         self.follow_lines()
+
+    def _plug_in(self, card: EmulatedCard) -> None:
+        """A card, its chassis first where it has one."""
+        from hil.devices.simdaq import catalog
+
+        products = {card.plan.card: card.product, **card.others}
+        chassis = [name for name, product in products.items() if catalog.model(product).slots]
+        for name in sorted(products, key=lambda name: name not in chassis):
+            if name not in self._system.cards:
+                inside = next((c for c in chassis if name.startswith(c) and name != c), None)
+                self._system.add(products[name], name, chassis=inside)
 
     def pass_s(self, duration_s: float) -> None:
         """Let the cards' time pass before the run."""

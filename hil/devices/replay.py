@@ -8,7 +8,7 @@ from hil import wire
 from hil.devices.device import Remark
 from hil.frame import CELL_UNKNOWN, Frame
 from hil.slots import RigLayout, valid_rows
-from hil.states import STATES
+from hil.states import NUMBERS, States
 
 
 class ReplayRig:
@@ -22,6 +22,7 @@ class ReplayRig:
 
     def __init__(self, run: xr.Dataset, like: RigLayout) -> None:
         self.layout = like
+        self.states = States("ready")  # as it was then
         self._row = -1
         boards, devices = like.boards, like.devices
         self._measured = np.stack([run[c.column("measured")].values for c in like.channels], axis=1)
@@ -52,7 +53,7 @@ class ReplayRig:
         for i, name in enumerate(like.supplies):
             self._supply_faults[:, i] = run[f"{name}_fault_bits"].values
         self._waits = like.waits
-        self._running = run.guard_state.values == STATES.index("running")
+        self._running = run.guard_state.values == NUMBERS["running"]
 
     def bind(self, frame: Frame) -> None:
         """Give every reading its place in the row."""

@@ -59,7 +59,7 @@ def write(
     held = ", ".join(f"{short(key)} = {value:.9g}" for key, value in found.held.items())
     table: dict[str, Any] = {
         "kind": "parameters",
-        "status": "simulated" if first.simulated else "measured",
+        "status": "simulated" if any(r.simulated for r in recorded) else "measured",
         "article": {"name": f"array {array} of {first.rig}", "serial": act.serial},
         "act": {
             "by": act.by,

@@ -83,7 +83,7 @@ class ArrayObserver:
 
     @property
     def theta(self) -> NDArray[np.float64]:
-        """Memory of the sigmoid cells, now."""
+        """Memory of the sigmoid cells, now: theta of `hil.models.activation`."""
         return self._twin.activation.theta
 
     @property

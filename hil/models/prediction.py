@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from hil.models.activation import KINDS, CellActivation, two_rows
+from hil.models.activation import SIGMOID, UNSCALED, CellActivation, sigmoid_N, two_rows
 from hil.models.array_system import ArraySystem
 from hil.models.cell_array import CellArray
 from hil.models.discrete import discretise
@@ -107,7 +107,7 @@ def predict(
         H=np.ascontiguousarray(rows[:, n:]),
         g=_unit_response(model, activation, shares, row[0], sample_s, n_samples),
         shares_N=shares,
-        kind=np.array([KINDS.index(a.kind) for a in activation], dtype=np.uint8),
+        kind=np.array([a.code for a in activation], dtype=np.uint8),
         stop=two_rows([a.stops for a in activation]),
         rate_per_s=two_rows([a.rates_per_s for a in activation]),
         lead_s=lead_s,
@@ -155,7 +155,7 @@ def _one_of_each(shares: Matrix, activation: Sequence[CellActivation]) -> list[i
     tiny = 1e-9 * float(np.abs(shares).sum())
     for n, (share, a) in enumerate(zip(shares, activation, strict=True)):
         if abs(share) > tiny:
-            seen.setdefault((round(share / tiny / 10), a.kind, a.rates_per_s, a.stops), n)
+            seen.setdefault((round(share / tiny / 10), a.code, a.rates_per_s, a.stops), n)
     return list(seen.values())
 
 
@@ -175,10 +175,10 @@ def _free(Phi, H, shares, kind, stop, rate, lead_s, sample_s, x, theta, on, y, v
         t_s = 0.0 if i == 0 else lead_s + (i - 1) * sample_s
         total = 0.0
         for n in range(len(shares)):
-            if kind[n] == 1:
+            if kind[n] == SIGMOID or kind[n] == UNSCALED:
                 turn = rate[0, n] * t_s if on[n] else -rate[1, n] * t_s
                 angle = min(stop[1, n], max(-stop[0, n], theta[n] + turn))
-                total += shares[n] / (1.0 + np.exp(-angle))
+                total += sigmoid_N(shares[n], kind[n], stop[0, n], stop[1, n], angle)
             elif on[n]:
                 total += shares[n]
         v[i] = total

@@ -1,4 +1,4 @@
-"""What an array's outputs are over a whole run whose cells are known."""
+"""What an array's outputs are over a whole run of which every cell's state is known."""
 
 import numpy as np
 from numba import njit

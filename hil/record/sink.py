@@ -135,6 +135,10 @@ class Sink:
         """What windows have asked for since the last tick."""
         return self.tap.take_requests()
 
+    def show_state(self, now: str) -> None:
+        """The rig's state, for windows: between connecting and the first row, too."""
+        self.tap.state = now
+
     def drain(self) -> int:
         """End the recorder once it has every row; how many were lost on the way.
 

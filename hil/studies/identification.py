@@ -164,7 +164,7 @@ def _plant(tables: parameters.Tables, effect: Effect) -> ArraySystem:
         cell |= {"kind": "two_damper", "b_ae_N_s_per_m": cell.pop("b_N_s_per_m"),
                  "b_se_N_s_per_m": 0.2}  # fmt: skip
     elif effect == "slow activation":
-        # 10-90 % of a logistic rise takes 4.39 / rate; the delay begins it at a cold 0.25 %.
+        # 10-90 % of a logistic rise takes 4.39 / rate, 4.19 / rate between these stops.
         array["activation"] = {"kind": "sigmoid", "rate_per_s": 4.39 / 0.005, "delay_s": 0.005}
     elif effect == "hot wires":
         array["activation"] = {"kind": "thermal"}

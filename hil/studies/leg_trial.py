@@ -54,7 +54,7 @@ def fly(config: Config, seed: int = 0) -> Trace:
     stages = assembly.build(config, seed)
     rows = _Rows(stages)
     parts = assembly.parts_of(config, stages, VirtualClock(), rows)
-    stages.rig.open()
+    assembly.prove(stages.rig)
     outcome = loop.run(parts)
     if outcome != "complete":
         raise ModelError(f"{config.path.stem}: the run ended as {outcome}")

@@ -77,7 +77,7 @@ def _dropped(config: Config) -> tuple[float, NDArray[np.float64], dict[str, Any]
     assembly.compile_tick(config)
     clock = RealClock(realtime.spin_s(None, config.tables.loop.period_s))
     parts = assembly.parts_of(config, stages, clock, times)
-    stages.rig.open()
+    assembly.prove(stages.rig)
     try:
         with realtime.prepared() as granted:
             loop.run(parts)

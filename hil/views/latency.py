@@ -158,7 +158,7 @@ def measure(config: Config, backend: Mapping[str, str], duration_s: float) -> di
     edges = _Edges(stages.frame, n_ticks)
     clock: Clock = RealClock(realtime.spin_s(None, period_s)) if on_bench else VirtualClock()
     parts = replace(assembly.parts_of(config, stages, clock, edges), n_ticks=n_ticks)
-    stages.rig.open()
+    assembly.prove(stages.rig)
     try:
         if on_bench:
             with realtime.prepared():

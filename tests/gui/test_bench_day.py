@@ -79,8 +79,9 @@ def test_a_day_at_the_bench_needs_no_terminal(operator, configs, said, tmp_path)
     o.until_state("CONNECTED", "READY")
     o.until(lambda: window.data.n_rows > 500)
     o.click(control.tare)
-    o.click(control.arm)
-    o.until_state("ARMED")
+    o.click(control.arm)  # a permission: the rig stays ready until Start
+    assert control.arm.text() == "Disarm"
+    o.until_state("READY")
     o.click(header.start_button)
     o.until_state("RUNNING")
     o.type(control.note, "smells warm")

@@ -64,7 +64,7 @@ def test_miga6_overshoots_as_printed(miga6):
 def test_the_sigmoid_follows_the_printed_curves():
     """F/(1 + exp(-(5t - 6))), and from t_d on F (1 - 1/(1 + exp(-(5(t - t_d) - 6))))."""
     h = 0.001
-    activation = Activation([CellActivation(2.0, "sigmoid")], h)
+    activation = Activation([CellActivation(2.0, "sigmoid", law="unscaled")], h)
     assert activation.F_N[0] / 2.0 == pytest.approx(0.0025, abs=3e-5)
     for k in range(1, 2401):
         activation.step(np.array([1], dtype=np.uint8))
@@ -76,9 +76,19 @@ def test_the_sigmoid_follows_the_printed_curves():
         assert activation.F_N[0] == pytest.approx(fall, rel=1e-9)
 
 
+def test_with_its_ends_exact_the_sigmoid_stays_within_a_400th_of_the_printed_curve():
+    """1 / (1 + exp(6)) = 0.00247 is what the printed curve begins with."""
+    h = 0.001
+    activation = Activation([CellActivation(2.0, "sigmoid")], h)
+    for k in range(1, 2401):
+        activation.step(np.array([1], dtype=np.uint8))
+        printed = 1 / (1 + np.exp(-(5 * k * h - 6)))
+        assert activation.F_N[0] / 2.0 == pytest.approx(printed, abs=0.00248)
+
+
 def test_the_sigmoid_has_its_printed_times():
     h = 0.0001
-    activation = Activation([CellActivation(1.0, "sigmoid")], h)
+    activation = Activation([CellActivation(1.0, "sigmoid", law="unscaled")], h)
     F = []
     for _ in range(24000):
         activation.step(np.array([1], dtype=np.uint8))
@@ -93,7 +103,7 @@ def test_a_cell_switched_at_any_moment_does_not_jump():
     h = 0.001
     rng = np.random.default_rng(5)
     activation = Activation([CellActivation(1.0, "sigmoid")], h)
-    steepest = 5.0 / 4.0 * h  # rate x F / 4, the slope at half
+    steepest = 5.0 / 4.0 / np.tanh(3.0) * h  # the slope at half, over 1 - 2 / (1 + exp(6))
     before = activation.F_N[0]
     on = 0
     for _ in range(20000):
@@ -111,7 +121,7 @@ def test_a_cold_array_starts_in_equilibrium(miga6):
     for _ in range(1000):
         system.step(off)
     np.testing.assert_allclose(system.y, start, rtol=1e-9, atol=1e-12)
-    assert start[1] > 0.0  # the sigmoid's lower stop is not zero
+    assert not start.any()
 
 
 def test_step_and_sigmoid_cells_stand_side_by_side():

@@ -1,0 +1,45 @@
+"""What the configuration of an older recording meant when it was made."""
+
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+def as_it_meant(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration of a recording, with what programs of its time took for granted.
+
+    Recordings say both since: a sigmoid without `law` was the unscaled one, and of several force
+    channels the first in the file was controlled.
+    """
+    made = copy.deepcopy(dict(table))
+    for activation in _activations(made):
+        if activation.get("kind") == "sigmoid":
+            activation.setdefault("law", "unscaled")
+    forces, loop = _force_channels(made), made.get("loop")
+    if len(forces) > 1 and isinstance(loop, dict):
+        loop.setdefault("force_channel", forces[0])
+    return made
+
+
+def _tables(table: Any, key: str) -> Iterator[dict[str, Any]]:
+    """The tables that stand under a key, whatever their names."""
+    below = table.get(key) if isinstance(table, dict) else None
+    if isinstance(below, dict):
+        yield from (value for value in below.values() if isinstance(value, dict))
+
+
+def _activations(table: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for model in ("model", "plant"):
+        for array in _tables(table.get(model), "arrays"):
+            if isinstance(activation := array.get("activation"), dict):
+                yield activation
+
+
+def _force_channels(table: dict[str, Any]) -> list[str]:
+    return [
+        name
+        for device in _tables(table, "devices")
+        if device.get("kind") == "nidaq" and isinstance(device.get("channels"), dict)
+        for name, channel in device["channels"].items()
+        if isinstance(channel, dict) and channel.get("kind", "force") == "force"
+    ]
