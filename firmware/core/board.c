@@ -135,6 +135,15 @@ bool board_set(struct board *board, uint8_t *duty_per_255, uint8_t valid_for_ms)
     return true;
 }
 
+/* The port tells of an opening once: it is latched here, whoever asks first. */
+static bool estop_open(struct board *board)
+{
+    bool open = port_estop_open(board->port);
+    if (open && (board->fault_bits & FAULT_estop_open) == 0)
+        board_trip(board, FAULT_estop_open, 0);
+    return open;
+}
+
 bool board_probe(struct board *board, uint16_t cells)
 {
     uint16_t bit = 1;
@@ -142,15 +151,16 @@ bool board_probe(struct board *board, uint16_t cells)
         if ((cells & bit) == 0)
             continue;
         uint16_t counts = port_probe(board->port, i);
-        uint16_t found = guard_probe(counts, &board->limits);
         cell_probed(&board->cells[i], &board->law, counts);
-        found = faults_of(board, i, found);
-        if (port_estop_open(board->port))
-            found |= FAULT_estop_open;
-        if (found != 0)
+        if (estop_open(board)) /* what was read under it says nothing of the wire */
+            return false;
+        uint16_t found = faults_of(board, i, guard_probe(counts, &board->limits));
+        if (found != 0) {
             board_trip(board, found, bit);
+            return false;
+        }
     }
-    return board->fault_bits == 0;
+    return true;
 }
 
 bool board_is_cool(const struct board *board, uint16_t cells)
@@ -161,10 +171,10 @@ bool board_is_cool(const struct board *board, uint16_t cells)
     return true;
 }
 
-uint16_t board_conditions(const struct board *board)
+uint16_t board_conditions(struct board *board)
 {
     uint16_t found = 0;
-    if (port_estop_open(board->port))
+    if (estop_open(board))
         found |= FAULT_estop_open;
     if (!board->limits_whole)
         found |= FAULT_limits_corrupt;
@@ -210,8 +220,7 @@ static void scan(struct board *board)
 static void watch(struct board *board)
 {
     uint32_t silence_us = board->now_us - board->commanded_us;
-    if (port_estop_open(board->port) && (board->fault_bits & FAULT_estop_open) == 0)
-        board_trip(board, FAULT_estop_open, 0);
+    estop_open(board);
     if (board->state == STATE_armed && guard_silent(silence_us, &board->limits))
         board_trip(board, FAULT_host_silent, 0);
     if (board->cells_on != 0 && silence_us > board->hold_us)

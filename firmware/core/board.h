@@ -46,10 +46,11 @@ void board_boot(struct board *board, struct port *port);
 void board_poll(struct board *board);
 
 /* For command.c */
-uint16_t board_conditions(const struct board *board);
+uint16_t board_conditions(struct board *board);
 void board_trip(struct board *board, uint16_t bits, uint16_t cells);
 void board_all_off(struct board *board);
-/* Pulses each of these cells; open ones are set apart, as far as the limit allows. False: it has tripped. */
+/* Pulses each of these cells; open ones are set apart, as far as the limit allows. False: it has tripped,
+ * and the cells after that one were not pulsed. */
 bool board_probe(struct board *board, uint16_t cells);
 /* After an operation that held the loop up with all gates off: the scan was not at fault. */
 void board_resume(struct board *board);

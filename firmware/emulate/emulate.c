@@ -51,6 +51,8 @@ struct emulated {
     avr_cycle_count_t target;    /* as far as the caller's time has come */
     avr_cycle_count_t arrived_at; /* the last byte handed out */
     avr_cycle_count_t line_free; /* the transmitter's shift register is empty from then on */
+    avr_cycle_count_t opened_at; /* the e-stop loop, last */
+    avr_cycle_count_t last_rise; /* of any gate */
     bool estop_open, converter_dead;
 };
 
@@ -107,6 +109,8 @@ static void set_gate(struct emulated *e, int i, bool on)
 {
     if (e->on[i])
         e->on_cycles[i] += e->avr->cycle - e->on_since[i];
+    if (on && !e->on[i])
+        e->last_rise = e->avr->cycle;
     e->on_since[i] = e->avr->cycle;
     e->on[i] = on;
 }
@@ -321,8 +325,40 @@ void emulate_set_analog(struct emulated *e, uint8_t cell, uint16_t on, uint16_t 
 
 void emulate_set_estop(struct emulated *e, int open)
 {
+    if (open != 0 && !e->estop_open)
+        e->opened_at = e->avr->cycle;
     e->estop_open = open != 0;
     drive_inputs(e);
+}
+
+static avr_cycle_count_t open_now(avr_t *avr, avr_cycle_count_t when, void *param)
+{
+    (void)avr;
+    (void)when;
+    emulate_set_estop(param, 1);
+    return 0;
+}
+
+static avr_cycle_count_t close_now(avr_t *avr, avr_cycle_count_t when, void *param)
+{
+    (void)avr;
+    (void)when;
+    emulate_set_estop(param, 0);
+    return 0;
+}
+
+/* The e-stop loop opens so many cycles from now, and closes again after `for_cycles`; 0: it stays open. */
+void emulate_open_estop_in(struct emulated *e, uint32_t cycles, uint32_t for_cycles)
+{
+    avr_cycle_timer_register(e->avr, cycles, open_now, e);
+    if (for_cycles > 0)
+        avr_cycle_timer_register(e->avr, cycles + for_cycles, close_now, e);
+}
+
+/* Cycles from the last opening of the e-stop loop to the last rising edge of any gate; below 0: it rose before. */
+int64_t emulate_last_rise(const struct emulated *e)
+{
+    return (int64_t)e->last_rise - (int64_t)e->opened_at;
 }
 
 /* A converter that converts no more; repaired, it ends the conversion that was under way. */

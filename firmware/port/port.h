@@ -28,6 +28,9 @@ uint32_t port_now_us(struct port *port);
 
 /* All gates low at once, whatever a PWM period is at; they stay so until the next port_gates_set. */
 void port_gates_off(struct port *port);
+
+/* While the e-stop loop is open, or has been since port_estop_open was last asked, these two raise no
+ * gate: they look at it at the moment of switching. */
 void port_gates_set(struct port *port, const uint8_t *duty_per_255, uint8_t n_cells);
 
 enum { PORT_PROBE_MAX_US = 300 };
@@ -36,6 +39,7 @@ enum { PORT_PROBE_MAX_US = 300 };
  * after it all gates are low. */
 uint16_t port_probe(struct port *port, uint8_t cell);
 
+/* The loop is open, or has been since this was last asked. */
 bool port_estop_open(struct port *port);
 bool port_sample(struct port *port, struct port_sample *sample); /* false: none is ready */
 

@@ -48,6 +48,10 @@ def load(path: Path) -> ctypes.CDLL:
         ("now_us", u32, pointer),
         ("set_analog", None, pointer, u8, u16, u16, u16),
         ("set_estop", None, pointer, ctypes.c_int),
+        ("open_estop_at", None, pointer, u32),
+        ("estop_is_open", ctypes.c_int, pointer),
+        ("pulses", u32, pointer),
+        ("rises", u32, pointer),
         ("set_scan", None, pointer, ctypes.c_int),
         ("gates", None, pointer, pointer),
         ("watchdog_feeds", u32, pointer),
@@ -74,10 +78,14 @@ class Bench:
         self.decoder = wire.Decoder()
         self.seq = 0
 
+    def try_command(self, name: str, **fields) -> list[wire.Message]:
+        """One exchange: its answers."""
+        self.seq = (self.seq + 1) % 256
+        return self.decoder.feed(self.exchange(wire.encode(name, self.seq, **fields)))
+
     def command(self, name: str, **fields) -> wire.Message:
         """One exchange; there is exactly one answer and it repeats the number."""
-        self.seq = (self.seq + 1) % 256
-        answers = self.decoder.feed(self.exchange(wire.encode(name, self.seq, **fields)))
+        answers = self.try_command(name, **fields)
         assert [a.seq for a in answers] == [self.seq]
         return answers[0]
 
@@ -191,6 +199,21 @@ class NativeBoard(Bench):
     def set_estop(self, is_open: bool) -> None:
         self.lib.libboard_set_estop(self.memory, is_open)
 
+    def open_estop_at(self, moment: int) -> None:
+        """The loop opens at a moment at which the core looks at it or switches; 0: it does not."""
+        self.lib.libboard_open_estop_at(self.memory, moment)
+
+    def is_open(self) -> bool:
+        return self.lib.libboard_estop_is_open(self.memory) != 0
+
+    def pulses(self) -> int:
+        """Pulses that the core has asked for since the e-stop opened."""
+        return self.lib.libboard_pulses(self.memory)
+
+    def rises(self) -> int:
+        """Rising edges of gates since the e-stop opened."""
+        return self.lib.libboard_rises(self.memory)
+
     def set_scan(self, runs: bool) -> None:
         self.lib.libboard_set_scan(self.memory, runs)
 
@@ -232,6 +255,7 @@ class AvrBoard(Bench):
         self.lib = ctypes.CDLL(str(build / "libemulate.so"))
         self.lib.emulate_open.restype = ctypes.c_void_p
         self.lib.emulate_now_us.restype = ctypes.c_uint64
+        self.lib.emulate_last_rise.restype = ctypes.c_int64
         opened = self.lib.emulate_open(str(self.image).encode())
         assert opened, "the image cannot be emulated"
         self.chip = ctypes.c_void_p(opened)
@@ -267,6 +291,14 @@ class AvrBoard(Bench):
 
     def set_estop(self, is_open: bool) -> None:
         self.lib.emulate_set_estop(self.chip, int(is_open))
+
+    def open_estop_in(self, cycles: int, for_cycles: int = 0) -> None:
+        """The loop opens so many cycles from now, and closes again after some; 0: it stays open."""
+        self.lib.emulate_open_estop_in(self.chip, cycles, for_cycles)
+
+    def last_rise_us(self) -> float:
+        """From the e-stop's opening to the last rising edge of a gate; negative: it was before."""
+        return self.lib.emulate_last_rise(self.chip) / 16
 
     def set_scan(self, runs: bool) -> None:
         self.lib.emulate_set_converter(self.chip, int(runs))

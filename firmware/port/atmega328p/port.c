@@ -91,6 +91,15 @@ static void drive(const struct slot *slot)
     PORTD = (uint8_t)((PORTD & (uint8_t)~GATES_D) | slot->d);
 }
 
+/* For those who are about to raise a gate, with interrupts off: an opening that the interrupt could not
+ * yet act on counts too. */
+static bool may_drive(void)
+{
+    if ((PIND & ESTOP_D) != 0)
+        the_port.estop_seen = true;
+    return !the_port.estop_seen;
+}
+
 static void gates_off(void)
 {
     PORTB &= (uint8_t)~GATES_B;
@@ -187,7 +196,7 @@ void port_gates_set(struct port *port, const uint8_t *duty_per_255, uint8_t n_ce
     }
     ATOMIC_BLOCK(ATOMIC_RESTORESTATE)
     {
-        if (!the_port.estop_seen) {
+        if (may_drive()) {
             the_port.slots = slots;
             the_port.modulated = modulated;
             drive(&slots[the_port.slot]);
@@ -302,7 +311,7 @@ uint16_t port_probe(struct port *port, uint8_t cell)
     ATOMIC_BLOCK(ATOMIC_RESTORESTATE)
     {
         PORTC = (uint8_t)((PORTC & (uint8_t)~SELECT_C) | cell);
-        if (!the_port.estop_seen)
+        if (may_drive())
             drive(gate);
     }
     _delay_us(SETTLE_US);

@@ -96,7 +96,7 @@ static void turn_world(void *board, const struct board *core)
     if (one_in(32))
         spoil_cell(board, (uint8_t)(next() % WIRE_CELLS_MAX));
     libboard_set_estop(board, one_in(128));
-    libboard_set_estop_after(board, one_in(128) ? next() % 32 : 0);
+    libboard_open_estop_at(board, one_in(128) ? next() % 32 : 0);
     libboard_set_late(board, one_in(16));
     libboard_set_scan(board, !one_in(64));
     if (one_in(512))

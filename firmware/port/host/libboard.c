@@ -33,11 +33,14 @@ struct port {
     uint64_t life_us;
     uint32_t now_us;
     uint32_t watchdog_feeds;
-    uint32_t looks_to_estop;
     uint32_t sample; /* number of the next one */
+    uint32_t moments_to_opening; /* of those at which the core looks at the e-stop or switches; 0: none */
+    uint32_t n_pulses;           /* that the core has asked for since the loop opened last */
+    uint32_t n_rises;            /* of gates since then */
     bool memory_used;
     bool memory_works;
     bool estop_open;
+    bool estop_seen; /* since port_estop_open was last asked */
     bool scan_runs;
     bool late;
 };
@@ -57,21 +60,47 @@ void port_gates_off(struct port *port)
     memset(port->gates, 0, sizeof port->gates);
 }
 
+static void open_estop(struct port *port)
+{
+    port->estop_open = port->estop_seen = true;
+    port->n_pulses = port->n_rises = 0;
+    port_gates_off(port); /* a chip's interrupt does so */
+}
+
+static void pass_moment(struct port *port)
+{
+    if (port->moments_to_opening > 0 && --port->moments_to_opening == 0)
+        open_estop(port);
+}
+
 void port_gates_set(struct port *port, const uint8_t *duty_per_255, uint8_t n_cells)
 {
+    pass_moment(port);
+    if (port->estop_seen)
+        return;
+    for (uint8_t i = 0; i < n_cells; i++)
+        port->n_rises += port->gates[i] == 0 && duty_per_255[i] > 0;
     memcpy(port->gates, duty_per_255, n_cells);
+    pass_moment(port);
 }
 
 uint16_t port_probe(struct port *port, uint8_t cell)
 {
-    return port->pins[cell].on_counts;
+    pass_moment(port);
+    port->n_pulses++;
+    if (port->estop_seen)
+        return port->pins[cell].off_counts;
+    port->n_rises++;
+    pass_moment(port); /* under the pulse */
+    return port->estop_seen ? port->pins[cell].off_counts : port->pins[cell].on_counts;
 }
 
 bool port_estop_open(struct port *port)
 {
-    if (port->looks_to_estop > 0 && --port->looks_to_estop == 0)
-        port->estop_open = true;
-    return port->estop_open;
+    pass_moment(port);
+    bool open = port->estop_seen;
+    port->estop_seen = port->estop_open;
+    return open;
 }
 
 bool port_sample(struct port *port, struct port_sample *sample)
@@ -246,13 +275,34 @@ void libboard_set_analog(void *board, uint8_t cell, uint16_t on_counts, uint16_t
 void libboard_set_estop(void *board, int open)
 {
     struct port *port = board;
-    port->estop_open = open != 0;
+    if (open != 0)
+        open_estop(port);
+    else
+        port->estop_open = false;
 }
 
-void libboard_set_estop_after(void *board, uint32_t n_looks)
+void libboard_open_estop_at(void *board, uint32_t moment)
 {
     struct port *port = board;
-    port->looks_to_estop = n_looks;
+    port->moments_to_opening = moment;
+}
+
+int libboard_estop_is_open(const void *board)
+{
+    const struct port *port = board;
+    return port->estop_open;
+}
+
+uint32_t libboard_pulses(const void *board)
+{
+    const struct port *port = board;
+    return port->n_pulses;
+}
+
+uint32_t libboard_rises(const void *board)
+{
+    const struct port *port = board;
+    return port->n_rises;
 }
 
 void libboard_set_late(void *board, int late)

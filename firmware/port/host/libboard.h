@@ -28,10 +28,15 @@ uint32_t libboard_now_us(const void *board);
 void libboard_set_analog(void *board, uint8_t cell, uint16_t on_counts, uint16_t off_counts,
                          uint16_t temperature_counts);
 void libboard_set_estop(void *board, int open);
-/* The e-stop loop opens just before the board looks at it for the n-th time from now; 0: it does not. */
-void libboard_set_estop_after(void *board, uint32_t n_looks);
 /* Samples tell of the gates as they were a scan ago, as on a board whose loop is behind. */
 void libboard_set_late(void *board, int late);
+/* The e-stop opens at one of the moments from now on at which the core looks at it, switches gates or has a
+ * pulse under way; 0: it does not. */
+void libboard_open_estop_at(void *board, uint32_t moment);
+int libboard_estop_is_open(const void *board);
+/* Since the e-stop has opened last: pulses that the core has asked for, gates that have risen. */
+uint32_t libboard_pulses(const void *board);
+uint32_t libboard_rises(const void *board);
 void libboard_set_scan(void *board, int runs);
 void libboard_gates(const void *board, uint8_t *duty_per_255);
 uint32_t libboard_watchdog_feeds(const void *board);
