@@ -132,6 +132,10 @@ class Definitions:
         return numbers
 
 
+def _moved(place: int | slice, by: int) -> int | slice:
+    return place + by if isinstance(place, int) else slice(place.start + by, place.stop + by)
+
+
 class Layout:
     """The payload of a message: its fields in order, packed and unpacked as one structure.
 
@@ -141,7 +145,7 @@ class Layout:
         Of the structure, as `struct` has them.
     size : int
         Bytes.
-    places : where among the structure's numbers every field stands; nested ones are left out
+    places : where among the structure's numbers every field stands, those of nested layouts too
     """
 
     codes: str
@@ -160,6 +164,8 @@ class Layout:
             if letter == "N":
                 nested = Layout(definitions, f"WIRE_{args[0].upper()}")
                 self.fields.append((args[1], nested))
+                for inner, place in nested.places.items():
+                    self.places.setdefault(inner, _moved(place, len(codes)))
                 codes += nested.codes
                 continue
             if args[0] not in _TYPES:
@@ -251,6 +257,7 @@ CELLS_MAX = _DEFINED.integer("WIRE_CELLS_MAX")
 CELLS_PER_STATUS = _DEFINED.integer("WIRE_CELLS_PER_STATUS")
 HEAT_TO_ARM = _DEFINED.integer("WIRE_HEAT_TO_ARM")
 DUTY_MIN_PER_255 = _DEFINED.integer("WIRE_DUTY_MIN_PER_255")
+AHEAD_MAX = _DEFINED.integer("WIRE_AHEAD_MAX")
 PROBABILITY_ONE = _DEFINED.integer("WIRE_PROBABILITY_ONE")
 _FRAME_MAX = _DEFINED.integer("WIRE_FRAME_MAX")
 _CRC_INIT = _DEFINED.integer("WIRE_CRC_INIT")
@@ -300,6 +307,15 @@ def getter(name: str, *fields: str) -> Callable[[tuple[int, ...]], tuple[Any, ..
     return itemgetter(*(places[field] for field in fields))
 
 
+#: Commands that carry the number of their arming.
+SET_COMMANDS = frozenset(n for n in COMMANDS if n in _LAYOUTS and "arming" in _LAYOUTS[n].places)
+
+
+def following(number: int) -> int:
+    """The number of the command after this one: 24 bits, the arming's above the sequence number."""
+    return (number + 1) & 0xFFFFFF
+
+
 _BYTES_OF = [bytes((n,)) for n in range(256)]
 
 # --- frames -------------------------------------------------------------------------------------
@@ -331,6 +347,16 @@ def encode(name: str, seq: int, **fields: Any) -> bytes:
     else:
         payload = b""
     return framed(bytes((VERSION, code, seq)) + payload)
+
+
+def encoder(name: str) -> Callable[..., bytes]:
+    """The frames of one message, made of the sequence number and the payload's numbers in order.
+
+    Quicker than `encode`, and without its errors: for numbers that are known to fit.
+    """
+    pack = struct.Struct("<BBB" + _LAYOUTS[name].codes).pack
+    code = _CODES[name]
+    return lambda seq, *numbers: framed(pack(VERSION, code, seq, *numbers))
 
 
 def framed(body: bytes) -> bytes:

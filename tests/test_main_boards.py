@@ -1,6 +1,8 @@
 """Boards on the bench, played by the shipped firmware behind a pty, in wall time."""
 
+import errno
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -14,6 +16,7 @@ from hil.__main__ import main
 from hil.devices.cell_board import CellBoard
 from hil.devices.native_board import built
 from hil.devices.port import SerialPort
+from hil.errors import DeviceError
 from hil.guard import names_of
 from hil.record.read import DamagedError
 
@@ -45,7 +48,7 @@ def test_a_run_drives_a_board_behind_a_serial_port(pty_board, configs, tmp_path)
     on = run.cells_reported.values == 1
     assert on.all(axis=1).any()
     currents_A = run["muscle.1.current_A"].values
-    assert np.nanmax(currents_A) == pytest.approx(0.4, abs=0.01)  # what this board draws
+    assert np.nanmax(currents_A) == pytest.approx(0.195, abs=0.01)  # what this board draws
 
 
 def test_a_board_unplugged_in_the_run_is_one_line_and_the_recording_is_whole(
@@ -254,3 +257,43 @@ def test_a_board_of_another_version_of_the_wire_is_to_be_flashed(capsys, monkeyp
     assert main(["board", "limits", "usb:HIL-0001"]) == 4
     said = capsys.readouterr().err.strip()
     assert said.endswith("its firmware speaks another version of the wire: hil board flash")
+
+
+def _errno_of_opening(path):
+    """What a program of another user, which asks for no lock, is told; 0: it has the line too."""
+    child = os.fork()
+    if child == 0:
+        try:
+            if os.getuid() == 0:
+                os.setuid(65534)  # root is let in everywhere
+            os.open(path, os.O_RDWR | os.O_NOCTTY)
+        except OSError as error:
+            os._exit(error.errno)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_line_in_use_is_refused_to_every_other_program_and_free_again_afterwards(pty_board):
+    os.chmod(pty_board, 0o666)
+    port = SerialPort("board", pty_board)
+    assert _errno_of_opening(pty_board) == errno.EBUSY
+    with pytest.raises(DeviceError, match=f"board: {pty_board} cannot be opened.*held by process"):
+        SerialPort("board", pty_board)
+    port.close()
+    assert _errno_of_opening(pty_board) == 0
+
+
+def test_a_simulated_line_is_free_again_after_its_host_was_killed(pty_board):
+    os.chmod(pty_board, 0o666)
+    code = "import sys, time; from hil.devices.port import SerialPort; "
+    code += "port = SerialPort('board', sys.argv[1]); print(flush=True); time.sleep(60)"
+    host = subprocess.Popen([sys.executable, "-c", code, pty_board], stdout=subprocess.PIPE)
+    host.stdout.readline()
+    assert _errno_of_opening(pty_board) == errno.EBUSY
+    host.kill()
+    host.wait(10)
+    host.stdout.close()
+    deadline_s = time.monotonic() + 30
+    while _errno_of_opening(pty_board) and time.monotonic() < deadline_s:
+        time.sleep(0.1)
+    assert _errno_of_opening(pty_board) == 0

@@ -70,7 +70,7 @@ def test_noise_never_decodes_to_a_message_nor_raises(data):
 
 
 def test_every_single_flipped_bit_is_found():
-    frame = wire.encode("set_mask", 3, valid_for_ms=100, cells_on=5)
+    frame = wire.encode("set_mask", 3, arming=9, valid_for_ms=100, cells_on=5)
     for bit in range(8 * (len(frame) - 1)):
         spoilt = bytearray(frame)
         spoilt[bit // 8] ^= 1 << bit % 8
@@ -90,10 +90,14 @@ def test_frames_of_another_version_are_counted_as_foreign():
         ("set_msk", {}, "no message 'set_msk'"),
         ("disarm", {"cells_on": 1}, "has no fields"),
         ("set_mask", {"cells_on": 1}, "has the fields"),
-        ("set_mask", {"valid_for_ms": 1, "cells": 1}, "cells_on is missing"),
-        ("set_mask", {"valid_for_ms": 256, "cells_on": 1}, "WIRE_SET_MASK"),
-        ("set_mask", {"valid_for_ms": 1, "cells_on": -1}, "WIRE_SET_MASK"),
-        ("set_duties", {"valid_for_ms": 1, "duty_per_255": (0,) * 12}, "16 places, not 12"),
+        ("set_mask", {"arming": 1, "valid_for_ms": 1, "cells": 1}, "cells_on is missing"),
+        ("set_mask", {"arming": 1, "valid_for_ms": 256, "cells_on": 1}, "WIRE_SET_MASK"),
+        ("set_mask", {"arming": 1, "valid_for_ms": 1, "cells_on": -1}, "WIRE_SET_MASK"),
+        (
+            "set_duties",
+            {"arming": 1, "valid_for_ms": 1, "duty_per_255": (0,) * 12},
+            "16 places, not 12",
+        ),
     ],
 )
 def test_a_message_that_does_not_fit_is_an_error(name, fields, says):

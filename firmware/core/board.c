@@ -6,6 +6,10 @@
 #include "guard.h"
 #include "limits.h"
 
+enum {
+    RECEIVED_MAX = 48, /* bytes a turn: a line that never rests does not keep the guard from looking */
+};
+
 void board_boot(struct board *board, struct port *port)
 {
     memset(board, 0, sizeof *board);
@@ -23,12 +27,39 @@ void board_boot(struct board *board, struct port *port)
         board_trip(board, FAULT_limits_corrupt, 0);
 }
 
+static uint16_t with_law(const struct board *board, uint16_t crc)
+{
+    return frame_crc(crc, (const uint8_t *)&board->law, sizeof board->law);
+}
+
 void board_take_limits(struct board *board)
 {
     board->limits_crc = limits_crc(&board->limits);
     board->law = heat_law(&board->limits);
+    board->kept_crc = with_law(board, board->limits_crc);
+    board->checked_entry = 0;
+    board->checked_crc = WIRE_CRC_INIT;
     for (uint8_t i = 0; i < WIRE_CELLS_MAX; i++)
         heat_use_up(&board->cells[i].heat, &board->limits, board->now_ms);
+}
+
+static void judge_limits(struct board *board, uint16_t table_crc)
+{
+    if (!board->limits_whole || with_law(board, table_crc) == board->kept_crc)
+        return;
+    board->limits_whole = false;
+    board_trip(board, FAULT_limits_corrupt, 0);
+}
+
+/* One entry a turn, and one turn for their law: all of it many times a second. */
+static void watch_limits(struct board *board)
+{
+    board->checked_crc = limits_crc_entry(board->checked_crc, &board->limits, board->checked_entry);
+    if (board->checked_entry++ < LIMITS_ENTRIES)
+        return;
+    judge_limits(board, board->checked_crc);
+    board->checked_entry = 0;
+    board->checked_crc = WIRE_CRC_INIT;
 }
 
 /* Its gate is off already. */
@@ -176,6 +207,7 @@ uint16_t board_conditions(struct board *board)
     uint16_t found = 0;
     if (estop_open(board))
         found |= FAULT_estop_open;
+    judge_limits(board, limits_crc(&board->limits));
     if (!board->limits_whole)
         found |= FAULT_limits_corrupt;
     if (!board->scanned || guard_scan_stale(board->now_ms - board->scanned_ms, &board->limits))
@@ -241,7 +273,7 @@ static void watch_scan(struct board *board)
 static void listen(struct board *board)
 {
     uint8_t byte;
-    while (port_receive(board->port, &byte)) {
+    for (uint8_t n = 0; n < RECEIVED_MAX && port_receive(board->port, &byte); n++) {
         enum frame_event event = frame_take(&board->reader, byte);
         if (event == FRAME_BAD && board->bad_frames < UINT16_MAX)
             board->bad_frames++;
@@ -260,5 +292,6 @@ void board_poll(struct board *board)
     scan(board);
     watch(board);
     watch_scan(board);
+    watch_limits(board);
     listen(board);
 }

@@ -23,7 +23,11 @@ struct board {
     uint32_t commanded_us;  /* the last command that feeds the dead-man */
     uint32_t hold_us;       /* how long it holds */
     uint32_t served_tick;
+    uint32_t number; /* of the last command taken: 24 bits, the arming's above the sequence number */
+    uint32_t armed_number; /* as the board was armed */
     uint16_t limits_crc;
+    uint16_t kept_crc;    /* of the limits and their law, as they are meant to stay */
+    uint16_t checked_crc; /* of the limits up to checked_entry */
     uint16_t fault_bits;
     uint16_t first_fault_bits;
     uint16_t fault_cells;
@@ -34,6 +38,7 @@ struct board {
     uint8_t state; /* enum state */
     uint8_t status_page;
     uint8_t n_open; /* bits in cells_open */
+    uint8_t checked_entry;
     bool limits_whole;
     bool scanned; /* at least once since the reset */
     bool tick_served;
@@ -54,7 +59,7 @@ void board_all_off(struct board *board);
 bool board_probe(struct board *board, uint16_t cells);
 /* After an operation that held the loop up with all gates off: the scan was not at fault. */
 void board_resume(struct board *board);
-/* Other limits are in force: every cell's heat counts as used up. */
+/* Other limits are in force, which are not to change by themselves: every cell's heat counts as used up. */
 void board_take_limits(struct board *board);
 /* These cells have heat left for the pulse of arming and a first command. */
 bool board_is_cool(const struct board *board, uint16_t cells);

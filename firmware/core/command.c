@@ -5,7 +5,39 @@
 #include "draw.h"
 #include "limits.h"
 
-enum { DUTY_ON = 255 };
+enum { DUTY_ON = 255, SEQ = 2, ARMINGS_APART = 0x0FFF };
+static const uint32_t NUMBER_MASK = 0xFFFFFF;
+
+/* Takes the sequence number of the frame at hand; false: it is not ahead of the last one. */
+static bool take_number(struct board *board)
+{
+    uint8_t ahead = (uint8_t)(board->reader.bytes[SEQ] - (uint8_t)board->number);
+    if (ahead == 0 || ahead > WIRE_AHEAD_MAX)
+        return false;
+    board->number = (board->number + ahead) & NUMBER_MASK;
+    return true;
+}
+
+/* The same for a set command, whose number has 24 bits. */
+static uint8_t take_armed_number(struct board *board, uint16_t arming)
+{
+    uint32_t number = (uint32_t)arming << 8 | board->reader.bytes[SEQ];
+    uint32_t ahead = (number - board->number) & NUMBER_MASK;
+    if (ahead > 0 && ahead <= WIRE_AHEAD_MAX) {
+        board->number = number;
+        return RESULT_done;
+    }
+    uint32_t behind = (board->number - number) & NUMBER_MASK;
+    uint32_t since_arming = (board->number - board->armed_number) & NUMBER_MASK;
+    return behind <= since_arming ? RESULT_replayed : RESULT_other_arming;
+}
+
+/* Always further on, by how much depends on the time: no frame of the armings before has such a number. */
+static uint16_t new_arming(const struct board *board)
+{
+    uint16_t by = (uint16_t)(board->now_us ^ board->now_us >> 12) & ARMINGS_APART;
+    return (uint16_t)((board->number >> 8) + 2u + by);
+}
 
 static uint8_t refusal(const struct board *board)
 {
@@ -15,11 +47,13 @@ static uint8_t refusal(const struct board *board)
 }
 
 /* What a set command comes to: it may have tripped the guard. */
-static uint8_t set(struct board *board, uint8_t *duty_per_255, uint8_t valid_for_ms)
+static uint8_t set(struct board *board, uint16_t arming, uint8_t *duty_per_255, uint8_t valid_for_ms)
 {
     if (valid_for_ms == 0)
         return RESULT_bad_value;
     uint8_t result = refusal(board);
+    if (result == RESULT_done)
+        result = take_armed_number(board, arming);
     if (result != RESULT_done)
         return result;
     if (!board_set(board, duty_per_255, valid_for_ms))
@@ -35,7 +69,7 @@ static uint8_t serve_set_mask(struct board *board, const uint8_t *payload)
     uint16_t left = command.cells_on;
     for (uint8_t i = 0; i < WIRE_CELLS_MAX; i++, left >>= 1)
         duty_per_255[i] = (left & 1u) != 0 ? DUTY_ON : 0;
-    return set(board, duty_per_255, command.valid_for_ms);
+    return set(board, command.arming, duty_per_255, command.valid_for_ms);
 }
 
 static bool is_readable(uint8_t duty_per_255)
@@ -50,7 +84,7 @@ static uint8_t serve_set_duties(struct board *board, const uint8_t *payload)
     for (uint8_t i = 0; i < WIRE_CELLS_MAX; i++)
         if (!is_readable(command.duty_per_255[i]))
             return RESULT_bad_value;
-    return set(board, command.duty_per_255, command.valid_for_ms);
+    return set(board, command.arming, command.duty_per_255, command.valid_for_ms);
 }
 
 /* A draw takes an 8-bit processor 20 us: none where its outcome cannot matter. */
@@ -85,7 +119,7 @@ static uint8_t serve_broadcast(struct board *board, const uint8_t *payload)
     bool served = board->tick_served && command.tick <= board->served_tick;
     if (!served)
         draw_cells(board, &command, duty_per_255);
-    uint8_t result = set(board, duty_per_255, command.valid_for_ms);
+    uint8_t result = set(board, command.arming, duty_per_255, command.valid_for_ms);
     if (result == RESULT_done && !served) {
         board->served_tick = command.tick;
         board->tick_served = true;
@@ -97,8 +131,8 @@ static uint8_t serve_arm(struct board *board, const uint8_t *payload)
 {
     struct wire_arm command;
     wire_unpack_arm(payload, &command);
-    if (board->state != STATE_disarmed)
-        return board->state == STATE_armed ? RESULT_is_armed : RESULT_is_faulted;
+    if (board->state == STATE_faulted)
+        return RESULT_is_faulted;
     if (command.limits_crc != board->limits_crc)
         return RESULT_limits_differ;
     if (command.cells == 0 || command.cells >> (board->identity.n_cells - 1) > 1)
@@ -112,6 +146,8 @@ static uint8_t serve_arm(struct board *board, const uint8_t *payload)
         return RESULT_is_faulted;
     board->wired = command.cells;
     board->state = STATE_armed;
+    board->number = (uint32_t)new_arming(board) << 8 | (uint8_t)board->number;
+    board->armed_number = board->number;
     board->tick_served = false;
     board->commanded_us = board->now_us;
     return RESULT_done;
@@ -122,13 +158,14 @@ static uint8_t serve_disarm(struct board *board)
     board_all_off(board);
     if (board->state == STATE_armed)
         board->state = STATE_disarmed;
+    take_number(board);
     return RESULT_done;
 }
 
 static uint8_t serve_clear_faults(struct board *board)
 {
     if (board->state != STATE_faulted)
-        return board->state == STATE_armed ? RESULT_is_armed : RESULT_done;
+        return RESULT_done;
     if (board_conditions(board) != 0)
         return RESULT_condition_present;
     board->fault_bits = 0;
@@ -142,8 +179,6 @@ static uint8_t serve_set_limits(struct board *board, const uint8_t *payload)
 {
     struct wire_set_limits command;
     wire_unpack_set_limits(payload, &command);
-    if (board->state == STATE_armed)
-        return RESULT_is_armed;
     if (!limits_sane(&command.limits))
         return RESULT_bad_value;
     bool stored = limits_store(&command.limits, board->port);
@@ -163,25 +198,38 @@ static void put_faults(const struct board *board, uint16_t *all, uint16_t *first
     *cells = board->fault_cells;
 }
 
-static uint8_t *put_status(struct board *board, uint8_t *at, uint8_t result)
+static void fill_status(struct board *board, struct wire_status *answer, uint8_t result)
 {
-    struct wire_status answer;
-    answer.time_us = board->now_us;
-    answer.result = result;
-    answer.state = board->state;
-    put_faults(board, &answer.fault_bits, &answer.first_fault_bits, &answer.fault_cells);
-    answer.cells_on = board->cells_on;
-    answer.cells_open = board->cells_open;
-    answer.first_cell = board->status_page;
+    answer->time_us = board->now_us;
+    answer->result = result;
+    answer->state = board->state;
+    put_faults(board, &answer->fault_bits, &answer->first_fault_bits, &answer->fault_cells);
+    answer->cells_on = board->cells_on;
+    answer->cells_open = board->cells_open;
+    answer->first_cell = board->status_page;
     const struct cell *cell = &board->cells[board->status_page];
     for (uint8_t i = 0; i < WIRE_CELLS_PER_STATUS; i++, cell++) {
-        answer.current_mA[i] = cell->current_mA;
-        answer.temperature_cC[i] = cell->temperature_cC;
+        answer->current_mA[i] = cell->current_mA;
+        answer->temperature_cC[i] = cell->temperature_cC;
     }
     board->status_page = (uint8_t)(board->status_page + WIRE_CELLS_PER_STATUS);
     if (board->status_page >= board->identity.n_cells)
         board->status_page = 0;
+}
+
+static uint8_t *put_status(struct board *board, uint8_t *at, uint8_t result)
+{
+    struct wire_status answer;
+    fill_status(board, &answer, result);
     return wire_pack_status(at, &answer);
+}
+
+static uint8_t *put_armed(struct board *board, uint8_t *at, uint8_t result)
+{
+    struct wire_armed answer;
+    fill_status(board, &answer.status, result);
+    answer.arming = result == RESULT_done ? (uint16_t)(board->number >> 8) : 0;
+    return wire_pack_armed(at, &answer);
 }
 
 static uint8_t heat_per_255(const struct board *board, uint8_t cell)
@@ -222,6 +270,8 @@ static uint8_t *put_identity(struct board *board, uint8_t *at)
     answer.serial = board->identity.serial;
     answer.time_us = board->now_us;
     answer.reset_cause = board->identity.reset_cause;
+    answer.state = board->state;
+    answer.seq_taken = (uint8_t)board->number;
     answer.n_cells = board->identity.n_cells;
     answer.scan_period_us = board->identity.scan_period_us;
     answer.limits_crc = board->limits_crc;
@@ -250,17 +300,22 @@ static uint8_t serve(struct board *board, uint8_t code, const uint8_t *payload)
         return serve_set_duties(board, payload);
     case COMMAND_broadcast:
         return serve_broadcast(board, payload);
-    case COMMAND_arm:
-        return serve_arm(board, payload);
     case COMMAND_disarm:
         return serve_disarm(board);
+    case COMMAND_arm:
     case COMMAND_clear_faults:
-        return serve_clear_faults(board);
     case COMMAND_set_limits:
-        return serve_set_limits(board, payload);
+        break;
     default:
         return RESULT_unknown_command;
     }
+    if (board->state == STATE_armed)
+        return RESULT_is_armed;
+    if (!take_number(board))
+        return RESULT_replayed;
+    if (code == COMMAND_arm)
+        return serve_arm(board, payload);
+    return code == COMMAND_set_limits ? serve_set_limits(board, payload) : serve_clear_faults(board);
 }
 
 static void send(struct board *board, uint8_t *frame, uint8_t *end)
@@ -277,6 +332,13 @@ static void send(struct board *board, uint8_t *frame, uint8_t *end)
     }
 }
 
+/* A host that only asks for long goes on counting; while armed, others may ask without an effect. */
+static void take_unless_armed(struct board *board)
+{
+    if (board->state != STATE_armed)
+        take_number(board);
+}
+
 void command_serve(struct board *board)
 {
     uint8_t frame[FRAME_SENT_MAX];
@@ -287,20 +349,27 @@ void command_serve(struct board *board)
     uint8_t *end;
     frame[1] = WIRE_VERSION;
     frame[2] = ANSWER_status;
-    frame[3] = bytes[2];
+    frame[3] = bytes[SEQ];
     if (bytes[0] != WIRE_VERSION) {
         end = put_status(board, payload, RESULT_version_differs);
     } else if (n != payload_size(code)) {
         end = put_status(board, payload, RESULT_bad_length);
     } else if (code == COMMAND_identify) {
+        take_unless_armed(board);
         frame[2] = ANSWER_identity;
         end = put_identity(board, payload);
     } else if (code == COMMAND_read) {
+        take_unless_armed(board);
         frame[2] = ANSWER_readings;
         end = put_readings(board, payload);
     } else {
         uint8_t result = serve(board, code, bytes + FRAME_HEADER);
-        end = put_status(board, payload, result);
+        if (code == COMMAND_arm) {
+            frame[2] = ANSWER_armed;
+            end = put_armed(board, payload, result);
+        } else {
+            end = put_status(board, payload, result);
+        }
     }
     send(board, frame, end);
 }

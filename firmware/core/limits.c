@@ -21,11 +21,37 @@ void limits_default(struct wire_limits *limits)
     WIRE_LIMITS(SET_DEFAULT)
 }
 
+#define NUMBER(type, name, normal, lowest, highest) NUMBER_##name,
+enum { WIRE_LIMITS(NUMBER) };
+
+#define CASE_ENTRY(type, name, normal, lowest, highest) \
+    case NUMBER_##name:                                 \
+        value = (uint32_t)limits->name;                 \
+        size = sizeof limits->name;                     \
+        break;
+
+uint16_t limits_crc_entry(uint16_t crc, const struct wire_limits *limits, uint8_t entry)
+{
+    uint32_t value = 0;
+    uint8_t size = 0;
+    switch (entry) {
+        WIRE_LIMITS(CASE_ENTRY)
+    default:
+        break;
+    }
+    for (; size > 0; size--, value >>= 8) {
+        uint8_t byte = (uint8_t)value;
+        crc = frame_crc(crc, &byte, 1);
+    }
+    return crc;
+}
+
 uint16_t limits_crc(const struct wire_limits *limits)
 {
-    uint8_t bytes[WIRE_SIZE_limits];
-    wire_pack_limits(bytes, limits);
-    return frame_crc(WIRE_CRC_INIT, bytes, sizeof bytes);
+    uint16_t crc = WIRE_CRC_INIT;
+    for (uint8_t entry = 0; entry < LIMITS_ENTRIES; entry++)
+        crc = limits_crc_entry(crc, limits, entry);
+    return crc;
 }
 
 bool limits_sane(const struct wire_limits *limits)

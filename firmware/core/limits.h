@@ -8,8 +8,15 @@
 #include "message.h"
 #include "port.h"
 
+#define LIMITS_ONE(type, name, normal, lowest, highest) +1
+enum { LIMITS_ENTRIES = 0 WIRE_LIMITS(LIMITS_ONE) };
+
 void limits_default(struct wire_limits *limits);
+
+/* CRC of the packed table: whole, or one entry further from that of the entries before it; behind the last
+ * there is nothing to add. */
 uint16_t limits_crc(const struct wire_limits *limits);
+uint16_t limits_crc_entry(uint16_t crc, const struct wire_limits *limits, uint8_t entry);
 
 /* Every entry lies between its lowest and highest value. */
 bool limits_sane(const struct wire_limits *limits);

@@ -40,6 +40,7 @@ DECLARE(limits)
     LAYOUT(arm, WIRE_ARM)                       \
     LAYOUT(set_limits, WIRE_SET_LIMITS)         \
     LAYOUT(status, WIRE_STATUS)                 \
+    LAYOUT(armed, WIRE_ARMED)                   \
     LAYOUT(readings, WIRE_READINGS)             \
     LAYOUT(identity, WIRE_IDENTITY)
 WIRE_LAYOUTS(DECLARE_LAYOUT)

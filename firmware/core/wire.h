@@ -7,6 +7,14 @@
  * every intact command with exactly one frame that repeats the command's sequence number, and
  * nothing else makes it speak.
  *
+ * Numbers. A host numbers its commands one after the other. One that changes something is obeyed if its
+ * sequence number lies 1 to WIRE_AHEAD_MAX above the last one taken, so that frames may get lost; any
+ * other is answered `replayed` and changes nothing. `identity` says which was taken last. Arming begins a
+ * number of 24 bits: `arming` of its answer above the sequence number of its command. The set commands
+ * carry the upper 16 bits, which go up by one as the sequence number passes from 255 to 0: no frame of
+ * an arming is obeyed twice. One of another arming is answered `other_arming`: it switches nothing and
+ * does not feed the dead-man. `disarm` is always obeyed, whoever sends it.
+ *
  * F(type, name) is an integer, A(type, name, n) an array of n, N(layout, name) another layout.
  * Lists of cells have one place for each of WIRE_CELLS_MAX; a mask has cell i in bit i.
  */
@@ -18,6 +26,7 @@
 #define WIRE_CELLS_PER_STATUS 2
 #define WIRE_CRC_INIT 0xFFFF
 #define WIRE_FRAME_MAX 128 /* bytes before COBS; below 254, so that COBS needs one more byte */
+#define WIRE_AHEAD_MAX 127
 #define WIRE_PROBABILITY_ONE 65535 /* means certain; any smaller p is p / 65536 */
 #define WIRE_HEAT_TO_ARM 8         /* a cell is armed once no more than the eighth of its heat is used up */
 #define WIRE_DUTY_MIN_PER_255 8    /* a smaller one is too short for a reading of its current */
@@ -29,7 +38,7 @@
     C(set_mask, 0x03, status)        \
     C(set_duties, 0x04, status)      \
     C(broadcast, 0x05, status)       \
-    C(arm, 0x06, status)             \
+    C(arm, 0x06, armed)              \
     C(disarm, 0x07, status)          \
     C(clear_faults, 0x08, status)    \
     C(set_limits, 0x09, status)
@@ -38,15 +47,18 @@
 #define WIRE_ANSWERS(C)  \
     C(identity, 0x81)    \
     C(readings, 0x82)    \
-    C(status, 0x83)
+    C(status, 0x83)      \
+    C(armed, 0x84)
 
 /* The set commands hold for valid_for_ms, at most hold_max_ms: then all cells go off. A duty is 0 or at
  * least WIRE_DUTY_MIN_PER_255: any other is a bad_value. */
 #define WIRE_SET_MASK(F, A, N) \
+    F(u16, arming)             \
     F(u8, valid_for_ms)        \
     F(u16, cells_on)
 
 #define WIRE_SET_DUTIES(F, A, N) \
+    F(u16, arming)               \
     F(u8, valid_for_ms)          \
     A(u8, duty_per_255, WIRE_CELLS_MAX)
 
@@ -54,6 +66,7 @@
  * draw depends on seed, tick and first_cell + its own number. A tick not above the last one served
  * since arming draws nothing, but counts as a command. */
 #define WIRE_BROADCAST(F, A, N) \
+    F(u16, arming)              \
     F(u8, valid_for_ms)         \
     F(u16, p_on_per_65536)      \
     F(u16, q_off_per_65536)     \
@@ -89,6 +102,11 @@
     A(u16, current_mA, WIRE_CELLS_PER_STATUS)             \
     A(i16, temperature_cC, WIRE_CELLS_PER_STATUS)
 
+/* The answer to `arm`; arming is 0 where it was refused. */
+#define WIRE_ARMED(F, A, N) \
+    N(status, status)       \
+    F(u16, arming)
+
 /* heat_per_255 is the share of heat_max_cA2ms that a cell has used up, 255: all of it. */
 #define WIRE_READINGS(F, A, N)               \
     F(u32, time_us)                          \
@@ -109,6 +127,8 @@
     F(u32, serial)              \
     F(u32, time_us)             \
     F(u8, reset_cause)          \
+    F(u8, state)                \
+    F(u8, seq_taken)            \
     F(u8, n_cells)              \
     F(u32, scan_period_us)      \
     F(u16, limits_crc)          \
@@ -154,8 +174,10 @@
     X(is_faulted, 7)         \
     X(limits_differ, 8)      \
     X(condition_present, 9)  \
-    X(store_failed, 10)    \
-    X(cooling, 11)
+    X(store_failed, 10)      \
+    X(cooling, 11)           \
+    X(replayed, 12)          \
+    X(other_arming, 13)
 
 #define WIRE_RESETS(X) \
     X(power_on, 0)     \

@@ -87,6 +87,8 @@ static avr_cycle_count_t byte_arrived(avr_t *avr, avr_cycle_count_t when, void *
 {
     struct emulated *e = param;
     (void)avr;
+    if (e->rx_first == e->rx_n) /* a reset has ended what was on its way */
+        return 0;
     e->arrived[e->n_arrived++] = e->rx[e->rx_first++];
     pass_on(e);
     if (e->rx_first == e->rx_n)
@@ -289,12 +291,19 @@ int emulate_advance(struct emulated *e, uint32_t duration_us)
 void emulate_receive(struct emulated *e, const uint8_t *bytes, uint32_t n)
 {
     bool idle = e->rx_first == e->rx_n;
-    if (idle)
-        e->rx_first = e->rx_n = 0;
+    e->rx_n -= e->rx_first;
+    memmove(e->rx, e->rx + e->rx_first, e->rx_n);
+    e->rx_first = 0;
     for (uint32_t i = 0; i < n && e->rx_n < ROOM; i++)
         e->rx[e->rx_n++] = bytes[i];
     if (idle)
         avr_cycle_timer_register(e->avr, CYCLES_PER_BYTE, byte_arrived, e);
+}
+
+/* Bytes that emulate_receive would take now. */
+uint32_t emulate_receive_room(const struct emulated *e)
+{
+    return ROOM - (e->rx_n - e->rx_first);
 }
 
 uint32_t emulate_send(struct emulated *e, uint8_t *bytes)
@@ -393,6 +402,16 @@ void emulate_memory(struct emulated *e, uint8_t *bytes, uint32_t n, int write)
 {
     avr_eeprom_desc_t part = {.ee = bytes, .offset = 0, .size = n};
     avr_ioctl(e->avr, write ? AVR_IOCTL_EEPROM_SET : AVR_IOCTL_EEPROM_GET, &part);
+}
+
+/* The RAM from `at` on, read or written. */
+void emulate_ram(struct emulated *e, uint32_t at, uint8_t *bytes, uint32_t n, int write)
+{
+    uint8_t *ram = e->avr->data + RAM_START + at;
+    if (write != 0)
+        memcpy(ram, bytes, n);
+    else
+        memcpy(bytes, ram, n);
 }
 
 /* Bytes of RAM between data and stack that nothing has ever touched; before the first reset. */

@@ -9,7 +9,6 @@ start of a run, and never again by itself.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,7 @@ from hil.devices.board_words import CURRENT, ON_TIME, TEMPERATURE, fault_order, 
 from hil.devices.cooling import armed_once_cool, seconds_to_cool
 from hil.devices.device import Remark, time_columns
 from hil.devices.port import Port
-from hil.devices.proof import RESET_REMEDY, Operator, prove_estop, prove_silence
+from hil.devices.proof import MARGIN_S, RESET_REMEDY, Operator, prove_estop, prove_silence
 from hil.errors import DeviceError
 from hil.failed_cells import OPEN_WIRE
 from hil.frame import CELL_UNKNOWN, Column, Commands, Frame
@@ -27,7 +26,6 @@ from hil.slots import Readings
 
 ATTEMPTS = 3
 PATIENT_S = 0.1
-FRAMES_KEPT = 4096
 RESET_SLACK_S = 1.0  # that a board's time may be away from the host's between two answers
 RESET_SLACK_SHARE = 0.02  # and of the time between them: a resonator, at its worst
 WRAP_S = 1e-6 * 2**32
@@ -116,8 +114,7 @@ class CellBoard:
         self._limits = dict(limits)
         self._time_constant_s = 1e-3 * self._limits["heat_time_constant_ms"]
         self._hold_ms = math.ceil(1e3 * hold_s)
-        # A run sends the same few masks again and again, under 256 numbers.
-        self._set_mask = lru_cache(FRAMES_KEPT)(self._frame_of)
+        self._set_mask = wire.encoder("set_mask")
         self._timeout_s = answer_timeout_s
         self._come_to = come_to
         self._sent_s = math.nan  # on the line's own clock
@@ -133,7 +130,8 @@ class CellBoard:
         self._pending: wire.Message | None = None
         self._asked_tick = self._drawn_tick = 0  # of a broadcast: sent last, answered last
         self._decoder = wire.Decoder()
-        self._seq = 0
+        self._number = 0  # of the last command: 24 bits, the arming's above the sequence number
+        self._attempts = 0  # that the last exchange outside the tick took
         self._sent_t_s = 0.0  # a reading is as old as the command it answers
         self._last_t_s = 0.0
         self._first_time_us: int | None = None
@@ -196,11 +194,24 @@ class CellBoard:
                     f"{self.name}: limits differ: {key} is {there} on the board, {value} in the "
                     "rig: set one to the other"
                 )
+        self._number = identity["seq_taken"]
+        self._wait_until_left(identity)
         self._ask("disarm")
         cleared = self._ask("clear_faults")
         if cleared["fault_bits"]:
             names = ", ".join(wire.fault_names(cleared["fault_bits"]))
             raise DeviceError(f"{self.name}: cannot be armed while this persists: {names}")
+
+    def _wait_until_left(self, identity: wire.Message) -> None:
+        """A board whose host has died latches by itself; one that does not has another host."""
+        if wire.state_name(identity["state"]) != "armed":
+            return
+        self._operator.wait(1e-3 * identity["limits"]["silence_max_ms"] + MARGIN_S)
+        if wire.state_name(self._ask("identify")["state"]) == "armed":
+            raise DeviceError(self._other_host())
+
+    def _other_host(self) -> str:
+        return f"{self.name}: another host has armed it: end that run first"
 
     def _other_wire(self) -> str:
         remedy = "make -C firmware host" if self.simulated else "hil board flash"
@@ -223,15 +234,16 @@ class CellBoard:
         The board pulses the wire behind every gate of this rig: a broken or shorted one is named,
         or set apart where the limits allow for it.
         """
-        cells = int(self._bit.sum())
-        answer = armed_once_cool(
-            self.name, self._ask, self._operator, self._time_constant_s,
-            wire.limits_crc(self._limits), cells,
-        )  # fmt: skip
-        # Disarmed since `open`: armed already means that only the first answer was lost.
+        answer = self._armed_once_cool()
+        if answer["result"] == wire.RESULTS["is_armed"]:
+            if self._attempts == 1:
+                raise DeviceError(self._other_host())
+            self._ask("disarm")  # an answer was lost, and with it the arming's number: a new one
+            answer = self._armed_once_cool()
         result = wire.result_name(answer["result"])
-        if result not in ("done", "is_armed"):
+        if result != "done":
             raise DeviceError(f"{self.name}: refused to be armed: {self._reasons(result, answer)}")
+        self._number = answer["arming"] << 8 | answer.seq
         self._pending = self._armed_by = answer
         self._took_s = math.nan  # no command of the run
         self._is_armed, self._link, self._betrayed = True, 0, {}
@@ -244,6 +256,12 @@ class CellBoard:
         heat = self._ask("read")["heat_per_255"][: len(self._bit)]
         self._pending, self._took_s = self._ask("disarm"), math.nan  # the tick's reading
         return seconds_to_cool(heat, self._time_constant_s) == 0.0
+
+    def _armed_once_cool(self) -> wire.Message:
+        return armed_once_cool(
+            self.name, self._ask, self._operator, self._time_constant_s,
+            wire.limits_crc(self._limits), int(self._bit.sum()),
+        )  # fmt: skip
 
     def _set_apart(self, cells_open: int) -> None:
         self._open = cells_open
@@ -396,10 +414,8 @@ class CellBoard:
         mask = self._masks.get(key := cells.tobytes())
         if mask is None:
             mask = self._masks[key] = int(self._bit[cells != 0].sum())
-        self._put(self._set_mask((self._seq + 1) % 256, mask))
-
-    def _frame_of(self, seq: int, mask: int) -> bytes:
-        return wire.encode("set_mask", seq, valid_for_ms=self._hold_ms, cells_on=mask)
+        number = wire.following(self._number)
+        self._put(number, self._set_mask(number & 255, number >> 8, self._hold_ms, mask))
 
     def _broadcast(self, commands: Commands) -> None:
         """Send the message; after a new draw its answer says which cells are on now.
@@ -440,13 +456,15 @@ class CellBoard:
             self._port = None
 
     def _send(self, command: str, **fields: int) -> None:
-        self._put(wire.encode(command, (self._seq + 1) % 256, **fields))
+        number = wire.following(self._number)
+        if command in wire.SET_COMMANDS:
+            fields["arming"] = number >> 8
+        self._put(number, wire.encode(command, number & 255, **fields))
 
-    def _put(self, frame: bytes) -> None:
-        """Send the frame of the next sequence number."""
+    def _put(self, number: int, frame: bytes) -> None:
         if self._port is None:
             raise DeviceError(f"{self.name}: is not open")
-        self._seq = (self._seq + 1) % 256
+        self._number = number
         self._sent_s = self._port.sent_s()
         self._port.write(frame)
 
@@ -456,7 +474,7 @@ class CellBoard:
             raise DeviceError(f"{self.name}: is not open")
         while data := self._port.read(timeout_s):
             for message in self._decoder.feed(data):
-                if message.seq == self._seq:
+                if message.seq == self._number & 255:
                     self._took_s = self._port.arrived_s() - self._sent_s
                     return message
         return None
@@ -470,7 +488,7 @@ class CellBoard:
 
     def _exchange(self, command: str, **fields: int) -> wire.Message:
         """An exchange outside the tick, with time and attempts."""
-        for _ in range(ATTEMPTS):
+        for self._attempts in range(1, ATTEMPTS + 1):
             self._send(command, **fields)
             answer = self._collect(PATIENT_S)
             if answer is not None:

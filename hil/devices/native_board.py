@@ -106,7 +106,7 @@ class NativeBoard:
         self._duty_at = self.duty_per_255.ctypes.data
         self._lived_us = 0
         self._library.libboard_init(self._board, n_cells, serial, SCAN_PERIOD_US, 0)
-        self.write(wire.encode("set_limits", 0, limits=limits))
+        self.write(wire.encode("set_limits", 1, limits=limits))
         self._receive()
         self._library.libboard_rest(self._board)
 

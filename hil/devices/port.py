@@ -1,5 +1,6 @@
 """A byte stream to a driver board: a serial line, or a simulated far end."""
 
+import contextlib
 import math
 import os
 from collections.abc import Callable
@@ -7,6 +8,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hil.errors import DeviceError
+
+try:
+    import fcntl
+    import termios
+except ImportError:  # Windows, where a port opens once only
+    termios = None  # type: ignore[assignment]
 
 BAUD = 1_000_000
 LOOK_S = 0.0025  # a quarter of the shortest time after which a card's watchdog acts
@@ -81,6 +88,16 @@ class SerialPort:
         self._line = self._guarded(
             lambda: serial.serial_for_url(path, **options), "cannot be opened"
         )
+        self._keep_others_out(True)
+
+    def _keep_others_out(self, out: bool) -> None:
+        """Refuse the line to programs that ask for no lock (all but root's): TTY_IOCTL(2const).
+
+        pyserial's `exclusive` is a lock that only those who ask for it meet.
+        """
+        if termios is not None and "://" not in self._path:
+            request = termios.TIOCEXCL if out else termios.TIOCNXCL
+            fcntl.ioctl(self._line.fileno(), request)
 
     def _guarded(self, action: Callable[[], Any], what: str) -> Any:
         # An unplugged port shows itself as any of these, depending on platform and moment.
@@ -117,6 +134,9 @@ class SerialPort:
         return data
 
     def close(self) -> None:
+        if self._line.is_open:
+            with contextlib.suppress(OSError):  # unplugged: nothing is left to give back
+                self._keep_others_out(False)
         self._guarded(self._line.close, "cannot be closed")
 
 

@@ -17,6 +17,7 @@ PERIOD_US = 1000
 BEFORE_US = 100_000
 NATIVE_STEPS = 20_000
 HOLD_MS = 50
+ARM_SEQ = 2  # limits other than the default were stored with 1
 ARMING_PERIODS = 5  # every wire is pulsed
 
 
@@ -67,20 +68,23 @@ def exchange(board: NativeBoard | EmulatedBoard, port: Port, n: int) -> Exchange
     decoder = wire.Decoder()
     table = wire.default_limits()
     armed = {"limits_crc": wire.limits_crc(table), "cells": (1 << N_CELLS) - 1}
-    port.write(wire.encode("arm", 0, **armed))
+    port.write(wire.encode("arm", ARM_SEQ, **armed))
     board.step(ARMING_PERIODS * PERIOD_US)
     answers = decoder.feed(port.read(0.0))
     if not answers or answers[-1]["result"] != wire.RESULTS["done"]:
         raise DeviceError("the simulated board cannot be armed")
+    number = answers[-1]["arming"] << 8 | ARM_SEQ
+    set_mask = wire.encoder("set_mask")
     found = Exchanges(n, 0, [], 0.0)
     began = time.perf_counter()
     for k in range(n):
         cells = (k * 0x9E37 >> 3) & 0xFFF  # a pattern in which every cell comes and goes
         sent_s = port.sent_s()
-        port.write(wire.encode("set_mask", k % 256, valid_for_ms=HOLD_MS, cells_on=cells))
+        number = wire.following(number)
+        port.write(set_mask(number & 255, number >> 8, HOLD_MS, cells))
         board.step(PERIOD_US)
         answers = decoder.feed(port.read(0.0))
-        whole = len(answers) == 1 and answers[0].seq == k % 256
+        whole = len(answers) == 1 and answers[0].seq == number & 255
         if not whole or answers[0]["cells_on"] != cells or answers[0]["fault_bits"]:
             found.errors += 1
         else:

@@ -62,17 +62,27 @@ def ask(address: str, command: str, **fields: Any) -> wire.Message:
         There is no such port, it is held, or nobody answers.
     """
     port = SerialPort("board", address)
-    decoder = wire.Decoder()
     try:
         port.write(b"\0")
-        for seq in range(1, ATTEMPTS + 1):
-            port.write(wire.encode(command, seq, **fields))
-            while data := port.read(TIMEOUT_S):
-                for message in decoder.feed(data):
-                    if message.seq == seq:
-                        return message
+        identity = _exchange(port, address, 0, "identify")
+        if command == "identify":
+            return identity
+        return _exchange(port, address, identity["seq_taken"], command, **fields)
     finally:
         port.close()
+
+
+def _exchange(
+    port: SerialPort, address: str, seq_taken: int, command: str, **fields: Any
+) -> wire.Message:
+    decoder = wire.Decoder()
+    for ahead in range(1, ATTEMPTS + 1):
+        seq = (seq_taken + ahead) % 256
+        port.write(wire.encode(command, seq, **fields))
+        while data := port.read(TIMEOUT_S):
+            for message in decoder.feed(data):
+                if message.seq == seq:
+                    return message
     if decoder.n_foreign:
         raise DeviceError(
             f"board: {address}: its firmware speaks another version of the wire: hil board flash"

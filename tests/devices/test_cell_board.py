@@ -412,17 +412,15 @@ def ticks(board, made, n=3, commands=None, first=0):
 def changed(**fields):
     """Answers with these fields changed: a value, or a function of it."""
 
+    def with_changes(there):
+        if "status" in there:  # of an answer to arming
+            return there | {"status": with_changes(there["status"])}
+        known = {k: v for k, v in fields.items() if k in there}
+        return there | {k: v(there[k]) if callable(v) else v for k, v in known.items()}
+
     def spoil(data):
         answers = wire.Decoder().feed(data)
-        known = [{k: v for k, v in fields.items() if k in a.fields} for a in answers]
-        news = [
-            {k: v(a.fields[k]) if callable(v) else v for k, v in new.items()}
-            for a, new in zip(answers, known, strict=True)
-        ]
-        return b"".join(
-            wire.encode(a.name, a.seq, **(a.fields | new))
-            for a, new in zip(answers, news, strict=True)
-        )
+        return b"".join(wire.encode(a.name, a.seq, **with_changes(a.fields)) for a in answers)
 
     return spoil
 
@@ -565,3 +563,114 @@ def test_a_board_that_was_told_to_disarm_is_in_no_trouble():
     made.safe()
     ticks(board, made, 5, first=5)
     assert troubles(made, frame) == []
+
+
+# --- more than one host, and answers that get lost while arming ---
+
+
+class Losing(Port):
+    """A port that loses the next answer, or the n next ones."""
+
+    def __init__(self):
+        super().__init__(lambda data: data)
+        self.lost = 0
+
+    def read(self, timeout_s):
+        data = super().read(timeout_s)
+        if self.lost and data:
+            self.lost -= 1
+            return b""
+        return data
+
+
+def test_a_board_whose_answer_to_arming_is_lost_is_armed_anew_and_obeys():
+    port = Losing()
+    made, _, r = driver(port)
+    made.open()
+    port.lost = 1
+    made.arm()
+    made.read(0.0)
+    made.write(0.0, on(0, 3))
+    made.read(0.001)
+    assert r.cells_reported.tolist() == [1, 0, 0, 1]
+
+
+def test_a_board_that_another_host_arms_first_is_left_to_it():
+    board = native()
+    one, _, _ = driver(board)
+    two, _, r = driver(board)
+    one.open()
+    two.open()
+    two.arm()
+    with pytest.raises(DeviceError, match=r"board: another host has armed it: end that run first"):
+        one.arm()
+    two.read(0.0)
+    two.write(0.0, on(0, 3))
+    two.read(0.001)
+    assert r.cells_reported.tolist() == [1, 0, 0, 1]
+
+
+class LetsTheOtherGoOn(SimulatedOperator):
+    """While one host waits, the other one's run goes on."""
+
+    def __init__(self, board, run):
+        super().__init__(board)
+        self._run = run
+
+    def wait(self, duration_s):
+        for _ in range(round(1000 * duration_s)):
+            super().wait(0.001)
+            self._run.write(0.0, on(0, 3))
+            self._run.read(0.0)
+
+
+def test_a_host_that_comes_while_another_one_runs_is_refused_and_disturbs_nothing():
+    board, run, _, r = armed()
+    run.write(0.0, on(0, 3))
+    late, _, _ = driver(board)
+    late._operator = LetsTheOtherGoOn(board, run)
+    with pytest.raises(DeviceError, match=r"another host has armed it"):
+        late.open()
+    assert r.cells_reported.tolist() == [1, 0, 0, 1]
+    assert board.gates().any()
+
+
+def test_a_board_whose_host_has_died_is_opened_once_it_has_latched():
+    board, run, _, _ = armed()
+    run.write(0.0, on(0, 3))
+    late, _, r = driver(board)
+    late.open()
+    late.arm()
+    late.read(0.0)
+    late.write(0.0, on(0, 3))
+    late.read(0.001)
+    assert r.cells_reported.tolist() == [1, 0, 0, 1]
+
+
+def test_the_stream_of_a_host_whose_board_was_taken_over_switches_nothing():
+    board, one, _, _ = armed()
+    one.write(0.0, on(0))
+    board.advance(150_000)  # it stalls
+    two, _, _ = driver(board)
+    two.open()
+    two.arm()
+    for k in range(300):
+        one.write(0.001 * k, on(0, 2, 3))
+        board.advance(100)
+        assert not board.gates().any()
+    assert board.gates().sum() == 0
+
+
+def test_commands_of_a_new_arming_are_none_of_the_last_ones():
+    """The same cells under the same sequence numbers: frames made before would be refused."""
+    board, made, _, _ = armed()
+    for _ in range(3):
+        for k in range(300):
+            made.write(0.001 * k, on(0))
+            board.advance(1000)
+            made.read(0.001 * k)
+            assert board.gates().any()
+        made.safe()
+        assert not board.gates().any()
+        made.arm()
+        made.read(0.0)

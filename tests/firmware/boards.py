@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,6 +11,8 @@ from hil import wire
 
 FIRMWARE = Path(__file__).resolve().parents[2] / "firmware"
 ROOM_COUNTS = 153  # 24.7 C
+PLENTY = {"heat_max_cA2ms": 4_000_000_000, "heat_time_constant_ms": 1}  # of heat, gone at once
+RAM_START = 0x100  # of the ATmega328P
 ON_COUNTS = 256  # 500 mA of 2 A
 
 
@@ -55,6 +58,7 @@ def load(path: Path) -> ctypes.CDLL:
         ("set_scan", None, pointer, ctypes.c_int),
         ("gates", None, pointer, pointer),
         ("watchdog_feeds", u32, pointer),
+        ("limits", ctypes.POINTER(u8), pointer, ctypes.POINTER(size)),
         ("memory", ctypes.POINTER(u8), pointer, ctypes.POINTER(size)),
         ("draw", u16, u32, u32, u16),
     ]:
@@ -63,31 +67,41 @@ def load(path: Path) -> ctypes.CDLL:
     return lib
 
 
-class Bench:
-    """What a test does with a board, whatever carries its pins."""
+class Host:
+    """Whoever commands a board: counts its frames."""
 
     n_cells = 12
-    reaction_us = 0  # from a pin or a byte to the core, at most
-    exchange_us = 0  # that a command and its answer take, at most
-    scan_us = 0  # in which every cell is looked at once, while whole duties leave gates alone
-    whole_ms = True  # the board's milliseconds begin with those of now_us
-    every = 1  # a sweep far away from a limit takes every n-th value
-    phases_ms = (0, 1, 2)  # of a command in the scan
 
-    def __init__(self) -> None:
+    def __init__(self, exchange=None) -> None:
         self.decoder = wire.Decoder()
-        self.seq = 0
+        self.number = 0  # of the last command: 24 bits
+        if exchange is not None:
+            self.exchange = exchange
+
+    def frame(self, name: str, **fields) -> bytes:
+        """The next command."""
+        self.number = wire.following(self.number)
+        if name in wire.SET_COMMANDS:
+            fields = {"arming": self.number >> 8} | fields
+        return wire.encode(name, self.number & 255, **fields)
 
     def try_command(self, name: str, **fields) -> list[wire.Message]:
         """One exchange: its answers."""
-        self.seq = (self.seq + 1) % 256
-        return self.decoder.feed(self.exchange(wire.encode(name, self.seq, **fields)))
+        answers = self.decoder.feed(self.exchange(self.frame(name, **fields)))
+        for answer in answers:
+            if answer.name == "armed" and answer["arming"]:
+                self.number = answer["arming"] << 8 | answer.seq
+        return answers
 
     def command(self, name: str, **fields) -> wire.Message:
         """One exchange; there is exactly one answer and it repeats the number."""
         answers = self.try_command(name, **fields)
-        assert [a.seq for a in answers] == [self.seq]
+        assert [a.seq for a in answers] == [self.number & 255]
         return answers[0]
+
+    def _forget(self) -> None:
+        """After a reset the board counts from 0."""
+        self.decoder, self.number = wire.Decoder(), 0
 
     def result(self, name: str, **fields) -> str:
         return wire.result_name(self.command(name, **fields)["result"])
@@ -102,6 +116,28 @@ class Bench:
         """Switches these cells on and the others off."""
         return self.result("set_mask", valid_for_ms=ms, cells_on=sum(1 << c for c in cells))
 
+    def arm(self) -> None:
+        crc = self.command("identify")["limits_crc"]
+        assert self.result("arm", limits_crc=crc, cells=(1 << self.n_cells) - 1) == "done"
+
+    def take_over(self) -> None:
+        """What a host does at its start, as if no other were there."""
+        self.number = self.command("identify")["seq_taken"]
+        self.command("disarm")
+        self.command("clear_faults")
+        self.arm()
+
+
+class Bench(Host):
+    """What a test does with a board, whatever carries its pins."""
+
+    reaction_us = 0  # from a pin or a byte to the core, at most
+    exchange_us = 0  # that a command and its answer take, at most
+    scan_us = 0  # in which every cell is looked at once, while whole duties leave gates alone
+    whole_ms = True  # the board's milliseconds begin with those of now_us
+    every = 1  # a sweep far away from a limit takes every n-th value
+    phases_ms = (0, 1, 2)  # of a command in the scan
+
     def set_good_pins(self) -> None:
         self.set_estop(False)
         self.set_scan(True)
@@ -113,6 +149,7 @@ class Bench:
         self.set_good_pins()
         self.advance(40_000)
         self.command("disarm")
+        self.number = self.command("identify")["seq_taken"]
         assert self.result("clear_faults") == "done"
 
     def arm_cells(self, cells: int = 0) -> wire.Message:
@@ -145,8 +182,7 @@ class Bench:
         Of heat there is plenty, and it is gone at once: a test that means it says so.
         """
         self.command("disarm")
-        plenty = {"heat_max_cA2ms": 4_000_000_000, "heat_time_constant_ms": 1}
-        table = wire.default_limits() | plenty | limits
+        table = wire.default_limits() | PLENTY | limits
         assert self.result("set_limits", limits=table) == "done"
 
     def sweep(self, *limits: int) -> list[int]:
@@ -187,6 +223,8 @@ class NativeBoard(Bench):
         n = self.lib.libboard_send(self.memory, self._answers, 4096)
         return self._answers.raw[:n]
 
+    exchange_part = exchange  # bytes that are no whole frame
+
     def advance(self, duration_us: int) -> None:
         self.lib.libboard_advance(self.memory, duration_us)
 
@@ -223,7 +261,7 @@ class NativeBoard(Bench):
 
     def reset(self, cause: str = "external") -> None:
         self.lib.libboard_reset(self.memory, wire.RESETS[cause])
-        self.decoder = wire.Decoder()
+        self._forget()
 
     def _stored(self):
         size = ctypes.c_size_t()
@@ -236,6 +274,21 @@ class NativeBoard(Bench):
 
     def store(self, memory: bytes) -> None:
         self._stored()[:] = memory
+
+    def _limits(self):
+        size = ctypes.c_size_t()
+        limits = self.lib.libboard_limits(self.memory, ctypes.byref(size))
+        self._size = size.value
+        return limits
+
+    def limits_size(self) -> int:
+        """Bytes of the table that the core works with; some may be padding."""
+        self._limits()
+        return self._size
+
+    def flip_limit(self, byte: int, bit: int) -> None:
+        """Flips a bit of the table of limits that the core works with."""
+        self._limits()[byte] ^= 1 << bit
 
 
 class AvrBoard(Bench):
@@ -260,7 +313,7 @@ class AvrBoard(Bench):
         assert opened, "the image cannot be emulated"
         self.chip = ctypes.c_void_p(opened)
         self._answers = ctypes.create_string_buffer(4096)
-        self._estop = False
+        self._limits_at = None
         self.set_good_pins()
         self.advance(5000)
 
@@ -278,6 +331,12 @@ class AvrBoard(Bench):
             if answer.endswith(b"\0"):
                 break
         return answer
+
+    def exchange_part(self, data: bytes) -> None:
+        """Bytes that are no whole frame: nobody waits for an answer."""
+        self.lib.emulate_receive(self.chip, data, len(data))
+        self.advance(10 * len(data) + 1000)
+        self.lib.emulate_send(self.chip, self._answers)
 
     def advance(self, duration_us: int) -> None:
         if duration_us > 0:
@@ -315,7 +374,7 @@ class AvrBoard(Bench):
 
     def reset(self, cause: str = "external") -> None:
         self.lib.emulate_reset(self.chip, wire.RESETS[cause])
-        self.decoder = wire.Decoder()
+        self._forget()
         self.advance(5000)
 
     def resets(self) -> int:
@@ -338,3 +397,36 @@ class AvrBoard(Bench):
 
     def store(self, memory: bytes) -> None:
         self.lib.emulate_memory(self.chip, memory, len(memory), 1)
+
+    def _find(self, wanted: bytes) -> int:
+        """Where these bytes lie in the core's part of the RAM: in one place."""
+        names = subprocess.run(["avr-nm", "-S", self.image], capture_output=True, text=True).stdout
+        found = re.search(r"^0080(\w{4}) (\w{8}) . the_board", names, re.MULTILINE)
+        at, size = int(found[1], 16) - RAM_START, int(found[2], 16)
+        ram = ctypes.create_string_buffer(size)
+        self.lib.emulate_ram(self.chip, at, ram, size, 0)
+        assert ram.raw.count(wanted) == 1
+        return at + ram.raw.index(wanted)
+
+    def limits_size(self) -> int:
+        """Bytes of the table that the core works with."""
+        return wire.layout("limits").size
+
+    def flip_limit(self, byte: int, bit: int) -> None:
+        """Flips a bit of the table of limits that the core works with."""
+        if self._limits_at is None:
+            table = wire.layout("limits").pack(self.command("identify")["limits"])
+            self._limits_at = self._find(table)
+        one = ctypes.create_string_buffer(1)
+        self.lib.emulate_ram(self.chip, self._limits_at + byte, one, 1, 0)
+        one[0] = one.raw[0] ^ 1 << bit
+        self.lib.emulate_ram(self.chip, self._limits_at + byte, one, 1, 1)
+
+    def flood(self, frame: bytes, duration_us: int) -> None:
+        """The line never rests: this again and again."""
+        chunk = frame * (2000 // len(frame) + 1)
+        for _ in range(duration_us // 1000):
+            if self.lib.emulate_receive_room(self.chip) >= len(chunk):
+                self.lib.emulate_receive(self.chip, chunk, len(chunk))
+            self.advance(1000)
+            self.lib.emulate_send(self.chip, self._answers)

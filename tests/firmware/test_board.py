@@ -274,7 +274,8 @@ def test_a_spoilt_table_refuses_arming_until_a_new_one_is_stored(any_board):
 
 
 def _whole_frames():
-    return [wire.encode(name, 9, **fields) for name, fields in SET_COMMANDS.items()] + [
+    sets = SET_COMMANDS.items()
+    return [wire.encode(name, 9, arming=0x1234, **fields) for name, fields in sets] + [
         wire.encode(name, 9) for name in ("identify", "read", "disarm", "clear_faults")
     ]
 
@@ -331,9 +332,9 @@ def test_broken_frames_are_counted(board):
 
 
 def test_a_command_that_comes_in_single_bytes_and_after_noise_is_obeyed(armed):
-    frame = wire.encode("set_mask", 1, valid_for_ms=50, cells_on=6)
+    frame = armed.frame("set_mask", valid_for_ms=50, cells_on=6)
     answer = b"".join(armed.exchange(bytes((byte,))) for byte in b"noise\0" + frame)
-    assert [m.seq for m in wire.Decoder().feed(answer)] == [1]
+    assert [m.seq for m in wire.Decoder().feed(answer)] == [armed.number & 255]
     assert armed.gates()[:4] == [0, 255, 255, 0]
 
 
@@ -370,7 +371,7 @@ def test_the_same_bytes_and_times_give_the_same_board_bit_for_bit(libboard):
         log = []
         for tick in range(200):
             fields = SET_COMMANDS["broadcast"] | {"tick": tick, "p_on_per_65536": 9000}
-            log.append(board.exchange(wire.encode("broadcast", tick % 256, **fields)))
+            log.append(board.exchange(board.frame("broadcast", **fields)))
             board.advance(1000)
         answers.append(log)
     assert answers[0] == answers[1]

@@ -41,7 +41,7 @@ IN_APART = [
 # where others meet it; one place each
 ELSEWHERE = [
     ("core/board.c", "            *told = 0;\n", ""),
-    ("core/board.c", "(board->cells_open & bit) != 0) {", "false) {"),
+    ("core/board.c", "(board->cells_open & bit) != 0)", "false)"),
     ("core/command.c", "    board_forget_open(board);\n", ""),
     ("core/command.c", "answer.cells_open = board->cells_open;", "answer.cells_open = 0;"),
 ]
@@ -69,9 +69,9 @@ RUN_CHECKS = """
 import sys
 sys.path.insert(0, sys.argv[2])
 from firmware.boards import NativeBoard, load
-from firmware.limit_checks import NATIVE_CHECKS
+from firmware import attack_checks, limit_checks
 lib = load(sys.argv[1])
-for check in NATIVE_CHECKS:
+for check in vars(sys.modules["firmware." + sys.argv[3]])["NATIVE_CHECKS"]:
     try:
         check(NativeBoard(lib))
     except AssertionError:
@@ -79,24 +79,26 @@ for check in NATIVE_CHECKS:
 """
 
 
-def _survives(source: str, folder: Path, file: str = "core/guard.c") -> bool:
+def _survives(
+    source: str, folder: Path, file: str = "core/guard.c", checks: str = "limit_checks"
+) -> bool:
     """Whether all checks still pass; a mutant that does not compile or hangs has been noticed."""
     whole = (folder / file).read_text()
     (folder / file).write_text(source)
     try:
-        return _passes(folder)
+        return _passes(folder, checks)
     finally:
         (folder / file).write_text(whole)
 
 
-def _passes(folder: Path) -> bool:
+def _passes(folder: Path, checks: str) -> bool:
     library, tests = folder / "build/libboard.so", FIRMWARE.parent / "tests"
     make = ["make", "-B", "-C", folder, "CFLAGS=-O1", "build/libboard.so"]
     if subprocess.run(make, capture_output=True).returncode != 0:
         return False
     try:
         done = subprocess.run(
-            [sys.executable, "-c", RUN_CHECKS, library, tests],
+            [sys.executable, "-c", RUN_CHECKS, library, tests, checks],
             timeout=60,
             env=os.environ | {"PYTHONPATH": str(FIRMWARE.parent)},
             capture_output=True,
@@ -154,3 +156,70 @@ def test_the_checks_notice_some_mutants_of_setting_a_cell_apart(tmp_path):
 @pytest.mark.campaign
 def test_the_checks_notice_every_mutant_of_setting_a_cell_apart(tmp_path):
     assert _survivors_apart(tmp_path, every=1) == []
+
+
+# The e-stop while arming, the numbers of commands and the check of the limits.
+BOARD, COMMAND = "core/board.c", "core/command.c"
+OBEYED = "return RESULT_done;"
+IF_ARMED = "if (board->state == STATE_armed)\n        return RESULT_is_armed;"
+UNLESS_ARMED = "if (board->state != STATE_armed)\n        take_number"
+ATTACKED = [
+    (BOARD, "if (estop_open(board)) /*", "if (false) /*"),
+    (BOARD, "bit);\n            return false;", "bit);"),
+    (BOARD, "board_trip(board, FAULT_estop_open, 0);", ";"),
+    (BOARD, "found |= FAULT_estop_open;", ";"),
+    (BOARD, "watch_limits(board);\n    listen", "listen"),
+    (BOARD, "judge_limits(board, limits_crc(&board->limits));", ""),
+    (BOARD, "judge_limits(board, board->checked_crc);", ""),
+    (BOARD, "board->limits_whole = false;", ""),
+    (BOARD, "false;\n    board_trip(board, FAULT_limits_corrupt, 0);", "false;"),
+    (BOARD, "limits_crc);\n    board->checked_entry = 0;", "limits_crc);"),
+    (
+        BOARD,
+        "return frame_crc(crc, (const uint8_t *)&board->law, sizeof board->law);",
+        "return crc;",
+    ),
+    ("core/limits.c", "value >>= 8", "value >>= 4"),
+    (COMMAND, "ahead == 0 || ahead > WIRE_AHEAD_MAX", "ahead > WIRE_AHEAD_MAX"),
+    (COMMAND, "ahead == 0 || ahead > WIRE_AHEAD_MAX", "ahead == 0"),
+    (COMMAND, "ahead > 0 && ahead <= WIRE_AHEAD_MAX", "ahead <= WIRE_AHEAD_MAX"),
+    (COMMAND, "ahead > 0 && ahead <= WIRE_AHEAD_MAX", "ahead > 0"),
+    (COMMAND, "ahead <= WIRE_AHEAD_MAX", "ahead < WIRE_AHEAD_MAX"),
+    (COMMAND, "board->number = (board->number + ahead) & NUMBER_MASK;", ""),
+    (COMMAND, "board->number = number;", ""),
+    (COMMAND, "behind <= since_arming", "behind > since_arming"),
+    (COMMAND, "(board->number >> 8) + 2u + by", "by"),
+    (COMMAND, "result = take_armed_number(board, arming);", "result = RESULT_done;"),
+    (COMMAND, "board->armed_number = board->number;", ""),
+    (COMMAND, "(uint32_t)new_arming(board) << 8 | ", ""),
+    (COMMAND, f"take_number(board);\n    {OBEYED}", OBEYED),
+    (COMMAND, "if (!take_number(board))\n        return RESULT_replayed;", ""),
+    (COMMAND, IF_ARMED, ""),
+    (COMMAND, UNLESS_ARMED, "take_number"),
+    (COMMAND, UNLESS_ARMED, "if (false)\n        take_number"),
+    (COMMAND, "result == RESULT_done ? (uint16_t)", "true ? (uint16_t)"),
+    (COMMAND, "board_take_limits(board);", ""),
+]
+
+
+def _survivors_attacked(tmp_path, every: int) -> list[str]:
+    _copied(tmp_path)
+    for file, old, _ in ATTACKED:
+        assert old in (FIRMWARE / file).read_text(), old
+    assert _passes(tmp_path, "attack_checks")
+    return [
+        f"{file}: {old.strip()} -> {new.strip()}"
+        for file, old, new in ATTACKED[::every]
+        if _survives(
+            (FIRMWARE / file).read_text().replace(old, new, 1), tmp_path, file, "attack_checks"
+        )
+    ]
+
+
+def test_the_checks_notice_some_mutants_of_what_is_attacked(tmp_path):
+    assert _survivors_attacked(tmp_path, every=7) == []
+
+
+@pytest.mark.campaign
+def test_the_checks_notice_every_mutant_of_what_is_attacked(tmp_path):
+    assert _survivors_attacked(tmp_path, every=1) == []

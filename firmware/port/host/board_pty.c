@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <termios.h>
 #include <time.h>
@@ -15,7 +16,7 @@
 #include "libboard.h"
 #include "message.h"
 
-enum { CURRENT_ON_COUNTS = 100, ROOM_COUNTS = 153, PERIOD_MS = 1, CATCH_UP_US = 200000 };
+enum { CURRENT_ON_COUNTS = 100, ROOM_COUNTS = 153, PERIOD_MS = 1, CATCH_UP_US = 200000, LEFT_US = 1000000 };
 
 static volatile sig_atomic_t stop, reset;
 
@@ -35,12 +36,14 @@ static uint64_t clock_us(void)
 }
 
 /* A raw terminal whose far end is held open here, so that clients may come and go. */
+static int far_end = -1;
+
 static int open_terminal(void)
 {
     int master = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
     if (master < 0 || grantpt(master) != 0 || unlockpt(master) != 0)
         return -1;
-    int far_end = open(ptsname(master), O_RDWR | O_NOCTTY);
+    far_end = open(ptsname(master), O_RDWR | O_NOCTTY);
     struct termios settings;
     if (far_end < 0 || tcgetattr(far_end, &settings) != 0)
         return -1;
@@ -81,7 +84,7 @@ int main(int argc, char **argv)
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     printf("%s\n", ptsname(terminal));
     fflush(stdout);
-    uint64_t then_us = clock_us();
+    uint64_t then_us = clock_us(), heard_us = then_us;
     uint8_t bytes[4096];
     while (!stop) {
         struct pollfd ready = {.fd = terminal, .events = POLLIN};
@@ -95,8 +98,13 @@ int main(int argc, char **argv)
             libboard_reset(board, RESET_watchdog);
         }
         ssize_t n = read(terminal, bytes, sizeof bytes);
-        if (n > 0)
+        if (n > 0) {
             libboard_receive(board, bytes, (size_t)n);
+            heard_us = now_us;
+        } else if (now_us - heard_us > LEFT_US) {
+            ioctl(far_end, TIOCNXCL); /* a killed client leaves the line its own for ever */
+            heard_us = now_us;
+        }
         size_t answered = libboard_send(board, bytes, sizeof bytes);
         if (answered > 0)
             write_all(terminal, bytes, answered);

@@ -9,7 +9,7 @@
 #include "libboard.h"
 #include "limits.h"
 
-enum { SCAN_US = 3000, LIFE = 300 /* rounds of one board */ };
+enum { SCAN_US = 3000, NOTICED_US = 5000, LIFE = 300 /* rounds of one board */ };
 
 #define COUNT(name, number) +1
 enum { N_FAULTS = 0 WIRE_FAULTS(COUNT) };
@@ -66,6 +66,15 @@ static void spoil_memory(void *board)
     libboard_reset(board, (uint8_t)(next() % 4));
 }
 
+/* A bit of the limits at work flips; the core has noticed before anything else comes. */
+static void spoil_limits(void *board)
+{
+    size_t size;
+    uint8_t *limits = libboard_limits(board, &size);
+    fuzz_flip(limits, size);
+    libboard_advance(board, NOTICED_US);
+}
+
 static uint16_t counts(uint32_t value, uint32_t full_scale)
 {
     uint32_t counts = value * 1024u / full_scale + 1;
@@ -101,6 +110,8 @@ static void turn_world(void *board, const struct board *core)
     libboard_set_scan(board, !one_in(64));
     if (one_in(512))
         spoil_memory(board);
+    if (one_in(512))
+        spoil_limits(board);
     if (one_in(512))
         libboard_reset(board, (uint8_t)(next() % 4));
 }
@@ -146,19 +157,23 @@ static const char *wrong_answer(const uint8_t *frame)
 {
     const uint8_t *payload = frame + FRAME_HEADER;
     struct wire_status status;
+    struct wire_armed armed;
     struct wire_readings readings;
     struct wire_identity identity;
     switch (frame[1]) {
     case ANSWER_status:
         wire_unpack_status(payload, &status);
         return status.cells_on != 0 && status.state != STATE_armed ? "cells on, not armed" : NULL;
+    case ANSWER_armed:
+        wire_unpack_armed(payload, &armed);
+        return armed.arming != 0 && armed.status.cells_on != 0 ? "cells on as it is armed" : NULL;
     case ANSWER_readings:
         wire_unpack_readings(payload, &readings);
         return mask_high(readings.duty_per_255) != 0 && readings.state != STATE_armed
                    ? "duties, not armed" : NULL;
     case ANSWER_identity:
         wire_unpack_identity(payload, &identity);
-        return limits_sane(&identity.limits) ? NULL : "limits that no table may have";
+        return identity.state == STATE_faulted || limits_sane(&identity.limits) ? NULL : "limits that no table may have";
     default:
         return "an answer of no known kind";
     }

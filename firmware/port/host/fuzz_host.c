@@ -9,7 +9,6 @@ enum { FLOOD = UINT16_MAX + 2 };
 
 static uint8_t last_frame[FRAME_SENT_MAX];
 static uint8_t last_n;
-static uint8_t seq;
 
 static uint8_t stuffed(uint8_t *frame, uint8_t payload)
 {
@@ -21,12 +20,25 @@ static uint8_t stuffed(uint8_t *frame, uint8_t payload)
     return (uint8_t)(end - frame);
 }
 
+/* Mostly the next one, as whoever has armed the board would count. */
+static void put_number(uint8_t *frame, uint32_t last)
+{
+    uint32_t number = last + (one_in(32) ? next() : 1 + next() % 3);
+    bool sets = frame[2] == COMMAND_set_mask || frame[2] == COMMAND_set_duties ||
+                frame[2] == COMMAND_broadcast;
+    frame[3] = (uint8_t)number;
+    if (!sets || one_in(32))
+        return;
+    frame[1 + FRAME_HEADER] = (uint8_t)(number >> 8);
+    frame[2 + FRAME_HEADER] = (uint8_t)(number >> 16);
+}
+
 /* Sends the payload that stands in the frame; one in sixteen is bent. */
 static void send_frame(void *board, uint8_t code, uint8_t *frame, uint8_t payload)
 {
     frame[1] = one_in(64) ? (uint8_t)next() : WIRE_VERSION;
     frame[2] = code;
-    frame[3] = ++seq;
+    put_number(frame, libboard_core(board)->number);
     last_n = stuffed(frame, payload);
     if (one_in(16))
         fuzz_flip(frame, last_n);

@@ -323,6 +323,13 @@ void libboard_gates(const void *board, uint8_t *duty_per_255)
     memcpy(duty_per_255, port->gates, port->identity.n_cells);
 }
 
+uint8_t *libboard_limits(void *board, size_t *size)
+{
+    struct port *port = board;
+    *size = sizeof port->board.limits;
+    return (uint8_t *)&port->board.limits;
+}
+
 uint32_t libboard_watchdog_feeds(const void *board)
 {
     const struct port *port = board;

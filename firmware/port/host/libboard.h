@@ -39,6 +39,8 @@ uint32_t libboard_pulses(const void *board);
 uint32_t libboard_rises(const void *board);
 void libboard_set_scan(void *board, int runs);
 void libboard_gates(const void *board, uint8_t *duty_per_255);
+/* The limits that the core works with, and behind them what follows from them: to be spoilt. */
+uint8_t *libboard_limits(void *board, size_t *size);
 uint32_t libboard_watchdog_feeds(const void *board);
 
 /* The memory of limits, to be read or spoilt. */
