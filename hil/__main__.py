@@ -291,8 +291,15 @@ def _parser() -> argparse.ArgumentParser:
                    help="change a limit in the board's memory (repeatable)")  # fmt: skip
     c.add_argument("--image", type=_path, metavar="FILE.hex",
                    help="flash this instead of the shipped firmware")  # fmt: skip
-    c.add_argument("--programmer", default="arduino", metavar="NAME",
-                   help="of avrdude's, default arduino: the board's bootloader")  # fmt: skip
+    c.add_argument("--programmer", metavar="NAME",
+                   help="of avrdude's, at the board's six pins; writes the fuses too, and removes "
+                   "the boot loader; default: the boot loader, through PORT")  # fmt: skip
+    c.add_argument("--programmer-port", default="usb", metavar="PORT",
+                   help="where that programmer is (default %(default)s)")  # fmt: skip
+    c.add_argument("--boot-loader", type=_path, metavar="FILE.hex",
+                   help="write this into the boot section too, with a programmer")  # fmt: skip
+    c.add_argument("--fuses", action="store_true",
+                   help="write and read back the fuses alone, with a programmer")  # fmt: skip
     c.add_argument("--yes", action="store_true", help="do not ask")
     c = add("simboard", "a simulated driver board on a pty, for anyone's program",
             "hil simboard --cells 6")  # fmt: skip

@@ -491,11 +491,14 @@ def board(args: argparse.Namespace) -> int:
         raise ConfigError(f"hil board {args.what}: give a PORT, such as usb:HIL-0001")
     _need_serial()
     if args.what == "flash":
-        from hil.views.board_flash import flash, image
+        from hil.views import board_flash
 
         if args.set:
             raise ConfigError("--set belongs to hil board limits")
-        found = flash(args.port, image(args.image), args.programmer)
+        found = board_flash.flashed(
+            args.port, args.image, args.programmer, args.programmer_port, args.boot_loader,
+            fuses_alone=args.fuses,
+        )  # fmt: skip
     else:
         found = boards.identity(args.port)
     if args.set:

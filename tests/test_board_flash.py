@@ -1,6 +1,7 @@
 """Flashing with the real avrdude, against a bootloader played behind a pty."""
 
 import contextlib
+import json
 import os
 import pty
 import re
@@ -193,3 +194,122 @@ def test_a_port_held_by_another_process_is_named_with_its_holder(capsys, monkeyp
             process.terminate()
             process.wait(10)
             process.stdout.close()
+
+
+# --- with a programmer: an avrdude that keeps what it is told to write ---
+
+FAKE = """#!{python}
+import json, sys
+from pathlib import Path
+kept = Path({state!r})
+state = json.loads(kept.read_text())
+words = sys.argv[1:]
+state["runs"].append(words)
+if "-e" in words:
+    state["flash"] = []
+for at, word in enumerate(words):
+    if word != "-U":
+        continue
+    name, what, value = words[at + 1].split(":")[:3]
+    if what == "r":
+        print(hex(state["fuses"][name]))
+    elif name == "flash":
+        state["flash"].append(value)
+    elif name not in state["stuck"]:
+        state["fuses"][name] = int(value, 0)
+kept.write_text(json.dumps(state))
+"""
+
+
+class Programmer:
+    """What the chip at it holds, and how avrdude was called."""
+
+    def __init__(self, folder, fuses=(0x62, 0xD9, 0xFF), stuck=()):
+        self._kept = folder / "chip.json"
+        names = dict(zip(board_flash.NAMES, fuses, strict=True))
+        state = {"fuses": names, "flash": ["blinker.hex"], "runs": [], "stuck": stuck}
+        self._kept.write_text(json.dumps(state))
+        program = folder / "avrdude"
+        program.write_text(FAKE.format(python=sys.executable, state=str(self._kept)))
+        program.chmod(0o755)
+
+    def __getitem__(self, name):
+        return json.loads(self._kept.read_text())[name]
+
+
+@pytest.fixture
+def programmer(tmp_path, monkeypatch, image):
+    """A fresh chip, at the factory's fuses, behind a programmer."""
+    chip = Programmer(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    found = {"firmware_hash": board_flash.image(image).firmware_hash, "serial": 42, "n_cells": 12}
+    rest = {"scan_period_us": 4000, "limits": wire.default_limits(), "wire_agrees": True}
+    monkeypatch.setattr(
+        board_flash.boards,
+        "identity",
+        lambda address: found | rest | {"fuses": tuple(chip["fuses"].values())},
+    )
+    return chip
+
+
+BY_PROGRAMMER = ["board", "flash", "/dev/board", "--programmer", "usbasp"]
+
+
+def test_a_programmer_writes_fuses_and_an_erased_chip_and_reads_the_fuses_back(
+    programmer, image, capsys
+):
+    """Full swing crystal, WDTON and EESAVE programmed, no boot loader, brown-out at 4.3 V."""
+    assert main([*BY_PROGRAMMER, "--image", str(image)]) == 0
+    assert programmer["fuses"] == {"lfuse": 0xF7, "hfuse": 0xC7, "efuse": 0xFC}
+    assert programmer["flash"] == [str(image)]
+    assert not any("-D" in words for words in programmer["runs"])
+    assert all(["-c", "usbasp", "-P", "usb"] == words[3:7] for words in programmer["runs"])
+    said = capsys.readouterr().out
+    assert "fuses read back: low 0xF7, high 0xC7, extended 0xFC" in said
+    assert "WRONG" not in said
+
+
+def test_with_a_boot_loader_a_reset_begins_in_it(programmer, image, tmp_path):
+    boot = tmp_path / "boot.hex"
+    boot.write_text(":00000001FF\n")
+    words = ["--image", str(image), "--boot-loader", str(boot)]
+    assert main([*BY_PROGRAMMER, *words]) == 0
+    assert programmer["fuses"]["hfuse"] == 0xC6
+    assert programmer["flash"] == [str(image), str(boot)]
+
+
+def test_the_fuses_alone_leave_program_and_start_as_they_are(programmer):
+    """The factory's 0xD9 begins at 0 with a section of 2048 words."""
+    assert main([*BY_PROGRAMMER, "--fuses"]) == 0
+    assert programmer["fuses"] == {"lfuse": 0xF7, "hfuse": 0xC1, "efuse": 0xFC}
+    assert programmer["flash"] == ["blinker.hex"]
+
+
+def test_fuses_that_do_not_take_are_said(programmer, tmp_path, capsys):
+    Programmer(tmp_path, stuck=["hfuse"])
+    assert main([*BY_PROGRAMMER, "--fuses"]) == 4
+    said = capsys.readouterr().err
+    assert "high 0xD9" in said
+    assert "did not take" in said
+
+
+@pytest.mark.parametrize("option", [["--fuses"], ["--boot-loader", "boot.hex"]])
+def test_a_boot_loader_cannot_write_fuses_nor_itself(programmer, option, capsys):
+    assert main(["board", "flash", "/dev/board", *option]) == 2
+    said = capsys.readouterr().err.strip()
+    assert len(said.splitlines()) == 1
+    assert "name a programmer" in said
+    assert programmer["runs"] == []
+
+
+def test_through_a_boot_loader_the_chip_is_not_erased_and_wrong_fuses_are_said(
+    programmer, image, capsys
+):
+    assert main(["board", "flash", "/dev/board", "--image", str(image)]) == 0
+    (words,) = programmer["runs"]
+    assert "-D" in words
+    assert "-e" not in words
+    said = capsys.readouterr()
+    assert "--programmer NAME --fuses" in said.err
+    assert "WRONG: WDTON" in said.out
+    assert "WRONG: BODLEVEL" in said.out

@@ -272,6 +272,7 @@ static uint8_t *put_identity(struct board *board, uint8_t *at)
     answer.reset_cause = board->identity.reset_cause;
     answer.state = board->state;
     answer.seq_taken = (uint8_t)board->number;
+    memcpy(answer.fuses, board->identity.fuses, sizeof answer.fuses);
     answer.n_cells = board->identity.n_cells;
     answer.scan_period_us = board->identity.scan_period_us;
     answer.limits_crc = board->limits_crc;

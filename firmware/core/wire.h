@@ -24,6 +24,7 @@
 #define WIRE_VERSION 3
 #define WIRE_CELLS_MAX 16
 #define WIRE_CELLS_PER_STATUS 2
+#define WIRE_FUSES 3 /* bytes: low, high, extended */
 #define WIRE_CRC_INIT 0xFFFF
 #define WIRE_FRAME_MAX 128 /* bytes before COBS; below 254, so that COBS needs one more byte */
 #define WIRE_AHEAD_MAX 127
@@ -129,6 +130,7 @@
     F(u8, reset_cause)          \
     F(u8, state)                \
     F(u8, seq_taken)            \
+    A(u8, fuses, WIRE_FUSES)    \
     F(u8, n_cells)              \
     F(u32, scan_period_us)      \
     F(u16, limits_crc)          \

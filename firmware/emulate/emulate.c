@@ -4,7 +4,8 @@
  * eleven); a byte is lost when three are unread as the next one starts, and the transmitter's
  * register is free as soon as its shift register is, so that sending has no gaps; the e-stop loop beats
  * the pull-up; INT0 and INT1 held low are not polled at every cycle; no interrupt is slept through;
- * inputs are driven again after a reset. */
+ * inputs are driven again after a reset; the program reads the fuses, and a watchdog that is always on by
+ * fuse is so. */
 #include <avr_adc.h>
 #include <avr_eeprom.h>
 #include <avr_extint.h>
@@ -22,7 +23,7 @@
 
 enum { MHZ = 16, CYCLES_PER_BYTE = 10 * MHZ, RUN_LIMIT = 1000, ROOM = 4096, VCC_MV = 5000 };
 enum { PORT_C = 0x28, MCUSR = 0x54, ADCSRA = 0x7A, ADEN = 0x80, ADSC = 0x40, UDR = 0xC6 }; /* addresses, bits */
-enum { RAM_START = 0x100, PAINT = 0xA5, BEHIND_MAX = 2, SOON = 1, TO_ITSELF = 0xCFFF, LAST_WORD = 0x7FFE }; /* rjmp .-2 */
+enum { SPMCSR = 0x57, BLBSET = 0x08, WDTCSR = 0x60, WDCE = 0x10, WDE = 0x08, WDP = 0x27, WDTON = 0x10, RAM_START = 0x100, PAINT = 0xA5, BEHIND_MAX = 2, SOON = 1, TO_ITSELF = 0xCFFF, LAST_WORD = 0x7FFE }; /* rjmp .-2 */
 
 struct analog {
     uint16_t on_counts, off_counts, temperature_counts;
@@ -54,12 +55,15 @@ struct emulated {
     avr_cycle_count_t opened_at; /* the e-stop loop, last */
     avr_cycle_count_t last_rise; /* of any gate */
     bool estop_open, converter_dead;
+    uint8_t fuses[3];      /* low, high, extended */
+    uint8_t vectors[4];    /* what lies in flash where the fuses are read */
+    bool fuses_shown, setting_watchdog;
 };
 
 static const struct gate {
     char port;
     uint8_t pin;
-} GATES[N_CELLS] = {{'B', 0}, {'B', 1}, {'B', 2}, {'B', 3}, {'B', 4}, {'B', 5},
+} GATES[N_CELLS] = {{'B', 0}, {'B', 1}, {'B', 2}, {'B', 3}, {'B', 4}, {'C', 5},
                     {'D', 3}, {'D', 4}, {'D', 5}, {'D', 6}, {'D', 7}, {'C', 4}};
 
 static void drive_inputs(struct emulated *e)
@@ -139,6 +143,57 @@ static void wake_at_target(struct emulated *e)
         avr_cycle_timer_register(e->avr, e->target - e->avr->cycle, wake, e);
 }
 
+static bool always_watched(const struct emulated *e)
+{
+    return (e->fuses[1] & WDTON) == 0;
+}
+
+static void write_watchdog(struct emulated *e, uint8_t value)
+{
+    avr_io_addr_t at = AVR_DATA_TO_IO(WDTCSR);
+    e->avr->io[at].w.c(e->avr, WDTCSR, value, e->avr->io[at].w.param);
+}
+
+/* In the timed sequence, as a program would; the time is the shortest after a reset. */
+static void keep_watchdog_on(struct emulated *e, uint8_t prescaler)
+{
+    e->setting_watchdog = true;
+    write_watchdog(e, WDCE | WDE);
+    write_watchdog(e, (uint8_t)(WDE | prescaler));
+    e->setting_watchdog = false;
+}
+
+static void on_watchdog(struct avr_irq_t *irq, uint32_t value, void *param)
+{
+    struct emulated *e = param;
+    (void)irq;
+    if (always_watched(e) && !e->setting_watchdog && (value & WDE) == 0)
+        keep_watchdog_on(e, (uint8_t)(value & WDP));
+}
+
+static avr_cycle_count_t hide_fuses(avr_t *avr, avr_cycle_count_t when, void *param)
+{
+    struct emulated *e = param;
+    (void)when;
+    memcpy(avr->flash, e->vectors, sizeof e->vectors);
+    e->fuses_shown = false;
+    return 0;
+}
+
+/* A load from program memory within three cycles reads a fuse: data sheet 27.8.9. */
+static void on_program_memory(struct avr_irq_t *irq, uint32_t value, void *param)
+{
+    struct emulated *e = param;
+    (void)irq;
+    if ((value & BLBSET) == 0 || e->fuses_shown)
+        return;
+    uint8_t shown[4] = {e->fuses[0], 0xFF, e->fuses[2], e->fuses[1]}; /* 1: the lock bits */
+    memcpy(e->vectors, e->avr->flash, sizeof e->vectors);
+    memcpy(e->avr->flash, shown, sizeof shown);
+    e->fuses_shown = true;
+    avr_cycle_timer_register(e->avr, 4, hide_fuses, e);
+}
+
 static void on_reset(avr_t *avr)
 {
     struct emulated *e = avr->custom.data;
@@ -152,6 +207,10 @@ static void on_reset(avr_t *avr)
     e->line_free = 0;
     for (int i = 0; i < N_CELLS; i++)
         set_gate(e, i, false); /* the ports are inputs again */
+    if (e->fuses_shown)
+        hide_fuses(avr, 0, e);
+    if (always_watched(e))
+        keep_watchdog_on(e, 0);
     wake_at_target(e);
     drive_inputs(e);
 }
@@ -246,6 +305,10 @@ void *emulate_open(const char *elf_path)
     avr_irq_register_notify(avr_io_getirq(avr, AVR_IOCTL_UART_GETIRQ('0'), UART_IRQ_OUTPUT), on_sent, e);
     avr_irq_register_notify(avr_iomem_getirq(avr, UDR, "udr", AVR_IOMEM_IRQ_ALL), on_data_register, e);
     avr_irq_register_notify(avr_io_getirq(avr, AVR_IOCTL_ADC_GETIRQ, ADC_IRQ_OUT_TRIGGER), on_conversion, e);
+    avr_irq_register_notify(avr_iomem_getirq(avr, SPMCSR, "spmcsr", AVR_IOMEM_IRQ_ALL), on_program_memory, e);
+    avr_irq_register_notify(avr_iomem_getirq(avr, WDTCSR, "wdtcsr", AVR_IOMEM_IRQ_ALL), on_watchdog, e);
+    memcpy(e->fuses, (uint8_t[]){0xF7, 0xC6, 0xFC}, sizeof e->fuses);
+    keep_watchdog_on(e, 0);
     e->received = avr_io_getirq(avr, AVR_IOCTL_UART_GETIRQ('0'), UART_IRQ_INPUT);
     e->converter = avr_io_getirq(avr, AVR_IOCTL_ADC_GETIRQ, ADC_IRQ_ADC0);
     for (int i = 0; i < N_CELLS; i++) {
@@ -395,6 +458,12 @@ void emulate_reset(struct emulated *e, uint8_t cause)
 {
     avr_reset(e->avr);
     e->avr->data[MCUSR] = (uint8_t)(1u << cause);
+}
+
+/* Low, high and extended fuses; they hold from the next reset on. */
+void emulate_set_fuses(struct emulated *e, uint8_t low, uint8_t high, uint8_t extended)
+{
+    memcpy(e->fuses, (uint8_t[]){low, high, extended}, sizeof e->fuses);
 }
 
 /* The memory that outlives a reset: the EEPROM's bytes, read or written. */

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "wire.h"
+
 struct port; /* the port's own state */
 
 /* What never changes while the board runs. */
@@ -13,6 +15,7 @@ struct port_identity {
     uint32_t scan_period_us; /* every cell's current and temperature once */
     uint8_t n_cells;
     uint8_t reset_cause; /* enum reset */
+    uint8_t fuses[WIRE_FUSES]; /* low, high, extended, as the chip reads them */
 };
 
 /* One cell's turn in the scan. */

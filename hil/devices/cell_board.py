@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hil import wire
+from hil import fuses, wire
 from hil.devices.board_words import CURRENT, ON_TIME, TEMPERATURE, fault_order, words_of
 from hil.devices.cooling import armed_once_cool, seconds_to_cool
 from hil.devices.device import Remark, time_columns
@@ -194,6 +194,11 @@ class CellBoard:
                     f"{self.name}: limits differ: {key} is {there} on the board, {value} in the "
                     "rig: set one to the other"
                 )
+        if wrong := fuses.problems(identity["fuses"]):
+            raise DeviceError(
+                f"{self.name}: its fuses ({fuses.as_text(identity['fuses'])}) do not protect: "
+                f"{'; '.join(wrong)}: hil board flash PORT --programmer NAME --fuses"
+            )
         self._number = identity["seq_taken"]
         self._wait_until_left(identity)
         self._ask("disarm")

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from hil import wire
+from hil import fuses, wire
 from hil.devices.native_board import built
 from hil.devices.port import SerialPort, holder_of
 from hil.errors import ConfigError, DeviceError
@@ -104,6 +104,8 @@ def identity_as_text(address: str, found: dict[str, Any]) -> str:
     lines = [
         f"{address}: serial {found['serial']}, {found['n_cells']} cells, "
         f"firmware {found['firmware_hash']:08x}, wire {agrees}",
+        f"fuses {fuses.as_text(found['fuses'])}"
+        + "".join(f"\n  WRONG: {text}" for text in fuses.problems(found["fuses"])),
         f"every cell is looked at once in {1e-3 * found['scan_period_us']:g} ms",
     ]
     for name, value in found["limits"].items():

@@ -674,3 +674,26 @@ def test_commands_of_a_new_arming_are_none_of_the_last_ones():
         assert not board.gates().any()
         made.arm()
         made.read(0.0)
+
+
+@pytest.mark.parametrize(
+    ("low_high_extended", "what"),
+    [
+        ((0xFF, 0xDE, 0xFD), "WDTON.*BODLEVEL.*EESAVE"),  # an Arduino Uno's
+        ((0xF7, 0xD6, 0xFC), "WDTON"),
+        ((0xF7, 0xC6, 0xFD), "BODLEVEL: it works on below 4.3 V"),
+        ((0xF7, 0x86, 0xFC), "DWEN"),
+    ],
+)
+def test_a_board_whose_fuses_do_not_protect_is_refused(low_high_extended, what):
+    port = Spoilt(changed(fuses=low_high_extended))
+    made, _, _ = driver(port)
+    with pytest.raises(DeviceError, match=rf"board: its fuses \(low 0x.*{what}.*--fuses"):
+        made.open()
+
+
+@pytest.mark.parametrize("low_high_extended", [(0xF7, 0xC6, 0xFC), (0xFF, 0xC7, 0x04)])
+def test_clock_boot_loader_and_unused_bits_of_the_fuses_are_free(low_high_extended):
+    port = Spoilt(changed(fuses=low_high_extended))
+    made, _, _ = driver(port)
+    made.open()

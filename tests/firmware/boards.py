@@ -377,6 +377,10 @@ class AvrBoard(Bench):
         self._forget()
         self.advance(5000)
 
+    def set_fuses(self, low: int, high: int, extended: int) -> None:
+        """They hold from the next reset on."""
+        self.lib.emulate_set_fuses(self.chip, low, high, extended)
+
     def resets(self) -> int:
         return self.lib.emulate_resets(self.chip)
 

@@ -1,8 +1,12 @@
 """The ATmega328P image in emulation: what is the chip's own, beside the cases that it shares."""
 
 import re
+import shutil
 import subprocess
 
+import pytest
+
+from firmware.boards import FIRMWARE, AvrBoard
 from hil import wire
 
 RAM = 2048
@@ -169,3 +173,70 @@ EXCHANGES = {
     "set_duties": (1300, _duties),
     "broadcast": (1300, _draws),
 }
+
+
+PINS = (FIRMWARE / "port/atmega328p/pins.h").read_text()
+BLINKS = """
+#include <avr/io.h>
+#include <util/delay.h>
+int main(void) {
+    DDRB |= 1 << 5; /* as Optiboot does after a reset, three times 62 ms */
+    for (;;) { PINB = 1 << 5; _delay_ms(62); }
+}
+"""
+STANDS = "int main(void) { for (;;) { } }"
+
+
+def _running(avr_build, tmp_path, program):
+    """The emulated chip with another program."""
+    (tmp_path / "main.c").write_text(program)
+    flags = ["-mmcu=atmega328p", "-DF_CPU=16000000UL", "-Os"]
+    subprocess.run(
+        ["avr-gcc", *flags, "-o", tmp_path / "board.elf", tmp_path / "main.c"], check=True
+    )
+    shutil.copy(avr_build / "libemulate.so", tmp_path)
+    return AvrBoard(tmp_path)
+
+
+def test_a_boot_loader_that_blinks_its_lamp_drives_no_gate(avr_build, tmp_path):
+    chip = _running(avr_build, tmp_path, BLINKS)
+    for _ in range(400):
+        chip.advance(1_000)
+        assert not any(chip.gates())
+    assert not any(chip.on_us())
+    chip.close()
+
+
+def test_no_gate_is_on_the_pin_of_the_lamp():
+    masks = dict(re.findall(r"(\w+) = (0x[0-9A-F]+)", PINS))
+    assert int(masks["LAMP_B"], 16) == 1 << 5
+    assert int(masks["GATES_B"], 16) & int(masks["LAMP_B"], 16) == 0
+    pins = sum(int(masks[f"GATES_{port}"], 16).bit_count() for port in "BCD")
+    assert pins == 12
+
+
+def test_a_chip_that_stands_still_from_its_start_is_reset_by_its_fuse(avr_build, tmp_path):
+    """WDTON: the watchdog runs from the reset on, 16 ms at first (data sheet 10.9.2)."""
+    chip = _running(avr_build, tmp_path, STANDS)
+    before = chip.resets()
+    chip.advance(100_000)
+    assert 5 <= chip.resets() - before <= 7
+    chip.set_fuses(0xF7, 0xD6, 0xFC)
+    chip.reset()
+    before = chip.resets()
+    chip.advance(100_000)
+    assert chip.resets() == before
+    chip.close()
+
+
+@pytest.mark.parametrize("high", [0xC6, 0xD6])
+def test_the_program_starts_and_stores_limits_in_time_whether_the_watchdog_is_always_on(chip, high):
+    chip.set_fuses(0xF7, high, 0xFC)
+    chip.reset()
+    before = chip.resets()
+    chip.limit(on_time_max_ms=4321)  # every byte differs at most: 3.4 ms each
+    chip.ready()
+    assert chip.set(0, 11) == "done"
+    chip.advance(50_000)
+    assert chip.resets() == before
+    assert tuple(chip.command("identify")["fuses"]) == (0xF7, high, 0xFC)

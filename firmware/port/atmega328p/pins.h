@@ -1,8 +1,10 @@
 /* The pin map; firmware/README.md shows it as a table.
  *
- * gate  0..5   PB0..PB5     high: cell on
+ * gate  0..4   PB0..PB4     high: cell on
+ * gate  5      PC5
  * gate  6..10  PD3..PD7
  * gate  11     PC4
+ * PB5          no gate: boot loaders blink a lamp there
  * select 0..3  PC0..PC3     address of both multiplexers
  * ADC6         current multiplexer
  * ADC7         temperature multiplexer
@@ -14,9 +16,10 @@
 
 enum {
     N_CELLS = 12,
-    GATES_B = 0x3F,
+    GATES_B = 0x1F,
     GATES_D = 0xF8,
-    GATES_C = 0x10,
+    GATES_C = 0x30,
+    LAMP_B = 0x20,
     SELECT_C = 0x0F,
     ESTOP_D = 0x04,
     CHANNEL_CURRENT = 6,

@@ -3,6 +3,7 @@
  * main loop may take its time over a command. */
 #include "port.h"
 
+#include <avr/boot.h>
 #include <avr/eeprom.h>
 #include <avr/interrupt.h>
 #include <avr/io.h>
@@ -65,7 +66,8 @@ static volatile struct port the_port;
 static struct board the_board;
 static uint8_t reset_flags __attribute__((section(".noinit")));
 
-/* Before anything else: a watchdog that has bitten stays on, with its shortest time. */
+/* Before anything else: the watchdog may run already with its shortest time of 16 ms, by fuse (WDTON) or
+ * since it has bitten. It is never off. */
 void save_reset_flags(void) __attribute__((naked, used, section(".init3")));
 void save_reset_flags(void)
 {
@@ -73,7 +75,7 @@ void save_reset_flags(void)
     if (reset_flags == 0) /* a bootloader has cleared it: Optiboot hands it on in r2 */
         __asm__ __volatile__("sts %0, r2" : : "i"(&reset_flags));
     MCUSR = 0;
-    wdt_disable();
+    wdt_enable(WDTO_120MS);
 }
 
 /* What a host looks for in an image, to know what `identify` will say once it is flashed. */
@@ -134,7 +136,7 @@ void port_gates_off(struct port *port)
 }
 
 static const struct slot GATES[N_CELLS] = {
-    {.b = 1 << 0}, {.b = 1 << 1}, {.b = 1 << 2}, {.b = 1 << 3}, {.b = 1 << 4}, {.b = 1 << 5},
+    {.b = 1 << 0}, {.b = 1 << 1}, {.b = 1 << 2}, {.b = 1 << 3}, {.b = 1 << 4}, {.c = 1 << 5},
     {.d = 1 << 3}, {.d = 1 << 4}, {.d = 1 << 5}, {.d = 1 << 6}, {.d = 1 << 7}, {.c = 1 << 4},
 };
 
@@ -429,10 +431,18 @@ static uint8_t reset_cause(void)
     return (reset_flags & 1 << BORF) != 0 ? RESET_brown_out : RESET_external;
 }
 
+static uint8_t fuse(uint16_t which)
+{
+    uint8_t bits = 0;
+    ATOMIC_BLOCK(ATOMIC_RESTORESTATE) bits = boot_lock_fuse_bits_get(which);
+    return bits;
+}
+
 struct port_identity port_identity(struct port *port)
 {
     (void)port;
     return (struct port_identity){
+        .fuses = {fuse(GET_LOW_FUSE_BITS), fuse(GET_HIGH_FUSE_BITS), fuse(GET_EXTENDED_FUSE_BITS)},
         .serial = eeprom_read_dword((const uint32_t *)SERIAL_AT),
         .scan_period_us = SCAN_PERIOD_US,
         .n_cells = N_CELLS,
@@ -443,7 +453,7 @@ struct port_identity port_identity(struct port *port)
 static void start(void)
 {
     __asm__ __volatile__("" : : "r"(&IMAGE)); /* keeps it in the image */
-    DDRB = GATES_B;
+    DDRB = GATES_B | LAMP_B;
     DDRC = GATES_C | SELECT_C;
     DDRD = GATES_D | 1 << 1;
     PORTD = ESTOP_D; /* pulled up: a broken wire is an open loop */
@@ -461,7 +471,6 @@ static void start(void)
     UCSR0B = 1 << RXEN0 | 1 << TXEN0 | 1 << RXCIE0;
     ADCSRA = 1 << ADEN | 1 << ADIE | 1 << ADPS2 | 1 << ADPS1 | 1 << ADPS0; /* 125 kHz: 104 us a conversion */
     SMCR = 1 << SE; /* sleep is idle: everything but the processor goes on */
-    wdt_enable(WDTO_120MS);
     sei();
 }
 

@@ -182,11 +182,20 @@ int libboard_init(void *board, uint8_t n_cells, uint32_t serial, uint32_t scan_p
     port->identity.n_cells = n_cells;
     port->identity.serial = serial;
     port->identity.scan_period_us = scan_period_us;
+    libboard_set_fuses(port, 0xF7, 0xC6, 0xFC);
     port->now_us = now_us;
     port->scan_runs = true;
     port->memory_works = true;
     boot(port, RESET_power_on);
     return 0;
+}
+
+void libboard_set_fuses(void *board, uint8_t low, uint8_t high, uint8_t extended)
+{
+    struct port *port = board;
+    port->identity.fuses[0] = low;
+    port->identity.fuses[1] = high;
+    port->identity.fuses[2] = extended;
 }
 
 void libboard_reset(void *board, uint8_t cause)

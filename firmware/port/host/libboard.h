@@ -12,6 +12,9 @@ size_t libboard_size(void);
 int libboard_init(void *board, uint8_t n_cells, uint32_t serial, uint32_t scan_period_us,
                   uint32_t now_us);
 
+/* From the next reset on; those it has by itself are those that a board is to have. */
+void libboard_set_fuses(void *board, uint8_t low, uint8_t high, uint8_t extended);
+
 /* Resets the processor: pins and stored limits stay, its time begins at 0. `cause` is one of WIRE_RESETS. */
 void libboard_reset(void *board, uint8_t cause);
 
