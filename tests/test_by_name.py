@@ -66,8 +66,8 @@ def recorded(path):
     config = load(path)
     stages = assembly.build(config, 3)
     sink = Rows(stages.frame)
-    stages.rig.open()
     parts = assembly.parts_of(config, stages, VirtualClock(), sink)
+    assembly.prove(stages.rig)
     loop.run(replace(parts, n_ticks=TICKS))
     stages.rig.close()
     rows, found = np.array(sink.rows), {}
@@ -154,8 +154,8 @@ def test_a_voltage_above_the_force_is_not_what_the_pid_regulates(rigs):
     config = load(miga6(rigs, {"volts": VOLTS, "force": None}))
     stages = assembly.build(config, 1)
     sink = Rows(stages.frame)
-    stages.rig.open()
     parts = assembly.parts_of(config, stages, VirtualClock(), sink)
+    assembly.prove(stages.rig)
     assert loop.run(replace(parts, n_ticks=3000)) == "complete"
     force_N = np.array([row["force_measured_N"] for row in sink.rows[2000:]])
     assert force_N.mean() == pytest.approx(0.6, abs=0.15)
