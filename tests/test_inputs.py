@@ -78,13 +78,14 @@ def test_a_set_point_is_held_from_its_tick_on_until_it_is_let_go(configs):
 
 def test_a_gain_acts_from_its_tick_on(configs):
     sets = (STEPS, "controller.k_p=0.0", "controller.k_i_per_s=0.0", "controller.k_d_s=0.0")
-    _, sink = run(configs, {300: [("controller.k_p", 2.0, "")]}, *sets)
+    _, sink = run(configs, {300: [("controller.k_p", 1.5, "")]}, *sets)
     demand_N, measured_N = sink["force_demand_N"], sink["force_measured_N"]
-    # without gains the demand stays at the force measured first; P alone adds k_p (r - y)
+    # without gains the demand stays at the force measured first, but not below 0; P alone adds
+    # k_p (r - y)
     assert np.ptp(demand_N[:300]) == 0.0
-    low, high = 0.0, demand_N.max()
-    wanted = np.clip(demand_N[0] + 2.0 * (1.0 - measured_N[300:]), low, None)
-    np.testing.assert_allclose(demand_N[300:], np.minimum(wanted, max(high, 1.0)), atol=1e-12)
+    # (1.5: below what all cells can give, so that no limit of the demand takes part)
+    wanted = np.maximum(measured_N[0] + 1.5 * (1.0 - measured_N[300:]), 0.0)
+    np.testing.assert_allclose(demand_N[300:], wanted, atol=1e-12)
 
 
 REFUSED = {

@@ -54,6 +54,8 @@ static uint8_t set(struct board *board, uint16_t arming, uint8_t *duty_per_255, 
     uint8_t result = refusal(board);
     if (result == RESULT_done)
         result = take_armed_number(board, arming);
+    else
+        take_number(board); /* a host that streams before it arms stays in step */
     if (result != RESULT_done)
         return result;
     if (!board_set(board, duty_per_255, valid_for_ms))
