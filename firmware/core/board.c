@@ -292,6 +292,6 @@ void board_poll(struct board *board)
     scan(board);
     watch(board);
     watch_scan(board);
-    watch_limits(board);
     listen(board);
+    watch_limits(board); /* after the answer is on its way */
 }

@@ -168,7 +168,7 @@ ATTACKED = [
     (BOARD, "bit);\n            return false;", "bit);"),
     (BOARD, "board_trip(board, FAULT_estop_open, 0);", ";"),
     (BOARD, "found |= FAULT_estop_open;", ";"),
-    (BOARD, "watch_limits(board);\n    listen", "listen"),
+    (BOARD, "watch_limits(board); /*", "/*"),
     (BOARD, "judge_limits(board, limits_crc(&board->limits));", ""),
     (BOARD, "judge_limits(board, board->checked_crc);", ""),
     (BOARD, "board->limits_whole = false;", ""),
