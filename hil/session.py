@@ -23,6 +23,7 @@ from hil.config.build import (
     build_activation,
 )
 from hil.config.crosscheck import force_signal
+from hil.config.faults import refuse_absent
 from hil.config.instruments import GATES
 from hil.config.standing import Standing, standing_of
 from hil.devices.injection import Injection
@@ -112,6 +113,9 @@ def run(
         raise ConfigError("--disarmed: nobody can arm a run on the virtual clock: --clock real")
     if injection is not None and on_bench:
         raise ConfigError(f"--inject: not on a bench: --backend {backend}")
+    if injection is not None:
+        duration_s = config.n_ticks * config.tables.loop.period_s
+        refuse_absent(injection.faults, config.tables.devices, backends, clock, duration_s)
     standing = standing_now(config, strict=strict, on_bench=on_bench)
     if on_bench:
         for line in standing.warnings(on_bench=True):

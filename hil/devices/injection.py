@@ -36,10 +36,15 @@ class Injection:
 
     def __init__(self, faults: Sequence[FaultTable]) -> None:
         self._faults = list(faults)
+        self._tick_of: dict[int, float] = {}  # of a fault in this list that lasts for one tick
         self._once: list[tuple[FaultTable, Callable[[], None]]] = []
         self.t_s = 0.0
         self.last_on_s = 0.0
         self.come_to: Callable[[float], None] | None = None
+
+    @property
+    def faults(self) -> Sequence[FaultTable]:
+        return tuple(self._faults)
 
     def go_on(self, duration_s: float) -> None:
         """Let the plant's time pass after the run, to see what its gates do by themselves."""
@@ -72,17 +77,21 @@ class Injection:
 
     def stall_s(self, t_s: float) -> float:
         """How long the machine stands still in the tick at t_s."""
-        for fault in self._faults:
-            if fault.kind == "machine_stalls" and abs(t_s - fault.at_s) < 1e-6:
-                return fault.for_s or 1.0
-        return 0.0
+        fault = self._in_tick("machine_stalls", t_s)
+        return 0.0 if fault is None else fault.for_s or 1.0
 
     def asleep_s(self, t_s: float) -> float:
         """How long the machine has slept before the tick at t_s."""
-        for fault in self._faults:
-            if fault.kind == "machine_sleeps" and abs(t_s - fault.at_s) < 1e-6:
-                return fault.value or 1.0
-        return 0.0
+        fault = self._in_tick("machine_sleeps", t_s)
+        return 0.0 if fault is None else fault.value or 1.0
+
+    def _in_tick(self, kind: str, t_s: float) -> FaultTable | None:
+        """The fault of this kind whose tick this is: the first at its time or after."""
+        for i, fault in enumerate(self._faults):
+            due = fault.kind == kind and t_s > fault.at_s - 1e-6
+            if due and abs(self._tick_of.setdefault(i, t_s) - t_s) < 1e-6:
+                return fault
+        return None
 
     def limits(self, limits: dict[str, int]) -> dict[str, int]:
         """The table that a board comes with, from before the run."""

@@ -52,6 +52,7 @@ class SimChannel:
 
     def digitised(self, raw: float) -> float:
         """The whole step nearest to a raw value, within the range."""
+        raw = min(max(raw, self.low_raw - self.step_raw), self.high_raw + self.step_raw)
         return min(max(round(raw / self.step_raw) * self.step_raw, self.low_raw), self.high_raw)
 
 
