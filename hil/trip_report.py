@@ -52,7 +52,7 @@ class TripReport:
         found = list(said)
         if not found and find is not None and seen is not None:
             found = list(find(self, name, seen))
-        text = f"{name}: {_few(found, ', ')}" if found else f"{name}: {CAUSES[name]}"
+        text = f"{name}: {_few(found, '; ')}" if found else f"{name}: {CAUSES[name]}"
         return text.encode()[:EVENT_B].decode(errors="ignore")
 
     def channels(self, seen: Snapshot) -> Iterator[tuple[int, Channel, SignalLimits]]:
