@@ -73,6 +73,7 @@ class SigmoidTable(Table):
 
 WIRE = SmaWire()
 Supply = Annotated[float, Field(gt=0.0, le=1000.0)]
+OhmPerMetre = Annotated[float, Field(ge=1e-3, le=1e8)]  # of wires as thick and thin as these may be
 Celsius = Annotated[float, Field(ge=-273.0, le=1000.0)]
 
 
@@ -95,8 +96,8 @@ class ThermalTable(Table):
     specific_heat_J_per_kg_K: Positive = WIRE.specific_heat_J_per_kg_K
     latent_heat_J_per_kg: NotNegative = WIRE.latent_heat_J_per_kg
     convection_W_per_m2_K: Positive = WIRE.convection_W_per_m2_K
-    martensite_Ohm_per_m: Positive = WIRE.martensite_Ohm_per_m
-    austenite_Ohm_per_m: Positive = WIRE.austenite_Ohm_per_m
+    martensite_Ohm_per_m: OhmPerMetre = WIRE.martensite_Ohm_per_m
+    austenite_Ohm_per_m: OhmPerMetre = WIRE.austenite_Ohm_per_m
     A_s_C: Celsius = WIRE.A_s_C
     A_f_C: Celsius = WIRE.A_f_C
     M_s_C: Celsius = WIRE.M_s_C
@@ -243,8 +244,8 @@ class BoardWireTable(Table):
     diameter_m: Annotated[float, Field(ge=1e-6, le=0.01)]
     length_m: Annotated[float, Field(ge=1e-3)]
     supply_V: Supply
-    martensite_Ohm_per_m: Positive
-    austenite_Ohm_per_m: Positive
+    martensite_Ohm_per_m: OhmPerMetre
+    austenite_Ohm_per_m: OhmPerMetre
     convection_W_per_m2_K: Positive
     n_wires: Annotated[int, Field(ge=1)] = WIRE.n_wires
     wiring: Literal["series", "parallel"] = WIRE.wiring
@@ -294,7 +295,7 @@ class CellBoardTable(Table):
     ambient_range_C: Annotated[
         list[Celsius], Field(min_length=2, max_length=2), AfterValidator(_cold_to_warm)
     ] = [15.0, 30.0]
-    supply_current_max_A: Positive | None = None
+    supply_current_max_A: Supply | None = None
     wire: BoardWireTable | None = None
     sim: SimBoardTable = SimBoardTable()
 

@@ -184,7 +184,7 @@ def held_for_s(current_A: float, thermal: Thermal) -> float:
     settles_A2s = current_A**2 * thermal.time_constant_s
     if settles_A2s <= thermal.heat_max_A2s:
         return inf
-    return -thermal.time_constant_s * log(1.0 - thermal.heat_max_A2s / settles_A2s)
+    return max(0.0, -thermal.time_constant_s * log(1.0 - thermal.heat_max_A2s / settles_A2s))
 
 
 def protecting(

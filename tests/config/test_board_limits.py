@@ -10,6 +10,7 @@ from hil.__main__ import main
 from hil.config import load
 from hil.config.load import load_protections
 from hil.errors import ConfigError
+from hil.models.wire_limits import Thermal, held_for_s
 from hil.rig import build_rig
 
 RIG = "configs/wires4/rig.toml"
@@ -171,3 +172,25 @@ def test_every_shipped_rig_passes_its_check(hil):
 
 def test_the_time_constant_and_the_budget_are_limits_of_the_board():
     assert {"heat_max_cA2ms", "heat_time_constant_ms", "current_max_mA"} <= set(wire.LIMITS)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "devices.board.supply_current_max_A=1e300",
+        "model.arrays.muscle.activation.martensite_Ohm_per_m=1e300",
+        "model.arrays.muscle.activation.martensite_Ohm_per_m=1e-300",
+        "model.arrays.muscle.activation.austenite_Ohm_per_m=1e-300",
+    ],
+)
+def test_no_figure_of_a_wire_or_its_supply_is_beyond_reckoning(hil, change):
+    """They are squared: these came out as a defect of the program."""
+    code, out, err = hil("check", RIG, "--set", change)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"--set {change}")
+    assert "must be" in err
+
+
+def test_a_budget_of_nothing_lasts_no_time_at_all():
+    nothing = Thermal(0.0, 1.0, 1.0, 2.0, 0.02, 2)
+    assert str(held_for_s(0.1, nothing)) == "0.0"
