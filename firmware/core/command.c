@@ -240,7 +240,7 @@ static uint8_t heat_per_255(const struct board *board, uint8_t cell)
     uint32_t heat = board->cells[cell].heat.cA2ms;
     if (heat >= most)
         return 255;
-    if (most >> 24 != 0) { /* keeps the product short */
+    if (most >= UINT32_C(1) << 24) { /* keeps the product short */
         most >>= 8;
         heat >>= 8;
     }

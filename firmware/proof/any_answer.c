@@ -1,0 +1,220 @@
+/* The board under Frama-C's value analysis, by induction: a reset, of whatever was in memory, ends in a
+ * state that check_board describes; from every such state a turn of the main loop, whatever the port
+ * answers, ends in such a state again. CELLS: how many the board has. */
+#include "__fc_builtin.h"
+#include "limits.h"
+#include "watched.h"
+
+static struct board board;
+static struct port port = {.board = &board};
+static uint8_t n;
+
+static uint32_t any_u32(void)
+{
+    return Frama_C_unsigned_int_interval(0, UINT32_MAX);
+}
+
+static uint8_t any_u8(void)
+{
+    return (uint8_t)Frama_C_unsigned_int_interval(0, UINT8_MAX);
+}
+
+static void any_bytes(void *bytes, size_t n)
+{
+    Frama_C_make_unknown(bytes, n);
+}
+
+static bool any(void)
+{
+    return Frama_C_interval(0, 1) != 0;
+}
+
+static uint16_t any_counts(void)
+{
+    return (uint16_t)Frama_C_unsigned_int_interval(0, 1023);
+}
+
+void property(enum property which, bool ok)
+{
+    (void)which;
+    (void)ok;
+}
+
+/*@ requires holds: ok != 0;
+    assigns \nothing; */
+static void invariant(bool ok)
+{
+    (void)ok;
+}
+
+/* All that the proof needs not know may be anything. Said again at every answer of the port, so that what
+ * the core has done meanwhile does not multiply the cases. */
+static void forget(void)
+{
+    struct port_identity identity = board.identity;
+    struct frame_reader reader = board.reader;
+    uint8_t state = board.state, status_page = board.status_page;
+    any_bytes(&board, sizeof board);
+    board.port = &port;
+    board.identity = identity;
+    board.reader = reader;
+    board.state = state;
+    board.status_page = status_page;
+    board.fault_bits = state == STATE_faulted ? (uint16_t)Frama_C_unsigned_int_interval(0, 4095) : 0;
+    board.limits_whole = any();
+    board.scanned = any();
+    board.tick_served = any();
+    if (state != STATE_armed)
+        for (uint8_t i = 0; i < n; i++)
+            board.cells[i].duty_per_255 = 0;
+}
+
+static void forget_bytes(void)
+{
+    any_bytes(&board.reader, sizeof board.reader);
+    board.reader.n = (uint8_t)Frama_C_unsigned_int_interval(0, WIRE_FRAME_MAX);
+    board.reader.started = any();
+    board.reader.overrun = any();
+}
+
+struct port_identity answer_identity(void)
+{
+    struct port_identity identity;
+    identity.serial = any_u32();
+    identity.scan_period_us = any_u32();
+    identity.n_cells = n;
+    identity.reset_cause = any_u8();
+    return identity;
+}
+
+uint32_t answer_now_us(void)
+{
+    return any_u32();
+}
+
+bool answer_estop_open(void)
+{
+    forget();
+    if (any())
+        return true;
+    return false;
+}
+
+bool answer_sample(struct port_sample *sample)
+{
+    forget();
+    if (!any())
+        return false;
+    uint8_t cell = (uint8_t)Frama_C_unsigned_int_interval(0, WIRE_CELLS_MAX - 1);
+    if (cell >= board.identity.n_cells)
+        return false;
+    sample->current_counts = any_counts();
+    sample->temperature_counts = any_counts();
+    sample->cell = cell;
+    sample->gate_on = any();
+    return true;
+}
+
+bool answer_byte(uint8_t *byte)
+{
+    forget();
+    forget_bytes();
+    if (!any())
+        return false;
+    *byte = any_u8();
+    return true;
+}
+
+/* Every byte of an answer has a value. */
+bool answer_send(const uint8_t *bytes, uint8_t n)
+{
+    for (uint8_t i = 0; i < n; i++) {
+        uint8_t sent = bytes[i];
+        (void)sent;
+    }
+    return any();
+}
+
+uint16_t answer_probe(uint8_t cell)
+{
+    (void)cell;
+    forget();
+    return any_counts();
+}
+
+bool answer_load(uint8_t *bytes, uint8_t n)
+{
+    if (!any())
+        return false;
+    for (uint8_t i = 0; i < n; i++)
+        bytes[i] = any_u8();
+    return true;
+}
+
+bool answer_store(const uint8_t *bytes, uint8_t n)
+{
+    return answer_send(bytes, n);
+}
+
+void answer_watchdog(void)
+{
+}
+
+/* A board in any state that has this much in common with all that it can reach. */
+static void any_board(uint8_t state, bool high)
+{
+    board.port = &port;
+    board.identity = answer_identity();
+    forget_bytes();
+    board.state = state;
+    board.status_page = (uint8_t)(2 * Frama_C_unsigned_int_interval(0, (n - 1u) / 2));
+    forget();
+    port.high = high ? (uint16_t)Frama_C_unsigned_int_interval(1, UINT16_MAX) : 0;
+    port.estop_was_open = state == STATE_armed ? false : any();
+    port.pulses = 0;
+}
+
+/* What any_board takes for granted. */
+static void check_board(void)
+{
+    invariant(board.port == &port);
+    invariant(board.identity.n_cells == n);
+    invariant(board.reader.n <= WIRE_FRAME_MAX);
+    invariant(board.state <= STATE_faulted);
+    invariant(board.state == STATE_faulted || board.fault_bits == 0);
+    invariant(board.fault_bits <= 4095);
+    for (uint8_t i = 0; i < n; i++)
+        invariant(board.state == STATE_armed || board.cells[i].duty_per_255 == 0);
+    invariant(board.status_page < n);
+    invariant(board.status_page % 2 == 0);
+    invariant(board.state != STATE_armed || !port.estop_was_open);
+    property(PROPERTY_off_unless_armed, port.high == 0 || board.state == STATE_armed);
+}
+
+static void turn(uint8_t state, bool high)
+{
+    any_board(state, high);
+    board_poll(&board);
+    check_board();
+}
+
+static void boot(void)
+{
+    any_bytes(&board, sizeof board);
+    any_bytes(&port, sizeof port);
+    port.board = &board;
+    port.estop_was_open = any();
+    board_boot(&board, &port);
+    check_board();
+}
+
+int main(void)
+{
+    n = CELLS;
+    boot();
+    turn(STATE_disarmed, false);
+    turn(STATE_faulted, false);
+    turn(STATE_armed, false);
+    turn(STATE_armed, true);
+    return 0;
+}

@@ -1,0 +1,43 @@
+/* A port that watches the core. What it answers is given by whoever proves: anything at all
+ * (proof/any_answer.c) or a script of events (proof/explore.c). What the core asks of the gates is
+ * checked at every call. */
+#ifndef WATCHED_H
+#define WATCHED_H
+
+#include "board.h"
+
+/* P(name, what holds) */
+#define PROPERTIES_AT_THE_PORT(P)                                                                \
+    P(off_unless_armed, "a gate is switched on only while the board is armed")                   \
+    P(no_rise_after_estop, "no gate rises after the e-stop was open until armed again")          \
+    P(no_rise_after_fault, "no gate rises while a fault stands")                                 \
+    P(pulse_in_arming, "a pulse comes only in arming: disarmed, all gates low, no fault, loop closed") \
+    P(pulses_bounded, "a command causes one pulse a cell at most")
+
+#define PROPERTY_ENUM(name, text) PROPERTY_##name,
+enum property { PROPERTIES_AT_THE_PORT(PROPERTY_ENUM) N_PORT_PROPERTIES };
+
+struct port {
+    const struct board *board;
+    uint16_t high;  /* gates that the core wants high */
+    bool estop_was_open; /* at some look since the board was armed last; disarmed, at the last look */
+    uint8_t pulses; /* since the last turn of the main loop */
+};
+
+/* Holds, or the proof has failed. */
+/*@ requires holds: ok != 0;
+    assigns \nothing; */
+void property(enum property which, bool ok);
+
+struct port_identity answer_identity(void);
+uint32_t answer_now_us(void);
+bool answer_estop_open(void);
+bool answer_sample(struct port_sample *sample);
+bool answer_byte(uint8_t *byte);
+bool answer_send(const uint8_t *bytes, uint8_t n);
+uint16_t answer_probe(uint8_t cell);
+bool answer_load(uint8_t *bytes, uint8_t n);
+bool answer_store(const uint8_t *bytes, uint8_t n);
+void answer_watchdog(void);
+
+#endif
