@@ -171,7 +171,7 @@ def _draws(k):
 EXCHANGES = {
     "set_mask": (1000, lambda k: {"cells_on": 0x555 * (1 + k % 2)}),
     "set_duties": (1300, _duties),
-    "broadcast": (1300, _draws),
+    "broadcast": (1400, _draws),
 }
 
 
