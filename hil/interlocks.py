@@ -144,6 +144,11 @@ BOARD = (
            "outside its limits", "temperature_counts_min, _max"),
     _board("scan_stale", "the board's eyes are closed", "age of the board's own readings",
            "older than its limit", "scan_age_max_ms"),
+    _board("gate_stuck", "a gate opens by itself", "every gate's pin",
+           "not as commanded; registers are written anew every scan", ""),
+    _board("scan_untrue", "control goes on with readings of other cells, or of none",
+           "references at spare inputs of both multiplexers, one a scan",
+           "more than 4 % of full scale from their levels", ""),
     _board("limits_corrupt", "limits are not what anybody set", "the table's CRC", "wrong", ""),
 )  # fmt: skip
 

@@ -212,6 +212,9 @@ uint16_t board_conditions(struct board *board)
         found |= FAULT_limits_corrupt;
     if (!board->scanned || guard_scan_stale(board->now_ms - board->scanned_ms, &board->limits))
         found |= FAULT_scan_stale;
+    for (uint8_t i = 0; i < PORT_REFERENCES_MAX; i++)
+        if (board->reference_streak[i] > 0)
+            found |= FAULT_scan_untrue;
     for (uint8_t i = 0; i < board->identity.n_cells; i++)
         found |= guard_condition(&board->cells[i], &board->limits);
     return found;
@@ -232,17 +235,35 @@ void board_resume(struct board *board)
     board->scanned_ms = board->now_ms;
 }
 
+static void look_at_cell(struct board *board, const struct port_sample *sample)
+{
+    struct cell *cell = &board->cells[sample->cell];
+    cell_sample(cell, &board->limits, &board->law, sample, board->now_ms, board->now_us);
+    uint16_t found = guard_sample(cell, &board->limits, sample, board->now_ms);
+    found = faults_of(board, sample->cell, found);
+    if (found != 0)
+        board_trip(board, found, (uint16_t)(1u << sample->cell));
+}
+
+static void look_at_reference(struct board *board, const struct port_sample *sample)
+{
+    uint8_t *streak = &board->reference_streak[sample->cell - WIRE_CELLS_MAX];
+    uint16_t found = guard_reference(streak, &board->limits, sample);
+    if (found != 0)
+        board_trip(board, found, 0);
+}
+
 static void scan(struct board *board)
 {
     struct port_sample sample;
     while (port_sample(board->port, &sample)) {
-        struct cell *cell = &board->cells[sample.cell];
-        cell_sample(cell, &board->limits, &board->law, &sample, board->now_ms, board->now_us);
-        uint16_t found = guard_sample(cell, &board->limits, &sample, board->now_ms);
-        found = faults_of(board, sample.cell, found);
-        if (found != 0)
-            board_trip(board, found, (uint16_t)(1u << sample.cell));
+        if (sample.cell >= WIRE_CELLS_MAX) {
+            look_at_reference(board, &sample);
+            continue;
+        }
+        look_at_cell(board, &sample);
         if (sample.cell == board->identity.n_cells - 1) {
+            port_gates_refresh(board->port);
             board->scanned = true;
             board->scanned_ms = board->now_ms;
         }

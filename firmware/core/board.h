@@ -37,6 +37,7 @@ struct board {
     uint16_t bad_frames;
     uint8_t state; /* enum state */
     uint8_t status_page;
+    uint8_t reference_streak[PORT_REFERENCES_MAX];
     uint8_t n_open; /* bits in cells_open */
     uint8_t checked_entry;
     bool limits_whole;

@@ -21,6 +21,7 @@ void cell_command(struct cell *cell, uint8_t duty_per_255, uint32_t now_ms, uint
     if (cell->duty_per_255 == 0)
         cell->on_since_ms = now_ms;
     cell->duty_per_255 = duty_per_255;
+    cell->just_set = 1;
 }
 
 void cell_probed(struct cell *cell, const struct heat_law *law, uint16_t counts)

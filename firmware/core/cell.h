@@ -12,7 +12,7 @@
 /* The checks of a cell's readings that must fail several samples in a row. CHECK_HIGH and CHECK_LOW count
  * the samples with the gate on, whatever lies between them: a cell that is switched off and on again
  * starts no count anew. */
-enum check { CHECK_HIGH, CHECK_LOW, CHECK_OFF, CHECK_HOT, CHECK_RANGE, N_CHECKS };
+enum check { CHECK_HIGH, CHECK_LOW, CHECK_OFF, CHECK_HOT, CHECK_RANGE, CHECK_GATE, N_CHECKS };
 
 struct cell {
     uint32_t on_since_ms; /* without a break, however short */
@@ -22,6 +22,7 @@ struct cell {
     uint16_t sampled_mA;    /* last sample, whatever the command */
     int16_t temperature_cC;
     uint8_t duty_per_255;
+    uint8_t just_set; /* 1: a sample on its way may still show the gate as it was before */
     uint8_t streak[N_CHECKS];
 };
 

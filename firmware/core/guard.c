@@ -30,6 +30,17 @@ static uint16_t check_current_off(struct cell *cell, const struct wire_limits *l
     return lasts ? FAULT_current_when_off : 0;
 }
 
+/* The pin is not as it was set, or it was set though nobody commands it. */
+static uint16_t check_gate(struct cell *cell, const struct wire_limits *limits,
+                           const struct port_sample *sample)
+{
+    bool uncommanded = (cell->duty_per_255 == 0) & sample->gate_on & (cell->just_set == 0);
+    bool failed = (sample->gate_high != sample->gate_on) | uncommanded;
+    cell->just_set = 0;
+    bool lasts = persists(&cell->streak[CHECK_GATE], failed, limits->persistence_scans);
+    return lasts ? FAULT_gate_stuck : 0;
+}
+
 static uint16_t check_temperature(struct cell *cell, const struct wire_limits *limits,
                                   uint16_t counts)
 {
@@ -63,6 +74,7 @@ uint16_t guard_sample(struct cell *cell, const struct wire_limits *limits,
                       const struct port_sample *sample, uint32_t now_ms)
 {
     uint16_t found = check_temperature(cell, limits, sample->temperature_counts);
+    found |= check_gate(cell, limits, sample);
     if (sample->gate_on)
         found |= check_current_on(cell, limits);
     else
@@ -83,9 +95,25 @@ uint16_t guard_condition(const struct cell *cell, const struct wire_limits *limi
         found |= FAULT_temperature_range;
     if (cell->streak[CHECK_HOT] > 0)
         found |= FAULT_temperature_high;
+    if (cell->streak[CHECK_GATE] > 0)
+        found |= FAULT_gate_stuck;
     if (energy_high(cell, limits))
         found |= FAULT_cell_energy_high;
     return found;
+}
+
+static bool is_far(uint16_t counts, uint16_t known_counts)
+{
+    int16_t difference = (int16_t)(counts - known_counts);
+    return difference > GUARD_REFERENCE_COUNTS || difference < -GUARD_REFERENCE_COUNTS;
+}
+
+uint16_t guard_reference(uint8_t *streak, const struct wire_limits *limits,
+                         const struct port_sample *sample)
+{
+    bool failed = is_far(sample->current_counts, sample->known_counts) ||
+                  is_far(sample->temperature_counts, sample->known_counts);
+    return persists(streak, failed, limits->persistence_scans) ? FAULT_scan_untrue : 0;
 }
 
 uint16_t guard_probe(uint16_t counts, const struct wire_limits *limits)

@@ -11,6 +11,13 @@
 uint16_t guard_sample(struct cell *cell, const struct wire_limits *limits,
                       const struct port_sample *sample, uint32_t now_ms);
 
+/* How far a reference may be from its level: 4 % of full scale. Levels lie further apart. */
+enum { GUARD_REFERENCE_COUNTS = 40 };
+
+/* Whether a reference reads as it should on both multiplexers; streak is its own. */
+uint16_t guard_reference(uint8_t *streak, const struct wire_limits *limits,
+                         const struct port_sample *sample);
+
 /* What is wrong with a cell now, on or off: a fault is not cleared before this is nothing. */
 uint16_t guard_condition(const struct cell *cell, const struct wire_limits *limits);
 

@@ -200,6 +200,8 @@
     X(temperature_high, 8)     \
     X(temperature_range, 9)    \
     X(scan_stale, 10)          \
-    X(limits_corrupt, 11)
+    X(limits_corrupt, 11)      \
+    X(gate_stuck, 12)          \
+    X(scan_untrue, 13)
 
 #endif

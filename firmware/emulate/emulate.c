@@ -58,6 +58,16 @@ struct emulated {
     uint8_t fuses[3];      /* low, high, extended */
     uint8_t vectors[4];    /* what lies in flash where the fuses are read */
     bool fuses_shown, setting_watchdog;
+    uint8_t stuck[N_CELLS];      /* 0 as it is driven, 1 low, 2 high */
+    struct {
+        uint8_t low, high;       /* bits of the address */
+    } address[2];                /* of the multiplexer for currents, and for temperatures */
+    struct pin_read {
+        struct emulated *board;
+        avr_io_read_t chip;
+        void *param;
+        char port;
+    } pin_reads[3];
 };
 
 static const struct gate {
@@ -65,6 +75,40 @@ static const struct gate {
     uint8_t pin;
 } GATES[N_CELLS] = {{'B', 0}, {'B', 1}, {'B', 2}, {'B', 3}, {'B', 4}, {'C', 5},
                     {'D', 3}, {'D', 4}, {'D', 5}, {'D', 6}, {'D', 7}, {'C', 4}};
+
+/* Of a gate's pin, whatever drives it. */
+static bool is_high(const struct emulated *e, int gate)
+{
+    return e->stuck[gate] == 0 ? e->on[gate] : e->stuck[gate] == 2;
+}
+
+/* The chip reads its pins back: those that are stuck show it. */
+static uint8_t read_pins(avr_t *avr, avr_io_addr_t address, void *param)
+{
+    struct pin_read *read = param;
+    uint8_t bits = read->chip(avr, address, read->param);
+    for (int i = 0; i < N_CELLS; i++) {
+        if (GATES[i].port != read->port || read->board->stuck[i] == 0)
+            continue;
+        bits = (uint8_t)(bits & ~(1u << GATES[i].pin));
+        bits = (uint8_t)(bits | (is_high(read->board, i) << GATES[i].pin));
+    }
+    return bits;
+}
+
+static void watch_pins(struct emulated *e)
+{
+    static const struct {
+        char port;
+        avr_io_addr_t address;
+    } PINS[3] = {{'B', 0x23}, {'C', 0x26}, {'D', 0x29}};
+    for (int i = 0; i < 3; i++) {
+        avr_io_addr_t at = AVR_DATA_TO_IO(PINS[i].address);
+        e->pin_reads[i] = (struct pin_read){e, e->avr->io[at].r.c, e->avr->io[at].r.param, PINS[i].port};
+        e->avr->io[at].r.c = read_pins;
+        e->avr->io[at].r.param = &e->pin_reads[i];
+    }
+}
 
 static void drive_inputs(struct emulated *e)
 {
@@ -245,11 +289,13 @@ static void on_conversion(struct avr_irq_t *irq, uint32_t value, void *param)
     struct emulated *e = param;
     uint32_t channel = value >> 19; /* avr_adc_mux_t's `src` */
     (void)irq;
+    int which = channel == CHANNEL_CURRENT ? 0 : 1;
     uint8_t cell = e->avr->data[PORT_C] & SELECT_C;
+    cell = (uint8_t)((cell & ~e->address[which].low) | e->address[which].high);
     const struct analog *analog = &e->analog[cell];
     uint32_t counts = analog->temperature_counts;
     if (channel == CHANNEL_CURRENT)
-        counts = cell < N_CELLS && e->on[cell] ? analog->on_counts : analog->off_counts;
+        counts = cell < N_CELLS && is_high(e, cell) ? analog->on_counts : analog->off_counts;
     avr_raise_irq(e->converter + channel, (counts * VCC_MV + 1022) / 1023);
 }
 
@@ -317,6 +363,10 @@ void *emulate_open(const char *elf_path)
             avr_io_getirq(avr, AVR_IOCTL_IOPORT_GETIRQ(GATES[i].port), GATES[i].pin), on_gate,
             &e->pins[i]);
     }
+    static const uint16_t known[N_REFERENCES] = {REFERENCE_FULL, REFERENCE_4096_MV, REFERENCE_HALF};
+    for (int i = 0; i < N_REFERENCES; i++)
+        e->analog[N_CELLS + i] = (struct analog){known[i], known[i], known[i]};
+    watch_pins(e);
     e->core_reset = avr->reset;
     avr->reset = on_reset;
     for (uint8_t i = 0; i < 2; i++) /* INT1 is a gate */
@@ -433,6 +483,35 @@ int64_t emulate_last_rise(const struct emulated *e)
     return (int64_t)e->last_rise - (int64_t)e->opened_at;
 }
 
+/* A gate's pin: 0 as it is driven, 1 stuck low, 2 stuck high. */
+void emulate_set_stuck(struct emulated *e, uint8_t gate, uint8_t stuck)
+{
+    if (gate < N_CELLS)
+        e->stuck[gate] = stuck;
+}
+
+/* Address bits stuck low and high: of the multiplexer for currents (bit 0), for temperatures (bit 1). */
+void emulate_set_address(struct emulated *e, uint8_t multiplexers, uint8_t low, uint8_t high)
+{
+    for (int i = 0; i < 2; i++) {
+        bool here = multiplexers >> i & 1;
+        e->address[i].low = here ? low : 0;
+        e->address[i].high = here ? high : 0;
+    }
+}
+
+uint8_t emulate_read(const struct emulated *e, uint16_t address)
+{
+    return e->avr->data[address];
+}
+
+/* Writes a register of the chip as a program would. */
+void emulate_write(struct emulated *e, uint16_t address, uint8_t value)
+{
+    avr_io_addr_t at = AVR_DATA_TO_IO(address);
+    e->avr->io[at].w.c(e->avr, address, value, e->avr->io[at].w.param);
+}
+
 /* A converter that converts no more; repaired, it ends the conversion that was under way. */
 void emulate_set_converter(struct emulated *e, int works)
 {
@@ -499,7 +578,7 @@ uint16_t emulate_gates(const struct emulated *e)
 {
     uint16_t bits = 0;
     for (int i = 0; i < N_CELLS; i++)
-        bits |= (uint16_t)(e->on[i] << i);
+        bits |= (uint16_t)(is_high(e, i) << i);
     return bits;
 }
 

@@ -18,12 +18,17 @@ struct port_identity {
     uint8_t fuses[WIRE_FUSES]; /* low, high, extended, as the chip reads them */
 };
 
-/* One cell's turn in the scan. */
+enum { PORT_REFERENCES_MAX = 4 };
+
+/* One turn in the scan: a cell's, or behind the last cell's that of one reference after the other: a
+ * spare input of both multiplexers that carries a known level. */
 struct port_sample {
     uint16_t current_counts; /* 10 bits of full scale */
     uint16_t temperature_counts;
-    uint8_t cell;
-    bool gate_on; /* the gate has been so since long enough for the current to settle */
+    uint16_t known_counts; /* of a reference: what both should be */
+    uint8_t cell;          /* from WIRE_CELLS_MAX on: a reference */
+    bool gate_on;   /* as the gate was set, since long enough for the current to settle */
+    bool gate_high; /* as its pin was meanwhile */
 };
 
 struct port_identity port_identity(struct port *port);
@@ -35,6 +40,9 @@ void port_gates_off(struct port *port);
 /* While the e-stop loop is open, or has been since port_estop_open was last asked, these two raise no
  * gate: they look at it at the moment of switching. */
 void port_gates_set(struct port *port, const uint8_t *duty_per_255, uint8_t n_cells);
+
+/* Writes the registers of the gates anew, as they were set last. */
+void port_gates_refresh(struct port *port);
 
 enum { PORT_PROBE_MAX_US = 300 };
 

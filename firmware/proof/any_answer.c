@@ -60,7 +60,7 @@ static void forget(void)
     board.reader = reader;
     board.state = state;
     board.status_page = status_page;
-    board.fault_bits = state == STATE_faulted ? (uint16_t)Frama_C_unsigned_int_interval(0, 4095) : 0;
+    board.fault_bits = state == STATE_faulted ? (uint16_t)Frama_C_unsigned_int_interval(0, 16383) : 0;
     board.limits_whole = any();
     board.scanned = any();
     board.tick_served = any();
@@ -105,13 +105,16 @@ bool answer_sample(struct port_sample *sample)
     forget();
     if (!any())
         return false;
-    uint8_t cell = (uint8_t)Frama_C_unsigned_int_interval(0, WIRE_CELLS_MAX - 1);
-    if (cell >= board.identity.n_cells)
+    uint8_t cell =
+        (uint8_t)Frama_C_unsigned_int_interval(0, WIRE_CELLS_MAX + PORT_REFERENCES_MAX - 1);
+    if (cell >= board.identity.n_cells && cell < WIRE_CELLS_MAX)
         return false;
+    sample->known_counts = any_counts();
     sample->current_counts = any_counts();
     sample->temperature_counts = any_counts();
     sample->cell = cell;
     sample->gate_on = any();
+    sample->gate_high = any();
     return true;
 }
 
@@ -182,7 +185,7 @@ static void check_board(void)
     invariant(board.reader.n <= WIRE_FRAME_MAX);
     invariant(board.state <= STATE_faulted);
     invariant(board.state == STATE_faulted || board.fault_bits == 0);
-    invariant(board.fault_bits <= 4095);
+    invariant(board.fault_bits <= 16383);
     for (uint8_t i = 0; i < n; i++)
         invariant(board.state == STATE_armed || board.cells[i].duty_per_255 == 0);
     invariant(board.status_page < n);

@@ -68,7 +68,8 @@ bool answer_sample(struct port_sample *sample)
     uint8_t cell = turn.at_sample++;
     bool on = (world.port.high >> cell & 1) != 0;
     sample->cell = cell;
-    sample->gate_on = on;
+    sample->gate_on = sample->gate_high = on;
+    sample->known_counts = 0;
     sample->current_counts = current_of(cell, on);
     sample->temperature_counts = ROOM;
     if (on) {

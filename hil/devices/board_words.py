@@ -20,6 +20,7 @@ _PLAIN = {
     "host_silent": "no valid command",
     "estop_open": "its e-stop loop is open",
     "scan_stale": "no new reading of its own",
+    "scan_untrue": "its multiplexers pass on other inputs than asked for, or its supply is not 5 V",
     "limits_corrupt": "its table of limits is not whole",
 }
 _PHRASES = {CURRENT: "at {:.3g} A", TEMPERATURE: "at {:.3g} degC", ON_TIME: "on for {:.4g} s"}

@@ -111,6 +111,8 @@ def _library() -> tuple[ctypes.CDLL, Path]:
         ("on_cycles", None, chip, ctypes.c_void_p),
         ("set_analog", None, chip, u8, u16, u16, u16),
         ("set_estop", None, chip, ctypes.c_int),
+        ("set_stuck", None, chip, u8, u8),
+        ("set_address", None, chip, u8, u8, u8),
         ("memory", None, chip, ctypes.c_char_p, u32, ctypes.c_int),
         ("reset", None, chip, u8),
         ("set_converter", None, chip, ctypes.c_int),
@@ -258,6 +260,15 @@ class EmulatedBoard:
     def set_converter(self, works: bool) -> None:
         """Let the converter convert, or not."""
         self._library.emulate_set_converter(self._chip, int(works))
+
+    def hold_low(self, gate: int | None) -> None:
+        """Hold the pin of this gate low, whatever drives it; of no other."""
+        for i in range(N_CELLS):
+            self._library.emulate_set_stuck(self._chip, i, int(i == gate))
+
+    def clear_address(self, bits: int) -> None:
+        """Leave these bits of both multiplexers' address at 0."""
+        self._library.emulate_set_address(self._chip, 3, bits, 0)
 
     def spoil_limits(self) -> None:
         """Flip a bit of the stored table."""

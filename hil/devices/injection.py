@@ -155,6 +155,10 @@ class Chip(Gates, Protocol):
 
     def spoil_limits(self) -> None: ...
 
+    def hold_low(self, gate: int | None) -> None: ...
+
+    def clear_address(self, bits: int) -> None: ...
+
 
 class FaultyGates:
     """A board whose pins and chip are meddled with.
@@ -162,7 +166,8 @@ class FaultyGates:
     `cell_current`, `cell_leakage` and `cell_temperature` at its inputs, `estop_open`, and
     `wire_open`: the cell draws no current and is not heated, whatever its gate does. `board_reset`
     resets the chip, and with `for_s` holds it in reset; `converter_dead` stops its converter;
-    `limits_spoilt` flips a bit of its stored limits.
+    `limits_spoilt` flips a bit of its stored limits; `gate_stuck_low` holds the pin of `cell` low;
+    `address_stuck` leaves bit `value` of its multiplexers' address at 0.
     """
 
     def __init__(self, inner: Chip, name: str, injection: Injection) -> None:
@@ -181,6 +186,10 @@ class FaultyGates:
         now = self._injection
         self._inner.set_estop(now.active("estop_open", self._name) is not None)
         self._inner.set_converter(now.active("converter_dead", self._name) is None)
+        stuck = now.active("gate_stuck_low", self._name)
+        self._inner.hold_low(None if stuck is None else stuck.cell - 1)
+        address = now.active("address_stuck", self._name)
+        self._inner.clear_address(0 if address is None else 1 << int(address.value))
         if self._begins("limits_spoilt"):
             self._inner.spoil_limits()
         if self._begins("board_reset") or _held_in_reset(now, self._name):

@@ -60,6 +60,9 @@ def library() -> ctypes.CDLL:
     loaded.libboard_receive.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
     loaded.libboard_gates.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
     loaded.libboard_step.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p]
+    byte = ctypes.c_uint8
+    loaded.libboard_set_stuck.argtypes = [ctypes.c_void_p, byte, byte]
+    loaded.libboard_set_address.argtypes = [ctypes.c_void_p, byte, byte, byte]
     loaded.libboard_rest.argtypes = [ctypes.c_void_p]
     loaded.libboard_advance.argtypes = [ctypes.c_void_p, ctypes.c_uint32]
     loaded.libboard_set_estop.argtypes = [ctypes.c_void_p, ctypes.c_int]
@@ -165,6 +168,15 @@ class NativeBoard:
     def set_converter(self, works: bool) -> None:
         """Let the converter convert, or not."""
         self._library.libboard_set_scan(self._board, works)
+
+    def hold_low(self, gate: int | None) -> None:
+        """Hold the pin of this gate low, whatever drives it; of no other."""
+        for i in range(wire.CELLS_MAX):
+            self._library.libboard_set_stuck(self._board, i, int(i == gate))
+
+    def clear_address(self, bits: int) -> None:
+        """Leave these bits of both multiplexers' address at 0."""
+        self._library.libboard_set_address(self._board, 3, bits, 0)
 
     def spoil_limits(self) -> None:
         """Flip a bit of the stored table."""

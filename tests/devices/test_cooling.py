@@ -1,5 +1,7 @@
 """A board whose wires are warm is armed once they have cooled, and the person at it knows why."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -16,43 +18,40 @@ def _board(**limits):
     board = NativeBoard(1, table, 0.0, np.random.default_rng(0))
     for cell in range(12):
         board.sense(cell, 0.2, 0.0, 25.0)
-    return board, table
+    return board, table, _ask(board)
 
 
 def _ask(board):
-    decoder = wire.Decoder()
+    decoder, numbers = wire.Decoder(), itertools.count(2)  # its limits were stored with 1
 
     def ask(command, **fields):
-        board.write(wire.encode(command, 1, **fields))
+        board.write(wire.encode(command, next(numbers) % 256, **fields))
         return decoder.feed(board.read(1.0))[0]
 
     return ask
 
 
-def _arm(board, table, operator=None):
+def _arm(board, table, ask, operator=None):
     crc = wire.limits_crc(table)
     tau_s = 1e-3 * table["heat_time_constant_ms"]
-    return armed_once_cool(
-        "board", _ask(board), operator or SimulatedOperator(board), tau_s, crc, 0xFFF
-    )
+    return armed_once_cool("board", ask, operator or SimulatedOperator(board), tau_s, crc, 0xFFF)
 
 
 def test_a_simulated_board_has_been_powered_for_long_and_is_armed_at_once(capsys):
-    board, table = _board(heat_time_constant_ms=60_000)
+    board, table, ask = _board(heat_time_constant_ms=60_000)
     board.advance(10_000)
     before_s = board.sent_s()
-    assert wire.result_name(_arm(board, table)["result"]) == "done"
+    assert wire.result_name(_arm(board, table, ask)["result"]) == "done"
     assert board.sent_s() == before_s
     assert capsys.readouterr().err == ""
 
 
 def test_after_a_reset_it_waits_for_two_time_constants_and_says_so(capsys):
-    board, table = _board(heat_time_constant_ms=14_000)
-    board.write(wire.encode("set_limits", 0, limits=table))  # all heat counts as used up
-    board.read(1.0)
+    board, table, ask = _board(heat_time_constant_ms=14_000)
+    ask("set_limits", limits=table)  # all heat counts as used up
     board.advance(10_000)
     before_s = board.sent_s()
-    assert wire.result_name(_arm(board, table)["result"]) == "done"
+    assert wire.result_name(_arm(board, table, ask)["result"]) == "done"
     waited_s = board.sent_s() - before_s
     assert 14.0 * np.log(8) - 0.1 <= waited_s <= 14.0 * np.log(8) * 1.03 + 0.2
     lines = capsys.readouterr().err.splitlines()
@@ -61,9 +60,8 @@ def test_after_a_reset_it_waits_for_two_time_constants_and_says_so(capsys):
 
 
 def test_a_board_that_never_cools_is_given_up_with_one_line():
-    board, table = _board()
-    board.write(wire.encode("set_limits", 0, limits=table))
-    board.read(1.0)
+    board, table, ask = _board()
+    ask("set_limits", limits=table)
     board.advance(10_000)
 
     class Idle(SimulatedOperator):
@@ -71,7 +69,7 @@ def test_a_board_that_never_cools_is_given_up_with_one_line():
             pass
 
     with pytest.raises(DeviceError, match=r"^board: refused to be armed: .*have not cooled") as one:
-        _arm(board, table, Idle(board))
+        _arm(board, table, ask, Idle(board))
     assert "\n" not in str(one.value)
 
 

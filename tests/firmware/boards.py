@@ -14,6 +14,12 @@ ROOM_COUNTS = 153  # 24.7 C
 PLENTY = {"heat_max_cA2ms": 4_000_000_000, "heat_time_constant_ms": 1}  # of heat, gone at once
 RAM_START = 0x100  # of the ATmega328P
 ON_COUNTS = 256  # 500 mA of 2 A
+KNOWN_COUNTS = (1023, 839, 512)  # full scale, 4.096 V, half supply
+STUCK = {"no": 0, "low": 1, "high": 2}
+PORTS = {"B": 0x25, "C": 0x28, "D": 0x2B}  # addresses of the registers
+GATE_BITS = [
+    *(("B", i) for i in range(5)), ("C", 5), *(("D", i) for i in range(3, 8)), ("C", 4),
+]  # fmt: skip
 
 
 def make(build: Path, *targets: str, source: Path = FIRMWARE) -> Path:
@@ -57,6 +63,11 @@ def load(path: Path) -> ctypes.CDLL:
         ("rises", u32, pointer),
         ("set_scan", None, pointer, ctypes.c_int),
         ("gates", None, pointer, pointer),
+        ("set_stuck", None, pointer, u8, u8),
+        ("flip_gate", None, pointer, u8, ctypes.c_int),
+        ("set_address", None, pointer, u8, u8, u8),
+        ("set_reference", None, pointer, u8, u16),
+        ("set_late", None, pointer, ctypes.c_int),
         ("watchdog_feeds", u32, pointer),
         ("limits", ctypes.POINTER(u8), pointer, ctypes.POINTER(size)),
         ("memory", ctypes.POINTER(u8), pointer, ctypes.POINTER(size)),
@@ -141,8 +152,12 @@ class Bench(Host):
     def set_good_pins(self) -> None:
         self.set_estop(False)
         self.set_scan(True)
+        self.set_address(3, 0, 0)
+        for reference, counts in enumerate(KNOWN_COUNTS):
+            self.set_reference(reference, counts)
         for cell in range(self.n_cells):
             self.set_analog(cell)
+            self.set_stuck(cell, "no")
 
     def recover(self) -> None:
         """Good pins, no faults, disarmed."""
@@ -259,6 +274,25 @@ class NativeBoard(Bench):
         self.lib.libboard_gates(self.memory, self._gates)
         return list(self._gates)[: self.n_cells]
 
+    def set_stuck(self, gate: int, how: str) -> None:
+        """A gate's pin is `low` or `high` whatever drives it; `no`: it is not."""
+        self.lib.libboard_set_stuck(self.memory, gate, STUCK[how])
+
+    def flip_gate(self, gate: int, in_table: bool = False) -> None:
+        """A bit of a gate's register turns over by itself."""
+        self.lib.libboard_flip_gate(self.memory, gate, in_table)
+
+    def set_late(self, late: bool) -> None:
+        """Samples show a gate as it was a scan ago."""
+        self.lib.libboard_set_late(self.memory, late)
+
+    def set_address(self, multiplexers: int, low: int, high: int) -> None:
+        """Bits of the address that are stuck, for currents (1), temperatures (2) or both (3)."""
+        self.lib.libboard_set_address(self.memory, multiplexers, low, high)
+
+    def set_reference(self, reference: int, counts: int) -> None:
+        self.lib.libboard_set_reference(self.memory, reference, counts)
+
     def reset(self, cause: str = "external") -> None:
         self.lib.libboard_reset(self.memory, wire.RESETS[cause])
         self._forget()
@@ -296,7 +330,7 @@ class AvrBoard(Bench):
 
     reaction_us = 300  # a cell's turn and the work on it
     exchange_us = 1000
-    scan_us = 3000
+    scan_us = 3250
     whole_ms = False
     every = 128
     phases_ms = (0,)
@@ -365,6 +399,20 @@ class AvrBoard(Bench):
     def gates(self) -> list[int]:
         high = self.lib.emulate_gates(self.chip)
         return [255 * (high >> cell & 1) for cell in range(12)]
+
+    def set_stuck(self, gate: int, how: str) -> None:
+        self.lib.emulate_set_stuck(self.chip, gate, STUCK[how])
+
+    def flip_gate(self, gate: int) -> None:
+        port, bit = GATE_BITS[gate]
+        now = self.lib.emulate_read(self.chip, PORTS[port])
+        self.lib.emulate_write(self.chip, PORTS[port], now ^ 1 << bit)
+
+    def set_address(self, multiplexers: int, low: int, high: int) -> None:
+        self.lib.emulate_set_address(self.chip, multiplexers, low, high)
+
+    def set_reference(self, reference: int, counts: int) -> None:
+        self.lib.emulate_set_analog(self.chip, 12 + reference, counts, counts, counts)
 
     def on_us(self) -> list[float]:
         """How long each gate has been high."""

@@ -40,8 +40,8 @@ IN_APART = [
 ]
 # where others meet it; one place each
 ELSEWHERE = [
-    ("core/board.c", "            *told = 0;\n", ""),
-    ("core/board.c", "(board->cells_open & bit) != 0)", "false)"),
+    ("core/board.c", "            *told = 0;\n", "            ;\n"),
+    ("core/board.c", "if ((board->cells_open & bit) != 0)", "if (false)"),
     ("core/command.c", "    board_forget_open(board);\n", ""),
     ("core/command.c", "answer.cells_open = board->cells_open;", "answer.cells_open = 0;"),
 ]
@@ -63,6 +63,25 @@ def mutants_of_setting_apart(board: str):
         at = source.index(old)
         line = source.count("\n", 0, at) + 1
         yield file, line, f"{old.strip()} -> {new}", source.replace(old, new, 1)
+
+
+# what counts heat, keeps streaks and watches gates: a place each
+COUNTED = [
+    ("core/cell.c", "        cell->on_since_ms = now_ms;", "cell->streak[CHECK_HIGH] = 0;"),
+    ("core/cell.c", "    cell->just_set = 1;\n", ""),
+    ("core/cell.c", "    heat_cool(&cell->heat, law, now_ms);\n", ""),
+    ("core/cell.c", "    heat_add(&cell->heat, law, cell->on_counts);\n", ""),
+    ("core/heat.c", "counts + 1u", "counts / 2u"),
+    ("core/heat.c", "heat->cA2ms -= heat->loss_cA2ms;", ";"),
+    ("core/heat.c", "heat->rest = (uint16_t)low;", ";"),
+    ("core/heat.c", "heat->on_ticks = 0;", ";"),
+    ("core/heat.c", ".cA2ms = limits->heat_max_cA2ms, ", ""),
+    ("core/board.c", "    board->law = heat_law(&board->limits);\n", ""),
+    ("core/command.c", "        return RESULT_cooling;\n", "        ;\n"),
+    ("core/command.c", "    board_take_limits(board);\n", ""),
+    ("core/board.c", "found |= FAULT_scan_untrue;", ";"),
+    ("core/board.c", "        look_at_cell(board, &sample);\n", ""),
+]
 
 
 RUN_CHECKS = """
@@ -223,3 +242,23 @@ def test_the_checks_notice_some_mutants_of_what_is_attacked(tmp_path):
 @pytest.mark.campaign
 def test_the_checks_notice_every_mutant_of_what_is_attacked(tmp_path):
     assert _survivors_attacked(tmp_path, every=1) == []
+
+
+def _survivors_counted(tmp_path, every: int) -> list[str]:
+    _copied(tmp_path)
+    survivors = []
+    for file, old, new in COUNTED[::every]:
+        source = (FIRMWARE / file).read_text()
+        assert source.count(old) >= 1, old
+        if _survives(source.replace(old, new, 1), tmp_path, file):
+            survivors.append(f"{file}: {old.strip()} -> {new}")
+    return survivors
+
+
+def test_the_checks_notice_some_mutants_of_heat_streaks_and_gates(tmp_path):
+    assert _survivors_counted(tmp_path, every=6) == []
+
+
+@pytest.mark.campaign
+def test_the_checks_notice_every_mutant_of_heat_streaks_and_gates(tmp_path):
+    assert _survivors_counted(tmp_path, every=1) == []

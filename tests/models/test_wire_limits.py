@@ -93,19 +93,19 @@ def test_the_entries_of_the_table_are_those_of_a_calculation_by_hand():
     assert table["heat_time_constant_ms"] == pytest.approx(1e3 * C / (0.85 * G), abs=1)
     # 8 V over four wires of 0.1 m at 113 Ohm/m, and a quarter more
     assert table["current_max_mA"] == pytest.approx(1.25 * 8000 / 45.2, abs=1)
-    # a short: one scan of 4.5 ms at 0.8 A, beyond a budget that is full
-    left_A2s = (180 - 30) * C / 126.0 - 0.64 * 4.5e-3
+    # a short: one scan of 4.85 ms at 0.8 A, beyond a budget that is full
+    left_A2s = (180 - 30) * C / 126.0 - 0.64 * 4.85e-3
     assert table["heat_max_cA2ms"] == pytest.approx(1e7 * left_A2s * 0.97**2, abs=1)
 
 
 def test_a_short_beyond_the_full_scale_is_counted_for_as_long_as_nothing_sees_it():
     """The sensor says 2 A of 5 A: three scans pass before current_high."""
     late = thermal(current_max_A=0.1).late_A2s(replace(BENCH, supply_A=5.0))
-    assert late == pytest.approx((3 * 25.0 - 2 * 4.0) * 4.5e-3)
+    assert late == pytest.approx((3 * 25.0 - 2 * 4.0) * 4.85e-3)
     within = thermal(current_max_A=0.1).late_A2s(replace(BENCH, supply_A=1.5))
-    assert within == pytest.approx(2.25 * 4.5e-3)
+    assert within == pytest.approx(2.25 * 4.85e-3)
     unknown = thermal(current_max_A=0.1).late_A2s(replace(BENCH, supply_A=None))
-    assert unknown == pytest.approx(4.0 * 4.5e-3)
+    assert unknown == pytest.approx(4.0 * 4.85e-3)
 
 
 def test_a_dead_converter_is_counted_until_the_scan_is_too_old():

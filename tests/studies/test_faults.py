@@ -88,6 +88,8 @@ SAID = {
     ("board", "temperature_high"): rf"muscle\.1 at {C}, limit {C} \(temperature_max_cC\)",
     ("board", "temperature_range"): r"muscle\.1 at -50 degC, limits 20 counts .* 1000 counts",
     ("board", "scan_stale"): rf"board: scan_stale: no new reading of its own, limit {S} \(scan_age",
+    ("board", "gate_stuck"): r"board: gate_stuck: muscle\.2",
+    ("board", "scan_untrue"): r"board: scan_untrue: its multiplexers pass on other inputs than",
     ("board", "limits_corrupt"): r"board: limits_corrupt: its table of limits is not whole",
 }  # fmt: skip
 UPWARDS = {"force_high", "reading_stale", "loop_late", "force_rate_high", "too_many_cells_on",

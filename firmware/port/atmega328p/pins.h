@@ -8,6 +8,7 @@
  * select 0..3  PC0..PC3     address of both multiplexers
  * ADC6         current multiplexer
  * ADC7         temperature multiplexer
+ *              12: full scale (AVCC), 13: 4.096 V reference, 14: half of AVCC, at both
  * PD0, PD1     UART
  * PD2 (INT0)   e-stop loop: closed to ground, pulled up: high is open
  */
@@ -22,6 +23,10 @@ enum {
     LAMP_B = 0x20,
     SELECT_C = 0x0F,
     ESTOP_D = 0x04,
+    N_REFERENCES = 3, /* addresses from N_CELLS on */
+    REFERENCE_FULL = 1023, /* counts */
+    REFERENCE_4096_MV = 839,
+    REFERENCE_HALF = 512,
     CHANNEL_CURRENT = 6,
     CHANNEL_TEMPERATURE = 7,
 };

@@ -25,7 +25,7 @@ enum {
     RX_ROOM = 64,    /* powers of two */
     TX_ROOM = 256,
     SAMPLE_TICKS = 500,    /* 250 us a cell */
-    SCAN_PERIOD_US = 4000, /* at most: 3000, and conversions across an edge of a gate are repeated */
+    SCAN_PERIOD_US = 4350, /* at most: 3250, and conversions across an edge of a gate are repeated */
     SETTLE_US = 20,
     MEMORY_AT = 0,
     SERIAL_AT = 64,
@@ -48,9 +48,10 @@ struct port {
     uint8_t slot;
     uint8_t edges; /* gates may have changed: counts */
     uint8_t edges_at_start;
-    uint8_t cell;
+    uint8_t cell;      /* address of the multiplexers: behind the cells' a reference's */
+    uint8_t reference; /* the one that comes next */
     uint16_t current_counts;
-    bool gate_on;
+    bool gate_on, gate_high;
     bool temperature_next;
     bool sampling; /* the cell's turn has begun */
     bool sample_ready;
@@ -207,6 +208,18 @@ void port_gates_set(struct port *port, const uint8_t *duty_per_255, uint8_t n_ce
     }
 }
 
+void port_gates_refresh(struct port *port)
+{
+    (void)port;
+    ATOMIC_BLOCK(ATOMIC_RESTORESTATE)
+    {
+        DDRB |= GATES_B;
+        DDRC |= GATES_C | SELECT_C;
+        DDRD |= GATES_D;
+        drive(&the_port.slots[the_port.slot]);
+    }
+}
+
 /* --- e-stop: the interrupt acts, the core then learns of it --- */
 
 ISR(INT0_vect)
@@ -227,12 +240,31 @@ bool port_estop_open(struct port *port)
     return open;
 }
 
-/* --- scan: current, then temperature of one cell after the other --- */
+/* --- scan: current, then temperature of one cell after the other, then of a reference --- */
 
-static bool gate_is_on(uint8_t cell)
+static const uint16_t KNOWN_COUNTS[N_REFERENCES] = {REFERENCE_FULL, REFERENCE_4096_MV, REFERENCE_HALF};
+
+static bool gate_is_set(uint8_t cell)
 {
     const struct slot *gate = &GATES[cell];
-    return ((PORTB & gate->b) | (PORTC & gate->c) | (PORTD & gate->d)) != 0;
+    const struct slot *slot = &the_port.slots[the_port.slot];
+    return cell < N_CELLS && ((slot->b & gate->b) | (slot->c & gate->c) | (slot->d & gate->d)) != 0;
+}
+
+static bool gate_is_high(uint8_t cell)
+{
+    const struct slot *gate = &GATES[cell];
+    return cell < N_CELLS && ((PINB & gate->b) | (PINC & gate->c) | (PIND & gate->d)) != 0;
+}
+
+static uint8_t next_address(uint8_t address)
+{
+    if (address + 1 < N_CELLS)
+        return (uint8_t)(address + 1);
+    if (address >= N_CELLS)
+        return 0;
+    the_port.reference = the_port.reference + 1 < N_REFERENCES ? (uint8_t)(the_port.reference + 1) : 0;
+    return (uint8_t)(N_CELLS + the_port.reference);
 }
 
 static void convert(uint8_t channel)
@@ -246,7 +278,7 @@ static void convert_current(void)
     uint8_t cell = the_port.cell;
     ATOMIC_BLOCK(ATOMIC_RESTORESTATE) PORTC = (uint8_t)((PORTC & (uint8_t)~SELECT_C) | cell);
     the_port.edges_at_start = the_port.edges; /* before the gate is read: an edge between is seen */
-    the_port.gate_on = gate_is_on(cell);
+    the_port.gate_on = gate_is_set(cell);
     the_port.temperature_next = true;
     convert(CHANNEL_CURRENT);
 }
@@ -267,14 +299,16 @@ ISR(ADC_vect, ISR_NOBLOCK)
         if (!the_port.sample_ready) { /* else the last one has not been taken: another turn */
             the_port.sample.cell = the_port.cell;
             the_port.sample.gate_on = the_port.gate_on;
+            the_port.sample.gate_high = the_port.gate_high;
             the_port.sample.current_counts = the_port.current_counts;
             the_port.sample.temperature_counts = ADC;
-            the_port.cell = the_port.cell + 1 < N_CELLS ? (uint8_t)(the_port.cell + 1) : 0;
+            the_port.cell = next_address(the_port.cell);
             the_port.sample_ready = true;
         }
         the_port.sampling = false; /* the last: the next turn may begin at any time from here on */
         return;
     }
+    the_port.gate_high = gate_is_high(the_port.cell); /* long after any edge, unless one comes now */
     if (the_port.edges != the_port.edges_at_start) {
         convert_current(); /* a gate may have switched under it */
         return;
@@ -290,6 +324,10 @@ bool port_sample(struct port *port, struct port_sample *sample)
     if (!the_port.sample_ready)
         return false;
     memcpy(sample, (const void *)&the_port.sample, sizeof *sample);
+    if (sample->cell >= N_CELLS) {
+        sample->known_counts = KNOWN_COUNTS[sample->cell - N_CELLS];
+        sample->cell = (uint8_t)(sample->cell - N_CELLS + WIRE_CELLS_MAX);
+    }
     the_port.sample_ready = false; /* the last: from here on the interrupt writes to it again */
     return true;
 }

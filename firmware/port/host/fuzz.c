@@ -96,12 +96,25 @@ static void spoil_cell(void *board, uint8_t cell)
     libboard_set_analog(board, cell, on, off, temperature);
 }
 
+/* References and pins that are as they should be; now and then one is not. */
+static void turn_pins(void *board)
+{
+    static const uint16_t known[] = {1023, 839, 512};
+    for (uint8_t i = 0; i < 3; i++)
+        libboard_set_reference(board, i, one_in(512) ? (uint16_t)(next() % 1024) : known[i]);
+    libboard_set_address(board, 1u << next() % 2, 0, one_in(256) ? 2 : 0);
+    for (uint8_t i = 0; i < WIRE_CELLS_MAX; i++)
+        libboard_set_stuck(board, i, one_in(1024)); /* low */
+}
+
 /* Mostly all is well, so that arming succeeds; a fault stays for a while. */
 static void turn_world(void *board, const struct board *core)
 {
     if (one_in(8))
         for (uint8_t i = 0; i < WIRE_CELLS_MAX; i++)
             connect(board, &core->limits, i);
+    if (one_in(8))
+        turn_pins(board);
     if (one_in(32))
         spoil_cell(board, (uint8_t)(next() % WIRE_CELLS_MAX));
     libboard_set_estop(board, one_in(128));

@@ -19,11 +19,26 @@ struct pins {
     uint16_t temperature_counts;
 };
 
+enum { N_REFERENCES = 3, REFERENCES_AT = 12 /* address */, CURRENTS = 0, TEMPERATURES = 1 };
+
+static const uint16_t KNOWN_COUNTS[N_REFERENCES] = {1023, 839, 512}; /* as the chip has them */
+
+enum stuck { AS_SET, STUCK_LOW, STUCK_HIGH };
+
+struct address_fault {
+    uint8_t low, high; /* bits */
+};
+
 struct port {
     struct board board;
     struct port_identity identity;
     struct pins pins[WIRE_CELLS_MAX];
-    uint8_t gates[WIRE_CELLS_MAX];
+    uint8_t set[WIRE_CELLS_MAX];   /* duties as the core has set them */
+    uint8_t gates[WIRE_CELLS_MAX]; /* as the registers have them */
+    uint8_t stuck[WIRE_CELLS_MAX]; /* enum stuck */
+    uint16_t references[N_REFERENCES];
+    struct address_fault address[2]; /* of the multiplexer for currents, and for temperatures */
+    uint8_t reference;               /* the one that comes next */
     bool was_on[WIRE_CELLS_MAX]; /* at its last turn in the scan */
     uint8_t rx[RX_ROOM];
     uint8_t tx[TX_ROOM];
@@ -57,7 +72,8 @@ uint32_t port_now_us(struct port *port)
 
 void port_gates_off(struct port *port)
 {
-    memset(port->gates, 0, sizeof port->gates);
+    memset(port->set, 0, sizeof port->set);
+    port_gates_refresh(port);
 }
 
 static void open_estop(struct port *port)
@@ -80,8 +96,22 @@ void port_gates_set(struct port *port, const uint8_t *duty_per_255, uint8_t n_ce
         return;
     for (uint8_t i = 0; i < n_cells; i++)
         port->n_rises += port->gates[i] == 0 && duty_per_255[i] > 0;
-    memcpy(port->gates, duty_per_255, n_cells);
+    memcpy(port->set, duty_per_255, n_cells);
+    port_gates_refresh(port);
     pass_moment(port);
+}
+
+void port_gates_refresh(struct port *port)
+{
+    memcpy(port->gates, port->set, sizeof port->gates);
+}
+
+/* Of a gate's pin. */
+static uint8_t level_per_255(const struct port *port, uint8_t cell)
+{
+    if (port->stuck[cell] == AS_SET)
+        return port->gates[cell];
+    return port->stuck[cell] == STUCK_HIGH ? UINT8_MAX : 0;
 }
 
 uint16_t port_probe(struct port *port, uint8_t cell)
@@ -103,20 +133,67 @@ bool port_estop_open(struct port *port)
     return open;
 }
 
+static uint8_t n_turns(const struct port *port)
+{
+    return (uint8_t)(port->identity.n_cells + (port->identity.n_cells <= REFERENCES_AT));
+}
+
+/* What a multiplexer passes on. */
+static uint16_t counts_at(const struct port *port, uint8_t which, uint8_t address)
+{
+    const struct address_fault *fault = &port->address[which];
+    address = (uint8_t)((address & ~fault->low) | fault->high);
+    if (address >= REFERENCES_AT && address < REFERENCES_AT + N_REFERENCES &&
+        port->identity.n_cells <= REFERENCES_AT)
+        return port->references[address - REFERENCES_AT];
+    if (address >= port->identity.n_cells)
+        return 0;
+    const struct pins *pins = &port->pins[address];
+    if (which == TEMPERATURES)
+        return pins->temperature_counts;
+    bool high = port->late ? port->was_on[address] : level_per_255(port, address) > 0;
+    return high ? pins->on_counts : pins->off_counts;
+}
+
+static void convert(struct port *port, uint8_t address, struct port_sample *sample)
+{
+    sample->current_counts = counts_at(port, CURRENTS, address);
+    sample->temperature_counts = counts_at(port, TEMPERATURES, address);
+}
+
+static void sample_reference(struct port *port, struct port_sample *sample)
+{
+    uint8_t reference = port->reference;
+    port->reference = (uint8_t)((reference + 1) % N_REFERENCES);
+    *sample = (struct port_sample){.cell = (uint8_t)(WIRE_CELLS_MAX + reference),
+                                   .known_counts = KNOWN_COUNTS[reference]};
+    convert(port, (uint8_t)(REFERENCES_AT + reference), sample);
+}
+
+static void sample_cell(struct port *port, uint8_t cell, struct port_sample *sample)
+{
+    bool on = port->set[cell] > 0;
+    *sample = (struct port_sample){.cell = cell};
+    convert(port, cell, sample);
+    sample->gate_on = port->late ? port->was_on[cell] : on;
+    sample->gate_high = port->late ? port->was_on[cell] : level_per_255(port, cell) > 0;
+    port->was_on[cell] = on;
+}
+
 bool port_sample(struct port *port, struct port_sample *sample)
 {
-    uint8_t n_cells = port->identity.n_cells;
-    uint64_t due_us = port->scan_us + port->identity.scan_period_us / n_cells;
+    uint8_t turns = n_turns(port);
+    uint8_t turn = (uint8_t)(port->sample % turns);
+    uint32_t period_us = port->identity.scan_period_us;
+    uint64_t due_us = port->scan_us + period_us / turns + (turn < period_us % turns);
     if (!port->scan_runs || port->life_us < due_us)
         return false;
     port->scan_us = due_us;
-    sample->cell = (uint8_t)(port->sample++ % n_cells);
-    const struct pins *pins = &port->pins[sample->cell];
-    bool on = port->gates[sample->cell] > 0;
-    sample->gate_on = port->late ? port->was_on[sample->cell] : on;
-    port->was_on[sample->cell] = on;
-    sample->current_counts = sample->gate_on ? pins->on_counts : pins->off_counts;
-    sample->temperature_counts = pins->temperature_counts;
+    port->sample++;
+    if (turn < port->identity.n_cells)
+        sample_cell(port, turn, sample);
+    else
+        sample_reference(port, sample);
     return true;
 }
 
@@ -186,6 +263,7 @@ int libboard_init(void *board, uint8_t n_cells, uint32_t serial, uint32_t scan_p
     port->now_us = now_us;
     port->scan_runs = true;
     port->memory_works = true;
+    memcpy(port->references, KNOWN_COUNTS, sizeof KNOWN_COUNTS);
     boot(port, RESET_power_on);
     return 0;
 }
@@ -262,7 +340,7 @@ void libboard_step(void *board, uint32_t period_us, double *duty)
 {
     const struct port *port = board;
     for (uint8_t gate = 0; gate < port->identity.n_cells; gate++)
-        duty[gate] = port->gates[gate] / 255.0;
+        duty[gate] = level_per_255(port, gate) / 255.0;
     libboard_advance(board, period_us);
 }
 
@@ -320,6 +398,38 @@ void libboard_set_late(void *board, int late)
     port->late = late != 0;
 }
 
+void libboard_set_stuck(void *board, uint8_t gate, uint8_t stuck)
+{
+    struct port *port = board;
+    if (gate < WIRE_CELLS_MAX)
+        port->stuck[gate] = stuck;
+}
+
+void libboard_flip_gate(void *board, uint8_t gate, int in_table)
+{
+    struct port *port = board;
+    if (gate >= port->identity.n_cells)
+        return;
+    port->gates[gate] ^= UINT8_MAX;
+    if (in_table)
+        port->set[gate] ^= UINT8_MAX;
+}
+
+void libboard_set_address(void *board, uint8_t multiplexers, uint8_t low, uint8_t high)
+{
+    struct port *port = board;
+    for (uint8_t i = 0; i < 2; i++)
+        port->address[i] = multiplexers >> i & 1 ? (struct address_fault){low, high}
+                                                 : (struct address_fault){0, 0};
+}
+
+void libboard_set_reference(void *board, uint8_t reference, uint16_t counts)
+{
+    struct port *port = board;
+    if (reference < N_REFERENCES)
+        port->references[reference] = counts;
+}
+
 void libboard_set_scan(void *board, int runs)
 {
     struct port *port = board;
@@ -329,7 +439,8 @@ void libboard_set_scan(void *board, int runs)
 void libboard_gates(const void *board, uint8_t *duty_per_255)
 {
     const struct port *port = board;
-    memcpy(duty_per_255, port->gates, port->identity.n_cells);
+    for (uint8_t gate = 0; gate < port->identity.n_cells; gate++)
+        duty_per_255[gate] = level_per_255(port, gate);
 }
 
 uint8_t *libboard_limits(void *board, size_t *size)

@@ -40,6 +40,14 @@ int libboard_estop_is_open(const void *board);
 /* Since the e-stop has opened last: pulses that the core has asked for, gates that have risen. */
 uint32_t libboard_pulses(const void *board);
 uint32_t libboard_rises(const void *board);
+/* A gate's pin: 0 as it is set, 1 stuck low, 2 stuck high. */
+void libboard_set_stuck(void *board, uint8_t gate, uint8_t stuck);
+/* A gate's register is written by nobody; or the table that it is written from. */
+void libboard_flip_gate(void *board, uint8_t gate, int in_table);
+/* Address bits stuck low and high: of the multiplexer for currents (bit 0), for temperatures (bit 1). */
+void libboard_set_address(void *board, uint8_t multiplexers, uint8_t low, uint8_t high);
+/* Counts of a reference, 0 to 2: full scale 1023, 4.096 V 839, half supply 512. */
+void libboard_set_reference(void *board, uint8_t reference, uint16_t counts);
 void libboard_set_scan(void *board, int runs);
 void libboard_gates(const void *board, uint8_t *duty_per_255);
 /* The limits that the core works with, and behind them what follows from them: to be spoilt. */
