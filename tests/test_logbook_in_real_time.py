@@ -88,9 +88,9 @@ def test_runs_and_campaigns_on_a_board_at_the_bench_count_for_the_article(
     assert found.runs == 2 + found.faults_in_all
     for counts in found.cells.values():
         assert 2 <= counts["cycles"] <= found.runs
-        # 0.4 A, which this board draws, through 10 Ohm. Currents come in every second tick of
+        # 0.195 A, which this board draws, through 10 Ohm. Currents come in every second tick of
         # 10 ms, and a run has 30: three at each end may be missed or stand too long.
-        assert counts["energy_J"] == pytest.approx(1.6 * counts["on_s"], rel=0.2)
+        assert counts["energy_J"] == pytest.approx(0.195**2 * 10.0 * counts["on_s"], rel=0.2)
     assert found.energy_from["muscle.1"].startswith("measured current squared times 10 Ohm")
     assert "article M6-01: its first run" in capsys.readouterr().err
     assert not (Path("logbook") / "simulated").exists()
