@@ -5,9 +5,19 @@
 #include "limits.h"
 #include "watched.h"
 
+#define FAULT_BIT(name, number) | FAULT_##name
+enum { FAULTS_ALL = 0 WIRE_FAULTS(FAULT_BIT) };
+
 static struct board board;
 static struct port port = {.board = &board};
 static uint8_t n;
+
+/*@ requires holds: ok != 0;
+    assigns \nothing; */
+static void invariant(bool ok)
+{
+    (void)ok;
+}
 
 static uint32_t any_u32(void)
 {
@@ -40,16 +50,18 @@ void property(enum property which, bool ok)
     (void)ok;
 }
 
-/*@ requires holds: ok != 0;
-    assigns \nothing; */
-static void invariant(bool ok)
+/* What any turn may begin with. */
+static void check_state(void)
 {
-    (void)ok;
+    invariant(board.state <= STATE_faulted);
+    invariant(board.state == STATE_faulted || board.fault_bits == 0);
+    invariant(board.fault_bits <= FAULTS_ALL);
+    for (uint8_t i = 0; i < n; i++)
+        invariant(board.state == STATE_armed || board.cells[i].duty_per_255 == 0);
 }
 
-/* All that the proof needs not know may be anything. Said again at every answer of the port, so that what
- * the core has done meanwhile does not multiply the cases. */
-static void forget(void)
+/* All else about a board in this state may be anything. */
+static void vary(void)
 {
     struct port_identity identity = board.identity;
     struct frame_reader reader = board.reader;
@@ -60,13 +72,21 @@ static void forget(void)
     board.reader = reader;
     board.state = state;
     board.status_page = status_page;
-    board.fault_bits = state == STATE_faulted ? (uint16_t)Frama_C_unsigned_int_interval(0, 16383) : 0;
+    board.fault_bits =
+        state == STATE_faulted ? (uint16_t)Frama_C_unsigned_int_interval(0, FAULTS_ALL) : 0;
     board.limits_whole = any();
     board.scanned = any();
     board.tick_served = any();
     if (state != STATE_armed)
         for (uint8_t i = 0; i < n; i++)
             board.cells[i].duty_per_255 = 0;
+}
+
+/* At an answer of the port: what the core has done so far must not multiply the cases. */
+static void forget(void)
+{
+    check_state();
+    vary();
 }
 
 static void forget_bytes(void)
@@ -80,10 +100,8 @@ static void forget_bytes(void)
 struct port_identity answer_identity(void)
 {
     struct port_identity identity;
-    identity.serial = any_u32();
-    identity.scan_period_us = any_u32();
+    any_bytes(&identity, sizeof identity);
     identity.n_cells = n;
-    identity.reset_cause = any_u8();
     return identity;
 }
 
@@ -171,10 +189,11 @@ static void any_board(uint8_t state, bool high)
     forget_bytes();
     board.state = state;
     board.status_page = (uint8_t)(2 * Frama_C_unsigned_int_interval(0, (n - 1u) / 2));
-    forget();
+    vary();
     port.high = high ? (uint16_t)Frama_C_unsigned_int_interval(1, UINT16_MAX) : 0;
     port.estop_was_open = state == STATE_armed ? false : any();
     port.pulses = 0;
+    port.rose = 0;
 }
 
 /* What any_board takes for granted. */
@@ -183,11 +202,7 @@ static void check_board(void)
     invariant(board.port == &port);
     invariant(board.identity.n_cells == n);
     invariant(board.reader.n <= WIRE_FRAME_MAX);
-    invariant(board.state <= STATE_faulted);
-    invariant(board.state == STATE_faulted || board.fault_bits == 0);
-    invariant(board.fault_bits <= 16383);
-    for (uint8_t i = 0; i < n; i++)
-        invariant(board.state == STATE_armed || board.cells[i].duty_per_255 == 0);
+    check_state();
     invariant(board.status_page < n);
     invariant(board.status_page % 2 == 0);
     invariant(board.state != STATE_armed || !port.estop_was_open);

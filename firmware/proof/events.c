@@ -71,7 +71,7 @@ static void remember(struct past *past, bool done)
     }
 }
 
-static void check_turn(const struct board *before, uint16_t was_high, bool done)
+static void check_turn(const struct board *before, bool done)
 {
     const struct board *board = &world.board;
     const struct past *past = &world.past;
@@ -87,7 +87,7 @@ static void check_turn(const struct board *before, uint16_t was_high, bool done)
     bool cleared = done && frame == EVENT_clear && !turn.last_look_open;
     check(PROPERTY_estop_ends, !turn.seen_open || (high == 0 && board->state == STATE_faulted) ||
           (high == 0 && cleared));
-    check(PROPERTY_rise_by_command, (high & (uint16_t)~was_high) == 0 || (done && is_set(frame)));
+    check(PROPERTY_rise_by_command, world.port.rose == 0 || (done && is_set(frame)));
     check(PROPERTY_armed_by_command, !armed || was_armed || (done && is_arm(frame)));
     check(PROPERTY_cleared_by_command, before->state != STATE_faulted ||
           board->state == STATE_faulted || (done && frame == EVENT_clear) ||
@@ -117,7 +117,6 @@ void world_boot(void)
 
 void world_turn(struct input input)
 {
-    uint16_t was_high = world.port.high;
     struct board before;
     if (input.frame == EVENT_reset) {
         board_boot(&world.board, &world.port);
@@ -128,6 +127,7 @@ void world_turn(struct input input)
     }
     memcpy(&before, &world.board, sizeof before);
     world.port.pulses = 0;
+    world.port.rose = 0;
     script_start(input);
     for (uint8_t i = 0; i < N_CELLS; i++)
         world.board.cells[i].heat = (struct heat){.cA2ms = 0};
@@ -136,7 +136,7 @@ void world_turn(struct input input)
     while (turn.at_byte < turn.n_bytes);
     bool done = answered_done();
     remember(&world.past, done);
-    check_turn(&before, was_high, done);
+    check_turn(&before, done);
     if (world.board.state != STATE_armed) {
         memset(world.past.n_high, 0, sizeof world.past.n_high);
         memset(world.past.n_low, 0, sizeof world.past.n_low);

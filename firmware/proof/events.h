@@ -40,7 +40,7 @@ enum { N_CELLS = 2 };
     F(set_0_short) F(set_both) F(set_unwired) F(set_other_arming) F(set_other_version) F(set_spoilt)   \
     F(set_too_short) F(replay) F(broadcast) F(disarm) F(clear) F(set_limits) F(read) F(reset)
 /* A(name, us since the turn before) */
-#define STEPS(A) A(at_once, 0) A(ms_1, 1000) A(ms_5, 5000) A(ms_11, 11000)
+#define STEPS(A) A(at_once, 0) A(ms_1, 1000) A(ms_4, 4000) A(ms_11, 11000)
 
 #define NAME_ENUM(name) EVENT_##name,
 #define VALUE_ENUM(name, value) EVENT_##name,

@@ -85,6 +85,7 @@ static void forget(struct world *w)
     p->hold_us = w->port.high != 0 ? p->hold_us : 0;
     p->fed_us = armed ? age(p->now_us, p->fed_us, OLD_COMMAND_US) : 0;
     p->scanned_us = age(p->now_us, p->scanned_us, OLD_SCAN_MS * 1000);
+    w->port.rose = w->port.pulses = 0;
     p->wired = armed ? p->wired : 0;
     p->last_set = p->last_n != 0;
     for (uint8_t i = 0; i < N_CELLS; i++) {

@@ -29,6 +29,7 @@ void port_gates_set(struct port *port, const uint8_t *duty_per_255, uint8_t n_ce
         property(PROPERTY_no_rise_after_estop, !port->estop_was_open);
         property(PROPERTY_no_rise_after_fault, port->board->fault_bits == 0);
     }
+    port->rose |= (uint16_t)(high & (uint16_t)~port->high);
     port->high = high;
 }
 

@@ -21,6 +21,7 @@ struct port {
     const struct board *board;
     uint16_t high;  /* gates that the core wants high */
     bool estop_was_open; /* at some look since the board was armed last; disarmed, at the last look */
+    uint16_t rose;  /* gates that went high since the last turn of the main loop */
     uint8_t pulses; /* since the last turn of the main loop */
 };
 

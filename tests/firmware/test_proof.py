@@ -94,20 +94,14 @@ EXPLORED_MUTANTS = [
         "|= 0;\n    return found;\n}\n\nstatic uint16_t check_current_off",
     ),
 ]
+BY_NAME = {name: place for name, *place in EXPLORED_MUTANTS}
 ANALYSED_MUTANTS = [
-    *(
-        mutant
-        for mutant in EXPLORED_MUTANTS
-        if mutant[0]
-        in {
-            "off_unless_armed",
-            "no_rise_after_estop",
-            "no_rise_after_fault",
-            "pulse_in_arming",
-            "pulses_bounded",
-        }
-    ),
-    ("inductive", *EXPLORED_MUTANTS[5][1:]),
+    ("off_unless_armed", *BY_NAME["off_unless_armed"]),
+    ("no_rise_after_estop", *BY_NAME["no_rise_after_estop"]),
+    ("inductive", *BY_NAME["no_rise_after_fault"]),
+    ("pulse_in_arming", *BY_NAME["pulse_in_arming"]),
+    ("pulses_bounded", *BY_NAME["pulses_bounded"]),
+    ("inductive", *BY_NAME["armed_to_be_high"]),
     ("no_run_time_error", "frame.c", "if (n == WIRE_FRAME_MAX) {", "if (false) {"),
     ("no_run_time_error", "command.c", "    if (heat >= most)\n        return 255;\n", ""),
 ]
