@@ -17,10 +17,10 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 import hil
-from hil.__main__ import _parser
-from hil.config import schema
-from hil.config.campaign import CampaignTables
-from hil.config.own import OwnTable
+from hil.commands.command_line import command_line as whole_command_line
+from hil.experiment.schema import RunTables
+from hil.plugins.load import OwnTable
+from hil.runs.campaign.tables import CampaignTables
 
 ROOT = Path(__file__).resolve().parents[1]
 COMPARISONS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤", "multiple_of": "a multiple of"}
@@ -45,9 +45,9 @@ def write(docs: Path) -> None:
 
 
 def command_line() -> str:
-    """What `hil --help` and `hil COMMAND --help` say."""
+    """The output of `hil --help` and of `hil COMMAND --help`."""
     os.environ["COLUMNS"] = "90"
-    parser = _parser()
+    parser = whole_command_line()
     commands = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
     lines = [
         "# Command line",
@@ -58,6 +58,7 @@ def command_line() -> str:
         "reached, recording closed.",
         "",
     ]
+    lines += ["```text", parser.format_help().strip(), "```", ""]
     for name, command in commands.choices.items():
         lines += [f"## `hil {name}`", "", "```text", command.format_help().strip(), "```", ""]
     return "\n".join(lines)
@@ -67,7 +68,7 @@ def command_line() -> str:
 
 
 def configuration() -> str:
-    """Every table that a rig or an experiment may have, from `hil.config.schema`."""
+    """Every table that a rig or an experiment may have, from `hil.experiment.schema`."""
     lines = [
         "# Configuration",
         "",
@@ -76,13 +77,13 @@ def configuration() -> str:
         "limits that may only be tighter. TOML, SI units, the unit at the end of a key. An unknown",
         "key is an error, and a key without a default must be given.",
         "",
-        *_tables(schema.RunTables),
+        *_tables(RunTables),
     ]
     return "\n".join(lines) + "\n"
 
 
 def campaign() -> str:
-    """Every table that a campaign's file may have, from `hil.config.campaign`."""
+    """Every table that a campaign's file may have, from `hil.runs.campaign.tables`."""
     lines = [
         "# Campaigns",
         "",

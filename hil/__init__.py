@@ -1,7 +1,6 @@
 """Hardware-in-the-loop control and data acquisition for cellular actuator arrays.
 
-Public here: `open_run`, `load`, `run`, `hil.models.CellArray` and `hil.models.impact`; the rest is
-private.
+Public: `open_run`, `load` and `run` here, and `hil.models`; the rest is private.
 """
 
 from __future__ import annotations
@@ -14,27 +13,27 @@ if TYPE_CHECKING:
 
     import xarray as xr
 
-    from hil.config import Config
+    from hil.experiment.load import Config
 
 __all__ = ["load", "open_run", "run"]
 
 
 def load(path: str | Path, sets: tuple[str, ...] = ()) -> Config:
-    """Read and validate an experiment's configuration; see `hil.config.load`."""
-    from hil.config import load as load_config
+    """Read and validate an experiment's configuration; see `hil.experiment.load`."""
+    from hil.experiment.load import load as load_config
 
     return load_config(path, sets)
 
 
 def run(config: Config | str | Path, **options: Any) -> Path:
-    """Run an experiment and return the recording's path; options as `hil.session.run`.
+    """Run an experiment and return the recording's path; options as `hil.runs.session.run`.
 
     Raises
     ------
     hil.errors.ConfigError, hil.errors.DeviceError
     """
-    from hil import session
-    from hil.config import Config
+    from hil.experiment.load import Config
+    from hil.runs import session
 
     return session.run(config if isinstance(config, Config) else load(config), **options).path
 

@@ -1,7 +1,7 @@
 """`pytest --hil-contract mine.py`: what a class of one's own is held to, as tests of it.
 
-A plugin of pytest; what is checked stands in `hil.contract_checks`. With `--hil-experiment` the
-classes get the values and the rig of that experiment, else their defaults and a stand-in.
+A plugin of pytest; what is checked stands in `hil.runs.contract_checks`. With `--hil-experiment`
+the classes get the values and the rig of that experiment, else their defaults and a stand-in.
 """
 
 from collections.abc import Iterable
@@ -49,7 +49,7 @@ class ContractFile(pytest.Module):
     """A file of one's own, as a place of tests."""
 
     def collect(self) -> Iterable[pytest.Item]:
-        from hil.contract_checks import checks_of
+        from hil.runs.contract_checks import checks_of
 
         experiment = self.config.getoption("--hil-experiment")
         opened = bool(self.config.getoption("--hil-open"))
@@ -71,7 +71,7 @@ class ContractItem(pytest.Item):
         self._failure = failure
 
     def runtest(self) -> None:
-        from hil.own import watched
+        from hil.plugins.code import watched
 
         if self._failure is not None:
             raise self._failure

@@ -1,8 +1,18 @@
 """The errors a user meets, each one clear line."""
 
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 
 class ConfigError(Exception):
     """Bad input, found before any device opens: names file, key, value and remedy."""
+
+
+class ModelError(ValueError):
+    """The parts do not make a model; the message names the array, point or cell."""
 
 
 class OwnError(ConfigError):
@@ -23,3 +33,17 @@ class StopError(Exception):
 def one_line(text: str) -> str:
     """The text with line breaks and other control characters written as escapes."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The nearest known name as the end of a line; empty where none is near."""
+    import difflib  # not at start-up
+
+    near = difflib.get_close_matches(word, known, n=1)
+    return f": did you mean '{near[0]}'?" if near else ""
+
+
+def remedy(word: str, known: Iterable[str]) -> str:
+    """The nearest known name, or where none is near all of them, as the end of a line."""
+    names = list(known)
+    return did_you_mean(word, names) or f": choose {', '.join(names)}"

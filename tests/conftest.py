@@ -16,7 +16,7 @@ os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="hil-tests-state-")
 atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
 # The same examples at every run, so that a failure is met by whoever caused it;
-# ./campaign looks further: HYPOTHESIS_PROFILE=wander.
+# ./slow-tests looks further: HYPOTHESIS_PROFILE=wander.
 settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
 settings.register_profile("wander", print_blob=True, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))

@@ -28,7 +28,7 @@ class MyController:
     columns = {"integral_N": "N", "wanted_cells": "1"}  # noqa: RUF012
 
     def __init__(self, facts, values):
-        """Told once: period, names of cells, channels and outputs (`hil.own.Facts`)."""
+        """Told once: period, names of cells, channels and outputs (`hil.plugins.code.Facts`)."""
         self.period_s = facts.period_s
         self.n_cells = len(facts.cells)
         self.force = facts.channels.index(facts.force)
@@ -37,7 +37,7 @@ class MyController:
         self.wanted_cells = 0.0
 
     def step(self, now):
-        """Once a tick (`hil.own.Now`): a 0 or 1 for every cell, then a value for every output."""
+        """Once a tick (`hil.plugins.code.Now`): a 0 or 1 for every cell, then every output."""
         wanted_N, force_N = now.reference[0], now.measured[self.force]
         if np.isnan(wanted_N) or np.isnan(force_N):  # no set point, or no reading at this tick
             return self.cells_on(self.wanted_cells)

@@ -66,7 +66,7 @@ static void watch_limits(struct board *board)
 static void cell_off(struct board *board, uint8_t cell)
 {
     uint16_t now_ticks = heat_ticks(port_now_us(board->port));
-    cell_command(&board->cells[cell], 0, board->now_ms, now_ticks, now_ticks);
+    cell_command(&board->cells[cell], 0, (uint16_t)board->now_ms, now_ticks, now_ticks);
 }
 
 void board_all_off(struct board *board)
@@ -132,7 +132,7 @@ static void switch_cells(struct board *board, const uint8_t *duty_per_255)
     struct cell *cell = board->cells;
     for (const uint8_t *end = duty_per_255 + n_cells; duty_per_255 != end; duty_per_255++, cell++)
         if (cell->duty_per_255 != *duty_per_255)
-            cell_command(cell, *duty_per_255, board->now_ms, before_ticks, after_ticks);
+            cell_command(cell, *duty_per_255, (uint16_t)board->now_ms, before_ticks, after_ticks);
 }
 
 bool board_set(struct board *board, uint8_t *duty_per_255, uint8_t valid_for_ms)
@@ -202,6 +202,18 @@ bool board_is_cool(const struct board *board, uint16_t cells)
     return true;
 }
 
+/* What the last reading of every reference and cell says. */
+static uint16_t reading_conditions(const struct board *board)
+{
+    uint16_t found = 0;
+    for (uint8_t i = 0; i < PORT_REFERENCES_MAX; i++)
+        if (board->reference_streak[i] > 0)
+            found |= FAULT_scan_untrue;
+    for (uint8_t i = 0; i < board->identity.n_cells; i++)
+        found |= guard_condition(&board->cells[i], &board->limits);
+    return found;
+}
+
 uint16_t board_conditions(struct board *board)
 {
     uint16_t found = 0;
@@ -212,12 +224,7 @@ uint16_t board_conditions(struct board *board)
         found |= FAULT_limits_corrupt;
     if (!board->scanned || guard_scan_stale(board->now_ms - board->scanned_ms, &board->limits))
         found |= FAULT_scan_stale;
-    for (uint8_t i = 0; i < PORT_REFERENCES_MAX; i++)
-        if (board->reference_streak[i] > 0)
-            found |= FAULT_scan_untrue;
-    for (uint8_t i = 0; i < board->identity.n_cells; i++)
-        found |= guard_condition(&board->cells[i], &board->limits);
-    return found;
+    return found | reading_conditions(board);
 }
 
 static void keep_time(struct board *board)

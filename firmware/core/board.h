@@ -58,7 +58,7 @@ void board_all_off(struct board *board);
 /* Pulses each of these cells; open ones are set apart, as far as the limit allows. False: it has tripped,
  * and the cells after that one were not pulsed. */
 bool board_probe(struct board *board, uint16_t cells);
-/* After an operation that held the loop up with all gates off: the scan was not at fault. */
+/* After an operation on memory, which held the loop up with all gates off: the scan was not at fault. */
 void board_resume(struct board *board);
 /* Other limits are in force, which are not to change by themselves: every cell's heat counts as used up. */
 void board_take_limits(struct board *board);

@@ -13,11 +13,11 @@ void cell_boot(struct cell *cell)
     cell->on_counts = HEAT_COUNTS_MAX;
 }
 
-void cell_command(struct cell *cell, uint8_t duty_per_255, uint32_t now_ms, uint16_t before_ticks,
+void cell_command(struct cell *cell, uint8_t duty_per_255, uint16_t now_ms, uint16_t before_ticks,
                   uint16_t after_ticks)
 {
     heat_count(&cell->heat, cell->duty_per_255, after_ticks);
-    cell->heat.counted_ticks = before_ticks;
+    heat_begin(&cell->heat, duty_per_255, before_ticks);
     if (cell->duty_per_255 == 0)
         cell->on_since_ms = now_ms;
     cell->duty_per_255 = duty_per_255;

@@ -15,8 +15,8 @@
 enum check { CHECK_HIGH, CHECK_LOW, CHECK_OFF, CHECK_HOT, CHECK_RANGE, CHECK_GATE, N_CHECKS };
 
 struct cell {
-    uint32_t on_since_ms; /* without a break, however short */
     struct heat heat;
+    uint16_t on_since_ms;   /* without a break, however short: on_time_max_ms is below 2^16 */
     uint16_t on_counts;     /* last sample with the gate on, or pulse */
     uint16_t current_mA;    /* last sample that agrees with the command: on, or off */
     uint16_t sampled_mA;    /* last sample, whatever the command */
@@ -30,7 +30,7 @@ uint16_t cell_current_mA(uint16_t counts, const struct wire_limits *limits);
 
 void cell_boot(struct cell *cell);
 /* Its gate has just been set: the old duty counts until after that, the new one from before it on. */
-void cell_command(struct cell *cell, uint8_t duty_per_255, uint32_t now_ms, uint16_t before_ticks,
+void cell_command(struct cell *cell, uint8_t duty_per_255, uint16_t now_ms, uint16_t before_ticks,
                   uint16_t after_ticks);
 /* It was pulsed, which tells its current as it is: what earlier samples made of it no longer counts. */
 void cell_probed(struct cell *cell, const struct heat_law *law, uint16_t counts);

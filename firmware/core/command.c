@@ -5,7 +5,8 @@
 #include "draw.h"
 #include "limits.h"
 
-enum { DUTY_ON = 255, SEQ = 2, ARMINGS_APART = 0x0FFF };
+enum { DUTY_ON = 255, SEQ = 2, ARMINGS_APART = 2 };
+static const uint16_t STARTS_APART = 40503; /* 2^16 by the golden ratio, odd */
 static const uint32_t NUMBER_MASK = 0xFFFFFF;
 
 /* Takes the sequence number of the frame at hand; false: it is not ahead of the last one. */
@@ -32,11 +33,22 @@ static uint8_t take_armed_number(struct board *board, uint16_t arming)
     return behind <= since_arming ? RESULT_replayed : RESULT_other_arming;
 }
 
-/* Always further on, by how much depends on the time: no frame of the armings before has such a number. */
-static uint16_t new_arming(const struct board *board)
+/* Where the first arming after a reset begins: nowhere that the resets before began, and as far as can be
+ * from the last of them. */
+static uint16_t first_arming(struct board *board)
 {
-    uint16_t by = (uint16_t)(board->now_us ^ board->now_us >> 12) & ARMINGS_APART;
-    return (uint16_t)((board->number >> 8) + 2u + by);
+    uint16_t count = port_memory_count(board->port);
+    board_resume(board);
+    return (uint16_t)((uint32_t)count * STARTS_APART);
+}
+
+/* Always further on: no frame of the armings before has such a number. 0 says that it was refused. */
+static uint16_t new_arming(struct board *board)
+{
+    bool armed_before = board->wired != 0;
+    uint16_t arming =
+        armed_before ? (uint16_t)((board->number >> 8) + ARMINGS_APART) : first_arming(board);
+    return arming != 0 ? arming : ARMINGS_APART;
 }
 
 static uint8_t refusal(const struct board *board)
@@ -143,12 +155,13 @@ static uint8_t serve_arm(struct board *board, const uint8_t *payload)
         return RESULT_condition_present;
     if (!board_is_cool(board, command.cells))
         return RESULT_cooling;
+    uint16_t arming = new_arming(board);
     board_forget_open(board);
     if (!board_probe(board, command.cells))
         return RESULT_is_faulted;
     board->wired = command.cells;
     board->state = STATE_armed;
-    board->number = (uint32_t)new_arming(board) << 8 | (uint8_t)board->number;
+    board->number = (uint32_t)arming << 8 | (uint8_t)board->number;
     board->armed_number = board->number;
     board->tick_served = false;
     board->commanded_us = board->now_us;

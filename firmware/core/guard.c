@@ -55,9 +55,9 @@ static uint16_t check_temperature(struct cell *cell, const struct wire_limits *l
     return found;
 }
 
-static bool on_too_long(const struct cell *cell, const struct wire_limits *limits, uint32_t now_ms)
+static bool on_too_long(const struct cell *cell, const struct wire_limits *limits, uint16_t now_ms)
 {
-    return cell->duty_per_255 > 0 && now_ms - cell->on_since_ms > limits->on_time_max_ms;
+    return cell->duty_per_255 > 0 && (uint16_t)(now_ms - cell->on_since_ms) > limits->on_time_max_ms;
 }
 
 static bool energy_high(const struct cell *cell, const struct wire_limits *limits)
@@ -79,7 +79,7 @@ uint16_t guard_sample(struct cell *cell, const struct wire_limits *limits,
         found |= check_current_on(cell, limits);
     else
         found |= check_current_off(cell, limits);
-    if (on_too_long(cell, limits, now_ms))
+    if (on_too_long(cell, limits, (uint16_t)now_ms))
         found |= FAULT_cell_on_too_long;
     if (energy_high(cell, limits))
         found |= FAULT_cell_energy_high;

@@ -1,5 +1,7 @@
 #include "heat.h"
 
+#include "port.h"
+
 struct heat_law heat_law(const struct wire_limits *limits)
 {
     uint32_t full_scale_mA = limits->current_full_scale_mA;
@@ -21,6 +23,27 @@ uint16_t heat_ticks(uint32_t now_us)
     return (uint16_t)(now_us / HEAT_TICK_US);
 }
 
+void heat_begin(struct heat *heat, uint8_t duty_per_255, uint16_t now_ticks)
+{
+    enum { TICKS_A_STEP = PORT_MODULATION_MAX_US / HEAT_TICK_US / 256 };
+    heat->counted_ticks = now_ticks;
+    if (duty_per_255 < UINT8_MAX)
+        heat->full_ticks = (uint16_t)((duty_per_255 + 1u) * TICKS_A_STEP);
+}
+
+/* So many ticks at a partial duty d: d/255 of them, of which (257 d + 1) / 65536 is just above. */
+static uint16_t partly_on(struct heat *heat, uint8_t duty_per_255, uint16_t ticks)
+{
+    uint16_t full = heat->full_ticks;
+    if (ticks <= full) {
+        heat->full_ticks = (uint16_t)(full - ticks);
+        return ticks;
+    }
+    uint16_t share = (uint16_t)(((unsigned)duty_per_255 << 8 | duty_per_255) + 1u);
+    heat->full_ticks = 0;
+    return (uint16_t)(full + ((uint32_t)(uint16_t)(ticks - full) * share >> 16));
+}
+
 void heat_count(struct heat *heat, uint8_t duty_per_255, uint16_t now_ticks)
 {
     uint16_t passed = (uint16_t)(now_ticks - heat->counted_ticks);
@@ -28,7 +51,7 @@ void heat_count(struct heat *heat, uint8_t duty_per_255, uint16_t now_ticks)
     if (duty_per_255 == 0)
         return;
     if (duty_per_255 < UINT8_MAX)
-        passed = (uint16_t)((uint32_t)passed * (uint16_t)(duty_per_255 + 1u) >> 8);
+        passed = partly_on(heat, duty_per_255, passed);
     heat->on_ticks = (uint16_t)(heat->on_ticks + passed + 1u);
 }
 

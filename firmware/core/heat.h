@@ -28,6 +28,7 @@ struct heat {
     uint16_t rest;          /* of what is carried away, in 2^-16 cA^2 ms */
     uint16_t on_ticks;      /* on since the current was last read, weighted with the duty */
     uint16_t counted_ticks; /* on_ticks counts up to here */
+    uint16_t full_ticks;    /* of what comes, so much counts as on without a break */
     uint8_t stepped_ms;     /* the step under way began here */
 };
 
@@ -38,6 +39,12 @@ void heat_use_up(struct heat *heat, const struct wire_limits *limits, uint32_t n
 
 /* Modulo 262 ms: a cell that is on is sampled within 50 ms, or the scan is stale. */
 uint16_t heat_ticks(uint32_t now_us);
+
+/* From here on the gate has this duty. Nobody knows where a partial one is in its modulation: it may be on at
+ * once, for as long as it is on in a whole period. So much counts in full, and only what comes then in
+ * proportion: never less than the gate is on, whatever the place in the modulation at which a duty comes and
+ * goes. */
+void heat_begin(struct heat *heat, uint8_t duty_per_255, uint16_t now_ticks);
 
 /* The gate has had this duty up to now. */
 void heat_count(struct heat *heat, uint8_t duty_per_255, uint16_t now_ticks);

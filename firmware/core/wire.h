@@ -1,4 +1,4 @@
-/* The wire between host and driver board: the only definition of it. hil/wire.py reads this file
+/* The wire between host and driver board: the only definition of it. hil/devices/board/protocol.py reads this file
  * and accepts nothing but comments, integer constants and the tables below.
  *
  * A frame is COBS(header, payload, CRC) followed by 0x00. The header is version, message code and
@@ -187,7 +187,7 @@
     X(brown_out, 2)    \
     X(watchdog, 3)
 
-/* The bits of fault_bits; a name that hil/guard.py has too means the same there. */
+/* The bits of fault_bits; a name that hil/loop/guard.py has too means the same there. */
 #define WIRE_FAULTS(X)         \
     X(host_silent, 0)          \
     X(estop_open, 1)           \

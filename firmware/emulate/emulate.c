@@ -5,7 +5,7 @@
  * register is free as soon as its shift register is, so that sending has no gaps; the e-stop loop beats
  * the pull-up; INT0 and INT1 held low are not polled at every cycle; no interrupt is slept through;
  * inputs are driven again after a reset; the program reads the fuses, and a watchdog that is always on by
- * fuse is so. */
+ * fuse is so; timer 1's 16-bit registers share one byte for what is half read or written. */
 #include <avr_adc.h>
 #include <avr_eeprom.h>
 #include <avr_extint.h>
@@ -24,6 +24,8 @@
 enum { MHZ = 16, CYCLES_PER_BYTE = 10 * MHZ, RUN_LIMIT = 1000, ROOM = 4096, VCC_MV = 5000 };
 enum { PORT_C = 0x28, MCUSR = 0x54, ADCSRA = 0x7A, ADEN = 0x80, ADSC = 0x40, UDR = 0xC6 }; /* addresses, bits */
 enum { SPMCSR = 0x57, BLBSET = 0x08, WDTCSR = 0x60, WDCE = 0x10, WDE = 0x08, WDP = 0x27, WDTON = 0x10, RAM_START = 0x100, PAINT = 0xA5, BEHIND_MAX = 2, SOON = 1, TO_ITSELF = 0xCFFF, LAST_WORD = 0x7FFE }; /* rjmp .-2 */
+
+enum { TCNT1_LOW = 0x84, OCR1A_LOW = 0x88, OCR1B_LOW = 0x8A, N_COMPARES = 2 }; /* the high byte follows */
 
 struct analog {
     uint16_t on_counts, off_counts, temperature_counts;
@@ -68,6 +70,14 @@ struct emulated {
         void *param;
         char port;
     } pin_reads[3];
+    uint8_t half; /* of a 16-bit register of timer 1: the high byte */
+    avr_io_read_t read_count;
+    void *count;
+    struct compare {
+        struct emulated *board;
+        avr_io_write_t chip;
+        void *param;
+    } compares[N_COMPARES];
 };
 
 static const struct gate {
@@ -107,6 +117,48 @@ static void watch_pins(struct emulated *e)
         e->pin_reads[i] = (struct pin_read){e, e->avr->io[at].r.c, e->avr->io[at].r.param, PINS[i].port};
         e->avr->io[at].r.c = read_pins;
         e->avr->io[at].r.param = &e->pin_reads[i];
+    }
+}
+
+/* Data sheet DS40002061, 16.3: the high byte waits in a register that all of timer 1 shares. */
+static void write_high(avr_t *avr, avr_io_addr_t address, uint8_t value, void *param)
+{
+    struct emulated *e = param;
+    (void)avr;
+    (void)address;
+    e->half = value;
+}
+
+static void write_low(avr_t *avr, avr_io_addr_t address, uint8_t value, void *param)
+{
+    struct compare *compare = param;
+    avr->data[address + 1] = compare->board->half;
+    compare->chip(avr, address, value, compare->param);
+}
+
+static uint8_t read_count(avr_t *avr, avr_io_addr_t address, void *param)
+{
+    struct emulated *e = param;
+    uint8_t low = e->read_count(avr, address, e->count);
+    e->half = avr->data[address + 1];
+    return low;
+}
+
+static void share_half(struct emulated *e)
+{
+    static const avr_io_addr_t LOW[N_COMPARES] = {OCR1A_LOW, OCR1B_LOW};
+    avr_io_addr_t at = AVR_DATA_TO_IO(TCNT1_LOW);
+    e->read_count = e->avr->io[at].r.c;
+    e->count = e->avr->io[at].r.param;
+    e->avr->io[at].r.c = read_count;
+    e->avr->io[at].r.param = e;
+    for (int i = 0; i < N_COMPARES; i++) {
+        at = AVR_DATA_TO_IO(LOW[i]);
+        e->compares[i] = (struct compare){e, e->avr->io[at].w.c, e->avr->io[at].w.param};
+        e->avr->io[at].w.c = write_low;
+        e->avr->io[at].w.param = &e->compares[i];
+        e->avr->io[at + 1].w.c = write_high;
+        e->avr->io[at + 1].w.param = e;
     }
 }
 
@@ -367,6 +419,7 @@ void *emulate_open(const char *elf_path)
     for (int i = 0; i < N_REFERENCES; i++)
         e->analog[N_CELLS + i] = (struct analog){known[i], known[i], known[i]};
     watch_pins(e);
+    share_half(e);
     e->core_reset = avr->reset;
     avr->reset = on_reset;
     for (uint8_t i = 0; i < 2; i++) /* INT1 is a gate */

@@ -37,6 +37,8 @@ uint32_t port_now_us(struct port *port);
 /* All gates low at once, whatever a PWM period is at; they stay so until the next port_gates_set. */
 void port_gates_off(struct port *port);
 
+enum { PORT_MODULATION_MAX_US = 4096 }; /* in which a partial duty has been on for its share once */
+
 /* While the e-stop loop is open, or has been since port_estop_open was last asked, these two raise no
  * gate: they look at it at the moment of switching. */
 void port_gates_set(struct port *port, const uint8_t *duty_per_255, uint8_t n_cells);
@@ -62,5 +64,8 @@ void port_watchdog_feed(struct port *port);
 /* The memory that outlives a reset; load says whether anything was ever stored. */
 bool port_memory_load(struct port *port, uint8_t *bytes, uint8_t n);
 bool port_memory_store(struct port *port, const uint8_t *bytes, uint8_t n);
+
+/* One more than at the last call, over resets too; this may hold the main loop up for 10 ms. */
+uint16_t port_memory_count(struct port *port);
 
 #endif

@@ -121,7 +121,7 @@ void world_turn(struct input input)
     if (input.frame == EVENT_reset) {
         board_boot(&world.board, &world.port);
         world.past.scanned_us = world.past.now_us; /* the port's scan starts too */
-        world.past.last_set = world.past.last_n = 0; /* arming's numbers may repeat after a reset */
+        world.past.last_set = world.past.last_n = 0; /* tests/firmware replays what was sent before */
         memset(world.past.n_high, 0, sizeof world.past.n_high);
         memset(world.past.n_low, 0, sizeof world.past.n_low);
     }

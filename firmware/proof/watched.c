@@ -84,6 +84,12 @@ void port_watchdog_feed(struct port *port)
     answer_watchdog();
 }
 
+uint16_t port_memory_count(struct port *port)
+{
+    (void)port;
+    return answer_count();
+}
+
 bool port_memory_load(struct port *port, uint8_t *bytes, uint8_t n)
 {
     (void)port;

@@ -1,8 +1,11 @@
 """The array drawn as it is built, moving with the model, every cell lit by what it does."""
 
+from __future__ import annotations
+
 import sys
 from dataclasses import dataclass
 from math import atan2, degrees, hypot
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +13,10 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from hil_gui.data import ArrayPicture
 from hil_gui.theme import LIGHT, Theme
+
+if TYPE_CHECKING:
+    from hil_gui.data import ArrayPicture
 
 LIT_BY = ("state", "duty", "heat")
 COLD_C, HOT_C = 20.0, 110.0

@@ -1,26 +1,37 @@
 """A day at the bench: opens experiments, starts and ends runs, asks things of the loop."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
-from PySide6.QtWidgets import QMessageBox
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QMessageBox, QWidget
 
-from hil_gui.commissioning import Commissioning
 from hil_gui.control import Control
 from hil_gui.data import DeviceError, preview
 from hil_gui.fields import LARGEST
-from hil_gui.run_data import RunData
+from hil_gui.header import Header
+from hil_gui.run_data import About, RunData
 from hil_gui.runner import Command, is_running, recording_path, run_words, stop_process
-
-if TYPE_CHECKING:
-    from hil_gui.window import Window
+from hil_gui.session import Session
 
 TARE_S = 1.0
 BAD_INPUT, TRIPPED, INTERRUPTED = 2, 3, 130
 
 
-class BenchDay:
+class Viewer(Protocol):
+    """Shows what the bench opens, begins and ends; the main window does."""
+
+    def choose(self) -> None: ...
+
+    def show_preview(self, about: About) -> None: ...
+
+    def try_attach(self, pid: int, path: Path) -> None: ...
+
+    def finish(self, path: Path, outcome: str) -> None: ...
+
+
+class BenchDay(QObject):
     """What the buttons do.
 
     Attributes
@@ -33,12 +44,21 @@ class BenchDay:
         The operator lets Start switch cells on a bench.
     latched : str
         What the operator has yet to acknowledge: "estop", "fault" or "".
+    ended
+        A run that this window started has ended.
+    shown
+        The state was shown: whether a run is live, and whether one may start.
     """
 
-    def __init__(self, window: "Window") -> None:
-        self._window = window
+    ended = Signal()
+    shown = Signal(bool, bool)
+
+    def __init__(self, session: Session, header: Header, viewer: Viewer) -> None:
+        super().__init__()
+        self._session = session
+        self._header = header
+        self._viewer = viewer
         self.control = Control()
-        self.commissioning = Commissioning(self)
         self.command: Command | None = None
         self.trials: list[Path] = []
         self.permitted = False
@@ -49,10 +69,10 @@ class BenchDay:
         self._rehearsed: set[str] = set()
         self._begin_when_live = False
         control = self.control
-        control.open_button.clicked.connect(window.choose)
+        control.open_button.clicked.connect(viewer.choose)
         control.self_test.clicked.connect(self.self_test)
         control.tare.clicked.connect(self.tare)
-        control.connect_button.clicked.connect(self.connect)
+        control.connect_button.clicked.connect(self.connect_rig)
         control.arm.clicked.connect(self.arm)
         control.reset.clicked.connect(self.reset)
         control.hold.clicked.connect(lambda: self.set_point(control.set_point.value()))
@@ -69,15 +89,13 @@ class BenchDay:
         self.control.open(path)
         self.permitted = False
         if not self.is_busy:
-            self._window.show_preview(preview(path, self.control.settings))
-        self._window.docks["Control"].show()
-        self._window.docks["Control"].raise_()
-        self._window.say(f"{path} is valid: F2 rehearses it, F5 starts it")
+            self._viewer.show_preview(preview(path, self.control.settings))
+        self._session.say(f"{path} is valid: F2 rehearses it, F5 starts it")
 
     @property
     def data(self):
         """The run that is shown."""
-        return self._window.data
+        return self._session.data
 
     @property
     def folder(self) -> Path:
@@ -109,7 +127,7 @@ class BenchDay:
         """Rehearse on the virtual clock: the same configuration, in simulated devices."""
         if self._may_begin():
             self._begin("rehearsal", "virtual", self.control.sets)
-            self._window.jobs.start("Self-test", self._until_over(), self._rehearsal_over)
+            self._session.jobs.start("Self-test", self._until_over(), self._rehearsal_over)
 
     def _until_over(self):
         command, share = self.command, 0.0
@@ -123,15 +141,15 @@ class BenchDay:
         self.control.lock(False)
         if not whole:
             command.stop()
-            self._window.say("The self-test was cancelled")
+            self._session.say("The self-test was cancelled")
         elif command.exit_code == 0:
             self._rehearsed.add(self._configuration)
-            self._window.say(f"Self-test passed: {self._out.name}")
+            self._session.say(f"Self-test passed: {self._out.name}")
         elif command.exit_code == TRIPPED:
             cause = ", ".join(command.result.get("first_fault", []))
-            self._window.complain("Self-test", f"The rehearsal tripped ({cause}): {self._out}")
+            self._session.complain("Self-test", f"The rehearsal tripped ({cause}): {self._out}")
         else:
-            self._window.complain("Self-test", command.said)
+            self._session.complain("Self-test", command.said)
         self.show_state()
 
     @property
@@ -143,7 +161,7 @@ class BenchDay:
         """Whether just this configuration passed its self-test."""
         return self._configuration in self._rehearsed
 
-    def connect(self) -> None:
+    def connect_rig(self) -> None:
         """Open the devices and read them, with everything off, until Start."""
         if self._may_begin() and self._may_switch():
             self._begin_when_live = False
@@ -152,7 +170,7 @@ class BenchDay:
     def start(self) -> None:
         """Let the experiment begin, connecting first where that was not done."""
         if self.control.backend == "bench" and not (self.permitted or self.is_armed):
-            self._window.complain("Not started", "Arm first (F4): cells will be switched")
+            self._session.complain("Not started", "Arm first (F4): cells will be switched")
         elif self._is_live and not self.data.has_begun:
             self.send("arm", 1.0)
         elif self._may_begin() and self._may_switch():
@@ -170,18 +188,18 @@ class BenchDay:
     def _may_switch(self) -> bool:
         if self.control.backend == "sim" or self.is_rehearsed:
             return True
-        self._window.complain("Not started", "Simulate this configuration first: Self-test (F2)")
+        self._session.complain("Not started", "Simulate this configuration first: Self-test (F2)")
         return False
 
     @property
     def _is_live(self) -> bool:
-        feed = self._window.feed
+        feed = self._session.feed
         return feed is not None and feed.live is not None and feed.about.path == self._out
 
     @property
     def rig_state(self) -> str:
-        """Of the rig that is shown live: one of `hil.states.STATES`; "off" where there is none."""
-        return self._window.feed.live.state if self._is_live else "off"
+        """State of the rig shown live, of `hil.loop.states.STATES`; "off" where there is none."""
+        return self._session.feed.live.state if self._is_live else "off"
 
     @property
     def is_armed(self) -> bool:
@@ -202,7 +220,7 @@ class BenchDay:
             if self.control.settings is None:
                 problem = self.control.problem.text()
         if problem:
-            self._window.complain("Not started", problem)
+            self._session.complain("Not started", problem)
         return not problem
 
     @property
@@ -215,40 +233,40 @@ class BenchDay:
             self.command.stop()
         elif self._pid is not None:
             stop_process(self._pid)
-        elif self._window.jobs.is_busy:
-            self._window.jobs.cancel()
+        elif self._session.jobs.is_busy:
+            self._session.jobs.cancel()
 
     def estop(self) -> None:
         """All cells off at once, and no start before a reset."""
         self.latched = "estop"
         self.permitted = False
         self.stop()
-        self._window.say("Emergency stop: all cells are switched off; the bench needs its own too")
+        self._session.say("Emergency stop: all cells are switched off; the bench needs its own too")
         self.show_state()
 
     def reset(self) -> None:
         """Acknowledge a trip or an emergency stop; starts nothing."""
         if self.is_busy:
-            self._window.complain(
+            self._session.complain(
                 "Not reset", "The run is still on: wait for its end, or stop it (F6)"
             )
             return
         self.latched = ""
         self.permitted = False
-        self._window.say("Reset: self-test, arm and start again")
+        self._session.say("Reset: self-test, arm and start again")
         self.show_state()
 
     # Requests
 
     def send(self, name: str, value: float = float("nan"), text: str = "") -> bool:
         """Ask the loop; whether it was sent."""
-        feed = self._window.feed
+        feed = self._session.feed
         try:
             if feed is None:
                 raise DeviceError(f"{name}: not sent, nothing runs: press Start first")
             feed.send(name, value, text)
         except DeviceError as error:
-            self._window.complain("Not sent", str(error))
+            self._session.complain("Not sent", str(error))
             return False
         return True
 
@@ -262,9 +280,9 @@ class BenchDay:
 
     def tare(self) -> None:
         """Take the mean of the last second as the force's zero."""
-        data = self._window.data
-        if data is None or data.signal is None or self._window.feed.live is None:
-            self._window.complain(
+        data = self._session.data
+        if data is None or data.signal is None or self._session.feed.live is None:
+            self._session.complain(
                 "Not tared", "Nothing runs: start a run, then tare with cells off"
             )
             return
@@ -272,13 +290,13 @@ class BenchDay:
         measured = rows[data.index(data.signal.columns["measured"])]
         mean = float(np.nanmean(measured)) if np.isfinite(measured).any() else float("nan")
         if np.isnan(mean):
-            self._window.complain("Not tared", "There is no reading yet: wait a second")
+            self._session.complain("Not tared", "There is no reading yet: wait a second")
         elif self.send("tare", mean):
-            self._window.say(f"Tare: {mean:.4f} {data.signal.units} are taken off from now on")
+            self._session.say(f"Tare: {mean:.4f} {data.signal.units} are taken off from now on")
 
     def set_point(self, value: float) -> None:
         """Hold a set point; NaN follows the configured reference again."""
-        signal = self._window.data.signal if self._window.data else None
+        signal = self._session.data.signal if self._session.data else None
         self.send(signal.columns.get("reference", "") if signal else "force_reference_N", value)
 
     def run_shown(self, data: RunData | None) -> None:
@@ -301,9 +319,9 @@ class BenchDay:
         """See whether the run has begun or ended."""
         if self._pid is None or self._doing != "run":
             return
-        window = self._window
-        if window.feed is None or window.feed.about.path != self._out:
-            window.try_attach(self._pid, self._out)
+        session = self._session
+        if session.feed is None or session.feed.about.path != self._out:
+            self._viewer.try_attach(self._pid, self._out)
         if self._begin_when_live and self._is_live:
             self._begin_when_live = False
             self.send("arm", 1.0)
@@ -312,32 +330,34 @@ class BenchDay:
             self._over(command)
         elif command is None and not is_running(self._pid):
             self._pid, self._doing = None, ""
-            window.finish(self._out, "")
-            if window.data is not None and window.data.outcome == "running":
-                window.data.outcome = "lost"
+            self._viewer.finish(self._out, "")
+            if session.data is not None and session.data.outcome == "running":
+                session.data.outcome = "lost"
             self.control.lock(False)
 
     def _over(self, command: Command) -> None:
-        window = self._window
+        session = self._session
         self.command, self._pid, self._doing = None, None, ""
         self.permitted = self._begin_when_live = False
         self.control.lock(False)
         if self._out.exists():
             self.trials.append(self._out)
             killed = command.exit_code < 0
-            window.finish(self._out, str(command.result.get("outcome", "lost" if killed else "")))
+            self._viewer.finish(
+                self._out, str(command.result.get("outcome", "lost" if killed else ""))
+            )
         if command.exit_code == TRIPPED:
             self.latched = self.latched or "fault"
         elif command.exit_code not in (0, INTERRUPTED):
             title = "Refused" if command.exit_code == BAD_INPUT else "The run failed"
-            window.complain(title, command.said or "hil said nothing: run hil doctor")
-        self.commissioning.run_ended()
+            session.complain(title, command.said or "hil said nothing: run hil doctor")
+        self.ended.emit()
         self.show_state()
 
     @property
     def state(self) -> str:
         """A word of `header.STATE_WORDS`."""
-        data = self._window.data
+        data = self._session.data
         if self.is_busy:
             if self._doing == "rehearsal":
                 return "checking"
@@ -347,21 +367,21 @@ class BenchDay:
             return now if now not in ("", "off") else "starting"
         if self.latched == "estop":
             return "estop"
-        if self._window.jobs.is_busy and data is not None:
+        if self._session.jobs.is_busy and data is not None:
             return "reading"
         if self.latched:
             return "tripped"
         if data is not None:
-            line = self._window.timeline
+            line = self._session.timeline
             past = line.now_s < line.end_s and not line.follows
             return (data.state_at(line.now_s) if past else "") or data.outcome
         return "off" if self.control.settings is not None else ""
 
     def show_state(self) -> None:
         """Header and buttons as they stand."""
-        window, control = self._window, self.control
+        session, control = self._session, self.control
         state = self.state
-        causes = window.causes_in_words(window.timeline.now_s)
+        causes = session.causes_in_words(session.timeline.now_s)
         if state == "estop":
             causes = "; ".join(
                 filter(None, ("stopped by the operator: Reset (F7) when it is safe", causes))
@@ -370,28 +390,28 @@ class BenchDay:
             causes = "Start (F5) will switch cells"
         if not causes and self.command is not None:
             causes = self.command.latest_line
-        is_live = self.is_busy or window.feed is None
-        window.header.set_state(state, causes, is_live=is_live)
-        live = window.feed is not None and window.feed.live is not None
+        is_live = self.is_busy or session.feed is None
+        self._header.set_state(state, causes, is_live=is_live)
+        live = session.feed is not None and session.feed.live is not None
         may_start = not self.is_busy and control.settings is not None
-        window.header.start_button.setEnabled(may_start or (live and not window.data.has_begun))
+        self._header.start_button.setEnabled(may_start or (live and not session.data.has_begun))
         control.self_test.setEnabled(may_start)
         control.connect_button.setEnabled(may_start)
-        window.header.stop_button.setEnabled(self.is_busy)
+        self._header.stop_button.setEnabled(self.is_busy)
         control.arm.setText("Disarm" if self.is_armed or self.permitted else "Arm")
         control.arm.setEnabled(control.settings is not None or live)
         control.reset.setEnabled(bool(self.latched) and not self.is_busy)
         for widget in (control.tare, control.hold, control.release, control.set_point,
                        control.note, control.add_note):  # fmt: skip
             widget.setEnabled(live)
-        self.commissioning.show_state(live, may_start)
+        self.shown.emit(live, may_start)
 
-    def may_close(self) -> bool:
+    def may_close(self, parent: QWidget) -> bool:
         """Ask what becomes of a run that is still on."""
         if self.command is None:
             return True
         buttons = QMessageBox.StandardButton
-        box = QMessageBox(self._window)
+        box = QMessageBox(parent)
         box.setWindowTitle("A run is on")
         box.setText("The run goes on without the window. Stop it?")
         box.setStandardButtons(buttons.Yes | buttons.No | buttons.Cancel)

@@ -3,7 +3,6 @@
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtWidgets import (
@@ -17,6 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from hil_gui.bench_day import BenchDay
 from hil_gui.data import rig_of
 from hil_gui.fields import NumberField, toml_text
 from hil_gui.plain import Label
@@ -24,9 +24,6 @@ from hil_gui.run_data import RunData
 from hil_gui.tables import plain_table
 from hil_gui.theme import SPACE
 from hil_gui.units import si
-
-if TYPE_CHECKING:
-    from hil_gui.bench_day import BenchDay
 
 CELL_ON_S, CELL_OFF_S, FIRST_S = 0.6, 0.9, 1.0
 WATCH_S = 600.0
@@ -108,9 +105,11 @@ def judge_cells(data: RunData) -> list[CellVerdict]:
 class Commissioning(QWidget):
     """A page of steps, each with what to do, a button and what came out."""
 
-    def __init__(self, bench: "BenchDay") -> None:
+    def __init__(self, bench: BenchDay) -> None:
         super().__init__()
         self._bench = bench
+        bench.ended.connect(self.run_ended)
+        bench.shown.connect(self.show_state)
         self._testing_cells = False
         column = QVBoxLayout(self)
         column.setContentsMargins(SPACE, SPACE, SPACE, SPACE)
@@ -238,7 +237,7 @@ class Commissioning(QWidget):
         good = expected != 0.0 and off <= SHUNT_TOLERANCE * abs(expected)
         text = f"{'✓' if good else '✗'} reads {si(mean, units)}, expected {si(expected, units)}"
         if not good:
-            text += ": look at excitation, gain and wiring"
+            text += ": check excitation, gain and wiring"
         self.shunt_result.setText(text)
         self._bench.send("note", text=f"shunt: {text}")
 

@@ -2,7 +2,6 @@
 
 from math import isnan, nan
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import Qt
@@ -22,12 +21,11 @@ from hil_gui.data import ConfigError, File
 from hil_gui.feed import Feed
 from hil_gui.plain import Label
 from hil_gui.run_data import RunData
+from hil_gui.session import Session
 from hil_gui.tables import plain_table
 from hil_gui.theme import LIGHT, SPACE, Theme
+from hil_gui.traces import Traces
 from hil_gui.units import si
-
-if TYPE_CHECKING:
-    from hil_gui.window import Window
 
 EVENTS = ("start of the run", "first cell on", "first step of the set point", "trip", "first note")
 COLOURS = (3, 4, 5)
@@ -58,9 +56,10 @@ def event_time_s(data: RunData, event: str) -> float:
 class Compare(QWidget):
     """The list of runs laid over, and at which event."""
 
-    def __init__(self, window: "Window") -> None:
+    def __init__(self, session: Session, traces: Traces) -> None:
         super().__init__()
-        self._window = window
+        self._session = session
+        self._traces = traces
         self._theme = LIGHT
         self._runs: dict[str, RunData] = {}
         self._waiting: list[Path] = []
@@ -100,7 +99,7 @@ class Compare(QWidget):
 
     def choose(self) -> None:
         """Ask for recordings."""
-        folder = self._window.folder()
+        folder = self._session.folder()
         names, _ = QFileDialog.getOpenFileNames(self, "Lay over", folder, "Recordings (*.h5)")
         self.add([Path(name) for name in names])
 
@@ -112,14 +111,14 @@ class Compare(QWidget):
     def _next(self, whole: bool) -> None:
         if not whole:
             self._waiting.clear()
-        if not self._waiting or self._window.jobs.is_busy:
+        if not self._waiting or self._session.jobs.is_busy:
             self.refresh()
             return
         path = self._waiting.pop(0)
         try:
             feed = Feed(File(path))
         except ConfigError as error:
-            self._window.complain("This cannot be laid over", str(error))
+            self._session.complain("This cannot be laid over", str(error))
             self._next(True)
             return
 
@@ -128,7 +127,7 @@ class Compare(QWidget):
                 self._runs[str(path)] = feed.data
             self._next(whole)
 
-        self._window.jobs.start(f"Reading {path.name}", feed.load(), done)
+        self._session.jobs.start(f"Reading {path.name}", feed.load(), done)
 
     def remove_selected(self) -> None:
         """Take the selected runs away; all of them where none is selected."""
@@ -141,7 +140,7 @@ class Compare(QWidget):
     def refresh(self) -> None:
         """Move every run to where the event falls together, and draw them."""
         event = self.align.currentText()
-        main = self._window.data
+        main = self._session.data
         main_s = event_time_s(main, event) if main is not None else 0.0
         overlays: dict[str, tuple[RunData, float, QColor]] = {}
         self.table.setRowCount(len(self._runs))
@@ -153,7 +152,7 @@ class Compare(QWidget):
             figures, _ = data.figures_at(data.last_s)
             moved = "has no such event" if isnan(shift_s) else f"{shift_s:+.3f} s"
             units = data.signal.units if data.signal else ""
-            vaf = "held" if figures.held else f"{100 * figures.vaf:.2f} %"
+            vaf = "constant" if figures.held else f"{100 * figures.vaf:.2f} %"
             texts = [Path(name).name, moved, si(figures.rms, units, 3),
                      f"{100 * figures.nrmse:.2f} %", vaf]  # fmt: skip
             for j, text in enumerate(texts):
@@ -162,5 +161,5 @@ class Compare(QWidget):
             swatch.fill(colour)
             self.table.item(i, 0).setIcon(QIcon(swatch))
             self.table.item(i, 0).setData(Qt.ItemDataRole.ToolTipRole, name)
-        self._window.traces.overlays = overlays
-        self._window.traces.touch()
+        self._traces.overlays = overlays
+        self._traces.touch()

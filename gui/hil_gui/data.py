@@ -3,20 +3,23 @@
 What takes long to import is imported where it is used, so that the first frame need not wait.
 """
 
+from __future__ import annotations
+
 import contextlib
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hil import tap as taps
 from hil.errors import ConfigError, DeviceError
+from hil.loop import tap as taps
 from hil_gui.run_data import About, Column, Note
+
+if TYPE_CHECKING:
+    from hil.experiment.figure import ArrayPicture, StickFigure
 
 __all__ = ["ConfigError", "DeviceError"]
 
@@ -25,157 +28,23 @@ MOTION_S = 0.01
 """Period at which the array's motion is worked out for its picture."""
 
 
-@dataclass(frozen=True)
-class ArrayPicture:
-    """One array as it is built: masses on a plane 1 by 1, cells as pairs of masses.
+def array_pictures(settings: Mapping[str, Any]) -> tuple[ArrayPicture, ...]:
+    """The arrays of a configuration, laid out for drawing; none on rigs of another kind."""
+    from hil.experiment.figure import figure_of
 
-    Attributes
-    ----------
-    x, y : (M,) arrays
-        Where masses are drawn at rest, layers from left (0) to right (1).
-    moves : tuple of str
-        For every mass the model's output that is its displacement in m; '' where it is held.
-    cells : (N,) array
-        The cells' places in the columns `cells_*`.
-    dead, broken : frozenset of int
-        Cells of this array, from 0, that heat nothing, and that hold nothing.
-    """
-
-    name: str
-    ends: tuple[str, str]
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    x: NDArray[np.float64]
-    y: NDArray[np.float64]
-    moves: tuple[str, ...]
-    cells: NDArray[np.int64]
-    dead: frozenset[int]
-    broken: frozenset[int]
+    return figure_of(settings).arrays
 
 
-PICTURE_PERIOD_S = 0.001  # of a model that is built to be drawn only
+def limb_picture(settings: Mapping[str, Any]) -> StickFigure | None:
+    """The stick figure of a configuration's system; None where it has none."""
+    from hil.experiment.figure import figure_of
 
-
-class LimbPicture:
-    """A limb moved by muscles, seen from its side: forward to the right, up.
-
-    Attributes
-    ----------
-    bones : names of bodies
-    muscles : names
-    angles, activations : columns of a recording, one an angle and one a muscle
-    start : (n,) array
-        Angles at the start.
-    """
-
-    def __init__(self, table: Mapping[str, Any], outputs: Mapping[str, str]) -> None:
-        from hil.config.build_limb import build_limb
-        from hil.config.limb import LimbTable
-        from hil.models.leg import minimal
-
-        model = LimbTable.model_validate(dict(table))
-        limb = build_limb(model)
-        self._links, self._body_link = minimal.links_of(limb)
-        self._work = minimal.work_for(self._links)
-        self._kinematics = minimal.kinematics
-        joints = limb.order()
-        self.bones = tuple(joint.child for joint in joints)
-        self.muscles = tuple(muscle.name for muscle in limb.muscles)
-        self.angles = tuple(f"{name}.angle_model_rad" for name in limb.coordinates)
-        self.activations = tuple(outputs.get(f"{name}.activation", "") for name in self.muscles)
-        given = [a for j in joints for a in (j.angles_rad or (0.0,) * j.n_angles)]
-        self.start = np.array(given, dtype=float)
-        self._ends = {
-            body: np.array([j.at_parent_m for j in joints if j.parent == body]).reshape(-1, 3)
-            for body in self.bones
-        }
-        for body, ends in self._ends.items():
-            if not len(ends):  # the last one: from its hindmost to its foremost place
-                places = [p.at_m for m in limb.muscles for p in m.path if p.body == body]
-                places += [p.at_m for p in model.points.values() if p.body == body]
-                order = sorted(places, key=lambda place: place[1]) or [(0.0, 0.0, 0.0)]
-                self._ends[body] = np.array([order[0], order[-1]], dtype=float)
-
-    def place(
-        self, angles: NDArray[np.float64]
-    ) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
-        """Lines (k, 2) of bones and of muscles in this pose, m."""
-        self._kinematics(self._links, self._work, angles, np.zeros(len(angles)))
-        bones = []
-        for body in self.bones:
-            link = self._body_link[body]
-            joint, turn = self._work.place[link], self._work.turn[link]
-            ends = (self._ends[body] + self._links.centre[link]) @ turn.T + joint
-            closed = [joint] if len(ends) > 1 else []
-            bones.append(np.array([joint, *ends, *closed])[:, 1:].copy())
-        first = self._links.first
-        points = self._work.points[:, 1:3]
-        muscles = [points[a:b].copy() for a, b in pairwise(first)]
-        return bones, muscles
-
-
-class BodyPicture:
-    """A skeleton of rigid bodies as a stick figure: forward to the right, left into the depth, up.
-
-    Its attributes are those of a `LimbPicture`, without muscles.
-    """
-
-    DEPTH = np.array([[1.0, 0.0], [0.7, 0.15], [0.0, 1.0]])
-    """How front, left and up are drawn: an oblique view."""
-    muscles: tuple[str, ...] = ()
-    activations: tuple[str, ...] = ()
-
-    def __init__(self, table: Mapping[str, Any]) -> None:
-        from hil.config.bodies import BodiesTable
-        from hil.config.build_bodies import build_bodies
-
-        system = build_bodies(BodiesTable.model_validate(dict(table)), PICTURE_PERIOD_S)
-        self._skeleton = system.motion.skeleton
-        shown = system.shown
-        self.angles = tuple(
-            f"{name.rpartition('_')[0]}_model_{name.rpartition('_')[2]}" for name in shown
-        )
-        self.start = np.array([system.y[system.outputs.index(name)] for name in shown])
-        self.bones = tuple(range(len(self._lines(self.start))))
-
-    def _lines(self, pose: NDArray[np.float64]) -> NDArray[np.float64]:
-        from hil.models.bodies.rotations import attitude
-
-        A = attitude(pose[:-3].reshape(-1, 3))
-        lines: NDArray[np.float64] = self._skeleton.lines(A)
-        return lines + pose[-3:] - self._skeleton.centre_of_mass(A)
-
-    def place(
-        self, pose: NDArray[np.float64]
-    ) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
-        """Lines (2, 2) of links in this pose: Bryant angles, then the centre of mass; m."""
-        return list(self._lines(pose) @ self.DEPTH), []
-
-
-def limb_picture(settings: Mapping[str, Any]) -> LimbPicture | BodyPicture | None:
-    """The limb or the skeleton of a configuration; None on rigs of another kind."""
-    model = settings.get("model", {})
-    if model.get("kind") == "bodies":
-        try:
-            return BodyPicture(model)
-        except ValueError:
-            return None  # a recording of another version
-    if model.get("kind") != "musculoskeletal":
-        return None
-    outputs = {
-        str(output["drives"]): f"{name}_commanded"
-        for device in settings.get("devices", {}).values()
-        for name, output in device.get("outputs", {}).items()
-    }
-    try:
-        return LimbPicture(model, outputs)
-    except ValueError:
-        return None  # a recording of another version
+    return figure_of(settings).limb
 
 
 def causes() -> Mapping[str, str]:
     """What every fault of the guard means, in words."""
-    from hil.guard import CAUSES
+    from hil.loop.guard import CAUSES
 
     return CAUSES
 
@@ -183,8 +52,10 @@ def causes() -> Mapping[str, str]:
 def warm_up() -> None:
     """Import what opening a run will need."""
     from hil import config  # noqa: F401
-    from hil.models import array_system  # noqa: F401
+    from hil.experiment.registry import systems
     from hil.record import read  # noqa: F401
+
+    systems()
 
 
 class File:
@@ -323,7 +194,7 @@ class Live:
 
     @property
     def state(self) -> str:
-        """The rig's, one of `hil.states.STATES`."""
+        """The rig's, one of `hil.loop.states.STATES`."""
         return self._tap.state
 
     @property
@@ -351,7 +222,7 @@ class Live:
         return as_notes(events, inputs)
 
     def send(self, name: str, value: float = float("nan"), text: str = "") -> int:
-        """Ask the loop for something; `hil.tap.Requests` has the names.
+        """Ask the loop for something; `hil.loop.tap.Requests` has the names.
 
         Raises
         ------
@@ -385,38 +256,6 @@ def run_of(recording: Path) -> int | None:
     return None
 
 
-def array_pictures(settings: Mapping[str, Any]) -> tuple[ArrayPicture, ...]:
-    """The arrays of a configuration, laid out for drawing; none on rigs of another kind."""
-    from hil.models.fingerprint import parse
-    from hil.views import topology_picture
-
-    model = settings.get("model", {})
-    pictures, first = [], 0
-    for name, table in model.get("arrays", {}).items():
-        topology = parse(table["fingerprint"])
-        x, y = topology_picture.positions(topology)
-        inner = [f"{name}.x{m}_m" for m in range(2, topology.n_masses)]
-        ends = (str(table["from"]), str(table["to"]))
-        free = [model["points"][end]["support"] == "free" for end in ends]
-        moves = [f"{end}.x_m" if is_free else "" for end, is_free in zip(ends, free, strict=True)]
-        pictures.append(
-            ArrayPicture(
-                name=name,
-                ends=ends,
-                left=topology.left,
-                right=topology.right,
-                x=(x - x[0]) / (x[-1] - x[0]),
-                y=y / topology_picture.HEIGHT,
-                moves=(moves[0], *inner, moves[1]),
-                cells=first + np.arange(topology.n_cells),
-                dead=frozenset(n - 1 for n in table.get("dead_cells", ())),
-                broken=frozenset(n - 1 for n in table.get("broken_cells", ())),
-            )
-        )
-        first += topology.n_cells
-    return tuple(pictures)
-
-
 class Motion:
     """Displacements of an array's masses, from the twin's own equations.
 
@@ -425,15 +264,14 @@ class Motion:
     """
 
     def __init__(self, about: About) -> None:
-        from hil.config.load import model_from_toml
-        from hil.models.array_system import ArraySystem
+        from hil.experiment.figure import figure_of
+        from hil.experiment.load import system_from_toml
 
-        built = model_from_toml(about.path, dict(about.settings))
-        if built is None:
+        if not figure_of(about.settings).moving:
             raise ConfigError(f"{about.path}: no array to draw")
-        model, activation = built
-        self._system = ArraySystem(model, activation, MOTION_S)
-        outputs = model.outputs
+        self._system = system_from_toml(about.path, dict(about.settings), MOTION_S)
+        self._inputs = np.zeros(len(self._system.inputs))
+        outputs = list(self._system.outputs)
         self.names = [name for name in outputs if name.endswith("_m")]
         self._rows = np.array([outputs.index(name) for name in self.names], dtype=np.int64)
         self._next_s = 0.0
@@ -452,7 +290,7 @@ class Motion:
             a, b = np.searchsorted(t_s, (self._next_s - 1e-9, self._next_s + MOTION_S - 1e-9))
             if b > a:
                 self._duty = on[:, a:b].mean(axis=1)
-            self._system.step(self._duty)
+            self._system.step(self._duty, self._inputs)
             self._next_s += MOTION_S
             times.append(self._next_s)
             moved.append(self._system.y[self._rows].copy())
@@ -471,7 +309,7 @@ def load_settings(path: Path, sets: Mapping[str, str]) -> dict[str, Any]:
     ConfigError
         One line an error: file, key, value, remedy.
     """
-    from hil.config import load
+    from hil.experiment.load import load
 
     config = load(path, [f"{key}={value}" for key, value in sets.items()])
     return dict(tomllib.loads(config.to_toml()))

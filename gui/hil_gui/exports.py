@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QMarginsF, QRectF, QSize, QSizeF, Qt
 from PySide6.QtGui import QColor, QImage, QPageSize, QPainter, QPdfWriter
@@ -10,10 +9,9 @@ from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtWidgets import QFileDialog
 
 from hil_gui.runner import Command
+from hil_gui.session import Session
 from hil_gui.theme import LIGHT, numbers
-
-if TYPE_CHECKING:
-    from hil_gui.window import Window
+from hil_gui.traces import Traces
 
 FIGURES = {".png": "PNG picture", ".svg": "SVG drawing", ".pdf": "PDF page"}
 DATA = {".csv": "Table", ".mat": "MATLAB", ".mcap": "Foxglove"}
@@ -25,28 +23,31 @@ PNG_SCALE = 3
 class Exports:
     """Writes figures and data of the run that is open."""
 
-    def __init__(self, window: "Window") -> None:
-        self._window = window
+    def __init__(self, session: Session, traces: Traces) -> None:
+        self._session = session
+        self._traces = traces
 
     def choose_figure(self) -> None:
         """Ask where to, then write the plots as they are."""
-        if self._window.data is None:
-            self._window.complain("Nothing to export", "Open a run first (Ctrl+O)")
+        if self._session.data is None:
+            self._session.complain("Nothing to export", "Open a run first (Ctrl+O)")
             return
         filters = ";;".join(f"{word} (*{ending})" for ending, word in FIGURES.items())
-        start = str(self._window.data.about.path.with_suffix(".png"))
-        name, _ = QFileDialog.getSaveFileName(self._window, "Export figure", start, filters)
+        start = str(self._session.data.about.path.with_suffix(".png"))
+        name, _ = QFileDialog.getSaveFileName(
+            self._traces.window(), "Export figure", start, filters
+        )
         if name:
             self.figure(Path(name))
 
     def figure(self, path: Path) -> bool:
         """Write the plots with title and mark; whether it could be written."""
         if path.suffix.lower() not in FIGURES:
-            self._window.complain(
+            self._session.complain(
                 "Not exported", f"{path.name}: end its name in .png, .svg or .pdf"
             )
             return False
-        traces = self._window.traces
+        traces = self._traces
         size = QSize(traces.width(), traces.height() + TITLE_PX)
         on_screen = traces.colours
         traces.set_theme(LIGHT)
@@ -57,15 +58,15 @@ class Exports:
             traces.set_theme(on_screen)
             traces.redraw()
         if not written:
-            self._window.complain(
+            self._session.complain(
                 "Not exported", f"{path}: cannot be written: choose another place"
             )
             return False
-        self._window.say(f"Figure: {path}")
+        self._session.say(f"Figure: {path}")
         return True
 
     def _draw(self, painter: QPainter, size: QSize) -> None:
-        about = self._window.data.about
+        about = self._session.data.about
         painter.fillRect(QRectF(0, 0, size.width(), size.height()), QColor(LIGHT.surface))
         painter.setPen(QColor(LIGHT.text))
         painter.setFont(numbers(11.0, bold=True))
@@ -77,44 +78,44 @@ class Exports:
         if about.simulated:
             painter.setPen(QColor(LIGHT.fault))
             painter.drawText(place, Qt.AlignmentFlag.AlignRight | middle, "SIMULATED")
-        traces = self._window.traces
+        traces = self._traces
         target = QRectF(0, TITLE_PX, size.width(), size.height() - TITLE_PX)
         traces.render(painter, target, traces.viewport().rect())
 
     def choose_data(self) -> None:
         """Ask where to, then write the recording in another format."""
-        data = self._window.data
-        if data is None or self._window.feed.is_growing:
+        data = self._session.data
+        if data is None or self._session.feed.is_growing:
             text = "Open a recording first (Ctrl+O)" if data is None else "Stop the run first (F6)"
-            self._window.complain("Nothing to export", text)
+            self._session.complain("Nothing to export", text)
             return
         start = str(data.about.path.with_suffix(".csv"))
         kinds = ";;".join(f"{word} (*{ending})" for ending, word in DATA.items())
-        name, _ = QFileDialog.getSaveFileName(self._window, "Export data", start, kinds)
+        name, _ = QFileDialog.getSaveFileName(self._traces.window(), "Export data", start, kinds)
         if name:
             self.data(Path(name))
 
     def data(self, path: Path) -> None:
         """Write the whole recording as CSV, MAT or MCAP, by `hil export` in its own process."""
         if path.suffix.lower() not in DATA:
-            self._window.complain(
+            self._session.complain(
                 "Not exported", f"{path.name}: end its name in {' or '.join(DATA)}"
             )
             return
-        run = self._window.data.about.path
+        run = self._session.data.about.path
         kind = path.suffix.lower().removeprefix(".")
         command = Command(["export", str(run), "--to", kind, "--out", str(path), "--json"])
 
         def done(whole: bool) -> None:
             if not whole:
                 command.stop()
-                self._window.say("The export was cancelled")
+                self._session.say("The export was cancelled")
             elif command.exit_code:
-                self._window.complain("Not exported", command.said)
+                self._session.complain("Not exported", command.said)
             else:
-                self._window.say(f"Data: {path}")
+                self._session.say(f"Data: {path}")
 
-        self._window.jobs.start(f"Writing {path.name}", _waiting(command), done)
+        self._session.jobs.start(f"Writing {path.name}", _waiting(command), done)
 
 
 def _waiting(command: Command) -> Iterator[float]:

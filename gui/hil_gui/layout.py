@@ -1,11 +1,13 @@
 """Where everything stands in the main window."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from dataclasses import dataclass
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QByteArray, Qt
 from PySide6.QtWidgets import (
     QDockWidget,
     QHBoxLayout,
+    QMainWindow,
     QScrollArea,
     QSizePolicy,
     QTabBar,
@@ -15,13 +17,11 @@ from PySide6.QtWidgets import (
 )
 
 from hil_gui import menus
-from hil_gui.array_view import LIT_BY
+from hil_gui.array_view import LIT_BY, ArrayView
+from hil_gui.parts import Parts
 from hil_gui.plain import Label
 from hil_gui.theme import SPACE
-from hil_gui.traces import WORDS
-
-if TYPE_CHECKING:
-    from hil_gui.window import Window
+from hil_gui.traces import WORDS, Traces
 
 LEFT, RIGHT, BOTTOM = (
     Qt.DockWidgetArea.LeftDockWidgetArea,
@@ -38,36 +38,61 @@ TABBED = (
 IN_FRONT = ("Control", "Lateness", "Events")
 
 
-def build(window: "Window") -> None:
-    """Put the panels around the plots; `first_layout` keeps this arrangement."""
+@dataclass(frozen=True)
+class Layout:
+    """What the window keeps of its arrangement.
+
+    Attributes
+    ----------
+    docks : dict
+        Panels by their titles.
+    kind_buttons : dict
+        Button of each curve, by its kind.
+    legend : Label
+        Band about the twin, beside these buttons.
+    first : QByteArray
+        This arrangement, to come back to.
+    """
+
+    docks: dict[str, QDockWidget]
+    kind_buttons: dict[str, QToolButton]
+    legend: Label
+    first: QByteArray
+
+
+def build(window: QMainWindow, parts: Parts) -> Layout:
+    """Put the panels around the plots."""
     centre = QWidget()
     column = QVBoxLayout(centre)
     column.setContentsMargins(SPACE // 2, SPACE // 2, SPACE // 2, SPACE // 2)
     column.setSpacing(SPACE // 2 + 2)
-    column.addLayout(_kind_buttons(window))
-    column.addWidget(window.traces, 1)
-    column.addWidget(window.transport)
+    kind_buttons = _kind_buttons(parts.traces)
+    legend = _legend()
+    column.addLayout(_row(parts, kind_buttons.values(), legend))
+    column.addWidget(parts.traces, 1)
+    column.addWidget(parts.transport)
     window.setCentralWidget(centre)
     top = QWidget()
     row = QVBoxLayout(top)
     row.setContentsMargins(SPACE // 2, 0, SPACE // 2, SPACE // 2)
-    row.addWidget(window.header)
-    window.setMenuWidget(menus.stack(window.menu_bar, top))
-    for title, widget, area in (
-        ("Control", _scrolling(window.bench.control), LEFT),
-        ("Commissioning", _scrolling(window.bench.commissioning), LEFT),
-        ("Columns", window.columns, LEFT),
-        ("Array", _array_panel(window), RIGHT),
-        ("Path", window.paths, RIGHT),
-        ("Figures", window.numbers, RIGHT),
-        ("Lateness", window.timing, RIGHT),
-        ("Ages", window.ages, RIGHT),
-        ("Events", window.log, BOTTOM),
-        ("Cursor readings", window.cursor_table, BOTTOM),
-        ("Compare", window.compare, BOTTOM),
-    ):
-        _dock(window, title, widget, area)
-    docks = window.docks
+    row.addWidget(parts.header)
+    window.setMenuWidget(menus.stack(parts.menu_bar, top))
+    docks = {
+        title: _dock(window, title, widget, area)
+        for title, widget, area in (
+            ("Control", _scrolling(parts.bench.control), LEFT),
+            ("Commissioning", _scrolling(parts.commissioning), LEFT),
+            ("Columns", parts.columns, LEFT),
+            ("Array", _array_panel(parts.array), RIGHT),
+            ("Path", parts.paths, RIGHT),
+            ("Figures", parts.numbers, RIGHT),
+            ("Lateness", parts.timing, RIGHT),
+            ("Ages", parts.ages, RIGHT),
+            ("Events", parts.log, BOTTOM),
+            ("Cursor readings", parts.cursor_table, BOTTOM),
+            ("Compare", parts.compare, BOTTOM),
+        )
+    }
     for first, second in TABBED:
         window.tabifyDockWidget(docks[first], docks[second])
     for name in IN_FRONT:
@@ -79,63 +104,70 @@ def build(window: "Window") -> None:
     window.resizeDocks([docks["Control"], docks["Array"]], [290, 300], across)
     window.resizeDocks([docks["Events"]], [112], down)
     window.resizeDocks([docks[n] for n in ("Array", "Figures", "Lateness")], [260, 110, 190], down)
-    window.message = Label("")
-    window.message.setObjectName("say")
     window.statusBar().setSizeGripEnabled(False)
-    window.statusBar().addWidget(window.message, 1)
-    window.statusBar().addPermanentWidget(window.jobs)
-    window.first_layout = window.saveState()
+    window.statusBar().addWidget(parts.session.message, 1)
+    window.statusBar().addPermanentWidget(parts.session.jobs)
+    return Layout(docks, kind_buttons, legend, window.saveState())
 
 
-def hide_stale_tabs(window: "Window") -> None:
+def hide_stale_tabs(window: QMainWindow, docks: Iterable[QDockWidget]) -> None:
     """Hide tab bars that belong to no group of docks.
 
     Qt 6.11 leaves some behind, where the docks were before they were put together.
     """
-    docks = [dock for dock in window.docks.values() if not dock.isFloating()]
-    places = [dock.geometry() for dock in docks if window.tabifiedDockWidgets(dock)]
+    docked = [dock for dock in docks if not dock.isFloating()]
+    places = [dock.geometry() for dock in docked if window.tabifiedDockWidgets(dock)]
     for bar in window.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly):
         top_left = bar.geometry().topLeft()
         if not any((p.left(), p.bottom() + 1) == top_left.toTuple() for p in places):
             bar.hide()
 
 
-def _dock(window: "Window", title: str, widget: QWidget, area: Qt.DockWidgetArea) -> None:
+def _dock(window: QMainWindow, title: str, widget: QWidget, area: Qt.DockWidgetArea) -> QDockWidget:
     dock = QDockWidget(title, window)
     dock.setObjectName(title)
     widget.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
     dock.setWidget(widget)
     window.addDockWidget(area, dock)
-    window.docks[title] = dock
+    return dock
 
 
-def _kind_buttons(window: "Window") -> QHBoxLayout:
+def _kind_buttons(traces: Traces) -> dict[str, QToolButton]:
     """A button a curve, in its colour: shows and hides it."""
-    row = QHBoxLayout()
-    row.setSpacing(SPACE // 2)
-    window.kind_buttons = {}
+    buttons = {}
     for i, (kind, word) in enumerate(WORDS.items(), start=1):
         button = QToolButton()
         button.setText(word)
         button.setCheckable(True)
-        button.setChecked(kind in window.traces.kinds_shown)
+        button.setChecked(kind in traces.kinds_shown)
         button.setToolTip(f"Show or hide the curve (Ctrl+{i})")
         button.setShortcut(f"Ctrl+{i}")
         button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        button.toggled.connect(lambda on, k=kind: window.traces.show_kind(k, on))
+        button.toggled.connect(lambda on, k=kind: traces.show_kind(k, on))
+        buttons[kind] = button
+    return buttons
+
+
+def _legend() -> Label:
+    legend = Label("")
+    legend.setProperty("role", "muted")
+    legend.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+    legend.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+    return legend
+
+
+def _row(parts: Parts, kind_buttons: Iterable[QToolButton], legend: Label) -> QHBoxLayout:
+    row = QHBoxLayout()
+    row.setSpacing(SPACE // 2)
+    for button in kind_buttons:
         row.addWidget(button)
-        window.kind_buttons[kind] = button
-    window.legend = Label("")
-    window.legend.setProperty("role", "muted")
-    window.legend.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-    window.legend.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-    row.addWidget(window.legend, 1)
-    row.addWidget(window.transport.whole)
-    row.addWidget(window.transport.cursor_button)
+    row.addWidget(legend, 1)
+    row.addWidget(parts.transport.whole)
+    row.addWidget(parts.transport.cursor_button)
     return row
 
 
-def _array_panel(window: "Window") -> QWidget:
+def _array_panel(array: ArrayView) -> QWidget:
     tips = {
         "state": "Light cells by what the boards report",
         "duty": "Light cells by their share of on time in the last second",
@@ -147,7 +179,6 @@ def _array_panel(window: "Window") -> QWidget:
     column.setSpacing(0)
     row = QHBoxLayout()
     row.setContentsMargins(SPACE, 4, SPACE, 0)
-    window.light_buttons = {}
     for word in LIT_BY:
         button = QToolButton()
         button.setText(word)
@@ -156,12 +187,11 @@ def _array_panel(window: "Window") -> QWidget:
         button.setChecked(word == "state")
         button.setToolTip(tips[word])
         button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        button.clicked.connect(lambda _, w=word: window.array.light_by(w))
+        button.clicked.connect(lambda _, w=word: array.light_by(w))
         row.addWidget(button)
-        window.light_buttons[word] = button
     row.addStretch(1)
     column.addLayout(row)
-    column.addWidget(window.array, 1)
+    column.addWidget(array, 1)
     return panel
 
 

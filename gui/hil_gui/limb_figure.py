@@ -1,16 +1,21 @@
 """A limb moved by muscles as a stick figure: bones, and muscles coloured by their activation."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from math import log10, nan
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyqtgraph as pg
 from numpy.typing import NDArray
 from PySide6.QtGui import QColor
 
-from hil_gui.data import BodyPicture, LimbPicture
 from hil_gui.run_data import RunData
 from hil_gui.theme import LIGHT, Theme
+
+if TYPE_CHECKING:
+    from hil_gui.data import StickFigure
 
 LEAST, MOST = 0.001, 1.0
 """Ends of the scale of activation, which is logarithmic: holding a foot takes 0.0136."""
@@ -25,7 +30,7 @@ class LimbFigure:
     def __init__(self, plot: pg.PlotWidget) -> None:
         self._plot = plot
         self._theme: Theme = LIGHT
-        self._picture: LimbPicture | BodyPicture | None = None
+        self._picture: StickFigure | None = None
         self._bones: list[pg.PlotDataItem] = []
         self._muscles: list[pg.PlotDataItem] = []
         self._labels: list[pg.TextItem] = []
@@ -38,7 +43,7 @@ class LimbFigure:
         self._theme = theme
         self.set_picture(self._picture)
 
-    def set_picture(self, picture: LimbPicture | BodyPicture | None) -> None:
+    def set_picture(self, picture: StickFigure | None) -> None:
         """Draw this limb as it starts, or none."""
         for item in (*self._bones, *self._muscles, *self._labels):
             self._plot.removeItem(item)

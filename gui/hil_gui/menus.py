@@ -1,15 +1,33 @@
 """Menus and keys; every control of the window can be reached from here."""
 
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
-from PySide6.QtWidgets import QMenuBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDockWidget, QMainWindow, QMenu, QVBoxLayout, QWidget
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from hil_gui.parts import Parts
 
-    from hil_gui.window import Window
+
+class Commands(Protocol):
+    """What the menus ask of the whole window; the main window does it."""
+
+    def choose(self) -> None: ...
+
+    def open(self, path: Path) -> bool: ...
+
+    def close(self) -> bool: ...
+
+    def write_note(self) -> None: ...
+
+    def show_all(self) -> None: ...
+
+    def zoom(self, factor: float) -> None: ...
+
+    def set_theme(self, name: str) -> None: ...
+
+    def first_layout_again(self) -> None: ...
 
 
 def stack(*widgets: QWidget) -> QWidget:
@@ -23,47 +41,49 @@ def stack(*widgets: QWidget) -> QWidget:
     return holder
 
 
-def build(window: "Window") -> None:
-    """Fill the menu bar; called once, after the docks exist."""
-    bar: QMenuBar = window.menu_bar
+def build(
+    window: QMainWindow, commands: Commands, parts: Parts, docks: Mapping[str, QDockWidget]
+) -> QMenu:
+    """Fill the menu bar; returns the menu of the files opened last."""
+    bar = parts.menu_bar
     file = bar.addMenu("&File")
-    file.addAction(_action(window, "&Open …", "Ctrl+O", window.choose))
-    window.recent_menu = file.addMenu("Open &recent")
-    fill_recent(window)
-    file.addAction(_action(window, "&Lay a recording over …", "Ctrl+L", window.compare.choose))
+    file.addAction(_action(window, "&Open …", "Ctrl+O", commands.choose))
+    recent_menu = file.addMenu("Open &recent")
+    fill_recent(recent_menu, parts.session.recent, commands.open)
+    file.addAction(_action(window, "&Lay a recording over …", "Ctrl+L", parts.compare.choose))
     file.addSeparator()
-    file.addAction(_action(window, "Export &figure …", "Ctrl+E", window.exports.choose_figure))
-    file.addAction(_action(window, "Export &data …", "Ctrl+Shift+E", window.exports.choose_data))
+    file.addAction(_action(window, "Export &figure …", "Ctrl+E", parts.exports.choose_figure))
+    file.addAction(_action(window, "Export &data …", "Ctrl+Shift+E", parts.exports.choose_data))
     file.addSeparator()
-    file.addAction(_action(window, "&Quit", QKeySequence.StandardKey.Quit, window.close))
+    file.addAction(_action(window, "&Quit", QKeySequence.StandardKey.Quit, commands.close))
 
     run = bar.addMenu("&Run")
-    bench = window.bench
+    control, header = parts.bench.control, parts.header
     for text, key, button in (
-        ("Self-&test", "F2", bench.control.self_test),
-        ("&Connect", "F8", bench.control.connect_button),
-        ("T&are", "F3", bench.control.tare),
-        ("Ar&m", "F4", bench.control.arm),
-        ("&Start", "F5", window.header.start_button),
-        ("Sto&p", "F6", window.header.stop_button),
-        ("&Reset", "F7", bench.control.reset),
-        ("&Hold set point", "Ctrl+H", bench.control.hold),
+        ("Self-&test", "F2", control.self_test),
+        ("&Connect", "F8", control.connect_button),
+        ("T&are", "F3", control.tare),
+        ("Ar&m", "F4", control.arm),
+        ("&Start", "F5", header.start_button),
+        ("Sto&p", "F6", header.stop_button),
+        ("&Reset", "F7", control.reset),
+        ("&Hold set point", "Ctrl+H", control.hold),
     ):
         run.addAction(_action(window, text, key, button.click))
-    stop = _action(window, "&Emergency stop", "F12", window.header.estop_button.click)
+    stop = _action(window, "&Emergency stop", "F12", header.estop_button.click)
     stop.setShortcuts(["F12", "Ctrl+Space"])
     run.addAction(stop)
-    run.addAction(_action(window, "Write a &note", "Ctrl+N", window.write_note))
+    run.addAction(_action(window, "Write a &note", "Ctrl+N", commands.write_note))
 
     view = bar.addMenu("&View")
-    line, transport = window.timeline, window.transport
+    line, transport = parts.session.timeline, parts.transport
     for text, key, do in (
         ("&Play / pause", "P", transport.play.click),
         ("&Newest row", "Ctrl+End", transport.newest.click),
-        ("&Whole run", "Ctrl+Home", window.show_all),
+        ("&Whole run", "Ctrl+Home", commands.show_all),
         ("&Cursors", "C", transport.cursor_button.click),
-        ("Zoom &in", "Ctrl++", lambda: window.zoom(0.5)),
-        ("Zoom &out", "Ctrl+-", lambda: window.zoom(2.0)),
+        ("Zoom &in", "Ctrl++", lambda: commands.zoom(0.5)),
+        ("Zoom &out", "Ctrl+-", lambda: commands.zoom(2.0)),
         ("Step &back", "Alt+Left", lambda: line.go(line.now_s - 0.1)),
         ("Step &on", "Alt+Right", lambda: line.go(line.now_s + 0.1)),
     ):
@@ -72,43 +92,43 @@ def build(window: "Window") -> None:
     themes = view.addMenu("&Theme")
     group = QActionGroup(window)
     for name in ("system", "light", "dark"):
-        action = _action(window, name.capitalize(), None, lambda n=name: window.set_theme(n))
+        action = _action(window, name.capitalize(), None, lambda n=name: commands.set_theme(n))
         action.setCheckable(True)
-        action.setChecked(window.settings.value("theme", "system") == name)
+        action.setChecked(parts.session.settings.value("theme", "system") == name)
         group.addAction(action)
         themes.addAction(action)
 
     panels = bar.addMenu("&Panels")
-    for i, (name, dock) in enumerate(window.docks.items(), start=1):
+    for i, (name, dock) in enumerate(docks.items(), start=1):
         action = dock.toggleViewAction()
         if i <= 9:
             action.setShortcut(f"Alt+{i}")
         action.setToolTip(f"Show or hide {name}")
         panels.addAction(action)
     panels.addSeparator()
-    panels.addAction(_action(window, "&First layout again", None, window.first_layout_again))
+    panels.addAction(_action(window, "&First layout again", None, commands.first_layout_again))
+    return recent_menu
 
 
-def fill_recent(window: "Window") -> None:
+def fill_recent(menu: QMenu, recent: Sequence[str], open_file: Callable[[Path], object]) -> None:
     """The files opened last."""
-    menu = window.recent_menu
     menu.clear()
-    for i, name in enumerate(window.recent, start=1):
+    for i, name in enumerate(recent, start=1):
         path = Path(name)
         text = (
             f"&{i} {path.parent.name}/{path.name}" if i < 10 else f"{path.parent.name}/{path.name}"
         )
-        menu.addAction(_action(window, text, None, lambda p=path: window.open(p)))
-    menu.setEnabled(bool(window.recent))
+        menu.addAction(_action(menu, text, None, lambda p=path: open_file(p)))
+    menu.setEnabled(bool(recent))
 
 
 def _action(
-    window: "Window",
+    parent: QWidget,
     text: str,
-    key: "str | QKeySequence.StandardKey | None",
-    do: "Callable[[], object]",
+    key: str | QKeySequence.StandardKey | None,
+    do: Callable[[], object],
 ) -> QAction:
-    action = QAction(text, window)
+    action = QAction(text, parent)
     if key is not None:
         action.setShortcut(QKeySequence(key))
     action.triggered.connect(lambda: do())

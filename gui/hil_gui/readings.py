@@ -36,7 +36,7 @@ class Numbers(QWidget):
                 "vaf",
                 "VAF",
                 "Variance accounted for: 1 - var(residual)/var(measured); "
-                "held: the signal does not clearly move beside its noise",
+                "constant: not meaningful, the signal hardly exceeds its noise",
             ),
         ]
         for i, (key, word, tip) in enumerate(entries):
@@ -70,7 +70,7 @@ class Numbers(QWidget):
         self.values["residual"].setText(si(measured - model, units, 3))
         self.values["rms"].setText(si(figures.rms, units, 3))
         self.values["nrmse"].setText(_percent(figures.nrmse))
-        self.values["vaf"].setText("held" if figures.held else _percent(figures.vaf))
+        self.values["vaf"].setText("constant" if figures.held else _percent(figures.vaf))
 
 
 def _reading(value: float, units: str) -> str:
@@ -137,7 +137,7 @@ class Timing(QWidget):
         self.period.setValue(np.log10(data.about.period_s))
         row = data.at(now_s)
         if data.about.clock == "virtual":
-            self.text.setText("virtual clock: says nothing of real time")
+            self.text.setText("virtual clock: timing not tested")
         else:
             share = counts[LATE_EDGES_S[:-1] >= data.about.period_s].sum() / max(counts.sum(), 1)
             lost = f", {data.n_lost} rows not seen here" if data.n_lost else ""

@@ -1,8 +1,8 @@
 """Figures of a run so far, brought up to date with every block of rows.
 
-RMS, NRMSE, VAF and whether a signal is held are those of `hil.metrics`; their sums are taken about
-the first sample, so that a small variance on a large mean keeps its digits. Every CHECKPOINT rows
-the sums are kept, so that the figures at any earlier time cost no more than that many rows.
+RMS, NRMSE, VAF and whether a signal is held are those of `hil.record.metrics`; their sums are taken
+about the first sample, so that a small variance on a large mean keeps its digits. Every CHECKPOINT
+rows the sums are kept, so that the figures at any earlier time cost no more than that many rows.
 """
 
 from bisect import bisect_right
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 CHECKPOINT = 4096
-MOVES = 4.0  # as `hil.metrics` has it
+MOVES = 4.0  # as `hil.record.metrics` has it
 LATE_EDGES_S = np.geomspace(1e-6, 1e-1, 51)
 """Classes of the lateness histogram, ten a decade; what is earlier or later goes to the ends."""
 

@@ -121,7 +121,7 @@ def latency(window: Window, seconds: float) -> dict[str, float]:
     data = RunData(about(), LIVE_CAPACITY)
     _show(window, data)
     window.timeline.set_span(10.0)
-    words = [sys.executable, "-m", "hil.views.bench_window", str(seconds + 2.0)]
+    words = [sys.executable, "-m", "hil.bench.window", str(seconds + 2.0)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as writer:
         writer.stdout.readline()
         live = Live(writer.pid)

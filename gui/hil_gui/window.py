@@ -10,38 +10,23 @@ from PySide6.QtCore import QSettings, Qt, QTimer
 from PySide6.QtGui import QCloseEvent, QShowEvent
 from PySide6.QtWidgets import (
     QApplication,
-    QDockWidget,
     QFileDialog,
     QMainWindow,
-    QMenuBar,
-    QMessageBox,
 )
 
 from hil_gui import layout, menus, theme
-from hil_gui.array_view import ArrayView
-from hil_gui.bench_day import BenchDay
-from hil_gui.compare import Compare
-from hil_gui.data import ConfigError, DeviceError, File, Live, causes, run_of
-from hil_gui.exports import Exports
+from hil_gui.data import ConfigError, DeviceError, File, Live, run_of
 from hil_gui.feed import Feed
-from hil_gui.header import Header
-from hil_gui.jobs import Jobs
-from hil_gui.path_view import PathView
-from hil_gui.plain import tip
-from hil_gui.readings import Numbers, Timing
+from hil_gui.parts import Parts
 from hil_gui.run_data import About, RunData
-from hil_gui.tables import Ages, Columns, CursorTable, Log
+from hil_gui.session import Session
 from hil_gui.theme import THEMES
-from hil_gui.timeline import Timeline
-from hil_gui.traces import Traces
-from hil_gui.transport import Transport
 
 FRAME_MS = 25
 NICE = 5
 """Where the loop may not have a real-time priority, the window steps back."""
 SLOW_EVERY = 4
 """Frames between two refreshes of figures and tables."""
-RECENT_MAX = 10
 EMPTY_HINT = (
     "<b>Open an experiment</b> (.toml) to run it, or <b>a recording</b> (.h5) to look at it"
     "<br><br>Ctrl+O open &nbsp;·&nbsp; Ctrl+L lay a recording over &nbsp;·&nbsp; "
@@ -61,23 +46,17 @@ class Window(QMainWindow):
         self.settings = settings if settings is not None else QSettings("hil-arrays", "hil")
         self.setWindowTitle("hil")
         self.setDockNestingEnabled(True)
-        self.feed: Feed | None = None
-        self.timeline = Timeline()
-        self.traces = Traces(self.timeline)
-        self.array = ArrayView()
-        self.numbers, self.timing = Numbers(), Timing()
-        self.ages, self.log, self.cursor_table = Ages(), Log(), CursorTable()
-        self.columns, self.paths = Columns(), PathView()
-        self.header = Header()
-        self.transport = Transport(self.timeline)
-        self.jobs = Jobs()
-        self.menu_bar = QMenuBar()
-        self.compare = Compare(self)
-        self.exports = Exports(self)
-        self.bench = BenchDay(self)
-        self.docks: dict[str, QDockWidget] = {}
-        layout.build(self)
-        menus.build(self)
+        self.session = Session(self.settings, self)
+        self.timeline, self.jobs = self.session.timeline, self.session.jobs
+        self.parts = parts = Parts(self.session, self)
+        self.traces, self.array, self.paths = parts.traces, parts.array, parts.paths
+        self.columns, self.log, self.cursor_table = parts.columns, parts.log, parts.cursor_table
+        self.numbers, self.timing, self.ages = parts.numbers, parts.timing, parts.ages
+        self.header, self.transport, self.bench = parts.header, parts.transport, parts.bench
+        self.compare = parts.compare
+        self.arrangement = layout.build(self, parts)
+        self.docks, self.kind_buttons = self.arrangement.docks, self.arrangement.kind_buttons
+        self.recent_menu = menus.build(self, self, parts, self.docks)
         self._connect()
         self._n_frames = self._n_said = 0
         self._last_s = perf_counter()
@@ -121,28 +100,30 @@ class Window(QMainWindow):
     # What is shown
 
     @property
+    def feed(self) -> Feed | None:
+        return self.session.feed
+
+    @property
     def data(self) -> RunData | None:
-        return self.feed.data if self.feed else None
+        return self.session.data
 
     def choose(self) -> None:
         """Ask for an experiment or a recording."""
         name, _ = QFileDialog.getOpenFileName(
-            self, "Open", self.folder(), "Experiments and recordings (*.toml *.h5);;All files (*)"
+            self,
+            "Open",
+            self.session.folder(),
+            "Experiments and recordings (*.toml *.h5);;All files (*)",
         )
         if name:
             self.open(Path(name))
-
-    def folder(self) -> str:
-        """Where file dialogues begin."""
-        recent = self.recent
-        return str(Path(recent[0]).parent) if recent else str(Path.cwd())
 
     def open(self, path: Path) -> bool:
         """Open an experiment or a recording, or say why not; whether it could be."""
         try:
             self.load(path)
         except (ConfigError, DeviceError) as error:
-            self.complain("This cannot be opened", str(error))
+            self.session.complain("This cannot be opened", str(error))
             return False
         return True
 
@@ -156,6 +137,7 @@ class Window(QMainWindow):
         """
         if path.suffix == ".toml":
             self.bench.open(path)
+            self._bring_up("Control")
         else:
             self._open_recording(path)
         self._remember(path)
@@ -174,7 +156,7 @@ class Window(QMainWindow):
         if self.feed is None:
             return
         if not whole:
-            self.say("Reading was cancelled: what was read is shown")
+            self.session.say("Reading was cancelled: what was read is shown")
         if self.feed.data.outcome != "running":
             self.timeline.follows = False
         self._refresh_run()
@@ -213,16 +195,12 @@ class Window(QMainWindow):
     def _show_feed(self, feed: Feed) -> None:
         self.jobs.cancel()
         self.transport.play.setChecked(False)
-        if self.feed is not None:
-            self.feed.close()
-        self.feed = feed
+        self.session.show(feed)
         self._show_run(feed.data)
 
     def show_preview(self, about: About) -> None:
         """An experiment that is not running yet: its title, and its array at rest."""
-        if self.feed is not None:
-            self.feed.close()
-        self.feed = None
+        self.session.show(None)
         self._show_run(None)
         self.array.set_pictures(about.arrays)
         self.paths.show_limb(about)
@@ -251,10 +229,10 @@ class Window(QMainWindow):
             for kind, button in self.kind_buttons.items():
                 button.setVisible(kind in data.signal.columns)
         band = data.about.band if data else 0.0
-        self.legend.setText(f"± {1e3 * band:.1f} mN" if band else "")
+        self.arrangement.legend.setText(f"± {1e3 * band:.1f} mN" if band else "")
         trip = data.about.residual_max if data else float("inf")
         trips = f"\nThe guard trips at a residual of ± {trip:g} N" if trip < float("inf") else ""
-        self.legend.setToolTip(
+        self.arrangement.legend.setToolTip(
             "Band about the twin, and the residual's threshold: two standard deviations of the "
             f"transducer's noise{trips}"
         )
@@ -314,7 +292,7 @@ class Window(QMainWindow):
             refused = [n.text for n in data.notes[self._n_said :] if n.level == "warning"]
             self._n_said = len(data.notes)
             if refused:
-                self.say(refused[-1])
+                self.session.say(refused[-1])
         for part in (self.numbers, self.timing, self.ages, self.log):
             part.show_run(data, now_s)
         self.transport.refresh()
@@ -322,14 +300,6 @@ class Window(QMainWindow):
         self.bench.show_state()
         if self.traces.cursors is not None and self.timeline.follows:
             self._show_cursors()
-
-    def causes_in_words(self, now_s: float) -> str:
-        """The faults latched by then, first cause first: who, how much, and which limit."""
-        data = self.data
-        names = [] if data is None else data.faults_at(now_s)
-        words = causes() if names else {}
-        said = {} if data is None else data.trip_texts
-        return "; ".join(said.get(name, f"{name}: {words.get(name, name)}") for name in names)
 
     # Cursors
 
@@ -339,8 +309,7 @@ class Window(QMainWindow):
         places = (line.from_s + width_s / 3, line.from_s + 2 * width_s / 3) if on else None
         self.traces.set_cursors(places)
         if on:
-            self.docks["Cursor readings"].show()
-            self.docks["Cursor readings"].raise_()
+            self._bring_up("Cursor readings")
 
     def _show_cursors(self) -> None:
         self.cursor_table.show_cursors(self.data, self.traces)
@@ -349,9 +318,12 @@ class Window(QMainWindow):
 
     def write_note(self) -> None:
         """Bring the note's field up."""
-        self.docks["Control"].show()
-        self.docks["Control"].raise_()
+        self._bring_up("Control")
         self.bench.control.note.setFocus()
+
+    def _bring_up(self, title: str) -> None:
+        self.docks[title].show()
+        self.docks[title].raise_()
 
     def show_all(self) -> None:
         """The whole run, every range automatic."""
@@ -368,20 +340,14 @@ class Window(QMainWindow):
 
     def first_layout_again(self) -> None:
         """Panels as at the first start."""
-        self.restoreState(self.first_layout)
+        self.restoreState(self.arrangement.first)
         self.docks["Path"].setVisible(self.paths.has_points)
-        QTimer.singleShot(0, lambda: layout.hide_stale_tabs(self))
+        QTimer.singleShot(0, self._hide_stale_tabs)
+
+    def _hide_stale_tabs(self) -> None:
+        layout.hide_stale_tabs(self, self.docks.values())
 
     # Manners
-
-    def say(self, text: str) -> None:
-        """A remark that does not ask for attention."""
-        self.message.setText(text)
-
-    def complain(self, title: str, text: str) -> None:
-        """Something went wrong; the text says what to do."""
-        self.say(text.splitlines()[0] if text else title)
-        QMessageBox.warning(self, title, tip(text))
 
     def say_defect(
         self, kind: type[BaseException], error: BaseException, trace: TracebackType | None
@@ -389,22 +355,14 @@ class Window(QMainWindow):
         """A defect of the window itself: one line, and the window goes on; so does the run."""
         if os.environ.get("HIL_DEBUG"):
             sys.__excepthook__(kind, error, trace)
-        self.say(
-            f"a defect of the window: {kind.__name__}: {error}: what runs goes on; "
+        self.session.say(
+            f"internal error of the window: {kind.__name__}: {error}: the run continues; "
             "HIL_DEBUG=1 hil gui prints its trace, to report it"
         )
 
-    @property
-    def recent(self) -> list[str]:
-        """Files opened last, newest first."""
-        kept = self.settings.value("recent", [])
-        return [kept] if isinstance(kept, str) else list(kept or [])
-
     def _remember(self, path: Path) -> None:
-        name = str(path.resolve())
-        others = [kept for kept in self.recent if kept != name]
-        self.settings.setValue("recent", [name, *others][:RECENT_MAX])
-        menus.fill_recent(self)
+        self.session.remember(path)
+        menus.fill_recent(self.recent_menu, self.session.recent, self.open)
 
     def _restore(self) -> None:
         for key, restore in (("geometry", self.restoreGeometry), ("layout", self.restoreState)):
@@ -414,16 +372,15 @@ class Window(QMainWindow):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        QTimer.singleShot(0, lambda: layout.hide_stale_tabs(self))
+        QTimer.singleShot(0, self._hide_stale_tabs)
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        if not self.bench.may_close():
+        if not self.bench.may_close(self):
             event.ignore()
             return
         self._timer.stop()
         self.jobs.cancel()
-        if self.feed is not None:
-            self.feed.close()
+        self.session.show(None)
         self.settings.setValue("geometry", self.saveGeometry())
         self.settings.setValue("layout", self.saveState())
         event.accept()

@@ -1,5 +1,1 @@
-"""TOML -> frozen, validated configuration. Nothing is opened or energised here."""
-
-from hil.config.load import Config, check, load, load_model, load_system
-
-__all__ = ["Config", "check", "load", "load_model", "load_system"]
+"""Files and `--set` merged to one table, value types, and errors of one line."""

@@ -36,7 +36,7 @@ class Merged:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """One TOML file; ConfigError with file and line where it is not one."""
+    """Read one TOML file; ConfigError with file and line if it is invalid."""
     try:
         with path.open("rb") as file:
             return tomllib.load(file)
@@ -96,7 +96,7 @@ def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
 
 
 def _in_the_room(model: dict[str, Any], surroundings: Any) -> dict[str, Any]:
-    """The model with its thermal cells in air of the temperature that somebody read off."""
+    """The model with its thermal cells in air of the entered room temperature."""
     ambient_C = surroundings.get("ambient_C") if isinstance(surroundings, dict) else None
     arrays = model.get("arrays")
     if ambient_C is None or not isinstance(arrays, dict):
@@ -174,7 +174,7 @@ def _refuse_looser_guard(name: str, own: Any, rig: Any, where: str = "guard") ->
 
 
 def parse_set(text: str) -> dict[str, Any]:
-    """`--set key.path=value` as a table; a value that is no TOML is taken as a text."""
+    """`--set key.path=value` as a table; a value that is not TOML is taken as a text."""
     key, equals, value = text.partition("=")
     parts = [part.strip() for part in key.split(".")]
     if not equals or not all(parts):
@@ -191,7 +191,7 @@ def parse_set(text: str) -> dict[str, Any]:
 
 
 def _depth(table: Any, path: list[str | int]) -> int:
-    """How many parts of the path lead somewhere in this table."""
+    """How many parts of the path exist in this table."""
     for depth, part in enumerate(path):
         try:
             table = table[part]

@@ -1,10 +1,10 @@
-"""Keys that configurations once had, and what they are replaced by: taken out, with one warning."""
+"""Obsolete configuration keys and their replacements: removed, with one warning."""
 
 import sys
 from collections.abc import Mapping
 from typing import Any
 
-from hil.terminal import say
+from hil.platform.terminal import say
 
 #: Limits of a board that its firmware no longer has.
 LIMITS = {

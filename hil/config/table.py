@@ -16,6 +16,10 @@ Positive = Annotated[float, Field(gt=0.0)]
 NotNegative = Annotated[float, Field(ge=0.0)]
 Delay = Annotated[float, Field(ge=0.0, le=10.0)]
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
+SupplyVoltage = Annotated[float, Field(gt=0.0, le=1000.0)]
+OhmPerMetre = Annotated[float, Field(ge=1e-3, le=1e8)]  # of wires as thick and thin as these may be
+Celsius = Annotated[float, Field(ge=-273.0, le=1000.0)]
+Pair = Annotated[list[float], Field(min_length=2, max_length=2)]
 
 
 def as_list(value: Any) -> Any:
@@ -47,7 +51,7 @@ def _cells(value: Any) -> Any:
 
 Name = Annotated[str, AfterValidator(_name)]
 Title = Annotated[str, AfterValidator(_title)]
-# Paths of the records that a table's values come from (`hil.config.sources`).
+# Paths of the records that a table's values come from (`hil.calibration.sources`).
 Records = Annotated[list[str], BeforeValidator(as_list), Field(min_length=1)] | None
 Cells = Annotated[Literal["all"] | list[int | str], PlainValidator(_cells)]
 

@@ -1,8 +1,8 @@
-"""Tables of TOML -> validated tables; every error is one line with file, key, value and remedy."""
+"""Validates TOML tables; every error is one line with file, key, value and remedy."""
 
-import difflib
 from collections.abc import Sequence
 from functools import cache
+from importlib.metadata import entry_points
 from typing import Any, TypeVar
 
 import pydantic
@@ -10,14 +10,21 @@ from pydantic_core import ErrorDetails
 
 from hil.config.files import Merged
 from hil.config.table import Table
-from hil.errors import ConfigError, one_line
+from hil.errors import ConfigError, did_you_mean, one_line
 
 T = TypeVar("T", bound=Table)
-OWN_PLACES = ("controller", "reference", "model", "plant", "devices")
+OWN_PLACES = {  # where a class of one's own may stand, and the entry points of installed ones
+    "controller": "hil.controllers",
+    "reference": "hil.references",
+    "model": "hil.models",
+    "plant": "hil.models",
+    "devices": "hil.devices",
+}
+CELL_PLACE = "arrays"  # of kinds below [model] and [plant] that no class can stand for
 
 
 def validated(kind: type[T], merged: Merged) -> T:
-    """The merged tables as one of the kinds of `hil.config.schema`; ConfigError where not."""
+    """The merged tables as one of the kinds of `hil.experiment.schema`; ConfigError where not."""
     try:
         return kind.model_validate(merged.table)
     except pydantic.ValidationError as error:
@@ -33,7 +40,7 @@ def validated(kind: type[T], merged: Merged) -> T:
                 and (shadow, detail["type"]) in said
                 and _has(merged.table, shadow) == _has(merged.table, path)
             ):
-                continue  # said already of [model], which [plant] starts from
+                continue  # already reported for [model], which [plant] starts from
             lines.append(_line(merged, path, detail))
         raise ConfigError("\n".join(dict.fromkeys(lines))) from None
 
@@ -72,16 +79,21 @@ def _line(merged: Merged, path: Sequence[str | int], detail: ErrorDetails) -> st
         case "missing":
             text = "missing: add it"
         case "extra_forbidden":
-            close = difflib.get_close_matches(str(path[-1]), _known_keys(), n=1)
-            if close and close[0] == path[-1]:
+            name = str(path[-1])
+            if name in _known_keys():
                 text = "unknown key of this table, but one of another: move it"
             else:
-                text = "unknown key" + (f": did you mean '{close[0]}'?" if close else ": remove it")
+                text = f"unknown key{did_you_mean(name, _known_keys()) or ': remove it'}"
             shown = ""
         case "union_tag_invalid":
             shown = f" = {_short(context['tag'])}"
-            text = f"unknown: choose {context['expected_tags']}"
-            if path[0] in OWN_PLACES:
+            kinds = [tag.strip("'") for tag in context["expected_tags"].split(", ")]
+            own = None if CELL_PLACE in path else OWN_PLACES.get(str(path[0]))
+            if own is not None:
+                kinds += [point.name for point in entry_points(group=own)]
+            near = did_you_mean(str(context["tag"]), kinds) or ":"
+            text = f"unknown{near} choose {', '.join(map(repr, kinds))}"
+            if own is not None:
                 text += ", or a class of your own, 'mine.py:MyClass'"
         case "float_type" | "int_type" | "string_type" | "bool_type":
             wanted = {

@@ -6,32 +6,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.frame import Column, Commands, Frame
-
-
-class Control(Protocol):
-    """The stage of the tick that turns set points and readings into commands.
-
-    It never moves anything itself: the guard has the last word.
-    """
-
-    @property
-    def columns(self) -> list[Column]:
-        """What it adds to every row: set points, and what it asks for."""
-        ...
-
-    def bind(self, frame: Frame, measured: NDArray[np.float64], commands: Commands) -> None:
-        """Learn where readings stand (NaN where there is none) and where commands go."""
-        ...
-
-    def step(self, t_s: float) -> None:
-        """One tick: write set points and wished commands."""
-        ...
-
-    def restart(self) -> None:
-        """Forget what has added up: everything was at rest, and is armed again."""
-        ...
-
 
 class Wires(Protocol):
     """Wires as they are believed to be, learned while they work."""
@@ -45,7 +19,7 @@ class Wires(Protocol):
 
 
 @dataclass
-class Belief:
+class ArrayEstimate:
     """What the estimator makes of an array at the current tick, for controllers that ask.
 
     Attributes
@@ -57,7 +31,7 @@ class Belief:
     x, theta : (n,), (N,) arrays
         The observer's state, and the memory of the cells' activation.
     force_N, disturbance_N : float
-        The observer's force, and the part of it that no cell explains.
+        The observer's force, and the part of it that no cell accounts for.
     wires : Wires, optional
         Where the cells are wires and somebody plans with them.
     suspicion : (N,) array

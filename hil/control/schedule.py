@@ -1,6 +1,6 @@
 """Cells on and off at given times."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,13 @@ class Schedule:
             self._t_s.append(t_s)
             self._cells.append(cells)
         self._next = 0
+
+    def switched(self, duration_s: float) -> Iterator[tuple[float, NDArray[np.uint8]]]:
+        """Times before duration_s at which cells are switched, and the cells on from then."""
+        later = [*self._t_s[1:], float("inf")]
+        for t_s, next_s, cells in zip(self._t_s, later, self._cells, strict=True):
+            if t_s < min(next_s, duration_s):
+                yield t_s, cells
 
     def restart(self) -> None:
         """A schedule goes by the time alone."""

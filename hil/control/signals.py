@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hil.control.pid import PidGains
 from hil.control.reference import Reference
-from hil.frame import Column, Commands, Frame
+from hil.loop.frame import Column, Commands, Frame
 
 
 @dataclass(frozen=True)

@@ -33,24 +33,6 @@ class Steerable:
 
 
 @runtime_checkable
-class Steered(Protocol):
-    """A control stage with set points that can be held, by the names of their columns."""
-
-    @property
-    def set_points(self) -> dict[str, Steerable]: ...
-
-    def set_gain(self, key: str, value: float) -> None:
-        """Change a gain, by its key in [controller].
-
-        Raises
-        ------
-        KeyError
-            There is no such gain.
-        """
-        ...
-
-
-@runtime_checkable
 class Selective(Protocol):
     """A controller of cells that leaves out those which cannot be used.
 

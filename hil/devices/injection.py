@@ -1,8 +1,8 @@
-"""Faults put into a simulated rig, and a witness of what its gates then do.
+"""Fault injection into a simulated rig, with a monitor of its gates.
 
 Every fault enters where it would: at the plant, at a pin, on the wire, or in a process; none
-writes what the guard looks at. Times are the plant's. The witness stands behind the gates, on the
-plant's clock, and knows nothing of loop and guard.
+writes values that the guard checks. Times are the plant's. The monitor is behind the gates, on the
+plant's clock, and is independent of loop and guard.
 """
 
 import math
@@ -12,14 +12,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hil import wire
-from hil.config.faults import FaultTable
-from hil.devices.port import Port
-from hil.devices.sim_plant import ON_FROM_DUTY, Gates
+from hil.devices.board import protocol
+from hil.devices.board.port import Port
+from hil.devices.injection_tables import FaultTable
+from hil.devices.sim.plant import ON_FROM_DUTY, Gates
 from hil.errors import DeviceError
-from hil.models.activation import Drive
-from hil.models.sma_wire import SmaWires
-from hil.models.system import System
+from hil.mechanics.sma.wire import SmaWires
+from hil.mechanics.system import Drive, System
 
 
 class Injection:
@@ -47,7 +46,7 @@ class Injection:
         return tuple(self._faults)
 
     def go_on(self, duration_s: float) -> None:
-        """Let the plant's time pass after the run, to see what its gates do by themselves."""
+        """Advance the plant's time after the run, to observe its gates without a host."""
         if self.come_to is not None:
             self.come_to(self.t_s + duration_s)
 
@@ -147,7 +146,7 @@ class FaultySystem:
 
 
 class Chip(Gates, Protocol):
-    """A simulated board whose processor, converter and memory can be meddled with."""
+    """A simulated board whose processor, converter and memory can be disturbed."""
 
     def reset(self) -> None: ...
 
@@ -161,13 +160,13 @@ class Chip(Gates, Protocol):
 
 
 class FaultyGates:
-    """A board whose pins and chip are meddled with.
+    """A board whose pins and chip are disturbed.
 
     `cell_current`, `cell_leakage` and `cell_temperature` at its inputs, `estop_open`, and
     `wire_open`: the cell draws no current and is not heated, whatever its gate does. `board_reset`
     resets the chip, and with `for_s` holds it in reset; `converter_dead` stops its converter;
-    `limits_spoilt` flips a bit of its stored limits; `gate_stuck_low` holds the pin of `cell` low;
-    `address_stuck` leaves bit `value` of its multiplexers' address at 0.
+    `limits_spoilt` flips a bit of the limits in its RAM; `gate_stuck_low` holds the pin of `cell`
+    low; `address_stuck` leaves bit `value` of its multiplexers' address at 0.
     """
 
     def __init__(self, inner: Chip, name: str, injection: Injection) -> None:
@@ -232,11 +231,11 @@ class FaultyGates:
 
 
 class FaultyPort:
-    """A line that loses, tears or delays what passes, or is pulled out.
+    """A serial line that loses, truncates or delays data, or is unplugged.
 
     `host_silent` and `board_silent` lose everything one way, `frame_torn` the second half of every
     command; with `link_slow` an answer arrives an exchange later; `command_refused` makes every
-    command one that a board refuses. A board that is held in reset hears and says nothing.
+    command one that a board refuses. A board held in reset neither receives nor sends.
     """
 
     def __init__(self, inner: Port, name: str, injection: Injection) -> None:
@@ -284,10 +283,10 @@ def _held_in_reset(injection: Injection, board: str) -> bool:
 
 def _for_no_time(data: bytes) -> bytes:
     """The same commands, whole, told to hold for no time, which a board refuses."""
-    commands = wire.Decoder().feed(data)
+    commands = protocol.Decoder().feed(data)
     return (
         b"".join(
-            wire.encode(c.name, c.seq, **(c.fields | {"valid_for_ms": 0}))
+            protocol.encode(c.name, c.seq, **(c.fields | {"valid_for_ms": 0}))
             for c in commands
             if "valid_for_ms" in c.fields
         )

@@ -19,8 +19,8 @@ import scipy.special
 from numpy.typing import NDArray
 from scipy.ndimage import maximum_filter1d
 
-from hil import metrics
 from hil.identification.noise import Noise
+from hil.record import metrics
 
 FALSE_ALARM = 0.01
 COARSE_S = 0.05
@@ -73,7 +73,7 @@ class Adequacy:
         """In plain words."""
         rate = f"false alarms: {100 * FALSE_ALARM:g} %"
         if self.adequate:
-            return f"the residual is nothing but noise: the model lacks nothing it shows ({rate})"
+            return f"the residual is noise: no effect is missing from the model ({rate})"
         size = f"{1e3 * self.excess_N:.2g} mN beyond the noise, " if self.excess_N > 0.0 else ""
         where = f"strongest at {self.peak_Hz:.3g} Hz" if self.peak_Hz > 0.0 else "slow"
         return (

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from hil.config.build import build_model
 from hil.identification.grey_box import GreyBox, with_zeros
 from hil.identification.noise import Noise
+from hil.systems.array.build import build_model
 
 BOUND_FACTOR = 5.0  # a parameter stays between a fifth and five times what it starts from
 WINDOW_PERIODS = 10.0

@@ -14,14 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.config import schema
-from hil.config.build import build_activation, build_model
-from hil.errors import ConfigError
+from hil.errors import ConfigError, ModelError
 from hil.identification import parameters
 from hil.identification.runs import RunData
-from hil.models import ModelError
-from hil.models.array_system import ArraySystem
-from hil.models.response import response
+from hil.systems.array.build import build_activation, build_model
+from hil.systems.array.response import response
+from hil.systems.array.system import ArraySystem
+from hil.systems.array.tables import ModelTable
 
 STEP = 1e-6
 Series = NDArray[np.float64]
@@ -50,12 +49,12 @@ class GreyBox:
     def with_free(self, free: Iterable[str]) -> "GreyBox":
         return GreyBox(self.tables, tuple(free), self.runs)
 
-    def table_at(self, theta: Series) -> schema.ModelTable:
+    def table_at(self, theta: Series) -> ModelTable:
         """`[model]` with these parameters."""
         tables = copy.deepcopy(self.tables)
         for key, value in zip(self.free, np.exp(theta), strict=True):
             parameters.put(tables, key, float(value))
-        return schema.ModelTable.model_validate(tables)
+        return ModelTable.model_validate(tables)
 
     def readings(self, theta: Series, until: Sequence[int] | None = None) -> list[Series]:
         """What the channel of every run would read, one entry a reading, the zero left out.

@@ -16,7 +16,7 @@ from hil.identification.known import Known, known_of
 from hil.identification.noise import Noise, noise_of
 from hil.identification.runs import Recorded, RunData, read_run, sources_of
 from hil.identification.tellable import Weak
-from hil.progress import count_progress
+from hil.record.progress import count_progress
 from hil.record.read import experiment_of
 
 Z_95 = 1.959963984540054
@@ -139,7 +139,7 @@ def _refuse_other(first: Recorded, other: Recorded) -> None:
         if mine != its:
             raise ConfigError(
                 f"{other.path}: its [{key}] is not that of {first.path}: runs of one rig, with "
-                "one configuration, are fitted together: identify the others by themselves"
+                "one configuration, are fitted together: identify the others separately"
             )
     if first.simulated != other.simulated:
         raise ConfigError(
@@ -177,7 +177,8 @@ def identify(
         free = tellable.chosen(offered, fisher)
         if not free:
             raise ConfigError(
-                "the runs tell no parameter of this model: the force hardly changes beyond its "
+                "no parameter is identifiable from these runs: the force hardly changes beyond "
+                "its "
                 "noise: give runs that switch more cells, more often"
             )
     box = box.with_free(free)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.config.calibration import Source
+from hil.calibration.files import Source
 from hil.identification import parameters
 
 Series = NDArray[np.float64]

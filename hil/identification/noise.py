@@ -21,8 +21,8 @@ import scipy.linalg
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
-from hil import metrics
 from hil.identification.runs import RunData
+from hil.record import metrics
 
 Series = NDArray[np.float64]
 REST_MIN = 200

@@ -9,10 +9,10 @@ import fnmatch
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from hil.config import schema
 from hil.config.table import as_list
 from hil.errors import ConfigError, one_line
-from hil.models import fingerprint
+from hil.systems.array import fingerprint
+from hil.systems.array.tables import ModelTable
 
 # Taken in this order for as long as the data tell them apart; masses and k_pe come last, as
 # scales and micro-positioners give them best.
@@ -21,7 +21,7 @@ PREFERENCE = ("force_on_N", "rate_per_s", "delay_s", "b_", "k_ae_", "k_se_", "k_
 Tables = dict[str, Any]
 
 
-def tables_of(model: schema.ModelTable) -> Tables:
+def tables_of(model: ModelTable) -> Tables:
     """The plain tables of a model, which `get` and `put` work on."""
     return model.model_dump(by_alias=True, exclude_none=True)
 

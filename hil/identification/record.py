@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from hil.config.calibration import Record
-from hil.config.write_record import raw_table, values_table, write_record
+from hil.calibration.files import Record
+from hil.calibration.write import raw_table, values_table, write_record
 from hil.errors import ConfigError
 from hil.identification.identify import Identified
 from hil.identification.runs import Recorded
 from hil.identification.tellable import short
-from hil.provenance import software
+from hil.platform.provenance import software
 
 VALID_DAYS = 365
 ROUNDING = 1e-5

@@ -9,16 +9,16 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hil.config import schema
-from hil.config.calibration import Calibration, Source, parse_any, transducers_of
-from hil.config.cards import cards_of, chain_of, per_tick, range_raw
-from hil.config.instruments import force_channel, force_channels
-from hil.config.load import Config
+from hil.calibration.files import Calibration, Source, parse_any, transducers_of
 from hil.errors import ConfigError, one_line
-from hil.frame import CELL_UNKNOWN
-from hil.record.kept_code import config_of
+from hil.experiment.load import Config
+from hil.loop.channels import require_columns, valid_rows
+from hil.loop.frame import CELL_UNKNOWN
 from hil.record.read import calibrations_of, open_run
-from hil.slots import valid_rows
+from hil.rig.calibrated import cards_of, per_tick, range_raw
+from hil.rig.instruments import force_channel, force_channels
+from hil.runs.kept_code import config_of
+from hil.systems.array.tables import ModelTable
 
 ROWS_MIN = 200
 Series = NDArray[np.float64]
@@ -124,10 +124,10 @@ class Recorded:
     data: RunData
 
     @property
-    def model(self) -> schema.ModelTable:
+    def model(self) -> ModelTable:
         """Its table; `read_run` refuses a rig that has another kind."""
         model = self.config.tables.model
-        assert isinstance(model, schema.ModelTable)
+        assert isinstance(model, ModelTable)
         return model
 
     @property
@@ -151,7 +151,7 @@ def read_run(path: Path) -> Recorded:
     calibrations = calibrations_of(path)
     records = transducers_of(path, calibrations)
     config = config_of(path, run)
-    if config.arrays is None:
+    if not config.force_signal:
         kind = config.tables.model.kind
         raise ConfigError(f"{path}: a run of a rig of kind '{kind}': give runs of a cell_array")
     if "force_measured_N" not in run:
@@ -160,7 +160,12 @@ def read_run(path: Path) -> Recorded:
     if signal not in config.model.outputs:
         raise ConfigError(one_line(f"{path}: force_signal = '{signal}': its model has none of it"))
     force = force_channel(config.tables)
-    there = valid_rows(run, force) & _fresh(run, _card_of(config, force))
+    card = _card_of(config, force)
+    require_columns(run, ("cells_reported", f"{card}_t_s", f"{card}_age_s"))
+    if run.sizes["cell"] != len(config.model.cell_names):
+        raise ConfigError(f"{path}: its rows are of {run.sizes['cell']} cells, its experiment of "
+                          f"{len(config.model.cell_names)}: use the original file")  # fmt: skip
+    there = valid_rows(run, force) & _fresh(run, card)
     measured = np.where(there, run.force_measured_N.values, np.nan)
     period_s = config.tables.loop.period_s
     row = np.rint(run.t_s.values / period_s).astype(np.int64)
@@ -216,9 +221,10 @@ def _reading(
     card = cards_of(config.tables.devices)[card_name]
     channel = force_channels(config.tables.devices)[name]
     record = records.get(name)
-    slope = abs(chain_of(channel, record).slope())
+    slope = abs(channel.chain(record).slope())
     span = 2.0 * range_raw(card, channel, record)
-    raw = next(n for n in (f"{name}.raw_V", f"{name}.raw_mV_per_V") if n in run)
+    raw = f"{name}.raw_mV_per_V" if f"{name}.raw_mV_per_V" in run else f"{name}.raw_V"
+    require_columns(run, (raw,))
     stands_in = run[raw].attrs.get("source") == "SIMULATED"
     delay_s = float(np.median(run[f"{card_name}_age_s"].values))
     bandwidth_Hz, noise_rms = np.inf, np.nan

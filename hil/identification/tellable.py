@@ -51,13 +51,14 @@ class Weak:
         kept = [short(key) for key in self.factors if key in held]
         hold = f"{kept[-1]} is held" if kept else "hold it" if alone else "hold one with --fix"
         if self.structural and alone:
-            return f"{names} changes no reading: this channel cannot tell it; {hold}"
+            return f"{names} changes no reading: not identifiable from this channel; {hold}"
         if self.structural:
-            return f"{names}, together, change no reading: nothing tells them apart; {hold}"
+            return f"{names}, together, change no reading: not identifiable separately; {hold}"
         together = "changes" if alone else ", together, change"
         return (
             f"{names}{' ' if alone else ''}{together} the force by {1e3 * self.change_N:.2g} mN "
-            f"RMS, the noise is {1e3 * self.noise_N:.2g} mN: these runs hardly tell; {hold}"
+            f"RMS, the noise is {1e3 * self.noise_N:.2g} mN: barely identifiable from these "
+            f"runs; {hold}"
         )
 
 

@@ -3,7 +3,7 @@
  *   reference_loop CPU PRIORITY PERIOD_NS SPIN_NS N_TICKS LATER_THAN_NS FILE
  *
  * Absolute deadlines, SCHED_FIFO, locked memory, one CPU, a spin of SPIN_NS before the deadline,
- * missed periods skipped: as hil/loop.py and hil/realtime.py do it. Every tick steps a model of 22 states and writes a row of 64 columns.
+ * missed periods skipped: as hil/loop/loop.py and hil/platform/realtime.py do it. Every tick steps a model of 22 states and writes a row of 64 columns.
  * FILE receives deadline and wake-up in ns of CLOCK_MONOTONIC, two int64 a tick, of ticks woken
  * more than LATER_THAN_NS late (-1: of all). N_TICKS 0: until SIGTERM. What the kernel granted is
  * printed. Ends with 0, or 1 and a line on standard error.

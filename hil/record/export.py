@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
+import numpy as np
 import scipy.io
 import xarray as xr
 
 from hil.errors import ConfigError
-from hil.progress import count_progress
+from hil.record.csv_text import as_field
 from hil.record.mcap_file import write_mcap
+from hil.record.progress import count_progress
 from hil.record.read import open_run
 
 
@@ -35,7 +37,8 @@ def export(path: Path, kind: str, out: Path | None = None, *, progress: bool = F
 def _to_csv(run: xr.Dataset, target: Path) -> None:
     """One line a tick, one column a value; cells become `cells_commanded.<cell>`.
 
-    The first line names the columns, units being part of the names. Readings of simulated
+    The first line names the columns, units being part of the names; one that a spreadsheet would
+    calculate has an apostrophe in front (`hil.record.csv_text`). Readings of simulated
     devices are marked by a column `source` that says SIMULATED.
     """
     columns = {"t_s": run.t_s.values}
@@ -49,7 +52,7 @@ def _to_csv(run: xr.Dataset, target: Path) -> None:
     table = xr.Dataset({k: ("tick", v) for k, v in columns.items()}).to_dataframe()
     if run.attrs.get("simulated"):
         table["source"] = "SIMULATED"
-    table.to_csv(target, index=False)
+    table.rename(columns=as_field).to_csv(target, index=False)
 
 
 def _to_mat(run: xr.Dataset, target: Path) -> None:
@@ -63,6 +66,6 @@ def _to_mat(run: xr.Dataset, target: Path) -> None:
         "ticks": {name: variable.values for name, variable in kept.items()},
         "units": {name: variable.attrs["units"] for name, variable in kept.items()},
         "attributes": {key: run.attrs[key] for key in run.attrs if key[0].islower()},
-        "cells": run.cell.values.astype(object),
+        "cells": np.array(run.cell.values if "cell" in run.coords else [], dtype=object),
     }
     scipy.io.savemat(target, content, long_field_names=True, oned_as="column")

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 
-from hil.frame import CELL_UNKNOWN, Column
-from hil.tap import EVENT, INPUT
+from hil.loop.frame import CELL_UNKNOWN, Column
+from hil.loop.tap import EVENT, INPUT
 
 if TYPE_CHECKING:
-    from hil.devices.device import RawSamples  # whose numba takes longest of a recorder's start
+    from hil.record.raw_samples import RawSamples  # whose numba takes longest of a recorder's start
 
 FORMAT = "hil-run/1"
 LIBVER = ("v110", "v110")
@@ -45,7 +45,7 @@ def create(
 ) -> None:
     """Make the file with all groups, datasets and attributes, and no rows yet.
 
-    It gets its name only when it is complete, so that there is never half of it.
+    It gets its name only when it is complete, so that an incomplete file is never visible.
     """
     partial = path.with_name(path.name + ".new")
     try:
@@ -162,9 +162,9 @@ def create_recorded(file: h5py.File, n_rows: Sequence[int]) -> None:
 
 
 def finish(path: Path, outcome: str, summary: Mapping[str, Any]) -> None:
-    """Write how the run ended into a file whose rows are all there."""
+    """Write the outcome of the run into a file that has all its rows."""
     if outcome not in OUTCOMES:
-        raise ValueError(f"outcome '{outcome}' is none of {OUTCOMES}")
+        raise ValueError(f"outcome '{outcome}' is not one of {OUTCOMES}")
     with h5py.File(path, "r+", libver=LIBVER) as file:
         file.attrs["summary"] = json.dumps(summary)
         file.attrs["outcome"] = outcome

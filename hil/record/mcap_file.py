@@ -19,6 +19,7 @@ import xarray as xr
 
 from hil.errors import ConfigError
 
+TIME_MAX_NS = 2.0**62
 LOG_LEVELS = {"info": 2, "warning": 3, "error": 4, "fault": 5}
 _TIME = {
     "type": "object",
@@ -55,13 +56,18 @@ def write_mcap(run: xr.Dataset, target: Path, told: Callable[[int], None]) -> No
     Raises
     ------
     ConfigError
-        The package mcap is not installed.
+        The package mcap is not installed, or the recording has times that are none.
     """
     try:
         from mcap.writer import Writer
     except ImportError:
         raise ConfigError("MCAP needs an extra: pip install 'hil-arrays[export]'") from None
     start_ns = round(datetime.fromisoformat(run.attrs["created_utc"]).timestamp() * 1e9)
+    for name in ("t_s", "event_t_s", "input_t_s"):
+        at_ns = start_ns + 1e9 * run[name].values
+        if not ((at_ns >= 0.0) & (at_ns < TIME_MAX_NS)).all():
+            raise ConfigError(f"{run.encoding['source']}: {name}: has times that MCAP does not: "
+                              "check it with hil verify")  # fmt: skip
     times_ns = start_ns + np.rint(1e9 * run.t_s.values).astype(np.int64)
     with target.open("wb") as file:
         writer: Any = Writer(file)

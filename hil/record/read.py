@@ -1,4 +1,4 @@
-"""Recordings back as labelled arrays."""
+"""Reads recordings as labelled arrays."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from hil.errors import ConfigError, one_line
 from hil.record import superblock
+from hil.record.content import refuse_malformed
 from hil.record.layout import FORMAT, OWN, RAW, RECORDED, RINGS, text_of
 from hil.record.safe_open import refuse_hostile, refuse_larger_than_memory
 
@@ -28,7 +29,7 @@ class DamagedError(ConfigError):
 
 @contextlib.contextmanager
 def open_h5(path: str | Path) -> Iterator[h5py.File]:
-    """Open a recording for reading, one that is still being written or was cut off included.
+    """Open a recording for reading, even if it is still being written or was cut off.
 
     Raises
     ------
@@ -52,25 +53,29 @@ def open_h5(path: str | Path) -> Iterator[h5py.File]:
             if text_of(file.attrs.get("format", "")) != FORMAT:
                 raise ConfigError(f"{path}: not a recording of format {FORMAT}")
             refuse_hostile(file, path)
+            refuse_malformed(file, path)
             yield file
     except (OSError, RuntimeError, LookupError, ValueError, TypeError, MemoryError) as error:
         if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise  # of a file that the caller writes
         raise DamagedError(
-            f"{path}: damaged ({one_line(str(error))}): hil recover mends one that was cut off; "
-            "a bad copy must be copied again"
+            f"{path}: damaged ({one_line(str(error))}): hil recover repairs one that was cut "
+            "off; copy a bad copy again"
         ) from None
 
 
 def attributes_of(file: h5py.File) -> dict[str, Any]:
-    """Root attributes; one that a killed process left half written is left out."""
+    """Root attributes, without one that a killed process left half written.
+
+    A run without an outcome has not ended.
+    """
     found = {}
     for key in file.attrs:
         try:
             found[key] = file.attrs[key]
         except OSError:
             continue
-    return found
+    return {"outcome": "running"} | found
 
 
 def n_whole_rows(file: h5py.File, ring: str = "ticks") -> int:
@@ -125,7 +130,7 @@ def open_raw(path: str | Path, device: str) -> xr.Dataset:
 
 
 def calibrations_of(path: str | Path, folder: str = "calibration") -> dict[str, dict[str, Any]]:
-    """What a recording keeps of every channel's calibration, by channel.
+    """Calibrations stored in a recording, by channel.
 
     In the folder `records` are those of other values, by file; `tables` says of which.
     """
@@ -157,11 +162,11 @@ def experiment_in(attributes: Mapping[str, Any], path: str | Path) -> dict[str, 
         ) from None
     except (ValueError, RecursionError) as error:
         said = one_line(str(error)) or type(error).__name__
-        raise ConfigError(f"{path}: attribute 'experiment' is no TOML ({said})") from None
+        raise ConfigError(f"{path}: attribute 'experiment' is not TOML ({said})") from None
 
 
 def own_of(path: str | Path) -> dict[str, dict[str, str]]:
-    """The code of one's own that a recording was made with, by the key that names it."""
+    """The user's code that a recording was made with, by the key that names it."""
     with open_h5(path) as file:
         return {
             name: {key: text_of(value) for key, value in dataset.attrs.items()}
@@ -171,7 +176,7 @@ def own_of(path: str | Path) -> dict[str, dict[str, str]]:
 
 
 def summary_of(file: h5py.File) -> dict[str, Any]:
-    """What the run printed at its end; empty for one that did not get there."""
+    """The summary that the run printed at its end; empty for an unfinished run."""
     return dict(json.loads(text_of(attributes_of(file).get("summary", "{}"))))
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import h5py
 import numpy as np
 
-from hil import tap as taps
 from hil.errors import one_line
+from hil.loop import tap as taps
 from hil.record.layout import LIBVER, RECORDED
 
 POLL_S = 0.02

@@ -1,4 +1,4 @@
-"""Making a recording whole again, and finding out whether it is."""
+"""Verify and repair recordings."""
 
 import contextlib
 import os
@@ -25,7 +25,7 @@ WRITER_TIMEOUT_S = 10.0
 
 
 def recover(path: Path) -> int | None:
-    """Make a cut-off recording whole, in place; its rows, or None where nothing was amiss.
+    """Repair a cut-off recording in place; returns its rows, or None if it was intact.
 
     Every row that all columns have is kept; the file is copied out beside the old one and
     put in its place at once, so that being cut off here again loses nothing. A recorder that
@@ -34,7 +34,7 @@ def recover(path: Path) -> int | None:
     Raises
     ------
     ConfigError
-        The file is no recording, is damaged, or there is no room for the copy.
+        The file is not a recording, is damaged, or the disk is too full for the copy.
     DeviceError
         A run still writes to it.
     """
@@ -47,7 +47,7 @@ def recover(path: Path) -> int | None:
         return _copy_whole_rows(path, partial)
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
-        raise ConfigError(f"{path}: cannot be mended in its folder ({reason})") from None
+        raise ConfigError(f"{path}: cannot be repaired in its folder ({reason})") from None
     finally:
         partial.unlink(missing_ok=True)
 
@@ -99,7 +99,7 @@ def _copy_samples(source: h5py.File, target: h5py.File, torn: list[str]) -> list
 
 
 def _copy_rows(source: h5py.Dataset, target: h5py.Group, name: str, n: int) -> bool:
-    """Copy the first n rows; whether the last chunk's checksum did not match."""
+    """Copy the first n rows; returns whether the last chunk's checksum did not match."""
     values, torn = _first_rows(source, n)
     copy = target.create_dataset(
         name,
@@ -141,7 +141,7 @@ def _add_event(events: h5py.Dataset, t_s: h5py.Dataset, torn: list[str]) -> int:
 
 
 def faults_of(path: Path) -> list[str]:
-    """What is not whole about a recording, one line each; nothing when it is."""
+    """Damage of a recording, one line each; empty if it is intact."""
     found: list[str] = []
     try:
         _examine(path, found)
@@ -154,9 +154,9 @@ def _examine(path: Path, found: list[str]) -> None:
     with open_h5(path) as file:
         outcome = text_of(attributes_of(file).get("outcome", "running"))
         if outcome not in OUTCOMES:
-            found.append(f"outcome '{outcome}' is none of {', '.join(OUTCOMES)}")
+            found.append(f"outcome '{outcome}' is not one of {', '.join(OUTCOMES)}")
         elif outcome == "running":
-            found.append("the run has not ended or was cut off: hil recover makes it whole")
+            found.append("the run has not ended or was cut off: repair it with hil recover")
         lengths = {name: len(column) for name, column in file["ticks"].items()}
         if len(set(lengths.values())) > 1:
             shortest = min(lengths, key=lambda name: lengths[name])
@@ -177,9 +177,6 @@ def _examine(path: Path, found: list[str]) -> None:
             except OSError:
                 found.append(f"{name}: damaged, a stored checksum does not match")
                 continue
-            for key in ("units", "role", "description") if name != "events" else ():
-                if key not in dataset.attrs:
-                    found.append(f"{name}: attribute '{key}' is missing")
             if name == "t_s" and len(values) and not np.all(np.diff(values) > 0.0):
                 found.append("t_s: does not rise from row to row")
 
@@ -223,7 +220,7 @@ def _settled(file: h5py.File) -> bool:
 
 
 def _wait_for_writer(path: Path) -> None:
-    """Wait until nobody has the file open for writing."""
+    """Wait until no process has the file open for writing."""
     deadline_s = time.monotonic() + WRITER_TIMEOUT_S
     while (holder := _writer_of(path)) is not None:
         if time.monotonic() > deadline_s:
@@ -249,7 +246,7 @@ def _writer_of(path: Path) -> int | None:
 
 
 def describe(path: Path) -> dict[str, Any]:
-    """A few facts about a recording; None for what cannot be read."""
+    """Basic facts about a recording; None for a value that cannot be read."""
     facts: dict[str, Any] = dict.fromkeys(("file", "rows", "outcome", "created_utc"))
     facts["file"] = str(path)
     with contextlib.suppress(DamagedError), open_h5(path) as file:

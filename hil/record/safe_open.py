@@ -1,4 +1,4 @@
-"""What a recording may hold: `refuse_hostile` looks at a file before anything else reads it.
+"""Safety checks of a recording: `refuse_hostile` checks a file before anything else reads it.
 
 A recording comes from somebody else as often as from this machine. HDF5 lets a file point at other
 files, and lets a few kilobytes claim any number of rows. `hil run` writes neither: its datasets lie
@@ -31,11 +31,11 @@ MARKUP = "<>&\"'`$"  # of HTML, and of figures' mathematics
 
 
 class HostileError(ConfigError):
-    """A file that no run can have written, and that would reach outside of itself or of memory."""
+    """A file that no run can have written, which links outside itself or exceeds memory."""
 
 
 def refuse_hostile(file: h5py.File, path: Path) -> None:
-    """Refuse what reaches outside of the file, and sizes that no run could have.
+    """Refuse links out of the file, and sizes that no run could have.
 
     Only names, links and headers are read: no data, and nothing of what a link leads to.
 
@@ -61,13 +61,13 @@ def refuse_hostile(file: h5py.File, path: Path) -> None:
     if stored_B > size_B + SLACK_B:
         raise HostileError(
             f"{path}: its datasets claim {stored_B} stored bytes, the file has {size_B}: not as "
-            "hil run writes it: take the original file"
+            "hil run writes it: use the original file"
         )
     bound_B = stored_B + (COMPRESSION_MAX - 1) * packed_B + SLACK_B
     if claimed_B > max(bound_B, _override_B() or 0):
         raise HostileError(
             f"{path}: claims {claimed_B / 1e9:.3g} GB of rows and stores {stored_B / 1e9:.3g} GB: "
-            f"no run has these: take the original file, or set {OVERRIDE} to the GB that it may "
+            f"no run has these: use the original file, or set {OVERRIDE} to the GB that it may "
             "take"
         )
     if largest_B > memory_B:
@@ -76,7 +76,7 @@ def refuse_hostile(file: h5py.File, path: Path) -> None:
 
 
 def read_max_B() -> int:
-    """What a reader may take: this machine's memory, or the override."""
+    """Memory that a reader may use: this computer's memory, or the override."""
     return _override_B() or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
@@ -89,7 +89,7 @@ def too_large(path: Path, needed_B: int) -> HostileError:
 
 
 def refuse_larger_than_memory(datasets: list[h5py.Dataset], path: Path) -> None:
-    """Refuse to read all of these at once where they do not fit into memory."""
+    """Refuse to read all of these at once if they do not fit into memory."""
     needed_B = sum(d.dtype.itemsize * int(np.prod(d.shape, dtype=object)) for d in datasets)
     if needed_B > read_max_B():
         raise too_large(path, needed_B)
@@ -135,7 +135,7 @@ def _objects(file: h5py.File, path: Path) -> Iterator[tuple[str, Any]]:
         address = _address(item)
         if address in seen:
             raise HostileError(f"{path}: '{shown}' is a second name of the same thing: no run "
-                               "has these: take the original file")  # fmt: skip
+                               "has these: use the original file")  # fmt: skip
         seen.add(address)
         yield shown, item
 
@@ -145,7 +145,7 @@ def _look_at_name(name: str, path: Path, *, free: bool = False) -> None:
     strange = not name.isprintable() or set(name) & set("/\\") or name in (".", "..")
     if strange or (not free and set(name) & set(MARKUP)):
         raise HostileError(
-            f"{path}: '{one_line(name)}' is no name that a run gives: take the original file"
+            f"{path}: '{one_line(name)}' is not a name that a run writes: use the original file"
         )
 
 
@@ -166,11 +166,11 @@ def _look_at_layout(item: h5py.h5d.DatasetID, name: str, path: Path) -> bool:
     how = item.get_create_plist()
     if how.get_layout() == h5py.h5d.VIRTUAL:
         raise HostileError(f"{path}: '{name}' is a virtual dataset, whose data lie in other "
-                           "files: take the original file")  # fmt: skip
+                           "files: use the original file")  # fmt: skip
     if how.get_external_count():
         other = one_line(how.get_external(0)[0].decode(errors="replace"))
         raise HostileError(f"{path}: '{name}' keeps its data in another file ({other}): a "
-                           "recording has all in itself: take the original file")  # fmt: skip
+                           "recording has all in itself: use the original file")  # fmt: skip
     filters = {how.get_filter(i)[0] for i in range(how.get_nfilters())}
     if unknown := filters - FILTERS:
         raise HostileError(f"{path}: '{name}' passes filter {min(unknown)}, which no run uses: "
@@ -182,7 +182,7 @@ def _look_at_layout(item: h5py.h5d.DatasetID, name: str, path: Path) -> bool:
         or (isinstance(kind, h5py.h5t.TypeStringID) and kind.is_variable_str())
     ):
         raise HostileError(f"{path}: '{name}' has entries of any length or references: a run "
-                           "writes neither: take the original file")  # fmt: skip
+                           "writes neither: use the original file")  # fmt: skip
     return bool(filters - {h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32})
 
 

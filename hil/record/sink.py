@@ -1,4 +1,4 @@
-"""The loop's end of the recording: starts the recorder process, hands it rows, ends it."""
+"""The loop's side of the recording: starts the recorder process, passes it rows, ends it."""
 
 import os
 import shutil
@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from hil import tap as taps
-from hil.devices.device import RawSamples
 from hil.errors import ConfigError, DeviceError
-from hil.frame import Frame
+from hil.loop import tap as taps
+from hil.loop.frame import Frame
+from hil.record.raw_samples import RawSamples
 
 START_TIMEOUT_S = 30.0
 DISK_FLOOR_B = 64 * 2**20
@@ -36,7 +36,7 @@ class Sink:
 
     Parameters
     ----------
-    raw : what devices sample faster than the loop ticks
+    raw : samples of devices that are faster than the loop
     lossless : bool
         Wait when the ring is full. Only on a virtual clock: a real loop never waits, and
         rows that the recorder could not take in time are counted as lost.
@@ -79,13 +79,13 @@ class Sink:
         self._look_at_disk_at = 0
 
     def wait_ready(self) -> None:
-        """Return when the recorder has the file open."""
+        """Block until the recorder has opened the file."""
         deadline_s = time.monotonic() + START_TIMEOUT_S
         while not self.tap.recorder_ready:
             if not self.alive:
                 raise DeviceError(f"recorder: did not start: {self._last_words()}")
             if time.monotonic() > deadline_s:
-                raise DeviceError(f"recorder: no sign of life within {START_TIMEOUT_S:g} s")
+                raise DeviceError(f"recorder: no answer within {START_TIMEOUT_S:g} s")
             time.sleep(0.002)
 
     @property
@@ -98,7 +98,7 @@ class Sink:
         return self._process.poll() is None
 
     def push(self) -> bool:
-        """Hand over the current row; False when the recorder is dead or stalled, or the disk low.
+        """Pass on the current row; False if the recorder is dead or stalled, or the disk is low.
 
         Stalled is a recorder that has left a whole ring of rows, five seconds or more, behind.
         """
@@ -132,7 +132,7 @@ class Sink:
         self.tap.inputs.push(self._input)
 
     def requests(self, tick: int) -> list[tuple[str, float, str]]:
-        """What windows have asked for since the last tick."""
+        """Requests of windows since the last tick."""
         return self.tap.take_requests()
 
     def show_state(self, now: str) -> None:
@@ -140,7 +140,7 @@ class Sink:
         self.tap.state = now
 
     def drain(self) -> int:
-        """End the recorder once it has every row; how many were lost on the way.
+        """End the recorder once it has every row; returns the number of lost rows.
 
         Raises
         ------
@@ -152,7 +152,7 @@ class Sink:
         self.tap.unlink()
         if self._process.returncode != 0:
             raise DeviceError(
-                f"recorder: {words}; what it wrote is in {self.path}: hil recover makes it whole"
+                f"recorder: {words}; what it wrote is in {self.path}: repair it with hil recover"
             )
         return self.tap.lost
 
@@ -164,6 +164,6 @@ class Sink:
         self.path.unlink(missing_ok=True)
 
     def _last_words(self) -> str:
-        """The last line it printed before it ended, which is waited for."""
+        """The last line it printed; blocks until it has ended."""
         lines = (self._process.communicate()[1] or "").strip().splitlines()
         return lines[-1] if lines else "was killed"

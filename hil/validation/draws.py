@@ -14,11 +14,11 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hil.config.build import build_activation, build_model
 from hil.identification.grey_box import GreyBox
 from hil.identification.runs import RunData
-from hil.models.array_system import ArraySystem
-from hil.models.response import response
+from hil.systems.array.build import build_activation, build_model
+from hil.systems.array.response import response
+from hil.systems.array.system import ArraySystem
 
 DRAWS = 300
 Series = NDArray[np.float64]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hil import metrics
+from hil.record import metrics
 
 DRAWS = 1000
 Series = NDArray[np.float64]

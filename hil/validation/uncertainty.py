@@ -17,14 +17,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.config.build import build_activation, build_model
-from hil.config.calibration import Calibration
+from hil.calibration.files import Calibration
 from hil.identification import parameters
 from hil.identification.grey_box import GreyBox
 from hil.identification.known import Known
 from hil.identification.runs import RunData
-from hil.models.array_system import ArraySystem
-from hil.models.response import response
+from hil.systems.array.build import build_activation, build_model
+from hil.systems.array.response import response
+from hil.systems.array.system import ArraySystem
 
 DRAWS = 200
 Series = NDArray[np.float64]

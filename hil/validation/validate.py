@@ -12,18 +12,18 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.config.calibration import Source
+from hil.calibration.files import Source
 from hil.config.files import Merged, read_toml
-from hil.config.instruments import force_channel
 from hil.config.validate import validated
-from hil.config.validation import ValidationFile, ValidationTable
 from hil.errors import ConfigError
+from hil.experiment.acceptance import ValidationFile, ValidationTable
 from hil.identification import parameters
 from hil.identification.grey_box import GreyBox
 from hil.identification.known import Known, known_of
 from hil.identification.noise import noise_of, stated_rms_N
 from hil.identification.runs import Recorded, RunData, read_run, sources_of
-from hil.progress import count_progress
+from hil.record.progress import count_progress
+from hil.rig.instruments import force_channel
 from hil.validation import draws
 from hil.validation.draws import Recruitment, messages_of
 from hil.validation.figures import Figures, figures_of
@@ -70,7 +70,7 @@ class Comparison:
 
     @property
     def told(self) -> bool:
-        """The model's error is told from the uncertainty of the comparison (k = 2)."""
+        """The model's error is distinguishable from the uncertainty of the comparison (k = 2)."""
         return abs(self.error_N) > 2.0 * self.u_val_N
 
 
@@ -150,7 +150,7 @@ def validate_files(
         if mine.cell_names != its.cell_names or first.data.signal != other.data.signal:
             raise ConfigError(
                 f"{other.path}: a run of another rig than {first.path}: runs of one array are "
-                "compared: report the others by themselves"
+                "compared: report the others separately"
             )
     total = sum(DRAWS + draws.DRAWS * ("broadcast_tick" in r.run) for r in recorded)
     with count_progress("draws", total, progress) as done:
@@ -223,12 +223,16 @@ def _remarks(
 ) -> list[str]:
     said = []
     if not known.keys:
-        said.append("no record says how sure the model's parameters are: the band leaves them out")
+        said.append(
+            "no calibration states the uncertainty of the model's parameters: the band omits them"
+        )
     elif known.unsaid:
         names = ", ".join(key.rpartition(".")[2] for key in known.unsaid)
-        said.append(f"no record says how sure these are, and the band leaves them out: {names}")
+        said.append(
+            f"no calibration states the uncertainty of these, so the band omits them: {names}"
+        )
     if no_transducer:
-        said.append("the transducer has no calibration record: the band leaves its slope out")
+        said.append("the transducer has no calibration: the band omits its slope")
     if recorded.simulated:
         said.append("readings are SIMULATED: this validates software, not an array")
     standing = json.loads(recorded.run.attrs.get("summary", "{}")).get("calibration", {})

@@ -283,7 +283,7 @@ def out_has_a_long_name(folder):
 
 def out_is_a_pipe(folder):
     os.mkfifo(folder / "pipe")
-    return folder / "pipe", "no plain file"
+    return folder / "pipe", "not a regular file"
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hil.config import load
-from hil.config.build import build_controller
-from hil.config.crosscheck import force_signal
 from hil.control.pid import Pid, PidGains
+from hil.experiment.load import load
+from hil.runs import assembly
 
 LEVELS = np.array([0.0, 0.6, 0.9, 1.1, 1.4, 1.5])
 ORDER = [2, 0, 4, 1, 3]
@@ -159,9 +158,7 @@ def test_a_cell_changes_only_beyond_the_hysteresis(hysteresis, wishes):
 def test_dead_cells_are_left_out_of_the_order(configs):
     sets = ["model.arrays.muscle.dead_cells=[3]", "controller.order=[1, 3, 2]"]
     config = load(configs / "miga6/pid.toml", sets)
-    F_N = [a.force_on_N for a in config.activation()]
-    signal = force_signal(config.tables, config.model)
-    pid = build_controller(config.tables.controller, config.model, F_N, signal, 0.001)
+    pid = assembly.build(config, 0).control.controller
     assert pid.order.tolist() == [0, 1]
 
 

@@ -7,9 +7,9 @@ import pytest
 import scipy.signal
 import tomli_w
 
-from hil.config import load
-from hil.frame import Frame
-from hil.rig import build_rig
+from hil.experiment.load import load
+from hil.loop.frame import Frame
+from hil.rig.rig import build_rig
 
 BACKENDS = ("sim", "emulated")
 T_S = 0.001
@@ -145,7 +145,6 @@ def test_a_channel_at_its_rail_is_no_reading_and_a_fault(rigged):
     assert not valid[-1]
     flags = next(c.flags for c in rigged.frame.columns if c.name == "daq_fault_bits")
     assert rigged.bits("daq_fault_bits") == 1 << flags.index("slide_at_rail")
-    assert rigged.rig.readings.card_faults[0] >> 1
     assert [*rigged.rig.troubles(np.zeros(0))] == ["channel_untrue"]
     (said,) = rigged.rig.troubles(np.zeros(0))["channel_untrue"]
     assert said.startswith("daq: slide_at_rail")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from documentation.pages import commands_of, differences
-from hil.__main__ import _parser
+from hil.commands.command_line import command_line
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
@@ -55,7 +55,7 @@ def test_commands_that_are_only_shown_exist_with_their_options_and_files():
     commands = list(shown_commands())
     assert len(commands) > 30
     for command in commands:
-        args = _parser().parse_args(shlex.split(command)[1:])
+        args = command_line().parse_args(shlex.split(command)[1:])
         assert args.command
         for word in shlex.split(command):
             if word.startswith("configs/") and "*" not in word:
@@ -69,3 +69,17 @@ def test_the_site_builds_without_a_warning(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert "Broadcast" in (tmp_path / "index.html").read_text(encoding="utf-8")
+
+
+def test_every_folder_and_module_that_a_page_names_exists():
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "firmware").glob("*.md")]
+    named = [
+        (page.name, name)
+        for page in pages
+        if "generated" not in page.parts and page.name != "CHANGELOG.md"
+        for name in re.findall(r"`((?:[\w-]+/)+(?:[\w-]+\.py)?)`", page.read_text(encoding="utf-8"))
+        if name.startswith(("hil/", "models/", "views/", "control/", "gui/", "simdaq/", "tests/"))
+        and "KIND" not in name
+    ]
+    assert len(named) > 40
+    assert [(page, name) for page, name in named if not (ROOT / name).exists()] == []

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from functools import wraps
 
 from firmware.boards import PLENTY, Host
-from hil import wire
+from hil.devices.board import protocol
 
 EVERY_CELL = 0xFFF
-TABLE = wire.default_limits() | PLENTY
+TABLE = protocol.default_limits() | PLENTY
 FAR_US = 1_000_000  # once a second is how often the limits have to be looked at
 
 
@@ -19,8 +19,8 @@ def _fields(name: str, cells: int, tick: int) -> dict:
         "set_mask": {"cells_on": cells},
         "set_duties": {"duty_per_255": [255 * (cells >> c & 1) for c in range(16)]},
         "broadcast": {
-            "p_on_per_65536": wire.PROBABILITY_ONE,
-            "q_off_per_65536": wire.PROBABILITY_ONE,
+            "p_on_per_65536": protocol.PROBABILITY_ONE,
+            "q_off_per_65536": protocol.PROBABILITY_ONE,
             "tick": tick,
             "seed": 5,
             "first_cell": 0,
@@ -28,14 +28,14 @@ def _fields(name: str, cells: int, tick: int) -> dict:
     }[name] | {"valid_for_ms": 100}
 
 
-def _answer(board, frame: bytes) -> wire.Message:
-    (answer,) = wire.Decoder().feed(board.exchange(frame))
+def _answer(board, frame: bytes) -> protocol.Message:
+    (answer,) = protocol.Decoder().feed(board.exchange(frame))
     return answer
 
 
 def _stream(board, n: int) -> Iterator[bytes]:
     """Frames of a run, each obeyed, every kind of set command among them."""
-    names = sorted(wire.SET_COMMANDS)
+    names = sorted(protocol.SET_COMMANDS)
     for k in range(n):
         frame = board.frame(names[k % 3], **_fields(names[k % 3], k * 0x9E37 & EVERY_CELL, k + 1))
         assert _result(_answer(board, frame)) == "done"
@@ -43,8 +43,8 @@ def _stream(board, n: int) -> Iterator[bytes]:
         yield frame
 
 
-def _result(answer: wire.Message) -> str:
-    return wire.result_name(answer["result"])
+def _result(answer: protocol.Message) -> str:
+    return protocol.result_name(answer["result"])
 
 
 def replayed_set_commands(board):
@@ -126,7 +126,7 @@ def a_second_host(board):
     assert board.set(0, 1) == "done"
     other = Host(board.exchange)
     other.number = other.command("identify")["seq_taken"]
-    crc = wire.limits_crc(TABLE)
+    crc = protocol.limits_crc(TABLE)
     assert other.result("clear_faults") == "is_armed"
     assert other.result("arm", limits_crc=crc, cells=EVERY_CELL) == "is_armed"
     assert other.result("set_limits", limits=TABLE) == "is_armed"
@@ -135,7 +135,7 @@ def a_second_host(board):
     assert other.set(5) == "done"
     before = board.gates()
     assert before[5] > 0
-    for tick, name in enumerate(sorted(wire.SET_COMMANDS) * 20):
+    for tick, name in enumerate(sorted(protocol.SET_COMMANDS) * 20):
         assert board.result(name, **_fields(name, EVERY_CELL, tick + 1)) == "other_arming"
         assert board.gates() == before
         assert other.set(5) == "done"
@@ -153,17 +153,17 @@ def a_second_host_that_only_asks(board):
     for k in range(300):
         assert board.set(k % 12) == "done"
         for name in ("read", "identify"):
-            _answer(board, wire.encode(name, (k * 37 + 11) % 256))
+            _answer(board, protocol.encode(name, (k * 37 + 11) % 256))
 
 
 def frames_may_get_lost(board):
-    for lost in (1, 2, 60, wire.AHEAD_MAX - 1):
+    for lost in (1, 2, 60, protocol.AHEAD_MAX - 1):
         board.ready()
         for _ in range(3):
             for _ in range(lost):
                 board.frame("set_mask", valid_for_ms=9, cells_on=0)
             assert board.set(4) == "done"
-    for lost in (wire.AHEAD_MAX, 128, 200, 255):
+    for lost in (protocol.AHEAD_MAX, 128, 200, 255):
         board.ready()
         assert board.set(4) == "done"
         for _ in range(lost):
@@ -176,7 +176,7 @@ def disarming_always_works(board):
     for seq in range(0, 256, 17):
         board.ready()
         assert board.set(0, 11) == "done"
-        assert _result(_answer(board, wire.encode("disarm", seq))) == "done"
+        assert _result(_answer(board, protocol.encode("disarm", seq))) == "done"
         assert not any(board.gates())
         assert board.set(0, 11) == "not_armed"
 
@@ -195,6 +195,40 @@ def armings_differ(board):
         assert (_result(refused), refused["arming"]) == ("is_armed", 0)
         board.command("disarm")
         board.advance(k % 3)
+
+
+def armings_after_a_reset_differ(board):
+    """The golden ratio's multiples leave no gap below 1 / (2.6 n) between any n in a row.
+
+    A number is used up by 256 frames: at 1 kHz, 40 beginnings are more than two minutes apart.
+    """
+    begun = []
+    for _ in range(40):
+        board.reset("power_on")
+        board.advance(40_000)
+        board.ready()
+        begun.append(board.number >> 8)
+    apart = [(b - a) % 65536 for i, a in enumerate(begun) for b in begun[:i]]
+    assert min(min(d, 65536 - d) for d in apart) > 65536 / (2.7 * len(begun))
+
+
+def a_stream_from_before_a_reset_replayed(board):
+    """The board boots and is armed at the same instants as before, and obeys no old frame."""
+    for _ in range(4):
+        board.reset("brown_out")
+        board.advance(40_000)
+        board.ready()
+        old = list(_stream(board, 300))
+        board.reset("brown_out")
+        board.advance(40_000)
+        board.ready()
+        assert board.set(1, 2) == "done"
+        before = board.gates()
+        for n, frame in enumerate(old):
+            assert _result(_answer(board, frame)) == "other_arming", n
+            assert board.gates() == before
+            if n % 20 == 0:
+                assert board.set(1, 2) == "done"
 
 
 def spoilt_limits(board):
@@ -251,7 +285,7 @@ def limits_spoilt_just_before_arming(board):
             continue  # padding
         answer = board.command("arm", limits_crc=before["limits_crc"], cells=EVERY_CELL)
         assert _result(answer) in ("condition_present", "is_faulted")
-        assert wire.fault_names(answer["fault_bits"]) == ["limits_corrupt"]
+        assert protocol.fault_names(answer["fault_bits"]) == ["limits_corrupt"]
         assert board.set(1) == "is_faulted"
     board.limit()
 
@@ -295,7 +329,7 @@ def an_opening_at_any_moment_of_arming(board):
         board.set_estop(False)  # however short it was
         board.advance(100)
         reading = board.command("read")
-        assert wire.fault_names(reading["fault_bits"]) == ["estop_open"], moment
+        assert protocol.fault_names(reading["fault_bits"]) == ["estop_open"], moment
         assert reading["fault_cells"] == 0
         assert board.rises() == 0
         assert board.pulses() <= 1  # the one that began as the loop opened
@@ -304,7 +338,7 @@ def an_opening_at_any_moment_of_arming(board):
 
 
 def an_opening_at_any_moment_of_a_set_command(board):
-    for name in sorted(wire.SET_COMMANDS):
+    for name in sorted(protocol.SET_COMMANDS):
         for moment in (1, 2, 3):
             board.ready()
             board.open_estop_at(moment)
@@ -322,7 +356,7 @@ def the_first_short_ends_arming(board):
     board.set_analog(5, on=0)
     crc = board.command("identify")["limits_crc"]
     answer = board.command("arm", limits_crc=crc, cells=EVERY_CELL)
-    assert wire.fault_names(answer["fault_bits"]) == ["current_high"]
+    assert protocol.fault_names(answer["fault_bits"]) == ["current_high"]
     assert answer["fault_cells"] == 1
 
 
@@ -347,6 +381,8 @@ CHECKS = [
         frames_may_get_lost,
         disarming_always_works,
         armings_differ,
+        armings_after_a_reset_differ,
+        a_stream_from_before_a_reset_replayed,
         spoilt_limits,
         spoilt_law,
         limits_spoilt_just_before_arming,

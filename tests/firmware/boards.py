@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from hil import wire
+from hil.devices.board import protocol
 
 FIRMWARE = Path(__file__).resolve().parents[2] / "firmware"
 ROOM_COUNTS = 153  # 24.7 C
@@ -84,19 +84,19 @@ class Host:
     n_cells = 12
 
     def __init__(self, exchange=None) -> None:
-        self.decoder = wire.Decoder()
+        self.decoder = protocol.Decoder()
         self.number = 0  # of the last command: 24 bits
         if exchange is not None:
             self.exchange = exchange
 
     def frame(self, name: str, **fields) -> bytes:
         """The next command."""
-        self.number = wire.following(self.number)
-        if name in wire.SET_COMMANDS:
+        self.number = protocol.following(self.number)
+        if name in protocol.SET_COMMANDS:
             fields = {"arming": self.number >> 8} | fields
-        return wire.encode(name, self.number & 255, **fields)
+        return protocol.encode(name, self.number & 255, **fields)
 
-    def try_command(self, name: str, **fields) -> list[wire.Message]:
+    def try_command(self, name: str, **fields) -> list[protocol.Message]:
         """One exchange: its answers."""
         answers = self.decoder.feed(self.exchange(self.frame(name, **fields)))
         for answer in answers:
@@ -104,7 +104,7 @@ class Host:
                 self.number = answer["arming"] << 8 | answer.seq
         return answers
 
-    def command(self, name: str, **fields) -> wire.Message:
+    def command(self, name: str, **fields) -> protocol.Message:
         """One exchange; there is exactly one answer and it repeats the number."""
         answers = self.try_command(name, **fields)
         assert [a.seq for a in answers] == [self.number & 255]
@@ -112,16 +112,16 @@ class Host:
 
     def _forget(self) -> None:
         """After a reset the board counts from 0."""
-        self.decoder, self.number = wire.Decoder(), 0
+        self.decoder, self.number = protocol.Decoder(), 0
 
     def result(self, name: str, **fields) -> str:
-        return wire.result_name(self.command(name, **fields)["result"])
+        return protocol.result_name(self.command(name, **fields)["result"])
 
     def faults(self) -> list[str]:
-        return wire.fault_names(self.command("read")["fault_bits"])
+        return protocol.fault_names(self.command("read")["fault_bits"])
 
     def state(self) -> str:
-        return wire.state_name(self.command("read")["state"])
+        return protocol.state_name(self.command("read")["state"])
 
     def set(self, *cells: int, ms: int = 100) -> str:
         """Switches these cells on and the others off."""
@@ -167,20 +167,20 @@ class Bench(Host):
         self.number = self.command("identify")["seq_taken"]
         assert self.result("clear_faults") == "done"
 
-    def arm_cells(self, cells: int = 0) -> wire.Message:
+    def arm_cells(self, cells: int = 0) -> protocol.Message:
         """The answer to arming, all cells by default, once they have cooled."""
         cells = cells or (1 << self.n_cells) - 1
         crc = self.command("identify")["limits_crc"]
         end_us = self.now_us() + 300_000_000
         while self.now_us() < end_us:
             answer = self.command("arm", limits_crc=crc, cells=cells)
-            if wire.result_name(answer["result"]) != "cooling":
+            if protocol.result_name(answer["result"]) != "cooling":
                 return answer
             self.advance(20_000)
         raise AssertionError("the cells do not cool")
 
     def arm(self) -> None:
-        assert wire.result_name(self.arm_cells()["result"]) == "done"
+        assert protocol.result_name(self.arm_cells()["result"]) == "done"
 
     def cool(self) -> None:
         """Nothing is left of the heat of any cell."""
@@ -197,7 +197,7 @@ class Bench(Host):
         Of heat there is plenty, and it is gone at once: a test that means it says so.
         """
         self.command("disarm")
-        table = wire.default_limits() | PLENTY | limits
+        table = protocol.default_limits() | PLENTY | limits
         assert self.result("set_limits", limits=table) == "done"
 
     def sweep(self, *limits: int) -> list[int]:
@@ -294,7 +294,7 @@ class NativeBoard(Bench):
         self.lib.libboard_set_reference(self.memory, reference, counts)
 
     def reset(self, cause: str = "external") -> None:
-        self.lib.libboard_reset(self.memory, wire.RESETS[cause])
+        self.lib.libboard_reset(self.memory, protocol.RESETS[cause])
         self._forget()
 
     def _stored(self):
@@ -421,7 +421,7 @@ class AvrBoard(Bench):
         return [n / 16 for n in cycles]
 
     def reset(self, cause: str = "external") -> None:
-        self.lib.emulate_reset(self.chip, wire.RESETS[cause])
+        self.lib.emulate_reset(self.chip, protocol.RESETS[cause])
         self._forget()
         self.advance(5000)
 
@@ -443,7 +443,7 @@ class AvrBoard(Bench):
         self.lib.emulate_hang(self.chip)
 
     def stored(self) -> bytes:
-        memory = ctypes.create_string_buffer(wire.layout("limits").size + 2)
+        memory = ctypes.create_string_buffer(protocol.layout("limits").size + 2)
         self.lib.emulate_memory(self.chip, memory, len(memory), 0)
         return memory.raw
 
@@ -462,12 +462,12 @@ class AvrBoard(Bench):
 
     def limits_size(self) -> int:
         """Bytes of the table that the core works with."""
-        return wire.layout("limits").size
+        return protocol.layout("limits").size
 
     def flip_limit(self, byte: int, bit: int) -> None:
         """Flips a bit of the table of limits that the core works with."""
         if self._limits_at is None:
-            table = wire.layout("limits").pack(self.command("identify")["limits"])
+            table = protocol.layout("limits").pack(self.command("identify")["limits"])
             self._limits_at = self._find(table)
         one = ctypes.create_string_buffer(1)
         self.lib.emulate_ram(self.chip, self._limits_at + byte, one, 1, 0)

@@ -7,7 +7,7 @@ import itertools
 import math
 
 from firmware.boards import KNOWN_COUNTS
-from hil import wire
+from hil.devices.board import protocol
 
 CELL = 3
 
@@ -185,14 +185,14 @@ def probing(board):
         expected = ["current_high"] if _mA(counts) > 1000 else []
         expected += ["current_low"] if _mA(counts) < 125 else []
         answer = board.arm_cells()
-        assert wire.result_name(answer["result"]) == ("is_faulted" if expected else "done")
-        assert wire.fault_names(answer["fault_bits"]) == expected, f"{_mA(counts)} mA"
+        assert protocol.result_name(answer["result"]) == ("is_faulted" if expected else "done")
+        assert protocol.fault_names(answer["fault_bits"]) == expected, f"{_mA(counts)} mA"
         assert answer["fault_cells"] == (1 << CELL if expected else 0)
         assert not any(board.gates())
         board.command("disarm")
         assert board.result("clear_faults") == "done"
         others = 0xFFF & ~(1 << CELL)
-        assert wire.result_name(board.arm_cells(others)["result"]) == "done"
+        assert protocol.result_name(board.arm_cells(others)["result"]) == "done"
         board.command("disarm")
     board.set_analog(CELL)
     board.limit()
@@ -281,9 +281,7 @@ def persistence(board):
         for n_bad in (scans - 1, scans):
             board.recover()
             board.set_analog(CELL, temperature=1023)
-            # where the turns begin is not known to the chip's instruction
-            slack_us = 0 if board.whole_ms else 250
-            board.advance(n_bad * board.scan_us + (slack_us if n_bad >= scans else -slack_us))
+            board.advance(n_bad * board.scan_us)
             board.set_analog(CELL)
             assert (board.faults() != []) is (n_bad >= scans), f"{n_bad} of {scans}"
     board.limit()
@@ -426,11 +424,11 @@ def wrong_table(board):
     """Arming is refused to a host that believes in other limits, and only to it."""
     board.recover()
     crc = board.command("identify")["limits_crc"]
-    assert crc == wire.limits_crc(board.command("identify")["limits"])
+    assert crc == protocol.limits_crc(board.command("identify")["limits"])
     for bit in range(16):
         assert board.result("arm", limits_crc=crc ^ 1 << bit, cells=1) == "limits_differ"
         assert board.set(CELL) == "not_armed"
-    assert wire.result_name(board.arm_cells(1)["result"]) == "done"
+    assert protocol.result_name(board.arm_cells(1)["result"]) == "done"
     board.command("disarm")
 
 
@@ -441,7 +439,7 @@ def _told(board, name, cells):
         "set_mask": {"cells_on": sum(1 << c for c in cells)},
         "set_duties": {"duty_per_255": [255 * (c in cells) for c in range(16)]},
         "broadcast": {
-            "p_on_per_65536": wire.PROBABILITY_ONE,
+            "p_on_per_65536": protocol.PROBABILITY_ONE,
             "q_off_per_65536": 0,
             "tick": board.tick,
             "seed": 3,
@@ -470,7 +468,7 @@ def open_cells(board):
             apart |= 1 << cell
             for name in ("set_mask", "set_duties", "broadcast"):
                 answer = _told(board, name, every)
-                assert wire.result_name(answer["result"]) == "done"
+                assert protocol.result_name(answer["result"]) == "done"
                 assert answer["cells_open"] == apart
                 assert answer["cells_on"] == 0xFFF & ~apart
                 assert board.gates() == [0 if apart >> c & 1 else 255 for c in every]
@@ -487,7 +485,7 @@ def open_cells(board):
         assert not _break(board, few[most], *every)
         assert not any(board.gates())
         reading = board.command("read")
-        assert wire.fault_names(reading["fault_bits"]) == ["current_low"]
+        assert protocol.fault_names(reading["fault_bits"]) == ["current_low"]
         assert (reading["fault_cells"], reading["cells_open"]) == (1 << few[most], apart)
         board.ready()  # armed anew: all of them are looked at again
         assert board.command("read")["cells_open"] == 0
@@ -538,11 +536,11 @@ def open_at_arming(board):
             assert answer["cells_open"] == apart
             assert not any(board.gates())
             if n_open > most:
-                assert wire.result_name(answer["result"]) == "is_faulted"
-                assert wire.fault_names(answer["fault_bits"]) == ["current_low"]
+                assert protocol.result_name(answer["result"]) == "is_faulted"
+                assert protocol.fault_names(answer["fault_bits"]) == ["current_low"]
                 assert answer["fault_cells"] == 1 << 2 * most
             else:
-                assert wire.result_name(answer["result"]) == "done"
+                assert protocol.result_name(answer["result"]) == "done"
                 answer = board.command("set_mask", valid_for_ms=100, cells_on=0xFFF)
                 assert answer["cells_on"] == 0xFFF & ~apart
                 assert board.gates() == [0 if apart >> c & 1 else 255 for c in range(12)]
@@ -563,7 +561,7 @@ def set_apart_and_watched(board):
             if not survived:
                 assert not any(board.gates())
                 reading = board.command("read")
-                assert wire.fault_names(reading["fault_bits"]) == ["current_when_off"]
+                assert protocol.fault_names(reading["fault_bits"]) == ["current_when_off"]
                 assert reading["fault_cells"] == reading["cells_open"] == 1 << CELL
                 assert board.result("clear_faults") == "condition_present"
         board.ready()

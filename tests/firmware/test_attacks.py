@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from firmware.attack_checks import CHECKS, TABLE
 from firmware.boards import Host
-from hil import wire
+from hil.devices.board import protocol
 
 HOLD_MS = 50
 
@@ -16,7 +16,7 @@ def test_the_board_does_not_give_in_to(check, any_board):
     check(any_board)
 
 
-BAD_CRC = wire.framed(bytes(range(1, 120)))[:-3] + b"\x7f\x7f\0"
+BAD_CRC = protocol.framed(bytes(range(1, 120)))[:-3] + b"\x7f\x7f\0"
 FLOODS = {
     "long frames with a bad CRC": BAD_CRC,
     "short broken frames": b"\3ab\0",
@@ -24,8 +24,8 @@ FLOODS = {
     "bytes of one": b"\1",
     "a frame without an end": b"\xff",
     "noise": bytes((37 * i * i + 11 * i) % 256 for i in range(1000)),
-    "questions": wire.encode("read", 1),
-    "replayed commands": wire.encode("set_mask", 1, arming=1, valid_for_ms=100, cells_on=0xFFF),
+    "questions": protocol.encode("read", 1),
+    "replayed commands": protocol.encode("set_mask", 1, arming=1, valid_for_ms=100, cells_on=0xFFF),
 }
 
 
@@ -43,7 +43,7 @@ def test_a_line_that_never_rests_does_not_delay_all_off(chip, frame):
     for _ in range(10):  # until all that was asked has been answered
         chip.advance(20_000)
         chip.exchange_part(b"\0")
-    chip.decoder = wire.Decoder()
+    chip.decoder = protocol.Decoder()
     chip.recover()
     chip.arm()
     assert chip.set(0, 5, 11, ms=100) == "done"
@@ -95,11 +95,11 @@ def test_gates_obey_only_the_host_whose_arming_stands(board, actions):
         elif what == "set":
             mask = 1 << (k % 12)
             answers = hosts[n].try_command("set_mask", valid_for_ms=100, cells_on=mask)
-            if wire.result_name(answers[0]["result"]) == "done":
+            if protocol.result_name(answers[0]["result"]) == "done":
                 assert n == owner
                 wanted = mask
         elif what == "arm":
-            crc = wire.limits_crc(TABLE)
+            crc = protocol.limits_crc(TABLE)
             (answer,) = hosts[n].try_command("arm", limits_crc=crc, cells=0xFFF)
             if answer["arming"]:
                 owner, wanted = n, 0

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from firmware.boards import NativeBoard
-from hil import wire
+from hil.devices.board import protocol
 
 # one board serves all examples of a property: what it did before must not matter
 PROPERTY = settings(
@@ -20,12 +20,12 @@ PROPERTY = settings(
 def test_a_board_says_who_it_is_and_what_it_enforces(board):
     identity = board.command("identify")
     assert identity.name == "identity"
-    assert identity["wire_hash"] == wire.WIRE_HASH
+    assert identity["wire_hash"] == protocol.WIRE_HASH
     assert identity["firmware_hash"] != 0
     assert (identity["serial"], identity["n_cells"]) == (7, 12)
     assert identity["scan_period_us"] == 3000
-    assert identity["limits"] == wire.default_limits()
-    assert identity["limits_crc"] == wire.limits_crc(wire.default_limits())
+    assert identity["limits"] == protocol.default_limits()
+    assert identity["limits_crc"] == protocol.limits_crc(protocol.default_limits())
 
 
 def test_a_board_boots_disarmed_and_obeys_no_set_command(any_board):
@@ -40,7 +40,7 @@ SET_COMMANDS = {
     "set_duties": {"valid_for_ms": 100, "duty_per_255": (255,) * 12 + (0,) * 4},
     "broadcast": {
         "valid_for_ms": 100,
-        "p_on_per_65536": wire.PROBABILITY_ONE,
+        "p_on_per_65536": protocol.PROBABILITY_ONE,
         "q_off_per_65536": 0,
         "tick": 1,
         "seed": 1,
@@ -53,7 +53,7 @@ def test_every_set_command_switches_cells_once_armed(any_board):
     for name, fields in SET_COMMANDS.items():
         any_board.ready()
         answer = any_board.command(name, **fields)
-        assert wire.result_name(answer["result"]) == "done"
+        assert protocol.result_name(answer["result"]) == "done"
         assert answer["cells_on"] == 0xFFF
         assert any_board.gates() == [255] * 12
         any_board.command("disarm")
@@ -99,7 +99,7 @@ def test_cells_without_a_wire_cannot_be_switched_on_and_are_not_drawn(any_board)
     for nonsense in (0, 1 << 12, 0xFFFF):
         assert any_board.result("arm", limits_crc=crc, cells=nonsense) == "bad_value"
     wired = 0xFFF & ~(1 << 0 | 1 << 2 | 1 << 11)
-    assert wire.result_name(any_board.arm_cells(wired)["result"]) == "done"
+    assert protocol.result_name(any_board.arm_cells(wired)["result"]) == "done"
     assert any_board.set(2) == "bad_value"
     assert not any(any_board.gates())
     assert any_board.set(1, 3) == "done"
@@ -119,9 +119,9 @@ def test_a_few_cells_readings_travel_with_each_answer_in_turn(armed):
     armed.set(*range(12))
     armed.advance_fed(8000, *range(12))
     seen = {}
-    for _ in range(12 // wire.CELLS_PER_STATUS):
+    for _ in range(12 // protocol.CELLS_PER_STATUS):
         answer = armed.command("set_mask", valid_for_ms=100, cells_on=0xFFF)
-        for i in range(wire.CELLS_PER_STATUS):
+        for i in range(protocol.CELLS_PER_STATUS):
             seen[answer["first_cell"] + i] = (answer["current_mA"][i], answer["temperature_cC"][i])
     reading = armed.command("read")
     for cell in range(12):
@@ -163,7 +163,9 @@ def test_traffic_alone_never_re_enables_a_silent_board(any_armed):
         assert any_armed.set(1) == "is_faulted"
         assert not any(any_armed.gates())
     assert (
-        any_armed.result("arm", limits_crc=wire.limits_crc(wire.default_limits()), cells=0xFFF)
+        any_armed.result(
+            "arm", limits_crc=protocol.limits_crc(protocol.default_limits()), cells=0xFFF
+        )
         == "is_faulted"
     )
     assert any_armed.result("clear_faults") == "done"
@@ -178,12 +180,12 @@ def test_the_first_cause_and_all_causes_are_kept(any_armed):
     any_armed.set_analog(4, off=900)
     any_armed.advance(10_000)
     reading = any_armed.command("read")
-    assert wire.fault_names(reading["first_fault_bits"]) == ["estop_open"]
-    assert wire.fault_names(reading["fault_bits"]) == ["estop_open", "current_when_off"]
+    assert protocol.fault_names(reading["first_fault_bits"]) == ["estop_open"]
+    assert protocol.fault_names(reading["fault_bits"]) == ["estop_open", "current_when_off"]
     assert reading["fault_cells"] == 1 << 4
 
 
-@pytest.mark.parametrize("cause", wire.RESETS)
+@pytest.mark.parametrize("cause", protocol.RESETS)
 @pytest.mark.parametrize("state", ["armed", "faulted"])
 def test_a_reset_never_restarts(any_armed, cause, state):
     board = any_armed
@@ -193,14 +195,14 @@ def test_a_reset_never_restarts(any_armed, cause, state):
     board.reset(cause)
     assert not any(board.gates())
     assert board.state() == "disarmed"
-    assert wire.RESETS[cause] == board.command("identify")["reset_cause"]
+    assert protocol.RESETS[cause] == board.command("identify")["reset_cause"]
     board.advance(20_000)
     assert board.set(0, 1, 2) == "not_armed"
     assert not any(board.gates())
 
 
 def test_a_board_is_not_armed_before_its_first_scan_is_complete(board):
-    crc = wire.limits_crc(wire.default_limits())
+    crc = protocol.limits_crc(protocol.default_limits())
     assert board.result("arm", limits_crc=crc, cells=0xFFF) == "condition_present"
     board.advance(3000)
     assert board.result("arm", limits_crc=crc, cells=0xFFF) == "cooling"
@@ -227,23 +229,25 @@ def test_limits_are_kept_across_a_reset(any_board):
     any_board.reset("power_on")
     limits = any_board.command("identify")["limits"]
     assert limits["on_time_max_ms"] == 1234
-    assert limits["heat_time_constant_ms"] != wire.default_limits()["heat_time_constant_ms"]
+    assert limits["heat_time_constant_ms"] != protocol.default_limits()["heat_time_constant_ms"]
     assert (
-        any_board.result("arm", limits_crc=wire.limits_crc(wire.default_limits()), cells=0xFFF)
+        any_board.result(
+            "arm", limits_crc=protocol.limits_crc(protocol.default_limits()), cells=0xFFF
+        )
         == "limits_differ"
     )
 
 
-@pytest.mark.parametrize("name", wire.LIMITS)
+@pytest.mark.parametrize("name", protocol.LIMITS)
 def test_a_limit_outside_its_range_is_refused_and_one_at_its_end_is_taken(board, name):
-    limit = wire.LIMITS[name]
-    layout = wire.layout("limits")
+    limit = protocol.LIMITS[name]
+    layout = protocol.layout("limits")
     pairs = {"temperature_counts_min": 1022, "temperature_counts_max": 1}
     for value in (limit.lowest - 1, limit.lowest, limit.highest, limit.highest + 1):
-        table = wire.default_limits() | {name: value}
+        table = protocol.default_limits() | {name: value}
         try:
             layout.pack(table)
-        except wire.WireError:
+        except protocol.WireError:
             continue  # the wire itself cannot say it
         inside = limit.lowest <= value <= limit.highest and pairs.get(name) != value
         expected = "done" if inside else "bad_value"
@@ -251,7 +255,7 @@ def test_a_limit_outside_its_range_is_refused_and_one_at_its_end_is_taken(board,
 
 
 def test_limits_are_not_changed_while_armed(any_armed):
-    assert any_armed.result("set_limits", limits=wire.default_limits()) == "is_armed"
+    assert any_armed.result("set_limits", limits=protocol.default_limits()) == "is_armed"
 
 
 def test_a_spoilt_table_refuses_arming_until_a_new_one_is_stored(any_board):
@@ -275,8 +279,8 @@ def test_a_spoilt_table_refuses_arming_until_a_new_one_is_stored(any_board):
 
 def _whole_frames():
     sets = SET_COMMANDS.items()
-    return [wire.encode(name, 9, arming=0x1234, **fields) for name, fields in sets] + [
-        wire.encode(name, 9) for name in ("identify", "read", "disarm", "clear_faults")
+    return [protocol.encode(name, 9, arming=0x1234, **fields) for name, fields in sets] + [
+        protocol.encode(name, 9) for name in ("identify", "read", "disarm", "clear_faults")
     ]
 
 
@@ -313,15 +317,15 @@ def test_a_frame_with_one_bit_flipped_changes_no_gate_and_gets_no_answer(armed_o
 def test_whole_frames_that_make_no_sense_are_answered_and_change_no_gate(armed_once):
     board, before = armed_once
     for body, result in [
-        (bytes((wire.VERSION + 1, wire.COMMANDS["disarm"], 3)), "version_differs"),
-        (bytes((wire.VERSION, 0x7F, 3)), "unknown_command"),
-        (bytes((wire.VERSION, wire.ANSWERS["status"], 3)), "unknown_command"),
-        (bytes((wire.VERSION, wire.COMMANDS["disarm"], 3, 0)), "bad_length"),
-        (bytes((wire.VERSION, wire.COMMANDS["set_mask"], 3, 100, 255)), "bad_length"),
+        (bytes((protocol.VERSION + 1, protocol.COMMANDS["disarm"], 3)), "version_differs"),
+        (bytes((protocol.VERSION, 0x7F, 3)), "unknown_command"),
+        (bytes((protocol.VERSION, protocol.ANSWERS["status"], 3)), "unknown_command"),
+        (bytes((protocol.VERSION, protocol.COMMANDS["disarm"], 3, 0)), "bad_length"),
+        (bytes((protocol.VERSION, protocol.COMMANDS["set_mask"], 3, 100, 255)), "bad_length"),
     ]:
         board.set(2, 5)
-        (answer,) = wire.Decoder().feed(board.exchange(wire.framed(body)))
-        assert (answer.seq, wire.result_name(answer["result"])) == (3, result)
+        (answer,) = protocol.Decoder().feed(board.exchange(protocol.framed(body)))
+        assert (answer.seq, protocol.result_name(answer["result"])) == (3, result)
         assert board.gates() == before
 
 
@@ -334,7 +338,7 @@ def test_broken_frames_are_counted(board):
 def test_a_command_that_comes_in_single_bytes_and_after_noise_is_obeyed(armed):
     frame = armed.frame("set_mask", valid_for_ms=50, cells_on=6)
     answer = b"".join(armed.exchange(bytes((byte,))) for byte in b"noise\0" + frame)
-    assert [m.seq for m in wire.Decoder().feed(answer)] == [armed.number & 255]
+    assert [m.seq for m in protocol.Decoder().feed(answer)] == [armed.number & 255]
     assert armed.gates()[:4] == [0, 255, 255, 0]
 
 

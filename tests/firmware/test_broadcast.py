@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from firmware.boards import NativeBoard
-from hil import wire
+from hil.devices.board import protocol
 
 U32 = st.integers(0, 2**32 - 1)
 
@@ -15,8 +15,8 @@ def _broadcast(board, tick, p=0.5, q=0.5, seed=1, first_cell=0):
     return board.command(
         "broadcast",
         valid_for_ms=100,
-        p_on_per_65536=wire.probability_per_65536(p),
-        q_off_per_65536=wire.probability_per_65536(q),
+        p_on_per_65536=protocol.probability_per_65536(p),
+        q_off_per_65536=protocol.probability_per_65536(q),
         tick=tick,
         seed=seed,
         first_cell=first_cell,
@@ -28,9 +28,9 @@ def _expected(on, tick, p, q, seed, first_cell=0):
     after = 0
     for cell in range(12):
         is_on = on >> cell & 1
-        chance = wire.probability_per_65536(q if is_on else p)
-        draw = wire.draw(seed, tick, first_cell + cell)
-        if chance == wire.PROBABILITY_ONE or draw < chance:
+        chance = protocol.probability_per_65536(q if is_on else p)
+        draw = protocol.draw(seed, tick, first_cell + cell)
+        if chance == protocol.PROBABILITY_ONE or draw < chance:
             is_on = not is_on
         after |= is_on << cell
     return after
@@ -38,7 +38,7 @@ def _expected(on, tick, p, q, seed, first_cell=0):
 
 @given(seed=U32, tick=U32, cell=st.integers(0, 1000))
 def test_host_and_board_draw_the_same(libboard, seed, tick, cell):
-    assert libboard.libboard_draw(seed, tick, cell) == wire.draw(seed, tick, cell)
+    assert libboard.libboard_draw(seed, tick, cell) == protocol.draw(seed, tick, cell)
 
 
 def test_cells_follow_their_draws(armed):
@@ -110,7 +110,7 @@ def test_too_many_cells_by_chance_trip_like_any_other_command(board):
     board.limit(cells_on_max=6)
     board.ready()
     answer = _broadcast(board, 1, p=1.0)
-    assert wire.result_name(answer["result"]) == "is_faulted"
+    assert protocol.result_name(answer["result"]) == "is_faulted"
     assert board.faults() == ["too_many_cells_on"]
     assert not any(board.gates())
 
@@ -124,7 +124,7 @@ N_TICKS, N_CELLS = 20_000, 12
 def _draws(seed):
     cells = np.arange(N_CELLS, dtype=np.uint64)
     ticks = np.arange(N_TICKS, dtype=np.uint64)
-    return np.array([[wire.draw(seed, int(t), int(c)) for c in cells] for t in ticks])
+    return np.array([[protocol.draw(seed, int(t), int(c)) for c in cells] for t in ticks])
 
 
 DRAWS = dict.fromkeys((0, 1, 2024))
@@ -177,7 +177,7 @@ def test_cells_ticks_and_seeds_are_uncorrelated():
 @settings(deadline=None)
 @given(p=st.floats(0, 1))
 def test_a_probability_travels_within_half_a_step_and_only_one_is_certain(p):
-    sent = wire.probability_per_65536(p)
-    assert (sent == wire.PROBABILITY_ONE) == (p == 1.0)
+    sent = protocol.probability_per_65536(p)
+    assert (sent == protocol.PROBABILITY_ONE) == (p == 1.0)
     # below one, the last step before certainty stands for itself: a step and a half at most
     assert abs(sent / 65536 - p) <= (0.5 if p < 1 - 2.5 / 65536 else 2) / 65536

@@ -3,7 +3,7 @@
 import pytest
 
 from firmware.attack_checks import NATIVE
-from hil import wire
+from hil.devices.board import protocol
 
 EVERY_CELL = 0xFFF
 INTERRUPT_US = 50  # until all gates are low; what holds the interrupt up may end in a rising edge
@@ -11,7 +11,7 @@ ARMING_US = 3_500  # frame, twelve pulses of 0.15 ms and the answer
 
 
 def _faults(answer):
-    return wire.fault_names(answer["fault_bits"])
+    return protocol.fault_names(answer["fault_bits"])
 
 
 @pytest.mark.parametrize("check", NATIVE, ids=lambda check: check.__name__)

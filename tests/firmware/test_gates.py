@@ -5,7 +5,7 @@ Twelve cells' readings pass two multiplexers whose four address lines can each b
 
 import pytest
 
-from hil import wire
+from hil.devices.board import protocol
 
 CELL = 3
 FAULTS = [(bit, level) for bit in range(4) for level in (0, 1)]
@@ -121,4 +121,4 @@ def test_duties_of_every_size_are_no_fault(chip):
 
 def test_the_scan_is_as_fast_as_the_board_declares(any_board):
     assert any_board.scan_us <= any_board.command("identify")["scan_period_us"]
-    assert wire.FAULTS["gate_stuck"] == 12
+    assert protocol.FAULTS["gate_stuck"] == 12

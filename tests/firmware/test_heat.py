@@ -4,12 +4,13 @@ The law is dH/dt = I^2 - H / tau while the gate is on, and a wire of resistance 
 metre is at most r H / C above the air. Expected values are its exact solution at the pins.
 """
 
+import ctypes
 import math
 
 import numpy as np
 import pytest
 
-from hil import wire
+from hil.devices.board import protocol
 
 CELL = 3
 COUNTS = 512  # 1 A: 10^4 cA^2
@@ -87,6 +88,85 @@ def test_a_partial_duty_uses_up_heat_in_proportion(board):
     assert 490 <= (board.now_us() - start_us) / 1000 <= 510
 
 
+class Heat(ctypes.Structure):
+    """As in core/heat.h."""
+
+    _fields_ = [
+        ("cA2ms", ctypes.c_uint32), ("loss_cA2ms", ctypes.c_uint32), ("rest", ctypes.c_uint16),
+        ("on_ticks", ctypes.c_uint16), ("counted_ticks", ctypes.c_uint16),
+        ("full_ticks", ctypes.c_uint16), ("stepped_ms", ctypes.c_uint8),
+    ]  # fmt: skip
+
+
+TICKS_A_UNIT = 4  # the lowest bit of a duty: 16 us in ticks of 4 us
+SLOTS = np.repeat(np.arange(8), TICKS_A_UNIT * 2 ** np.arange(8))  # at every tick of a modulation
+
+
+def stays_on(duty, phase):
+    """For how many ticks from here."""
+    on = duty >> np.roll(SLOTS, -phase) & 1
+    return len(SLOTS) if on.all() else int(np.argmin(on))
+
+
+def random_stream(rng):
+    def draw(t):
+        lasts = rng.integers(1, rng.choice([30, 3000]))
+        return int(rng.choice([0, 255, *range(8, 255)])), int(lasts)
+
+    return draw
+
+
+def greedy(t):
+    """At any time a partial duty that is on now, until it goes off."""
+    phase = t % len(SLOTS)
+    duty = max((8, 16, 32, 64, 127, 128, 247), key=lambda d: stays_on(d, phase) / d**0.5)
+    return duty, max(1, stays_on(duty, phase))
+
+
+def in_step(high, low, half_ticks, late):
+    """Two duties in turn, in the rhythm of the modulation."""
+
+    def draw(t):
+        n, passed = divmod(t - late, half_ticks)
+        return (low if n % 2 else high), half_ticks - passed
+
+    return draw
+
+
+STREAMS = {
+    **{f"random {seed}": random_stream(np.random.default_rng(seed)) for seed in range(4)},
+    "greedy": greedy,
+    **{f"128 and 127, {late} late": in_step(128, 127, 510, late) for late in range(0, 1020, 85)},
+    **{f"64 and 8, {late} late": in_step(64, 8, 255, late) for late in range(0, 1020, 170)},
+    **{f"held {duty}": lambda t, d=duty: (d, 10**6) for duty in (8, 51, 128, 254)},
+}
+
+
+@pytest.mark.parametrize("stream", STREAMS.values(), ids=STREAMS)
+def test_no_stream_of_duties_is_on_for_longer_than_is_counted(libboard, stream):
+    """At every turn of the scan, against the pin of the modulation that the chip has."""
+    rng = np.random.default_rng(7)
+    heat, at = Heat(), ctypes.byref
+    t, duty, until, turn, on, counted = 0, 0, 0, 0, 0, 0
+    while t < 150_000:
+        if t >= until:
+            libboard.heat_count(at(heat), duty, t & 0xFFFF)
+            duty, lasts = stream(t)
+            libboard.heat_begin(at(heat), duty, t & 0xFFFF)
+            until = t + lasts
+        if t >= turn:
+            libboard.heat_count(at(heat), duty, t & 0xFFFF)
+            counted += heat.on_ticks
+            heat.on_ticks = 0
+            assert counted >= on, t
+            turn = t + int(rng.integers(500, 3500))
+        end = min(until, turn)
+        on += int((duty >> SLOTS[np.arange(t, end) % len(SLOTS)] & 1).sum())
+        t = end
+    if until >= 10**6:  # one that stays: hardly more than its share
+        assert counted <= 1.02 * on + len(SLOTS) / 4
+
+
 def cycles(board, on_us, off_us, between):
     """Milliseconds on until the trip, by the gate."""
     on_ms = 0.0
@@ -109,9 +189,9 @@ def disarm_and_arm(board):
     board.command("disarm")
     crc = board.command("identify")["limits_crc"]
     answer = board.command("arm", limits_crc=crc, cells=0xFFF)
-    if wire.result_name(answer["result"]) == "cooling":
+    if protocol.result_name(answer["result"]) == "cooling":
         return False  # better still: it is not armed at all
-    return wire.result_name(answer["result"]) == "done"
+    return protocol.result_name(answer["result"]) == "done"
 
 
 def fed(board):
@@ -149,7 +229,7 @@ def test_a_cell_on_for_9_9_s_and_off_for_1_ms_trips_as_one_that_is_never_off(boa
     took_ms = []
     for breaks in (False, True):
         board.recover()
-        assert board.result("set_limits", limits=wire.default_limits()) == "done"
+        assert board.result("set_limits", limits=protocol.default_limits()) == "done"
         board.cool()
         board.set_analog(CELL, on=205)
         board.arm()
@@ -169,7 +249,7 @@ def test_a_cell_on_for_9_9_s_and_off_for_1_ms_trips_as_one_that_is_never_off(boa
 @pytest.mark.parametrize("pattern", ["held", "toggled", "armed again and again"])
 def test_the_default_table_protects_the_wire_that_it_is_made_for(board, current_A, pattern):
     """The wire without its latent heat, which only delays; air at 30 C."""
-    limits = wire.default_limits()
+    limits = protocol.default_limits()
     board.recover()
     assert board.result("set_limits", limits=limits) == "done"
     board.cool()
@@ -339,6 +419,41 @@ def test_on_the_chip_all_that_the_gate_was_on_counts(chip, pause_us):
     print(f"counted {(most - 2 * unit) / pins.H:.3f} to {most / pins.H:.3f} of what was there")
     assert most >= pins.H
     assert most - 2 * unit <= 1.3 * pins.H + I2_CA2 * 8
+
+
+def _streamed(chip, duty_of, every_us, commands=120):
+    """Counted, at most, and what was at the pin."""
+    pins = Pins(chip)
+    for n in range(commands):
+        duties = [duty_of(n) * (i == CELL) for i in range(16)]
+        start_us = chip.now_us()
+        assert chip.result("set_duties", valid_for_ms=100, duty_per_255=duties) == "done"
+        chip.advance(every_us - (chip.now_us() - start_us))
+        pins.look()
+    most, unit = heat_of(chip, I2_CA2 * 400)
+    print(f"counted {(most - 2 * unit) / pins.H:.3f} to {most / pins.H:.3f} of what was there")
+    return most, pins.H
+
+
+@pytest.mark.parametrize("late_us", range(0, 4080, 510))
+def test_on_the_chip_duties_that_follow_the_modulation_count_in_full(chip, late_us):
+    """128 is the modulation's last slot, 127 all the others: each in its time, and the gate is on.
+
+    A change every half of a modulation (255 times 16 us), at any place in it.
+    """
+    _chip(chip, 400)
+    chip.advance(late_us)
+    most, there = _streamed(chip, lambda n: 128 - n % 2, 2040)
+    assert most + I2_CA2 * 4 >= there
+
+
+@pytest.mark.parametrize("every_us", [1300, 2000, 4080, 7777])
+def test_on_the_chip_duties_at_random_count_in_full(chip, every_us):
+    rng = np.random.default_rng(every_us)
+    _chip(chip, 400)
+    duties = [int(d) for d in rng.choice([0, 8, 16, 64, 127, 128, 254, 255], 60)]
+    most, there = _streamed(chip, duties.__getitem__, every_us, 60)
+    assert most + I2_CA2 * 4 >= there
 
 
 def test_on_the_chip_a_partial_duty_counts_in_full(chip):

@@ -152,7 +152,7 @@ def test_the_checks_notice_some_mutants_of_the_guard(tmp_path):
     assert _survivors(tmp_path, every=12) == []
 
 
-@pytest.mark.campaign
+@pytest.mark.slow
 def test_the_checks_notice_every_mutant_of_the_guard(tmp_path):
     assert _survivors(tmp_path, every=1) == []
 
@@ -172,7 +172,7 @@ def test_the_checks_notice_some_mutants_of_setting_a_cell_apart(tmp_path):
     assert _survivors_apart(tmp_path, every=7) == []
 
 
-@pytest.mark.campaign
+@pytest.mark.slow
 def test_the_checks_notice_every_mutant_of_setting_a_cell_apart(tmp_path):
     assert _survivors_apart(tmp_path, every=1) == []
 
@@ -207,10 +207,11 @@ ATTACKED = [
     (COMMAND, "board->number = (board->number + ahead) & NUMBER_MASK;", ""),
     (COMMAND, "board->number = number;", ""),
     (COMMAND, "behind <= since_arming", "behind > since_arming"),
-    (COMMAND, "(board->number >> 8) + 2u + by", "by"),
+    (COMMAND, "(board->number >> 8) + ARMINGS_APART", "ARMINGS_APART"),
+    (COMMAND, "(uint32_t)count * STARTS_APART", "(uint32_t)(count & 1u) * STARTS_APART"),
     (COMMAND, "result = take_armed_number(board, arming);", "result = RESULT_done;"),
     (COMMAND, "board->armed_number = board->number;", ""),
-    (COMMAND, "(uint32_t)new_arming(board) << 8 | ", ""),
+    (COMMAND, "(uint32_t)arming << 8 | ", ""),
     (COMMAND, f"take_number(board);\n    {OBEYED}", OBEYED),
     (COMMAND, "if (!take_number(board))\n        return RESULT_replayed;", ""),
     (COMMAND, IF_ARMED, ""),
@@ -239,7 +240,7 @@ def test_the_checks_notice_some_mutants_of_what_is_attacked(tmp_path):
     assert _survivors_attacked(tmp_path, every=7) == []
 
 
-@pytest.mark.campaign
+@pytest.mark.slow
 def test_the_checks_notice_every_mutant_of_what_is_attacked(tmp_path):
     assert _survivors_attacked(tmp_path, every=1) == []
 
@@ -259,6 +260,6 @@ def test_the_checks_notice_some_mutants_of_heat_streaks_and_gates(tmp_path):
     assert _survivors_counted(tmp_path, every=6) == []
 
 
-@pytest.mark.campaign
+@pytest.mark.slow
 def test_the_checks_notice_every_mutant_of_heat_streaks_and_gates(tmp_path):
     assert _survivors_counted(tmp_path, every=1) == []

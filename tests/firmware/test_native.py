@@ -9,7 +9,7 @@ import termios
 import tty
 
 from firmware.boards import FIRMWARE, make
-from hil import wire
+from hil.devices.board import protocol
 
 
 def test_a_fuzz_loop_finds_no_memory_error_under_the_sanitisers(tmp_path):
@@ -22,7 +22,7 @@ def test_a_fuzz_loop_finds_no_memory_error_under_the_sanitisers(tmp_path):
         first, *reached = done.stdout.splitlines()
         assert int(first.split(",")[1].split()[0]) > 1000
         rounds = {name: int(n) for name, n in map(str.split, reached)}
-        assert rounds.keys() == {"set_apart", *wire.FAULTS}
+        assert rounds.keys() == {"set_apart", *protocol.FAULTS}
         assert min(rounds.values()) > 50, rounds
 
 
@@ -66,7 +66,7 @@ def _on_a_terminal(program):
 
 
 def _answer(terminal, frame):
-    decoder = wire.Decoder()
+    decoder = protocol.Decoder()
     os.write(terminal, frame)
     while True:
         assert select.select([terminal], [], [], 10)[0], "no answer within 10 s"
@@ -76,7 +76,7 @@ def _answer(terminal, frame):
 
 def test_a_board_answers_on_a_pseudo_terminal(firmware_build):
     with _on_a_terminal(firmware_build / "board_pty") as terminal:
-        identity = _answer(terminal, wire.encode("identify", 5))
+        identity = _answer(terminal, protocol.encode("identify", 5))
         assert (identity.seq, identity["serial"], identity["n_cells"]) == (5, 42, 6)
-        answers = {_answer(terminal, wire.encode("read", i))["time_us"] for i in range(20)}
+        answers = {_answer(terminal, protocol.encode("read", i))["time_us"] for i in range(20)}
         assert len(answers) == 20

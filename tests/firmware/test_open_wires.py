@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from firmware.boards import ROOM_COUNTS
-from hil import wire
+from hil.devices.board import protocol
 
 CELL = 3
 COUNT_MA = 2000 / 1024
@@ -133,7 +133,7 @@ def test_whatever_is_broken_and_commanded_no_cell_set_apart_is_ever_on(board, mo
         assert not any(duty for cell, duty in enumerate(gates) if now >> cell & 1)
         if reading["fault_bits"]:
             assert not any(gates)
-        if "current_low" in wire.fault_names(reading["fault_bits"]):
+        if "current_low" in protocol.fault_names(reading["fault_bits"]):
             assert now.bit_count() == most
         apart = now
 

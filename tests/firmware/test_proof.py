@@ -140,7 +140,7 @@ def test_exploration_finds_what_is_broken(tmp_path, mutant):
     assert verdicts[name] == "VIOLATED", verdicts
 
 
-@pytest.mark.campaign
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mutant", EXPLORED_MUTANTS[2:], ids=[mutant[0] for mutant in EXPLORED_MUTANTS[2:]]
 )
@@ -158,7 +158,7 @@ def _proven(source, build, *cells):
     )
 
 
-@pytest.mark.campaign
+@pytest.mark.slow
 def test_the_core_is_proven(tmp_path):
     done = _proven(FIRMWARE, tmp_path, "1", "12", "16")
     print(done.stdout)
@@ -176,7 +176,7 @@ for row in prove.analysed(Path(sys.argv[1]), 3, "x86_16"):
 """
 
 
-@pytest.mark.campaign
+@pytest.mark.slow
 @pytest.mark.parametrize("mutant", ANALYSED_MUTANTS, ids=lambda mutant: f"{mutant[0]}-{mutant[1]}")
 def test_the_analysis_fails_on_a_core_that_is_broken(tmp_path, mutant):
     name, *place = mutant

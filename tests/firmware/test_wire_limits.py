@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from firmware.boards import NativeBoard
-from hil import wire
-from hil.models.sma_wire import SmaWire
-from hil.models.wire_limits import (
+from hil.devices.board import protocol
+from hil.mechanics.sma.limits import (
     COOLING_LEAST,
     CURRENT_ERROR,
     Bench,
@@ -19,11 +18,12 @@ from hil.models.wire_limits import (
     peak,
     protecting,
 )
-from models.wire_oracle import Wires
+from hil.mechanics.sma.wire import SmaWire
+from oracles.sma_wires import Wires
 
 CELL = CellWire("a.1", SmaWire(n_wires=4, supply_V=8.0))
-BENCH = Bench(cold_C=15.0, warm_C=30.0, supply_V=8.0, supply_A=0.8)
-TABLE = wire.default_limits() | {"on_time_max_ms": 60000}
+BENCH = Bench(cold_C=15.0, warm_C=30.0, supply_V=8.0, supply_A=0.8, scan_s=4.35e-3)
+TABLE = protocol.default_limits() | {"on_time_max_ms": 60000}
 STEP_US, COMMAND_MS, LONG_S = 500, 5, 25.0
 DUTY = 255
 #: The supply is shorted across a piece of the wire when this much is used up, or so late.
@@ -39,7 +39,7 @@ class Attack:
         self.board = NativeBoard(libboard, n_cells=1, scan_period_us=4000)
         self.table, self.amps, self.shorted_A = table, amps, shorted_A
         assert self.board.result("set_limits", limits=table) == "done"
-        self.crc = wire.limits_crc(table)
+        self.crc = protocol.limits_crc(table)
         self.is_short = False
         self.trips = 0
 
@@ -55,7 +55,7 @@ class Attack:
 
     def command(self, t_ms):
         board, duty = self.board, self.duty(t_ms)
-        duties = [duty] + [0] * (wire.CELLS_MAX - 1)
+        duties = [duty] + [0] * (protocol.CELLS_MAX - 1)
         result = board.result("set_duties", valid_for_ms=100, duty_per_255=duties)
         if result in ("is_faulted", "not_armed"):
             self.trips += result == "is_faulted"
@@ -70,7 +70,8 @@ class Attack:
     def step(self):
         """Half a millisecond: the mean square of the wire's current in it."""
         amps = self.current_A()
-        counts = int(amps * (1.0 - CURRENT_ERROR) / 2.0 * 1024)
+        full_A = 1e-3 * self.table["current_full_scale_mA"]
+        counts = int(amps * (1.0 - CURRENT_ERROR) / full_A * 1024)
         self.board.set_analog(0, on=min(1023, counts))
         on = self.board.gates()[0] / 255
         self.board.advance(STEP_US)
@@ -171,3 +172,12 @@ def test_a_table_for_ten_seconds_at_one_ampere_lets_the_same_attack_burn_it(libb
     before = TABLE | {"heat_max_cA2ms": 50_000_000, "current_max_mA": 1200}
     assert burn([Attack(libboard, before, 0.4)], 6.0)[0] > 400.0
     assert peak(CELL, Thermal.of(before), BENCH).worst_C > 400.0
+
+
+def test_a_current_beyond_the_sensor_burns_a_wire_whose_table_lets_it_pass(libboard):
+    """Full scale 0.2 A, current_high above 0.222 A: 0.8 A counts for 0.2 A."""
+    blind = TABLE | {"current_full_scale_mA": 200, "current_max_mA": 222,
+                     "heat_max_cA2ms": 150_000, "heat_time_constant_ms": 683}  # fmt: skip
+    peaks_C = burn([Attack(libboard, blind, BENCH.supply_A)], 2.0)
+    assert peaks_C[0] > CELL.temperature_max_C
+    assert peak(CELL, Thermal.of(blind), BENCH).worst_C > peaks_C[0]

@@ -142,12 +142,12 @@ def test_a_day_at_the_bench_needs_no_terminal(operator, configs, said, tmp_path)
     # export: figure and data
     for ending in (".png", ".svg", ".pdf"):
         o.answer("getSaveFileName", tmp_path / f"figure{ending}")
-        window.exports.choose_figure()
+        window.parts.exports.choose_figure()
         assert (tmp_path / f"figure{ending}").stat().st_size > 5000
     assert not QImage(str(tmp_path / "figure.png")).isNull()
     assert "SIMULATED" in (tmp_path / "figure.svg").read_text()
     o.answer("getSaveFileName", tmp_path / "trial.csv")
-    window.exports.choose_data()
+    window.parts.exports.choose_data()
     o.until(lambda: not window.jobs.is_busy)
     table = (tmp_path / "trial.csv").read_text().splitlines()
     assert len(table) == tripped.sizes["tick"] + 1

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from hil.assembly import build
-from hil.config import load
+from hil.experiment.load import load
+from hil.runs.assembly import build
 from hil_gui.data import limb_picture, load_settings, preview
 
 

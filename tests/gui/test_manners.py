@@ -38,7 +38,7 @@ def test_it_remembers_layout_theme_and_recent_files(make_window, pid_run, qtbot)
     assert second.theme_name == "dark"
     assert second.docks["Ages"].isFloating()
     assert second.docks["Lateness"].isHidden()
-    assert second.recent[0] == str(pid_run.resolve())
+    assert second.session.recent[0] == str(pid_run.resolve())
     second.first_layout_again()
     assert not second.docks["Ages"].isFloating()
 
@@ -118,7 +118,9 @@ def test_a_defect_of_the_window_is_one_line_and_it_goes_on(opened, pid_run, monk
 
     monkeypatch.setattr(window.array, "paint", fails)
     window.array.repaint()
-    assert window.message.text().startswith("a defect of the window: ZeroDivisionError: no such")
+    assert window.session.message.text().startswith(
+        "internal error of the window: ZeroDivisionError: no such"
+    )
     monkeypatch.undo()
     window.array.repaint()
 
@@ -153,7 +155,7 @@ def test_reading_a_recording_can_be_cancelled(window, pid_run):
     window.jobs.start("Reading", feed.load(), window._loaded)
     window.jobs.cancel_button.click()
     assert not window.jobs.is_busy
-    assert "cancelled" in window.message.text()
+    assert "cancelled" in window.session.message.text()
 
 
 def test_a_recording_is_played_through_the_same_views(opened, pid_run, qtbot):
@@ -225,7 +227,7 @@ def test_each_cell_in_turn_finds_the_one_that_does_not_pull(rigs, opened):
 
 @pytest.mark.xdist_group("real time")
 def test_commissioning_watches_and_tares_whatever_the_controller(window, configs, qtbot):
-    page = window.bench.commissioning
+    page = window.parts.commissioning
     assert window.open(configs / "miga6" / "pid.toml")
     qtbot.mouseClick(page.watch_button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: window.data is not None and window.data.n_rows > 1200, timeout=30000)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from hil import metrics
+from hil.record import metrics
 from hil_gui import running
 
 RNG = np.random.default_rng(3)

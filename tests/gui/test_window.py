@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import hil
-from hil import session
-from hil.config.faults import FaultTable
 from hil.devices.injection import Injection
+from hil.devices.injection_tables import FaultTable
+from hil.runs import session
 from hil_gui.run_data import RESIDUAL
 
 

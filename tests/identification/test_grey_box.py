@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from hil.config import schema
-from hil.config.build import build_activation, build_model
 from hil.identification import parameters, tellable
 from hil.identification.grey_box import GreyBox
 from hil.identification.noise import Noise
 from hil.identification.runs import Reading, read_run
-from hil.models.array_system import ArraySystem
-from hil.models.response import response
-from hil.studies.identification import DRAWN, TABLES, make_rig
+from hil.identification.study import DRAWN, TABLES, make_rig
+from hil.systems.array.build import build_activation, build_model
+from hil.systems.array.response import response
+from hil.systems.array.system import ArraySystem
+from hil.systems.array.tables import ModelTable
 
 K_PE, MASS = "arrays.muscle.cell.k_pe_N_per_m", "arrays.muscle.mass_kg"
 
@@ -37,7 +37,7 @@ def test_with_the_configured_parameters_it_says_what_the_twin_recorded(all_on):
 def test_a_response_is_the_system_stepped_period_by_period(kind):
     tables = parameters.spread(TABLES, ())
     tables["arrays"]["muscle"]["activation"] = {"kind": kind}
-    table = schema.ModelTable.model_validate(tables)
+    table = ModelTable.model_validate(tables)
     model, activation = build_model(table), build_activation(table)
     cells = np.random.default_rng(1).integers(0, 2, (300, 6)).astype(np.uint8)
     stepped = ArraySystem(model, activation, 0.001)

@@ -8,7 +8,7 @@ from hil.identification.adequacy import FALSE_ALARM, judge
 from hil.identification.identify import Asked, identify
 from hil.identification.noise import Noise, noise_of
 from hil.identification.runs import Reading
-from hil.studies.identification import (
+from hil.identification.study import (
     DRAWN,
     TABLES,
     WIDTH_MAX,
@@ -138,7 +138,7 @@ def test_the_rate_of_false_alarms_is_the_stated_one():
     assert alarms / n_times <= most
 
 
-@pytest.mark.campaign
+@pytest.mark.slow
 def test_two_hundred_rigs(tmp_path):
     results = run(tmp_path, Values())
     for check in results["checks"]:

@@ -1,9 +1,9 @@
 """The leg of Makkonen 2021 as the tests need it, from the shipped configuration."""
 
 from hil.config.files import read_toml
-from hil.config.limb import LimbTable
-from hil.models.leg.limb import Limb
-from hil.models.leg.stepper import LimbStepper
+from hil.systems.leg.limb import Limb
+from hil.systems.leg.stepper import LimbStepper
+from hil.systems.leg.tables import LimbTable
 
 
 def table(configs, rig="leg", **changes):
@@ -22,7 +22,7 @@ def pendulum(limb):
 
 def energy_J(stepper: LimbStepper):
     """Kinetic and potential energy together."""
-    from hil.models.leg import minimal
+    from hil.systems.leg import minimal
 
     n = stepper.n_q
     return sum(

@@ -3,9 +3,9 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from hil.models import CellArray, cells, fingerprint
-from hil.models.cell_array import make_array
-from hil.models.network import Point
+from hil.systems.array import cells, fingerprint
+from hil.systems.array.cell_array import CellArray, make_array
+from hil.systems.array.network import Point
 from oracles.newton import Newton, OracleArray, OracleCell
 
 positive = st.floats(0.1, 10.0)

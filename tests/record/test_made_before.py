@@ -7,8 +7,8 @@ import pytest
 
 import hil
 from hil.__main__ import main
-from hil.record.kept_code import kept_code, let_run
-from hil.replay import replay
+from hil.runs.kept_code import kept_code, let_run
+from hil.runs.replay import replay
 
 MADE_BEFORE = Path(__file__).parent / "made_before"
 NAMES = sorted(path.name.removesuffix(".h5.gz") for path in MADE_BEFORE.glob("*.h5.gz"))

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import hil
-from hil import session
 from hil.__main__ import main
 from hil.record.layout import LIBVER
 from hil.record.read import open_raw
+from hil.runs import session
 
 
 @pytest.fixture(scope="module")

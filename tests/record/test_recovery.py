@@ -40,7 +40,7 @@ class Killed:
 
     def tap(self):
         """The run's tap, once its recorder has it."""
-        from hil import tap as taps
+        from hil.loop import tap as taps
 
         while self.loop.poll() is None:
             for path in Path("/dev/shm").glob(f"hil-{self.loop.pid}-*.tap"):
@@ -152,7 +152,7 @@ def test_a_killed_run_is_made_whole_again(configs, tmp_path, seed, capsys):
     kill_and_recover(configs, tmp_path, seed)
 
 
-@pytest.mark.campaign
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6, 106))
 def test_a_hundred_killed_runs_are_made_whole_again(configs, tmp_path, seed, capsys):
     kill_and_recover(configs, tmp_path, seed)
@@ -214,7 +214,7 @@ def test_a_whole_recording_is_left_as_it_is(all_on, tmp_path, capsys):
     out = shutil.copy(all_on, tmp_path / "run.h5")
     before = out.read_bytes()
     assert main(["recover", str(out)]) == 0
-    assert "nothing to mend" in capsys.readouterr().out
+    assert "nothing to repair" in capsys.readouterr().out
     assert out.read_bytes() == before
 
 
@@ -327,7 +327,7 @@ def test_a_disk_that_fills_up_ends_the_run_safely(configs, tiny_disk, capsys):
     full = main(["recover", str(out)])
     if mounted:
         assert full == 2
-        assert "cannot be mended" in capsys.readouterr().err
+        assert "cannot be repaired" in capsys.readouterr().err
         assert [p.name for p in folder.iterdir()] == ["run.h5"]
     moved = Path(shutil.move(out, folder.parent / "moved.h5"))
     assert main(["recover", str(moved)]) == 0

@@ -12,7 +12,7 @@ import tomli_w
 
 import hil
 from hil.__main__ import main
-from hil.guard import FAULTS
+from hil.loop.guard import FAULTS
 
 TIMES = ("busy_s", "_stage_s")
 

@@ -3,7 +3,7 @@
 import os
 import signal
 
-from hil.frame import Column, Frame
+from hil.loop.frame import Column, Frame
 from hil.record import layout
 from hil.record.sink import Sink
 

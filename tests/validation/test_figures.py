@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from hil.config import schema
-from hil.config.build import build_model
-from hil.config.calibration import Source, load_record, parse_any
-from hil.config.write_record import signed, values_table
+from hil.calibration.files import Source, load_record, parse_any
+from hil.calibration.write import signed, values_table
 from hil.identification import parameters
 from hil.identification.grey_box import GreyBox
 from hil.identification.known import known_of
 from hil.identification.runs import Reading, RunData
-from hil.models.recruitment import shares_N
-from hil.studies.identification import TABLES, make_rig
+from hil.identification.study import TABLES, make_rig
+from hil.systems.array.build import build_model
+from hil.systems.array.force_levels import shares_N
+from hil.systems.array.tables import ModelTable
 from hil.validation import draws
 from hil.validation.draws import draw_again
 from hil.validation.figures import correlated_over, figures_of
@@ -166,7 +166,7 @@ def test_cells_drawn_again_have_the_variance_of_their_probabilities(set_apart):
     apart = np.zeros((n, 6), dtype=np.uint8)
     apart[:, 2] = set_apart
     found = draw_again(box, data, [(0, p1, 0.0), (4500, p2, q2)], cells_open=apart)
-    model = build_model(schema.ModelTable.model_validate(parameters.spread(TABLES, ())))
+    model = build_model(ModelTable.model_validate(parameters.spread(TABLES, ())))
     s = shares_N(model, np.full(6, 4.0), "muscle.right_N")
     s[2] *= 1 - set_apart
     # 4.5 s are twelve time constants: statics hold to 1e-5; ripple is a per cent of a step.

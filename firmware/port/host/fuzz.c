@@ -1,11 +1,12 @@
 /* Feeds the board random bytes, broken frames and whole ones, with cells, limits, resets and memories
  * of every kind: no gate may be high that must not be, and none of it may hurt memory.
  * Arguments: rounds, seed. */
-#include "fuzz.h"
+#include "fuzz_host.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "chance.h"
 #include "libboard.h"
 #include "limits.h"
 
@@ -14,32 +15,11 @@ enum { SCAN_US = 3000, NOTICED_US = 5000, LIFE = 300 /* rounds of one board */ }
 #define COUNT(name, number) +1
 enum { N_FAULTS = 0 WIRE_FAULTS(COUNT) };
 
-static uint32_t state;
-
 /* How many rounds ended with a gate high, with a cell set apart, with each fault. */
 static struct {
     long rounds, high, apart;
     long faults[N_FAULTS];
 } met;
-
-uint32_t next(void)
-{
-    state ^= state << 13;
-    state ^= state >> 17;
-    state ^= state << 5;
-    return state;
-}
-
-bool one_in(uint32_t n)
-{
-    return next() % n == 0;
-}
-
-void fuzz_flip(uint8_t *bytes, size_t n)
-{
-    size_t place = next() % n;
-    bytes[place] ^= (uint8_t)(1u << next() % 8);
-}
 
 /* A table that no board accepts, stored as if one had. */
 static void store_insane(void *board)
@@ -60,7 +40,7 @@ static void spoil_memory(void *board)
     size_t size;
     uint8_t *memory = libboard_memory(board, &size);
     if (one_in(2))
-        fuzz_flip(memory, size);
+        flip_bit(memory, size);
     else
         store_insane(board);
     libboard_reset(board, (uint8_t)(next() % 4));
@@ -71,7 +51,7 @@ static void spoil_limits(void *board)
 {
     size_t size;
     uint8_t *limits = libboard_limits(board, &size);
-    fuzz_flip(limits, size);
+    flip_bit(limits, size);
     libboard_advance(board, NOTICED_US);
 }
 
@@ -179,6 +159,8 @@ static const char *wrong_answer(const uint8_t *frame)
         return status.cells_on != 0 && status.state != STATE_armed ? "cells on, not armed" : NULL;
     case ANSWER_armed:
         wire_unpack_armed(payload, &armed);
+        if ((armed.status.result == RESULT_done) != (armed.arming != 0))
+            return "armed by no number, or refused with one";
         return armed.arming != 0 && armed.status.cells_on != 0 ? "cells on as it is armed" : NULL;
     case ANSWER_readings:
         wire_unpack_readings(payload, &readings);
@@ -215,6 +197,8 @@ static void *new_board(void)
     uint8_t n_cells = one_in(4) ? (uint8_t)(1 + next() % 16) : 12;
     if (board == NULL || libboard_init(board, n_cells, 1, SCAN_US, next()) != 0)
         exit(2);
+    if (one_in(8))
+        libboard_set_count(board, UINT16_MAX); /* the next count is 0, which no arming may be */
     return board;
 }
 
@@ -265,7 +249,7 @@ static void report(void)
 int main(int argc, char **argv)
 {
     long rounds = argc > 1 ? strtol(argv[1], NULL, 10) : 20000;
-    state = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 1;
+    chance_seed(argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 1);
     for (int arms = 0; arms < 2; arms++)
         for (long left = rounds; left > 0; left -= LIFE) {
             const char *found = live(left < LIFE ? left : LIFE, arms != 0);

@@ -1,7 +1,8 @@
-#include "fuzz.h"
+#include "fuzz_host.h"
 
 #include <string.h>
 
+#include "chance.h"
 #include "libboard.h"
 #include "limits.h"
 
@@ -41,7 +42,7 @@ static void send_frame(void *board, uint8_t code, uint8_t *frame, uint8_t payloa
     put_number(frame, libboard_core(board)->number);
     last_n = stuffed(frame, payload);
     if (one_in(16))
-        fuzz_flip(frame, last_n);
+        flip_bit(frame, last_n);
     memcpy(last_frame, frame, last_n);
     libboard_receive(board, frame, last_n);
 }

@@ -52,6 +52,7 @@ struct port {
     uint32_t moments_to_opening; /* of those at which the core looks at the e-stop or switches; 0: none */
     uint32_t n_pulses;           /* that the core has asked for since the loop opened last */
     uint32_t n_rises;            /* of gates since then */
+    uint16_t count; /* outlives a reset, as memory does */
     bool memory_used;
     bool memory_works;
     bool estop_open;
@@ -233,6 +234,11 @@ bool port_memory_store(struct port *port, const uint8_t *bytes, uint8_t n)
     memcpy(port->memory, bytes, n);
     port->memory_used = true;
     return true;
+}
+
+uint16_t port_memory_count(struct port *port)
+{
+    return ++port->count;
 }
 
 size_t libboard_size(void)
@@ -467,6 +473,12 @@ void libboard_set_memory(void *board, int works)
 {
     struct port *port = board;
     port->memory_works = works != 0;
+}
+
+void libboard_set_count(void *board, uint16_t count)
+{
+    struct port *port = board;
+    port->count = count;
 }
 
 const struct board *libboard_core(const void *board)

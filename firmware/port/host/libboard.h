@@ -58,6 +58,8 @@ uint32_t libboard_watchdog_feeds(const void *board);
 uint8_t *libboard_memory(void *board, size_t *size);
 /* Whether it stores what it is given. */
 void libboard_set_memory(void *board, int works);
+/* The count in memory from which the first arming after the next reset follows. */
+void libboard_set_count(void *board, uint16_t count);
 
 /* The core's own state, for proofs. */
 struct board;

@@ -86,7 +86,7 @@ def _terminals(name: str, plan: CardPlan, devices: dict[str, Any]) -> None:
     taken = Counter(physical for names in asked.values() for physical in names)
     twice = [physical for physical, count in taken.items() if count > 1]
     if twice:
-        raise DeviceError(f"{name}: '{twice[0]}' is asked for twice")
+        raise DeviceError(f"{name}: '{twice[0]}' is requested twice")
 
 
 def _names(device: Any, what: str) -> list[str]:

@@ -5,18 +5,18 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.devices.device import Remark
+from hil.calibration.signal_chain import TROUBLES, Chain, check_zero
 from hil.devices.nidaq.channels import AnalogInput, CardPlan, Line
 from hil.devices.nidaq.errors import said_by
 from hil.devices.nidaq.inputs import Inputs
 from hil.devices.nidaq.outputs import Outputs
 from hil.errors import DeviceError
-from hil.signals import TROUBLES, Chain, check_zero
+from hil.loop.stages import Message
 
 
 def look(
     name: str, plan: CardPlan, inputs: Inputs, outputs: Outputs
-) -> tuple[list[Chain], list[Remark]]:
+) -> tuple[list[Chain], list[Message]]:
     """The channels' chains with their zeros taken, and what is to be said about them.
 
     Raises
@@ -36,11 +36,11 @@ def look(
             zero_tolerance_N=usual.zero_tolerance,
             noise_rms=usual.noise_rms_raw,
         )
-        remarks += [Remark("warning", f"{channel.name}: {text}") for text in found.remarks]
+        remarks += [Message("warning", f"{channel.name}: {text}") for text in found.remarks]
         if channel.tare:
             chains[i] = channel.chain.zeroed(found.zero)
             text = f"{channel.name}: zero taken at {found.zero:.6g} {channel.unit}"
-            remarks.append(Remark("info", text, "zero", chains[i].zero_ratio, channel.name))
+            remarks.append(Message("info", text, "zero", chains[i].zero_ratio, channel.name))
         if channel.shunt_line:
             remarks.append(_check_shunt(name, plan, inputs, outputs, i, found.zero))
     return chains, remarks
@@ -69,7 +69,7 @@ def said(trouble: str) -> str:
 
 def _check_shunt(
     name: str, plan: CardPlan, inputs: Inputs, outputs: Outputs, i: int, zero: float
-) -> Remark:
+) -> Message:
     """A known change of the bridge shows that wires, excitation and gain are well.
 
     It says nothing of the transducer. Source: Interface Inc., Shunt Calibration for Dummies.
@@ -77,7 +77,7 @@ def _check_shunt(
     channel: AnalogInput = plan.analog[i]
     usual = channel.usual
     if usual.shunt_ratio is None or usual.shunt_tolerance is None:
-        return Remark("warning", f"{channel.name}: its record has no shunt figure to compare with")
+        return Message("warning", f"{channel.name}: its record has no shunt figure to compare with")
     with said_by(name, f"shunt of '{channel.name}'"), outputs.shunt(channel):
         shunted = float(inputs.sampled(plan.before_s)[i].mean())
     change = channel.chain.ratio(shunted) - channel.chain.ratio(zero)
@@ -87,8 +87,8 @@ def _check_shunt(
             f"{usual.shunt_ratio:g} +/- {usual.shunt_tolerance:g} at commissioning: look at wires, "
             "excitation and gain"
         )
-    return Remark(
-        "info", f"{channel.name}: the shunt changes it by {change:.4g} mV/V, as it should"
+    return Message(
+        "info", f"{channel.name}: the shunt changes it by {change:.4g} mV/V, as expected"
     )
 
 

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from hil.signals import Chain, Encoder
+from hil.calibration.signal_chain import Chain, Encoder
 
 Wiring = Literal["default", "differential", "single_ended", "non_referenced"]
 LineKind = Literal["input", "estop", "enable"]
@@ -135,12 +135,10 @@ class Acquisition:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a card stands: its first channel and output, itself among devices and cards."""
+    """Where a card's readings and commands stand in the rig's: first channel, first output."""
 
     channel: int
     output: int
-    device: int
-    card: int
 
 
 @dataclass(frozen=True)

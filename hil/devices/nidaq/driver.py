@@ -19,15 +19,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.devices.device import (
-    ESTOP_OPEN,
-    RawSamples,
-    RawSink,
-    Remark,
-    card_columns,
-    card_fault,
-    time_columns,
-)
+from hil.calibration.signal_chain import BlockFilter, Chain
+from hil.devices.base import ESTOP_OPEN, RawSink, card_columns, card_fault, time_columns
 from hil.devices.nidaq import abilities, before
 from hil.devices.nidaq.channels import AnalogInput, CardPlan, Place
 from hil.devices.nidaq.errors import said_by
@@ -37,9 +30,10 @@ from hil.devices.nidaq.outputs import Outputs
 from hil.devices.nidaq.pace import Pace
 from hil.devices.nidaq.tasks import LineReader, close_all
 from hil.errors import DeviceError
-from hil.frame import Column, Commands, Frame
-from hil.signals import BlockFilter, Chain
-from hil.slots import Readings
+from hil.loop.channels import Readings
+from hil.loop.frame import Column, Commands, Frame
+from hil.loop.stages import Message
+from hil.record.raw_samples import RawSamples
 
 SETTLED_WITHIN_S = 1e-9
 
@@ -71,7 +65,9 @@ class NiDaq:
         self._sleep_s = sleep_s
         self._period_s = plan.acquisition.period_s
         self._analog_at, self._encoders_at = places(plan)
-        self._remarks: list[Remark] = []
+        self._analog_mask = sum(1 << at for at in self._analog_at)
+        self._encoder_mask = sum(1 << at for at in self._encoders_at)
+        self._remarks: list[Message] = []
         self._raw_sink: RawSink | None = None
         self._locks: list[CardLock] = []
         self._inputs: Inputs | None = None
@@ -118,7 +114,7 @@ class NiDaq:
         self._raw_at = [frame.index(c.raw_column) for c in self._plan.inputs]
         self._readings = readings
 
-    def remarks(self) -> list[Remark]:
+    def remarks(self) -> list[Message]:
         found, self._remarks = self._remarks, []
         return found
 
@@ -138,11 +134,11 @@ class NiDaq:
             for device_name, device in devices.items():
                 if device.is_simulated and not self.simulated:
                     raise DeviceError(
-                        f"{name}: {device_name} is a simulated device, whose readings would pass "
-                        f"for measured ones: use --backend {name}=emulated"
+                        f"{name}: {device_name} is a simulated device, whose readings could be "
+                        f"mistaken for measured ones: use --backend {name}=emulated"
                     )
                 text = f"{device_name} is a {abilities.describe(device)}"
-                self._remarks.append(Remark("info", text))
+                self._remarks.append(Message("info", text))
             owners = {str(o.name): o for o in map(abilities.owner_of, devices.values())}
             serials = {n: int(o.serial_num) for n, o in owners.items() if not o.is_simulated}
         for owner, serial in sorted(serials.items()):
@@ -175,7 +171,7 @@ class NiDaq:
                 f"{self.name}: {text}, guard.reading_age_max_s = {self._plan.age_max_s:g}: raise "
                 "it, or choose acquisition = 'on_demand'"
             )
-        self._remarks.append(Remark("info", text))
+        self._remarks.append(Message("info", text))
 
     def _refuse_open_estop(self) -> None:
         if self._lines is not None:
@@ -224,7 +220,7 @@ class NiDaq:
             with said_by(self.name):
                 self._lines.stop()  # the watchdog of a chassis starts before any other task
         names = ", ".join(line.name for line in self._plan.lines_out)
-        return [f"{names} high while the boards were proved, and low again"]
+        return [f"{names} high during the boards' self-test, then low"]
 
     def _start(self) -> Outputs:
         """Watchdog and outputs, all of them off, where that is not done."""
@@ -263,7 +259,7 @@ class NiDaq:
         self._reading_s = t_s
 
     def read(self, t_s: float) -> None:
-        inputs, r = self._inputs, self._readings
+        inputs = self._inputs
         if self._tick is None:  # watched before it is armed
             self._begin(t_s)
         if inputs is None or self._tick is None:
@@ -289,9 +285,7 @@ class NiDaq:
         faults |= self._give_analog(inputs, there)
         self._give_encoders(inputs)
         age_s = t_s - self._reading_s
-        r.ages_s[self._place.device] = age_s
         self._values[self._age_at] = age_s
-        r.card_faults[self._place.card] = faults
         self._bits[self._faults_at] = faults
 
     def _take_lines(self, levels: NDArray[np.bool_]) -> int:
@@ -306,25 +300,28 @@ class NiDaq:
 
     def _give_analog(self, inputs: Inputs, there: bool) -> int:
         """Readings of the analogue inputs into their slots; what is wrong with them."""
-        r, faults = self._readings, 0
+        r, faults, valid, first = self._readings, 0, 0, self._place.channel
         for i, at in enumerate(self._analog_at):
             troubles = int(inputs.filter.troubles[i]) if there else 0
             faults |= card_fault(i, troubles)
             raw = float(inputs.filter.mean[i]) if there else math.nan
             self._values[self._raw_at[at]] = raw
-            r.measured[self._place.channel + at] = self._chains[i].value(raw)
-            r.valid[self._place.channel + at] = there and not troubles
+            r.measured[first + at] = self._chains[i].value(raw)
+            if there and not troubles:
+                valid |= 1 << at
+        r.mark_valid(self._analog_mask << first, valid << first)
         return faults
 
     def _give_encoders(self, inputs: Inputs) -> None:
-        r = self._readings
+        r, valid, first = self._readings, 0, self._place.channel
         for i, at in enumerate(self._encoders_at):
             counted, count = bool(inputs.counted[i]), int(inputs.counts[i])
             encoder = self._plan.encoders[i].encoder
             self._values[self._raw_at[at]] = count if counted else math.nan
-            slot = self._place.channel + at
-            r.measured[slot] = encoder.angle_rad(count) if counted else math.nan
-            r.valid[slot] = counted
+            r.measured[first + at] = encoder.angle_rad(count) if counted else math.nan
+            if counted:
+                valid |= 1 << at
+        r.mark_valid(self._encoder_mask << first, valid << first)
 
     def write(self, t_s: float, commands: Commands) -> None:
         outputs, first = self._outputs, self._place.output

@@ -35,7 +35,7 @@ HINTS = {
     -200587: "the lines are held by another task or program",
     -89137: "a line inside the card is in use by another task",
     -200489: "two channels of one name or terminal",
-    -200279: "samples were overwritten before they were read: the loop was away too long",
+    -200279: "samples were overwritten before they were read: the loop was too slow",
     -200361: "the card's own buffer ran over: lower rate_Hz",
     -200714: "the computer could not take samples fast enough: lower rate_Hz",
     -201314: "a counter's samples were overwritten: lower rate_Hz",
@@ -84,4 +84,6 @@ def describe(name: str, error: Exception, doing: str = "") -> str:
 
 def first_line(error: Exception) -> str:
     """The library's own words without what follows them."""
-    return one_line(str(error).strip().splitlines()[0]) if str(error).strip() else "no reason given"
+    return (
+        one_line(str(error).strip().splitlines()[0]) if str(error).strip() else "no reason stated"
+    )

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.devices.device import RawSink
+from hil.calibration.signal_chain import BlockFilter, frozen_after
+from hil.devices.base import RawSink
 from hil.devices.nidaq.channels import AnalogInput, CardPlan
 from hil.devices.nidaq.errors import said_by
 from hil.devices.nidaq.pace import packet_s
 from hil.devices.nidaq.tasks import AnalogReader, CounterReader, close_all
 from hil.errors import DeviceError
-from hil.signals import BlockFilter, frozen_after
 
 PATIENT_S = 2.0
 WAIT_SHARE = 0.2  # of a period that samples are waited for in a tick

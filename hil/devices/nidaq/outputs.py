@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.devices.device import Remark
 from hil.devices.nidaq.channels import AnalogInput, CardPlan
 from hil.devices.nidaq.errors import describe
 from hil.devices.nidaq.tasks import close_all
 from hil.devices.nidaq.watchdog import Watchdogs
 from hil.devices.nidaq.writers import AnalogWriter, LineWriter
 from hil.errors import DeviceError
+from hil.loop.stages import Message
 
 FEEDS = 4  # of the watchdog within its time
 
@@ -40,11 +40,11 @@ class Outputs:
         """Refuse a card without the watchdog that the rig requires."""
         self._watchdogs.refuse_missing()
 
-    def watch(self) -> list[Remark]:
+    def watch(self) -> list[Message]:
         """Start the watchdogs, before any other task; what is to be said about them."""
         return self._watchdogs.start()
 
-    def start(self) -> list[Remark]:
+    def start(self) -> list[Message]:
         """Watchdogs first, then the outputs at rest; what is to be said about the watchdogs."""
         plan, remarks = self._plan, self.watch()
         if plan.lines_out:

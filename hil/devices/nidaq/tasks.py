@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hil.calibration.signal_chain import rails
 from hil.devices.nidaq import abilities
 from hil.devices.nidaq.channels import AnalogInput, CardPlan, EncoderInput, device_of
 from hil.devices.nidaq.errors import SAMPLES_NOT_YET_AVAILABLE
-from hil.signals import rails
 
 BUFFER_S = 2.0
 

@@ -9,12 +9,12 @@ expired, the chassis does nothing until it is reset. Source: NI, cDAQ-9185/9189 
 from collections.abc import Sequence
 from typing import Any
 
-from hil.devices.device import Remark
 from hil.devices.nidaq import abilities
 from hil.devices.nidaq.channels import AnalogOutput, CardPlan, Line, device_of
 from hil.devices.nidaq.errors import describe
 from hil.devices.nidaq.tasks import close_all
 from hil.errors import DeviceError
+from hil.loop.stages import Message
 
 UNWATCHED = "outputs stay as they are if the program is killed"
 
@@ -70,7 +70,7 @@ class Watchdogs:
             finally:
                 close_all(made)
 
-    def start(self) -> list[Remark]:
+    def start(self) -> list[Message]:
         """Start them, once; what is to be said about them.
 
         Raises
@@ -87,7 +87,7 @@ class Watchdogs:
         if not plan.lines_out and not plan.outputs:
             return []
         if plan.watchdog == "off":
-            return [Remark("warning", f"watchdog off: {UNWATCHED}")]
+            return [Message("warning", f"watchdog off: {UNWATCHED}")]
         remarks = []
         for owner, (lines, voltages) in self._owners().items():
             made: list[Any] = []
@@ -97,7 +97,7 @@ class Watchdogs:
                 if made[0].expired:
                     made[0].clear_expiration()
                     text = "the watchdog had expired in an earlier run: cleared"
-                    said.append(Remark("warning", text))
+                    said.append(Message("warning", text))
                 self._running += made
                 remarks += said
             except DaqError as error:
@@ -106,7 +106,7 @@ class Watchdogs:
                     self.close()
                     raise self._missing(owner, error) from None
                 why = describe(self._name, error, f"watchdog of {owner}")
-                remarks.append(Remark("warning", f"no watchdog, {UNWATCHED}: {why}"))
+                remarks.append(Message("warning", f"no watchdog, {UNWATCHED}: {why}"))
         return remarks
 
     def _missing(self, owner: str, error: Exception) -> DeviceError:
@@ -115,7 +115,7 @@ class Watchdogs:
 
     def _make(
         self, owner: str, lines: Sequence[Line], voltages: Sequence[AnalogOutput], made: list[Any]
-    ) -> list[Remark]:
+    ) -> list[Message]:
         """A watchdog with its states, which is added to `made`; what it covers."""
         from nidaqmx.constants import Level, WatchdogAOExpirState
         from nidaqmx.errors import DaqError
@@ -144,12 +144,12 @@ class Watchdogs:
                     raise
                 why = describe(self._name, error)
                 text = f"the watchdog does not cover analogue outputs: {why}"
-                remarks.append(Remark("warning", text))
+                remarks.append(Message("warning", text))
         text = (
             f"watchdog: {', '.join(covered)} after {plan.watchdog_s:g} s without the program, "
             f"by {owner}"
         )
-        return [Remark("info", text), *remarks]
+        return [Message("info", text), *remarks]
 
     def reset(self) -> None:
         """Feed them: the program lives."""

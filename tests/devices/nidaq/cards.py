@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from hil.calibration.signal_chain import Chain, Encoder
 from hil.devices.nidaq.channels import Acquisition, AnalogInput, CardPlan, EncoderInput, Line, Place
 from hil.devices.nidaq.driver import NiDaq
-from hil.devices.simdaq import System, install
-from hil.frame import Column, Frame
-from hil.signals import Chain, Encoder
-from hil.slots import Channel, RigLayout
+from hil.loop.channels import Channel, RigLayout
+from hil.loop.frame import Column
+from rows import Seen, row_of
+from simdaq import System, install
 
 PERIOD_S = 0.001
 FORCE = AnalogInput("force", "ai0", Chain.linear(2.0, 0.0), 10.0)
@@ -34,20 +35,21 @@ class Bench:
         for terminal, source in sources.items():
             self.feed(terminal, source)
         install(self.system)
-        self.daq = NiDaq("daq", asked, Place(0, 0, 0, 0), self.pass_s, simulated=simulated)
+        self.daq = NiDaq("daq", asked, Place(0, 0), self.pass_s, simulated=simulated)
         channels = tuple(
             Channel(c.name, "_rad")
             if isinstance(c, EncoderInput)
-            else Channel(c.name, "_N", "main")
+            else Channel(c.name, "_N", "main" if c.name == FORCE.name else "further")
             for c in asked.inputs
         )
         outputs = tuple(f"{o.name}_commanded_N" for o in asked.outputs)
-        layout = RigLayout(channels, outputs, (), ("daq",), 0)
+        self.layout = layout = RigLayout(channels, outputs, (), ("daq",), 0)
         commanded = [Column(name, "N", "commanded", "an output") for name in outputs]
-        self.frame = Frame([*self.daq.columns, *commanded])
+        self.frame = row_of(layout, *self.daq.columns, *commanded)
         self.readings, self.commands = layout.bind(self.frame)
         self.commands.enabled[:] = True
         self.rows = []
+        self.bits = Seen(self.frame, self.readings).bits
         self.daq.bind(self.frame, self.readings)
 
     def __enter__(self):

@@ -7,9 +7,9 @@ from nidaqmx import Task
 from nidaqmx.constants import LineGrouping
 from nidaqmx.system.device import Device
 
+from hil.calibration.signal_chain import Encoder
 from hil.devices.nidaq.channels import AnalogOutput, Line
 from hil.errors import DeviceError
-from hil.signals import Encoder
 
 from .cards import FORCE, HIP, Bench, plan
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from hil.errors import DeviceError
-from hil.frame import Commands
-from hil.guard import Guard, Limits, SignalLimits
+from hil.loop.frame import Commands
+from hil.loop.guard import Guard, Limits, SignalLimits
 
 from .cards import FORCE, HIP, PERIOD_S, Bench, plan
 
@@ -93,7 +93,7 @@ def guard_of(bench, age_max_s):
     limits = Limits(10.0, age_max_s, 20, signals=[SignalLimits(-20.0, 20.0, is_force=True)])
     guard = Guard(limits, 0, PERIOD_S)
     commands = Commands(bench.commands.cells, bench.commands.outputs, bench.commands.enabled)
-    guard.bind(bench.readings, commands)
+    guard.bind(bench.frame, bench.layout, bench.readings, commands)
     guard.arm()
     guard.begin()
     return guard

@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 
 import hil
-import hil.tap as taps
+import hil.loop.tap as taps
 from devices.supply.instrument import Instrument
-from hil import session
 from hil.__main__ import main
-from hil.clock import RealClock, sleep_s
-from hil.devices.supply import NOT_OFF, SILENT, WRONG, Answer, Settings, Supply, Watch
+from hil.devices.supply.driver import NOT_OFF, SILENT, WRONG, Answer, Settings, Supply, Watch
+from hil.devices.supply.listing import visa_resources
+from hil.devices.supply.process import ALIVE_S, DIALECTS, Scpi, SupplyError
 from hil.errors import DeviceError
-from hil.supply_process import ALIVE_S, DIALECTS, Scpi, SupplyError
-from hil.views.supplies import visa_resources
+from hil.loop.clock import RealClock, sleep_s
+from hil.runs import session
 
 pytestmark = pytest.mark.xdist_group("real time")
 SETTINGS = Settings(8.0, 1.0, tolerance_V=0.2, answer_max_s=0.6, obey_max_s=0.5)
@@ -43,7 +43,7 @@ def _supply(resource, visa="@py", dialect="scpi", patience_s=0.6):
         "voltage_V": 8.0, "current_A": 1.0, "poll_s": 0.02, "answer_max_s": 0.6,
     }  # fmt: skip
     settings = replace(SETTINGS, answer_max_s=patience_s)
-    return Supply("supply", settings, 0, job, RealClock().now_s, sleep_s)
+    return Supply("supply", settings, job, RealClock().now_s, sleep_s)
 
 
 # What is thought of its answers
@@ -106,10 +106,10 @@ def test_it_is_set_with_its_output_off_and_read_back(dialect, expected):
 
 def test_values_that_it_does_not_take_are_refused():
     session = _Session({"VOLT?": "6.00", "CURR?": "1.0"})
-    with pytest.raises(SupplyError, match="told 8 V, it says 6 V: out of its range"):
+    with pytest.raises(SupplyError, match="set to 8 V, it reports 6 V: out of its range"):
         Scpi(session, "scpi", 1).set(8.0, 1.0)
     session = _Session({"VOLT?": "-113,Undefined header", "OUTP?": "maybe"})
-    with pytest.raises(SupplyError, match="told 8 V, it says -113"):
+    with pytest.raises(SupplyError, match="set to 8 V, it reports -113"):
         Scpi(session, "scpi", 1).set(8.0, 1.0)
     with pytest.raises(SupplyError, match=r"answers 'HTTP/1.1 400' to .IDN.: no instrument"):
         Scpi(_Session({"*IDN?": "HTTP/1.1 400"}), "scpi", 1).identify()
@@ -141,9 +141,7 @@ def test_on_pyvisa_sim_every_dialect_comes_on_and_goes_off(resource, dialect, id
 
 
 def test_another_dialect_than_the_supply_s_is_named():
-    with pytest.raises(
-        DeviceError, match=r"supply: answers 'ERROR' to VOLT. .@1.: another dialect"
-    ):
+    with pytest.raises(DeviceError, match=r"supply: answers 'ERROR' to VOLT. .@1.: wrong dialect"):
         _supply("TCPIP::plain::INSTR", f"{SIMULATED}@sim", "keysight").open()
 
 
@@ -193,7 +191,7 @@ def test_an_answer_that_comes_late_does_not_pass_for_the_next_one(instrument):
 
 def test_one_that_does_not_take_its_voltage_is_refused(instrument):
     instrument.range_V = 6.0
-    with pytest.raises(DeviceError, match="supply: told 8 V, it says 6 V: out of its range"):
+    with pytest.raises(DeviceError, match="supply: set to 8 V, it reports 6 V: out of its range"):
         _supply(instrument.resource).open()
     assert not instrument.on
 
@@ -204,18 +202,22 @@ def test_one_that_does_not_come_on_or_go_off_is_named(instrument):
     try:
         instrument.deaf_to = "OUTP ON"
         supply.come_on()
-        with pytest.raises(DeviceError, match=r"told to be on, after 1.1 s it says output off"):
+        with pytest.raises(DeviceError, match=r"commanded on, after 1.1 s it reports output off"):
             supply.wait()
         supply.safe()
         instrument.deaf_to = None
         supply.come_on()
         supply.wait()
         instrument.deaf_to = "OUTP OFF"
-        with pytest.raises(DeviceError, match=r"it says output on, 8 V, 0.64 A: CUT IT BY HAND"):
+        with pytest.raises(
+            DeviceError, match=r"it reports output on, 8 V, 0.64 A: SWITCH IT OFF BY HAND"
+        ):
             supply.safe()
         instrument.mute = True
         supply.come_on()
-        with pytest.raises(DeviceError, match=r"told to be off, after 1.1 s no answer: CUT IT"):
+        with pytest.raises(
+            DeviceError, match=r"commanded off, after 1.1 s no answer: SWITCH IT OFF"
+        ):
             supply.safe()
     finally:
         instrument.mute, instrument.deaf_to = False, None
@@ -308,7 +310,9 @@ def test_a_process_that_stands_still_is_silence_and_a_cut_by_hand(instrument):
             return supply.watch.faults(supply.answer, clock.now_s()) & SILENT
 
         _until(silent)
-        with pytest.raises(DeviceError, match=r"told to be off, after 1.1 s no answer: CUT IT BY"):
+        with pytest.raises(
+            DeviceError, match=r"commanded off, after 1.1 s no answer: SWITCH IT OFF BY"
+        ):
             supply.safe()
         assert instrument.on
     finally:
@@ -471,7 +475,7 @@ def test_a_supply_at_its_current_limit_gives_less_voltage_and_trips(configs, tmp
 
 
 def test_without_power_gates_that_are_on_heat_nothing(configs, tmp_path):
-    from hil.devices.sim_plant import SimPlant
+    from hil.devices.sim.plant import SimPlant
 
     config = hil.load(configs / "wires4/hold.toml")
 

@@ -1,0 +1,192 @@
+"""`hil doctor --loopback`: from a step at the ADC to the edge of a gate, through the whole stack.
+
+The gate of the rig's first cell is wired to the input of its force channel. A relay stands in for
+the controller: the cell goes on when the channel reads low, and off when it reads high, so that
+the stack oscillates, and half a cycle is the time from one edge of the gate through ADC, tick,
+command and board to the next. On simulated and emulated devices the plant is that wire.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from math import isnan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.errors import ConfigError, DeviceError
+from hil.experiment.load import Config
+from hil.loop import loop
+from hil.loop.clock import Clock, RealClock, VirtualClock
+from hil.loop.frame import Column, Commands, Frame
+from hil.loop.requests import Request
+from hil.mechanics.system import Drive, System
+from hil.platform import realtime
+from hil.runs import assembly
+
+LEARN_S = 0.1  # off, then on, to learn what the channel reads
+PERIODS_MAX = 2.0
+SHARE = 0.5  # of what the guard lets a force be, or jump
+
+
+class _Wire:
+    """A plant that is a wire: the force channel's signal is there while the first cell is on."""
+
+    def __init__(self, system: System, signal: int, level: float) -> None:
+        self.period_s = system.period_s
+        self.cell_names, self.inputs = system.cell_names, system.inputs
+        self.outputs, self.wires = system.outputs, system.wires
+        self.y: NDArray[np.float64] = np.zeros(len(system.outputs))
+        self._signal, self._level = signal, level
+
+    def step(self, drive: Drive, inputs: NDArray[np.float64]) -> None:
+        self.y[self._signal] = self._level if drive[0] >= 0.5 else 0.0
+
+
+@dataclass(frozen=True)
+class _WiredBack(Config):
+    """A configuration whose simulated plant is the wire."""
+
+    def system(self, *, plant: bool = False) -> System:
+        system = super().system(plant=plant)
+        if not plant:
+            return system
+        signal = list(system.outputs).index(self.force_signal)
+        guard = self.tables.guard
+        most_N = min(guard.force_jump_max_N or 1.0, guard.force_max_N or 1.0)
+        return _Wire(system, signal, SHARE * most_N)
+
+
+class _Relay:
+    """On below the middle of what was learnt, off above; a missing reading changes nothing."""
+
+    columns: list[Column] = []  # noqa: RUF012  never changed
+
+    def __init__(self, learn_ticks: int, channel: int) -> None:
+        self._channel = channel
+        self._learn_ticks = learn_ticks
+        self._n = 0
+        self.low: list[float] = []
+        self.high: list[float] = []
+
+    def bind(self, frame: Frame, measured: NDArray[np.float64], commands: Commands) -> None:
+        self._reading = measured[self._channel : self._channel + 1]
+        self._cells = commands.cells
+
+    def restart(self) -> None:
+        """A relay remembers nothing that hurts."""
+
+    def step(self, t_s: float) -> None:
+        reading, n = float(self._reading[0]), self._n
+        self._n += 1
+        self._cells[1:] = 0
+        if n < 2 * self._learn_ticks:
+            self._cells[0] = n >= self._learn_ticks
+            if n % self._learn_ticks > self._learn_ticks // 2:
+                (self.high if self._cells[0] else self.low).append(reading)
+            self._on = True
+        elif not isnan(reading):
+            self._on = reading < self.middle
+        if n >= 2 * self._learn_ticks:
+            self._cells[0] = self._on
+
+    @property
+    def follows(self) -> bool:
+        """Whether what was read with the gate on is apart from what was read with it off."""
+        apart = abs(float(np.nanmedian(self.high) - np.nanmedian(self.low)))
+        return apart > float(np.nanmax(self.low) - np.nanmin(self.low)) + float(
+            np.nanmax(self.high) - np.nanmin(self.high)
+        )
+
+    @property
+    def middle(self) -> float:
+        return 0.5 * float(np.nanmedian(self.low) + np.nanmedian(self.high))
+
+
+class _Edges:
+    """Keeps when the first cell's command was given at every tick."""
+
+    disk_low = ""
+
+    def __init__(self, frame: Frame, n_ticks: int) -> None:
+        self._cells = frame.cells("cells_commanded")
+        self._values = frame.values
+        self._t_at, self._late_at = frame.index("t_s"), frame.index("late_s")
+        self.t_s = np.zeros(n_ticks)
+        self.on = np.zeros(n_ticks, dtype=bool)
+        self.n = 0
+
+    def push(self) -> bool:
+        self.t_s[self.n] = self._values[self._t_at] + self._values[self._late_at]
+        self.on[self.n] = self._cells[0]
+        self.n += 1
+        return True
+
+    def event(self, t_s: float, level: str, source: str, text: str) -> None:
+        if level in ("fault", "error"):
+            raise DeviceError(f"loop-back: {text}")
+
+    def requests(self, tick: int) -> Sequence[Request]:
+        return ()
+
+    def input(self, tick: int, t_s: float, name: str, value: float, text: str = "") -> None:
+        """Nothing changes."""
+
+
+def measure(config: Config, backend: Mapping[str, str], duration_s: float) -> dict[str, Any]:
+    """Latency of the whole stack; times in s.
+
+    Raises
+    ------
+    DeviceError
+        A device failed, the guard tripped, or the channel does not follow the gate.
+    """
+    on_bench = "bench" in backend.values()
+    if not on_bench:
+        config = _WiredBack(**{f.name: getattr(config, f.name) for f in fields(Config)})
+    period_s = config.tables.loop.period_s
+    learn_ticks = round(LEARN_S / period_s)
+    n_ticks = 2 * learn_ticks + round(duration_s / period_s)
+    built = assembly.build(config, 0, backend)
+    layout = built.rig.layout
+    if not layout.force or not layout.n_cells:
+        raise ConfigError(
+            f"{config.path}: --loopback switches a cell and reads a force: give a rig with both"
+        )
+    relay = _Relay(learn_ticks, layout.slot(layout.force))
+    stages = replace(built, control=relay)
+    edges = _Edges(stages.frame, n_ticks)
+    clock: Clock = RealClock(realtime.spin_s(None, period_s)) if on_bench else VirtualClock()
+    parts = replace(assembly.parts_of(config, stages, clock, edges), n_ticks=n_ticks)
+    assembly.prove(stages.rig)
+    try:
+        if on_bench:
+            with realtime.prepared():
+                loop.run(parts)
+        else:
+            loop.run(parts)
+    finally:
+        try:
+            stages.rig.safe()
+        finally:
+            stages.rig.close()
+    cell = config.system().cell_names[0]
+    t_s, on = edges.t_s[2 * learn_ticks : edges.n], edges.on[2 * learn_ticks : edges.n]
+    changes_s = t_s[1:][on[1:] != on[:-1]]
+    half_cycles_s = np.diff(changes_s)
+    if len(half_cycles_s) < 10 or not relay.follows:
+        raise DeviceError(
+            f"loop-back: channel '{layout.force}' does not follow the gate of cell '{cell}': "
+            f"it read {np.nanmedian(relay.low):.3g} with the gate off and "
+            f"{np.nanmedian(relay.high):.3g} with it on: wire the gate to the channel's input"
+        )
+    p50_s, p99_s = np.quantile(half_cycles_s, (0.5, 0.99))
+    return {
+        "edges": len(changes_s),
+        "p50_s": float(p50_s),
+        "p99_s": float(p99_s),
+        "max_s": float(half_cycles_s.max()),
+        "p99_periods": float(p99_s) / period_s,
+        "period_s": period_s,
+        "backend": dict(backend),
+    }

@@ -1,0 +1,176 @@
+"""`hil bench`: how fast it is on this machine, in one run."""
+
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from hil import bundled_configs
+from hil.bench import board as bench_board
+from hil.bench import daq as bench_daq
+from hil.bench import plugin as bench_own
+from hil.bench import realtime as bench_realtime
+from hil.bench import recorder as bench_recorder
+from hil.bench import window as bench_window
+from hil.errors import ConfigError, remedy
+from hil.experiment.kind import BenchPart
+from hil.experiment.load import load
+from hil.experiment.registry import loaded, systems
+from hil.loop.stopwatch import STAGES
+from hil.record.read import open_run
+from hil.runs import session
+
+REPEATS = 5
+QUICK = ("start_up", "virtual_run", "real_time", "recorder")
+USUAL = (*QUICK, "own", "board", "daq", "window")
+EXTENT_NAMES = ("quick", "usual", "full")
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Which parts by default, and how long: the loops, the recorder in s, a board's exchanges."""
+
+    name: str
+    loops: bench_realtime.Plan
+    recorder_s: float
+    exchanges: int
+
+    @property
+    def parts(self) -> Sequence[str]:
+        """What is measured unasked: parts of every run, then those that systems bring."""
+        covered = EXTENT_NAMES[: EXTENT_NAMES.index(self.name) + 1]
+        always = QUICK if self.name == "quick" else USUAL
+        brought = (name for name, part in system_parts().items() if part.extent in covered)
+        return *always, *brought
+
+
+def system_parts() -> dict[str, BenchPart]:
+    """The parts that systems bring, by name."""
+    return {name: part for system in systems().values() for name, part in system.bench.items()}
+
+
+EXTENTS = {
+    "quick": Extent("quick", bench_realtime.Plan(1, 0.5, (1000, 4000)), 2.0, 1000),
+    "usual": Extent("usual", bench_realtime.Plan(2, 0.5), 3.0, 2000),
+    # A million ticks at 1 kHz, and ten minutes of recording: most of three hours.
+    "full": Extent("full", bench_realtime.Plan(50, 20.0), 600.0, 100_000),
+}
+WINDOW_S = 3.0
+
+
+def measure(
+    extent: str = "usual", only: Sequence[str] = (), *, progress: bool = False
+) -> dict[str, Any]:
+    """The figures of an extent's parts, or of these parts only; times in s.
+
+    Raises
+    ------
+    ConfigError
+        There is no such part.
+    """
+    plan = EXTENTS[extent]
+    figures: dict[str, Any] = {"extent": extent}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        parts: dict[str, Callable[[], Any]] = {
+            "start_up": _start_up,
+            "virtual_run": lambda: _virtual_run(folder),
+            "real_time": lambda: bench_realtime.measure(plan.loops, folder, progress=progress),
+            "recorder": lambda: bench_recorder.measure(plan.recorder_s),
+            "own": lambda: bench_own.measure(folder),
+            "board": lambda: bench_board.measure(plan.exchanges),
+            "daq": bench_daq.measure,
+            "window": lambda: bench_window.measure(WINDOW_S),
+        } | {name: partial(_measured, part) for name, part in system_parts().items()}
+        for part in only:
+            if part not in parts:
+                raise ConfigError(f"--only {part}: unknown{remedy(part, parts)}")
+        for part, measured in parts.items():
+            if part in (only or plan.parts):
+                figures[part] = measured()
+    return figures
+
+
+def _measured(part: BenchPart) -> Any:
+    return loaded(part.measure)()
+
+
+def as_text(figures: dict[str, Any]) -> str:
+    """The figures as tables."""
+    tables: dict[str, Callable[[Any], str]] = {
+        "start_up": _start_up_text,
+        "virtual_run": lambda tick: _tick_text(tick, figures.get("real_time")),
+        "real_time": bench_realtime.as_text,
+        "recorder": bench_recorder.as_text,
+        "own": bench_own.as_text,
+        "board": bench_board.as_text,
+        "daq": bench_daq.as_text,
+        "window": bench_window.as_text,
+    }
+    tables |= {name: loaded(part.as_text) for name, part in system_parts().items()
+               if name in figures}  # fmt: skip
+    return "\n\n".join(text(figures[part]) for part, text in tables.items() if part in figures)
+
+
+def _table(rows: list[tuple[str, str, str]]) -> str:
+    return "\n".join(f"{what:<44} {figure:>16}   {aim}".rstrip() for what, figure, aim in rows)
+
+
+def _start_up_text(start: dict[str, float]) -> str:
+    return _table(
+        [
+            ("hil --help", f"{1e3 * start['help_s']:.0f} ms", "below 500 ms"),
+            ("bare interpreter", f"{1e3 * start['bare_s']:.0f} ms", ""),
+        ]
+    )
+
+
+def _tick_text(virtual: dict[str, Any], real: dict[str, Any] | None) -> str:
+    rows = [
+        ("miga6, 5 s on the virtual clock", f"{virtual['loop_s']:.3f} s", "below 1 s"),
+        ("  tick, median", f"{1e6 * virtual['tick_p50_s']:.1f} us", "below 20 us"),
+    ]
+    for name, stage_s in virtual["stages_s"].items():
+        asleep = "" if real is None else f"{1e6 * real['stages_s'][name]:.1f} us when woken for it"
+        rows.append((f"    {name}", f"{1e6 * stage_s:.1f} us", asleep))
+    return _table(rows)
+
+
+def _start_up() -> dict[str, float]:
+    return {
+        "help_s": _whole_process([sys.executable, "-m", "hil", "--help"]),
+        "bare_s": _whole_process([sys.executable, "-c", "pass"]),
+    }
+
+
+def _whole_process(command: list[str]) -> float:
+    times = []
+    for _ in range(REPEATS):
+        began = time.perf_counter()
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        times.append(time.perf_counter() - began)
+    return statistics.median(times)
+
+
+def _experiment() -> Path:
+    return bundled_configs.root() / "configs" / "miga6" / "all_on.toml"
+
+
+def _virtual_run(folder: Path) -> dict[str, Any]:
+    loops_s = []
+    config = load(_experiment())
+    for i in range(REPEATS):
+        result = session.run(config, out=folder / f"virtual{i}.h5")
+        loops_s.append(result.summary["loop_s"])
+    run = open_run(result.path)
+    return {
+        "loop_s": statistics.median(loops_s),
+        "tick_p50_s": float(run.busy_s.median()),
+        "stages_s": {name: float(run[f"{name}_stage_s"].median()) for name in STAGES},
+    }

@@ -1,0 +1,112 @@
+"""One loop for `hil bench`, in a process of its own: ``python -m hil.bench.worker``.
+
+It reads orders from standard input, one JSON line each: `period_s`, `n_ticks`, `recorded` (a
+recording's path, or null: rows are counted and dropped) and `out`, where it puts deadline, wake-up
+and work of every tick as an (n, 3) array of s on the machine's monotonic clock. It answers every
+order with a line of JSON: what `hil.platform.realtime` was `granted` and the median time by stage,
+or how many rows were `lost`. The order is done when the answer is there; between orders it sleeps.
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil import bundled_configs
+from hil.experiment.load import Config, load
+from hil.loop import loop
+from hil.loop.clock import RealClock
+from hil.loop.frame import Frame
+from hil.loop.requests import Request
+from hil.loop.stopwatch import STAGES
+from hil.platform import realtime
+from hil.record.read import open_run
+from hil.runs import assembly, session
+
+
+class _Times:
+    """Keeps the timing columns of every row and drops the rest."""
+
+    disk_low = ""
+
+    def __init__(self, frame: Frame, n_ticks: int) -> None:
+        names = ["t_s", "late_s", "busy_s", *(f"{stage}_stage_s" for stage in STAGES)]
+        first = frame.index(names[0])
+        if [frame.index(name) for name in names] != list(range(first, first + len(names))):
+            raise ValueError("the loop's timing columns do not stand together")
+        self._values = frame.values[first : first + len(names)]
+        self.rows: NDArray[np.float64] = np.zeros((n_ticks, len(names)))
+        self.n = 0
+
+    def push(self) -> bool:
+        self.rows[self.n] = self._values
+        self.n += 1
+        return True
+
+    def event(self, t_s: float, level: str, source: str, text: str) -> None:
+        """Nobody reads it."""
+
+    def requests(self, tick: int) -> Sequence[Request]:
+        """Nobody asks."""
+        return ()
+
+    def input(self, tick: int, t_s: float, name: str, value: float, text: str = "") -> None:
+        """Nothing is changed."""
+
+
+def run(period_s: float, n_ticks: int, recorded: str | None, out: str) -> dict[str, Any]:
+    """Run the shipped six-cell array on its simulated rig for this many periods."""
+    sets = [
+        f"loop.period_s={period_s!r}",
+        "loop.overrun='skip'",
+        f"experiment.duration_s={period_s * n_ticks!r}",
+        "devices.board.hold_s=0.1",
+    ]
+    config = load(bundled_configs.root() / "configs" / "miga6" / "all_on.toml", sets)
+    started_s, rows, said = _dropped(config) if recorded is None else _recorded(config, recorded)
+    ticks = np.empty((len(rows), 3))
+    ticks[:, 0] = started_s + rows[:, 0]
+    ticks[:, 1] = ticks[:, 0] + rows[:, 1]
+    ticks[:, 2] = rows[:, 2]
+    np.save(out, ticks)
+    return said
+
+
+def _dropped(config: Config) -> tuple[float, NDArray[np.float64], dict[str, Any]]:
+    stages = assembly.build(config, 0)
+    times = _Times(stages.frame, config.n_ticks)
+    assembly.compile_tick(config)
+    clock = RealClock(realtime.spin_s(None, config.tables.loop.period_s))
+    parts = assembly.parts_of(config, stages, clock, times)
+    assembly.prove(stages.rig)
+    try:
+        with realtime.prepared() as granted:
+            loop.run(parts)
+    finally:
+        stages.rig.safe()
+        stages.rig.close()
+    rows = times.rows[: times.n]
+    medians = np.median(rows[:, 3:], axis=0).tolist()
+    stages_s = dict(zip(STAGES, medians, strict=True))
+    return clock.started_s, rows, {"granted": granted, "stages_s": stages_s}
+
+
+def _recorded(config: Config, path: str) -> tuple[float, NDArray[np.float64], dict[str, Any]]:
+    result = session.run(config, clock="real", out=path, force=True)
+    run = open_run(path)
+    rows = np.stack([run[name].values for name in ("t_s", "late_s", "busy_s")], axis=1)
+    timing = result.summary["timing"]
+    return timing["started_monotonic_s"], rows, {"lost": result.summary["rows_lost"]}
+
+
+def main() -> int:
+    for line in sys.stdin:
+        print(json.dumps(run(**json.loads(line))), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

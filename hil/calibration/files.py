@@ -1,0 +1,269 @@
+"""Calibration records: one immutable TOML file an act, with a hash of its own content.
+
+A record says which article was calibrated, by whom, when, against what, and what came out. Its
+`hash` is over everything else in the file, so that a value changed by hand is found.
+"""
+
+import datetime
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.calibration.signal_chain import Chain
+from hil.calibration.tables import ForceTransducerRecord, ValuesRecord
+from hil.config.files import Merged, read_toml
+from hil.config.validate import validated
+from hil.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A force transducer's record as read from its file.
+
+    Attributes
+    ----------
+    path : Path
+    text : str
+        The file's content, which a recording keeps.
+    record : ForceTransducerRecord
+    """
+
+    path: Path
+    text: str
+    record: ForceTransducerRecord
+
+    @property
+    def id(self) -> str:
+        """Short name: file and the beginning of the hash."""
+        return _id(self.path, self.record.hash)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the values: coefficient by coefficient, N/(mV/V)^k."""
+        return tuple(f"coefficients_N.{k}" for k in range(len(self.record.model.coefficients_N)))
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """(n,) the polynomial's coefficients."""
+        return np.array(self.record.model.coefficients_N)
+
+    @property
+    def covariance(self) -> NDArray[np.float64]:
+        """(n, n) of the values."""
+        return np.array(self.record.model.covariance_N2)
+
+    def chain(self, *, bridge: bool) -> Chain:
+        """Volts (or, of a bridge card, mV/V) to newtons."""
+        coefficients = self.record.model.coefficients_N
+        conditioner = self.record.conditioner
+        if bridge or conditioner is None:
+            return Chain(1.0, 0.0, tuple(coefficients))
+        return Chain.conditioned(
+            conditioner.gain, conditioner.offset_V, conditioner.excitation_V, coefficients
+        )
+
+    def expired(self, today: datetime.date) -> bool:
+        return today > self.record.act.valid_until
+
+    def force_uncertainty_N(self, force_N: float) -> float:
+        """Standard uncertainty of a force that the coefficients give: sqrt(g^T C g).
+
+        g_k = r^k. Source: JCGM 100:2008 (GUM), eq. (13).
+        """
+        model = self.record.model
+        r = Chain(1.0, 0.0, tuple(model.coefficients_N)).raw(force_N)
+        g = r ** np.arange(len(model.coefficients_N))
+        return float(np.sqrt(g @ np.array(model.covariance_N2) @ g))
+
+
+@dataclass(frozen=True)
+class Source:
+    """Any other record as read from its file: where values of a configuration come from.
+
+    Attributes
+    ----------
+    path : Path
+    text : str
+        The file's content, which a recording keeps.
+    record : ValuesRecord
+    """
+
+    path: Path
+    text: str
+    record: ValuesRecord
+
+    @property
+    def id(self) -> str:
+        """Short name: file and the beginning of the hash."""
+        return _id(self.path, self.record.hash)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.record.model.names)
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """(n,) in the order of the names."""
+        return np.array(self.record.model.values)
+
+    @property
+    def covariance(self) -> NDArray[np.float64]:
+        """(n, n) of the values, in the order of the names."""
+        model = self.record.model
+        return np.array(model.covariance) if model.covariance else np.diag(self._u**2)
+
+    def value(self, name: str) -> float:
+        """One of the values; KeyError where the record has none of that name."""
+        return self.record.model.values[self._at(name)]
+
+    def uncertainty(self, name: str) -> float:
+        """Its standard uncertainty."""
+        return float(self._u[self._at(name)])
+
+    @property
+    def _u(self) -> NDArray[np.float64]:
+        model = self.record.model
+        if model.uncertainties:
+            return np.array(model.uncertainties)
+        return np.sqrt(np.diag(np.array(model.covariance)))
+
+    def _at(self, name: str) -> int:
+        try:
+            return self.names.index(name)
+        except ValueError:
+            raise KeyError(f"{self.id} has no value '{name}'") from None
+
+    def expired(self, today: datetime.date) -> bool:
+        return today > self.record.act.valid_until
+
+
+Record = Calibration | Source
+
+
+def _id(path: Path, sha256: str) -> str:
+    return f"{path.stem}@{sha256.removeprefix('sha256:')[:12]}"
+
+
+def hash_of(table: Mapping[str, Any]) -> str:
+    """`sha256:` of a record's content, its own `hash` left out."""
+    return digest({key: value for key, value in table.items() if key != "hash"})
+
+
+def digest(content: Any) -> str:
+    """`sha256:` of tables, lists, numbers and texts, whatever the order of keys."""
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), default=str)
+    return f"sha256:{hashlib.sha256(canonical.encode()).hexdigest()}"
+
+
+def load_record(path: Path, *, named_by: str) -> Calibration:
+    """A force transducer's record, checked against its hash.
+
+    Parameters
+    ----------
+    named_by : file and key that name it, for the error's line
+
+    Raises
+    ------
+    ConfigError
+        It is missing, wrong, of another kind, or was changed by hand.
+    """
+    found = load_any(path, named_by=named_by)
+    if isinstance(found, Calibration):
+        return found
+    raise ConfigError(
+        f"{named_by}: {path.name} is a record of kind '{found.record.kind}': a force channel needs "
+        "a force_transducer's"
+    )
+
+
+def load_any(path: Path, *, named_by: str) -> Record:
+    """A record of any kind, checked against its hash; ConfigError as `load_record`."""
+    if not path.is_file():
+        shown = path if str(path).isprintable() else repr(str(path))
+        raise ConfigError(f"{named_by}: no such file: {shown}")
+    return _parsed(path, read_toml(path), path.read_text(encoding="utf-8"))
+
+
+def parse_record(path: Path, text: str) -> Calibration:
+    """The transducer's record whose text a recording kept; `path` is named in errors."""
+    found = parse_any(path, text)
+    assert isinstance(found, Calibration)  # as it was when the recording was made
+    return found
+
+
+def transducers_of(path: Path, kept: Mapping[str, Mapping[str, Any]]) -> dict[str, Calibration]:
+    """The force transducers among the records that a recording keeps, by channel."""
+    found = {name: parse_any(path, own["record"]) for name, own in kept.items() if "record" in own}
+    return {name: record for name, record in found.items() if isinstance(record, Calibration)}
+
+
+def parse_any(path: Path, text: str) -> Record:
+    """The record whose text a recording kept; `path` is named in errors."""
+    return _parsed(path, tomllib.loads(text), text)
+
+
+def _parsed(path: Path, table: dict[str, Any], text: str) -> Record:
+    merged = Merged(table, [(str(path), table)])
+    record: ForceTransducerRecord | ValuesRecord
+    if table.get("kind") == "force_transducer":
+        record = validated(ForceTransducerRecord, merged)
+    else:
+        record = validated(ValuesRecord, merged)
+    content = hash_of(table)
+    if record.hash != content:
+        raise ConfigError(
+            f"{path}: hash: its content was changed after the calibration ({content[:19]}...): "
+            f"take the "
+            "original file, or calibrate again"
+        )
+    if record.raw is not None and record.raw.hash != digest(record.raw.data):
+        raise ConfigError(f"{path}: raw.hash: the readings were changed: calibrate again")
+    if isinstance(record, ForceTransducerRecord):
+        return Calibration(path, text, record)
+    return Source(path, text, record)
+
+
+def overlaps(records: Sequence[Record]) -> list[str]:
+    """A line a pair of records of one article that are valid at the same time.
+
+    Nothing says then which of them holds, unless one supersedes the other. Rehearsals are none.
+    """
+    lines = []
+    for i, a in enumerate(records):
+        for b in records[i + 1 :]:
+            first, second = sorted((a, b), key=lambda r: (r.record.act.date, r.record.hash))
+            if (
+                a.record.hash != b.record.hash
+                and "simulated" not in (a.record.status, b.record.status)
+                and _of_one_article(a, b)
+                and second.record.act.date <= first.record.act.valid_until
+                and first.record.hash not in second.record.act.supersedes
+                and second.record.hash not in first.record.act.supersedes
+            ):
+                lines.append(
+                    f"{second.path}: act.date = {second.record.act.date}: {first.path.name} of the "
+                    f"same article (serial {first.record.article.serial}) is valid until "
+                    f"{first.record.act.valid_until}: it is unclear which one is valid: calibrate "
+                    f"anew with --supersedes {first.path.name}, or remove one"
+                )
+    return lines
+
+
+def may_be_of(text: str, found: Record) -> bool:
+    """Whether a file's text could be a record of the same act on the same article; quick."""
+    record = found.record
+    return "hil-calibration/" in text and record.kind in text and record.article.serial in text
+
+
+def _of_one_article(a: Record, b: Record) -> bool:
+    """Same thing, same kind of act."""
+    one, other = a.record, b.record
+    names = [(r.kind, r.article.maker, r.article.model, r.article.serial) for r in (one, other)]
+    return names[0] == names[1]

@@ -1,0 +1,164 @@
+"""Where the values of a configuration come from: the records that its tables name beside them.
+
+A table with `record = "../../calibration/NAME.toml"` (or a list of them) states the record's
+values as its own keys, to be read by people; here both are held to agree. A value that `--set`
+changes departs from its record, which a run notes.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from hil.calibration.files import Calibration, Source, load_any
+from hil.config.files import Merged
+from hil.errors import ConfigError
+
+AGREEMENT = 1e-6
+CHECKED = ("model", "devices")  # [plant] is what differs from [model]
+
+
+@dataclass(frozen=True)
+class Sourced:
+    """A table of the configuration and a record that it names.
+
+    Attributes
+    ----------
+    table : str
+        Path of the table, such as `model.arrays.muscle.cell`.
+    source : Source
+    departures : tuple of str
+        Values that `--set` made others than the record's, in words.
+    """
+
+    table: str
+    source: Source
+    departures: tuple[str, ...] = ()
+
+
+def load_sources(tables: BaseModel, merged: Merged) -> list[Sourced]:
+    """Every record that a table names, held against the table's values.
+
+    Raises
+    ------
+    ConfigError
+        A record is missing, wrong, of a kind that says nothing of its table, or its values are
+        not those of the table; a line for each.
+    """
+    found, wrong, read = [], [], dict[Path, Calibration | Source]()
+    for path, table, names in _naming(tables):
+        key = ".".join(path)
+        for name in names:
+            origin = merged.origin([*path, "record"])
+            folder = Path() if origin.startswith("--set") else Path(origin).parent
+            file, named_by = folder / name, f"{origin}: {key}.record"
+            if file not in read:
+                read[file] = load_any(file, named_by=named_by)
+            source = read[file]
+            if isinstance(source, Calibration):
+                raise ConfigError(f"{named_by}: {file.name} is a force transducer's record")
+            departures = []
+            for value, text in _differences(table, source):
+                where = merged.origin([*path, *_keys_of(value)])
+                if where.startswith("--set") and not origin.startswith("--set"):
+                    departures.append(f"{key}.{value}{text}")
+                else:
+                    wrong.append(f"{where}: {key}.{value}{text}: take one of them")
+            if not any(base(name) in type(table).model_fields for name in source.names):
+                wrong.append(f"{named_by}: {source.id} has no value for this table")
+            found.append(Sourced(key, source, tuple(departures)))
+    if wrong:
+        raise ConfigError("\n".join(wrong))
+    return found
+
+
+def kept(sources: Sequence[Sourced], today: date) -> dict[str, dict[str, Any]]:
+    """What a recording keeps of every record: its whole text, and the tables that name it."""
+    found: dict[str, dict[str, Any]] = {}
+    for sourced in sources:
+        source, record = sourced.source, sourced.source.record
+        own = found.setdefault(source.path.stem, {
+            "tables": [],
+            "record": source.text,
+            "record_id": source.id,
+            "kind": record.kind,
+            "hash": record.hash,
+            "status": record.status,
+            "article": record.article.name,
+            "serial": record.article.serial,
+            "valid_until": record.act.valid_until.isoformat(),
+            "expired": source.expired(today),
+        })  # fmt: skip
+        own["tables"].append(sourced.table)
+    return found
+
+
+def _naming(tables: BaseModel) -> Iterator[tuple[list[str], Any, list[str]]]:
+    """Every table that names records: its path, itself, and their paths."""
+    todo: list[tuple[list[str], Any]] = [([key], getattr(tables, key, None)) for key in CHECKED]
+    while todo:
+        path, value = todo.pop(0)
+        if isinstance(value, BaseModel):
+            names = getattr(value, "record", None)
+            if isinstance(names, list):
+                yield path, value, names
+            todo += [([*path, key], getattr(value, key)) for key in type(value).model_fields]
+        elif isinstance(value, Mapping):
+            todo += [([*path, str(key)], item) for key, item in value.items()]
+        elif isinstance(value, list) and value and isinstance(value[0], BaseModel):
+            several = [([*path, str(i)], item) for i, item in enumerate(value, start=1)]
+            todo += several if len(value) > 1 else [(path, value[0])]
+
+
+def _keys_of(name: str) -> list[str | int]:
+    """The keys of a name, entries of lists counted from 0."""
+    return [int(part) - 1 if part.isdecimal() else part for part in name.split(".")]
+
+
+def base(name: str) -> str:
+    """The configuration's key of a record's name: of `mass_kg.3`, `mass_kg`."""
+    return name.partition(".")[0]
+
+
+def _differences(table: BaseModel, source: Source) -> Iterator[tuple[str, str]]:
+    """Keys of the table whose values are not the record's, and what to say of each."""
+    fields = type(table).model_fields
+    entries: dict[str, set[int]] = {}
+    for name, record in zip(source.names, source.values.tolist(), strict=True):
+        if base(name) not in fields:
+            continue
+        above, _, last = name.rpartition(".")
+        if last.isdecimal():
+            entries.setdefault(above, set()).add(int(last))
+        stated = _stated(table, name.split("."))
+        if stated is None:
+            yield name, f": missing: {source.id} says {record:.9g}: write it beside the record"
+            continue
+        for value in stated if isinstance(stated, list) else [stated]:
+            if not isinstance(value, int | float):
+                yield name, f": {source.id} says {record:.9g}, the table has no number there"
+                break
+            if abs(value - record) > AGREEMENT * abs(record):
+                yield name, f" = {value:.9g}: record {source.id} says {record:.9g}"
+                break
+    for name, there in entries.items():
+        stated, whole = _stated(table, name.split(".")), len(there) == max(there)
+        if whole and isinstance(stated, list) and len(stated) > len(there):
+            yield name, f": {len(stated)} values, {source.id} says {len(there)}"
+
+
+def _stated(table: Any, path: Sequence[str]) -> Any:
+    """What stands at this path of a table in so many words; None where nothing does."""
+    for part in path:
+        if isinstance(table, BaseModel):
+            table = getattr(table, part) if part in table.model_fields_set else None
+        elif isinstance(table, Mapping):
+            table = table.get(part)
+        elif isinstance(table, list) and part.isdecimal() and 1 <= int(part) <= len(table):
+            table = table[int(part) - 1]
+        else:
+            return None
+    return table

@@ -1,0 +1,121 @@
+"""A calibration record onto disk: once, signed with its hash, never changed afterwards."""
+
+import math
+import os
+import re
+import textwrap
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tomli_w
+from numpy.typing import ArrayLike
+
+from hil.calibration.files import Record, digest, hash_of, parse_any
+from hil.errors import ConfigError
+
+WIDTH = 100
+MATRIX_MAX = 12  # rows of a covariance that says nothing beside its diagonal
+ROUNDING = 0.01  # of a standard uncertainty
+
+
+def values_table(
+    kind: str,
+    values: Mapping[str, float],
+    covariance: ArrayLike,
+    **rest: Any,
+) -> dict[str, Any]:
+    """`[model]` of a record of values.
+
+    Values are rounded to a hundredth of their standard uncertainty, or finer: so few digits that
+    a configuration can state them, and too many to matter (JCGM 100:2008, 7.2.6).
+    """
+    C = np.array(covariance, dtype=float)
+    u = [math.sqrt(max(c, 0.0)) for c in np.diag(C)]
+    spread = (
+        {"uncertainties": [_short(one) for one in u]}
+        if len(u) > MATRIX_MAX and not np.any(C - np.diag(np.diag(C)))
+        else {"covariance": [[_short(c) for c in row] for row in C.tolist()]}
+    )
+    return {
+        "kind": kind,
+        "names": list(values),
+        "values": [_round(v, one) for v, one in zip(values.values(), u, strict=True)],
+        **spread,
+        **{key: _shortened(value) for key, value in rest.items() if value is not None},
+    }
+
+
+def raw_table(data: Mapping[str, Sequence[Any]], files: Mapping[str, str] | None = None) -> Any:
+    """`[raw]`: what was read, with its hash."""
+    columns = {key: [_plain(v) for v in column] for key, column in data.items()}
+    return {"hash": digest(columns), "files": dict(files or {}), "data": columns}
+
+
+def signed(table: Mapping[str, Any], comment: str = "") -> str:
+    """The text of a record's file, with `format` and `hash`."""
+    # As a reader finds it, so that writer and reader agree on every type and digit.
+    whole = tomllib.loads(tomli_w.dumps({"format": "hil-calibration/2", "hash": "", **table}))
+    whole["hash"] = hash_of(whole)
+    plain = {key: value for key, value in whole.items() if not isinstance(value, dict)}
+    text = tomli_w.dumps(plain | {k: v for k, v in whole.items() if isinstance(v, dict)})
+    head = "".join(f"# {line}\n" for line in textwrap.wrap(comment, WIDTH - 2))
+    return head + re.sub(r"\[\n\s+([^\[\]]*?),?\n\s*\]", _joined, text)
+
+
+def write_record(path: Path, table: Mapping[str, Any], comment: str = "") -> Record:
+    """Write a new record, read-only, and read it back.
+
+    Raises
+    ------
+    ConfigError
+        There is a file of that name, it cannot be written, or the record is wrong.
+    """
+    text = signed(table, comment)
+    record = parse_any(path, text)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        path.chmod(0o444)
+    except FileExistsError:
+        raise ConfigError(
+            f"{path}: exists already: a record is never changed: choose another --out"
+        ) from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written ({error.strerror})") from None
+    return record
+
+
+def _joined(match: re.Match[str]) -> str:
+    """A list of many lines as few."""
+    items = " ".join(match[1].split())
+    before = len(match.string[: match.start()].rsplit("\n", 1)[-1])
+    if before + len(items) + 2 <= WIDTH:
+        return f"[{items}]"
+    lines = textwrap.wrap(items, WIDTH - 4, break_long_words=False, break_on_hyphens=False)
+    return "[\n" + "".join(f"    {line}\n" for line in lines) + "]"
+
+
+def _round(value: float, uncertainty: float) -> float:
+    if not uncertainty:
+        return float(value)
+    return round(float(value), -math.floor(math.log10(ROUNDING * uncertainty)))
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.6g}")
+
+
+def _shortened(value: Any) -> Any:
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_shortened(v) for v in value]
+    return _short(float(value)) if isinstance(value, float | np.floating) else value
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, str) else float(f"{float(value):.12g}")

@@ -1,0 +1,121 @@
+"""What every command's options are made with, its exit codes, and its figures as JSON.
+
+`hil --help` must start within three times a bare interpreter, so this module imports argparse
+and little else.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from hil.errors import ConfigError, did_you_mean, remedy
+from hil.platform.terminal import say
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from typing import Any, NoReturn
+
+DONE, BAD_INPUT, TRIPPED, DEVICE, ANSWER_NO, INTERRUPTED = 0, 2, 3, 4, 5, 130
+STRICT = "refuse calibrations that are expired, missing or contradicted, on a bench assumed ones"
+
+
+class Parser(argparse.ArgumentParser):
+    """Names what is wrong in one line, and the nearest name there is."""
+
+    def error(self, message: str) -> NoReturn:
+        see = "" if message.endswith("?") else f": see {self.prog} --help"
+        self.exit(BAD_INPUT, f"{self.prog}: {message}{see}\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        name = action.option_strings[0] if action.option_strings else action.dest
+        self.error(f"unknown {name} '{value}'{remedy(str(value), map(str, action.choices))}")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse, and refuse what is left over here, where the command's options are known."""
+        found, rest = super().parse_known_args(args, namespace)
+        if rest:
+            word = rest[0].split("=")[0]
+            if not word.startswith("-"):
+                self.error(f"one argument too many: '{word}'")
+            self.error(f"unknown option {word}{did_you_mean(word, self._option_string_actions)}")
+        return found, rest
+
+
+class Group:
+    """Commands under one heading of `hil --help`.
+
+    Parameters
+    ----------
+    title : the heading
+    subparsers : that the commands are added to
+    """
+
+    def __init__(self, title: str, subparsers: argparse._SubParsersAction[Parser]) -> None:
+        self.title = title
+        self.lines: list[str] = []
+        self._subparsers = subparsers
+
+    def add(self, function: Callable[[argparse.Namespace], int], text: str, example: str) -> Parser:
+        """A command named as its function, whose options the caller adds.
+
+        Parameters
+        ----------
+        function : runs the command; its result is the exit code
+        text : what the command does, in at most 64 characters
+        example : printed below its options
+        """
+        name = function.__name__
+        command = self._subparsers.add_parser(
+            name, description=f"{text[0].upper()}{text[1:]}.", epilog=f"example: {example}"
+        )
+        command.set_defaults(function=function)
+        command.add_argument("--json", action="store_true", help="print figures as JSON")
+        self.lines.append(f"  {name:<13} {text}")
+        return command
+
+
+def add_sets(command: Parser) -> None:
+    """`--set`, for commands that read a configuration."""
+    command.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY.PATH=VALUE",
+        help="override a key of the merged configuration (repeatable)",
+    )
+
+
+def path_of(text: str) -> Path:
+    """A path; pathlib is imported for the first one."""
+    from pathlib import Path
+
+    return Path(text)
+
+
+def count_of(text: str) -> int:
+    """A whole number from 0."""
+    number = int(text)
+    if number < 0:
+        raise ValueError(text)
+    return number
+
+
+def need_serial() -> None:
+    """Refuse where serial ports need a package that is not installed."""
+    from importlib.util import find_spec
+
+    if find_spec("serial") is None:
+        raise ConfigError("serial ports need an extra: pip install 'hil-arrays[daq]'")
+
+
+def print_json(value: Any) -> None:
+    """Print figures as JSON."""
+    import json
+
+    from hil.record.summary import plain
+
+    say(json.dumps(plain(value), indent=2))

@@ -1,0 +1,276 @@
+"""Run: experiments, checks of their files, campaigns, the window."""
+
+from __future__ import annotations
+
+import sys
+
+from hil.commands.parser import (
+    DONE,
+    INTERRUPTED,
+    STRICT,
+    TRIPPED,
+    Group,
+    add_sets,
+    path_of,
+    print_json,
+)
+from hil.errors import ConfigError
+from hil.platform.terminal import say
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from pathlib import Path
+    from typing import Any
+
+
+def add_to(group: Group) -> None:
+    """Add these commands."""
+    c = group.add(
+        run, "run an experiment and record it", "hil run configs/miga6/all_on.toml --seed 7"
+    )
+    c.add_argument("experiment", type=path_of, metavar="EXPERIMENT.toml")
+    c.add_argument(
+        "--inject", type=path_of, metavar="FAULTS.toml", help="inject faults into a simulated rig"
+    )
+    c.add_argument(
+        "--backend",
+        default="sim",
+        help="sim, emulated or bench, or one for each device, as in board=bench,daq=sim "
+        "(default: sim)",
+    )
+    c.add_argument(
+        "--clock",
+        choices=("virtual", "real"),
+        help="virtual: as fast as the machine can, repeatable (default); real: in real time "
+        "(default with a device on the bench and with --gui)",
+    )
+    c.add_argument("--duration", type=float, metavar="S", help="length of the run in s")
+    c.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="seed of all random draws (default: 0)"
+    )
+    c.add_argument(
+        "--out", type=path_of, metavar="FILE.h5", help="default: runs/RIG-EXPERIMENT-UTC.h5"
+    )
+    c.add_argument("--force", action="store_true", help="overwrite an existing file")
+    c.add_argument("--strict", action="store_true", help=STRICT)
+    c.add_argument(
+        "--disarmed", action="store_true", help="keep all cells off until a window arms the run"
+    )
+    c.add_argument("--gui", action="store_true", help="show the run in the window, in real time")
+    add_sets(c)
+
+    c = group.add(
+        check,
+        "validate files without opening a device",
+        "hil check configs/*/*.toml --energise-plan",
+    )
+    c.add_argument("files", type=path_of, nargs="+", metavar="FILE.toml")
+    c.add_argument(
+        "--energise-plan", action="store_true", help="print what a run would switch on, and when"
+    )
+    c.add_argument("--strict", action="store_true", help=STRICT)
+    add_sets(c)
+
+    c = group.add(
+        campaign,
+        "run many trials in order, with waits and questions; resumable",
+        "hil campaign configs/wires4/campaigns/day.toml --rehearse",
+    )
+    c.add_argument("campaign", type=path_of, metavar="CAMPAIGN.toml")
+    c.add_argument(
+        "--rehearse",
+        action="store_true",
+        help="run the campaign on the simulated rig, with scripted answers",
+    )
+    c.add_argument("--status", action="store_true", help="print the progress; run nothing")
+    c.add_argument(
+        "--out",
+        type=path_of,
+        metavar="DIR",
+        help="folder of the campaign, in which it resumes (default: runs/campaign-NAME)",
+    )
+    c.add_argument("--backend", default="sim", help="as for hil run (default: sim)")
+    c.add_argument("--clock", choices=("virtual", "real"), help="as for hil run")
+    c.add_argument(
+        "--answers",
+        type=path_of,
+        metavar="FILE.toml",
+        help="answers to the campaign's questions, for an unattended run",
+    )
+    c.add_argument(
+        "--scheduler", metavar="ADDRESS", help="of a Dask cluster, such as tcp://host:8786"
+    )
+    c.add_argument("--strict", action="store_true", help=STRICT)
+
+    c = group.add(
+        gui, "open the window: run an experiment, view recordings", "hil gui configs/miga6/pid.toml"
+    )
+    c.add_argument(
+        "file",
+        type=path_of,
+        nargs="?",
+        metavar="FILE.toml|RUN.h5",
+        help="an experiment or a recording",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    from hil.experiment.load import load
+    from hil.platform.window import require_window
+    from hil.record import summary
+    from hil.record.progress import say_compiling
+    from hil.runs import session
+
+    if args.gui:
+        require_window()
+    sets = [*args.set]
+    if args.duration is not None:
+        sets.append(f"experiment.duration_s={args.duration!r}")
+    with say_compiling(not args.json):
+        config = load(args.experiment, sets)
+        _say_article(config, args.backend, args.clock)
+        for line in config.doubts:
+            say(f"warning: {line}", file=sys.stderr)
+        result = session.run(
+            config,
+            clock=args.clock or ("real" if args.gui else None),
+            backend=args.backend,
+            seed=args.seed,
+            out=args.out,
+            force=args.force,
+            progress=not args.json,
+            armed=not args.disarmed,
+            window=args.gui,
+            strict=args.strict,
+            injection=None if args.inject is None else _injection(args.inject),
+        )
+    if args.json:
+        print_json({"file": str(result.path), **result.summary})
+    else:
+        say(summary.as_text(result.path, result.summary))
+    if result.outcome == "tripped":
+        return TRIPPED
+    return INTERRUPTED if result.outcome == "aborted" else DONE
+
+
+def _say_article(config: Any, backend: str, clock: str | None) -> None:
+    """What the article on the bench has been through, before it goes through more."""
+    from hil.runs import logbook, session
+
+    book = logbook.logbook_of(config, session.where_it_runs(config, backend, clock)[0])
+    if book is not None:
+        say(logbook.opening(book), file=sys.stderr)
+
+
+def _injection(path: Path) -> Any:
+    from hil.devices.injection import Injection
+    from hil.devices.injection_tables import load_faults
+
+    return Injection(load_faults(path))
+
+
+def check(args: argparse.Namespace) -> int:
+    from datetime import UTC, datetime
+
+    from hil.calibration.files import load_any, overlaps
+    from hil.experiment import board_limits
+    from hil.experiment.load import doubts_of, load, load_protections
+    from hil.experiment.plan import energise_plan
+    from hil.runs.calibration_status import standings_of_file
+    from hil.runs.check import check as check_file
+
+    today = datetime.now(UTC).date()
+    faults: list[str] = []
+    checked, records = [], []
+    for path in args.files:
+        try:
+            kind = check_file(path, args.set)
+            entry: dict[str, Any] = {"file": str(path), "kind": kind}
+            if args.strict:
+                lines = [
+                    f"{path}: {line}"
+                    for standing in standings_of_file(path, kind, args.set, today)
+                    for line in standing.refused(on_bench=True)
+                ]
+                faults += dict.fromkeys(lines)
+            if kind in ("rig", "experiment"):
+                if kind == "experiment":
+                    boards = load(path, args.set).protections()
+                else:
+                    boards = load_protections(path, args.set)
+                entry["wires"] = board_limits.as_text(boards)
+                unknown = [] if args.strict else board_limits.doubts(boards)  # refused above
+                entry["warnings"] = [*doubts_of(path, args.set), *(f"{path}: {x}" for x in unknown)]
+            if args.energise_plan and kind == "experiment":
+                entry["energise_plan"] = energise_plan(load(path, args.set))
+            checked.append(entry)
+            if kind == "calibration record":
+                record = load_any(path, named_by=str(path))
+                records.append(record)
+                entry["valid_until"] = record.record.act.valid_until.isoformat()
+                entry["expired"] = record.expired(today)
+        except ConfigError as error:
+            faults.append(str(error))
+    faults += overlaps(records)
+    if args.json:
+        print_json({"checked": checked, "faults": [f for text in faults for f in text.split("\n")]})
+    else:
+        for entry in checked:
+            over = f", EXPIRED on {entry['valid_until']}" if entry.get("expired") else ""
+            say(f"{entry['file']}: a valid {entry['kind']}{over}")
+            for line in entry.get("warnings", []):
+                say(f"warning: {line}")
+            for line in [*entry.get("energise_plan", []), *entry.get("wires", [])]:
+                say(f"  {line}")
+    if faults:
+        raise ConfigError("\n".join(faults))
+    return DONE
+
+
+def campaign(args: argparse.Namespace) -> int:
+    from hil.runs.campaign import page as campaign_page
+    from hil.runs.campaign.journal import read_progress
+    from hil.runs.campaign.launch import launch
+
+    if args.status:
+        folder = args.out or path_of("runs") / f"campaign-{args.campaign.stem}"
+        progress = read_progress(folder)
+        if args.json:
+            print_json(campaign_page.as_json(folder, progress))
+        else:
+            say(campaign_page.as_text(folder, progress))
+        return DONE
+    started = launch(
+        args.campaign,
+        out=args.out,
+        backend=args.backend,
+        clock=args.clock,
+        rehearsal=args.rehearse,
+        answers=args.answers,
+        scheduler=args.scheduler,
+        strict=args.strict,
+        progress=not args.json,
+        say=lambda text: say(text, file=sys.stderr),
+    )
+    config = next(iter(started.campaign.configs.values()))
+    _say_article(config, args.backend, args.clock)
+    try:
+        code = started.runner.run()
+    finally:
+        campaign_page.write_all(started.folder)
+    progress = read_progress(started.folder)
+    if args.json:
+        print_json(campaign_page.as_json(started.folder, progress))
+    else:
+        say(campaign_page.as_text(started.folder, progress))
+    return code
+
+
+def gui(args: argparse.Namespace) -> int:
+    from hil.platform.window import open_window, require_window
+
+    require_window()
+    if args.file is not None and not args.file.is_file():
+        raise ConfigError(f"{args.file}: no such file: give an experiment or a recording")
+    return open_window(args.file)

@@ -1,0 +1,154 @@
+"""Tools: this machine, simulated instruments, examples, tab completion."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from hil.commands.parser import ANSWER_NO, DEVICE, DONE, Group, path_of, print_json
+from hil.errors import ConfigError
+from hil.platform.terminal import say
+from simdaq.command import add_arguments as simdaq_arguments
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+
+
+LOOPBACK_S = 10.0
+
+
+def add_to(group: Group) -> None:
+    """Add these commands."""
+    c = group.add(doctor, "check whether this machine is fit for real time", "hil doctor --json")
+    c.add_argument(
+        "--loopback",
+        type=path_of,
+        metavar="EXPERIMENT.toml",
+        help="also measure the latency from ADC to gate; the first cell's gate must be connected "
+        "to the input of the force channel",
+    )
+    c.add_argument("--backend", default="bench", help="backend of --loopback (default: bench)")
+
+    c = group.add(bench, "measure speed on this machine, against a loop in C", "hil bench --quick")
+    extent = c.add_mutually_exclusive_group()
+    extent.add_argument(
+        "--quick", action="store_true", help="about ten seconds: loop and recorder only"
+    )
+    extent.add_argument(
+        "--full",
+        action="store_true",
+        help="about three hours: a million ticks per loop, ten minutes of recording, models "
+        "against other tools",
+    )
+    c.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="PART",
+        help="measure this part only; an unknown name lists all parts (repeatable)",
+    )
+
+    c = group.add(
+        simboard, "simulate a driver board on a pseudo-terminal", "hil simboard --cells 6"
+    )
+    c.add_argument("--cells", type=int, choices=range(1, 17), default=12, metavar="N")
+    c.add_argument("--serial", type=int, default=1, metavar="NUMBER")
+
+    c = group.add(
+        simdaq, "simulate NI-DAQmx cards for any nidaqmx program", "hil simdaq --run PROGRAM.py"
+    )
+    simdaq_arguments(c, "hil simdaq")
+
+    c = group.add(
+        examples,
+        "copy example configurations, or a template for a plug-in",
+        "hil examples my-rigs; hil examples --template controller mine.py",
+    )
+    c.add_argument("folder", type=path_of, nargs="?", metavar="DIR|FILE.py")
+    c.add_argument(
+        "--template",
+        choices=("controller", "reference", "model", "device"),
+        help="copy this template to FILE.py (default: my_KIND.py)",
+    )
+
+    c = group.add(
+        completion, "print the script for tab completion", "hil completion bash >> ~/.bashrc"
+    )
+    c.add_argument("shell", choices=("bash", "zsh", "fish"))
+
+
+def doctor(args: argparse.Namespace) -> int:
+    from hil.bench.doctor import as_text, examine
+
+    measured = None
+    if args.loopback is not None:
+        from hil.bench.latency import measure
+        from hil.experiment.load import load
+        from hil.rig.rig import parse_backend
+
+        config = load(args.loopback)
+        backends = parse_backend(args.backend, config.tables)
+        measured = measure(config, backends, LOOPBACK_S)
+    findings = examine(measured)
+    if args.json:
+        print_json(findings)
+    else:
+        say(as_text(findings))
+    return DONE if findings["fit"] else ANSWER_NO
+
+
+def bench(args: argparse.Namespace) -> int:
+    from hil.bench.run import as_text, measure
+
+    extent = "quick" if args.quick else "full" if args.full else "usual"
+    figures = measure(extent, args.only, progress=not args.json and sys.stderr.isatty())
+    if args.json:
+        print_json(figures)
+    else:
+        say(as_text(figures))
+    return DONE
+
+
+def simboard(args: argparse.Namespace) -> int:
+    from hil.devices.board.listing import run_simulated
+
+    return DONE if run_simulated(args.cells, args.serial) == 0 else DEVICE
+
+
+def simdaq(args: argparse.Namespace) -> int:
+    from hil.devices.nidaq.simdaq_border import own_errors
+    from simdaq import command
+
+    with own_errors():
+        command.run(args, "hil simdaq")
+    return DONE
+
+
+def examples(args: argparse.Namespace) -> int:
+    from hil.bundled_configs import copy_examples, copy_template
+
+    if args.template is not None:
+        file = copy_template(args.template, args.folder)
+        if args.json:
+            print_json({"files": [str(file)]})
+        else:
+            say(f"{file}: its first lines say how an experiment names it")
+            say(f"try: pytest --hil-contract {file}")
+        return DONE
+    if args.folder is None:
+        raise ConfigError("hil examples: give a folder, or --template and a kind")
+    files = copy_examples(args.folder)
+    if args.json:
+        print_json({"files": [str(file) for file in files]})
+    else:
+        say(f"{len(files)} files are in {args.folder}")
+        say(f"try: hil run {args.folder / 'configs/miga6/all_on.toml'}")
+    return DONE
+
+
+def completion(args: argparse.Namespace) -> int:
+    from argcomplete.shell_integration import shellcode
+
+    say(shellcode(["hil"], shell=args.shell))
+    return DONE

@@ -1,0 +1,82 @@
+"""Tables of set points -> references, and what is wrong with them."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from hil.control import reference
+from hil.control.plugin import OwnReference
+from hil.control.tables import (
+    ChirpReferenceTable,
+    ForceReferenceTable,
+    RampReferenceTable,
+    ReachReferenceTable,
+    SignalRampTable,
+    SignalSineTable,
+    SignalsReferenceTable,
+    SignalStepsTable,
+    SignalTable,
+    SineReferenceTable,
+    StepsReferenceTable,
+    TraceReferenceTable,
+)
+from hil.plugins.load import OwnTable
+
+
+def build_signal(table: SignalTable) -> reference.Reference:
+    """One channel's set point."""
+    match table:
+        case SignalStepsTable():
+            return reference.Steps(table.t_s, table.value)
+        case SignalRampTable():
+            return reference.Ramp(table.t_s, table.value)
+        case SignalSineTable():
+            return reference.Sine(table.mean, table.amplitude, table.frequency_Hz)
+        case OwnTable():
+            return OwnReference(table.own)
+
+
+def build_reference(table: ForceReferenceTable | None) -> reference.Reference:
+    """The force's set point that `[reference]` describes."""
+    match table:
+        case None:
+            return reference.NoReference()
+        case StepsReferenceTable():
+            return reference.Steps(table.t_s, table.force_N)
+        case RampReferenceTable():
+            return reference.Ramp(table.t_s, table.force_N)
+        case SineReferenceTable():
+            return reference.Sine(table.mean_N, table.amplitude_N, table.frequency_Hz)
+        case ChirpReferenceTable():
+            return reference.Chirp(
+                table.mean_N, table.amplitude_N, table.from_Hz, table.to_Hz, table.sweep_s
+            )
+        case ReachReferenceTable():
+            return reference.Reach(
+                table.from_N, table.to_N, table.start_s, table.move_s, table.hold_s, table.returns
+            )
+        case TraceReferenceTable():
+            return reference.Ramp(table.t_s, table.force_N)
+        case OwnTable():
+            return OwnReference(table.own)
+
+
+def signals_in(table: object) -> dict[str, SignalTable]:
+    """The set points that `[reference]` has by channel; none where it is of another kind."""
+    return table.signals if isinstance(table, SignalsReferenceTable) else {}
+
+
+def check_times(
+    key: str, t_s: Sequence[float], values: Sequence[float], what: str
+) -> Iterator[tuple[str, str]]:
+    """As many values as times, and times that rise."""
+    if len(t_s) != len(values):
+        yield f"{key}.{what}", f"{len(values)} values for {len(t_s)} times: give one a time"
+    elif np.any(np.diff(t_s) <= 0.0):
+        yield f"{key}.t_s", "times must rise"
+
+
+def check_signal(name: str, table: SignalTable) -> Iterator[tuple[str, str]]:
+    """The times of a channel's set points."""
+    if not isinstance(table, SignalSineTable | OwnTable):
+        yield from check_times(f"reference.signals.{name}", table.t_s, table.value, "value")

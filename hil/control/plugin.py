@@ -1,0 +1,134 @@
+"""Controllers and references of one's own, as the loop sees them."""
+
+from collections.abc import Mapping, Sequence
+from math import nan
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from hil.control.steering import Steerable
+from hil.loop.frame import Column, Commands, Frame
+from hil.plugins.code import Facts, Now, Own, Used, read_only
+
+LONG_S = 1000.0
+EXTREMES_AT = 1001  # times at which a reference is looked at that does not say its extremes
+
+
+class OwnReference:
+    """A set point as a function of time, by a class of one's own with `at(t_s)`."""
+
+    def __init__(self, own: Own) -> None:
+        self._used = own.make()
+
+    def at(self, t_s: float) -> float:
+        return self._used.number("at", t_s)
+
+    def extremes(self, duration_s: float) -> tuple[float, float]:
+        """By looking at it at times all over the run, or its first LONG_S."""
+        end_s = min(duration_s, LONG_S)
+        seen = [self.at(t_s) for t_s in np.linspace(0.0, end_s, EXTREMES_AT).tolist()]
+        return min(seen), max(seen)
+
+
+class OwnControl:
+    """A controller of one's own as a stage of the tick.
+
+    Its class has `step(now)`, which gives a 0 or 1 for every cell, then a value for every output.
+    What it names in `columns` (name to unit) stands in the row as `controller.<name>`, read from
+    its attributes after every step. Armed again, it is made anew.
+
+    Parameters
+    ----------
+    references : set points by the names of their columns, with their units
+    """
+
+    def __init__(
+        self, own: Own, facts: Facts, references: Mapping[str, tuple[Steerable, str]]
+    ) -> None:
+        self._own = own
+        self._facts = facts
+        self._references = [reference for reference, _ in references.values()]
+        self.set_points = {name: reference for name, (reference, _) in references.items()}
+        self._used = self._made()
+        said = getattr(self._used.made, "columns", {})
+        self._kept = self._columns_of(said)
+        self.columns = [
+            *(
+                Column(name, unit, "reference", "set point; NaN where there is none")
+                for name, (_, unit) in references.items()
+            ),
+            *(
+                Column(f"controller.{name}", unit, "commanded", f"{name} of {own.kind}")
+                for name, unit in self._kept.items()
+            ),
+        ]
+        self._wanted = np.full(len(self._references), nan)
+
+    def _made(self) -> Used:
+        return self._own.make(self._facts)
+
+    def _columns_of(self, said: object) -> dict[str, str]:
+        pairs = said.items() if isinstance(said, Mapping) else [(said, None)]
+        for name, unit in pairs:
+            if not (isinstance(name, str) and isinstance(unit, str) and name.isidentifier()):
+                self._own.refuse("", "columns must be a dict from names to units")
+        return dict(said) if isinstance(said, Mapping) else {}
+
+    def bind(self, frame: Frame, measured: NDArray[np.float64], commands: Commands) -> None:
+        n = len(self._references)
+        values = frame.span([column.name for column in self.columns])
+        self._set, self._own_columns = values[:n], values[n:]
+        self._measured = measured
+        self._cells, self._outputs = commands.cells, commands.outputs
+        self._reported = frame.cells("cells_reported") if self._facts.cells else commands.cells
+        self._values = frame.values
+        self._index = {
+            c.name: frame.index(c.name)
+            for c in frame.columns
+            if c.role == "model" and not c.n_cells and not c.flags
+        }
+
+    def restart(self) -> None:
+        self._used = self._made()
+
+    def set_gain(self, key: str, value: float) -> None:
+        """Pass it on; KeyError where the class has no `set_gain`, or not this one."""
+        if not hasattr(self._used.made, "set_gain"):
+            raise KeyError(key)
+        self._used.made.set_gain(key, value)
+
+    def step(self, t_s: float) -> None:
+        wanted = self._wanted
+        for i, reference in enumerate(self._references):
+            wanted[i] = reference.at(t_s)
+        self._set[:] = wanted
+        now = Now(
+            t_s, read_only(wanted), read_only(self._measured), read_only(self._reported),
+            self._values, self._index,
+        )  # fmt: skip
+        asked = self._used.numbers("step", self._facts.n_commands, now)
+        n_cells = len(self._cells)
+        if not _switch(asked[:n_cells], self._cells):
+            wrong = next(v for v in asked[:n_cells].tolist() if v not in (0.0, 1.0))
+            self._own.refuse("step", f"step() gives {wrong:g} for a cell: give 0 or 1")
+        self._outputs[:] = asked[n_cells:]
+        if self._kept:
+            self._keep(self._own_columns, list(self._kept))
+
+    def _keep(self, into: NDArray[np.float64], names: Sequence[str]) -> None:
+        for i, name in enumerate(names):
+            value = getattr(self._used.made, name, None)
+            if not isinstance(value, int | float | np.number | np.bool_):
+                self._own.refuse("step", f"columns names '{name}', of which it has no number")
+            into[i] = value
+
+
+@njit(cache=True)
+def _switch(asked, cells):  # type: ignore[no-untyped-def]
+    """Cells as they are asked for; whether every one is a 0 or a 1."""
+    for n in range(len(cells)):
+        if asked[n] != 0.0 and asked[n] != 1.0:
+            return False
+        cells[n] = 1 if asked[n] else 0
+    return True

@@ -1,0 +1,190 @@
+"""Tables of set points, and of controllers that any system may use."""
+
+from typing import Annotated, Literal, get_args
+
+from pydantic import Discriminator, Field, PlainValidator, Tag, model_validator
+
+from hil.config.table import Cells, Name, NotNegative, Positive, Table, cell_list
+from hil.plugins.load import OwnTable, kind_tag, kinds
+
+
+class StepsReferenceTable(Table):
+    """Piecewise constant: from `t_s[i]` on the value is `force_N[i]`, 0 before the first."""
+
+    kind: Literal["steps"]
+    t_s: Annotated[list[NotNegative], Field(min_length=1)]
+    force_N: Annotated[list[float], Field(min_length=1)]
+
+
+class RampReferenceTable(Table):
+    """Linear between points; the first and last value hold outside."""
+
+    kind: Literal["ramp"]
+    t_s: Annotated[list[NotNegative], Field(min_length=2)]
+    force_N: Annotated[list[float], Field(min_length=2)]
+
+
+class SineReferenceTable(Table):
+    """mean_N + amplitude_N sin(2 pi frequency_Hz t)."""
+
+    kind: Literal["sine"]
+    mean_N: float
+    amplitude_N: NotNegative
+    frequency_Hz: Positive
+
+
+class ChirpReferenceTable(Table):
+    """A sine whose frequency rises from `from_Hz` to `to_Hz` in `sweep_s`, and stays there."""
+
+    kind: Literal["chirp"]
+    mean_N: float
+    amplitude_N: NotNegative
+    from_Hz: NotNegative
+    to_Hz: Positive
+    sweep_s: Positive
+
+
+class ReachReferenceTable(Table):
+    """The movement of least jerk (Flash & Hogan 1985) to `to_N`, and back after `hold_s`."""
+
+    kind: Literal["reach"]
+    from_N: float = 0.0
+    to_N: float
+    start_s: NotNegative = 0.0
+    move_s: Positive
+    hold_s: NotNegative = 0.0
+    returns: bool = False
+
+
+class TraceReferenceTable(Table):
+    """A recorded curve, linear between its points.
+
+    `file` is a CSV file beside the experiment with the columns `t_s` and `force_N`; loading
+    puts its values here, so that a recording holds them.
+    """
+
+    kind: Literal["trace"]
+    file: str | None = None
+    t_s: Annotated[list[NotNegative], Field(min_length=2)]
+    force_N: Annotated[list[float], Field(min_length=2)]
+
+
+class SignalStepsTable(Table):
+    """Piecewise constant: `value[i]` from `t_s[i]` on, 0 before the first."""
+
+    kind: Literal["steps"]
+    t_s: Annotated[list[NotNegative], Field(min_length=1)]
+    value: Annotated[list[float], Field(min_length=1)]
+
+
+class SignalRampTable(Table):
+    """Linear between points; the first and last value hold outside."""
+
+    kind: Literal["ramp"]
+    t_s: Annotated[list[NotNegative], Field(min_length=2)]
+    value: Annotated[list[float], Field(min_length=2)]
+
+
+class SignalSineTable(Table):
+    """mean + amplitude sin(2 pi frequency_Hz t)."""
+
+    kind: Literal["sine"]
+    mean: float
+    amplitude: NotNegative
+    frequency_Hz: Positive
+
+
+SignalTable = Annotated[
+    Annotated[
+        SignalStepsTable | SignalRampTable | SignalSineTable,
+        Field(discriminator="kind"),
+        Tag("built_in"),
+    ]
+    | Annotated[OwnTable, Tag("own")],
+    Discriminator(kind_tag("reference", kinds(SignalStepsTable, SignalRampTable, SignalSineTable))),
+]
+
+
+class SignalsReferenceTable(Table):
+    """One set point per channel, in the channel's unit, for rigs without arrays."""
+
+    kind: Literal["signals"]
+    signals: Annotated[dict[Name, SignalTable], Field(min_length=1)]
+
+
+KnownReferenceTable = (
+    StepsReferenceTable
+    | RampReferenceTable
+    | SineReferenceTable
+    | ChirpReferenceTable
+    | ReachReferenceTable
+    | TraceReferenceTable
+)
+ForceReferenceTable = KnownReferenceTable | OwnTable
+ReferenceTable = Annotated[
+    Annotated[
+        KnownReferenceTable | SignalsReferenceTable, Field(discriminator="kind"), Tag("built_in")
+    ]
+    | Annotated[OwnTable, Tag("own")],
+    Discriminator(
+        kind_tag("reference", kinds(*get_args(KnownReferenceTable), SignalsReferenceTable))
+    ),
+]
+
+
+class ScheduleStepTable(Table):
+    """At `t_s` switch cells on or off: "all", or a list of numbers (from 1) or names."""
+
+    t_s: NotNegative
+    on: Cells = []
+    off: Cells = []
+
+    @model_validator(mode="after")
+    def _switches_something(self) -> "ScheduleStepTable":
+        if not self.on and not self.off:
+            raise ValueError("switches nothing: give on or off, 'all' or a list of cells")
+        return self
+
+
+class ScheduleTable(Table):
+    kind: Literal["schedule"]
+    steps: Annotated[list[ScheduleStepTable], Field(min_length=1)]
+
+
+class PidTable(Table):
+    """PID on force; its output in newtons becomes a number of cells.
+
+    u = Kp e + Ki int(e) + Kd de/dt with the derivative filtered at `derivative_filter_s`.
+    Cells are taken in `order`; a cell joins or leaves when u is `hysteresis` of its step
+    beyond the middle between two levels, and no sooner than `dwell_s` after the last change.
+    """
+
+    kind: Literal["pid"]
+    k_p: NotNegative
+    k_i_per_s: NotNegative = 0.0
+    k_d_s: NotNegative = 0.0
+    derivative_filter_s: Positive = 0.02
+    order: Annotated[list[int | str] | None, PlainValidator(cell_list)] = None
+    hysteresis: Annotated[float, Field(ge=0.0, le=0.5)] = 0.1
+    dwell_s: NotNegative = 0.1
+
+
+class SignalLoopTable(Table):
+    """One PID from a channel to an output; its set point is that of the same name.
+
+    u = Kp e + Ki int(e) + Kd de/dt, the derivative filtered at `derivative_filter_s` and the
+    integral held while the output is at the end of its range.
+    """
+
+    output: str
+    k_p: float
+    k_i_per_s: float = 0.0
+    k_d_s: float = 0.0
+    derivative_filter_s: Positive = 0.02
+
+
+class SignalPidTable(Table):
+    """One PID per channel, for rigs without arrays."""
+
+    kind: Literal["signal_pid"]
+    loops: Annotated[dict[Name, SignalLoopTable], Field(min_length=1)]

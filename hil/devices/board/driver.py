@@ -1,0 +1,564 @@
+"""The driver of an SMA driver board: one command and one answer a tick, over any Port.
+
+The command of tick k goes out in `write` and its answer is collected by `read` of tick k + 1, so
+that the exchange overlaps whatever else the loop does meanwhile. Every command holds for
+`hold_s`: if the host is silent, the board switches all cells off. The board is armed once, at the
+start of a run, and never again automatically.
+"""
+
+import math
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.devices.base import time_columns
+from hil.devices.board import fuses, protocol
+from hil.devices.board.cooling import armed_once_cool, seconds_to_cool
+from hil.devices.board.port import Port
+from hil.devices.board.self_test import MARGIN_S, RESET_REMEDY, Operator, prove_estop, prove_silence
+from hil.devices.board.words import CURRENT, ON_TIME, TEMPERATURE, fault_order, words_of
+from hil.errors import DeviceError
+from hil.loop.channels import Readings
+from hil.loop.failed_cells import OPEN_WIRE
+from hil.loop.frame import CELL_UNKNOWN, Column, Commands, Frame
+from hil.loop.stages import Message
+
+ATTEMPTS = 3
+PATIENT_S = 0.1
+RESET_SLACK_S = 1.0  # that a board's time may be away from the host's between two answers
+RESET_SLACK_SHARE = 0.02  # and of the time between them: a resonator, at its worst
+WRAP_S = 1e-6 * 2**32
+LINK_TROUBLES = ("board_reset", "board_refused")
+_RESET, _REFUSED = (1 << i for i in range(len(LINK_TROUBLES)))
+_DONE = protocol.RESULTS["done"]
+_DISARMED, _ARMED, _FAULTED = (protocol.STATES[name] for name in ("disarmed", "armed", "faulted"))
+_HOST_SILENT = 1 << protocol.FAULTS["host_silent"]
+ROUND_TRIP = "from sending a command to its answer; on the bench, to collecting it at the next tick"
+_status = protocol.getter(
+    "status", "cells_on", "cells_open", "fault_bits", "first_cell", "current_mA",
+    "temperature_cC", "time_us", "result", "state",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class BoardPlace:
+    """Position of a board in its rig.
+
+    Attributes
+    ----------
+    gates : sequence of int
+        The model's cell (from 0) behind every gate.
+    cell_names : sequence of str
+        Their names, gate by gate.
+    slot : int
+        Where its validity stands in the readings.
+    first_gate : int
+        Gates of the boards before it: a broadcast's draws go by the number of the gate.
+    """
+
+    gates: tuple[int, ...]
+    cell_names: tuple[str, ...]
+    slot: int
+    first_gate: int = 0
+
+
+class CellBoard:
+    """A board behind a port.
+
+    Parameters
+    ----------
+    connect : makes the open port
+    limits : the expected table of the board; arming is refused on a mismatch
+    hold_s : how long a command holds
+    answer_timeout_s : longest wait for an answer within a tick
+    simulated : the far end is a simulation
+    operator : operates the board's e-stop during the self-test
+    estop : it has an e-stop, which must be seen open
+    firmware_hash : of the required firmware; None: any firmware with this protocol
+    power : the path of its cells' power, for error messages
+    come_to : called with the time of every tick before it is read, for a far end that must be
+        brought there
+    """
+
+    def __init__(
+        self,
+        name: str,
+        connect: Callable[[], Port],
+        place: BoardPlace,
+        limits: Mapping[str, int],
+        *,
+        hold_s: float,
+        answer_timeout_s: float,
+        simulated: bool,
+        operator: Operator,
+        estop: bool = True,
+        firmware_hash: int | None = None,
+        power: Sequence[str] = (),
+        come_to: Callable[[float], None] | None = None,
+    ) -> None:
+        self.name = name
+        self.simulated = simulated
+        self._operator = operator
+        self._estop = estop
+        self._firmware_hash = firmware_hash
+        self._power = power
+        self._connect = connect
+        self._place = place
+        first = place.gates[0]
+        in_a_row = place.gates == tuple(range(first, first + len(place.gates)))
+        # A slice where it can be one: indexing by it takes a fifth of the time.
+        self._gates = slice(first, first + len(place.gates)) if in_a_row else np.array(place.gates)
+        self._bit = 1 << np.arange(len(place.gates))
+        self._masks: dict[bytes, int] = {}
+        self._open = self._told_open = 0  # isolated cells, as last answered; reported
+        self._patterns: dict[int, NDArray[np.uint8]] = {}
+        self._limits = dict(limits)
+        self._time_constant_s = 1e-3 * self._limits["heat_time_constant_ms"]
+        self._hold_ms = math.ceil(1e3 * hold_s)
+        self._set_mask = protocol.encoder("set_mask")
+        self._timeout_s = answer_timeout_s
+        self._come_to = come_to
+        self._sent_s = math.nan  # on the line's own clock
+        self._seen_us: int | None = None  # the board's time in its last answer,
+        self._seen_s = math.nan  # and the line's when that was asked for
+        self._is_armed = False  # as far as the board was commanded
+        self._armed_by: protocol.Message | None = None
+        self._link = 0  # latched until armed again
+        self._betrayed: dict[int, str] = {}  # the cause, as text
+        self._answer: protocol.Message | None = None  # the last one
+        self._took_s = math.nan  # the last exchange
+        self._port: Port | None = None
+        self._pending: protocol.Message | None = None
+        self._asked_tick = self._drawn_tick = 0  # of a broadcast: sent last, answered last
+        self._decoder = protocol.Decoder()
+        self._overtaken: deque[protocol.Message] = deque(
+            maxlen=ATTEMPTS
+        )  # answers to earlier commands
+        self._number = 0  # of the last command: 24 bits, the arming's above the sequence number
+        self._attempts = 0  # that the last exchange outside the tick took
+        self._sent_t_s = 0.0  # a reading is as old as the command it answers
+        self._last_t_s = 0.0
+        self._first_time_us: int | None = None
+
+    @property
+    def columns(self) -> list[Column]:
+        cells = [
+            column
+            for cell in self._place.cell_names
+            for column in (
+                Column(f"{cell}.current_A", "A", "measured", f"current of {cell}; NaN if not read",
+                       simulated=self.simulated),
+                Column(f"{cell}.temperature_C", "degC", "measured",
+                       f"temperature of {cell}'s clamp; NaN if not read", simulated=self.simulated),
+            )
+        ]  # fmt: skip
+        faults = tuple(sorted(protocol.FAULTS, key=lambda fault: protocol.FAULTS[fault]))
+        return [
+            *time_columns(self.name, self.simulated),
+            Column(f"{self.name}_round_trip_s", "s", "timing", ROUND_TRIP,
+                   simulated=self.simulated),
+            *cells,
+            Column(f"{self.name}_fault_bits", "1", "fault", f"faults latched on {self.name}",
+                   flags=faults, simulated=self.simulated),
+            Column(f"{self.name}_link_bits", "1", "fault",
+                   f"{self.name} armed: was reset, or answered anything but done; latched",
+                   flags=LINK_TROUBLES, simulated=self.simulated),
+        ]  # fmt: skip
+
+    def bind(self, frame: Frame, readings: Readings) -> None:
+        self._values, self._bits = frame.values, frame.bits
+        self._age = frame.index(f"{self.name}_age_s")
+        self._clock = frame.index(f"{self.name}_t_s")
+        self._round_trip = frame.index(f"{self.name}_round_trip_s")
+        self._faults = frame.bit_index(f"{self.name}_fault_bits")
+        self._links = frame.bit_index(f"{self.name}_link_bits")
+        self._wires = frame.span(
+            [name for cell in self._place.cell_names
+             for name in (f"{cell}.current_A", f"{cell}.temperature_C")]
+        )  # fmt: skip
+        self._readings = readings
+
+    def open(self) -> None:
+        """Find the board, check its identity and its limits; nothing is energised."""
+        self._port = self._connect()
+        self._seen_us = None
+        self._port.write(b"\0")  # ends whatever half a frame stands in the board's buffer
+        identity = self._ask("identify")
+        if identity["wire_hash"] != protocol.WIRE_HASH:
+            raise DeviceError(self._other_wire())
+        if self._firmware_hash not in (None, identity["firmware_hash"]):
+            raise DeviceError(
+                f"{self.name}: runs firmware {identity['firmware_hash']:08x}, not "
+                f"{self._firmware_hash:08x}: hil board flash PORT, or, if it is meant to, "
+                f'devices.{self.name}.firmware = "{identity["firmware_hash"]:08x}"'
+            )
+        if identity["n_cells"] < len(self._bit):
+            raise DeviceError(
+                f"{self.name}: the board has {identity['n_cells']} gates, the rig asks for "
+                f"{len(self._bit)}"
+            )
+        for key, value in self._limits.items():
+            there = identity["limits"][key]
+            if there != value:
+                raise DeviceError(
+                    f"{self.name}: limits differ: {key} is {there} on the board, {value} in the "
+                    "rig: set one to the other"
+                )
+        if wrong := fuses.problems(identity["fuses"]):
+            raise DeviceError(
+                f"{self.name}: its fuses ({fuses.as_text(identity['fuses'])}) do not protect: "
+                f"{'; '.join(wrong)}: hil board flash PORT --programmer NAME --fuses"
+            )
+        self._number = identity["seq_taken"]
+        self._wait_until_left(identity)
+        self._ask("disarm")
+        cleared = self._ask("clear_faults")
+        if cleared["fault_bits"]:
+            names = ", ".join(protocol.fault_names(cleared["fault_bits"]))
+            raise DeviceError(f"{self.name}: cannot be armed while this persists: {names}")
+
+    def _wait_until_left(self, identity: protocol.Message) -> None:
+        """Wait for a board to latch after its host died; if it does not, it has another host."""
+        if protocol.state_name(identity["state"]) != "armed":
+            return
+        self._operator.wait(1e-3 * identity["limits"]["silence_max_ms"] + MARGIN_S)
+        if protocol.state_name(self._ask("identify")["state"]) == "armed":
+            raise DeviceError(self._other_host())
+
+    def _other_host(self) -> str:
+        return f"{self.name}: another host has armed it: end that run first"
+
+    def _other_wire(self) -> str:
+        remedy = "make -C firmware host" if self.simulated else "hil board flash"
+        return f"{self.name}: its firmware speaks another version of the protocol: {remedy}"
+
+    def prove(self, say: Callable[[str], None]) -> list[str]:
+        """Test that the board stops without commands and that its e-stop is seen open."""
+        prove_silence(self.name, self._ask, self.arm, self._operator)
+        proved = ["watchdog tested"]
+        if self._estop:
+            prove_estop(self.name, self._ask, self._operator, say)
+            proved.append("e-stop seen open")
+        self._pending = None
+        self._is_armed = False
+        return proved
+
+    def arm(self) -> None:
+        """Allow switching; its answer is the reading of the first tick.
+
+        The board pulses the wire behind every gate of this rig: a broken or shorted one is named,
+        or isolated if the limits allow it.
+        """
+        answer = self._armed_once_cool()
+        if answer["result"] == protocol.RESULTS["is_armed"]:
+            if self._attempts == 1:
+                raise DeviceError(self._other_host())
+            self._ask("disarm")  # an answer was lost, and with it the arming's number: a new one
+            answer = self._armed_once_cool()
+        result = protocol.result_name(answer["result"])
+        if result != "done":
+            raise DeviceError(f"{self.name}: refused to be armed: {self._reasons(result, answer)}")
+        self._number = answer["arming"] << 8 | answer.seq
+        self._pending = self._armed_by = answer
+        self._took_s = math.nan  # no command of the run
+        self._is_armed, self._link, self._betrayed = True, 0, {}
+        self._drawn_tick = 0
+        self._told_open = 0
+        self._set_apart(answer["cells_open"])
+
+    def has_cooled(self) -> bool:
+        """Whether it can be armed without waiting; False while armed."""
+        heat = self._ask("read")["heat_per_255"][: len(self._bit)]
+        self._pending, self._took_s = self._ask("disarm"), math.nan  # the tick's reading
+        return seconds_to_cool(heat, self._time_constant_s) == 0.0
+
+    def _armed_once_cool(self) -> protocol.Message:
+        return armed_once_cool(
+            self.name, self._ask, self._operator, self._time_constant_s,
+            protocol.limits_crc(self._limits), int(self._bit.sum()),
+        )  # fmt: skip
+
+    def _set_apart(self, cells_open: int) -> None:
+        self._open = cells_open
+        self._told_open &= cells_open
+        row = self._readings.cells_open
+        if len(row):
+            row[self._gates] = (cells_open & self._bit) != 0
+
+    @property
+    def has_news(self) -> bool:
+        """Whether a newly isolated cell has not been reported yet."""
+        return bool(self._open & ~self._told_open)
+
+    def remarks(self) -> list[Message]:
+        """Newly isolated cells; a board reports all else in its fault bits."""
+        fresh, self._told_open = self._open & ~self._told_open, self._open
+        names = self._place.cell_names
+        found = [name for i, name in enumerate(names) if fresh >> i & 1]
+        return [Message("warning", f"{name}: {OPEN_WIRE}") for name in found]
+
+    def _reasons(self, result: str, answer: protocol.Message) -> str:
+        found = protocol.fault_names(answer["fault_bits"])
+        faults = ", ".join(found)
+        names = self._place.cell_names
+        cells = ", ".join(n for i, n in enumerate(names) if answer["fault_cells"] >> i & 1)
+        text = result + (f" ({faults}{': ' + cells if cells else ''})" if faults else "")
+        if self._power and "current_low" in found:
+            text += f": a broken wire, or no power: check {', '.join(self._power)}"
+        return text
+
+    def read(self, t_s: float) -> None:
+        """Collect the answer to the last command."""
+        if self._come_to is not None:
+            self._come_to(t_s)
+        pending, self._pending = self._pending, None
+        answer = pending or self._collect(self._timeout_s)
+        r, place = self._readings, self._place
+        r.mark_valid(1 << place.slot, 0 if answer is None else 1 << place.slot)
+        self._wires[:] = math.nan
+        self._values[self._round_trip] = math.nan if answer is None else self._took_s
+        if answer is None:
+            r.cells_reported[self._gates] = CELL_UNKNOWN
+        else:
+            self._take(answer)
+            if self._asked_tick and protocol.result_name(answer["result"]) == "done":
+                self._drawn_tick = self._asked_tick
+        age_s = t_s - self._last_t_s
+        self._values[self._age] = age_s
+
+    def _take(self, answer: protocol.Message) -> None:
+        r = self._readings
+        self._last_t_s = self._sent_t_s
+        (cells_on, cells_open, fault_bits, first_cell, currents_mA, temperatures_cC, time_us,
+         result, state) = _status(answer.numbers)  # fmt: skip
+        if answer is not self._armed_by:
+            ran_back = self._ran_back(time_us)
+            if self._is_armed and (ran_back or result != _DONE or state != _ARMED):
+                self._note_trouble(_trouble(ran_back, result, state, fault_bits), answer)
+        self._answer = answer
+        self._show_link()
+        if cells_open != self._open:
+            self._set_apart(cells_open)
+        pattern = self._patterns.get(cells_on)
+        if pattern is None:
+            pattern = self._patterns[cells_on] = ((cells_on & self._bit) != 0).astype(np.uint8)
+        r.cells_reported[self._gates] = pattern
+        self._bits[self._faults] = fault_bits
+        wires, at, end = self._wires, 2 * first_cell, len(self._wires)
+        for current_mA, temperature_cC in zip(currents_mA, temperatures_cC, strict=True):
+            if at < end:
+                wires[at] = 1e-3 * current_mA
+                wires[at + 1] = 1e-2 * temperature_cC
+            at += 2
+        if self._first_time_us is None:
+            self._first_time_us = time_us
+        self._values[self._clock] = 1e-6 * ((time_us - self._first_time_us) % 2**32)
+
+    def _show_link(self) -> None:
+        self._bits[self._links] = self._link
+
+    def _note_trouble(self, found: int, answer: protocol.Message) -> None:
+        fresh = found & ~self._link
+        self._link |= found
+        state, result = protocol.state_name(answer["state"]), protocol.result_name(answer["result"])
+        if fresh & _RESET:
+            self._betrayed[_RESET] = (
+                f"{self.name} was reset: it is {state}, its own time is "
+                f"{1e-6 * answer['time_us']:.4g} s: {RESET_REMEDY}"
+            )
+        if fresh & _REFUSED:
+            self._betrayed[_REFUSED] = f"{self.name} is {state} and answered '{result}', not 'done'"
+
+    def troubles(self, on_s: NDArray[np.float64]) -> dict[str, list[str]]:
+        """The board's faults as text, by the row of the interlocks that it trips.
+
+        Asks it for what its converter saw last, since all is off by now.
+
+        Parameters
+        ----------
+        on_s : for how long every cell of the rig has been commanded on
+        """
+        found = {
+            name: [self._betrayed[bit]]
+            for name, bit in zip(LINK_TROUBLES, (_RESET, _REFUSED), strict=True)
+            if bit in self._betrayed
+        }
+        answer = self._answer
+        if answer is not None and answer["fault_bits"]:
+            blamed = {name: i for i, name in enumerate(self._place.cell_names)
+                      if answer["fault_cells"] >> i & 1}  # fmt: skip
+            values = self._sampled(blamed)
+            values[ON_TIME] = {name: on_s[self._place.gates[i]] for name, i in blamed.items()}
+            order = fault_order(answer["first_fault_bits"], answer["fault_bits"])
+            words = words_of(order, list(blamed), self._limits, values)
+            found["board_fault"] = [f"{self.name}: {text}" for text in words]
+        return found
+
+    def _sampled(self, cells: Mapping[str, int]) -> dict[str, dict[str, float]]:
+        """Current and temperature of these cells, by their gates, as the board has them now."""
+        try:
+            self._pending = self._pending or self._collect(self._timeout_s)
+            now = self._exchange("read")
+        except DeviceError:
+            return {}  # it is gone; the loop notices by itself
+        return {
+            CURRENT: {name: 1e-3 * now["current_mA"][i] for name, i in cells.items()},
+            TEMPERATURE: {name: 1e-2 * now["temperature_cC"][i] for name, i in cells.items()},
+        }
+
+    def _ran_back(self, time_us: int) -> bool:
+        """Whether the board's time, which wraps after 71.6 min, is not what has passed here."""
+        last_us, self._seen_us = self._seen_us, time_us
+        elapsed_s, self._seen_s = self._sent_s - self._seen_s, self._sent_s
+        if last_us is None:
+            return False
+        passed_s = 1e-6 * (time_us - last_us)
+        if elapsed_s < WRAP_S / 4.0 and _short_way_s(passed_s) < 0.0:
+            return True
+        off_s = abs(_short_way_s(passed_s - elapsed_s))
+        return off_s > RESET_SLACK_S + RESET_SLACK_SHARE * abs(elapsed_s)
+
+    def write(self, t_s: float, commands: Commands) -> None:
+        """Send the command; it holds for `hold_s`."""
+        self._sent_t_s = t_s
+        self._asked_tick = commands.broadcast.tick
+        if self._asked_tick:
+            self._broadcast(commands)
+            return
+        cells = commands.cells[self._gates]
+        mask = self._masks.get(key := cells.tobytes())
+        if mask is None:
+            mask = self._masks[key] = int(self._bit[cells != 0].sum())
+        number = protocol.following(self._number)
+        self._put(number, self._set_mask(number & 255, number >> 8, self._hold_ms, mask))
+
+    def _broadcast(self, commands: Commands) -> None:
+        """Send the message; after a new draw its answer says which cells are on now.
+
+        Where it comes too late for this tick they are not known until the next.
+        """
+        message, gates = commands.broadcast, self._gates
+        self._send(
+            "broadcast",
+            valid_for_ms=self._hold_ms,
+            p_on_per_65536=protocol.probability_per_65536(message.p_on),
+            q_off_per_65536=protocol.probability_per_65536(message.q_off),
+            tick=message.tick,
+            seed=message.seed,
+            first_cell=self._place.first_gate,
+        )
+        if message.tick == self._drawn_tick:
+            return
+        self._pending = answer = self._collect(self._timeout_s)
+        if answer is None or protocol.result_name(answer["result"]) != "done":
+            commands.cells[gates] = CELL_UNKNOWN
+            return
+        commands.cells[gates] = (answer["cells_on"] & self._bit) != 0
+        fresh = answer["cells_open"] & ~self._open
+        if fresh:  # found between reading and drawing: the next reading says so
+            commands.cells[gates] |= np.where(fresh & self._bit, CELL_UNKNOWN, 0).astype(np.uint8)
+        self._drawn_tick = message.tick
+
+    def safe(self) -> None:
+        """Disarm, which turns every gate off; an armed board's last answers are checked."""
+        if self._port is None:
+            return
+        was_armed, self._is_armed = self._is_armed, False
+        last, self._pending = self._pending, None
+        last_seq = self._number & 255
+        self._overtaken.clear()
+        answer = self._exchange("disarm")
+        if was_armed:
+            last = last or next((m for m in self._overtaken if m.seq == last_seq), None)
+            self._look_back(last, answer)
+
+    def _look_back(self, last: protocol.Message | None, answer: protocol.Message) -> None:
+        """What no tick has seen: the answer to the last command, if it came, and to disarming.
+
+        Power may be off by the second, so that the faults in it are not the run's.
+        """
+        if last is not None:
+            self._is_armed = True
+            self._take(last)
+            self._is_armed = False
+        ran_back = self._ran_back(answer["time_us"])
+        found = _trouble(
+            ran_back, answer["result"], answer["state"], answer["fault_bits"], _DISARMED
+        )
+        if found:
+            self._note_trouble(found, answer)
+            self._show_link()
+
+    def close(self) -> None:
+        if self._port is not None:
+            self._port.close()
+            self._port = None
+
+    def _send(self, command: str, **fields: int) -> None:
+        number = protocol.following(self._number)
+        if command in protocol.SET_COMMANDS:
+            fields["arming"] = number >> 8
+        self._put(number, protocol.encode(command, number & 255, **fields))
+
+    def _put(self, number: int, frame: bytes) -> None:
+        if self._port is None:
+            raise DeviceError(f"{self.name}: is not open")
+        self._number = number
+        self._sent_s = self._port.sent_s()
+        self._port.write(frame)
+
+    def _collect(self, timeout_s: float) -> protocol.Message | None:
+        """The answer to the last command sent; None when it does not come in time."""
+        if self._port is None:
+            raise DeviceError(f"{self.name}: is not open")
+        while data := self._port.read(timeout_s):
+            for message in self._decoder.feed(data):
+                if message.seq == self._number & 255:
+                    self._took_s = self._port.arrived_s() - self._sent_s
+                    return message
+                self._overtaken.append(message)
+        return None
+
+    def _ask(self, command: str, **fields: int) -> protocol.Message:
+        """An exchange before the run: the board must not have been reset since the last one."""
+        answer = self._exchange(command, **fields)
+        if self._ran_back(answer["time_us"]):
+            raise DeviceError(f"{self.name}: was reset while it was being armed: {RESET_REMEDY}")
+        return answer
+
+    def _exchange(self, command: str, **fields: int) -> protocol.Message:
+        """An exchange outside the tick, with time and attempts."""
+        for self._attempts in range(1, ATTEMPTS + 1):
+            self._send(command, **fields)
+            answer = self._collect(PATIENT_S)
+            if answer is not None:
+                return answer
+        if self._decoder.n_foreign:
+            raise DeviceError(self._other_wire())
+        raise DeviceError(
+            f"{self.name}: does not answer: it switches its cells off by itself; check cable, "
+            "power and firmware"
+        )
+
+
+def _short_way_s(difference_s: float) -> float:
+    """A difference of two times of a board, of which whole wraps are not known."""
+    return (difference_s + WRAP_S / 2.0) % WRAP_S - WRAP_S / 2.0
+
+
+def _trouble(ran_back: bool, result: int, state: int, fault_bits: int, meant: int = _ARMED) -> int:
+    """What is wrong with an armed board's answer, beside the faults that it names itself.
+
+    `meant` is the state in which it should be now.
+
+    `host_silent` latches in an armed board alone, so that one was not reset, however long the
+    host stood still.
+    """
+    forgot = state == _DISARMED and meant != _DISARMED
+    if forgot or (ran_back and not fault_bits & _HOST_SILENT):
+        return _RESET
+    names_its_fault = state == _FAULTED and fault_bits
+    return _REFUSED if not names_its_fault and (result != _DONE or state != meant) else 0

@@ -1,0 +1,187 @@
+"""`hil board flash`: firmware and fuses into a board, with avrdude."""
+
+import re
+import shutil
+import struct
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hil.devices.board import fuses, listing, protocol
+from hil.devices.board.native import places_of
+from hil.devices.board.port import port_path
+from hil.errors import ConfigError, DeviceError
+from hil.platform.terminal import say
+
+BOOT_LOADER = "arduino"  # what avrdude calls a bootloader that speaks STK500 v1, such as Optiboot
+BAUD = 115_200
+NAMES = ("lfuse", "hfuse", "efuse")
+TAG = b"HILBOARD"  # in the image; its two hashes follow
+TIMEOUT_S = 120.0
+ATTEMPTS = 3  # of avrdude, to meet the bootloader: 5 s each
+RESTARTS = 5  # attempts to meet the new firmware: the bootloader waits a second before it
+
+
+@dataclass(frozen=True)
+class Image:
+    """Firmware to be flashed, and the identity that it will report."""
+
+    path: Path
+    wire_hash: int
+    firmware_hash: int
+
+
+def image(path: Path | None) -> Image:
+    """The shipped image, or a named Intel HEX file.
+
+    Raises
+    ------
+    ConfigError
+        It does not exist, or is not the firmware of a driver board.
+    """
+    found = path or next((p for p in places_of("board.hex") if p.is_file()), None)
+    if found is None:
+        raise ConfigError(
+            f"{places_of('board.hex')[-1]}: the image has not been built: make -C firmware avr "
+            "(needs: apt-get install gcc-avr avr-libc), or name one with --image FILE.hex"
+        )
+    try:
+        records = found.read_text(encoding="ascii").split()
+        data = b"".join(bytes.fromhex(r[9:-2]) for r in records if r[7:9] == "00")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "not an Intel HEX file"
+        raise ConfigError(f"{found}: {reason}: give firmware/build/board.hex") from None
+    at = data.find(TAG)
+    if at < 0 or len(data) < at + len(TAG) + 8:
+        raise ConfigError(f"{found}: not the firmware of a driver board")
+    hashes = struct.unpack_from("<II", data, at + len(TAG))
+    return Image(found, *hashes)
+
+
+def flashed(
+    address: str,
+    path: Path | None,
+    programmer: str | None,
+    programmer_port: str,
+    boot_loader: Path | None,
+    *,
+    fuses_alone: bool = False,
+) -> dict[str, Any]:
+    """Write image or fuses with avrdude, then query the board; returns its identity.
+
+    A programmer erases the chip, boot loader included, writes the fuses and reads them back. A boot
+    loader can do neither: there the board's own reading of its fuses is shown.
+
+    Raises
+    ------
+    ConfigError
+        avrdude is missing, options conflict, or the image has another protocol version.
+    DeviceError
+        avrdude failed, or the board reports a different identity.
+    """
+    if programmer is None and (fuses_alone or boot_loader):
+        what = "--fuses" if fuses_alone else "--boot-loader"
+        raise ConfigError(
+            f"{what}: a boot loader can write neither fuses nor itself: name a programmer at the "
+            "board's six pins (--programmer usbasp, ...); hil board limits PORT shows the fuses"
+        )
+    if fuses_alone and (path or boot_loader):
+        raise ConfigError("--fuses writes the fuses alone: leave out --image and --boot-loader")
+    if shutil.which("avrdude") is None:
+        raise ConfigError("hil board flash needs avrdude: sudo apt-get install avrdude")
+    new = None if fuses_alone else image(path)
+    if new is not None and new.wire_hash != protocol.WIRE_HASH:
+        raise ConfigError(
+            f"{new.path}: speaks another version of the protocol than this hil: use the shipped "
+            f"image"
+        )
+    if programmer is None:
+        assert new is not None
+        port = port_path("board", address)
+        _avrdude(address, ["-c", BOOT_LOADER, "-P", port, "-b", str(BAUD), "-D",
+                           "-x", f"attempts={ATTEMPTS}", *_writing(new.path)])  # fmt: skip
+        return _met(address, new)
+    at = ["-c", programmer, "-P", programmer_port]
+    high = fuses.high(boot_loader is not None)
+    if new is None:  # where a reset begins depends on what is in the chip
+        boots = fuses.BOOTSZ1 | fuses.BOOTSZ0 | fuses.BOOTRST
+        high = high & ~boots | _read_fuses(address, at)[1] & boots
+    wanted = (fuses.LOW, high, fuses.EXTENDED)
+    images = [] if new is None else [*_writing(new.path), *_writing(boot_loader)]
+    # -e: the chip is erased first, since only ones can become zeros; fuses first, for EESAVE
+    set_fuses = [word for n, value in zip(NAMES, wanted, strict=True)
+                 for word in ("-U", f"{n}:w:0x{value:02X}:m")]  # fmt: skip
+    _avrdude(address, [*at, *set_fuses])
+    if images:
+        _avrdude(address, [*at, "-e", *images])
+    there = _read_fuses(address, at)
+    say(f"fuses read back: {fuses.as_text(there)}")
+    if (*there[:2], there[2] & fuses.BODLEVEL) != (*wanted[:2], wanted[2] & fuses.BODLEVEL):
+        raise DeviceError(
+            f"board: {address}: its fuses are {fuses.as_text(there)} after {fuses.as_text(wanted)} "
+            "was written: they did not take"
+        )
+    return _met(address, new)
+
+
+def _writing(path: Path | None) -> list[str]:
+    return ["-U", f"flash:w:{path}:i"] if path else []
+
+
+def _avrdude(address: str, arguments: list[str]) -> str:
+    """Run avrdude; returns its output."""
+    try:
+        done = subprocess.run(
+            ["avrdude", "-q", "-p", "atmega328p", *arguments],
+            capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise DeviceError(f"board: {address}: avrdude took longer than {TIMEOUT_S:g} s") from None
+    if done.returncode != 0:
+        raise DeviceError(f"board: {address}: avrdude: {_reason(done.stderr)}")
+    return done.stdout
+
+
+def _read_fuses(address: str, at: list[str]) -> tuple[int, int, int]:
+    reading = [word for name in NAMES for word in ("-U", f"{name}:r:-:h")]
+    said = re.findall(r"^0x([0-9a-fA-F]{1,2})$", _avrdude(address, [*at, *reading]), re.MULTILINE)
+    if len(said) != len(NAMES):
+        raise DeviceError(f"board: {address}: avrdude read no fuses")
+    low, high, extended = (int(byte, 16) for byte in said)
+    return low, high, extended
+
+
+def _met(address: str, new: Image | None) -> dict[str, Any]:
+    """The identity of the board with its new firmware."""
+    found = _meet(address)
+    if new is not None and found["firmware_hash"] != new.firmware_hash:
+        raise DeviceError(
+            f"board: {address}: runs firmware {found['firmware_hash']:08x} after flashing "
+            f"{new.firmware_hash:08x}: the image did not take"
+        )
+    if fuses.problems(found["fuses"]):
+        say(
+            "its fuses do not protect, and a boot loader cannot write them: no run is armed before "
+            f"hil board flash {address} --programmer NAME --fuses",
+            file=sys.stderr,
+        )
+    return found
+
+
+def _reason(said: str) -> str:
+    """Avrdude's own first complaint."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    wrong = [line for line in lines if "error" in line or "not in sync" in line]
+    first = (wrong or lines or ["no message"])[0].removeprefix("avrdude: ")
+    return f"{first}: is the board powered, and its flashing jumper closed?"
+
+
+def _meet(address: str) -> dict[str, Any]:
+    for _ in range(RESTARTS - 1):
+        try:
+            return listing.identity(address)
+        except DeviceError:
+            continue
+    return listing.identity(address)

@@ -1,0 +1,164 @@
+"""Commissioning of driver boards: list ports, read and set limits, simulate a board."""
+
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from hil.devices.board import fuses, protocol
+from hil.devices.board.native import built
+from hil.devices.board.port import SerialPort, holder_of
+from hil.errors import ConfigError, DeviceError
+
+ATTEMPTS = 3
+TIMEOUT_S = 0.3
+
+
+def serial_ports() -> list[dict[str, str]]:
+    """Serial ports with their USB serial numbers; none is opened."""
+    from serial.tools import list_ports
+
+    return [
+        {"port": p.device, "usb": p.serial_number or "", "what": p.description or ""}
+        for p in sorted(list_ports.comports(), key=lambda p: str(p.device))
+    ]
+
+
+def identified(ports: list[dict[str, str]]) -> list[dict[str, str]]:
+    """The same ports, each with the identity that its board reports."""
+    return [port | {"board": _who(port["port"])} for port in ports]
+
+
+def _who(path: str) -> str:
+    try:
+        found = identity(path)
+    except DeviceError as error:
+        held = holder_of(path)
+        return f"held by {held}" if held else str(error).removeprefix(f"board: {path}: ")
+    agrees = "" if found["wire_agrees"] else ", PROTOCOL DIFFERS: hil board flash"
+    return (
+        f"driver board {found['serial']}, {found['n_cells']} cells, "
+        f"firmware {found['firmware_hash']:08x}{agrees}"
+    )
+
+
+def ports_as_text(ports: list[dict[str, str]]) -> str:
+    """One line a port."""
+    if not ports:
+        return "no serial ports: check cable and power; on Linux, membership of group dialout"
+    return "\n".join(
+        f"{p['port']:<16} {'usb:' + p['usb'] if p['usb'] else '':<24} "
+        f"{p.get('board') or p['what']}".rstrip()
+        for p in ports
+    )
+
+
+def ask(address: str, command: str, **fields: Any) -> protocol.Message:
+    """One exchange with a board; nothing is energised.
+
+    Raises
+    ------
+    DeviceError
+        There is no such port, it is in use, or there is no answer.
+    """
+    port = SerialPort("board", address)
+    try:
+        port.write(b"\0")
+        identity = _exchange(port, address, 0, "identify")
+        if command == "identify":
+            return identity
+        return _exchange(port, address, identity["seq_taken"], command, **fields)
+    finally:
+        port.close()
+
+
+def _exchange(
+    port: SerialPort, address: str, seq_taken: int, command: str, **fields: Any
+) -> protocol.Message:
+    decoder = protocol.Decoder()
+    for ahead in range(1, ATTEMPTS + 1):
+        seq = (seq_taken + ahead) % 256
+        port.write(protocol.encode(command, seq, **fields))
+        while data := port.read(TIMEOUT_S):
+            for message in decoder.feed(data):
+                if message.seq == seq:
+                    return message
+    if decoder.n_foreign:
+        raise DeviceError(
+            f"board: {address}: its firmware speaks another version of the protocol: hil board "
+            f"flash"
+        )
+    raise DeviceError(f"board: {address}: no answer: is this a driver board with firmware?")
+
+
+def identity(address: str) -> dict[str, Any]:
+    """The identity of the board, and its limits."""
+    answer = ask(address, "identify")
+    fields = dict(answer.fields)
+    fields["wire_agrees"] = fields["wire_hash"] == protocol.WIRE_HASH
+    return fields
+
+
+def identity_as_text(address: str, found: dict[str, Any]) -> str:
+    """A few lines, then the table of limits."""
+    agrees = "matches" if found["wire_agrees"] else "DIFFERS: hil needs the firmware it came with"
+    lines = [
+        f"{address}: serial {found['serial']}, {found['n_cells']} cells, "
+        f"firmware {found['firmware_hash']:08x}, protocol {agrees}",
+        f"fuses {fuses.as_text(found['fuses'])}"
+        + "".join(f"\n  WRONG: {text}" for text in fuses.problems(found["fuses"])),
+        f"every cell is scanned once in {1e-3 * found['scan_period_us']:g} ms",
+    ]
+    for name, value in found["limits"].items():
+        changed = "" if value == protocol.LIMITS[name].default else "   (changed)"
+        lines.append(f"  {name:<28} {value:>10}{changed}")
+    return "\n".join(lines)
+
+
+def changed_limits(current: dict[str, int], sets: Iterable[str]) -> dict[str, int]:
+    """The table with `name=value` changes.
+
+    Raises
+    ------
+    ConfigError
+        An unknown limit or a value it cannot have.
+    """
+    table = dict(current)
+    for text in sets:
+        name, _, value = text.partition("=")
+        known = protocol.LIMITS.get(name)
+        if known is None:
+            names = ", ".join(protocol.LIMITS)
+            raise ConfigError(f"--set {text}: the board has no such limit, only {names}")
+        if not value.lstrip("-").isdigit() or not known.lowest <= int(value) <= known.highest:
+            raise ConfigError(
+                f"--set {text}: choose a whole number from {known.lowest} to {known.highest}"
+            )
+        table[name] = int(value)
+    return table
+
+
+def store_limits(address: str, table: dict[str, int]) -> None:
+    """Write a table into the board's memory.
+
+    Raises
+    ------
+    DeviceError
+        The board refuses, such as while it is armed.
+    """
+    answer = ask(address, "set_limits", limits=table)
+    result = protocol.result_name(answer["result"])
+    if result != "done":
+        raise DeviceError(f"board: {address}: the limits were not stored: {result}")
+
+
+def run_simulated(n_cells: int, serial: int) -> int:
+    """Run a simulated board on a pty until it is stopped.
+
+    Raises
+    ------
+    ConfigError
+        It has not been built.
+    """
+    program: Path = built("board_pty")
+    return subprocess.run([str(program), str(n_cells), str(serial)], check=False).returncode

@@ -1,0 +1,53 @@
+"""The file of `hil run --inject`: what breaks, when, and for how long."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from hil.config.files import Merged, read_toml
+from hil.config.table import NotNegative, Positive, Table
+from hil.config.validate import validated
+
+Kind = Literal[
+    "force_offset", "force_ramp", "force_lost", "sensor_stuck", "sensor_rail", "sensor_lost",
+    "sensor_nan", "cell_current", "cell_leakage", "cell_temperature", "wire_open", "estop_open",
+    "host_silent", "board_silent", "frame_torn", "link_slow", "port_unplugged",
+    "limits_differ", "card_estop_open", "machine_stalls", "recorder_killed", "controller_nan",
+    "controller_raises", "supply_late", "supply_mute", "supply_voltage", "supply_drops",
+    "supply_stays_on", "enable_stuck_low", "board_reset", "command_refused", "converter_dead",
+    "limits_spoilt", "machine_sleeps", "gate_stuck_low", "address_stuck",
+]  # fmt: skip
+
+ON_A_CELL = frozenset({"cell_current", "cell_leakage", "cell_temperature", "wire_open"})
+ON_A_BOARD = ON_A_CELL | {
+    "estop_open", "host_silent", "board_silent", "frame_torn", "link_slow", "port_unplugged",
+    "limits_differ", "board_reset", "command_refused", "converter_dead", "limits_spoilt",
+}  # fmt: skip
+OF_VIRTUAL_TIME = frozenset({"machine_stalls", "machine_sleeps"})
+OF_SIMULATED_CARDS = frozenset({"sensor_lost", "sensor_nan"})
+
+
+class FaultTable(Table):
+    """One fault; it enters at the plant, a pin, the wire or a process, as its kind says.
+
+    `value` is what the kind needs: newtons, newtons a second, amperes, volts, degrees Celsius,
+    seconds.
+    """
+
+    kind: Kind
+    at_s: NotNegative
+    for_s: Positive | None = None
+    value: float = 0.0
+    cell: Annotated[int, Field(ge=1)] = 1
+    device: str | None = None
+
+
+class FaultFile(Table):
+    fault: Annotated[list[FaultTable], Field(min_length=1)]
+
+
+def load_faults(path: Path) -> list[FaultTable]:
+    """The faults of a file; ConfigError with file, key and remedy where it is wrong."""
+    table = read_toml(path)
+    return list(validated(FaultFile, Merged(table, [(str(path), table)])).fault)

@@ -1,0 +1,316 @@
+"""The driver of an NI card on a simulated library, whose cards sit on the rig's plant.
+
+Everything above the library is what runs on a bench: `NiDaq`, and the unmodified `nidaqmx`. Below
+it, `EmulatedBench` steps plant and cards together: outputs as they stand -> plant -> transducers
+(delay, first-order low-pass, offset, noise) -> the cards' terminals.
+"""
+
+import math
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from hil.devices.base import RawSink
+from hil.devices.injection import Injection
+from hil.devices.nidaq.channels import AnalogInput, CardPlan, EncoderInput
+from hil.devices.nidaq.driver import NiDaq
+from hil.devices.nidaq.simdaq_border import own_errors
+from hil.devices.sim.plant import SimPlant
+from hil.errors import DeviceError
+from hil.loop.channels import Readings
+from hil.loop.frame import Column, Commands, Frame
+from hil.loop.stages import Message
+from hil.record.raw_samples import RawSamples
+
+
+@dataclass(frozen=True)
+class EmulatedSignal:
+    """What sits on an input: the plant's output `output`, and what its transducer adds."""
+
+    channel: AnalogInput | EncoderInput
+    output: int
+    bandwidth_Hz: float = math.inf
+    noise_rms_raw: float = 0.0
+    offset_raw: float = 0.0
+    delay_periods: int = 0
+
+
+@dataclass(frozen=True)
+class EmulatedCard:
+    """A card by the name of its product, and what is wired to it.
+
+    Attributes
+    ----------
+    driven : tuple of int
+        The plant's input behind every analogue output.
+    draws : callable
+        The random numbers of a channel, by its name.
+    transfer_s : float
+        How often it hands its samples over; 0: at once.
+    others : dict of str
+        Products of its chassis and of other modules, by name.
+    """
+
+    plan: CardPlan
+    product: str
+    signals: tuple[EmulatedSignal, ...]
+    driven: tuple[int, ...]
+    draws: Callable[[str], np.random.Generator]
+    transfer_s: float = 0.0
+    others: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Cable:
+    """From an analogue output to an input, by NI's names, and the noise that it picks up."""
+
+    source: str
+    sink: str
+    noise_rms_V: float
+    rng: np.random.Generator
+
+
+class EmulatedBench:
+    """All simulated cards of a rig on one plant and one clock."""
+
+    def __init__(
+        self, plant: SimPlant, period_s: float, injection: Injection | None = None
+    ) -> None:
+        self._plant = plant
+        self._period_s = period_s
+        self._injection = injection
+        self._cards: list[EmulatedCard] = []
+        self._extra: list[tuple[str, str]] = []
+        self._cables: list[Cable] = []
+        self._levels: list[tuple[str, int]] = []
+        self._system: Any = None
+        self._wires: list[_Wire] = []
+        self._start_s: float | None = None
+        self._n = 0
+
+    def add(self, card: EmulatedCard) -> None:
+        """Put a card on the bench, before anything is opened."""
+        self._cards.append(card)
+
+    def wire_plant_card(
+        self, product: str, card: str, levels: list[tuple[str, int]], cables: list[Cable]
+    ) -> None:
+        """Wire a card that plays the array: outputs of the plant to its lines, by cables back."""
+        self._extra.append((product, card))
+        self._levels += levels
+        self._cables += cables
+
+    @own_errors()
+    def open(self) -> None:
+        """Plug all cards in and let `nidaqmx` see them; again when they are there already."""
+        if self._system is not None:
+            return
+        from simdaq import System, install
+
+        # Free: what waits for samples before the run makes their time pass.
+        self._system = system = System("free")
+        for card in self._cards:
+            self._plug_in(card)
+            system.deliver_every(card.plan.card, card.transfer_s)
+            for signal in card.signals:
+                wire = _Wire(signal, card.draws(signal.channel.name), self._plant, self._period_s)
+                system.feed(card.plan.physical(signal.channel.terminal), wire)
+                self._wires.append(wire)
+            for line in card.plan.lines_in:
+                system.feed(card.plan.physical(line.terminal), 1.0)
+        for product, name in self._extra:
+            if name not in {card.plan.card for card in self._cards}:
+                system.add(product, name)
+        for terminal, output in self._levels:
+            system.feed(terminal, partial(self._level, output))
+        for cable in self._cables:
+            system.feed(cable.sink, partial(self._carried, cable))
+        install(system)
+        self.follow_lines()
+
+    def _plug_in(self, card: EmulatedCard) -> None:
+        """A card, its chassis first where it has one."""
+        from simdaq import catalog
+
+        products = {card.plan.card: card.product, **card.others}
+        chassis = [name for name, product in products.items() if catalog.model(product).slots]
+        for name in sorted(products, key=lambda name: name not in chassis):
+            if name not in self._system.cards:
+                inside = next((c for c in chassis if name.startswith(c) and name != c), None)
+                self._system.add(products[name], name, chassis=inside)
+
+    def pass_s(self, duration_s: float) -> None:
+        """Let the cards' time pass before the run."""
+        self.system.advance_to(self.system.now_s + duration_s)
+        self.follow_lines()
+
+    def follow_lines(self) -> None:
+        """The enable lines as they stand let the cells have power, or do not."""
+        for card in self._cards:
+            for line in card.plan.lines_out:
+                high = self._system.output(card.plan.physical(line.terminal)) > 0.5
+                high = high and not _stuck_low(self._injection, line.name)
+                self._plant.enable(f"{card.plan.card}/{line.name}", high)
+
+    def _level(self, output: int, t_s: Any) -> Any:
+        return np.full(np.shape(t_s), self._plant.output(output))
+
+    def _carried(self, cable: Cable, t_s: Any) -> Any:
+        noise_V = cable.noise_rms_V * cable.rng.standard_normal(np.shape(t_s))
+        return self._system.output(cable.source) + noise_V
+
+    @property
+    def system(self) -> Any:
+        """The simulated cards, for faults to be put on them."""
+        if self._system is None:
+            raise DeviceError("the emulated cards are not open")
+        return self._system
+
+    def advance(self, t_s: float) -> None:
+        """Bring plant and cards to t_s of the run, in whole periods."""
+        if self._start_s is None:
+            self._start_s = self._system.now_s
+        n = round(t_s / self._period_s)
+        while self._n < n:
+            self._n += 1
+            self._drive()
+            self._plant.advance(self._n * self._period_s)
+            now_s = self._start_s + self._n * self._period_s
+            for wire in self._wires:
+                wire.put(now_s)
+            self._system.advance_to(now_s)
+
+    def report(self, cells_reported: Any) -> None:
+        """What the boards report at this tick, before the plant comes to it."""
+        self._plant.report(cells_reported)
+
+    def _drive(self) -> None:
+        """The outputs as they stand act on the plant over the coming period."""
+        for card in self._cards:
+            for output, index in zip(card.plan.outputs, card.driven, strict=True):
+                volts = self._system.output(card.plan.physical(output.terminal))
+                self._plant.inputs[index] = output.units_per_V * volts
+        self.follow_lines()
+
+
+def _stuck_low(injection: Injection | None, line: str) -> bool:
+    return injection is not None and injection.active("enable_stuck_low", line) is not None
+
+
+class _Wire:
+    """A transducer's end on a terminal: a line between the plant's steps, plus noise."""
+
+    def __init__(
+        self, signal: EmulatedSignal, rng: np.random.Generator, plant: SimPlant, period_s: float
+    ) -> None:
+        from simdaq import Track
+
+        self._signal, self._plant, self._rng = signal, plant, rng
+        self._keep = math.exp(-2.0 * math.pi * signal.bandwidth_Hz * period_s)
+        now = self._ideal()
+        self._late = deque([now] * signal.delay_periods, maxlen=signal.delay_periods + 1)
+        self._filtered = now
+        self._track = Track(now)
+
+    def _ideal(self) -> float:
+        """Volts (V/V on a bridge input), or an encoder's revolutions, of the plant now."""
+        value, channel = self._plant.output(self._signal.output), self._signal.channel
+        if isinstance(channel, EncoderInput):
+            encoder = channel.encoder
+            return encoder.direction * (value - encoder.offset_rad) / (2.0 * math.pi)
+        raw = channel.chain.raw(value) + self._signal.offset_raw
+        return raw if channel.bridge is None else 1e-3 * raw
+
+    def put(self, t_s: float) -> None:
+        """The plant has come to t_s."""
+        self._late.append(self._ideal())
+        late = self._late[0]
+        self._filtered = late + self._keep * (self._filtered - late)
+        self._track.put(t_s, self._filtered)
+
+    def __call__(self, t_s: Any) -> Any:
+        """The signal at a time or an array of times."""
+        clean = self._track(t_s)
+        rms = self._signal.noise_rms_raw
+        if not rms:
+            return clean
+        channel = self._signal.channel
+        if isinstance(channel, AnalogInput) and channel.bridge is not None:
+            rms *= 1e-3
+        return clean + rms * self._rng.standard_normal(np.shape(t_s))
+
+
+class EmulatedDaq:
+    """A card of an `EmulatedBench` behind its driver."""
+
+    simulated = True
+
+    def __init__(self, driver: NiDaq, bench: EmulatedBench) -> None:
+        self.name = driver.name
+        self._driver, self._bench = driver, bench
+
+    @property
+    def columns(self) -> list[Column]:
+        return self._driver.columns
+
+    @property
+    def raw_samples(self) -> RawSamples | None:
+        return self._driver.raw_samples
+
+    def record_raw(self, sink: RawSink) -> None:
+        self._driver.record_raw(sink)
+
+    def bind(self, frame: Frame, readings: Readings) -> None:
+        self._readings = readings
+        self._driver.bind(frame, readings)
+
+    def open(self) -> None:
+        self._bench.open()
+        self._driver.open()
+
+    def come_on(self) -> None:
+        self._driver.come_on()
+        self._bench.follow_lines()
+
+    def wait(self) -> None:
+        self._driver.wait()
+
+    def ready(self) -> bool:
+        return self._driver.ready()
+
+    def alive(self) -> None:
+        self._driver.alive()
+
+    def cut(self) -> None:
+        self._driver.cut()
+        self._bench.follow_lines()
+
+    def prove(self, say: Callable[[str], None]) -> list[str]:
+        proved = self._driver.prove(say)
+        self._bench.follow_lines()
+        return proved
+
+    def arm(self) -> None:
+        self._driver.arm()
+
+    def remarks(self) -> list[Message]:
+        return self._driver.remarks()
+
+    def read(self, t_s: float) -> None:
+        self._bench.report(self._readings.cells_reported)
+        self._bench.advance(t_s)
+        self._driver.read(t_s)
+
+    def write(self, t_s: float, commands: Commands) -> None:
+        self._driver.write(t_s, commands)
+
+    def safe(self) -> None:
+        self._driver.safe()
+        self._bench.follow_lines()
+
+    def close(self) -> None:
+        self._driver.close()

@@ -1,0 +1,231 @@
+"""User-written devices: on the bench their class, in simulation readings of the plant."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.devices.base import time_columns
+from hil.devices.sim.plant import SimPlant
+from hil.errors import DeviceError, OwnError
+from hil.loop.channels import Readings
+from hil.loop.frame import Column, Commands, Frame
+from hil.loop.stages import Message
+from hil.plugins.code import Own, Used, read_only
+
+PROOF_READS = 50
+
+
+@dataclass(frozen=True)
+class OwnPlace:
+    """Where its readings and commands stand in the rig's: first channel, first output."""
+
+    channel: int
+    output: int
+
+
+@dataclass(frozen=True)
+class OwnChannel:
+    """A channel, and what it gives when it is simulated: an output of the plant, or a value."""
+
+    name: str
+    signal: int | None
+    value: float
+    noise_rms: float
+
+
+class OwnDevice:
+    """A user's class with `open()`, `read(t_s)` and `close()`, on the bench.
+
+    `read` gives a number a channel; NaN where there is none. One that has outputs has
+    `write(values)` and `safe()` too. It is made when it is opened, not before.
+
+    Parameters
+    ----------
+    rest : of every output
+    now_s : the clock by which its calls are timed
+    budget_s : most that reading and writing may take
+    """
+
+    simulated = False
+
+    def __init__(
+        self,
+        name: str,
+        own: Own,
+        channels: Sequence[str],
+        rest: Sequence[float],
+        place: OwnPlace,
+        now_s: Callable[[], float],
+        budget_s: float,
+    ) -> None:
+        self.name = name
+        self._own = own
+        self._channels = len(channels)
+        self._rest = np.array(rest, dtype=np.float64)
+        self._place = place
+        self._now_s = now_s
+        self._budget_s = budget_s
+        self._used: Used | None = None
+        self._last_t_s = 0.0
+
+    @property
+    def columns(self) -> list[Column]:
+        return time_columns(self.name, self.simulated)
+
+    def bind(self, frame: Frame, readings: Readings) -> None:
+        self._values, self._readings = frame.values, readings
+        self._age_at = frame.index(f"{self.name}_age_s")
+        self._clock_at = frame.index(f"{self.name}_t_s")
+
+    def _ask(self, method: str, *args: object) -> None:
+        if self._used is not None and hasattr(self._used.made, method):
+            try:
+                self._used.call(method, *args)
+            except OwnError as error:
+                raise DeviceError(f"{self.name}: {error}") from None
+
+    def _take(self, t_s: float) -> NDArray[np.float64]:
+        if self._used is None:
+            raise DeviceError(f"{self.name}: is not open")
+        try:
+            answer = np.asarray(self._used.call("read", t_s), dtype=np.float64)
+        except OwnError as error:
+            raise DeviceError(f"{self.name}: {error}") from None
+        except (TypeError, ValueError):
+            answer = np.zeros((0, 0))
+        if answer.shape != (self._channels,):
+            line = self._own.lines.get("read", 1)
+            raise DeviceError(
+                f"{self.name}: {self._own.file}, line {line}, class {self._own.cls.__name__}: "
+                f"read() must give {self._channels} numbers, one a channel"
+            )
+        return answer
+
+    def open(self) -> None:
+        try:
+            self._used = self._own.make()
+        except OwnError as error:
+            raise DeviceError(f"{self.name}: {error}") from None
+        self._ask("open")
+
+    def prove(self, say: Callable[[str], None]) -> list[str]:
+        """Test that it meets its time budget: the time of a reading, with nothing on."""
+        took_s = []
+        for _ in range(PROOF_READS):
+            began_s = self._now_s()
+            self._take(0.0)
+            took_s.append(self._now_s() - began_s)
+        worst_s = sorted(took_s)[-2]  # a single stall of the computer is not the device's fault
+        said = (
+            f"read() takes {1e3 * median(took_s):.3g} ms at the median, {1e3 * worst_s:.3g} ms at "
+            f"worst, of {1e3 * self._budget_s:.3g} ms"
+        )
+        if worst_s > self._budget_s:
+            raise DeviceError(
+                f"{self.name}: {self._own.file}, line {self._own.lines.get('read', 1)}, class "
+                f"{self._own.cls.__name__}: {said}: make it faster, or give the device a larger "
+                "every"
+            )
+        return [said]
+
+    def arm(self) -> None:
+        """Its outputs follow the commands at once."""
+
+    def remarks(self) -> list[Message]:
+        """No messages."""
+        return []
+
+    def read(self, t_s: float) -> None:
+        answer = self._take(t_s)
+        self._give(t_s, answer)
+
+    def _give(self, t_s: float, answer: NDArray[np.float64]) -> None:
+        r, first = self._readings, self._place.channel
+        there = np.isfinite(answer)
+        r.measured[first : first + len(answer)] = answer
+        every = (1 << len(answer)) - 1
+        found = sum(1 << i for i, finite in enumerate(there.tolist()) if finite)
+        r.mark_valid(every << first, found << first)
+        if there.all():
+            self._last_t_s = t_s
+        age_s = t_s - self._last_t_s
+        self._values[self._age_at] = age_s
+        self._values[self._clock_at] = self._last_t_s
+
+    def write(self, t_s: float, commands: Commands) -> None:
+        n, first = len(self._rest), self._place.output
+        if n:
+            self._ask("write", read_only(commands.outputs[first : first + n]))
+
+    def safe(self) -> None:
+        """Outputs to rest, and whatever else its own `safe` does."""
+        if len(self._rest):
+            self._ask("write", read_only(self._rest))
+        self._ask("safe")
+
+    def close(self) -> None:
+        try:
+            self._ask("close")
+        finally:
+            self._used = None
+
+
+class SimOwnDevice(OwnDevice):
+    """The same device without its class: readings of the plant with noise, outputs that act on it.
+
+    Parameters
+    ----------
+    driven : the plant's input behind every output
+    draws : the random numbers of a channel, by its name
+    """
+
+    simulated = True
+
+    def __init__(
+        self,
+        name: str,
+        own: Own,
+        channels: Sequence[OwnChannel],
+        rest: Sequence[float],
+        place: OwnPlace,
+        plant: SimPlant,
+        driven: Sequence[int],
+        draws: Callable[[str], np.random.Generator],
+    ) -> None:
+        super().__init__(name, own, [c.name for c in channels], rest, place, _no_clock, 0.0)
+        self._sim = channels
+        self._plant = plant
+        self._driven = driven
+        self._draws = [draws(channel.name) for channel in channels]
+        self._noise = np.array([c.noise_rms for c in channels])
+
+    def open(self) -> None:
+        """Nothing is held."""
+
+    def prove(self, say: Callable[[str], None]) -> list[str]:
+        """Nothing stands behind it."""
+        return []
+
+    def read(self, t_s: float) -> None:
+        self._plant.advance(t_s)
+        truth = [c.value if c.signal is None else self._plant.output(c.signal) for c in self._sim]
+        noise = self._noise * np.array([draws.standard_normal() for draws in self._draws])
+        self._give(t_s, np.array(truth, dtype=np.float64) + noise)
+
+    def write(self, t_s: float, commands: Commands) -> None:
+        for i, index in enumerate(self._driven):
+            self._plant.inputs[index] = commands.outputs[self._place.output + i]
+
+    def safe(self) -> None:
+        for index, value in zip(self._driven, self._rest, strict=True):
+            self._plant.inputs[index] = value
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def _no_clock() -> float:
+    return 0.0

@@ -1,0 +1,300 @@
+"""A simulated data acquisition card: transducers, encoders and actuators on one plant.
+
+In: signal -> volts or counts -> delay -> first-order low-pass -> offset and noise -> range -> bits.
+Out: value -> volts -> range -> bits -> value, held until the next.
+"""
+
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from hil.calibration.signal_chain import AT_RAIL, Chain
+from hil.devices.base import ESTOP_OPEN, card_columns, card_fault, time_columns
+from hil.devices.injection import Injection
+from hil.devices.nidaq.channels import Line, Place
+from hil.devices.sim.plant import SimPlant
+from hil.loop.channels import Readings
+from hil.loop.frame import Column, Commands, Frame
+from hil.loop.stages import Message
+
+NOISE_BLOCK = 4096
+SETTLED_WITHIN_S = 1e-9
+
+
+@dataclass(frozen=True)
+class SimChannel:
+    """One instrument: `output` is the plant's output it sits on; raw is V, mV/V or counts.
+
+    A reading is what `chain` makes of raw, a whole number of steps of `step_raw` from `low_raw`
+    to `high_raw`. A bandwidth of infinity passes everything. With `tare` its offset is taken off.
+    """
+
+    name: str
+    output: int
+    raw_unit: Literal["V", "mV_per_V", "counts"]
+    chain: Chain
+    step_raw: float
+    low_raw: float
+    high_raw: float
+    bandwidth_Hz: float
+    noise_rms_raw: float
+    offset_raw: float
+    delay_periods: int
+    reading_lost_probability: float
+    tare: bool = False
+
+    @property
+    def raw_column(self) -> str:
+        return f"{self.name}.raw_{self.raw_unit}"
+
+    def digitised(self, raw: float) -> float:
+        """The whole step nearest to a raw value, within the range."""
+        raw = min(max(raw, self.low_raw - self.step_raw), self.high_raw + self.step_raw)
+        return min(max(round(raw / self.step_raw) * self.step_raw, self.low_raw), self.high_raw)
+
+
+@dataclass(frozen=True)
+class SimOutput:
+    """An analogue output that sets the plant's input `input`; value = units_per_V volts."""
+
+    input: int
+    units_per_V: float
+    step_V: float
+    range_V: float
+
+    def set_to(self, value: float) -> float:
+        """The value that the output's bits can give, nearest to the one asked for."""
+        volts = round(value / self.units_per_V / self.step_V) * self.step_V
+        return self.units_per_V * min(max(volts, -self.range_V), self.range_V - self.step_V)
+
+
+class SimDaq:
+    """Samples every channel and sets every output once a tick.
+
+    Parameters
+    ----------
+    draws : the random numbers of a channel, by its name
+    place : where its readings and commands stand in the rig's
+    lines : digital lines; every e-stop loop is closed
+    enable_settle_s : from enable lines high to what they feed being there
+    """
+
+    simulated = True
+
+    def __init__(
+        self,
+        name: str,
+        plant: SimPlant,
+        channels: list[SimChannel],
+        outputs: list[SimOutput],
+        period_s: float,
+        draws: Callable[[str], np.random.Generator],
+        place: Place,
+        lines: Sequence[Line] = (),
+        injection: Injection | None = None,
+        enable_settle_s: float = 0.0,
+    ) -> None:
+        self.name = name
+        self._settle_s = enable_settle_s
+        self._settled_s = math.inf  # the run's time from which on what the lines feed is there
+        self._t_s = 0.0
+        self._high = False
+        self._plant = plant
+        self._channels = channels
+        self._outputs = outputs
+        self._draws = [draws(channel.name) for channel in channels]
+        self._place = place
+        self._sources = ((1 << len(channels)) - 1) << place.channel
+        self._analog = [i for i, c in enumerate(channels) if c.raw_unit != "counts"]
+        self._chains = [c.chain for c in channels]
+        self._has_estop = any(line.kind == "estop" for line in lines)
+        self._lines_in = [line.name for line in lines if line.kind != "enable"]
+        self._lines_out = [line.name for line in lines if line.kind == "enable"]
+        self._keep = [float(np.exp(-2.0 * np.pi * c.bandwidth_Hz * period_s)) for c in channels]
+        self._noise = np.empty((len(channels), NOISE_BLOCK))
+        self._n = 0
+        self._filtered = [0.0] * len(channels)
+        self._late: list[deque[float]] = []
+        self._last_t_s = [0.0] * len(channels)
+        self._injection = injection
+        self._stuck = [0.0] * len(channels)
+        self._remarks: list[Message] = []
+
+    @property
+    def columns(self) -> list[Column]:
+        raw = [
+            Column(
+                c.raw_column,
+                {"V": "V", "mV_per_V": "mV/V", "counts": "1"}[c.raw_unit],
+                "measured",
+                f"{c.raw_unit} read on channel {c.name}",
+                simulated=True,
+            )
+            for c in self._channels
+        ]
+        names = [self._channels[i].name for i in self._analog]
+        lines = [*self._lines_in, *self._lines_out]
+        own = card_columns(self.name, names, lines, simulated=True)
+        return [*time_columns(self.name, simulated=True), *raw, *own]
+
+    def open(self) -> None:
+        self._put_lines(False)
+        self._filtered = [self._input_raw(channel) for channel in self._channels]
+        self._chains = [
+            c.chain.zeroed(raw + c.offset_raw) if c.tare else c.chain
+            for c, raw in zip(self._channels, self._filtered, strict=True)
+        ]
+        self._remarks = [
+            Message("info", f"{c.name}: zero taken", "zero", chain.zero_ratio, c.name)
+            for c, chain in zip(self._channels, self._chains, strict=True)
+            if c.tare
+        ]
+        self._late = [
+            deque([now] * c.delay_periods, maxlen=c.delay_periods + 1)
+            for c, now in zip(self._channels, self._filtered, strict=True)
+        ]
+
+    def bind(self, frame: Frame, readings: Readings) -> None:
+        self._values = frame.values
+        self._age = frame.index(f"{self.name}_age_s")
+        self._clock = frame.index(f"{self.name}_t_s")
+        self._bits = frame.bits
+        self._faults_at = frame.bit_index(f"{self.name}_fault_bits")
+        some = self._lines_in or self._lines_out
+        self._lines_at = frame.bit_index(f"{self.name}_line_bits") if some else -1
+        self._raw = [frame.index(c.raw_column) for c in self._channels]
+        self._readings = readings
+
+    def read(self, t_s: float) -> None:
+        self._t_s = t_s
+        self._plant.report(self._readings.cells_reported)
+        self._plant.advance(t_s)
+        if self._n % NOISE_BLOCK == 0:
+            for draws, noise in zip(self._draws, self._noise, strict=True):
+                draws.standard_normal(out=noise)
+        at = self._n % NOISE_BLOCK
+        self._n += 1
+        r, faults, there = self._readings, 0, 0
+        for i, channel in enumerate(self._channels):
+            late = self._late[i]
+            late.append(self._input_raw(channel))
+            self._filtered[i] = late[0] + self._keep[i] * (self._filtered[i] - late[0])
+            lost = channel.reading_lost_probability
+            valid = not lost or self._draws[i].random() >= lost
+            raw = float("nan")
+            if valid:
+                raw = channel.digitised(
+                    self._filtered[i]
+                    + channel.offset_raw
+                    + channel.noise_rms_raw * float(self._noise[i, at])
+                )
+                if self._injection is not None:
+                    raw, valid = self._broken(i, raw, self._injection)
+                if valid:
+                    self._last_t_s[i] = t_s
+            self._values[self._raw[i]] = raw
+            slot = self._place.channel + i
+            r.measured[slot] = self._chains[i].value(raw)
+            if i in self._analog and (raw <= channel.low_raw or raw >= channel.high_raw):
+                faults |= card_fault(self._analog.index(i), AT_RAIL)
+                valid = False
+            if valid:
+                there |= 1 << slot
+        r.mark_valid(self._sources, there)
+        estop_open = self._injection is not None and self._injection.active(
+            "card_estop_open", self.name
+        )
+        if estop_open and self._has_estop:
+            faults |= ESTOP_OPEN
+        self._bits[self._faults_at] = faults
+        if self._lines_in:
+            self._bits[self._lines_at] = (1 << len(self._lines_in)) - 1
+        # A card is as old as its oldest channel: one dead wire must not hide behind others.
+        last_t_s = min(self._last_t_s)
+        age_s = t_s - last_t_s
+        self._values[self._age] = age_s
+        self._values[self._clock] = last_t_s
+
+    def _broken(self, i: int, raw: float, now: Injection) -> tuple[float, bool]:
+        """What a broken transducer gives instead, and whether it gives anything."""
+        channel = self._channels[i]
+        if now.active("sensor_stuck", channel.name):
+            return self._stuck[i], True
+        self._stuck[i] = raw
+        if now.active("sensor_rail", channel.name):
+            return channel.high_raw, True
+        if now.active("sensor_lost", channel.name):
+            return float("nan"), False
+        return (float("nan") if now.active("sensor_nan", channel.name) else raw), True
+
+    def _input_raw(self, channel: SimChannel) -> float:
+        return channel.chain.raw(self._plant.output(channel.output))
+
+    def write(self, t_s: float, commands: Commands) -> None:
+        for i, output in enumerate(self._outputs, start=self._place.output):
+            self._plant.inputs[output.input] = output.set_to(float(commands.outputs[i]))
+        if self._lines_out:
+            if not commands.enabled[0]:
+                self.cut()
+            self._put_lines(self._high)
+            high = (1 << len(self._lines_out)) - 1 << len(self._lines_in)
+            before = int(self._bits[self._lines_at]) & ~high
+            self._bits[self._lines_at] = before | (high if self._high else 0)
+
+    def _put_lines(self, high: bool) -> None:
+        """Every enable line high or low; one that is stuck low lets nothing through."""
+        self._high = high
+        for line in self._lines_out:
+            stuck = self._injection is not None and self._injection.active("enable_stuck_low", line)
+            self._plant.enable(f"{self.name}/{line}", high and not stuck)
+
+    def come_on(self) -> None:
+        """Enable lines high."""
+        if self._lines_out and not self._high:
+            self._put_lines(True)
+            self._settled_s = self._t_s + self._settle_s
+
+    def ready(self) -> bool:
+        """What the enable lines feed has had its time to come up."""
+        return not self._lines_out or self._t_s >= self._settled_s - SETTLED_WITHIN_S
+
+    def wait(self) -> None:
+        """It comes up before the first tick; that time does not count."""
+        if self._high:
+            self._settled_s = -math.inf
+
+    def alive(self) -> None:
+        """Nobody watches."""
+
+    def cut(self) -> None:
+        """Enable lines low."""
+        self._put_lines(False)
+        self._settled_s = math.inf
+
+    def prove(self, say: Callable[[str], None]) -> list[str]:
+        """The boards were looked at by the power of its enable lines, which are low again."""
+        if not self._lines_out:
+            return []
+        self.cut()
+        return [f"{', '.join(self._lines_out)} high during the boards' self-test, then low"]
+
+    def arm(self) -> None:
+        """Outputs follow the commands at once."""
+
+    def remarks(self) -> list[Message]:
+        """Zeros that were taken, as a card says them: old runs are recalibrated by them."""
+        found, self._remarks = self._remarks, []
+        return found
+
+    def safe(self) -> None:
+        """All outputs to zero, enable lines low."""
+        self.cut()
+        for output in self._outputs:
+            self._plant.inputs[output.input] = 0.0
+
+    def close(self) -> None:
+        """Nothing is held."""

@@ -1,0 +1,312 @@
+"""The process beside the loop that talks to a bench supply: `python -m hil.devices.supply.process`.
+
+It finds the supply, switches its output off, sets voltage and current and reads them back; then it
+switches on and off as the loop wants and leaves an answer every `poll_s`. Whatever happens to the
+loop, the output goes off: when the loop has shown no sign of life for ALIVE_S, when its process has
+gone, and when it ends. It does not come on again because a loop that has hung goes on. While the
+machine sleeps this process sleeps as well, and the output stays as it is: it goes off as soon as
+the machine wakes.
+"""
+
+import contextlib
+import json
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hil.devices.supply.driver import FAILED, READY, SHARED
+from hil.errors import one_line
+from hil.loop.clock import SleepMeter
+from hil.platform import shared_memory
+
+ALIVE_S = 0.5
+LOOK_S = 0.005
+ANSWER_SHARE = 1.0 / 3.0  # of the longest silence, that a single answer is waited for
+LATE_MAX = 20
+TOLERANCE = 0.01  # of what was set, when it is read back
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What a supply is told and asked; `{n}` is the output's number, `{x}` the value."""
+
+    select: str
+    voltage: str
+    current: str
+    output: str
+    voltage_set: str
+    current_set: str
+    voltage_now: str
+    current_now: str
+    output_now: str
+
+
+# Source: SCPI-1999, vol. 2, OUTPut, SOURce and MEASure; the makers' programming guides of the
+# E36300 (channel lists) and the DP800 (channels by name).
+DIALECTS = {
+    "scpi": Dialect("", "VOLT {x}", "CURR {x}", "OUTP {x}", "VOLT?", "CURR?", "MEAS:VOLT?",
+                    "MEAS:CURR?", "OUTP?"),
+    "keysight": Dialect("", "VOLT {x},(@{n})", "CURR {x},(@{n})", "OUTP {x},(@{n})", "VOLT? (@{n})",
+                        "CURR? (@{n})", "MEAS:VOLT? (@{n})", "MEAS:CURR? (@{n})", "OUTP? (@{n})"),
+    "rigol": Dialect("INST:NSEL {n}", "VOLT {x}", "CURR {x}", "OUTP CH{n},{x}", "VOLT?", "CURR?",
+                     "MEAS:VOLT? CH{n}", "MEAS:CURR? CH{n}", "OUTP? CH{n}"),
+}  # fmt: skip
+
+
+class SupplyError(Exception):
+    """What is wrong with the supply, in one line."""
+
+
+class Scpi:
+    """A supply behind VISA.
+
+    Parameters
+    ----------
+    session : an open VISA session with `write` and `query`
+    """
+
+    def __init__(self, session: Any, dialect: str, channel: int) -> None:
+        self._session = session
+        self._says = DIALECTS[dialect]
+        self._n = channel
+        self._identity = ""
+
+    def identify(self) -> str:
+        """Who it is."""
+        answer = self.ask("*IDN?")
+        if answer.count(",") < 3:  # IEEE 488.2, 10.14: maker, model, serial number, version
+            raise SupplyError(f"answers '{one_line(answer)}' to *IDN?: no instrument")
+        self._identity = answer
+        return answer
+
+    def find_the_thread(self) -> None:
+        """After an answer that did not come in time: it may come yet, and pass for the next one.
+
+        What comes late is thrown away until nothing has come for as long as an answer is waited
+        for, and it says again who it is; SupplyError until then.
+        """
+        with contextlib.suppress(Exception):  # nothing more comes
+            for _ in range(LATE_MAX):
+                self._session.read()
+        answer = self.ask("*IDN?")
+        if answer != self._identity:
+            raise SupplyError(f"answers '{one_line(answer)}' to *IDN?")
+
+    def _text(self, template: str, x: object = "") -> str:
+        return template.format(n=self._n, x=x)
+
+    def ask(self, template: str) -> str:
+        """Its answer; SupplyError where there is none."""
+        question = self._text(template)
+        try:
+            return str(self._session.query(question)).strip()
+        except Exception as error:
+            raise SupplyError(f"no answer to {question}: {_said(error)}") from None
+
+    def tell(self, template: str, x: object = "") -> None:
+        """Command it; SupplyError where that fails."""
+        command = self._text(template, x)
+        try:
+            self._session.write(command)
+        except Exception as error:
+            raise SupplyError(f"did not accept {command}: {_said(error)}") from None
+
+    def number(self, template: str) -> float:
+        """Its answer as a number."""
+        answer = self.ask(template)
+        try:
+            return float(answer.split(",")[0].rstrip("VA"))
+        except ValueError:
+            raise SupplyError(
+                f"answers '{one_line(answer)}' to {self._text(template)}: wrong dialect?"
+            ) from None
+
+    def set(self, voltage_V: float, current_A: float) -> None:
+        """Off, then these values, read back."""
+        says = self._says
+        if says.select:
+            self.tell(says.select)
+        self.switch(False)
+        for template, question, value, unit in (
+            (says.voltage, says.voltage_set, voltage_V, "V"),
+            (says.current, says.current_set, current_A, "A"),
+        ):
+            self.tell(template, f"{value:g}")
+            found = self.number(question)
+            if abs(found - value) > TOLERANCE * value:
+                raise SupplyError(
+                    f"set to {value:g} {unit}, it reports {found:g} {unit}: out of its range?"
+                )
+
+    def switch(self, on: bool) -> None:
+        """Its output on or off."""
+        self.tell(self._says.output, "ON" if on else "OFF")
+
+    def is_on(self) -> bool:
+        """Whether it says that its output is on."""
+        answer = self.ask(self._says.output_now).upper()
+        if answer not in ("0", "1", "ON", "OFF"):
+            raise SupplyError(f"answers '{one_line(answer)}' to OUTP?: wrong dialect?")
+        return answer in ("1", "ON")
+
+    def measured(self) -> tuple[float, float]:
+        """Volts and amperes."""
+        return self.number(self._says.voltage_now), self.number(self._says.current_now)
+
+
+def _said(error: Exception) -> str:
+    text = one_line(str(error)).split(": ", 1)[-1]
+    return text or type(error).__name__
+
+
+def connect(job: dict[str, Any]) -> tuple[Scpi, str, Callable[[], None]]:
+    """The supply that the job names, who it is, and how to let go of it; SupplyError without."""
+    import pyvisa
+
+    resource = job["resource"]
+    try:
+        manager = pyvisa.ResourceManager(job["visa"])
+        session: Any = manager.open_resource(resource)
+    except Exception as error:
+        raise SupplyError(f"{resource}: cannot be opened: {_said(error)}") from None
+    session.timeout = 1e3 * ANSWER_SHARE * job["answer_max_s"]
+    session.read_termination = session.write_termination = "\n"
+    if resource.upper().startswith("ASRL"):
+        session.baud_rate = job["baud"]
+    supply = Scpi(session, job["dialect"], job["channel"])
+
+    def let_go() -> None:
+        session.close()
+        manager.close()
+
+    try:
+        return supply, supply.identify(), let_go
+    except SupplyError as error:
+        let_go()
+        raise SupplyError(
+            f"{resource}: {error}: is it switched on, and set to this line?"
+        ) from None
+
+
+class Post:
+    """The loop's end and this one's, in shared memory.
+
+    Parameters
+    ----------
+    now_s : the clock that the loop's sign of life is on, which stands while the machine sleeps
+    sleep : tells that the machine has slept
+    """
+
+    def __init__(
+        self,
+        path: str,
+        now_s: Callable[[], float] = time.perf_counter,
+        sleep: SleepMeter | None = None,
+    ) -> None:
+        with shared_memory.open_own(Path(path)) as file:
+            self._shared = np.memmap(file, dtype=SHARED, mode="r+", shape=(1,))
+        self._now_s, self._sleep = now_s, sleep or SleepMeter()
+        self._hung = False
+
+    def state(self, state: int, text: str) -> None:
+        """Say how it stands."""
+        self._shared["text"] = text.encode()[:240]
+        self._shared["state"] = state
+
+    def answer(self, asked_s: float, voltage_V: float, current_A: float, on: bool) -> None:
+        """Leave an answer."""
+        s = self._shared
+        s["count"] += 1
+        s["asked_s"], s["t_s"] = asked_s, self._now_s()
+        s["voltage_V"], s["current_A"], s["on"] = voltage_V, current_A, float(on)
+        s["count"] += 1
+
+    @property
+    def wants_on(self) -> bool:
+        """The loop wants the output on, and lives.
+
+        One that has hung and lives again, or has slept with the machine, has to want it off before
+        it can want it on.
+        """
+        slept = self._sleep.slept_s() > 0.0
+        if not self._shared["want_on"][0]:
+            self._hung = False
+            return False
+        self._hung |= slept or self._now_s() - float(self._shared["alive_s"][0]) >= ALIVE_S
+        return not self._hung
+
+    @property
+    def ends(self) -> bool:
+        """The loop has let go, or its process has gone."""
+        gone, _, _ = select.select([sys.stdin], [], [], 0.0)
+        return bool(self._shared["end"][0]) or bool(gone)
+
+
+def run(path: str, job: dict[str, Any]) -> int:
+    """Serve one loop until it lets go; 0, or 1 where the supply failed."""
+    post = Post(path)
+    let_go: Callable[[], None] | None = None
+    supply: Scpi | None = None
+    try:
+        supply, identity, let_go = connect(job)
+        supply.set(job["voltage_V"], job["current_A"])
+        post.state(READY, one_line(identity))
+        _serve(post, supply, float(job["poll_s"]))
+    except SupplyError as error:
+        post.state(FAILED, str(error))
+        return 1
+    finally:
+        if supply is not None:
+            _off(supply)
+        if let_go is not None:
+            let_go()
+    return 0
+
+
+def _serve(post: Post, supply: Scpi, poll_s: float) -> None:
+    on, due_s, lost = False, 0.0, False
+    while not post.ends:
+        if post.wants_on != on:
+            on = not on
+            supply.switch(on)
+            due_s = 0.0
+        now_s = time.perf_counter()
+        if now_s >= due_s:
+            due_s = now_s + poll_s
+            try:
+                if lost:
+                    supply.find_the_thread()
+                    now_s = time.perf_counter()
+                is_on = supply.is_on()
+                post.answer(now_s, *supply.measured(), is_on)
+                lost = False
+            except SupplyError:
+                lost = True  # the age of the last answer says so to the guard, which switches off
+        time.sleep(LOOK_S)
+
+
+def _off(supply: Scpi) -> None:
+    """The last thing it is told; a supply that does not listen cannot be told more."""
+    try:
+        supply.switch(False)
+    except SupplyError as error:
+        print(error, file=sys.stderr)
+
+
+def main() -> int:
+    """Serve the loop that started this process."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # through `finally`
+    return run(sys.argv[1], json.loads(sys.argv[2]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

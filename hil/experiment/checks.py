@@ -1,0 +1,344 @@
+"""What one table says of another: devices against model, experiment against rig.
+
+Every check yields (key, text) pairs.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from hil.devices.board import protocol
+from hil.experiment.kind import Found, SystemRun
+from hil.experiment.registry import controller_kind, controllers_of, system_kind
+from hil.loop import interlocks
+from hil.rig import plant_card
+from hil.rig.calibrated import cards_of
+from hil.rig.instruments import (
+    AMBIENT,
+    boards_of,
+    force_channels,
+    outputs_of,
+    own_devices,
+    signals_of,
+    supplies_of,
+)
+from hil.rig.run_tables import GuardTable, RigTables
+from hil.rig.tables import AnyChannelTable, CellBoardTable, NidaqTable
+
+COUNTS = 1024  # of a board's converter
+HOLDABLE = tuple(row.name for row in interlocks.LOOP if row.key)
+
+
+def rig(tables: RigTables, model: Any) -> Found:
+    """Devices against the model and the guard."""
+    system = system_kind(tables.model)
+    cards, boards = cards_of(tables.devices), boards_of(tables.devices)
+    cells = list(model.cell_names)
+    if not signals_of(tables.devices):
+        yield "devices", "no nidaq card: nothing would be measured"
+    yield from _terminals(cards)
+    yield from _plugin_devices(tables, cards, model)
+    yield from _supplies(tables)
+    yield from _force_channel(tables)
+    yield from _paces(tables)
+    yield from _signal_limits(list(signals_of(tables.devices)), tables.guard)
+    for name in tables.guard.hold_s:
+        if name not in HOLDABLE:
+            yield f"guard.hold_s.{name}", f"no such interlock: choose {', '.join(HOLDABLE)}"
+    yield from system.check_rig(tables, model)
+    if cells:
+        yield from _boards(boards, cells, tables.guard)
+    else:
+        for name in boards:
+            yield f"devices.{name}", "the model has no cells for a board: remove it"
+    signals = system.signals(model)
+    for key, channel in _channels(cards):
+        if channel.signal is None and system.signal_needed:
+            yield f"{key}.signal", f"missing: choose {', '.join(signals)}"
+        yield from _signal(key, channel, signals)
+    yield from _outputs(cards, () if system.force_signal else model.inputs)
+    if tables.plant_card is not None:
+        channels = {name: c for card in cards.values() for name, c in card.channels.items()}
+        yield from plant_card.check(tables.plant_card, len(cells), channels)
+    yield from _bench(tables, cards, len(cells))
+
+
+def _bench(tables: RigTables, cards: dict[str, NidaqTable], n_cells: int) -> Found:
+    """Article and room against the cells and the channels."""
+    ohms = tables.article and tables.article.wire_resistance_Ohm
+    if ohms and len(ohms) not in (1, n_cells):
+        yield (
+            "article.wire_resistance_Ohm",
+            f"{len(ohms)} values for {n_cells} cells: give one, or one a cell",
+        )
+    tests = tables.observer and tables.observer.wire_failures
+    if tests is not None and tables.surroundings is None:
+        yield (
+            "observer.wire_failures",
+            "2 K of air can look like a dead cell: give surroundings.ambient_C, as read off, "
+            "or surroundings.ambient_channel",
+        )
+    room = tables.surroundings and tables.surroundings.ambient_channel
+    measured = {n: c.signal for card in cards.values() for n, c in card.channels.items()}
+    if room and measured.get(room) != AMBIENT:
+        fitting = [name for name, signal in measured.items() if signal == AMBIENT]
+        yield (
+            f"surroundings.ambient_channel = '{room}'",
+            f"no channel of kind 'voltage' with signal = '{AMBIENT}' has that name: "
+            f"{f'choose {fitting[0]}' if fitting else 'add one'}",
+        )
+
+
+def _force_channel(tables: RigTables) -> Found:
+    """The force that is said to be controlled is one."""
+    name, forces = tables.loop.force_channel, force_channels(tables.devices)
+    if name is not None and name not in forces:
+        choice = f"choose {', '.join(forces)}" if forces else "the rig has none: remove it"
+        yield (
+            f"loop.force_channel = '{name}'",
+            f"no channel of kind 'force' has that name: {choice}",
+        )
+
+
+def _paces(tables: RigTables) -> Found:
+    """A device that has its turn in some periods only: nothing may run out in between."""
+    devices: dict[str, Any] = dict(tables.devices)
+    for name, device in devices.items():
+        turn_s = device.every * tables.loop.period_s
+        if device.every == 1:
+            continue
+        key = f"devices.{name}.every = {device.every}"
+        if turn_s >= tables.guard.reading_age_max_s:
+            age = f"{tables.guard.reading_age_max_s:g}"
+            yield key, f"a reading every {turn_s:g} s, guard.reading_age_max_s is {age}: lower it"
+        if device.role == "board" and turn_s >= device.hold_s:
+            yield (
+                key,
+                f"a command every {turn_s:g} s holds for hold_s = {device.hold_s:g}: lower it",
+            )
+
+
+def _channels(
+    cards: dict[str, NidaqTable],
+) -> Iterator[tuple[str, AnyChannelTable]]:
+    for name, card in cards.items():
+        for channel_name, channel in card.channels.items():
+            yield f"devices.{name}.channels.{channel_name}", channel
+
+
+def _terminals(cards: dict[str, NidaqTable]) -> Found:
+    """No terminal is used twice, and no name."""
+    seen: dict[str, str] = {}
+    for name, card in cards.items():
+        entries = [*card.channels.values(), *card.outputs.values()]
+        terminals = Counter(entry.terminal for entry in entries)
+        for what, table in (("channels", card.channels), ("outputs", card.outputs)):
+            for own, entry in table.items():
+                key = f"devices.{name}.{what}.{own}"
+                if terminals[entry.terminal] > 1:
+                    yield f"{key}.terminal", f"'{entry.terminal}' is taken by another channel"
+                if own in seen:
+                    yield key, f"card '{seen[own]}' has a channel of that name: rename one"
+                seen[own] = name
+
+
+def _limits(name: str, limits: dict[str, int]) -> Found:
+    """Entries of the board's own table, each by itself and then all together."""
+    wrong = False
+    for key, value in limits.items():
+        known = protocol.LIMITS.get(key)
+        where = f"devices.{name}.limits.{key}"
+        if known is None:
+            wrong = True
+            yield where, f"the board has no such limit: it has {', '.join(protocol.LIMITS)}"
+        elif not known.lowest <= value <= known.highest:
+            wrong = True
+            yield f"{where} = {value}", f"choose {known.lowest} to {known.highest}"
+    table = protocol.default_limits() | limits
+    for key, text in () if wrong else _contradictions(table):
+        yield f"devices.{name}.limits.{key} = {table[key]}", text
+
+
+def _contradictions(table: dict[str, int]) -> Found:
+    """Entries of a whole table that leave another one without effect."""
+    on_min_mA, most_mA, full_mA = (
+        table[f"current_{name}_mA"] for name in ("on_min", "max", "full_scale")
+    )
+    if on_min_mA >= most_mA:
+        yield (
+            "current_on_min_mA",
+            f"a cell that is on would trip whatever it draws: choose less than current_max_mA = "
+            f"{most_mA}",
+        )
+    if most_mA >= full_mA * (COUNTS - 1) // COUNTS:
+        yield (
+            "current_full_scale_mA",
+            f"the board's converter sees no more, and current_max_mA = {most_mA} would never trip: "
+            "give what its shunt and amplifier are made for, or lower current_max_mA",
+        )
+    lowest, highest = table["temperature_counts_min"], table["temperature_counts_max"]
+    if lowest >= highest:
+        yield (
+            "temperature_counts_min",
+            f"no temperature would be allowed: choose less than temperature_counts_max = {highest}",
+        )
+
+
+def _boards(boards: dict[str, CellBoardTable], known: list[str], guard: GuardTable) -> Found:
+    if not boards:
+        yield "devices", "no cell_board: nothing would switch the cells"
+    if guard.cell_on_max_s is None:
+        yield "guard.cell_on_max_s", "missing: add it"
+    for name, board in boards.items():
+        yield from _limits(name, board.limits)
+        n_open = board.limits.get("open_cells_max", 0)
+        if n_open >= len(board.cells) > 0 and n_open <= protocol.LIMITS["open_cells_max"].highest:
+            yield (
+                f"devices.{name}.limits.open_cells_max = {n_open}",
+                f"'{name}' has {len(board.cells)} cells: with all of them open its supply is "
+                f"gone, which must trip: choose at most {len(board.cells) - 1}",
+            )
+        on_max_s = 1e-3 * (protocol.default_limits() | board.limits)["on_time_max_ms"]
+        if guard.cell_on_max_s is not None and guard.cell_on_max_s > on_max_s:
+            yield (
+                f"guard.cell_on_max_s = {guard.cell_on_max_s:g}",
+                f"'{name}' switches a cell off by itself after {on_max_s:g} s: lower it, or raise "
+                f"devices.{name}.limits.on_time_max_ms",
+            )
+        for cell in board.cells:
+            if cell not in known:
+                yield (
+                    f"devices.{name}.cells",
+                    f"the model has no cell '{cell}': its cells are {known[0]} to {known[-1]}",
+                )
+    claimed = Counter(cell for board in boards.values() for cell in board.cells)
+    for cell, count in claimed.items():
+        if count > 1:
+            yield "devices", f"{count} gates claim cell '{cell}': every cell has one gate"
+    missing = [cell for cell in known if cell not in claimed]
+    if boards and missing:
+        name = next(iter(boards))
+        yield f"devices.{name}.cells", f"no gate for cell '{missing[0]}': every cell has one gate"
+
+
+def _signal(key: str, channel: AnyChannelTable, outputs: Sequence[str]) -> Found:
+    fitting = [name for name in outputs if name.endswith(channel.suffix)]
+    if channel.signal is not None and channel.signal not in fitting:
+        choice = f"choose {', '.join(fitting)}" if fitting else "it has none"
+        yield (
+            f"{key}.signal = '{channel.signal}'",
+            f"the model has no such {channel.what}: {choice}",
+        )
+
+
+def _plugin_devices(tables: RigTables, cards: dict[str, NidaqTable], model: Any) -> Found:
+    """Channels and outputs of devices of one's own: their names, and what they stand for."""
+    signals, inputs = system_kind(tables.model).signals(model), tuple(model.inputs)
+    taken = {n for card in cards.values() for n in (*card.channels, *card.outputs)}
+    for name, device in own_devices(tables.devices).items():
+        if not device.channels and not device.outputs:
+            yield f"devices.{name}", "has neither channels nor outputs: give it one"
+        for text in device.lacks():
+            yield f"devices.{name}.outputs", text
+        for own_name, channel in device.channels.items():
+            key = f"devices.{name}.channels.{own_name}"
+            if own_name in taken:
+                yield key, "another channel has that name: rename one"
+            if channel.signal is not None and channel.signal not in signals:
+                choice = f"choose {', '.join(signals)}"
+                yield (
+                    f"{key}.signal = '{channel.signal}'",
+                    f"the model has no such signal: {choice}",
+                )
+        for own_name, output in device.outputs.items():
+            key = f"devices.{name}.outputs.{own_name}"
+            if own_name in taken:
+                yield key, "another output has that name: rename one"
+            if output.drives not in inputs:
+                choice = f"choose {', '.join(inputs)}" if inputs else "it has none"
+                yield f"{key}.drives = '{output.drives}'", f"the model has no such input: {choice}"
+            if not output.min < output.max:
+                yield f"{key}.max = {output.max:g}", f"must be above min = {output.min:g}"
+        taken |= {*device.channels, *device.outputs}
+    driven = Counter(output.drives for output in outputs_of(tables.devices).values())
+    for drives, count in driven.items():
+        if count > 1 and own_devices(tables.devices):
+            yield "devices", f"{count} outputs drive '{drives}': give one"
+
+
+def _supplies(tables: RigTables) -> Found:
+    """A supply's values against its limits, its pace, and what the model's wires are fed with."""
+    supplies = supplies_of(tables.devices)
+    if len(supplies) > 1:
+        yield "devices", f"{len(supplies)} supplies: the cells are connected to one"
+    for name, supply in supplies.items():
+        key = f"devices.{name}"
+        for what in ("voltage", "current"):
+            unit = {"voltage": "V", "current": "A"}[what]
+            value = getattr(supply, f"{what}_{unit}")
+            limit = getattr(supply, f"{what}_max_{unit}")
+            if value > limit:
+                yield f"{key}.{what}_{unit} = {value:g}", f"beyond {what}_max_{unit} = {limit:g}"
+        if supply.answer_max_s < 2.0 * supply.poll_s:
+            yield (
+                f"{key}.answer_max_s = {supply.answer_max_s:g}",
+                f"it is asked every poll_s = {supply.poll_s:g}: give at least twice that",
+            )
+        for path, meant in system_kind(tables.model).supply_V(tables.model):
+            if abs(meant - supply.voltage_V) > supply.voltage_tolerance_V:
+                yield (
+                    f"{key}.voltage_V = {supply.voltage_V:g}",
+                    f"{path} is {meant:g}: set both alike",
+                )
+
+
+def _signal_limits(channels: list[str], guard: GuardTable) -> Found:
+    for name, limit in guard.signals.items():
+        key = f"guard.signals.{name}"
+        if name not in channels:
+            yield key, f"no channel of that name: choose {', '.join(channels)}"
+        if not limit.min < limit.max:
+            yield f"{key}.max = {limit.max:g}", f"must be above min = {limit.min:g}"
+
+
+def _outputs(cards: dict[str, NidaqTable], inputs: Sequence[str]) -> Found:
+    """Actuators' outputs against the model's inputs."""
+    driven: dict[str, str] = {}
+    for name, card in cards.items():
+        for output_name, output in card.outputs.items():
+            key = f"devices.{name}.outputs.{output_name}"
+            if output.drives not in inputs:
+                choice = f"choose {', '.join(inputs)}" if inputs else "it has none"
+                yield f"{key}.drives = '{output.drives}'", f"the model has no such input: {choice}"
+            if output.drives in driven:
+                yield f"{key}.drives", f"'{output.drives}' is driven by {driven[output.drives]}"
+            driven[output.drives] = output_name
+            if not output.min < output.max:
+                yield f"{key}.max = {output.max:g}", f"must be above min = {output.min:g}"
+            reach = abs(output.units_per_V) * card.range_V
+            if max(abs(output.min), abs(output.max)) > reach:
+                yield (
+                    f"{key}.units_per_V = {output.units_per_V:g}",
+                    (f"the card's {card.range_V:g} V give at most {reach:g}, less than min to max"),
+                )
+
+
+def run(run: SystemRun) -> Found:
+    """The experiment against its rig."""
+    table = run.tables.controller
+    controller = controller_kind(run.kind, table)
+    if controller is None:
+        yield (
+            f"controller.kind = '{table.kind}'",
+            f"is not for a model of kind '{run.tables.model.kind}': choose "
+            f"{', '.join(controllers_of(run.kind))}",
+        )
+        return
+    found = list(run.kind.check_run(run))
+    yield from found
+    if found:
+        return
+    found = list(controller.check(run))
+    yield from found
+    if not found:
+        yield from run.kind.check_reference(run)

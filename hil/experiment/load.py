@@ -1,0 +1,373 @@
+"""Files and `--set` -> a validated configuration; every error is one line."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tomli_w
+from numpy.typing import NDArray
+
+from hil.calibration.files import Calibration
+from hil.calibration.sources import Sourced, load_sources
+from hil.config.files import Merged, read_merged
+from hil.config.validate import validated
+from hil.errors import ConfigError, ModelError, OwnError, one_line
+from hil.experiment import board_limits, checks
+from hil.experiment.kind import ControllerKind, SystemKind, SystemRun
+from hil.experiment.recorded import as_it_meant
+from hil.experiment.registry import controller_kind, system_kind
+from hil.experiment.schema import ModelTables, RigTables, RunTables
+from hil.mechanics.system import System
+from hil.plugins.code import Own
+from hil.plugins.load import load_own, own_tables
+from hil.rig import calibrated, run_tables
+from hil.rig.instruments import force_channel_doubts, with_force_channel
+from hil.rig.tables import DeviceTable
+
+LOGBOOK = Path("logbook")
+TRIED_PERIOD_S = 0.001  # of a system that is only built to see whether it can be
+
+
+@dataclass(frozen=True)
+class Config:
+    """A validated run: its tables, and the models they describe.
+
+    Attributes
+    ----------
+    path : Path
+        The experiment's file.
+    tables : RunTables
+    models : what `[model]` and `[plant]` describe, as their kind of system builds it
+    records : dict of Calibration
+        Of the channels that have one.
+    sources : sequence of Sourced
+        The records that other tables name; none where it comes from a recording.
+    logbook : Path
+        Folder of the article's logbook.
+    doubts : sequence of str
+        What the files leave to be guessed, a line each; runs warn of it.
+    """
+
+    path: Path
+    tables: RunTables
+    models: tuple[Any, Any]
+    records: Mapping[str, Calibration] = field(default_factory=dict)
+    sources: Sequence[Sourced] = ()
+    logbook: Path = LOGBOOK
+    doubts: Sequence[str] = ()
+
+    @property
+    def kind(self) -> SystemKind:
+        """The kind of system that it runs on."""
+        return system_kind(self.tables.model)
+
+    @property
+    def controller(self) -> ControllerKind:
+        """The kind of its controller."""
+        found = controller_kind(self.kind, self.tables.controller)
+        assert found is not None  # the experiment's check saw to it
+        return found
+
+    @property
+    def run(self) -> SystemRun:
+        """Its tables with the model."""
+        return SystemRun(self.kind, self.tables, self.models[0])
+
+    @property
+    def model(self) -> Any:
+        """The twin's array; ConfigError where the rig is none."""
+        return array_of(self.path, self.tables.model, self.models[0])
+
+    @property
+    def plant(self) -> Any:
+        """The simulated plant's array; ConfigError where the rig is none."""
+        return array_of(self.path, self.tables.model, self.models[1])
+
+    @property
+    def force_signal(self) -> str:
+        """What the controlled force channel measures; empty where no force is controlled."""
+        signal = self.kind.force_signal
+        return "" if signal is None else signal(self.tables, self.models[0])
+
+    @property
+    def default_signal(self) -> str:
+        """What a force channel measures that does not say."""
+        signal = self.kind.default_signal
+        return "" if signal is None else signal(self.models[0])
+
+    @property
+    def own(self) -> dict[str, Own]:
+        """The classes of one's own that it uses, by key."""
+        return {".".join(path): table.own for path, _, table in own_tables(self.tables)}
+
+    @property
+    def rig_name(self) -> str:
+        return self.path.resolve().parent.name
+
+    @property
+    def n_ticks(self) -> int:
+        return max(1, round(self.tables.experiment.duration_s / self.tables.loop.period_s))
+
+    def system(self, *, plant: bool = False) -> System:
+        """A new twin, or the simulated plant, stepped by the loop's period."""
+        table = self.tables.plant if plant else self.tables.model
+        return self.kind.new_system(table, self.models[plant], self.tables.loop.period_s)
+
+    def activation(self, *, plant: bool = False) -> list[Any]:
+        """How the cells' forces rise and fall; ConfigError where the rig is no array."""
+        table = self.tables.plant if plant else self.tables.model
+        array_of(self.path, table, self.models[plant])
+        return self.kind.activation(table)
+
+    def protections(self) -> list[board_limits.Protection]:
+        """Its boards, and the wires that their limits are to protect."""
+        return board_limits.protections(self.tables, self.models[0])
+
+    def to_toml(self) -> str:
+        """The whole merged configuration, defaults included."""
+        return tomli_w.dumps(self.tables.model_dump(by_alias=True, exclude_none=True))
+
+
+def load(path: str | Path, sets: Iterable[str] = ()) -> Config:
+    """Read and validate an experiment and its rig.
+
+    Parameters
+    ----------
+    path : path of the experiment's TOML file
+    sets : `key.path=value` texts that override keys of the merged configuration
+
+    Raises
+    ------
+    ConfigError
+        One line an error: file, key, value, remedy.
+    """
+    path = Path(path)
+    merged = read_merged(path, sets)
+    if "campaign" in merged.table:
+        raise ConfigError(f"{path}: a campaign: hil campaign runs it")
+    if "experiment" not in merged.table:
+        raise ConfigError(f"{path}: no [experiment]: give an experiment, not a rig")
+    return _run(path, merged)
+
+
+def from_toml(
+    path: Path,
+    table: dict[str, Any],
+    records: Mapping[str, Calibration] | None = None,
+    code: Mapping[str, str] | None = None,
+) -> Config:
+    """The configuration that a recording carries; `path` is named in errors.
+
+    Parameters
+    ----------
+    records : the calibration of every channel
+    code : the code of one's own that may run, by key; no other does, and no file is looked for
+    """
+    table = as_it_meant(table)
+    return _run(path, Merged(table, [(str(path), table)]), records or {}, code or {})
+
+
+def _run(
+    path: Path,
+    merged: Merged,
+    records: Mapping[str, Calibration] | None = None,
+    code: Mapping[str, str] | None = None,
+) -> Config:
+    tables = validated(RunTables, merged)
+    doubts = _doubts(tables, merged)
+    tables = with_force_channel(tables)
+    load_own(tables, merged, code)
+    models = _models(tables, merged, tables.loop.period_s)
+    sources: list[Sourced] = []
+    if records is None:
+        records = calibrated.load_records(tables.devices, merged)
+        sources = load_sources(tables, merged)
+    try:
+        found = [*checks.rig(tables, models[0]), *calibrated.check(tables, records)]
+        found += checks.run(SystemRun(system_kind(tables.model), tables, models[0]))
+    except OwnError as error:
+        raise ConfigError(f"{path}: {error}") from None
+    raise_all(merged, found)
+    return Config(path, tables, models, records, sources, _logbook(tables, merged), doubts)
+
+
+def load_calibrations(
+    path: str | Path, sets: Iterable[str] = ()
+) -> tuple[Mapping[str, DeviceTable], Mapping[str, Calibration], list[Sourced]]:
+    """The devices of a rig or a model, and the records that they and other tables name."""
+    merged = read_merged(Path(path), sets)
+    if merged.table.keys() <= {"model", "plant"}:
+        return {}, {}, load_sources(validated(ModelTables, merged), merged)
+    tables = validated(RigTables, merged)
+    records = calibrated.load_records(tables.devices, merged)
+    return tables.devices, records, load_sources(tables, merged)
+
+
+def doubts_of(path: str | Path, sets: Iterable[str] = ()) -> list[str]:
+    """What a valid rig or experiment leaves to be guessed, a line each."""
+    merged = read_merged(Path(path), sets)
+    whole = RunTables if "experiment" in merged.table else RigTables
+    return _doubts(validated(whole, merged), merged)
+
+
+def _doubts(tables: RigTables, merged: Merged) -> list[str]:
+    found = force_channel_doubts(tables)
+    found += system_kind(tables.model).doubts(tables)
+    return [f"{merged.origin(('devices',))}: {line}" for line in found]
+
+
+def _logbook(tables: RigTables, merged: Merged) -> Path:
+    """The folder of logbooks; a path is relative to the file that names it."""
+    if tables.article is None or tables.article.logbook is None:
+        return LOGBOOK
+    origin = merged.origin(("article", "logbook"))
+    folder = Path() if origin.startswith("--set") else Path(origin).parent
+    return folder / tables.article.logbook
+
+
+def load_model(path: str | Path, sets: Iterable[str] = ()) -> tuple[Any, NDArray[np.float64]]:
+    """The array of a rig, an experiment, or a file with nothing but `[model]`.
+
+    Returns
+    -------
+    model : CellArray
+    force_on_N : (N,) array
+        An active cell's F, for every cell.
+
+    Raises
+    ------
+    ConfigError
+        The model is none.
+    """
+    tables, merged = _model_tables(path, sets)
+    array = array_of(Path(path), tables.model, _models(tables, merged)[0])
+    activation = system_kind(tables.model).activation(tables.model)
+    return array, np.array([a.force_on_N for a in activation])
+
+
+def system_from_toml(path: Path, table: dict[str, Any], period_s: float) -> System:
+    """The model of a configuration that a recording carries, at rest; no code of one's own runs.
+
+    Raises
+    ------
+    ConfigError
+    """
+    own = {key: value for key, value in table.items() if key in ("model", "plant")}
+    merged = Merged(own, [(str(path), own)])
+    tables = validated(ModelTables, merged)
+    load_own(tables, merged, {})
+    model = _models(tables, merged, period_s)[0]
+    return system_kind(tables.model).new_system(tables.model, model, period_s)
+
+
+def load_built(path: str | Path, sets: Iterable[str] = ()) -> tuple[Any, Any]:
+    """The table `[model]` of a file, and the model that it describes, at rest.
+
+    Raises
+    ------
+    ConfigError
+    """
+    tables, merged = _model_tables(path, sets)
+    return tables.model, _models(tables, merged)[0]
+
+
+def _model_tables(path: str | Path, sets: Iterable[str]) -> tuple[ModelTables, Merged]:
+    merged = read_merged(Path(path), sets)
+    table = {key: value for key, value in merged.table.items() if key in ("model", "plant")}
+    tables = validated(ModelTables, Merged(table, merged.sources))
+    load_own(tables, merged)
+    return tables, merged
+
+
+def check_model(merged: Merged) -> None:
+    """ConfigError where a file with nothing but a model is wrong."""
+    tables = validated(ModelTables, merged)
+    load_own(tables, merged)
+    _models(tables, merged)
+    load_sources(tables, merged)
+
+
+def check_rig(merged: Merged) -> None:
+    """ConfigError where a rig is wrong, a line each."""
+    tables = validated(RigTables, merged)
+    load_own(tables, merged)
+    model = _models(tables, merged, tables.loop.period_s)[0]
+    records = calibrated.load_records(tables.devices, merged)
+    load_sources(tables, merged)
+    raise_all(merged, [*checks.rig(tables, model), *calibrated.check(tables, records)])
+    boards = board_limits.protections(tables, model)
+    raise_all(merged, list(board_limits.faults(boards)))
+
+
+def load_protections(
+    path: str | Path, sets: Iterable[str] = (), *, complete: bool = False
+) -> list[board_limits.Protection]:
+    """The boards of a rig or an experiment, and the wires that their limits are to protect.
+
+    With `complete`, limits that boards leave out and the guard asks for are derived from it.
+
+    Raises
+    ------
+    ConfigError
+    """
+    merged = read_merged(Path(path), sets)
+    table = {k: v for k, v in merged.table.items() if k in RigTables.model_fields}
+    tables = validated(RigTables, Merged(table, merged.sources))
+    tables, derived = board_limits.completed(tables) if complete else (tables, {})
+    load_own(tables, merged)
+    model = _models(tables, merged, tables.loop.period_s)[0]
+    raise_all(merged, list(checks.rig(tables, model)))
+    boards = board_limits.protections(tables, model)
+    return [replace(board, derived=derived.get(board.name, {})) for board in boards]
+
+
+def _models(
+    tables: run_tables.ModelTables, merged: Merged, period_s: float = TRIED_PERIOD_S
+) -> tuple[Any, Any]:
+    """What `[model]` and `[plant]` describe, alike but for values."""
+    built = []
+    for key, table in (("model", tables.model), ("plant", tables.plant)):
+        try:
+            built.append(system_kind(table).build(table, period_s))
+        except OwnError as error:
+            origin = merged.origin((key, "kind"))
+            raise ConfigError(one_line(f"{origin}: {key}.kind = '{table.kind}': {error}")) from None
+        except ModelError as error:
+            where, _, text = str(error).partition(": ")
+            path = f"{key}.{where}"
+            raise ConfigError(
+                one_line(f"{merged.origin(path.split('.'))}: {path}: {text}")
+            ) from None
+    if tables.model.kind != tables.plant.kind:
+        raise ConfigError(
+            f"{merged.origin(['plant'])}: plant.kind: must be that of [model]: change values only"
+        )
+    model, plant = built
+    alike = [*model.cell_names] == [*plant.cell_names] and [*model.outputs] == [*plant.outputs]
+    if not alike:
+        raise ConfigError(
+            f"{merged.origin(['plant'])}: plant: its cells, masses and points must be those of "
+            "[model]: change values only"
+        )
+    return model, plant
+
+
+def array_of(path: Path, table: Any, model: Any) -> Any:
+    """The model, which has to be an array of cells whose force is controlled."""
+    if system_kind(table).force_signal is None:
+        raise ConfigError(f"{path}: model.kind = '{table.kind}': this needs a cell_array")
+    return model
+
+
+def raise_all(merged: Merged, found: Sequence[tuple[str, str]]) -> None:
+    """ConfigError with a line for everything that was found, naming the file."""
+    if found:
+        raise ConfigError(
+            "\n".join(one_line(f"{merged.origin(_keys(k))}: {k}: {text}") for k, text in found)
+        )
+
+
+def _keys(dotted: str) -> list[str | int]:
+    return [part.split(" =")[0] for part in dotted.split(".")]

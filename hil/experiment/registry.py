@@ -1,0 +1,96 @@
+"""The kinds of systems, by the `kind` of `[model]`: a module each, whose `SYSTEM` describes it.
+
+Installed packages bring more, by an entry point in the group GROUP, and
+controllers for a kind of system in the group `hil.controllers.KIND`.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from hil.experiment.kind import ControllerKind, SystemKind
+from hil.plugins.descriptors import installed, loaded
+from hil.plugins.load import OwnTable
+
+__all__ = ["loaded"]
+
+GROUP = "hil.systems"
+CONTROLLERS = "hil.controllers"  # and behind it the kind of system
+BUILT_IN = {
+    "cell_array": "hil.systems.array",
+    "linear": "hil.systems.linear",
+    "pantograph": "hil.systems.pantograph",
+    "musculoskeletal": "hil.systems.leg",
+    "arm": "hil.systems.arm",
+    "bodies": "hil.systems.bodies",
+    "soft_links": "hil.systems.soft",
+}
+STUDIES = {  # of no kind of system
+    "faults": "hil.runs.fault_study",
+    "identification": "hil.identification.study",
+    "walker": "hil.systems.walker.study",
+}
+PLUGIN = "hil.systems.plugin"  # a class in a user's own file
+
+
+@cache
+def systems() -> Mapping[str, SystemKind]:
+    """Every kind of system, those of installed packages among them.
+
+    Raises
+    ------
+    ConfigError
+        An installed one does not import, or takes a name that is taken.
+    """
+    found = {kind: _described(module) for kind, module in BUILT_IN.items()}
+    return found | installed(GROUP, found)
+
+
+def _described(module: str) -> SystemKind:
+    described: SystemKind = import_module(module).SYSTEM
+    return described
+
+
+def named(kind: object) -> SystemKind | None:
+    """The kind of system of this name; None where there is none, or it is a class in a file."""
+    if kind in BUILT_IN:
+        return _described(BUILT_IN[str(kind)])
+    return systems().get(str(kind))
+
+
+def studies() -> dict[str, str]:
+    """The module of every study, by name."""
+    found = {name: module for s in systems().values() for name, module in s.studies.items()}
+    return dict(sorted((STUDIES | found).items()))
+
+
+@cache
+def controllers(kind: str) -> Mapping[str, ControllerKind]:
+    """The controllers of a kind of system, those of installed packages among them.
+
+    Raises
+    ------
+    ConfigError
+        An installed one does not import, or takes a kind that is taken.
+    """
+    system = systems()[kind]
+    return {**system.controllers, **installed(f"{CONTROLLERS}.{kind}", system.controllers)}
+
+
+def system_kind(table: Any) -> SystemKind:
+    """The kind of system that a table of `[model]` describes."""
+    return _described(PLUGIN) if isinstance(table, OwnTable) else systems()[table.kind]
+
+
+def controllers_of(system: SystemKind) -> Mapping[str, ControllerKind]:
+    """The controllers of a system; a class in a file has those that fit any."""
+    return controllers(system.kind) if system.table is not None else system.controllers
+
+
+def controller_kind(system: SystemKind, table: Any) -> ControllerKind | None:
+    """The controller of this system that `[controller]` names; None where it has no such."""
+    if isinstance(table, OwnTable):
+        plugin: ControllerKind = import_module(PLUGIN).CONTROLLER
+        return plugin
+    return controllers_of(system).get(table.kind)

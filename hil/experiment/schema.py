@@ -1,0 +1,77 @@
+"""The tables of a file: models, controllers and references that there are, by their `kind`.
+
+Unknown keys are errors. Values are SI; the unit is part of the key.
+"""
+
+from typing import TYPE_CHECKING, Annotated, Any, Union
+
+from pydantic import Discriminator, Field, Tag
+
+from hil.config.table import Name, Table
+from hil.experiment.acceptance import ValidationTable
+from hil.experiment.registry import controllers_of, systems
+from hil.plugins.load import OwnTable, Role, kind_tag, kinds
+from hil.rig import run_tables
+from hil.rig.kinds import device_kinds
+from hil.rig.tables import OwnDeviceTable
+
+
+def _any_of(role: Role, tables: list[type[Table]]) -> Any:
+    """One of these tables by its `kind`, or a class of a user's own."""
+    built_in: Any = Annotated[
+        Union[tuple(tables)],  # noqa: UP007  made at import
+        Field(discriminator="kind"),
+    ]
+    return Annotated[
+        Annotated[built_in, Tag("built_in")] | Annotated[OwnTable, Tag("own")],
+        Discriminator(kind_tag(role, kinds(*tables))),
+    ]
+
+
+def _controllers() -> list[type[Table]]:
+    """Tables of all systems' controllers, each once."""
+    found = [c.table for system in systems().values() for c in controllers_of(system).values()]
+    return list(dict.fromkeys(found))
+
+
+OBSERVERS = [system.observer for system in systems().values() if system.observer is not None]
+
+if TYPE_CHECKING:
+    from typing import Any as Controller
+    from typing import Any as Device
+    from typing import Any as Model
+    from typing import Any as Observer
+else:
+    Device = Annotated[
+        Annotated[
+            Union[tuple(device.table for device in device_kinds().values())],  # noqa: UP007
+            Field(discriminator="kind"),
+            Tag("built_in"),
+        ]
+        | Annotated[OwnDeviceTable, Tag("own")],
+        Discriminator(kind_tag("device", frozenset(device_kinds()))),
+    ]
+    Model = _any_of("model", [system.table for system in systems().values()])
+    Controller = _any_of("controller", _controllers())
+    Observer = Union[tuple(OBSERVERS)]  # noqa: UP007  made at import
+
+
+class ModelTables(run_tables.ModelTables):
+    """A file with nothing but a model."""
+
+    model: Model
+    plant: Model
+
+
+class RigTables(ModelTables, run_tables.RigTables):
+    """A rig: its model, the simulated plant, devices and limits."""
+
+    devices: Annotated[dict[Name, Device], Field(min_length=1)]
+    observer: Observer = Field(default_factory=OBSERVERS[0])
+
+
+class RunTables(RigTables, run_tables.RunTables):
+    """The whole configuration of a run: a rig and an experiment on it, merged."""
+
+    controller: Controller
+    validation: ValidationTable | None = None

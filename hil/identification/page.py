@@ -1,0 +1,329 @@
+"""What `hil identify` found, as text, JSON, a figure and a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from hil.errors import ConfigError
+from hil.identification.adequacy import COARSE_S, FALSE_ALARM
+from hil.identification.identify import Identified, Parameter
+from hil.identification.runs import Recorded
+from hil.identification.tellable import short
+from hil.pages.html import embedded, rendered
+from hil.pages.style import MEASURED, MODEL, RESIDUAL, decimated, mark_simulated, plot_style
+from hil.record.summary import plain
+
+ZOOM_S = 0.6
+ALL_IN = "σ all in"
+REMEDY = (
+    "add the effect, or free parameters that are held wrongly (--each mass_kg, --each cell, "
+    "--free NAME)"
+)
+SOURCES = {
+    "rest": "from the rest before the first cell goes on",
+    "channel": "as stated for the channel",
+    "residual": "not known without the model",
+}
+
+
+def as_dict(recorded: Sequence[Recorded], found: Identified) -> dict[str, Any]:
+    """For `--json`."""
+    adequacy, noise = found.adequacy, found.noise
+    return dict(
+        plain(
+            {
+                "runs": [str(r.path) for r in recorded],
+                "simulated": any(r.simulated for r in recorded),
+                "parameters": [
+                    {
+                        "name": p.key,
+                        "start": p.start,
+                        "value": p.value,
+                        "interval_95": [p.low, p.high],
+                        "fisher_95": list(p.fisher),
+                        "bootstrap_95": None if p.resampled is None else list(p.resampled),
+                        "relative_uncertainty": p.relative,
+                        "relative_uncertainty_all_in": p.relative_combined,
+                        "at_bound": p.at_bound,
+                    }
+                    for p in found.parameters
+                ],
+                "covariance": found.covariance,
+                "held": found.held,
+                "held_with_uncertainty": list(found.told),
+                "not_told_apart": [
+                    {
+                        "factors": weak.factors,
+                        "change_N": weak.change_N,
+                        "structural": weak.structural,
+                        "text": weak.sentence(found.held),
+                    }
+                    for weak in found.weak
+                ],
+                "noise": {
+                    "rms_N": noise.total_rms_N,
+                    "ar": noise.ar,
+                    "source": noise.source,
+                },
+                "residual": {
+                    "rms_N": found.fit.rms_N,
+                    "adequate": adequacy.adequate,
+                    "false_alarm": FALSE_ALARM,
+                    "tests": {test.name: test.p for test in adequacy.tests},
+                    "text": adequacy.sentence(),
+                },
+            }
+        )
+    )
+
+
+def as_text(found: Identified) -> str:
+    """For the terminal."""
+    names = [short(p.key) for p in found.parameters]
+    wide = max(map(len, names))
+    lines = [
+        f"{'':{wide}}  {'was':>10}  {'is':>12}  {ALL_IN:>8}  95 % of the fit         bootstrap"
+    ]
+    for name, p in zip(names, found.parameters, strict=True):
+        boot = "–" if p.resampled is None else _interval(p, p.resampled)
+        bound = "  AT ITS BOUND" if p.at_bound else ""
+        lines.append(
+            f"{name:{wide}}  {p.start:>10.6g}  {_digits(p, p.value):>12}  "
+            f"{100 * p.relative_combined:>6.2g} %  "
+            f"{_interval(p, (p.low, p.high)):<22}  {boot}{bound}"
+        )
+    if found.held:
+        lines.append(f"held as configured: {_held(found)}")
+    lines += [f"- {weak.sentence(found.held)}" for weak in found.weak]
+    lines.append(_noise_sentence(found))
+    lines.append(found.adequacy.sentence())
+    if not found.adequacy.adequate:
+        lines.append(f"intervals do not include missing effects: {REMEDY}")
+    return "\n".join(lines)
+
+
+def _held(found: Identified) -> str:
+    """What is held, with its relative standard uncertainty where a record states one."""
+    n = len(found.parameters)
+    sigma = np.sqrt(np.diag(found.covariance))[n:]
+    said = {key: f" (σ {100 * s / found.held[key]:.2g} %)"
+            for key, s in zip(found.told, sigma, strict=True)}  # fmt: skip
+    return ", ".join(
+        f"{short(key)} = {value:.6g}{said.get(key, '')}" for key, value in found.held.items()
+    )
+
+
+def _noise_sentence(found: Identified) -> str:
+    noise = found.noise
+    if noise.source == "residual":
+        return "noise: unknown, since it is not stated and no run begins at rest"
+    colour = f"coloured (order {len(noise.ar)})" if len(noise.ar) else "white"
+    return f"noise: {1e3 * noise.total_rms_N:.3g} mN RMS, {colour}, {SOURCES[noise.source]}"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
+
+
+def _digits(p: Parameter, value: float) -> str:
+    """A value to two digits of its standard uncertainty."""
+    sigma = p.relative * p.value
+    if not (np.isfinite(sigma) and sigma > 0.0):
+        return f"{value:.6g}"
+    places = max(0, 1 - int(np.floor(np.log10(sigma))))
+    return f"{value:.{places}f}" if places <= 9 else f"{value:.6g}"
+
+
+def _interval(p: Parameter, ends: tuple[float, float]) -> str:
+    return f"{_digits(p, ends[0])} .. {_digits(p, ends[1])}"
+
+
+def draw(recorded: Sequence[Recorded], found: Identified) -> Figure:
+    """Force over the fitted model, residuals before and after, the parameters' intervals."""
+    data, box, fit = recorded[0].data, found.box, found.fit
+    before_N = box.readings(box.start)[0]
+    after_N = data.force_N - fit.residual_N[0]
+    with plot_style():
+        figure = Figure(figsize=(9.0, 9.6), layout="constrained")
+        grid = figure.add_gridspec(4, 2, height_ratios=(2.4, 1.5, 1.5, 2.0))
+        whole = figure.add_subplot(grid[0, 0])
+        zoom = figure.add_subplot(grid[0, 1])
+        first = figure.add_subplot(grid[1, :])
+        last = figure.add_subplot(grid[2, :], sharex=first)
+        lags = figure.add_subplot(grid[3, 0])
+        bars = figure.add_subplot(grid[3, 1])
+        for axis in (whole, zoom):
+            axis.plot(*decimated(data.t_s, data.force_N), color=MEASURED, lw=0.9, label="measured")
+            axis.plot(*decimated(data.t_s, after_N), color=MODEL, lw=0.9, label="fitted model")
+            axis.set_xlabel("time [s]")
+        whole.set_ylabel("force [N]")
+        whole.margins(y=0.16)
+        whole.legend(frameon=False, ncols=2, loc="upper left")
+        start_s = _busiest_s(data.t_s, data.force_N)
+        zoom.set_xlim(start_s, start_s + ZOOM_S)
+        zoom.set_title("where it moves most", fontsize=9, color="0.3")
+        _residual(first, found, data.t_s, data.force_N - before_N, "as configured")
+        _residual(last, found, data.t_s, fit.residual_N[0], "fitted")
+        last.set_xlabel("time [s]")
+        _lags(lags, found, data.period_s)
+        _bars(bars, found.parameters)
+        title = f"{recorded[0].rig}: parameters from {len(recorded)} run" + "s" * (
+            len(recorded) > 1
+        )
+        figure.suptitle(title, parse_math=False, x=0.01, ha="left", fontweight="bold", fontsize=11)
+        if any(r.simulated for r in recorded):
+            mark_simulated(figure, whole)
+    return figure
+
+
+def _busiest_s(t_s: np.ndarray, force_N: np.ndarray) -> float:
+    step = np.concatenate(([0.0], np.abs(np.diff(force_N))))
+    width = max(1, int(np.searchsorted(t_s, t_s[0] + ZOOM_S)))
+    moving = np.convolve(step, np.ones(width), "valid")
+    return float(t_s[int(np.argmax(moving))])
+
+
+def _residual(axis: Axes, found: Identified, t_s: np.ndarray, r_N: np.ndarray, what: str) -> None:
+    rms_mN = 1e3 * float(np.sqrt(np.mean(r_N**2)))
+    if found.noise.source != "residual":
+        band = 2e3 * found.noise.total_rms_N
+        axis.axhspan(-band, band, color="0.88", lw=0, label=f"±2σ of the noise, {band:.1f} mN")
+        axis.legend(frameon=False, loc="upper right")
+    axis.plot(*decimated(t_s, 1e3 * r_N), color=RESIDUAL, lw=0.6)
+    axis.set_ylabel("measured −\nmodel [mN]")
+    axis.set_title(f"{what}: RMS {rms_mN:.3g} mN", fontsize=9, color="0.3")
+    axis.margins(x=0.01)
+    most = 1.5e3 * float(np.abs(r_N).max())  # leaves room for the legend
+    axis.set_ylim(-most, most)
+
+
+def _lags(axis: Axes, found: Identified, period_s: float) -> None:
+    x = found.fit.white - found.fit.white.mean()
+    n = min(100, len(x) // 4)
+    power = float(x @ x)
+    r = np.array([float(x[k:] @ x[: len(x) - k]) / power for k in range(1, n)])
+    limit = 1.96 / np.sqrt(len(x))
+    axis.axhspan(-limit, limit, color="0.88", lw=0, label="95 % of white noise")
+    axis.vlines(1e3 * period_s * np.arange(1, n), 0.0, r, color=RESIDUAL, lw=1.0)
+    axis.axhline(0.0, color="0.7", lw=0.8)
+    axis.set_xlabel("lag [ms]")
+    axis.set_ylabel("correlation of\nthe residual")
+    axis.legend(frameon=False, loc="upper right")
+    most = max(3.0 * limit, 1.3 * float(np.abs(r).max()))
+    axis.set_ylim(-most, most)
+
+
+def _bars(axis: Axes, parameters: Sequence[Parameter]) -> None:
+    """Intervals by both ways, each in its own standard uncertainty about the estimate."""
+    for i, p in enumerate(parameters):
+        at, sigma = -float(i), p.relative
+        for ends, shift, color, label in (
+            (p.fisher, 0.12, MEASURED, "Fisher information"),
+            (p.resampled, -0.12, MODEL, "bootstrap"),
+        ):
+            if ends is None or not sigma > 0.0:
+                continue
+            low, high = (np.log(end / p.value) / sigma for end in ends)
+            axis.plot([low, high], [at + shift] * 2, color=color, lw=3.0, solid_capstyle="butt",
+                      label=label if i == 0 else None)  # fmt: skip
+    axis.axvline(0.0, color="0.7", lw=0.8)
+    axis.set_yticks(-np.arange(len(parameters)))
+    labels = [f"{short(p.key)}\n±{196 * p.relative:.2g} %" for p in parameters]
+    axis.set_yticklabels(labels, fontsize=8)
+    axis.set_ylim(-len(parameters) + 0.3, 0.9)
+    axis.set_xlabel("95 % interval about the estimate [standard uncertainties]")
+    axis.legend(frameon=False, loc="upper right", ncols=2, fontsize=8)
+
+
+_PAGE = """{% extends "page" %}
+{% block body %}
+<p class="sub">{{ sub }}</p>
+<p class="verdict {{ 'yes' if adequate }}">{{ verdict }}.
+{% if remedy %} {{ remedy }}.{% endif %}</p>
+<h2>Parameters</h2>
+<table><tr><th></th><th class="n">as configured</th><th class="n">fitted</th>
+<th class="n">95 % interval</th><th class="n">bootstrap</th><th class="n">σ</th>
+<th class="n">σ, all in</th></tr>
+{% for row in rows %}<tr><td>{{ row[0] }}</td>{% for v in row[1:] %}<td class="n">{{ v }}</td>
+{% endfor %}</tr>{% endfor %}</table>
+<p>Intervals and σ are of the fit, given what is held. All in: with the transducer's slope, and with
+what the records say of the held values.</p>
+{% if held %}<p>Held as configured: {{ held }}.</p>{% endif %}
+{% if weak %}<h2>What these runs cannot tell</h2>
+<ul>{% for text in weak %}<li>{{ text }}</li>{% endfor %}</ul>{% endif %}
+<img alt="force, residuals and intervals" src="data:image/png;base64,{{ png }}">
+<h2>Is the residual nothing but noise?</h2>
+<p>{{ noise }}. Each test speaks below p = {{ level }}, so that a model that lacks nothing is called
+lacking in at most {{ alarm }} of all cases.</p>
+<table><tr><th>test</th><th class="n">p</th><th>finding</th></tr>
+{% for t in tests %}<tr><td>{{ t[0] }}</td><td class="n {{ 'no' if t[3] }}">{{ t[1] }}</td>
+<td>{{ t[2] }}</td></tr>{% endfor %}</table>
+<h2>Runs</h2>
+<table><tr><th>file</th><th class="n">readings</th><th class="n">zero of the channel</th>
+<th>SHA-256</th></tr>
+{% for r in runs %}<tr><td>{{ r[0] }}</td><td class="n">{{ r[1] }}</td><td class="n">{{ r[2] }}</td>
+<td><code>{{ r[3] }}</code></td></tr>{% endfor %}</table>
+{% endblock %}
+"""
+
+TESTS = {
+    "size": "size of the residual",
+    "slow": f"size of its means over {1e3 * COARSE_S:g} ms",
+    "whiteness": "whiteness (Ljung-Box, 20 lags)",
+    "runs": "runs of equal signs",
+}
+
+
+def write_page(recorded: Sequence[Recorded], found: Identified, path: Path) -> None:
+    """One HTML file with everything in it; ConfigError where it cannot be written."""
+    adequacy = found.adequacy
+    text = rendered(
+        _PAGE,
+        title=f"{recorded[0].rig}: identified parameters",
+        simulated=any(r.simulated for r in recorded),
+        sub=f"{len(recorded)} run{'s' * (len(recorded) > 1)} · least squares of the array's own "
+        "equations to recorded force",
+        adequate=adequacy.adequate,
+        verdict=_sentence(adequacy.sentence()),
+        remedy="" if adequacy.adequate else _sentence(REMEDY),
+        rows=[
+            [
+                short(p.key) + (" (at its bound)" if p.at_bound else ""),
+                f"{p.start:.6g}",
+                _digits(p, p.value),
+                _interval(p, (p.low, p.high)),
+                "–" if p.resampled is None else _interval(p, p.resampled),
+                f"{100 * p.relative:.2g} %",
+                f"{100 * p.relative_combined:.2g} %",
+            ]
+            for p in found.parameters
+        ],
+        held=_held(found),
+        weak=[weak.sentence(found.held) for weak in found.weak],
+        png=embedded(draw(recorded, found)),
+        noise=_sentence(_noise_sentence(found)),
+        level=f"{adequacy.level:.2g}",
+        alarm=f"{100 * FALSE_ALARM:g} %",
+        tests=[
+            (TESTS[t.name], f"{t.p:.2g}", t.finding if t in adequacy.failed else "as noise is",
+             t in adequacy.failed)
+            for t in adequacy.tests
+        ],
+        runs=[
+            (r.path.name, len(r.data.rows), f"{1e3 * z:+.3g} mN", r.data.sha256[:16])
+            for r, z in zip(recorded, found.fit.zero_N, strict=True)
+        ],
+    )  # fmt: skip
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot be written ({error.strerror}): choose another --page"
+        ) from None

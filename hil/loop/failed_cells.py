@@ -1,0 +1,41 @@
+"""Failed cells of a recording: which, when, and how they were detected."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+OPEN_WIRE = "electrically dead: open wire, found by its board"
+BY_FORCE = "failed, found by the force"
+_FAILED = 1  # of `cells_failed`
+
+
+def failed_cells(
+    t_s: NDArray[np.float64],
+    names: Sequence[str],
+    cells_open: NDArray[np.uint8] | None,
+    cells_failed: NDArray[np.uint8] | None,
+) -> list[dict[str, Any]]:
+    """One entry a cell that failed, in order of time: `cell`, `t_s`, `found`.
+
+    Parameters
+    ----------
+    cells_open, cells_failed : (ticks, N) arrays
+        The columns of these names; None where the recording has none.
+    """
+    nothing = np.zeros((len(t_s), len(names)), dtype=np.uint8)
+    opened = nothing if cells_open is None else cells_open
+    failed = nothing if cells_failed is None else cells_failed == _FAILED
+    found = []
+    for n, name in enumerate(names):
+        rows = np.flatnonzero((opened[:, n] != 0) | failed[:, n])
+        if len(rows):
+            how = OPEN_WIRE if opened[rows[0], n] else BY_FORCE
+            found.append({"cell": name, "t_s": float(t_s[rows[0]]), "found": how})
+    return sorted(found, key=lambda entry: entry["t_s"])
+
+
+def failure_lines(found: Sequence[dict[str, Any]]) -> list[str]:
+    """A line a cell."""
+    return [f"{f['cell']}: {f['found']} at {f['t_s']:.3f} s" for f in found]

@@ -1,0 +1,175 @@
+"""One tick = one row: names, units and columns, fixed before the loop starts."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Role = Literal["measured", "commanded", "model", "reference", "state", "timing", "fault"]
+CELL_UNKNOWN = 255
+UNITS = {
+    "_rad_per_s": "rad/s",
+    "_m_per_s": "m/s",
+    "_1_per_m": "1/m",
+    "_N_m": "N m",
+    "_rad": "rad",
+    "_N": "N",
+    "_C": "degC",
+    "_m": "m",
+    "_V": "V",
+}
+
+
+def unit_suffix(name: str) -> str:
+    """The unit at the end of a name, `_N_m` of `motor.torque_N_m`; empty for a pure number."""
+    return next((suffix for suffix in UNITS if name.endswith(suffix)), "")
+
+
+def units(name: str) -> str:
+    """The unit that a name ends with, as a column's attribute gives it."""
+    return UNITS.get(unit_suffix(name), "1")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of every row.
+
+    Attributes
+    ----------
+    name, units, role, description : str
+        As stored with the recording.
+    n_cells : int
+        0 for a float; else a row of that many uint8, one a cell (255 = unknown).
+    flags : tuple of str
+        Names of the bits, lowest first; the column is then uint64.
+    simulated : bool
+        The values come from a simulated device.
+    """
+
+    name: str
+    units: str
+    role: Role
+    description: str
+    n_cells: int = 0
+    flags: tuple[str, ...] = ()
+    simulated: bool = False
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        if self.flags:
+            return np.dtype("<u8")
+        return np.dtype(("u1", (self.n_cells,))) if self.n_cells else np.dtype("<f8")
+
+
+@dataclass
+class Broadcast:
+    """A message to all cells at once, in place of a mask: each draws whether to switch.
+
+    Attributes
+    ----------
+    tick : int
+        Number of the draw; 0: no message, the mask applies. A repeated number draws nothing.
+    p_on, q_off : float
+        Probability that a cell that is off switches on, and one that is on switches off.
+    seed : int
+        Of all draws, below 2^32.
+    """
+
+    tick: int = 0
+    p_on: float = 0.0
+    q_off: float = 0.0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Commands:
+    """Commands of a rig from the current tick on; cells and outputs are views of the row.
+
+    Attributes
+    ----------
+    cells : (N,) uint8 array
+        Cells on (1) and off (0).
+    outputs : (M,) array
+        Values of the actuators' outputs, in their own units.
+    enabled : (1,) bool array
+        Supplies may be on; False after a trip.
+    broadcast : Broadcast
+        While it has a tick, boards write their cells' draws into `cells`; 255 if a draw is not
+        known yet.
+    """
+
+    cells: NDArray[np.uint8]
+    outputs: NDArray[np.float64]
+    enabled: NDArray[np.bool_] = field(default_factory=lambda: np.ones(1, dtype=bool))
+    broadcast: Broadcast = field(default_factory=Broadcast)
+
+
+class Frame:
+    """The current row, as views that every stage of the tick writes to.
+
+    Attributes
+    ----------
+    values : (n,) float64 array
+        All float columns; `index(name)` gives the position.
+    bits : (m,) uint64 array
+        All bit columns; `bit_index(name)` gives the position.
+    row : (1,) structured array
+        The same memory as one record.
+    """
+
+    def __init__(self, columns: Iterable[Column]) -> None:
+        every = list(columns)
+        floats = [c for c in every if not c.flags and not c.n_cells]
+        bits = [c for c in every if c.flags]
+        cells = [c for c in every if c.n_cells]
+        self.columns = [*floats, *bits, *cells]
+        names = [c.name for c in self.columns]
+        if len(set(names)) != len(names):
+            raise ValueError(f"two columns of one name among {names}")
+        size = sum(c.dtype.itemsize for c in self.columns)
+        offsets = np.cumsum([0] + [c.dtype.itemsize for c in self.columns])[:-1]
+        self.dtype = np.dtype(
+            {
+                "names": names,
+                "formats": [c.dtype for c in self.columns],
+                "offsets": offsets.tolist(),
+                "itemsize": -(-size // 8) * 8,
+            }
+        )
+        self.row = np.zeros(1, dtype=self.dtype)
+        self.n_values = len(floats)
+        n_words = len(floats) + len(bits)
+        words = self.row.view(np.uint8)[: 8 * n_words]
+        self.values: NDArray[np.float64] = words[: 8 * len(floats)].view(np.float64)
+        self.bits: NDArray[np.uint64] = words[8 * len(floats) :].view(np.uint64)
+        self._index = {c.name: i for i, c in enumerate(floats)}
+        self._bit_index = {c.name: i for i, c in enumerate(bits)}
+
+    def index(self, name: str) -> int:
+        return self._index[name]
+
+    def bit_index(self, name: str) -> int:
+        return self._bit_index[name]
+
+    def flag(self, name: str, flag: str) -> int:
+        """The mask of one bit of a bit column, by the name of the bit; KeyError without one."""
+        flags = self.columns[self.n_values + self._bit_index[name]].flags
+        if flag not in flags:
+            raise KeyError(f"{name} has no bit {flag}")
+        return 1 << flags.index(flag)
+
+    def span(self, names: Sequence[str]) -> NDArray[np.float64]:
+        """The current values of adjacent float columns."""
+        if not names:
+            return self.values[:0]
+        first = self._index[names[0]]
+        if [self._index[name] for name in names] != list(range(first, first + len(names))):
+            raise ValueError(f"{names} are not adjacent")
+        return self.values[first : first + len(names)]
+
+    def cells(self, name: str) -> NDArray[np.uint8]:
+        """The current row of a cell column."""
+        view: NDArray[np.uint8] = self.row[name][0]
+        return view

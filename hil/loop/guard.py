@@ -1,0 +1,487 @@
+"""The guard: checks limits as levels every tick, and latches trips.
+
+A trip switches all cells off and all outputs to rest in the same tick and keeps them there; it is
+not reset within a run. Outputs never leave their range, nor change faster than their rate.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from hil.loop import interlocks
+from hil.loop.channels import Readings, RigLayout
+from hil.loop.frame import Commands, Frame
+from hil.loop.states import ENERGISED, States
+
+
+def _cause(row: interlocks.Interlock) -> str:
+    limit = f" ({row.key})" if row.key else ""
+    return f"{row.signal}: {row.condition}{limit}"
+
+
+def _whole(periods: float) -> float:
+    """Rounds down to whole periods, tolerating float error."""
+    return float(np.floor(periods + 1e-9))
+
+
+FAULTS = tuple(row.name for row in interlocks.LOOP)
+CAUSES = {row.name: _cause(row) for row in interlocks.LOOP}
+_BIT = {name: 1 << i for i, name in enumerate(FAULTS)}
+_FORCE_HIGH = _BIT["force_high"]
+_FORCE_NAN = _BIT["force_nan"]
+_READING_STALE = _BIT["reading_stale"]
+_LOOP_LATE = _BIT["loop_late"]
+_CELL_ON_TOO_LONG = _BIT["cell_on_too_long"]
+DEVICE_FAILED = _BIT["device_failed"]
+RECORDER_DEAD = _BIT["recorder_dead"]
+_BOARD_FAULT = _BIT["board_fault"]
+_SIGNAL_OUT_OF_RANGE = _BIT["signal_out_of_range"]
+_OUTPUT_INVALID = _BIT["output_invalid"]
+_ESTOP_OPEN = _BIT["estop_open"]
+_CHANNEL_UNTRUE = _BIT["channel_untrue"]
+_FORCE_RATE_HIGH = _BIT["force_rate_high"]
+_FORCE_JUMP = _BIT["force_jump"]
+_FORCE_RESIDUAL_HIGH = _BIT["force_residual_high"]
+_FORCE_NO_RISE = _BIT["force_no_rise"]
+_SENSOR_FROZEN = _BIT["sensor_frozen"]
+_SIGNAL_FAST = _BIT["signal_fast"]
+_TOO_MANY_CELLS_ON = _BIT["too_many_cells_on"]
+DISK_LOW = _BIT["disk_low"]
+_BOARD_SILENT = _BIT["board_silent"]
+OWN_CODE_FAILED = _BIT["own_code_failed"]
+_SUPPLY_SILENT = _BIT["supply_silent"]
+_SUPPLY_WRONG = _BIT["supply_wrong"]
+_SUPPLY_NOT_OFF = _BIT["supply_not_off"]
+_BOARD_RESET = _BIT["board_reset"]
+_BOARD_REFUSED = _BIT["board_refused"]
+MACHINE_SLEPT = _BIT["machine_slept"]
+
+NO_MODEL = -1  # in place of a column
+WATCHED = np.dtype([("column", np.int64), ("mask", np.uint64), ("fault", np.int64)])
+RISE_SHARE = 1.0 / 3.0  # smallest share of the twin's force that must be measured
+FILTER_S = 0.01  # of the slopes
+_LAST, _SLOPE, _SINCE, _SAME, _CHANGE = range(5)  # values kept for every channel
+
+
+@dataclass(frozen=True)
+class SignalLimits:
+    """Limits of a channel's reading; the limits themselves are allowed. Infinite: no limit.
+
+    Attributes
+    ----------
+    residual_max : largest difference from the twin
+    rise_min : value of the twin above which the reading must rise
+    frozen_s : longest time without any change
+    """
+
+    min: float = -np.inf
+    max: float = np.inf
+    is_force: bool = False
+    rate_max_per_s: float = np.inf
+    jump_max: float = np.inf
+    residual_max: float = np.inf
+    rise_min: float = np.inf
+    frozen_s: float = np.inf
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """Range, largest rate and rest value of an output."""
+
+    min: float
+    max: float
+    rate_max_per_s: float
+    rest: float = 0.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Absolute limits; a level at or below its limit is allowed.
+
+    Attributes
+    ----------
+    hold_s : how long conditions must last, by name; default as in `hil.loop.interlocks`
+    """
+
+    cell_on_max_s: float
+    reading_age_max_s: float
+    overruns_max: int
+    signals: Sequence[SignalLimits] = ()
+    outputs: Sequence[Envelope] = ()
+    cells_on_max: int = 2**31
+    hold_s: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The values that the guard checked in a tick that tripped, before all went off.
+
+    Attributes
+    ----------
+    measured, valid, model, slope_per_s, change, same_s : of every channel: its reading and whether
+        there is one, the twin's value, its filtered slope, the step from the reading before, and
+        for how long it has been the same
+    ages_s : of every device's reading
+    on_s : for how long every cell has been commanded on
+    cells, outputs : commanded
+    overruns : periods missed in a row
+    """
+
+    measured: NDArray[np.float64]
+    valid: NDArray[np.bool_]
+    model: NDArray[np.float64]
+    slope_per_s: NDArray[np.float64]
+    change: NDArray[np.float64]
+    same_s: NDArray[np.float64]
+    ages_s: NDArray[np.float64]
+    on_s: NDArray[np.float64]
+    cells: NDArray[np.uint8]
+    outputs: NDArray[np.float64]
+    overruns: int
+
+
+class Guard:
+    """Checks readings and commands of every tick.
+
+    Attributes
+    ----------
+    fault_bits : int
+        All faults since the start, bit i for FAULTS[i]; latched.
+    first_bits : int
+        Those of the tick that tripped.
+    seen : Snapshot or None
+        Of the last tick with a new fault.
+    states : States
+        Commands are executed only while armed or running.
+
+    Parameters
+    ----------
+    states : the rig's; by default of one that has passed its self-test
+    """
+
+    def __init__(
+        self, limits: Limits, n_cells: int, period_s: float, states: States | None = None
+    ) -> None:
+        self.fault_bits = 0
+        self.first_bits = 0
+        self.seen: Snapshot | None = None
+        self._period_s = period_s
+        self.states = States("ready") if states is None else states
+        self._levels = np.array(
+            [
+                limits.reading_age_max_s,
+                limits.overruns_max,
+                # in whole periods, so that rounding does not accumulate
+                _whole(limits.cell_on_max_s / period_s),
+                limits.cells_on_max,
+                period_s,
+            ]
+        )
+        self._signals = np.array(
+            [
+                (s.min, s.max, s.is_force, s.rate_max_per_s, s.jump_max, s.residual_max,
+                 s.rise_min, _whole(s.frozen_s / period_s))
+                for s in limits.signals
+            ],
+            dtype=float,
+        ).reshape(-1, 8)  # fmt: skip
+        self._kept = np.full((len(limits.signals), 5), np.nan)
+        hold_s = {row.name: row.held_s for row in interlocks.LOOP} | dict(limits.hold_s)
+        self._hold_periods = np.array([_whole(hold_s[name] / period_s) for name in FAULTS])
+        self._held = np.zeros(len(FAULTS), dtype=np.int64)
+        self._envelopes = np.array(
+            [(e.min, e.max, e.rate_max_per_s * period_s, e.rest) for e in limits.outputs]
+        ).reshape(-1, 4)
+        self._rest = self._envelopes[:, 3]
+        self._has_outputs = len(limits.outputs) > 0
+        self._outputs_before = self._rest.copy()
+        self._on_periods = np.full(n_cells, -1, dtype=np.int64)
+
+    def bind(
+        self,
+        frame: Frame,
+        layout: RigLayout,
+        readings: Readings,
+        commands: Commands,
+        *,
+        with_model: bool = True,
+    ) -> None:
+        """Look up the columns of this rig; outputs keep their idle value before the first tick.
+
+        Parameters
+        ----------
+        with_model : channels are compared with their `model` columns, where there are any
+        """
+        self._readings, self._commands = readings, commands
+        self._values, self._bits = frame.values, frame.bits
+        self._valid = readings.valid_word.view(np.int64)
+        there = {column.name for column in frame.columns} if with_model else set()
+        models = [channel.column("model") for channel in layout.channels]
+        self._model_at = _indices(frame.index(m) if m in there else NO_MODEL for m in models)
+        self._ages_at = _indices(frame.index(f"{name}_age_s") for name in layout.devices)
+        self._is_board = np.array([name in layout.boards for name in layout.devices], dtype=bool)
+        self._watched = watched_bits(frame, layout)
+        self._watched_on_boards = watched_bits(frame, layout, of_boards_only=True)
+        commands.outputs[:] = self._rest
+        commands.enabled[:] = False
+
+    def step(self, overruns: int, n_periods: int = 1) -> int:
+        """Check one tick and limit its commands; returns all fault bits.
+
+        `n_periods` have passed since the last tick: cells stayed on while ticks were missed.
+        """
+        cells, outputs = self._commands.cells, self._commands.outputs
+        if self.states.now not in ENERGISED:
+            self._put_to_rest()
+        else:
+            self._commands.enabled[:] = True
+        found = _check(
+            self._levels,
+            self._signals,
+            self._kept,
+            self._readings.measured,
+            self._values,
+            self._model_at,
+            self._valid,
+            self._ages_at,
+            self._is_board,
+            overruns,
+            n_periods,
+            self._bits,
+            self._watched,
+            self._on_periods,
+            cells,
+        )
+        if self._has_outputs:
+            found |= _hold(self._envelopes, self._outputs_before, n_periods, outputs)
+        found = _lasting(found, self._hold_periods, self._held, n_periods)
+        if found:
+            if found & ~self.fault_bits:
+                self.seen = self._look(overruns)
+            self.trip(found)
+        if self._has_outputs:
+            self._outputs_before[:] = outputs
+        return self.fault_bits
+
+    def trip_when_late(self, overruns: int) -> bool:
+        """Trip if too many periods were missed in a row; returns whether it tripped."""
+        late = bool(overruns >= self._levels[1])
+        if late:
+            self.seen = self._look(overruns)
+            self.trip(_LOOP_LATE)
+        return late
+
+    def trip_when_boards_failed(self) -> None:
+        """Trip if boards have reported a fault since the last tick."""
+        fresh = _found(self._bits, self._watched_on_boards) & ~self.fault_bits
+        if fresh:
+            self.seen = self._look(0)
+            self.trip(fresh)
+
+    def _look(self, overruns: int) -> Snapshot:
+        r, n = self._readings, len(self._signals)
+        there = self._model_at >= 0
+        model = np.full(n, np.nan)
+        model[there] = self._values[self._model_at[there]]
+        return Snapshot(
+            measured=r.measured.copy(),
+            valid=r.valid,
+            model=model,
+            slope_per_s=self._kept[:, _SLOPE].copy(),
+            change=self._kept[:, _CHANGE].copy(),
+            same_s=self._kept[:, _SAME] * self._period_s,
+            ages_s=self._values[self._ages_at],
+            on_s=np.maximum(self._on_periods, 0) * self._period_s,
+            cells=self._commands.cells.copy(),
+            outputs=self._commands.outputs.copy(),
+            overruns=overruns,
+        )
+
+    def trip(self, bits: int) -> None:
+        """Latch these faults and set every command to rest."""
+        if not self.fault_bits:
+            self.first_bits = bits
+        self.fault_bits |= bits
+        self.states.on("estop" if bits & _ESTOP_OPEN else "fault")
+        self._put_to_rest()
+
+    @property
+    def armed(self) -> bool:
+        """Whether commands are executed."""
+        return self.states.now in ENERGISED
+
+    @property
+    def running(self) -> bool:
+        """Armed, and all power is on."""
+        return self.states.now == "running"
+
+    def arm(self) -> bool:
+        """Execute commands from the next tick on; False if the state does not allow it."""
+        return self.states.on("arm")
+
+    def begin(self) -> bool:
+        """All power is on."""
+        return self.states.on("begin")
+
+    def disarm(self) -> None:
+        """Set everything to rest until armed again."""
+        self.states.on("end")
+
+    @property
+    def commands_anything(self) -> bool:
+        """Whether the last command had a cell on or an output away from rest."""
+        on = self._commands.cells.any() or (self._commands.outputs != self._rest).any()
+        return bool(on)
+
+    def _put_to_rest(self) -> None:
+        self._commands.cells[:] = 0
+        self._commands.outputs[:] = self._rest
+        self._commands.enabled[:] = False
+        self._commands.broadcast.tick = 0  # the mask applies
+
+
+def _indices(columns: Iterable[int]) -> NDArray[np.int64]:
+    return np.array(list(columns), dtype=np.int64)
+
+
+def watched_bits(
+    frame: Frame, layout: RigLayout, *, of_boards_only: bool = False
+) -> NDArray[np.void]:
+    """Which bits of which columns trip which fault, by their names; a row of WATCHED each."""
+    flags = {column.name: column.flags for column in frame.columns}
+    rows: list[tuple[str, str, str]] = []  # column, bit, fault
+    for name in layout.boards:
+        rows += [(f"{name}_fault_bits", bit, "board_fault") for bit in flags[f"{name}_fault_bits"]]
+        rows += [(f"{name}_link_bits", bit, bit) for bit in ("board_reset", "board_refused")]
+    if not of_boards_only:
+        for name in layout.cards:
+            column = f"{name}_fault_bits"
+            rows += [
+                (column, bit, bit if bit == "estop_open" else "channel_untrue")
+                for bit in flags[column]
+            ]
+        for name in layout.supplies:
+            column = f"{name}_fault_bits"
+            rows += [(column, bit, f"supply_{bit}") for bit in flags[column]]
+    masks: dict[tuple[int, int], int] = {}
+    for column, bit, fault in rows:
+        key = frame.bit_index(column), _BIT[fault]
+        masks[key] = masks.get(key, 0) | frame.flag(column, bit)
+    watched = np.zeros(len(masks), dtype=WATCHED)
+    for i, ((at, trip), mask) in enumerate(masks.items()):
+        watched[i] = at, mask, trip
+    return watched
+
+
+def names_of(bits: int) -> list[str]:
+    """Names of the faults in a word of fault bits."""
+    return [name for i, name in enumerate(FAULTS) if bits >> i & 1]
+
+
+@njit(cache=True)
+def _check(  # type: ignore[no-untyped-def]
+    levels, signals, kept, measured, values, model_at, valid, ages_at, is_board, overruns,
+    n_periods, bits, watched, on_periods, cells,
+):  # fmt: skip
+    age_max, overruns_max, on_periods_max, cells_on_max, period_s = levels
+    found = 0
+    for i in range(len(signals)):
+        if valid[0] >> i & 1:
+            model = values[model_at[i]] if model_at[i] != NO_MODEL else np.nan
+            found |= _channel(signals[i], kept[i], measured[i], model, n_periods, period_s)
+        else:
+            kept[i, _SINCE] += n_periods
+    for i in range(len(ages_at)):
+        if not values[ages_at[i]] <= age_max:
+            found |= _READING_STALE
+            if is_board[i]:
+                found |= _BOARD_SILENT
+    if overruns >= overruns_max:
+        found |= _LOOP_LATE
+    found |= _found(bits, watched)
+    n_on = 0
+    for n in range(len(cells)):
+        if cells[n]:
+            n_on += 1
+            # -1 is off; a cell switched on now has been on for 0 periods
+            on_periods[n] = on_periods[n] + n_periods if on_periods[n] >= 0 else 0
+            if on_periods[n] + 1 > on_periods_max:
+                found |= _CELL_ON_TOO_LONG
+        else:
+            on_periods[n] = -1
+    if n_on > cells_on_max:
+        found |= _TOO_MANY_CELLS_ON
+    return found
+
+
+@njit(cache=True)
+def _found(bits, watched):  # type: ignore[no-untyped-def]
+    """The faults whose bits the devices have set."""
+    found = 0
+    for row in watched:
+        if bits[row["column"]] & row["mask"]:
+            found |= row["fault"]
+    return found
+
+
+@njit(cache=True)
+def _channel(limits, kept, value, model, n_periods, period_s):  # type: ignore[no-untyped-def]
+    """Faults of one channel that has a reading at this tick."""
+    low, high, is_force, rate_max, jump_max, residual_max, rise_min, frozen_max = limits
+    if np.isnan(value):
+        return _FORCE_NAN if is_force else _SIGNAL_OUT_OF_RANGE
+    found = 0
+    if not low <= value <= high:
+        found |= _FORCE_HIGH if is_force else _SIGNAL_OUT_OF_RANGE
+    if np.isnan(kept[_LAST]):
+        kept[_SLOPE] = kept[_SINCE] = kept[_SAME] = kept[_CHANGE] = 0.0
+    else:
+        passed = kept[_SINCE] + n_periods
+        change = kept[_CHANGE] = value - kept[_LAST]
+        if abs(change) > jump_max:
+            found |= _FORCE_JUMP
+        elapsed_s = passed * period_s
+        kept[_SLOPE] += elapsed_s / (FILTER_S + elapsed_s) * (change / elapsed_s - kept[_SLOPE])
+        if abs(kept[_SLOPE]) > rate_max:
+            found |= _FORCE_RATE_HIGH if is_force else _SIGNAL_FAST
+        kept[_SAME] = kept[_SAME] + passed if change == 0.0 else 0.0
+        if kept[_SAME] > frozen_max:
+            found |= _SENSOR_FROZEN
+    kept[_LAST], kept[_SINCE] = value, 0.0
+    if abs(value - model) > residual_max:
+        found |= _FORCE_RESIDUAL_HIGH
+    if model > rise_min and value < RISE_SHARE * model:
+        found |= _FORCE_NO_RISE
+    return found
+
+
+@njit(cache=True)
+def _lasting(found, hold_periods, held, n_periods):  # type: ignore[no-untyped-def]
+    """The conditions that have lasted long enough."""
+    lasting = 0
+    for i in range(len(held)):
+        if found >> i & 1:
+            held[i] = held[i] + n_periods if held[i] > 0 else 1
+            if held[i] > hold_periods[i]:
+                lasting |= 1 << i
+        else:
+            held[i] = 0
+    return lasting
+
+
+@njit(cache=True)
+def _hold(envelopes, before, n_periods, outputs):  # type: ignore[no-untyped-def]
+    """Limit every output to its range and rate; a fault if one is not a number."""
+    found = 0
+    for i in range(len(outputs)):
+        low, high, change_max, _ = envelopes[i]
+        if np.isnan(outputs[i]):
+            found |= _OUTPUT_INVALID
+            continue
+        most = change_max * n_periods
+        wished = min(max(outputs[i], before[i] - most), before[i] + most)
+        outputs[i] = min(max(wished, low), high)
+    return found

@@ -1,0 +1,197 @@
+"""The loop: read, estimate, control, guard, write, record; on a bench and in simulation alike.
+
+The experiment starts at the tick at which the run is armed, and its time with it; where a supply
+has to come on first, once it is on. Until then all is off and set points are NaN. Requests take
+effect between two ticks. Missed periods are skipped. After a trip all cells stay off, all outputs
+keep their idle value, and the rows go on for a while, so that the recording shows what followed.
+A plug-in that fails trips the guard; if it is a model, the run ends as well.
+"""
+
+from math import nan
+
+from hil.errors import DeviceError, OwnError
+from hil.loop import guard as guards
+from hil.loop.context import LoopContext
+from hil.loop.frame import Column
+from hil.loop.progress import Progress
+from hil.loop.states import NUMBERS
+from hil.loop.stopwatch import Stopwatch
+from hil.loop.trip_reporter import TripReporter
+
+
+def columns() -> list[Column]:
+    """The columns that the loop itself fills."""
+    return [
+        *Stopwatch.columns(),
+        Column(
+            "guard_state",
+            "1",
+            "state",
+            "of the rig: " + ", ".join(f"{i} {name}" for name, i in NUMBERS.items()),
+        ),
+        Column("fault_bits", "1", "fault", "faults since the start, latched", flags=guards.FAULTS),
+    ]
+
+
+def run(context: LoopContext) -> str:
+    """Tick until the end, a stop or a trip; the outcome `complete`, `aborted` or `tripped`.
+
+    Raises
+    ------
+    DeviceError
+        A device failed; the row of that tick carries the fault bit.
+    """
+    clock, rig, guard = context.clock, context.rig, context.guard
+    stopwatch, reporter = Stopwatch(context.frame), TripReporter(context)
+    progress = Progress(context.period_s, context.n_ticks)
+    _set_points_to_nan(context)
+    _arm(context, progress)
+    clock.start()
+    while progress.tick < progress.end and context.inputs.apply(progress.tick, progress.t_s):
+        t_s, n_periods = progress.t_s, progress.n_periods
+        late_s = clock.sleep_until_s(t_s)
+        stopwatch.start(t_s, late_s)
+        if slept_s := clock.slept_s():
+            _report_sleep(context, reporter, t_s, slept_s)
+        try:
+            _start_when_ready(context, progress)
+            rig.read(t_s)
+            stopwatch.lap("read")
+            context.estimator.step(n_periods)
+            stopwatch.lap("estimate")
+            _control(context, progress, reporter)
+            stopwatch.lap("control")
+            guard.step(progress.overruns, n_periods)
+            stopwatch.lap("guard")
+            rig.write(t_s)
+            stopwatch.lap("write")
+        except DeviceError as error:
+            _end_tripped(context, reporter, t_s, guards.DEVICE_FAILED, error)
+            raise
+        except OwnError as error:  # a model: there is no estimate, or no plant, any more
+            _end_tripped(context, reporter, t_s, guards.OWN_CODE_FAILED, error)
+            return "tripped"
+        stopwatch.stop()
+        _record(context, progress, reporter, late_s)
+        progress.advance(clock.now_s())
+        _tolerate_overruns(context, progress, t_s)
+    return _outcome(context, progress, reporter)
+
+
+def look_back(context: LoopContext, outcome: str) -> str:
+    """The outcome of a run, with what boards answered when they were switched off after it.
+
+    No tick sees the answer to the last command.
+    """
+    reporter = TripReporter(context)
+    context.guard.trip_when_boards_failed()
+    reporter.report(float(context.frame.values[context.frame.index("t_s")]))
+    return "tripped" if context.guard.fault_bits else outcome
+
+
+def _set_points_to_nan(context: LoopContext) -> None:
+    frame = context.frame
+    for column in context.control.columns:
+        if not column.n_cells and not column.flags:
+            frame.values[frame.index(column.name)] = nan
+
+
+def _arm(context: LoopContext, progress: Progress) -> None:
+    """Start the experiment at once, unless a window has to arm it first."""
+    if not context.armed:
+        return
+    if not context.guard.arm():
+        state = context.rig.states.now
+        raise RuntimeError(f"armed while {state}: a rig proves itself first")
+    _start(context, progress)
+
+
+def _start_when_ready(context: LoopContext, progress: Progress) -> None:
+    """Let commands through once armed and all power is on; start the experiment if need be."""
+    guard, rig = context.guard, context.rig
+    if guard.armed and not guard.running and rig.ready():
+        if progress.started:
+            guard.begin()
+        elif rig.has_cooled():
+            _start(context, progress)
+
+
+def _start(context: LoopContext, progress: Progress) -> None:
+    context.rig.arm()
+    _note_messages(context, progress.tick, progress.t_s)
+    progress.start()
+    context.guard.begin()
+
+
+def _note_messages(context: LoopContext, tick: int, t_s: float) -> None:
+    """Put the devices' messages among the events, their figures among the inputs."""
+    for device, message in context.rig.remarks():
+        context.sink.event(t_s, message.level, device, message.text)
+        if message.name:
+            context.sink.input(tick, t_s, message.name, message.value, message.about)
+
+
+def _report_sleep(context: LoopContext, reporter: TripReporter, t_s: float, slept_s: float) -> None:
+    """While the machine slept nobody watched and nothing could be switched off."""
+    text = f"the machine slept for {slept_s:.3g} s before this tick"
+    if context.guard.armed:
+        reporter.trip(guards.MACHINE_SLEPT, t_s, text)
+    else:
+        context.sink.event(t_s, "warning", "loop", text)
+
+
+def _control(context: LoopContext, progress: Progress, reporter: TripReporter) -> None:
+    if context.guard.running:
+        try:
+            context.control.step(progress.experiment_t_s)
+        except OwnError as error:
+            reporter.trip(guards.OWN_CODE_FAILED, progress.t_s, str(error))
+
+
+def _end_tripped(
+    context: LoopContext, reporter: TripReporter, t_s: float, fault: int, error: Exception
+) -> None:
+    """Record the tick that broke off. The row goes first: boards are asked for the report."""
+    context.guard.trip(fault)
+    reporter.fill_last_row()
+    context.sink.push()
+    reporter.report(t_s, {guards.names_of(fault)[0]: [str(error)]})
+
+
+def _record(
+    context: LoopContext, progress: Progress, reporter: TripReporter, late_s: float
+) -> None:
+    """Push the row of a whole tick, report what it showed, and end a run that is over."""
+    guard, sink, t_s = context.guard, context.sink, progress.t_s
+    reporter.fill_row()
+    if not sink.push():
+        guard.trip(guards.DISK_LOW if sink.disk_low else guards.RECORDER_DEAD)
+    if context.rig.has_news():
+        _note_messages(context, progress.tick, t_s)
+    if context.evidence is not None and late_s > context.evidence.late_s:
+        context.evidence.look(t_s, late_s)
+    if guard.fault_bits:
+        reporter.report(t_s)
+        if not progress.tripped:
+            progress.tripped = True
+            progress.end_after(context.after_trip_ticks)
+    if context.until is not None and context.until.step(t_s):
+        progress.end_after(0)
+
+
+def _tolerate_overruns(context: LoopContext, progress: Progress, t_s: float) -> None:
+    most, missed = context.tolerated_overruns, progress.overruns
+    if most is not None and missed >= most:
+        context.sink.event(t_s, "warning", "loop", f"{missed} periods missed in a row")
+        progress.overruns = 0
+
+
+def _outcome(context: LoopContext, progress: Progress, reporter: TripReporter) -> str:
+    """Let nothing through any more; what became of the run."""
+    if not progress.tripped and context.guard.trip_when_late(progress.overruns):
+        reporter.report(progress.last_t_s)  # periods missed after the last tick
+        progress.tripped = True
+    context.guard.disarm()
+    if progress.tripped:
+        return "tripped"
+    return "aborted" if context.inputs.stop.reason else "complete"

@@ -1,0 +1,162 @@
+"""Requests of a window: they take effect between two ticks and are recorded.
+
+Set points and gains go to the control stage, arming to the guard, a tare to the rig. A request
+that takes effect is stored in `/inputs` with its tick, so that a replay applies it at the same
+tick. A refused one is an event with the reason.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isfinite, isnan
+from typing import Protocol
+
+from hil.loop.guard import Guard
+from hil.loop.stages import Control, Steered
+
+TARE_SHARE_MAX = 0.05  # of the guard's largest force
+
+Request = tuple[str, float, str]
+
+
+class RequestChannel(Protocol):
+    """Source of requests, and destination of their results."""
+
+    def requests(self, tick: int) -> Sequence[Request]:
+        """Name, value and text of the requests for this tick."""
+        ...
+
+    def input(self, tick: int, t_s: float, name: str, value: float, text: str = "") -> None:
+        """Record a change that took effect."""
+        ...
+
+    def event(self, t_s: float, level: str, source: str, text: str) -> None:
+        """Record an event."""
+        ...
+
+
+class Tared(Protocol):
+    """A rig whose force channels can be set to zero."""
+
+    def tare(self, channel: str, newtons: float) -> None:
+        """Subtract this from the channel's readings; ValueError with the reason if refused."""
+        ...
+
+
+@dataclass
+class Stop:
+    """Set by a signal or a window to end the run between two ticks."""
+
+    reason: str = ""
+
+
+@dataclass
+class Inputs:
+    """Applies requests.
+
+    Attributes
+    ----------
+    set_points : lowest and highest allowed value of every set point, by column
+    tare_max_N : largest total tare of a force
+    measured : current reading that each of these set points is compared with
+    was_armed : has been armed, or starts armed
+    """
+
+    way: RequestChannel
+    control: Control
+    guard: Guard
+    rig: Tared
+    set_points: dict[str, tuple[float, float]]
+    tare_max_N: float
+    measured: Mapping[str, Callable[[], float]] = field(default_factory=dict)
+    stop: Stop = field(default_factory=Stop)
+    was_armed: bool = False
+    _tared_N: dict[str, float] = field(default_factory=dict)
+
+    def apply(self, tick: int, t_s: float) -> bool:
+        """Apply all requests at this tick; returns whether the run continues."""
+        for name, value, text in self.way.requests(tick):
+            try:
+                self._apply(name, value, text)
+            except ValueError as why:
+                self.way.event(t_s, "warning", "window", f"refused: {name}: {why}")
+            else:
+                if name != "stop":
+                    self.way.input(tick, t_s, name, value, text)
+        if self.stop.reason:
+            self.way.input(tick, t_s, "stop", 1.0, self.stop.reason)
+            return False
+        return True
+
+    def _apply(self, name: str, value: float, text: str) -> None:
+        if name in ("note", "start"):
+            return
+        if name == "stop":
+            self.stop.reason = text or "a window"
+        elif name == "arm":
+            self._arm(value)
+        elif name == "tare":
+            self._tare(text, _finite(value))
+        elif name.startswith("controller."):
+            self._set_gain(name.removeprefix("controller."), value)
+        else:
+            self._hold(name, value)
+
+    def _arm(self, value: float) -> None:
+        if value not in (0.0, 1.0):
+            raise ValueError(f"{value:g} is neither 0 nor 1")
+        if value and self.guard.fault_bits:
+            raise ValueError("the guard has tripped: start another run")
+        if not value:
+            self.guard.disarm()
+        elif not self.guard.armed:
+            self.guard.arm()
+            self.control.restart()
+            if self.was_armed:
+                self._hold_where_it_is()
+            self.was_armed = True
+
+    def _hold_where_it_is(self) -> None:
+        """After re-arming, hold the current position until a new set point is given."""
+        there = self.control.set_points if isinstance(self.control, Steered) else {}
+        for name, set_point in there.items():
+            if name in self.measured and isfinite(now := self.measured[name]()):
+                low, high = self.set_points[name]
+                set_point.held = min(max(now, low), high)
+
+    def _tare(self, channel: str, newtons: float) -> None:
+        if self.guard.commands_anything:
+            raise ValueError("only while every cell is off and every output at rest")
+        total_N = self._tared_N.get(channel, 0.0) + newtons
+        if abs(total_N) > self.tare_max_N:
+            raise ValueError(
+                f"{total_N:g} N in all is beyond {self.tare_max_N:g} N: the guard looks at tared "
+                "forces: take the load off, or calibrate"
+            )
+        self.rig.tare(channel, newtons)
+        self._tared_N[channel] = total_N
+
+    def _set_gain(self, key: str, value: float) -> None:
+        if not isinstance(self.control, Steered):
+            raise ValueError("this control stage has no gains")
+        if not 0.0 <= _finite(value):
+            raise ValueError(f"{value:g} is below zero")
+        try:
+            self.control.set_gain(key, value)
+        except KeyError:
+            raise ValueError("this controller has no such gain") from None
+
+    def _hold(self, name: str, value: float) -> None:
+        there = self.control.set_points if isinstance(self.control, Steered) else {}
+        if name not in there:
+            known = ", ".join((*there, "controller.<gain>", "arm", "tare", "note", "stop"))
+            raise ValueError(f"unknown: choose from {known}")
+        low, high = self.set_points[name]
+        if not (isnan(value) or low <= value <= high):
+            raise ValueError(f"{value:g} is beyond {low:g} to {high:g}")
+        there[name].held = value
+
+
+def _finite(value: float) -> float:
+    if not isfinite(value):
+        raise ValueError(f"{value:g} is not a finite number")
+    return value

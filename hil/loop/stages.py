@@ -1,0 +1,163 @@
+"""Interfaces of the stages of a tick: rig, estimator, control stage."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.loop.channels import Readings, RigLayout
+from hil.loop.frame import Column, Commands, Frame
+from hil.loop.states import States
+
+
+@dataclass(frozen=True)
+class Message:
+    """What a device reports to people.
+
+    Attributes
+    ----------
+    level : {"info", "warning"}
+    name, value, about : a figure that the recording keeps with its inputs: the `zero` of a channel
+    """
+
+    level: str
+    text: str
+    name: str = ""
+    value: float = math.nan
+    about: str = ""
+
+
+class LoopRig(Protocol):
+    """A rig in a run: devices on a bench, simulated devices, or a replayed recording."""
+
+    states: States
+
+    @property
+    def layout(self) -> RigLayout: ...
+
+    @property
+    def readings(self) -> Readings: ...
+
+    @property
+    def commands(self) -> Commands: ...
+
+    def bind(self, frame: Frame) -> None:
+        """Set the row that readings are written to and commands are taken from."""
+        ...
+
+    def arm(self) -> None:
+        """Allow switching, at the start of a run."""
+        ...
+
+    def ready(self) -> bool:
+        """Whether all power for the cells is on."""
+        ...
+
+    def has_cooled(self) -> bool:
+        """Whether every board's heat budget permits arming."""
+        ...
+
+    def read(self, t_s: float) -> None:
+        """Take the readings of the tick at t_s."""
+        ...
+
+    def write(self, t_s: float) -> None:
+        """Issue the commands of the tick at t_s."""
+        ...
+
+    def tare(self, channel: str, newtons: float) -> None:
+        """Make this force the zero of a channel."""
+        ...
+
+    def has_news(self) -> bool:
+        """Whether a device has a message; asked at every tick."""
+        ...
+
+    def remarks(self) -> list[tuple[str, Message]]:
+        """Messages of the devices since the last call, with their names."""
+        ...
+
+    def troubles(self, on_s: NDArray[np.float64]) -> dict[str, list[str]]:
+        """The devices' details of the faults of this tick, by the fault's name."""
+        ...
+
+
+class Estimator(Protocol):
+    """The stage of the tick that predicts the readings."""
+
+    @property
+    def columns(self) -> list[Column]: ...
+
+    def bind(self, frame: Frame, readings: Readings, commands: Commands) -> None:
+        """Set where to read and to write."""
+        ...
+
+    def step(self, n_periods: int) -> None:
+        """Advance to the current tick, `n_periods` after the last one."""
+        ...
+
+
+@runtime_checkable
+class HotStart(Protocol):
+    """An estimator whose wires can start hot."""
+
+    def assume_hot(self, wire_C: NDArray[np.float64]) -> None:
+        """Start wires as austenite at these temperatures, (N,); NaN leaves one as it is."""
+        ...
+
+
+class Control(Protocol):
+    """The stage of the tick that turns set points and readings into commands.
+
+    It only proposes commands: the guard can override them.
+    """
+
+    @property
+    def columns(self) -> list[Column]:
+        """The columns it adds to every row: set points and requested values."""
+        ...
+
+    def bind(self, frame: Frame, measured: NDArray[np.float64], commands: Commands) -> None:
+        """Set where readings are (NaN if there is none) and where commands go."""
+        ...
+
+    def step(self, t_s: float) -> None:
+        """One tick: write set points and proposed commands."""
+        ...
+
+    def restart(self) -> None:
+        """Reset integrators: the rig was at rest and is armed again."""
+        ...
+
+
+class SetPoint(Protocol):
+    """A set point that an operator can override.
+
+    Attributes
+    ----------
+    held : float
+        The overriding set point; NaN: follow the configured one.
+    """
+
+    held: float
+
+
+@runtime_checkable
+class Steered(Protocol):
+    """A control stage whose set points can be overridden, by the names of their columns."""
+
+    @property
+    def set_points(self) -> Mapping[str, SetPoint]: ...
+
+    def set_gain(self, key: str, value: float) -> None:
+        """Change a gain, by its key in [controller].
+
+        Raises
+        ------
+        KeyError
+            There is no such gain.
+        """
+        ...

@@ -1,0 +1,376 @@
+"""Ring buffers in one memory-mapped file: rows from the loop, requests from a window.
+
+The loop writes and never blocks; the recorder and any window map the same
+file and read. A full ring is overwritten: a reader that falls a whole ring behind
+detects it from the count of rows written and reports how many it lost.
+
+The ring `requests` goes the other way, with one writer (`Requests`, in the window) and one
+reader, the loop, which reads it between two ticks. It is never overwritten: a full one
+refuses. Nothing depends on it: a run ends on a signal when window and ring are dead.
+
+The file is in /dev/shm if that exists, readable and writable by its owner alone, so that
+no other user can command a loop. `multiprocessing.shared_memory` is not used: on
+Python 3.11 a process that only attaches unlinks the memory when it exits.
+"""
+
+import fcntl
+import json
+import mmap
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.errors import DeviceError
+from hil.loop.states import NUMBERS
+from hil.platform import shared_memory
+
+_MAGIC = b"hil-tap/3\0"
+_HEADER = 65536
+
+EVENT = np.dtype(
+    [("t_s", "<f8"), ("level", "S8"), ("source", "S32"), ("text", "S256")],
+)
+INPUT = np.dtype(
+    [("tick", "<i8"), ("t_s", "<f8"), ("name", "S64"), ("value", "<f8"), ("text", "S256")],
+)
+REQUEST = np.dtype([("name", "S64"), ("value", "<f8"), ("text", "S256")])
+
+# Words after the header: counts of the rings in this order, then the words below.
+_RINGS = ("ticks", "events", "inputs", "requests")
+_CLOSED, _RECORDED, _LOST, _READY, _TAKEN, _STATE = range(len(_RINGS), len(_RINGS) + 6)
+_N_WORDS = len(_RINGS) + 6
+_RAW = "raw/"
+
+
+class Ring:
+    """Fixed-size rows, one writer, any number of readers."""
+
+    def __init__(
+        self, rows: NDArray[np.void], written: NDArray[np.int64], at_once: int = 1
+    ) -> None:
+        self._rows = rows
+        self._written = written
+        self._at_once = at_once  # rows that the writer may be writing and has not counted yet
+        self._capacity = len(rows)
+        self._bytes = rows.view(np.uint8).reshape(self._capacity, rows.dtype.itemsize)
+
+    @property
+    def capacity(self) -> int:
+        return self._capacity
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        return self._rows.dtype.names or ()
+
+    @property
+    def written(self) -> int:
+        """Rows written since the start."""
+        return int(self._written[0])
+
+    def push(self, row: NDArray[np.void]) -> None:
+        """Append the one row of a (1,) array."""
+        count = int(self._written[0])
+        self._bytes[count % self._capacity] = row.view(np.uint8)
+        self._written[0] = count + 1
+
+    def push_many(self, rows: NDArray[np.void]) -> None:
+        """Append rows."""
+        for start in range(0, len(rows), self._at_once):
+            part = rows[start : start + self._at_once]
+            count, n = int(self._written[0]), len(part)
+            data = part.view(np.uint8).reshape(n, -1)
+            at = count % self._capacity
+            before_end = min(n, self._capacity - at)
+            self._bytes[at : at + before_end] = data[:before_end]
+            self._bytes[: n - before_end] = data[before_end:]
+            self._written[0] = count + n
+
+    def read(self, after: int) -> tuple[NDArray[np.void], int]:
+        """Rows after the first `after`, and how many were overwritten before they were read."""
+        written = self.written
+        start = max(after, written - self._capacity)
+        picked = np.arange(start, written) % self._capacity
+        rows = self._rows[picked]
+        # Rows overwritten during the copy must not count as whole rows; the one that it is
+        # writing now is not counted yet.
+        safe = max(start, self.written + self._at_once - self._capacity)
+        return rows[safe - start :], safe - after
+
+
+class Tap:
+    """The mapped file: its rings and a few status words of the run."""
+
+    def __init__(
+        self,
+        path: Path,
+        mapped: mmap.mmap,
+        layout: Mapping[str, dict[str, int]],
+        dtypes: Mapping[str, np.dtype[np.void]],
+    ) -> None:
+        self.path = path
+        self._mapped = mapped
+        raw = [name for name in layout if name.startswith(_RAW)]
+        words = np.frombuffer(mapped, dtype=np.int64, count=_N_WORDS + len(raw), offset=_HEADER)
+        self._words = words
+
+        def ring(name: str, word: int, at_once: int = 1) -> Ring:
+            count, offset = layout[name]["capacity"], layout[name]["offset"]
+            rows = np.frombuffer(mapped, dtypes[name], count=count, offset=offset)
+            return Ring(rows, words[word : word + 1], at_once)
+
+        self.ticks, self.events, self.inputs, self.requests = (
+            ring(name, i) for i, name in enumerate(_RINGS)
+        )
+        self.raw = {
+            name.removeprefix(_RAW): ring(name, i, max(1, layout[name]["capacity"] // 8))
+            for i, name in enumerate(raw, start=_N_WORDS)
+        }
+        self._n_taken = self.taken
+
+    @property
+    def closed(self) -> bool:
+        """The loop has written its last row."""
+        return bool(self._words[_CLOSED])
+
+    def close_writer(self) -> None:
+        self._words[_CLOSED] = 1
+
+    @property
+    def recorded(self) -> int:
+        """Rows that the recorder has read."""
+        return int(self._words[_RECORDED])
+
+    @recorded.setter
+    def recorded(self, count: int) -> None:
+        self._words[_RECORDED] = count
+
+    @property
+    def lost(self) -> int:
+        """Rows that were overwritten before the recorder read them."""
+        return int(self._words[_LOST])
+
+    @lost.setter
+    def lost(self, count: int) -> None:
+        self._words[_LOST] = count
+
+    @property
+    def recorder_ready(self) -> bool:
+        return bool(self._words[_READY])
+
+    def set_recorder_ready(self) -> None:
+        self._words[_READY] = 1
+
+    @property
+    def state(self) -> str:
+        """The rig's state, one of `hil.loop.states.STATES`."""
+        number = int(self._words[_STATE])
+        return next(name for name, n in NUMBERS.items() if n == number)
+
+    @state.setter
+    def state(self, now: str) -> None:
+        self._words[_STATE] = NUMBERS[now]
+
+    @property
+    def taken(self) -> int:
+        """Number of requests that the loop has read."""
+        return int(self._words[_TAKEN])
+
+    def take_requests(self) -> list[tuple[str, float, str]]:
+        """Requests since the last call: name, value and text; for the loop only."""
+        if self.requests.written == self._n_taken:
+            return []
+        rows, lost = self.requests.read(self._n_taken)
+        self._n_taken += lost + len(rows)
+        self._words[_TAKEN] = self._n_taken
+        return [
+            (row["name"].decode(errors="replace"), float(row["value"]),
+             row["text"].decode(errors="replace"))
+            for row in rows
+        ]  # fmt: skip
+
+    def unlink(self) -> None:
+        self.path.unlink(missing_ok=True)
+
+
+class Requests:
+    """The window's end of the request ring; one window at a time can hold it.
+
+    A request that the loop accepts takes effect at its next tick and is noted in `/inputs`;
+    a refused one is an event. The names, with their value and text:
+
+    ==================== ================================================================
+    `force_reference_N`  set point held from now on; NaN: the configured reference again
+    `controller.<gain>`  a gain by its key in the configuration, such as `controller.k_p`
+    `arm`                1: cells may be switched; 0: all off until the next 1
+    `tare`               newtons to be taken off the reading of channel `text` (empty: the
+                         first) from now on, beyond what earlier ones took: the mean shown
+    `note`               `text`, for people
+    `stop`               ends the run safely; `text` says who asked
+    ==================== ================================================================
+
+    Parameters
+    ----------
+    path : the run's tap, as `running` finds it
+
+    Raises
+    ------
+    DeviceError
+        Another window holds it, or the run is over.
+
+    Examples
+    --------
+    >>> with Requests(running()[0][1]) as requests:  # doctest: +SKIP
+    ...     number = requests.send("force_reference_N", 2.5)
+    ...     requests.taken >= number  # whether the loop has taken it
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._file = shared_memory.open_own(path)
+        except FileNotFoundError:
+            raise DeviceError(f"{path}: the run is over") from None
+        except OSError as error:
+            raise DeviceError(f"{path}: cannot be opened ({error.strerror})") from None
+        try:
+            # The kernel releases it when this process dies.
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._tap = attach(path)
+        except BlockingIOError:
+            self._file.close()
+            raise DeviceError(f"{path}: another window already commands this run") from None
+        except (OSError, ValueError):
+            self._file.close()
+            raise DeviceError(f"{path}: the run is over, or of another version") from None
+        self._row = np.zeros(1, dtype=REQUEST)
+
+    def send(self, name: str, value: float = float("nan"), text: str = "") -> int:
+        """Send a request; returns its number, from 1, to compare with `taken`.
+
+        Raises
+        ------
+        DeviceError
+            The run is over, or its loop has read nothing for a whole ring.
+        """
+        ring = self._tap.requests
+        if self._tap.closed:
+            raise DeviceError(f"{name}: not sent, the run is over")
+        if ring.written - self._tap.taken >= ring.capacity - 1:
+            raise DeviceError(f"{name}: not sent, the loop takes no requests: stop it by a signal")
+        self._row[0] = (name.encode()[:64], value, text.encode()[:256])
+        ring.push(self._row)
+        return ring.written
+
+    @property
+    def taken(self) -> int:
+        """Number of the last request that the loop has read."""
+        return self._tap.taken
+
+    def close(self) -> None:
+        """Release it for another window."""
+        self._file.close()
+
+    def __enter__(self) -> "Requests":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def running() -> list[tuple[int, Path]]:
+    """Process and tap of every running run of this user, in order of process."""
+    return sorted(shared_memory.of_live_processes(_folder(), "tap"))
+
+
+def create(
+    dtype: np.dtype[np.void],
+    capacity: int,
+    raw: Mapping[str, tuple[np.dtype[np.void], int]] | None = None,
+) -> Tap:
+    """A new tap for rows of this type; also removes taps of killed processes.
+
+    Parameters
+    ----------
+    raw : type and capacity of the ring of every device that samples faster than the loop ticks
+    """
+    folder = _folder()
+    shared_memory.sweep(folder)
+    dtypes = {"ticks": dtype, "events": EVENT, "inputs": INPUT, "requests": REQUEST}
+    capacities = {"ticks": capacity, "events": 1024, "inputs": 1024, "requests": 256}
+    for name, (sample, count) in (raw or {}).items():
+        dtypes[_RAW + name], capacities[_RAW + name] = sample, count
+    layout: dict[str, dict[str, int]] = {}
+    offset = _HEADER + mmap.PAGESIZE
+    for name, count in capacities.items():
+        layout[name] = {"offset": offset, "capacity": count}
+        size = count * dtypes[name].itemsize
+        offset += -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
+    header = (
+        _MAGIC
+        + json.dumps(
+            {
+                name: {**layout[name], "itemsize": d.itemsize, "fields": _fields(d)}
+                for name, d in dtypes.items()
+            }
+        ).encode()
+    )
+    if len(header) > _HEADER:
+        raise ValueError(f"too many columns for a tap: header of {len(header)} bytes")
+    path, opened = shared_memory.create(folder, "tap")
+    with opened as file:
+        try:
+            # Allocated now: running out of memory later would kill the loop.
+            os.posix_fallocate(file.fileno(), 0, offset)
+        except OSError as error:
+            path.unlink()
+            raise DeviceError(
+                f"{folder}: no room for a tap of {offset / 1e6:.0f} MB ({error.strerror}): "
+                "free some, or take a longer loop.period_s"
+            ) from None
+        file.write(header)
+        file.flush()
+        mapped = mmap.mmap(file.fileno(), offset)
+    return Tap(path, mapped, layout, dtypes)
+
+
+def attach(path: Path) -> Tap:
+    """Map an existing tap of this user; DeviceError if another user owns it."""
+    with shared_memory.open_own(path) as file:
+        mapped = mmap.mmap(file.fileno(), 0)
+    header = mapped[:_HEADER].rstrip(b"\0")
+    if not header.startswith(_MAGIC):
+        raise ValueError(f"{path} is no tap of this version")
+    layout = json.loads(header[len(_MAGIC) :])
+    dtypes = {
+        name: np.dtype(
+            {
+                "names": [f[0] for f in ring["fields"]],
+                "formats": [(f[1], tuple(f[2])) if f[2] else f[1] for f in ring["fields"]],
+                "offsets": [f[3] for f in ring["fields"]],
+                "itemsize": ring["itemsize"],
+            }
+        )
+        for name, ring in layout.items()
+    }
+    return Tap(path, mapped, layout, dtypes)
+
+
+def _fields(dtype: np.dtype[np.void]) -> list[tuple[str, str, list[int], int]]:
+    found: Mapping[str, Any] = dtype.fields or {}
+    return [
+        (name, found[name][0].base.str, list(found[name][0].shape), int(found[name][1]))
+        for name in dtype.names or ()
+    ]
+
+
+def _folder() -> Path:
+    return shared_memory.folder()

@@ -1,0 +1,146 @@
+"""Exact discretisation of x' = A x + B u, y = C x + D u, and its compiled step."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from hil.errors import ModelError
+
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Discrete:
+    """x1 = Ad x0 + B0 u0 + B1 u1 over one period, exact for u linear between u0 and u1.
+
+    An input held over the period has u0 = u1, for which the step is exact too.
+    """
+
+    Ad: Matrix
+    B0: Matrix
+    B1: Matrix
+    C: Matrix
+    D: Matrix
+    period_s: float
+
+
+def discretise(A: ArrayLike, B: ArrayLike, C: ArrayLike, D: ArrayLike, period_s: float) -> Discrete:
+    """Discretise by one matrix exponential.
+
+    exp([[A, B, 0], [0, 0, I/h], [0, 0, 0]] h) holds Ad, and the integrals of the input held
+    and of the input as a unit ramp over h.
+
+    Parameters
+    ----------
+    A, B, C, D : (n, n), (n, m), (p, n), (p, m) arrays
+    period_s : float
+        Above zero.
+
+    Raises
+    ------
+    ModelError
+        The exponential overflows.
+
+    Notes
+    -----
+    Source: Van Loan 1978; Franklin, Powell & Workman, first-order hold.
+    """
+    a, b = np.asarray(A, dtype=float), np.asarray(B, dtype=float)
+    n, m = b.shape
+    big = np.zeros((n + 2 * m, n + 2 * m))
+    big[:n, :n] = a * period_s
+    big[:n, n : n + m] = b * period_s
+    big[n : n + m, n + m :] = np.eye(m)
+    with np.errstate(over="ignore", invalid="ignore"):
+        e = scipy.linalg.expm(big)
+    if not np.isfinite(e).all():
+        raise ModelError(
+            "its states cannot be calculated over a period: a mass or spring is many orders off: "
+            "give masses in kg and springs in N/m"
+        )
+    held, ramp = e[:n, n : n + m], e[:n, n + m :]
+    return Discrete(
+        Ad=np.ascontiguousarray(e[:n, :n]),
+        B0=held - ramp,
+        B1=np.ascontiguousarray(ramp),
+        C=np.ascontiguousarray(C, dtype=float),
+        D=np.ascontiguousarray(D, dtype=float),
+        period_s=period_s,
+    )
+
+
+class LinearStepper:
+    """A discrete model with its state.
+
+    Attributes
+    ----------
+    x : (n,) array
+        State at the current instant.
+    y : (p,) array
+        Outputs at the current instant, with the input that led to it.
+    """
+
+    def __init__(self, discrete: Discrete, x0: ArrayLike, u0: ArrayLike) -> None:
+        self.discrete = discrete
+        self.x = np.array(x0, dtype=float)
+        self.y: Matrix = discrete.C @ self.x + discrete.D @ np.asarray(u0, dtype=float)
+        self._next = np.empty_like(self.x)
+
+    def step(self, u0: Matrix, u1: Matrix) -> None:
+        """Advance one period with the input linear from u0 to u1."""
+        d = self.discrete
+        advanced(d.Ad, d.B0, d.B1, d.C, d.D, self.x, self._next, u0, u1, self.y)
+
+    def run(self, u: Matrix) -> Matrix:
+        """Outputs (k, p) after each of k periods with the inputs u[0], u[1], ... (k, m) held."""
+        y = np.empty((len(u), len(self.y)))
+        d = self.discrete
+        _run(d.Ad, d.B0, d.B1, d.C, d.D, self.x, self._next, u, self.y, y)
+        return y
+
+    def correct(self, gain: Matrix, output: int, error: float, u1: Matrix) -> None:
+        """Add gain x error to the state and renew that output."""
+        d = self.discrete
+        corrected(d.C, d.D, gain, output, error, self.x, u1, self.y)
+
+
+@njit(cache=True)
+def advanced(Ad, B0, B1, C, D, x, x_next, u0, u1, y):  # type: ignore[no-untyped-def]
+    """One period of state x and outputs y; x_next is scratch."""
+    for i in range(len(x)):
+        total = 0.0
+        for j in range(len(x)):
+            total += Ad[i, j] * x[j]
+        for j in range(len(u0)):
+            total += B0[i, j] * u0[j] + B1[i, j] * u1[j]
+        x_next[i] = total
+    x[:] = x_next
+    for i in range(len(y)):
+        total = 0.0
+        for j in range(len(x)):
+            total += C[i, j] * x[j]
+        for j in range(len(u1)):
+            total += D[i, j] * u1[j]
+        y[i] = total
+
+
+@njit(cache=True)
+def corrected(C, D, gain, output, error, x, u1, y):  # type: ignore[no-untyped-def]
+    """Add gain x error to the state x and renew that one of the outputs y."""
+    total = 0.0
+    for i in range(len(x)):
+        x[i] += gain[i] * error
+        total += C[output, i] * x[i]
+    for j in range(len(u1)):
+        total += D[output, j] * u1[j]
+    y[output] = total
+
+
+@njit(cache=True)
+def _run(Ad, B0, B1, C, D, x, x_next, u, y, ys):  # type: ignore[no-untyped-def]
+    for k in range(len(u)):
+        advanced(Ad, B0, B1, C, D, x, x_next, u[k], u[k], y)
+        ys[k] = y

@@ -1,0 +1,311 @@
+"""Sudden constraints (inert constraints): who loses energy when topology changes.
+
+A q'+ = 0 is imposed at once on M(q), q'-. The tangent space splits, orthogonally to M, into the
+constrained and the admissible directions::
+
+    P_c = M^-1 A^T (A M^-1 A^T)^-1 A,   P_a = I - P_c
+    v_c = P_c q',  v_a = P_a q',  T = T_c + T_a
+    lambda = -(A M^-1 A^T)^-1 A q'-,    q'+ = P_a q'-,    xi = T_c / T
+
+An ideal constraint takes T_c whole and leaves T_a alone. Computed without an inverse: with
+M = L L^T and the QR factors of L^-1 A^T = Q R, y = Q^T L^T q'-, R lambda = -y and T_c = y.y / 2.
+
+Source: Font-Llagunes & Koevecses, "Analytical and Experimental Studies of the Dynamics of Variable
+Topology Systems", eqs (3)-(22).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from hil.errors import ModelError
+
+Matrix = NDArray[np.float64]
+
+# Pivots and rows count as lost below this part of their own size; 1e-10 laws hold above it.
+LEAST_PIVOT = 1e-11
+LEAST_ROW = 1e-8
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """One event, or k of them with a leading axis k on every array.
+
+    Attributes
+    ----------
+    P_c, P_a : (n, n) arrays
+        Projectors on the constrained and the admissible directions.
+    v_c, v_a : (n,) arrays
+        The two parts of q'-.
+    T_c_J, T_a_J, xi : float
+        Kinetic energies before the event; xi = T_c / T, 0 at rest.
+    impulse : (m,) array
+        lambda: what the constraints exert, one for every row of A; zero if separating.
+    qdot_after : (n,) array
+        q'+; q'- if separating.
+    separating : bool
+        The contact opens or does not close: nothing happens.
+    """
+
+    v_c: Matrix
+    v_a: Matrix
+    T_c_J: Any  # a float, or a (k,) array
+    T_a_J: Any
+    xi: Any
+    impulse: Matrix
+    qdot_after: Matrix
+    separating: Any
+    _L: Matrix
+    _Q: Matrix
+
+    @property
+    def P_c(self) -> Matrix:
+        Q_T = np.swapaxes(self._Q, -1, -2)
+        L_T = np.swapaxes(self._L, -1, -2)
+        projector: Matrix = np.linalg.solve(L_T, self._Q) @ (Q_T @ L_T)
+        return projector
+
+    @property
+    def P_a(self) -> Matrix:
+        return np.eye(self._L.shape[-1]) - self.P_c
+
+
+def decompose(
+    M: ArrayLike, A: ArrayLike, qdot: ArrayLike, *, closing: ArrayLike | None = None
+) -> Decomposition:
+    """Split a motion by ideal inert constraints A q'+ = 0 and give what they do to it.
+
+    Parameters
+    ----------
+    M : (n, n) symmetric positive definite mass matrix
+    A : (m, n) constraint Jacobian, m <= n
+    qdot : (n,) velocities just before
+    closing : (m,), optional
+        For a one-sided contact: the combination of rows whose speed `closing @ A @ qdot` is
+        above zero on approach. Left out, the constraint acts both ways.
+
+    Raises
+    ------
+    ModelError
+        Shapes that do not fit, values that are not finite, M not positive definite or
+        ill-conditioned, a row of A that is zero or repeats others.
+    """
+    M, A, qdot = (np.asarray(part, dtype=float) for part in (M, A, qdot))
+    if M.ndim != 2 or A.ndim != 2 or qdot.ndim != 1:
+        raise _misfit("(n, n), (m, n) and (n,)", M.shape, A.shape, qdot.shape)
+    many = decompose_many(M[None], A[None], qdot[None], closing=closing)
+    return Decomposition(
+        many.v_c[0], many.v_a[0], float(many.T_c_J[0]), float(many.T_a_J[0]), float(many.xi[0]),
+        many.impulse[0], many.qdot_after[0], bool(many.separating[0]), many._L[0], many._Q[0],
+    )  # fmt: skip
+
+
+def decompose_many(
+    M: ArrayLike, A: ArrayLike, qdot: ArrayLike, *, closing: ArrayLike | None = None
+) -> Decomposition:
+    """As `decompose` for k events at once: (k, n, n), (k, m, n), (k, n); compiled."""
+    M, A, qdot = (np.ascontiguousarray(part, dtype=float) for part in (M, A, qdot))
+    k, n = qdot.shape if qdot.ndim == 2 else (-1, -1)
+    if M.shape != (k, n, n) or A.ndim != 3 or A.shape[::2] != (k, n) or not 1 <= A.shape[1] <= n:
+        raise _misfit("(k, n, n), (k, m, n) and (k, n)", M.shape, A.shape, qdot.shape)
+    toward = np.zeros(A.shape[1]) if closing is None else np.asarray(closing, dtype=float)
+    if toward.shape != A.shape[1:2]:
+        raise ModelError(f"closing: {toward.shape} given: one number for every row of A")
+    for name, part in (("M", M), ("A", A), ("qdot", qdot), ("closing", toward)):
+        if not np.all(np.isfinite(part)):
+            raise ModelError(f"{name}: every value must be finite")
+    size = np.sqrt(np.abs(np.einsum("kii->ki", M)))
+    if np.any(np.abs(M - M.swapaxes(1, 2)) > 1e-9 * size[:, :, None] * size[:, None, :]):
+        raise ModelError("M: must be symmetric")
+    m = A.shape[1]
+    v_c, v_a, after = np.empty((k, n)), np.empty((k, n)), np.empty((k, n))
+    T_c, T_a, impulse = np.empty(k), np.empty(k), np.empty((k, m))
+    L, Q = np.zeros((k, n, n)), np.empty((k, n, m))
+    separating = np.zeros(k, dtype=np.bool_)
+    at, what, where = _split(M, A, qdot, toward, v_c, v_a, T_c, T_a, impulse, after, separating,
+                             L, Q)  # fmt: skip
+    if at >= 0:
+        event = f"event {at}: " if k > 1 else ""
+        if what == _NOT_POSITIVE:
+            raise ModelError(
+                f"{event}M: not positive definite, or ill-conditioned, at coordinate {where}: "
+                "a coordinate without mass, or one too many"
+            )
+        raise ModelError(
+            f"{event}A: row {where} is zero or repeats the rows before it: leave it out"
+        )
+    T = T_c + T_a
+    xi = np.divide(T_c, T, out=np.zeros(k), where=T > 0.0)
+    return Decomposition(v_c, v_a, T_c, T_a, xi, impulse, after, separating, L, Q)
+
+
+@dataclass(frozen=True)
+class NonIdeal:
+    """What a non-ideal realisation of the constraint changes.
+
+    Attributes
+    ----------
+    impulse : (m,) array
+        lambda; with `impulse_nonideal` its sum is that of the ideal constraint.
+    impulse_nonideal : (m,) array
+        Lambda: the part of f_N in the constrained directions, P_c^T f_N = A^T Lambda.
+    f_N : (n,) array
+        Generalised impulse of the non-ideal forces.
+    qdot_after : (n,) array
+    T_a_after_J : float
+        T_c is lost whole all the same.
+    """
+
+    impulse: Matrix
+    impulse_nonideal: Matrix
+    f_N: Matrix
+    qdot_after: Matrix
+    T_a_after_J: float
+
+
+def nonideal(
+    M: ArrayLike, A: ArrayLike, qdot: ArrayLike, *,
+    f_0: ArrayLike | None = None, D: ArrayLike | None = None,
+) -> NonIdeal:  # fmt: skip
+    """The event with generalised impulses f_N = f_0 + D lambda beside the constraint's own.
+
+    f_0 (n,) is a given impulse, such as a measured tangential one times its Jacobian; D (n, m) a
+    law in proportion to lambda, such as sliding friction, D = -mu s B^T with the tangential
+    Jacobian B and the sign s of sliding (which must not turn: see `NonIdeal.qdot_after`)::
+
+        (A M^-1 A^T + A M^-1 D) lambda = -A (q'- + M^-1 f_0),  q'+ = v_a + P_a M^-1 f_N
+
+    Source: the paper's eqs (18)-(21).
+
+    Raises
+    ------
+    ModelError
+        As `decompose`; friction so large that the contact jams (no lambda ends the approach).
+    """
+    M, A, qdot = (np.asarray(part, dtype=float) for part in (M, A, qdot))
+    ideal = decompose(M, A, qdot)
+    m, n = A.shape
+    f = np.zeros(n) if f_0 is None else np.asarray(f_0, dtype=float)
+    law = np.zeros((n, m)) if D is None else np.asarray(D, dtype=float)
+    if f.shape != (n,) or law.shape != (n, m):
+        raise _misfit("f_0 (n,) and D (n, m)", f.shape, law.shape)
+    if not (np.all(np.isfinite(f)) and np.all(np.isfinite(law))):
+        raise ModelError("f_0, D: every value must be finite")
+    mobility = A @ np.linalg.solve(M, np.column_stack((A.T, law, f)))
+    S, coupled, loaded = mobility[:, :m], mobility[:, m : 2 * m], mobility[:, -1]
+    share = np.eye(m) + np.linalg.solve(S, coupled)
+    if np.linalg.det(share) <= LEAST_ROW:
+        raise ModelError("D: friction this large jams the contact: no impulse ends the approach")
+    free = ideal.impulse - np.linalg.solve(S, loaded)
+    impulse = np.asarray(np.linalg.solve(share, free), dtype=np.float64)
+    f_N = np.asarray(f + law @ impulse, dtype=np.float64)
+    after: Matrix = ideal.v_a + ideal.P_a @ np.linalg.solve(M, f_N)
+    return NonIdeal(impulse, ideal.impulse - impulse, f_N, after, float(after @ M @ after) / 2.0)
+
+
+def _misfit(wanted: str, *shapes: tuple[int, ...]) -> ModelError:
+    given = ", ".join(str(shape) for shape in shapes)
+    return ModelError(f"shapes {given} do not fit: give {wanted}")
+
+
+_NOT_POSITIVE, _REPEATED = 1, 2
+
+
+@njit(cache=True)
+def _split(
+    M: Matrix, A: Matrix, qdot: Matrix, closing: Matrix, v_c: Matrix, v_a: Matrix, T_c: Matrix,
+    T_a: Matrix, impulse: Matrix, after: Matrix, separating: NDArray[np.bool_], L: Matrix,
+    Q: Matrix,
+) -> tuple[int, int, int]:  # fmt: skip
+    """Fill every event's row; (event, reason, row) of the first that cannot be done, or -1."""
+    k, m, n = A.shape
+    R = np.zeros((m, m))
+    w, y = np.empty(n), np.empty(m)
+    for e in range(k):
+        # M = L L^T
+        for i in range(n):
+            for j in range(i + 1):
+                s = M[e, i, j]
+                for r in range(j):
+                    s -= L[e, i, r] * L[e, j, r]
+                if i == j:
+                    if not s > LEAST_PIVOT * M[e, i, i]:
+                        return e, _NOT_POSITIVE, i
+                    L[e, i, i] = np.sqrt(s)
+                else:
+                    L[e, i, j] = s / L[e, j, j]
+        # L^-1 A^T = Q R, orthogonalised twice
+        for c in range(m):
+            size = 0.0
+            for i in range(n):
+                s = A[e, c, i]
+                for r in range(i):
+                    s -= L[e, i, r] * Q[e, r, c]
+                Q[e, i, c] = s / L[e, i, i]
+                size += Q[e, i, c] ** 2
+            for b in range(c):
+                R[b, c] = 0.0
+            for _ in range(2):
+                for b in range(c):
+                    s = 0.0
+                    for i in range(n):
+                        s += Q[e, i, b] * Q[e, i, c]
+                    R[b, c] += s
+                    for i in range(n):
+                        Q[e, i, c] -= s * Q[e, i, b]
+            left = 0.0
+            for i in range(n):
+                left += Q[e, i, c] ** 2
+            if not left > LEAST_ROW**2 * size:
+                return e, _REPEATED, c
+            R[c, c] = np.sqrt(left)
+            for i in range(n):
+                Q[e, i, c] /= R[c, c]
+        # w = L^T q', y = Q^T w, w_a = w - Q y
+        speed = 0.0
+        for i in range(n):
+            w[i] = 0.0
+            for j in range(i, n):
+                w[i] += L[e, j, i] * qdot[e, j]
+        for c in range(m):
+            y[c] = 0.0
+            along = 0.0
+            for i in range(n):
+                y[c] += Q[e, i, c] * w[i]
+                along += A[e, c, i] * qdot[e, i]
+            speed += closing[c] * along
+        T_c[e] = T_a[e] = 0.0
+        for i in range(n):
+            v_c[e, i] = 0.0
+            for c in range(m):
+                v_c[e, i] += Q[e, i, c] * y[c]
+            v_a[e, i] = w[i] - v_c[e, i]
+            T_a[e] += v_a[e, i] ** 2 / 2.0
+        for c in range(m):
+            T_c[e] += y[c] ** 2 / 2.0
+        # R lambda = -y;  L^T v = w
+        for c in range(m - 1, -1, -1):
+            s = -y[c]
+            for b in range(c + 1, m):
+                s -= R[c, b] * impulse[e, b]
+            impulse[e, c] = s / R[c, c]
+        for i in range(n - 1, -1, -1):
+            for j in range(i + 1, n):
+                v_c[e, i] -= L[e, j, i] * v_c[e, j]
+                v_a[e, i] -= L[e, j, i] * v_a[e, j]
+            v_c[e, i] /= L[e, i, i]
+            v_a[e, i] /= L[e, i, i]
+            after[e, i] = v_a[e, i]
+        one_sided = False
+        for c in range(m):
+            one_sided |= closing[c] != 0.0
+        if one_sided and speed <= 0.0:
+            separating[e] = True
+            for i in range(n):
+                after[e, i] = qdot[e, i]
+            for c in range(m):
+                impulse[e, c] = 0.0
+    return -1, 0, 0

@@ -1,0 +1,297 @@
+"""A board's limits that protect a wire, and what a board's limits let a wire come to.
+
+Per metre of wire, with theta its temperature above the air and I the current while its gate is on
+(`hil.mechanics.sma.wire` has the whole law),
+
+    C theta' + L xi' = r(xi) I^2 - G theta
+
+The board keeps of every cell a budget H' = I^2 - H / tau, at most H_max, after a reset H = H_max.
+
+Proposition. Let r_max bound r, tau >= C / G, K = r_max / C and theta <= K H at the start. Then
+theta <= K H whenever xi = 1, and so T <= max(A_f, T_air + K H) at all times, whatever is
+commanded.
+
+Proof. D = theta - K H obeys C D' <= -G D - L xi', for r <= r_max and C / tau <= G. Multiply by
+exp(t G / C), integrate, and the last term by parts: with lambda = G / C and D(0) <= 0,
+
+    D(t) <= -(L / C) (xi(t) - xi(0) exp(-lambda t) - integral of lambda exp(-lambda (t - s)) xi ds)
+
+The weights of xi(0) and of the integral add up to 1 and xi <= 1: where xi(t) = 1, D(t) <= 0. A
+wire at or above A_f has xi = 1 (the heating branch). With tau < C / G, H forgets too soon: then
+D <= (C / (G tau) - 1) K H_max in addition, thus theta <= C / (G tau) K H_max.
+
+H is looked at once a scan, so a trip comes late. Of what is added meanwhile the largest counts:
+
+    current_max^2 (scan_age_max + 2 ms)               the converter has died: the scan is too old
+    n I_s^2 t - (n - 1) min(I_s, I_full)^2 t          a short that lets the supply's limit I_s flow,
+                                                      n = 1 .. persistence_scans + 1 scans of t
+
+A scan takes t, which depends on the commands that the board obeys (`hil.devices.board.scan`).
+The second is what a short adds beyond H_max where the budget, which counts no more than the full
+scale I_full of the board's sensor, or `current_high` ends it, whichever is first. Where the sensor
+ends at or below current_max, `current_high` never trips: H counts (I_full / I_s)^2 of what flows,
+and a wire comes to (I_s / I_full)^2 times what H_max stands for.
+
+A board measures the sum of wires that are electrically in parallel. Each is taken to carry all of
+it, as the last one does when the others have broken.
+
+Margins: the least cooling is COOLING_LEAST of the wire's convection, and a measured current may be
+CURRENT_ERROR too low.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil, floor, inf, log
+
+from hil.mechanics.sma.wire import SmaWire, advance, wire_laws
+
+COOLING_LEAST = 0.85  # assumed: still warm air; the convection's own uncertainty is 12 %
+CURRENT_ERROR = 0.03  # assumed: shunt 1 %, amplifier 1 %, converter 1 %
+CURRENT_MARGIN = 1.25  # assumed: of a current limit over the ordinary current
+REACTION_S = 0.5e-3  # from a sample to gates off; firmware/README.md has what was measured
+STALE_LATE_S = 2.0e-3  # the scan's age is counted in whole milliseconds
+STEPS_A_TIME_CONSTANT, LONGEST_TIME_CONSTANTS = 20, 100
+TEMPERATURE_MAX_C = 180.0
+"""Of a wire whose maximum nobody states; assumed.
+
+The maker's F1140 prints none. A contraction under 216 MPa ends near 125 degC (98 degC without
+load, 1 K more for each 8 MPa), and a wire loses its training where it anneals, from about 300 degC.
+"""
+
+CA2MS_PER_A2S = 1e7
+
+
+class NoTableError(ValueError):
+    """No table of limits protects these wires and lets them work; the text says why."""
+
+
+@dataclass(frozen=True)
+class CellWire:
+    """The wire of a cell, and the temperature that it may reach."""
+
+    cell: str
+    wire: SmaWire
+    temperature_max_C: float = TEMPERATURE_MAX_C
+
+    @property
+    def heating_K_per_A2s(self) -> float:
+        """K = r_max / C."""
+        wire = self.wire
+        return max(wire.martensite_Ohm_per_m, wire.austenite_Ohm_per_m) / wire.capacity_J_per_m_K
+
+    @property
+    def time_constant_s(self) -> float:
+        """C / G in the least cooling."""
+        return self.wire.capacity_J_per_m_K / (COOLING_LEAST * self.wire.loss_W_per_m_K)
+
+    def ordinary_A(self, supply_V: float) -> float:
+        """The largest current that an unbroken cell draws."""
+        return supply_V / min(self.wire.resistance_Ohm(0.0), self.wire.resistance_Ohm(1.0))
+
+    def contracts_in_s(self, supply_V: float, air_C: float) -> float:
+        """How long its gate must be on, from cold, until it is at A_f; infinite: it never is."""
+        fed = replace(self.wire, supply_V=supply_V, ambient_C=air_C)
+        law, T_C, xi = wire_laws([fed])[0], air_C, fed.heating_branch(air_C)
+        step_s = fed.capacity_J_per_m_K / fed.loss_W_per_m_K / STEPS_A_TIME_CONSTANT
+        for n in range(LONGEST_TIME_CONSTANTS * STEPS_A_TIME_CONSTANT):
+            if xi >= 1.0:
+                return n * step_s
+            T_C, xi = advance(law, 1.0, T_C, xi, step_s)
+        return inf
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What is around the wires of a board.
+
+    Attributes
+    ----------
+    cold_C, warm_C : the room, at its coldest and at its warmest
+    supply_V : across a cell whose gate is on
+    supply_A : what a short draws at most; None where nobody knows
+    scan_s : the board's longest scan under the commands that it gets
+    """
+
+    cold_C: float
+    warm_C: float
+    supply_V: float
+    supply_A: float | None
+    scan_s: float
+
+
+@dataclass(frozen=True)
+class Thermal:
+    """What of a board's table of limits bears on a wire's temperature."""
+
+    heat_max_A2s: float
+    time_constant_s: float
+    current_max_A: float
+    full_scale_A: float
+    scan_age_max_s: float
+    persistence_scans: int
+
+    @classmethod
+    def of(cls, limits: Mapping[str, int]) -> "Thermal":
+        """From the board's own table (firmware/core/wire.h)."""
+        return cls(
+            heat_max_A2s=limits["heat_max_cA2ms"] / CA2MS_PER_A2S,
+            time_constant_s=1e-3 * limits["heat_time_constant_ms"],
+            current_max_A=1e-3 * limits["current_max_mA"],
+            full_scale_A=1e-3 * limits["current_full_scale_mA"],
+            scan_age_max_s=1e-3 * limits["scan_age_max_ms"],
+            persistence_scans=limits["persistence_scans"],
+        )
+
+    @property
+    def reading_max_A(self) -> float:
+        """What a board says of any current beyond its sensor: 1023 of 1024 counts, in whole mA."""
+        return 1e-3 * (1023 * round(1e3 * self.full_scale_A) // 1024)
+
+    def unseen(self, cell: CellWire, bench: Bench) -> float:
+        """How many times more heat may flow than the budget counts; module, last paragraph."""
+        if self.reading_max_A > self.current_max_A:
+            return 1.0
+        ordinary_A = cell.ordinary_A(bench.supply_V)
+        most_A = max(self.full_scale_A, ordinary_A) if bench.supply_A is None else bench.supply_A
+        return max(1.0, most_A / self.full_scale_A) ** 2
+
+    def late_A2s(self, bench: Bench) -> float:
+        """What is added to H_max until gates are off; module, last equation."""
+        stale = self.current_max_A**2 * (self.scan_age_max_s + STALE_LATE_S)
+        short_A = self.full_scale_A if bench.supply_A is None else bench.supply_A
+        seen_A = min(short_A, self.full_scale_A)
+        # Where a scan takes longer than its age may be, the board trips for that.
+        scan_s = min(bench.scan_s, self.scan_age_max_s + STALE_LATE_S) + REACTION_S
+        shorts = [
+            (n * short_A**2 - (n - 1) * seen_A**2) * scan_s
+            for n in range(1, self.persistence_scans + 2)
+        ]
+        return max(stale, *shorts)
+
+
+@dataclass(frozen=True)
+class Peak:
+    """What a board's limits let a wire come to, and what it may come to."""
+
+    cell: CellWire
+    cold_C: float
+    warm_C: float
+
+    @property
+    def worst_C(self) -> float:
+        return max(self.cold_C, self.warm_C)
+
+    @property
+    def protected(self) -> bool:
+        return self.worst_C <= self.cell.temperature_max_C
+
+
+def peak(cell: CellWire, thermal: Thermal, bench: Bench) -> Peak:
+    """The highest temperature of a wire, whatever is commanded, in a cold and in a warm room."""
+    believed = thermal.heat_max_A2s / (1.0 - CURRENT_ERROR) ** 2
+    forgotten = max(1.0, cell.time_constant_s / thermal.time_constant_s)
+    counted_A2s = forgotten * believed * thermal.unseen(cell, bench)
+    rise_K = cell.heating_K_per_A2s * (counted_A2s + thermal.late_A2s(bench))
+    cold_C, warm_C = (
+        max(cell.wire.A_f_C, air_C + rise_K) for air_C in (bench.cold_C, bench.warm_C)
+    )
+    return Peak(cell, cold_C, warm_C)
+
+
+def held_for_s(current_A: float, thermal: Thermal) -> float:
+    """How long this current flows from an unused budget until it trips; infinite for ever."""
+    settles_A2s = current_A**2 * thermal.time_constant_s
+    if settles_A2s <= thermal.heat_max_A2s:
+        return inf
+    return max(0.0, -thermal.time_constant_s * log(1.0 - thermal.heat_max_A2s / settles_A2s))
+
+
+def protecting(
+    cells: Sequence[CellWire], bench: Bench, limits: Mapping[str, int]
+) -> dict[str, int]:
+    """The entries of a board's table that protect the wires of all its cells.
+
+    Parameters
+    ----------
+    limits : the table that they are to change; its other entries stand
+
+    Raises
+    ------
+    NoTableError
+        None does, or the one that does lets a cell never contract.
+    """
+    table = _severest_table(cells, bench, limits)
+    thermal = Thermal.of({**limits, **table})
+    for cell in cells:
+        ordinary_A = cell.ordinary_A(bench.supply_V)
+        if ordinary_A >= thermal.reading_max_A:
+            raise NoTableError(
+                f"'{cell.cell}' draws {ordinary_A:.3g} A from {bench.supply_V:g} V, and the sensor "
+                f"of its board ends at {thermal.reading_max_A:g} A: take one that shows more, and "
+                "say so in current_full_scale_mA"
+            )
+        held_s = held_for_s(ordinary_A, thermal)
+        if cell.contracts_in_s(bench.supply_V, bench.cold_C) >= held_s:
+            raise NoTableError(_why_not(cell, cells, thermal, bench, limits))
+    return table
+
+
+def _severest_table(
+    cells: Sequence[CellWire], bench: Bench, limits: Mapping[str, int]
+) -> dict[str, int]:
+    """What protects every one of them, whether they can work with it or not."""
+    ordinary_A = max(cell.ordinary_A(bench.supply_V) for cell in cells)
+    table = {
+        "heat_max_cA2ms": 0,
+        "heat_time_constant_ms": ceil(1e3 * max(cell.time_constant_s for cell in cells)),
+        "current_max_mA": ceil(1e3 * CURRENT_MARGIN * ordinary_A),
+    }
+    reading_max_mA = round(1e3 * Thermal.of({**limits, **table}).reading_max_A)
+    table["current_max_mA"] = max(1, min(table["current_max_mA"], reading_max_mA - 1))
+    late_A2s = Thermal.of({**limits, **table}).late_A2s(bench)
+    left_A2s = min(
+        (cell.temperature_max_C - bench.warm_C) / cell.heating_K_per_A2s - late_A2s
+        for cell in cells
+    )
+    heat_A2s = max(0.0, left_A2s) * (1.0 - CURRENT_ERROR) ** 2
+    return {**table, "heat_max_cA2ms": floor(heat_A2s * CA2MS_PER_A2S)}
+
+
+def _why_not(
+    cell: CellWire,
+    cells: Sequence[CellWire],
+    thermal: Thermal,
+    bench: Bench,
+    limits: Mapping[str, int],
+) -> str:
+    """What keeps a cell from working under the table that protects all of them."""
+    others = [c for c in cells if replace(c, cell=cell.cell) != cell]
+    if others:
+        try:
+            protecting([cell], bench, limits)
+        except NoTableError as error:
+            return str(error)
+        return (
+            f"'{cell.cell}' and '{others[0].cell}' differ too much for one table of limits: give "
+            "them boards of their own"
+        )
+    late_K = cell.heating_K_per_A2s * thermal.late_A2s(bench)
+    room_K = cell.temperature_max_C - bench.warm_C
+    held_s = held_for_s(cell.ordinary_A(bench.supply_V), thermal)
+    takes_s = cell.contracts_in_s(bench.supply_V, bench.cold_C)
+    if takes_s == inf:
+        return (
+            f"'{cell.cell}': {bench.supply_V:g} V never contracts its wire in a room of "
+            f"{bench.cold_C:g} C: raise the supply's voltage"
+        )
+    if cell.wire.wiring == "parallel" and cell.wire.n_wires > 1:
+        remedy = "a board sees only the sum of wires in parallel: wire them in series"
+    elif late_K > 0.1 * room_K:
+        limit = "limit the supply's current, or raise the board's `every`"
+        remedy = f"a fault heats it by {late_K:.0f} K before a trip: {limit}"
+    else:
+        remedy = "lower the supply's voltage, or state the maximum that the wire really bears"
+    return (
+        f"'{cell.cell}': of {room_K:.0f} K from the warmest room to its maximum, its board lets it "
+        f"be on for {held_s:.3g} s, and it takes {takes_s:.3g} s to contract: {remedy}"
+    )

@@ -1,0 +1,355 @@
+"""A shape memory alloy wire heated by its own resistance and cooled by still air.
+
+A cell is n alike wires of length l, mechanically in parallel. Per metre of wire, with the
+temperature T, the austenite fraction xi and the duty D (0 to 1) of a supply of V_w per wire:
+
+    rho A c T' + rho A L xi' = P - pi d h (T - T_a)
+    P = D (V_w / l)^2 / r(xi),    r(xi) = r_M + (r_A - r_M) xi
+
+P is the mean over the PWM, whose period is far below the wire's time constant. In series every
+wire has V_w = V / n; in parallel V_w = V.
+
+Hysteresis (a play operator): xi stays where it is, except that it is never below the heating
+branch and never above the cooling branch,
+
+    g_h(T) = clip((T - A_s) / (A_f - A_s), 0, 1)
+    g_c(T) = clip((T - M_f) / (M_s - M_f), 0, 1),    g_h(T) <= xi <= g_c(T)
+
+so that (T, xi) is the whole memory, minor loops need no other, and a closed excursion of T
+returns to its point. Transitions do not move with stress, and an over-heated wire does not burn.
+
+On a branch xi' = T' / (A_f - A_s) (or M_s - M_f): the latent heat adds to the heat capacity. Off
+the branches P is constant and the exponential step exact, up to the branch whose time it gives in
+closed form; along a branch P is linearised over a 16th of its width at most. Nothing depends on
+the period.
+
+Source
+------
+Dynalloy, Technical Characteristics of Flexinol Actuator Wires, F1140 (TCF1140): density
+6.45 g/cm3, latent heat 5.78 cal/g, specific heat 0.2 cal/g K. The maker's wire table, 0.10 mm (not
+seen in print here): 126 Ohm/m, 200 mA for a contraction in 1 s, 0.9 s to cool (HT), 143 g pull;
+cooling times leave out the last 0.5 % of deformation, as a seller's table for Flexinol springs
+says. Transitions of HT wire 88, 98, 72, 62 degC:
+as N. Baraghini, Modeling and Simulation of Mechatronic Systems (GitHub), takes them.
+
+No single h gives both times with the printed heats (837 J/kg K and 24.2 kJ/kg): 1.6 s and 1.2 s
+at 145 W/m2 K. The defaults keep the latent heat and take 450 J/kg K, 46 % below print, for the
+effective specific heat (assumed; about what calorimetry gives for NiTi), and h = 125 W/m2 K
+(assumed; Morgan 1975, Nu = 0.675 Ra^0.058, gives 138). Austenite is assumed to have 0.9 of the
+martensite's resistance, as loaded wires show; F1140 prints the opposite, 100 to 80 microOhm cm.
+The conductivity of 18 W/m K is F1140's.
+
+The clamp at the wires' end (`hil.mechanics.sma.clamp`) is assumed to be 0.25 g of brass, 0.1 J/K,
+which gives 2.5 mW/K to the air and its leads: it follows the wires with 36 s, and by a tenth.
+"""
+
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, fields
+from math import pi
+from typing import Literal
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+MAKERS_CURRENT_A = 0.2
+PIECES = 16
+
+
+@dataclass(frozen=True)
+class SmaWire:
+    """The wires of one cell; defaults are Flexinol 0.10 mm HT, see the module.
+
+    Attributes
+    ----------
+    length_m, n_wires
+        Of one wire; how many are mechanically in parallel.
+    wiring : {"series", "parallel"}
+        Electrically. In series (the default) one current flows through all.
+    supply_V : float or None
+        Across the cell while its gate is on; None: what drives 0.2 A, the maker's current,
+        through every wire when cold.
+    """
+
+    length_m: float = 0.1  # assumed
+    n_wires: int = 1
+    wiring: Literal["series", "parallel"] = "series"
+    supply_V: float | None = None
+    ambient_C: float = 25.0
+    diameter_m: float = 100e-6
+    density_kg_per_m3: float = 6450.0
+    specific_heat_J_per_kg_K: float = 450.0  # assumed
+    latent_heat_J_per_kg: float = 24.2e3
+    convection_W_per_m2_K: float = 125.0  # assumed
+    martensite_Ohm_per_m: float = 126.0
+    austenite_Ohm_per_m: float = 113.0  # assumed
+    A_s_C: float = 88.0
+    A_f_C: float = 98.0
+    M_s_C: float = 72.0
+    M_f_C: float = 62.0
+    conductivity_W_per_m_K: float = 18.0
+    clamp_capacity_J_per_K: float = 0.1  # assumed
+    clamp_loss_W_per_K: float = 2.5e-3  # assumed
+
+    def __post_init__(self) -> None:
+        if not self.A_s_C < self.A_f_C or not self.M_f_C < self.M_s_C:
+            raise ValueError("A_s_C must be below A_f_C, and M_f_C below M_s_C")
+        if self.M_f_C > self.A_s_C or self.M_s_C > self.A_f_C:
+            raise ValueError("M_f_C must not be above A_s_C, nor M_s_C above A_f_C")
+
+    @property
+    def _kg_per_m(self) -> float:
+        return self.density_kg_per_m3 * pi * self.diameter_m**2 / 4.0
+
+    @property
+    def capacity_J_per_m_K(self) -> float:
+        return self._kg_per_m * self.specific_heat_J_per_kg_K
+
+    @property
+    def latent_J_per_m(self) -> float:
+        return self._kg_per_m * self.latent_heat_J_per_kg
+
+    @property
+    def loss_W_per_m_K(self) -> float:
+        return pi * self.diameter_m * self.convection_W_per_m2_K
+
+    @property
+    def cell_V(self) -> float:
+        """The supply across the cell."""
+        if self.supply_V is not None:
+            return self.supply_V
+        n = self.n_wires if self.wiring == "series" else 1
+        return MAKERS_CURRENT_A * n * self.martensite_Ohm_per_m * self.length_m
+
+    @property
+    def field_V_per_m(self) -> float:
+        """V_w / l: the supply along every wire."""
+        n = self.n_wires if self.wiring == "series" else 1
+        return self.cell_V / (n * self.length_m)
+
+    def resistance_Ohm(self, xi: float) -> float:
+        """The cell's resistance at an austenite fraction."""
+        per_m = self.martensite_Ohm_per_m + xi * (
+            self.austenite_Ohm_per_m - self.martensite_Ohm_per_m
+        )
+        n = self.n_wires if self.wiring == "series" else 1.0 / self.n_wires
+        return per_m * self.length_m * n
+
+    def heating_branch(self, T_C: float) -> float:
+        """g_h: the least austenite fraction at a temperature."""
+        return min(1.0, max(0.0, (T_C - self.A_s_C) / (self.A_f_C - self.A_s_C)))
+
+    def cooling_branch(self, T_C: float) -> float:
+        """g_c: the largest austenite fraction at a temperature."""
+        return min(1.0, max(0.0, (T_C - self.M_f_C) / (self.M_s_C - self.M_f_C)))
+
+
+@dataclass(frozen=True)
+class _Law:
+    """One wire as the kernel takes it, per metre, beside what makes a cell of it."""
+
+    C: float
+    L: float
+    G: float
+    T_a: float
+    E2: float
+    r_M: float
+    dr: float
+    A_s: float
+    A_f: float
+    M_s: float
+    M_f: float
+    cell_V: float
+    cell_Ohm_m: float
+
+
+# Where a row of `wire_laws` has each of them.
+_AT = {field.name: i for i, field in enumerate(fields(_Law))}
+C_AT, L_AT, G_AT, T_A_AT, E2_AT = (_AT[name] for name in ("C", "L", "G", "T_a", "E2"))
+R_M_AT, DR_AT = _AT["r_M"], _AT["dr"]
+A_S_AT, A_F_AT, M_S_AT, M_F_AT = (_AT[name] for name in ("A_s", "A_f", "M_s", "M_f"))
+CELL_V_AT, CELL_OHM_M_AT = _AT["cell_V"], _AT["cell_Ohm_m"]
+
+
+class SmaWires:
+    """The thermal cells of a model, stepped together.
+
+    Attributes
+    ----------
+    T_C, xi : (N,) arrays
+        The state: temperature and austenite fraction; NaN where a cell has no wire.
+    clamp_C : (N,) array
+        Of the clamps at their ends, which a plant steps (`hil.mechanics.sma.clamp`); NaN likewise.
+    current_A : (N,) array
+        Mean over the PWM through the cell, at the end of the last period.
+    resistance_Ohm : (N,) array
+        Of the cell, now.
+    supply_V : (N,) array
+        Across the cell while its gate is on, when supply_V / resistance_Ohm flows.
+    """
+
+    def __init__(self, wires: Sequence[SmaWire | None], force_on_N: NDArray[np.float64]) -> None:
+        self.cells = wires
+        self._force_on = force_on_N
+        self._where = np.array([n for n, w in enumerate(wires) if w is not None], dtype=np.int64)
+        self._laws = wire_laws([w for w in wires if w is not None])
+        self.T_C, self.xi, self.current_A, self.resistance_Ohm = np.full((4, len(wires)), np.nan)
+        self.clamp_C = np.full(len(wires), np.nan)
+        self.supply_V = np.array([np.nan if w is None else w.cell_V for w in wires])
+        self._nominal_V = self.supply_V[self._where]
+        self._field2 = np.array([w.field_V_per_m**2 for w in wires if w is not None])
+
+    def feed(self, supply_V: float) -> None:
+        """From now on this stands across every cell whose gate is on."""
+        if len(self._where):
+            self._laws[:, E2_AT] = self._field2 * (supply_V / self._nominal_V) ** 2
+            self._laws[:, CELL_V_AT] = self.supply_V[self._where] = supply_V
+
+    @property
+    def ambient_C(self) -> float:
+        """Of the air around the first cell that has a wire; NaN where none has."""
+        return float(self._laws[0, T_A_AT]) if len(self._laws) else float("nan")
+
+    @property
+    def air_C(self) -> NDArray[np.float64]:
+        """Around every cell that has a wire, in order."""
+        return self._laws[:, T_A_AT] if len(self._laws) else np.zeros(0)
+
+    def set_ambient(self, T_a_C: float, *, settled: bool) -> None:
+        """From now on the air around every wire has this temperature; settled wires too."""
+        self._laws[:, T_A_AT] = T_a_C
+        if settled:
+            self.T_C[self._where] = self.clamp_C[self._where] = T_a_C
+
+    def reset(self, F_before: NDArray[np.float64], F: NDArray[np.float64]) -> None:
+        """At ambient temperature in equilibrium, as come from the cold; no current."""
+        for n in self._where:
+            wire = self.cells[n]
+            assert wire is not None
+            self.T_C[n] = self.clamp_C[n] = wire.ambient_C
+            self.xi[n] = wire.heating_branch(wire.ambient_C)
+            self.current_A[n] = 0.0
+            self.resistance_Ohm[n] = wire.resistance_Ohm(self.xi[n])
+            F_before[n] = F[n] = self._force_on[n] * self.xi[n]
+
+    def step(
+        self,
+        drive: NDArray[np.uint8] | NDArray[np.float64],
+        period_s: float,
+        F_before: NDArray[np.float64],
+        F: NDArray[np.float64],
+    ) -> None:
+        """Advance one period with these duties held (clipped to 0..1, NaN is 0)."""
+        _step(
+            drive,
+            period_s,
+            self._where,
+            self._laws,
+            self._force_on,
+            self.T_C,
+            self.xi,
+            self.current_A,
+            self.resistance_Ohm,
+            F_before,
+            F,
+        )
+
+
+def wire_laws(wires: Sequence[SmaWire]) -> NDArray[np.float64]:
+    """The constants of every wire, a row each, as `advance` takes them."""
+    return np.array([astuple(_law(wire)) for wire in wires])
+
+
+def _law(wire: SmaWire) -> _Law:
+    return _Law(
+        C=wire.capacity_J_per_m_K,
+        L=wire.latent_J_per_m,
+        G=wire.loss_W_per_m_K,
+        T_a=wire.ambient_C,
+        E2=wire.field_V_per_m**2,
+        r_M=wire.martensite_Ohm_per_m,
+        dr=wire.austenite_Ohm_per_m - wire.martensite_Ohm_per_m,
+        A_s=wire.A_s_C,
+        A_f=wire.A_f_C,
+        M_s=wire.M_s_C,
+        M_f=wire.M_f_C,
+        cell_V=wire.cell_V,
+        cell_Ohm_m=wire.resistance_Ohm(0.0) / wire.martensite_Ohm_per_m,
+    )
+
+
+@njit(cache=True)
+def _step(drive, h, where, laws, force_on, T, xi, current, resistance, F_before, F):  # type: ignore[no-untyped-def]
+    for k in range(len(where)):
+        n = where[k]
+        law = laws[k]
+        duty = min(1.0, float(drive[n])) if drive[n] > 0 else 0.0
+        T[n], xi[n] = advance(law, duty, T[n], xi[n], h)
+        resistance[n] = law[CELL_OHM_M_AT] * (law[R_M_AT] + law[DR_AT] * xi[n])
+        current[n] = duty * law[CELL_V_AT] / resistance[n]
+        F_before[n] = F[n]
+        F[n] = force_on[n] * xi[n]
+
+
+@njit(cache=True)
+def advance(law, duty, T, xi, remaining):  # type: ignore[no-untyped-def]
+    """(T, xi) after a time at a constant duty.
+
+    Every pass goes up to where the law changes: a branch met, a piece of a branch, its end, or
+    the end of the time. T is monotone meanwhile, so there are few.
+    """
+    C, L, G, T_a, E2 = law[C_AT], law[L_AT], law[G_AT], law[T_A_AT], law[E2_AT]
+    r_M, dr, A_s, A_f, M_s, M_f = (
+        law[R_M_AT],
+        law[DR_AT],
+        law[A_S_AT],
+        law[A_F_AT],
+        law[M_S_AT],
+        law[M_F_AT],
+    )
+    while remaining > 0.0:
+        r = r_M + dr * xi
+        P = duty * E2 / r
+        q = P - G * (T - T_a)
+        if q == 0.0:
+            break
+        if q > 0.0:
+            start, width, movable = A_s, A_f - A_s, xi < 1.0
+        else:
+            start, width, movable = M_f, M_s - M_f, xi > 0.0
+        meets = start + xi * width
+        along = movable and (T - meets) * q >= 0.0
+        if along:
+            limit = min(1.0, xi + 1.0 / PIECES) if q > 0.0 else max(0.0, xi - 1.0 / PIECES)
+            capacity, slope = C + L / width, -P * dr / (r * width)
+            target = start + limit * width
+        else:
+            limit, capacity, slope, target = xi, C, 0.0, meets
+        # T' = (q - (G - slope) (T - T0)) / capacity
+        rate = (G - slope) / capacity
+        T_next = T + q / capacity * remaining * _phi(rate * remaining)
+        took = remaining
+        if movable and (T_next - target) * q >= 0.0:
+            took = min(remaining, max(0.0, _time_to(target - T, q / capacity, rate)))
+            T_next = target
+        if along:
+            xi = limit if T_next == target else min(1.0, max(0.0, (T_next - start) / width))
+        # Rounding must not carry a cooling wire past the air.
+        T = T_next if q > 0.0 else max(T_next, T_a)
+        remaining -= took
+    return T, xi
+
+
+@njit(cache=True)
+def _phi(z):  # type: ignore[no-untyped-def]
+    """(1 - exp(-z)) / z."""
+    return 1.0 - 0.5 * z if abs(z) < 1e-9 else -np.expm1(-z) / z
+
+
+@njit(cache=True)
+def _time_to(dT, speed, rate):  # type: ignore[no-untyped-def]
+    """When T' = speed - rate (T - T0) has gone dT."""
+    x = rate * dT / speed
+    if abs(x) < 1e-9:
+        return dT / speed * (1.0 + 0.5 * x)
+    return -np.log1p(-x) / rate if x < 1.0 else np.inf

@@ -1,0 +1,109 @@
+"""Files in shared memory: one user's alone, named by their process, swept when it has died.
+
+The folder belongs to everybody. A file there is made anew under a name that nobody can guess, mode
+0600, never through a link; one of another user is neither opened nor removed.
+"""
+
+import os
+import re
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from hil.errors import DeviceError
+
+# hil-PROCESS-STARTED-nsNAMESPACE-RANDOM.KIND; older versions left STARTED and NAMESPACE out.
+_NAME = re.compile(r"hil-(\d+)-(?:(\d+)-)?(?:ns(\d+)-)?[0-9a-f]+\.(tap|supply)")
+
+
+def folder() -> Path:
+    """/dev/shm where there is one, else the temporary folder."""
+    memory = Path("/dev/shm")
+    return memory if memory.is_dir() and os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
+
+
+def create(where: Path, kind: str) -> tuple[Path, BinaryIO]:
+    """A new, empty file of this process, open for reading and writing."""
+    pid = os.getpid()
+    whose = f"{pid}-{started(pid) or 0}-ns{_namespace()}"
+    path = where / f"hil-{whose}-{os.urandom(8).hex()}.{kind}"
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    return path, os.fdopen(os.open(path, flags, 0o600), "rb+")
+
+
+def open_own(path: Path) -> BinaryIO:
+    """An existing file of this user, for reading and writing.
+
+    Raises
+    ------
+    DeviceError
+        It is another user's, or a link, or others may write it.
+    OSError
+        It is not there.
+    """
+    file = os.fdopen(os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC), "rb+")
+    if not _is_own(os.fstat(file.fileno())):
+        file.close()
+        raise DeviceError(f"{path}: of another user, or others may write it: not used")
+    return file
+
+
+def of_live_processes(where: Path, kind: str) -> Iterator[tuple[int, Path]]:
+    """Process and file of every one of this user's files whose process lives."""
+    for path, pid, alive in _own_files(where):
+        if alive and path.suffix == f".{kind}":
+            yield pid, path
+
+
+def sweep(where: Path) -> None:
+    """Remove what dead processes of this user left."""
+    for path, _, alive in _own_files(where):
+        if not alive:
+            path.unlink(missing_ok=True)
+
+
+def started(pid: int) -> str | None:
+    """When a process started, as the kernel counts, so that a number used again is no match."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    return text.rpartition(")")[2].split()[19]
+
+
+def _own_files(where: Path) -> Iterator[tuple[Path, int, bool]]:
+    for path in where.glob("hil-*"):
+        match = _NAME.fullmatch(path.name)
+        try:
+            own = match is not None and _is_own(path.lstat())
+        except FileNotFoundError:
+            continue
+        # Numbers of another container's processes, which may share the folder, mean nothing here.
+        if match is not None and own and match[3] in (None, str(_namespace())):
+            yield path, int(match[1]), _is_alive(int(match[1]), match[2])
+
+
+def _namespace() -> int:
+    """What the kernel calls the process numbers that this process sees; 0 where it does not say."""
+    try:
+        return Path("/proc/self/ns/pid").stat().st_ino
+    except OSError:
+        return 0
+
+
+def _is_own(status: os.stat_result) -> bool:
+    others_write = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not others_write
+
+
+def _is_alive(pid: int, since: str | None) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    now = started(pid)
+    return since in (None, "0") or now is None or now == since

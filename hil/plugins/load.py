@@ -1,0 +1,321 @@
+"""Classes of one's own in the configuration: `kind = "mine.py:MyController"`, or an installed one.
+
+A file is named relative to the file that names it. It is one file, so that a recording can keep
+the whole of it; what needs more is a package, whose classes have names of their own by an entry
+point in one of GROUPS. Every other key of the table is a value for the class, which a pydantic
+model `Values` inside the class checks.
+"""
+
+import ast
+import hashlib
+import inspect
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from traceback import walk_tb
+from types import ModuleType
+from typing import Any, Literal, get_args
+
+import pydantic
+from pydantic import ConfigDict, Field, PrivateAttr
+from pydantic_core import ErrorDetails
+
+from hil.config.files import Merged
+from hil.config.table import Positive, Table
+from hil.errors import ConfigError, OwnError, one_line
+from hil.plugins.code import Own, what
+
+Role = Literal["controller", "reference", "model", "device"]
+GROUPS: dict[Role, str] = {
+    "controller": "hil.controllers",
+    "reference": "hil.references",
+    "model": "hil.models",
+    "device": "hil.devices",
+}
+# What every class has, with how many values each method is given.
+METHODS: dict[Role, dict[str, int]] = {
+    "controller": {"step": 1},
+    "reference": {"at": 1},
+    "model": {"step": 2},
+    "device": {"open": 0, "read": 1, "close": 0},
+}
+MADE_WITH: dict[Role, tuple[str, ...]] = {
+    "controller": ("facts", "values"),
+    "reference": ("values",),
+    "model": ("period_s", "values"),
+    "device": ("values",),
+}
+
+
+class OwnTable(Table):
+    """A class of one's own; keys that are not here are its values."""
+
+    model_config = ConfigDict(extra="allow")
+
+    kind: str
+    budget_s: Positive | None = Field(default=None)
+    _own: Own | None = PrivateAttr(default=None)
+
+    @property
+    def own(self) -> Own:
+        """The class, once the configuration is loaded."""
+        if self._own is None:
+            raise RuntimeError(f"{self.kind} is not loaded")
+        return self._own
+
+    def load(self, own: Own) -> None:
+        """Keep the class that its kind names."""
+        self._own = own
+
+    def own_values(self) -> dict[str, Any]:
+        """What stands in it beside the keys above."""
+        return dict(self.__pydantic_extra__ or {})
+
+
+@cache
+def installed(group: str) -> dict[str, EntryPoint]:
+    """Classes that installed packages offer, by name."""
+    return {point.name: point for point in entry_points(group=group)}
+
+
+def kinds(*tables: type[Table]) -> frozenset[str]:
+    """What these tables' `kind` may be."""
+    return frozenset(k for t in tables for k in get_args(t.model_fields["kind"].annotation))
+
+
+def kind_tag(role: Role, built_in: frozenset[str]) -> Callable[[Any], str]:
+    """What tells a table of one's own from one of hil's: a ':' in its kind, or an entry point."""
+
+    def tag(table: Any) -> str:
+        kind = table.get("kind") if isinstance(table, dict) else getattr(table, "kind", None)
+        if not isinstance(kind, str) or kind in built_in:
+            return "built_in"
+        return "own" if ":" in kind or kind in installed(GROUPS[role]) else "built_in"
+
+    return tag
+
+
+def own_tables(tables: Any) -> Iterator[tuple[tuple[str, ...], Role, OwnTable]]:
+    """Every table of one's own with its keys, in a run's, a rig's or a model's tables."""
+    roles: tuple[tuple[str, Role], ...] = (
+        ("model", "model"), ("plant", "model"), ("controller", "controller"),
+        ("reference", "reference"),
+    )  # fmt: skip
+    for key, role in roles:
+        table = getattr(tables, key, None)
+        if isinstance(table, OwnTable):
+            yield (key,), role, table
+    for name, signal in getattr(getattr(tables, "reference", None), "signals", {}).items():
+        if isinstance(signal, OwnTable):
+            yield ("reference", "signals", name), "reference", signal
+    for name, device in getattr(tables, "devices", {}).items():
+        if isinstance(device, OwnTable):
+            yield ("devices", name), "device", device
+
+
+def load_own(tables: Any, merged: Merged, recorded: Mapping[str, str] | None = None) -> None:
+    """Load every class of one's own that the tables name.
+
+    Parameters
+    ----------
+    recorded : source texts by key, of a recording, which stand for the files of today; a file
+        that is not among them is refused, wherever it lies
+
+    Raises
+    ------
+    ConfigError
+        One line a class: file, line, and what is wrong with it or its values.
+    """
+    faults = []
+    for path, role, table in own_tables(tables):
+        key = ".".join(path)
+        origin = merged.origin((*path, "kind"))
+        try:
+            source = None
+            if recorded is not None and ":" in table.kind:
+                source = _recorded(recorded, key)
+            table.load(_load(table, role, origin, source))
+        except _WrongValuesError as error:
+            faults += [
+                one_line(f"{merged.origin((*path, name))}: {key}.{name}{text}")
+                for name, text in error.found
+            ]
+        except OwnError as error:
+            faults.append(one_line(f"{origin}: {key}.kind = '{table.kind}': {error}"))
+    if faults:
+        raise ConfigError("\n".join(faults))
+
+
+def _recorded(recorded: Mapping[str, str], key: str) -> str:
+    """The source that a recording keeps for a key, never one beside it or at a path it names."""
+    if key not in recorded:
+        raise OwnError("the recording keeps no source of it, and no other file is run for it")
+    return recorded[key]
+
+
+class _WrongValuesError(Exception):
+    def __init__(self, found: list[tuple[str, str]]) -> None:
+        self.found = found
+
+
+def _load(table: OwnTable, role: Role, origin: str, recorded: str | None) -> Own:
+    name, _, class_name = table.kind.partition(":")
+    package = ""
+    if class_name:
+        folder = Path() if origin.startswith("--set") else Path(origin).parent
+        module, file, source = _from_file(name, folder, recorded)
+    else:
+        point = installed(GROUPS[role])[name]
+        module, file, source = _from_package(point)
+        class_name = point.attr
+        package = f"{point.dist.name} {point.dist.version}" if point.dist else point.module
+    lines = _lines(source, class_name)
+    cls = getattr(module, class_name, None)
+    if not isinstance(cls, type):
+        there = ", ".join(_classes(source)) or "none"
+        raise OwnError(f"{file}: has no class '{class_name}': it has {there}")
+    own = Own(table.kind, cls, None, file, source, lines, package)
+    _refuse_unfit(own, role)
+    values = _values(cls, table.own_values())
+    return Own(table.kind, cls, values, file, source, lines, package)
+
+
+def _from_file(name: str, folder: Path, recorded: str | None) -> tuple[ModuleType, Path, str]:
+    if not name.endswith(".py"):
+        raise OwnError("name a Python file and a class in it, such as 'mine.py:MyController'")
+    file = folder / name
+    if recorded is not None:
+        file = _kept(recorded, Path(name).name)
+        return _executed(str(file), recorded), file, recorded
+    try:
+        source = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise OwnError(f"{file}: no such file beside the one that names it") from None
+    except OSError as error:
+        raise OwnError(f"{file}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise OwnError(f"{file}: not UTF-8 text") from None
+    return _executed(str(file), source), file, source
+
+
+@cache
+def _kept(source: str, name: str) -> Path:
+    """A file with this recorded source, for as long as the program runs.
+
+    What runs is the text itself; the file is where traces and debuggers find its lines.
+    """
+    folder = tempfile.TemporaryDirectory(prefix="hil-recorded-")
+    _KEPT.append(folder)
+    path = Path(folder.name) / name
+    path.write_text(source, encoding="utf-8")
+    return path
+
+
+_KEPT: list[tempfile.TemporaryDirectory[str]] = []
+
+
+@cache
+def _executed(file: str, source: str) -> ModuleType:
+    """The file as a module, executed once however many of its classes are used."""
+    name = f"own_{Path(file).stem}_{hashlib.sha256((file + source).encode()).hexdigest()[:12]}"
+    module = ModuleType(name)
+    module.__file__ = file
+    sys.modules[name] = module  # where dataclasses and pydantic look annotations up
+    try:
+        exec(compile(source, file, "exec"), module.__dict__)
+    except SyntaxError as error:
+        raise OwnError(f"{file}, line {error.lineno}: {error.msg}") from None
+    except (Exception, SystemExit) as error:
+        line = next((n for name, n in reversed(_frames(error)) if name == file), None)
+        text = what(error)
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing and (Path(file).parent / f"{missing}.py").is_file():
+            text += ": a recording keeps one file: put all into it, or make a package"
+        raise OwnError(f"{file}, line {line or 1}: does not import: {text}") from None
+    return module
+
+
+def _frames(error: BaseException) -> list[tuple[str, int]]:
+    return [(f.f_code.co_filename, line) for f, line in walk_tb(error.__traceback__)]
+
+
+def _from_package(point: EntryPoint) -> tuple[ModuleType, Path, str]:
+    where = f"entry point {point.name} = {point.value}"
+    try:
+        point.load()
+        module = sys.modules[point.module]
+        return module, Path(inspect.getfile(module)), inspect.getsource(module)
+    except (Exception, SystemExit) as error:
+        raise OwnError(f"{where}: does not import: {what(error)}") from None
+
+
+def _classes(source: str) -> list[str]:
+    return [node.name for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
+
+
+def _lines(source: str, class_name: str) -> dict[str, int]:
+    """Where a class, under '', and each of its methods begin."""
+    lines = {}
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.ClassDef) and node.name == class_name:
+            lines[""] = node.lineno
+            for item in node.body:
+                if isinstance(item, ast.FunctionDef):
+                    lines[item.name] = item.lineno
+    return lines
+
+
+def _refuse_unfit(own: Own, role: Role) -> None:
+    """Methods that are missing, or that cannot take what they are given."""
+    wanted = {**METHODS[role], "__init__": len(MADE_WITH[role])}
+    for method, n in wanted.items():
+        function = getattr(own.cls, method, None)
+        given = ", ".join(("self", *_given(role, method)))
+        if not callable(function) or function is object.__init__:
+            own.refuse("", f"has no method {method}({given})")
+        try:
+            inspect.signature(function).bind(own.cls, *[None] * n)
+        except TypeError:
+            own.refuse(method, f"{method} must take ({given})")
+        except ValueError:
+            continue  # a compiled class, whose signature nobody knows
+
+
+def _given(role: Role, method: str) -> tuple[str, ...]:
+    if method == "__init__":
+        return MADE_WITH[role]
+    if method == "step":
+        return ("now",) if role == "controller" else ("drive", "inputs")
+    return ("t_s",) * METHODS[role][method]
+
+
+def _values(cls: type, given: dict[str, Any]) -> Any:
+    """The keys of its table as the class's own `Values`; a plain dict where it has none."""
+    table = getattr(cls, "Values", None)
+    if not (isinstance(table, type) and issubclass(table, pydantic.BaseModel)):
+        return given
+    found = []
+    if table.model_config.get("extra") != "allow":
+        known = [info.alias or name for name, info in table.model_fields.items()]
+        names = ", ".join(known) or "none"
+        found = [(key, f": unknown key: {cls.__name__} has {names}") for key in given
+                 if key not in known]  # fmt: skip
+    try:
+        values = table.model_validate(given, strict=True)
+    except pydantic.ValidationError as error:
+        details = error.errors(include_url=False)
+        found += [_wrong(detail) for detail in details if detail["type"] != "extra_forbidden"]
+    if found:
+        raise _WrongValuesError(found)
+    return values
+
+
+def _wrong(detail: ErrorDetails) -> tuple[str, str]:
+    name = ".".join(map(str, detail["loc"])) or "values"
+    if detail["type"] == "missing":
+        return name, ": missing: add it"
+    text = detail["msg"].replace("Input should", "must")
+    return name, f" = {detail['input']!r}: {text[0].lower()}{text[1:]}"

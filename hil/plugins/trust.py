@@ -1,0 +1,95 @@
+"""Code of one's own that this user has run or read: hashes of sources, kept per user.
+
+A recording keeps the source of a class of one's own. It runs again only where its SHA-256 stands in
+`$XDG_STATE_HOME/hil/trusted` (`~/.local/state/hil/trusted`): `hil run` puts down what it runs
+itself, `hil replay --trust` what somebody has read.
+"""
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from hil.errors import ConfigError, one_line
+
+_HASH = re.compile(r"[0-9a-f]{64}(?= |$)")
+
+
+def sha256_of(source: str) -> str:
+    """The hash of a source's UTF-8 text, 64 hexadecimal digits."""
+    return hashlib.sha256(source.encode()).hexdigest()
+
+
+def file_of_trust() -> Path:
+    """Where this user's hashes are kept."""
+    state = os.environ.get("XDG_STATE_HOME", "")
+    folder = Path(state) if os.path.isabs(state) else Path.home() / ".local/state"
+    return folder / "hil" / "trusted"
+
+
+def trusted() -> frozenset[str]:
+    """Hashes of the sources that may run.
+
+    Raises
+    ------
+    ConfigError
+        File or folder cannot be read, or somebody else may have written there.
+    """
+    path = file_of_trust()
+    try:
+        _refuse_of_others(path.parent, path.parent.lstat(), stat.S_ISDIR, "700")
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+        with open(os.open(path, flags), encoding="utf-8") as file:
+            status = os.fstat(file.fileno())
+            _refuse_of_others(path, status, stat.S_ISREG, "600")
+            if status.st_nlink > 1:
+                raise ConfigError(f"{path}: has a second name: check it, then remove it")
+            lines = file.read().splitlines()
+    except FileNotFoundError:
+        return frozenset()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error}): remove it") from None
+    return frozenset(line[:64] for line in lines if _HASH.match(line))
+
+
+def trust(sha256: str, why: str) -> None:
+    """Let a source of this hash run from now on.
+
+    Parameters
+    ----------
+    why : one line for people: its file, and who let it
+
+    Raises
+    ------
+    ConfigError
+        The file cannot be written, or somebody else may have written it.
+    """
+    if not _HASH.fullmatch(sha256):
+        raise ValueError(f"'{sha256}' is not a SHA-256")
+    if sha256 in trusted():
+        return
+    path = file_of_trust()
+    line = f"{sha256} {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {one_line(why)}\n"
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with open(os.open(path, flags, 0o600), "a", encoding="utf-8") as file:
+            file.write(line)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written ({error.strerror})") from None
+
+
+def _refuse_of_others(
+    path: Path, status: os.stat_result, is_kind: Callable[[int], bool], mode: str
+) -> None:
+    if not is_kind(status.st_mode):
+        what = "folder" if mode == "700" else "regular file"
+        raise ConfigError(f"{path}: is not a {what}: check it, then remove it")
+    if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise ConfigError(
+            f"{path}: others may have written it: look at it, then restrict it to yourself: "
+            f"chmod {mode} {path}"
+        )

@@ -1,0 +1,115 @@
+"""What a person says of an act of calibration: the file that `hil calibrate KIND ACT.toml` takes.
+
+[article]     what is calibrated, with its serial number
+[act]         by whom, against what, for how long
+[conditions]  temperature and the like
+[procedure]   how it is done: keys of its kind
+"""
+
+import tomllib
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Annotated, Any, Generic, TypeVar
+
+from pydantic import Field
+
+from hil.calibration.files import Record, load_any, may_be_of, overlaps
+from hil.calibration.tables import ArticleTable, ConditionerTable, ConditionsTable, ThingTable
+from hil.config.files import Merged, merge, parse_set, read_toml
+from hil.config.table import Table, Title
+from hil.config.validate import validated
+from hil.errors import ConfigError
+from hil.platform.provenance import software
+
+
+class ActTable(Table):
+    """Who, against what, for how long; `standard` has the `certificate`."""
+
+    by: Title
+    standard: Title = ""
+    certificate: Title = ""
+    valid_days: Annotated[int, Field(ge=1, le=36525)] = 365
+
+
+S = TypeVar("S", bound=Table)
+
+
+class ActFile(Table, Generic[S]):
+    """An act whose `procedure` has these settings."""
+
+    article: ThingTable
+    act: ActTable
+    conditions: ConditionsTable
+    procedure: S
+
+
+class TransducerFile(ActFile[S]):
+    """A force transducer's, with the conditioner that it is read through."""
+
+    article: ArticleTable
+    conditioner: ConditionerTable | None = None
+
+
+AnyAct = ActFile[Any]
+A = TypeVar("A", bound=AnyAct)
+
+
+def read_act(path: Path | None, template: str, kind: type[A], sets: list[str]) -> A:
+    """A validated act; the template itself where there is no file, for a rehearsal.
+
+    Raises
+    ------
+    ConfigError
+        One line an error.
+    """
+    if path is not None and not path.exists():
+        raise ConfigError(f"{path}: no such file: it begins with --template > {path}")
+    table = tomllib.loads(template) if path is None else read_toml(path)
+    name = "the template" if path is None else str(path)
+    sources: list[tuple[str, Any]] = [(name, table)]
+    for text in sets:
+        change = parse_set(text)
+        sources.append((f"--set {text}", change))
+        table = merge(table, change)
+    return validated(kind, Merged(table, sources))
+
+
+def act_of(
+    act: AnyAct, method: str, today: date, supersedes: list[Record], simulated: bool
+) -> dict[str, Any]:
+    """`[article]`, `[act]`, `[conditions]` and the status of the record to come."""
+    return {
+        "status": "simulated" if simulated else "measured",
+        "article": act.article.model_dump(exclude_none=True),
+        "act": {
+            "by": act.act.by,
+            "date": today,
+            "valid_until": today + timedelta(days=act.act.valid_days),
+            "method": method,
+            "standard": act.act.standard,
+            "certificate": act.act.certificate,
+            "software": _software(),
+            "supersedes": [record.record.hash for record in supersedes],
+        },
+        "conditions": act.conditions.model_dump(exclude_none=True),
+    }
+
+
+def _software() -> str:
+    found = software()
+    return ", ".join(f"{key} {found[key]}" for key in ("hil-arrays", "commit") if key in found)
+
+
+def refuse_overlap(path: Path, new: Record) -> None:
+    """ConfigError where the folder has a record of the same article that holds at the same time."""
+    for other in sorted(path.parent.glob("*.toml")):
+        text = other.read_text(encoding="utf-8", errors="replace")
+        if other == path or not may_be_of(text, new):
+            continue
+        old = load_any(other, named_by=str(other))
+        if overlaps([old, new]):
+            raise ConfigError(
+                f"{other}: serial {new.record.article.serial} is calibrated until "
+                f"{old.record.act.valid_until}: two records of one article would be valid: "
+                f"add --supersedes {other}"
+            )

@@ -1,0 +1,175 @@
+"""`hil calibrate certificate`: a laboratory's coefficients typed in, held against five weights.
+
+The forces that the certificate gives for the readings must be those of the weights: with e the
+differences, G the polynomial's derivatives by its coefficients, C_c their covariance, s the
+readings' noise (zero taken off) and F' the slope,
+
+    e^T V^-1 e,   V = G C_c G^T + (F' s)^2 (I + 1 1^T) + u_w^2 F F^T
+
+has the chi-squared distribution of as many degrees as there are weights. Beyond its 99.9 % point
+the certificate is refused: another transducer, another polarity, a wrong unit.
+
+Source: JCGM 100:2008 (GUM), eq. (13) and H.2.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from scipy.stats import chi2
+
+from hil.calibration.signal_chain import Chain
+from hil.calibration.tables import PolynomialTable
+from hil.config.table import NotNegative, Positive, Table
+from hil.errors import ConfigError
+from hil.procedures.act import TransducerFile
+from hil.procedures.fits import refuse_implausible, refuse_saturated, refuse_unit_slip
+from hil.procedures.procedure import Readings, Step
+from hil.procedures.transducer import AIR_KG_PER_M3
+
+KIND = "force_transducer"
+METHOD = "a laboratory's certificate, checked with weights"
+CONFIDENCE = 0.999
+TEMPLATE = """\
+# hil calibrate certificate: the laboratory's polynomial, checked with five weights.
+[article]
+name = "9 N force transducer"
+maker = "Futek"
+model = "LSB200"
+serial = "REHEARSAL"                     # as on its label and on the certificate
+capacity_N = 9.0
+[act]
+by = "your name"
+standard = "the laboratory's; five weights of class M1 for the check"
+certificate = "C-2026-4711"
+valid_days = 365
+[conditions]
+temperature_C = 23.0
+[conditioner]
+name = "strain gauge conditioner"
+serial = "AMP-1"
+gain = 500.0
+excitation_V = 10.0
+[procedure]
+weights_kg = [0.1, 0.2, 0.4, 0.6, 0.9]
+[procedure.certificate]                  # N, from the deflection in mV/V
+kind = "polynomial"
+coefficients_N = [0.0, 4.5123, 0.0011]
+covariance_N2 = [[1e-6, 0.0, 0.0], [0.0, 4e-6, 0.0], [0.0, 0.0, 1e-6]]
+range_mV_per_V = [-2.0, 2.0]
+"""
+
+
+class Settings(Table):
+    weights_kg: Annotated[list[Positive], Field(min_length=5, max_length=50)]
+    certificate: PolynomialTable
+    gravity_m_per_s2: Annotated[float, Field(ge=9.76, le=9.84)] = 9.80665
+    density_kg_per_m3: Positive = 8000.0
+    weights_relative_u: NotNegative = 5e-5
+    reading_u_mV_per_V: Positive = 0.0005
+
+
+Act = TransducerFile[Settings]
+
+
+def _forces_N(s: Settings) -> NDArray[np.float64]:
+    buoyancy = 1.0 - AIR_KG_PER_M3 / s.density_kg_per_m3
+    return np.array(s.weights_kg) * s.gravity_m_per_s2 * buoyancy
+
+
+def _chain(s: Settings) -> Chain:
+    return Chain(1.0, 0.0, tuple(s.certificate.coefficients_N))
+
+
+def steps(act: Act) -> list[Step]:
+    s = act.procedure
+    if len(set(s.weights_kg)) < 5:
+        raise ConfigError(
+            "procedure.weights_kg: five different weights, or they say nothing new: a collinear set"
+        )
+    largest = float(_forces_N(s).max())
+    if largest > 1.5 * act.article.capacity_N:
+        what = "procedure.weights_kg: the largest load in N"
+        refuse_unit_slip(largest, act.article.capacity_N, what, "give the weights in kg")
+        refuse_implausible(largest, act.article.capacity_N, what)
+    hung = [Step(f"weight {i}", f"hang on {m:g} kg alone, wait until it stands", "mV/V")
+            for i, m in enumerate(s.weights_kg, start=1)]  # fmt: skip
+    return [Step("zero", "nothing hangs on it", "mV/V"), *hung]
+
+
+def finish(act: Act, readings: Readings) -> dict[str, Any]:
+    s, F = act.procedure, _forces_N(act.procedure)
+    y = np.array([readings[f"weight {i}"] for i in range(1, len(F) + 1)])
+    low, high = s.certificate.range_mV_per_V
+    d = y - readings["zero"]
+    chain = _chain(s)
+    says = np.array([chain.value(float(v)) for v in d])
+    share, what = float(np.median(says / F)), "the certificate's force over the weight's"
+    refuse_unit_slip(
+        share, 1.0, what, "give the weights in kg, the readings in mV/V, the certificate in N"
+    )
+    refuse_saturated([readings["zero"], *y], max(abs(low), abs(high)), "mV/V", "certificate")
+    refuse_implausible(share, 1.0, what)
+    e = says - F
+    degree = len(s.certificate.coefficients_N)
+    G = np.vander(d, degree, increasing=True)
+    slope = np.array([_slope(s, float(v)) for v in d])
+    noise = np.outer(slope, slope) * s.reading_u_mV_per_V**2
+    V = G @ np.array(s.certificate.covariance_N2) @ G.T
+    V += noise * (np.eye(len(F)) + 1.0) + s.weights_relative_u**2 * np.outer(F, F)
+    statistic = float(e @ np.linalg.solve(V, e))
+    p = float(chi2.sf(statistic, len(F)))
+    if p < 1.0 - CONFIDENCE:
+        worst = int(np.argmax(np.abs(e)))
+        raise ConfigError(
+            f"certificate: the weights disagree with it (chi-squared {statistic:.3g} of {len(F)} "
+            f"degrees, p = {p:.2g}): at {s.weights_kg[worst]:g} kg it says {says[worst]:.4g} N, "
+            f"the weight is {F[worst]:.4g} N: is it this transducer's, or has it been overloaded?"
+        )
+    return {
+        "status": "certificate",
+        "conditioner": act.conditioner.model_dump(exclude_none=True) if act.conditioner else None,
+        "model": s.certificate.model_dump(exclude_none=True),
+        "raw": {
+            "force_N": F,
+            "reading_mV_per_V": y,
+            "difference_N": e,
+            "zero_mV_per_V": [readings["zero"]],
+        },
+        "said": [f"the weights agree with the certificate: p = {p:.2g}"],
+    }
+
+
+def _slope(s: Settings, d: float) -> float:
+    c = s.certificate.coefficients_N
+    return float(sum(k * c[k] * d ** (k - 1) for k in range(1, len(c))))
+
+
+@dataclass(frozen=True)
+class Truth:
+    """A transducer whose coefficients are drawn from the certificate's uncertainty."""
+
+    settings: Settings
+    coefficients_N: tuple[float, ...]
+
+    @property
+    def truth(self) -> dict[str, float]:
+        return {f"coefficients_N.{k}": c for k, c in enumerate(self.coefficients_N)}
+
+    def read(self, step: Step, seed: int) -> float:
+        s = self.settings
+        noise = s.reading_u_mV_per_V * float(np.random.default_rng(seed).standard_normal())
+        zero = 0.02
+        if step.key == "zero":
+            return zero + noise
+        F = float(_forces_N(s)[int(step.key.removeprefix("weight ")) - 1])
+        return zero + Chain(1.0, 0.0, self.coefficients_N).raw(F) + noise
+
+
+def rehearsal(act: Act, seed: int) -> Truth:
+    s = act.procedure
+    c, C = s.certificate.coefficients_N, np.array(s.certificate.covariance_N2)
+    drawn = np.random.default_rng(seed).multivariate_normal(c, C)
+    return Truth(s, tuple(drawn.tolist()))

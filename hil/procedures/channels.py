@@ -1,0 +1,174 @@
+"""`hil calibrate daq_channel` and `latency`: what a channel adds to its signal.
+
+Offset and noise are mean and standard deviation of raw volts at rest. Slow wander makes
+neighbouring readings alike, so that the mean's uncertainty is that of the means of 20 batches; the
+noise's is s / sqrt(2 nu).
+
+Latency is the shift delta for which measured(t) = a model(t - delta) + c fits best, the twin's
+curve taken between its rows. It holds whatever the twin does not: calibrate springs, damping and
+activation first.
+
+Source: JCGM 100:2008 (GUM), 4.2.3, E.4.3 (of a standard deviation); Law & Kelton, Simulation
+Modeling and Analysis, ch. 9 (batch means).
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from hil.config.table import Positive, Table
+from hil.errors import ConfigError
+from hil.loop.channels import signals_in
+from hil.procedures.fits import nonlinear, refuse_saturated
+from hil.record.read import calibrations_of, open_run
+
+BATCHES = 20
+READINGS_MIN = 10 * BATCHES
+AMPLITUDE_MIN = 10.0
+TEMPLATE = """\
+# hil calibrate daq_channel: nothing pulls on the transducer, or the input is shorted.
+[article]
+name = "channel ai0"
+serial = "REHEARSAL"                     # of the card, with the terminal
+[act]
+by = "your name"
+valid_days = 365
+[conditions]
+temperature_C = 23.0
+[procedure]
+duration_s = 5.0
+"""
+LATENCY = """\
+# hil calibrate latency: one cell on and off; every channel against the twin.
+[article]
+name = "channels of the rig"
+serial = "REHEARSAL"
+[act]
+by = "your name"
+valid_days = 365
+[conditions]
+temperature_C = 23.0
+[procedure]
+on_s = 2.0
+off_s = 2.0
+"""
+
+
+class Settings(Table):
+    duration_s: Positive = 5.0
+    range_V: Positive = 10.0
+    discarded_s: Annotated[float, Field(ge=0.0)] = 0.1
+
+    def schedule(self) -> tuple[list[tuple[float, float]], float]:
+        """Nothing goes on; how long it takes."""
+        return [], self.duration_s
+
+
+def daq_channel(path: Path, settings: Settings, channel: str | None) -> dict[str, dict[str, Any]]:
+    """Offset and noise of one channel, or of every one that is read in volts."""
+    run, kept = open_run(path), calibrations_of(path)
+    if "cells_reported" in run and np.any(run.cells_reported.values == 1):
+        raise ConfigError(f"{path}: cells were on: take a run with everything at rest")
+    found = {}
+    for name in _named(path, [n for n in kept if f"{n}.raw_V" in run], channel):
+        V = run[f"{name}.raw_V"].values[run.t_s.values >= settings.discarded_s]
+        refuse_saturated(V, settings.range_V, "V", f"daq_channel {name}")
+        if len(V) < READINGS_MIN:
+            raise ConfigError(f"daq_channel {name}: {len(V)} readings are too few: {READINGS_MIN}")
+        found[name] = _offset_and_noise(V)
+    return found
+
+
+def _offset_and_noise(V: NDArray[np.float64]) -> dict[str, Any]:
+    whole = len(V) // BATCHES * BATCHES
+    means = V[:whole].reshape(BATCHES, -1).mean(axis=1)
+    offset, noise = float(V[:whole].mean()), float(V.std(ddof=1))
+    u_offset = float(means.std(ddof=1)) / np.sqrt(BATCHES)
+    u_noise = noise / np.sqrt(2.0 * (len(V) - 1))
+    # What independent readings would give; several times that is wander or hum.
+    white = noise / np.sqrt(whole)
+    said = [f"offset {1e3 * offset:.4g} mV, noise {1e3 * noise:.4g} mV rms"]
+    if u_offset > 2.0 * white:
+        said.append(f"it wanders: the mean is {u_offset / white:.1f} times as unsure as by noise")
+    steps = np.unique(np.diff(np.unique(V)).round(12))
+    if len(steps) and noise < 0.5 * float(steps.min()):
+        said.append("the noise is below half a step of the card: the mean may be off by as much")
+    return {
+        "values": {"offset_V": offset, "noise_rms_V": noise},
+        "covariance": np.diag([u_offset**2, u_noise**2]),
+        "equation": "mean and standard deviation at rest",
+        "dof": BATCHES - 1,
+        "raw": {"batch_mean_V": means},
+        "said": said,
+    }
+
+
+def latency(path: Path, channel: str | None) -> dict[str, dict[str, Any]]:
+    """Delay of one channel, or of every one that moved, against the twin."""
+    run = open_run(path)
+    names = list(calibrations_of(path))
+    t = run.t_s.values
+    found, still = {}, []
+    force_names = iter([n for n in names if f"{n}.raw_V" in run or f"{n}.raw_mV_per_V" in run])
+    for signal in signals_in(str(name) for name in run.data_vars):
+        name = signal.name if signal.name in names else next(force_names, signal.name)
+        if channel is not None and name != channel:
+            continue
+        y, m = run[signal.measured].values, run[signal.model].values
+        there = np.isfinite(y) & np.isfinite(m)
+        result = _shift(t[there], y[there], m[there], name)
+        if result is None:
+            still.append(name)
+        else:
+            found[name] = result
+    if not found:
+        raise ConfigError(
+            f"{path}: latency: {', '.join(still) or 'no channel of that name'}: does not move "
+            "enough beside its noise: switch a cell, or move an axis"
+        )
+    return found
+
+
+def _shift(
+    t: NDArray[np.float64], y: NDArray[np.float64], m: NDArray[np.float64], name: str
+) -> dict[str, Any] | None:
+    period_s = float(np.median(np.diff(t)))
+    noise = float(np.std(np.diff(y, 2)) / np.sqrt(6.0))
+    if np.ptp(m) < AMPLITUDE_MIN * max(noise, 1e-12):
+        return None
+    first = int(np.argmax(np.abs(m - m[0]) > 0.02 * np.ptp(m)))
+
+    def curve(p: NDArray[np.float64]) -> NDArray[np.float64]:
+        delta, a, c = p
+        return np.asarray(a * np.interp(t - delta, t, m) + c)
+
+    start = [period_s, 1.0, 0.0]
+    bounds = ([-0.5, 0.1, -np.inf], [0.5, 10.0, np.inf])
+    used = t > t[0] + 0.5 * min(0.5, t[first] - t[0] + period_s)
+    fit = nonlinear(lambda p: (curve(p) - y)[used], start, ("delay", "scale", "zero"),
+                    f"latency {name}", bounds)  # fmt: skip
+    said = [f"{name}: {1e3 * fit.values[0]:.4g} ms late, scale {fit.values[1]:.5g}"]
+    if fit.sigma > 1.5 * noise:
+        raise ConfigError(
+            f"latency {name}: {fit.sigma / noise:.1f} times its noise is left over: the twin "
+            "differs from the plant: calibrate springs, damping and activation first"
+        )
+    return {
+        "values": {"delay_s": float(fit.values[0])},
+        "covariance": [[float(fit.covariance[0, 0])]],
+        "equation": "measured(t) = a model(t - delay) + c",
+        "dof": fit.dof,
+        "residual_rms": fit.sigma,
+        "raw": {"scale": [float(fit.values[1])], "zero": [float(fit.values[2])]},
+        "said": said,
+    }
+
+
+def _named(path: Path, there: list[str], channel: str | None) -> list[str]:
+    names = [name for name in there if channel in (None, name)]
+    if not names:
+        raise ConfigError(f"{path}: --channel {channel}: choose {', '.join(there) or 'none'}")
+    return names

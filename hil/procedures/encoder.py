@@ -1,0 +1,126 @@
+"""`hil calibrate encoder`: the arm compared with known angles, counts read.
+
+    theta = theta_0 + s 2 pi c / n + e,    s = +1 or -1
+
+The sign of the slope gives s; its size must be 2 pi / n of the encoder's n counts a turn. theta_0
+is the mean of theta - s 2 pi c / n, with the residuals' variance / readings, the reference's common
+uncertainty u_r^2, and the rounding of a count, (2 pi / n)^2 / 12.
+
+Source: JCGM 100:2008 (GUM), 4.2.3 and 4.3.7.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import Field
+
+from hil.config.table import NotNegative, Table
+from hil.errors import ConfigError
+from hil.procedures.act import ActFile
+from hil.procedures.fits import linear
+from hil.procedures.procedure import Readings, Step
+
+KIND = "encoder"
+METHOD = "compared with known angles"
+SLOPE_WITHIN = 0.02
+TEMPLATE = """\
+# hil calibrate encoder: the arm against a square, counts read at known angles.
+[article]
+name = "encoder of q1"
+serial = "REHEARSAL"
+[act]
+by = "your name"
+standard = "indexing plate, serial 3"
+valid_days = 365
+[conditions]
+temperature_C = 23.0
+[procedure]
+angles_rad = [0.7853982, 1.5707963, 2.3561945]
+counts_per_turn = 40000                  # all four edges
+"""
+
+
+class Settings(Table):
+    angles_rad: list[float]
+    counts_per_turn: Annotated[int, Field(ge=4)]
+    repeats: Annotated[int, Field(ge=1, le=20)] = 2
+    reference_u_rad: NotNegative = 0.0005
+
+
+Act = ActFile[Settings]
+
+
+def _angles(s: Settings) -> list[float]:
+    return s.angles_rad * s.repeats
+
+
+def steps(act: Act) -> list[Step]:
+    s = act.procedure
+    if max(map(abs, s.angles_rad), default=0.0) > 4.0 * np.pi:
+        raise ConfigError(
+            f"procedure.angles_rad: {max(map(abs, s.angles_rad)):g} rad: off by 57.3: "
+            "radians, not degrees"
+        )
+    return [
+        Step(f"reading {i}", f"hold the arm at {angle:.6g} rad", "counts")
+        for i, angle in enumerate(_angles(s), start=1)
+    ]
+
+
+def finish(act: Act, readings: Readings) -> dict[str, Any]:
+    s = act.procedure
+    theta = np.array(_angles(s))
+    c = np.array([readings[step.key] for step in steps(act)])
+    # Counts over angles: angles are what may be all alike.
+    line = linear(np.column_stack((theta, np.ones_like(c))), c, ("the slope", "the offset"), KIND)
+    direction = float(np.sign(line.values[0]))
+    turn = 2.0 * np.pi * abs(float(line.values[0]))
+    if turn < 1.0:
+        raise ConfigError("encoder: the counts do not follow the angle: is it connected?")
+    if abs(turn / s.counts_per_turn - 1.0) > SLOPE_WITHIN:
+        raise ConfigError(
+            f"encoder: {turn:.6g} counts a turn were read, counts_per_turn says "
+            f"{s.counts_per_turn}: its pulses count four times each"
+        )
+    own = theta - direction * 2.0 * np.pi * c / s.counts_per_turn
+    offset = float(own.mean())
+    sigma2 = float(own.var(ddof=1))
+    count2 = (2.0 * np.pi / s.counts_per_turn) ** 2 / 12.0
+    variance = sigma2 / len(own) + s.reference_u_rad**2 + count2
+    return {
+        "values": {"offset_rad": offset, "direction": direction},
+        "covariance": np.diag([variance, 0.0]),
+        "equation": "theta = offset + direction 2 pi c / n",
+        "dof": len(own) - 1,
+        "residuals": own - offset,
+        "raw": {"angle_rad": theta, "counts": c},
+    }
+
+
+@dataclass(frozen=True)
+class Truth:
+    settings: Settings
+    offset_rad: float
+    direction: float
+    reference_off_rad: float
+    noise_rad: float = 0.0004
+
+    @property
+    def truth(self) -> dict[str, float]:
+        return {"offset_rad": self.offset_rad, "direction": self.direction}
+
+    def read(self, step: Step, seed: int) -> float:
+        s = self.settings
+        angle = _angles(s)[int(step.key.removeprefix("reading ")) - 1] + self.reference_off_rad
+        angle += self.noise_rad * float(np.random.default_rng(seed).standard_normal())
+        turns = self.direction * (angle - self.offset_rad) / (2.0 * np.pi)
+        return float(round(turns * s.counts_per_turn))
+
+
+def rehearsal(act: Act, seed: int) -> Truth:
+    s, rng = act.procedure, np.random.default_rng(seed)
+    return Truth(
+        s, float(rng.uniform(-3.0, 3.0)), float(rng.choice([-1.0, 1.0])),
+        s.reference_u_rad * float(rng.standard_normal()),
+    )  # fmt: skip

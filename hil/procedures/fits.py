@@ -1,0 +1,192 @@
+"""Least squares with uncertainty, and readings that no fit should be made of.
+
+    y = X p + e,   p^ = (X^T X)^-1 X^T y,   s^2 = |y - X p^|^2 / nu,   C = s^2 (X^T X)^-1
+
+with nu = n - k degrees of freedom. With independent normal errors of one variance
+(p^_i - p_i) / sqrt(C_ii) has Student's distribution of nu degrees, so that
+p^_i +- t_{0.975, nu} sqrt(C_ii) holds the truth in 95 % of all acts. The nonlinear fit uses the
+Jacobian at its solution for X.
+
+Source: JCGM 100:2008 (GUM), 4.2, G.3 and H.3; Draper & Smith, Applied Regression Analysis, ch. 2.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import least_squares
+from scipy.stats import t as student
+
+from hil.errors import ConfigError
+
+CONDITION_MAX = 1e7  # of columns scaled to one length
+GRAVITY_M_PER_S2 = 9.80665
+UNIT_SLIPS = {
+    1e3: "1000: kg, not g (N, not mN)",
+    1e-3: "1000: kg, not t (N, not kN)",
+    GRAVITY_M_PER_S2: "g = 9.81: kilograms, not newtons",
+    1.0 / GRAVITY_M_PER_S2: "g = 9.81: newtons, not kilograms",
+    1e3 * GRAVITY_M_PER_S2: "1000 g: kilograms, not millinewtons",
+    1e3 / GRAVITY_M_PER_S2: "1000 / g: newtons, not grams",
+}
+SLIP_WITHIN = 0.2
+DIFFERS = 0.35  # beyond this share something else is wrong
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Values with their covariance.
+
+    Attributes
+    ----------
+    names : tuple of str
+    values : (k,) array
+    covariance : (k, k) array
+    residuals : (n,) array
+    sigma : float
+        Standard deviation of one reading.
+    dof : int
+    """
+
+    names: tuple[str, ...]
+    values: NDArray[np.float64]
+    covariance: NDArray[np.float64]
+    residuals: NDArray[np.float64]
+    sigma: float
+    dof: int
+
+    def half_width(self, i: int, confidence: float = 0.95) -> float:
+        """Half of the confidence interval of a value."""
+        k = float(student.ppf(0.5 + 0.5 * confidence, self.dof))
+        return k * float(np.sqrt(self.covariance[i, i]))
+
+
+def linear(X: ArrayLike, y: ArrayLike, names: Sequence[str], what: str) -> Fit:
+    """Ordinary least squares.
+
+    Raises
+    ------
+    ConfigError
+        Too few readings for the values, or readings that do not tell them apart.
+    """
+    A, b = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
+    n, k = A.shape
+    _refuse_few(n, k, what)
+    scale = np.linalg.norm(A, axis=0)
+    _refuse_collinear(A, scale, names, what)
+    Q, R = np.linalg.qr(A / scale)
+    p = np.linalg.solve(R, Q.T @ b) / scale
+    residuals = b - A @ p
+    inverse = np.linalg.inv(R) / scale[:, None]
+    s2 = float(residuals @ residuals) / (n - k)
+    return Fit(tuple(names), p, s2 * inverse @ inverse.T, residuals, float(np.sqrt(s2)), n - k)
+
+
+def nonlinear(
+    misfit: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    start: ArrayLike,
+    names: Sequence[str],
+    what: str,
+    bounds: tuple[ArrayLike, ArrayLike] = (-np.inf, np.inf),
+) -> Fit:
+    """Least squares of `misfit(p)` from a start.
+
+    Raises
+    ------
+    ConfigError
+        As `linear`, or it does not settle.
+    """
+    p0 = np.asarray(start, dtype=float)
+    _refuse_few(len(misfit(p0)), len(p0), what)
+    x_scale = np.where(p0 == 0.0, 1.0, np.abs(p0))
+    found = least_squares(misfit, p0, x_scale=x_scale, bounds=bounds)
+    if not found.success:
+        raise ConfigError(f"{what}: the fit does not settle: are these the right readings?")
+    n, k = found.jac.shape
+    scale = np.linalg.norm(found.jac, axis=0)
+    _refuse_collinear(found.jac, scale, names, what)
+    _, R = np.linalg.qr(found.jac / scale)
+    inverse = np.linalg.inv(R) / scale[:, None]
+    s2 = 2.0 * found.cost / (n - k)
+    C = s2 * inverse @ inverse.T
+    return Fit(tuple(names), found.x, C, -found.fun, float(np.sqrt(s2)), n - k)
+
+
+def _refuse_few(n: int, k: int, what: str) -> None:
+    if n < k + 2:
+        raise ConfigError(
+            f"{what}: {n} readings are too few for {k} values with an uncertainty: at least {k + 2}"
+        )
+
+
+def _refuse_collinear(
+    A: NDArray[np.float64], scale: NDArray[np.float64], names: Sequence[str], what: str
+) -> None:
+    dead = [name for name, length in zip(names, scale, strict=True) if length == 0.0]
+    if dead:
+        raise ConfigError(f"{what}: the readings do not determine {', '.join(dead)}")
+    _, s, Vt = np.linalg.svd(A / scale, full_matrices=False)
+    if s[-1] * CONDITION_MAX < s[0]:
+        together = [n for n, v in zip(names, np.abs(Vt[-1]), strict=True) if v > 0.1 * Vt[-1].max()]
+        raise ConfigError(
+            f"{what}: a collinear set: the readings cannot separate {' and '.join(together)}: "
+            "spread them wider"
+        )
+
+
+def refuse_unit_slip(found: float, expected: float, what: str, remedy: str) -> None:
+    """A figure that is off by g or 1000 from what it should be about.
+
+    Raises
+    ------
+    ConfigError
+        With the unit that was probably meant.
+    """
+    ratio = found / expected if expected else np.inf
+    for slip, words in UNIT_SLIPS.items():
+        if abs(ratio / slip - 1.0) < SLIP_WITHIN:
+            raise ConfigError(
+                f"{what} is {found:.4g}, expected about {expected:.4g}: off by {words}: {remedy}"
+            )
+
+
+def refuse_implausible(found: float, expected: float, what: str) -> None:
+    """ConfigError for a figure that is off by more than a third, whatever the reason."""
+    if not abs(found - expected) < DIFFERS * abs(expected):
+        raise ConfigError(
+            f"{what} is {found:.4g}, expected about {expected:.4g}: something else was measured, "
+            "or the expected figure is wrong"
+        )
+
+
+def refuse_saturated(readings: ArrayLike, limit: float, unit: str, what: str) -> None:
+    """Readings at the end of the range are none."""
+    values = np.asarray(readings, dtype=float)
+    at = np.flatnonzero(~np.isfinite(values) | (np.abs(values) >= 0.9995 * limit))
+    if len(at):
+        raise ConfigError(
+            f"{what}: reading {at[0] + 1} of {len(values)}, {values[at[0]]:g} {unit}, is "
+            f"saturated: the range ends at {limit:g} {unit}"
+        )
+
+
+def refuse_stuck(loads: ArrayLike, readings: ArrayLike, unit: str, what: str) -> None:
+    """A reading that does not follow its load: at its end, stuck, or a weight was forgotten.
+
+    Of different neighbouring loads the reading's step must be a quarter of what most steps make.
+    """
+    x, y = np.asarray(loads, dtype=float), np.asarray(readings, dtype=float)
+    order = np.argsort(x, kind="stable")
+    levels = np.unique(x)
+    if len(levels) < 3:
+        return
+    mean = np.array([y[order][x[order] == level].mean() for level in levels])
+    slopes = np.diff(mean) / np.diff(levels)
+    usual = np.median(slopes)
+    for i, slope in enumerate(slopes):
+        if slope * np.sign(usual) < 0.25 * abs(usual):
+            raise ConfigError(
+                f"{what}: the reading hardly changes from {levels[i]:.4g} to {levels[i + 1]:.4g} "
+                f"{unit}: saturated, stuck, or a load that was not there"
+            )

@@ -1,0 +1,202 @@
+"""`hil calibrate literature`: what the papers print, and what had to be assumed, as records.
+
+A printed value is known to half a unit of its last digit at least, evenly spread:
+u = half / sqrt(3) (JCGM 100:2008, 4.3.7). Where the paper says with what it was measured, that
+counts too: springs between two micro-positioners of 0.02 mm, here over an assumed 4 mm of stretch,
+and a transducer of 0.25 %, give 0.33 %. Assumed values carry a wide uncertainty. What comes from
+one measurement is taken as uncorrelated: no paper prints a covariance.
+"""
+
+from dataclasses import dataclass
+from datetime import date
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hil.calibration.files import load_any
+from hil.calibration.write import signed, values_table, write_record
+from hil.errors import ConfigError
+from hil.mechanics.sma.wire import SmaWire
+from hil.procedures.literature_leg import Printed, gait2354, makkonen
+from hil.systems.arm.links import TABLE_1
+from hil.systems.pantograph.linkage import ROUNDING, Parameters
+
+WRITTEN, UNTIL = date(2026, 11, 1), date(2099, 12, 31)
+CELLS = "MacNair & Ueda, Dynamic Cellular Actuator Arrays and Expanded Fingerprint Method"
+IMPACTS = "Font-Llagunes & Koevecses, Dynamics of Variable Topology Systems, Table II"
+WIRE = "Dynalloy TCF1140 and Baraghini; see hil/mechanics/sma/wire.py"
+OURS = "nobody: assumed for this project"
+SPRING = 0.0033  # of a spring constant, as above
+PUBLISHED, DERIVED, ASSUMED = "published", "derived", "assumed"
+
+Value = tuple[str, float, float, str]  # name, value, standard uncertainty, basis
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One record: its file's stem, what it is of, and where its values stand."""
+
+    stem: str
+    kind: str
+    article: str
+    serial: str
+    where: str
+    method: str
+    values: tuple[Value, ...]
+
+    def table(self) -> dict[str, Any]:
+        names, values, u, basis = zip(*self.values, strict=True)
+        status = "assumed" if set(basis) == {ASSUMED} else "literature"
+        return {
+            "kind": self.kind,
+            "status": status,
+            "article": {"name": self.article, "serial": self.serial},
+            "act": {
+                "by": self.where,
+                "date": WRITTEN,
+                "valid_until": UNTIL,
+                "method": self.method,
+            },
+            "model": values_table(
+                "as printed" if status == "literature" else "assumed",
+                dict(zip(names, values, strict=True)),
+                np.diag(np.square(u)),
+                basis=list(basis),
+            ),
+        }
+
+    def text(self) -> str:
+        return signed(self.table(), COMMENT)
+
+
+COMMENT = (
+    "Made by hil calibrate literature: nobody here has measured this. Calibrate your own article "
+    "and name its record instead."
+)
+
+
+def digit(half: float) -> float:
+    """Standard uncertainty of a value printed to plus or minus half a unit of its last digit."""
+    return half / sqrt(3.0)
+
+
+_MIGA = ("Miga NanoMuscle 704 cell", "MacNair-Ueda-Miga", CELLS)
+_SILICONE = ("silicone rubber cell with four wires", "MacNair-Ueda-silicone", CELLS)
+_FINGER = ("cell of the soft finger", "soft-finger", OURS)
+_ARM, _TABLE_II = Parameters(), digit(ROUNDING)
+_FLEXINOL = SmaWire()
+
+_ARM_LINKS = ("upper_arm", "forearm", "hand")
+
+
+def _digits(text: str) -> float:
+    """Standard uncertainty of a printed number: half a unit of its last digit, evenly spread."""
+    decimals = len(text.partition(".")[2])
+    return digit(0.5 * 10.0**-decimals if text.partition(".")[2] != "0" else 0.5)
+
+
+def _as_printed(found: Printed) -> tuple[Value, ...]:
+    return tuple((key, float(text), _digits(text), PUBLISHED) for key, text in found)
+
+
+def _arm_links() -> tuple[Value, ...]:
+    """Table 1 of Hemami & Hemami, its inertias to four decimals, the rest to two."""
+    found: list[Value] = []
+    for name, link in zip(_ARM_LINKS, TABLE_1, strict=True):
+        found += [(f"links.{name}.{key}", getattr(link, key), digit(0.005), PUBLISHED)
+                  for key in ("mass_kg", "com_m", "length_m")]  # fmt: skip
+        found += [(f"links.{name}.inertia_kg_m2.{i}", value, digit(0.5e-4), PUBLISHED)
+                  for i, value in enumerate(link.inertia_kg_m2, start=1)]  # fmt: skip
+    return tuple(found)
+
+
+ENTRIES = (
+    Entry("miga_springs", "spring_constants", *_MIGA,
+          "stretched between two micro-positioners of 0.02 mm; section Physical Actuator Array", (
+              ("k_pe_N_per_m", 20.0, digit(0.5), PUBLISHED),
+              ("k_se_N_per_m", 386.52, SPRING * 386.52, PUBLISHED),
+              ("k_ae_N_per_m", 1000.0, SPRING * 1000.0, PUBLISHED))),
+    Entry("miga_damper", "damping", *_MIGA, "from the response time; 5 % is assumed for that", (
+              ("b_N_s_per_m", 500.0, 25.0, PUBLISHED),)),
+    Entry("miga_masses", "masses", *_MIGA,
+          "one figure for all masses, which its own residual says are not alike: 5 % assumed", (
+              ("mass_kg", 0.01583, 0.0008, PUBLISHED),)),
+    Entry("miga_force", "cell_force", *_MIGA, "eq. (1), F = k_ae s, an assumed stroke of 4 mm", (
+              ("force_on_N", 4.0, 1.0, ASSUMED),)),
+    Entry("silicone_springs", "spring_constants", *_SILICONE,
+          "wires and sheet with two micro-positioners; k_pe is not in the paper", (
+              ("k_pe_N_per_m", 20.0, 10.0, ASSUMED),
+              ("k_se_N_per_m", 611.0, SPRING * 611.0, PUBLISHED),
+              ("k_ae_N_per_m", 10160.0, 4.0 * SPRING * 2540.0, DERIVED))),
+    Entry("silicone_damper", "damping", *_SILICONE, 'assumed: "high damping" is all it says', (
+              ("b_N_s_per_m", 50.0, 25.0, ASSUMED),)),
+    Entry("silicone_masses", "masses", *_SILICONE, "assumed: not in the paper", (
+              ("mass_kg", 0.02, 0.01, ASSUMED),)),
+    Entry("silicone_force", "cell_force", *_SILICONE, "0.7 mm times 2.54 N/mm a wire, four wires", (
+              ("force_on_N", 6.8, 4.0 * digit(0.05), DERIVED),)),
+    Entry("silicone_activation", "activation", *_SILICONE,
+          "F / (1 + exp(-(5 t - 6))), corrected from the printed form; digits as printed", (
+              ("rate_per_s", 5.0, digit(0.5), PUBLISHED),
+              ("delay_s", 1.2, digit(0.1), DERIVED))),
+    Entry("soft_finger_damper", "damping", *_FINGER, "assumed", (
+              ("b_N_s_per_m", 100.0, 50.0, ASSUMED),)),
+    Entry("soft_finger_masses", "masses", *_FINGER, "assumed", (
+              ("mass_kg", 0.004, 0.002, ASSUMED),)),
+    Entry("soft_finger_activation", "activation", *_FINGER, "assumed: wires thinner than 0.1 mm", (
+              ("rate_per_s", 10.0, 3.0, ASSUMED),
+              ("delay_s", 0.4, 0.2, ASSUMED))),
+    Entry("flexinol_100um", "parameters", "Flexinol 0.10 mm HT wire", "TCF1140", WIRE,
+          "maker's data sheet; see hil/mechanics/sma/wire.py for what it does not give", (
+              ("diameter_m", _FLEXINOL.diameter_m, digit(5e-6), PUBLISHED),
+              ("density_kg_per_m3", _FLEXINOL.density_kg_per_m3, digit(5.0), PUBLISHED),
+              ("specific_heat_J_per_kg_K", _FLEXINOL.specific_heat_J_per_kg_K, 100.0, ASSUMED),
+              ("latent_heat_J_per_kg", _FLEXINOL.latent_heat_J_per_kg, digit(50.0), PUBLISHED),
+              ("convection_W_per_m2_K", _FLEXINOL.convection_W_per_m2_K, 15.0, ASSUMED),
+              ("martensite_Ohm_per_m", _FLEXINOL.martensite_Ohm_per_m, digit(0.5), PUBLISHED),
+              ("austenite_Ohm_per_m", _FLEXINOL.austenite_Ohm_per_m, 10.0, ASSUMED),
+              ("A_s_C", _FLEXINOL.A_s_C, digit(0.5), PUBLISHED),
+              ("A_f_C", _FLEXINOL.A_f_C, digit(0.5), PUBLISHED),
+              ("M_s_C", _FLEXINOL.M_s_C, digit(0.5), PUBLISHED),
+              ("M_f_C", _FLEXINOL.M_f_C, digit(0.5), PUBLISHED))),
+    Entry("pantograph_arm", "pantograph_geometry", "composite of two pantograph planes",
+          "Font-Llagunes-Koevecses", IMPACTS, "Table II, to its last digit",
+          tuple((name, getattr(_ARM, name), _TABLE_II, PUBLISHED)
+                for name in Parameters.__dataclass_fields__)),
+    Entry("pantograph_plate", "parameters", "plate that the pantograph meets",
+          "Font-Llagunes-Koevecses", IMPACTS, "y from Tables III and V; its contact is assumed", (
+              ("y_m", 0.22538, digit(0.5e-4), DERIVED),
+              ("k_N_per_m", 5.2e4, 2e4, ASSUMED),
+              ("alpha_s_per_m", 3.2, 1.0, ASSUMED),
+              ("mu", 0.04, 0.02, DERIVED))),
+    Entry("leg_makkonen", "parameters", "leg of thigh, shin and foot with two muscles",
+          "Makkonen-2021", "Makkonen 2021, Simulated Muscle Driven Leg (LUT)",
+          "Fig. 10, Tables 4 to 6, to their last digit", _as_printed(makkonen())),
+    Entry("leg_gait2354", "parameters", "seven further muscles of the leg",
+          "gait2354", "OpenSim, model gait2354; Makkonen 2021, 4.2",
+          "put into the leg's plane, to its last digit", _as_printed(gait2354())),
+    Entry("arm_links", "parameters", "arm of three links", "Hemami-Hemami-2016",
+          "Hemami & Hemami 2016, Table 1", "to its last digit", _arm_links()),
+)  # fmt: skip
+
+
+def write_literature(folder: Path) -> list[tuple[Path, bool]]:
+    """Write every record that is not there yet; (file, whether it was written).
+
+    Raises
+    ------
+    ConfigError
+        A file of that name says something else.
+    """
+    done = []
+    for entry in ENTRIES:
+        path = folder / f"{entry.stem}.toml"
+        if path.is_file():
+            if load_any(path, named_by=str(path)).text != entry.text():
+                raise ConfigError(f"{path}: is another record: choose another --out")
+            done.append((path, False))
+        else:
+            write_record(path, entry.table(), COMMENT)
+            done.append((path, True))
+    return done

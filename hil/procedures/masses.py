@@ -1,0 +1,106 @@
+"""`hil calibrate masses`: every mass on scales, several times.
+
+The value is the mean of n weighings; its variance s^2 / n, with s pooled over all masses, and the
+scales' own u_s^2 m_i m_j, which is common to all, with d^2 / 12 for their last digit d.
+
+Source: JCGM 100:2008 (GUM), 4.2.3, 4.3.7 and H.3.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import Field
+
+from hil.config.table import NotNegative, Positive, Table
+from hil.procedures.act import ActFile
+from hil.procedures.fits import linear, refuse_implausible, refuse_saturated, refuse_unit_slip
+from hil.procedures.procedure import Readings, Step
+
+KIND = "masses"
+METHOD = "weighed"
+TEMPLATE = """\
+# hil calibrate masses: the masses of an array, one after the other, on scales.
+[article]
+name = "masses of the array miga6"
+serial = "REHEARSAL"
+[act]
+by = "your name"
+standard = "scales, serial 12"
+valid_days = 730
+[conditions]
+temperature_C = 23.0
+[procedure]
+n_masses = 5
+expected_kg = 0.016                      # about; so that a wrong unit is found
+"""
+
+
+class Settings(Table):
+    n_masses: Annotated[int, Field(ge=1, le=1000)]
+    expected_kg: Positive
+    repeats: Annotated[int, Field(ge=1, le=20)] = 3
+    range_kg: Positive = 0.2
+    digit_kg: NotNegative = 1e-5
+    relative_u: NotNegative = 1e-4
+
+
+Act = ActFile[Settings]
+
+
+def steps(act: Act) -> list[Step]:
+    s = act.procedure
+    return [
+        Step(f"mass {i}, weighing {j}", f"mass {i} on the scales, tared before", "kg")
+        for i in range(1, s.n_masses + 1)
+        for j in range(1, s.repeats + 1)
+    ]
+
+
+def finish(act: Act, readings: Readings) -> dict[str, Any]:
+    s = act.procedure
+    m = np.array([readings[step.key] for step in steps(act)])
+    which = np.repeat(np.arange(s.n_masses), s.repeats)
+    for value in m:
+        refuse_unit_slip(float(value), s.expected_kg, "masses: a weighing in kg", "type it in kg")
+    refuse_saturated(m, s.range_kg, "kg", KIND)
+    for value in m:
+        refuse_implausible(float(value), s.expected_kg, "masses: a weighing in kg")
+    names = [f"mass_kg.{i + 1}" for i in range(s.n_masses)]
+    X = (which[:, None] == np.arange(s.n_masses)) * 1.0
+    fit = linear(X, m, names, KIND)
+    C = fit.covariance + s.relative_u**2 * np.outer(fit.values, fit.values)
+    C += np.eye(s.n_masses) * s.digit_kg**2 / 12.0
+    return {
+        "values": dict(zip(names, fit.values.tolist(), strict=True)),
+        "covariance": C,
+        "equation": "m = mean of the weighings",
+        "dof": fit.dof,
+        "residuals": fit.residuals,
+        "raw": {"mass": [f"{i + 1}" for i in which], "weighing_kg": m},
+    }
+
+
+@dataclass(frozen=True)
+class Truth:
+    settings: Settings
+    masses_kg: tuple[float, ...]
+    scale: float
+    noise_kg: float = 2e-5
+
+    @property
+    def truth(self) -> dict[str, float]:
+        return {f"mass_kg.{i}": m for i, m in enumerate(self.masses_kg, start=1)}
+
+    def read(self, step: Step, seed: int) -> float:
+        i = int(step.key.removeprefix("mass ").partition(",")[0])
+        noise = self.noise_kg * float(np.random.default_rng(seed).standard_normal())
+        digit = self.settings.digit_kg
+        read = self.masses_kg[i - 1] * self.scale + noise
+        return round(read / digit) * digit if digit else read
+
+
+def rehearsal(act: Act, seed: int) -> Truth:
+    s, rng = act.procedure, np.random.default_rng(seed)
+    masses = s.expected_kg * (1.0 + 0.1 * rng.uniform(-1.0, 1.0, s.n_masses))
+    return Truth(s, tuple(masses.tolist()), 1.0 + s.relative_u * float(rng.standard_normal()))

@@ -1,0 +1,280 @@
+"""Runs that a calibration needs: the rig at rest, or one cell on and off, by
+`hil.runs.session.run`.
+
+Nothing is switched outside the guard: a procedure's run is a run like any other, recorded, with the
+rig's limits, the proof of its boards and a rehearsal before a bench is touched.
+"""
+
+import dataclasses
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from hil.calibration.files import Calibration, Source, parse_any
+from hil.calibration.sources import Sourced
+from hil.config.files import read_merged
+from hil.errors import ConfigError
+from hil.experiment.load import Config, load
+from hil.loop import loop
+from hil.loop.channels import valid_rows
+from hil.loop.clock import Clock, RealClock, VirtualClock
+from hil.loop.frame import Frame
+from hil.loop.requests import Request, Stop
+from hil.platform import realtime
+from hil.record.read import calibrations_of, open_run
+from hil.rig.calibrated import cards_of
+from hil.rig.instruments import MAIN_FORCE, force_channel
+from hil.rig.rig import parse_backend
+from hil.runs import assembly, session
+from hil.runs.kept_code import config_of
+from hil.systems.array.cells import Cell
+from hil.systems.array.tables import ModelTable
+
+
+@dataclass(frozen=True)
+class RigUsed:
+    """Where a procedure's runs happen: RIG.toml, its backend, keys changed."""
+
+    path: Path
+    backend: str = "sim"
+    sets: tuple[str, ...] = ()
+
+    def resting(self) -> Config:
+        """Any experiment of the rig, or the rig alone where it has cells."""
+        merged = read_merged(self.path, self.sets).table
+        return load(self.path, self.sets) if "experiment" in merged else self.config([], 1.0)
+
+    def config(self, pulses: list[tuple[float, float]], duration_s: float, cell: int = 1) -> Config:
+        """The rig with one cell on from the first to the second time of every pulse."""
+        if "arrays" not in read_merged(self.path, self.sets).table.get("model", {}):
+            raise ConfigError(
+                f"{self.path}: has no cells, so nothing to schedule: name one of its experiments, "
+                "or give --run RUN.h5"
+            )
+        steps = [
+            f"{{t_s={t_s!r}, {word}=[{cell}]}}"
+            for on_s, off_s in pulses
+            for word, t_s in (("on", on_s), ("off", off_s))
+        ]
+        # A schedule must switch something; this is after the end.
+        steps = steps or [f"{{t_s={duration_s + 1.0!r}, off='all'}}"]
+        own = [
+            "experiment.name='calibration'",
+            f"experiment.duration_s={duration_s!r}",
+            "controller.kind='schedule'",
+            f"controller.steps=[{', '.join(steps)}]",
+        ]
+        return load(self.path, [*self.sets, *own])
+
+    def run(self, config: Config, out: Path, seed: int) -> Path:
+        """Run it, and what was recorded; ConfigError where it did not come to its end."""
+        result = session.run(config, backend=self.backend, seed=seed, out=out, force=True)
+        if result.outcome != "complete":
+            why = result.summary["first_cause"] or result.summary["stopped_by"] or "no cause"
+            raise ConfigError(f"{out}: the run was {result.outcome}: {why}: nothing was calibrated")
+        return result.path
+
+
+class _Rows:
+    """Keeps some columns of a loop that nobody armed, and ends it after enough rows."""
+
+    disk_low = ""
+
+    def __init__(self, frame: Frame, columns: Sequence[str], n_rows: int) -> None:
+        self._frame, self._n = frame, n_rows
+        self.kept: dict[str, list[float]] = {name: [] for name in columns}
+        self.stop = Stop()
+
+    def push(self) -> bool:
+        row = self._frame.row[0]
+        for name, values in self.kept.items():
+            values.append(float(row[name]))
+        self._n -= 1
+        if self._n <= 0:
+            self.stop.reason = "enough"
+        return True
+
+    def event(self, t_s: float, level: str, source: str, text: str) -> None:
+        if level in ("fault", "error"):
+            raise ConfigError(f"{source}: {text}: nothing was read")
+
+    def requests(self, tick: int) -> Sequence[Request]:
+        """Nobody asks."""
+        return ()
+
+    def input(self, tick: int, t_s: float, name: str, value: float, text: str = "") -> None:
+        """Nothing changes."""
+
+
+def at_rest(
+    config: Config, backend: str, seed: int, columns: Sequence[str], duration_s: float
+) -> dict[str, float]:
+    """Means of some columns while the rig is not armed: all off, outputs at rest.
+
+    Raises
+    ------
+    ConfigError, DeviceError
+        A channel that cannot be read.
+    """
+    backends = parse_backend(backend, config.tables)
+    period_s = config.tables.loop.period_s
+    stages = assembly.build(config, seed, backends)
+    missing = [name for name in columns if name not in (c.name for c in stages.frame.columns)]
+    if missing:
+        raise ConfigError(f"{config.path}: the rig has no column {missing[0]}")
+    rows = _Rows(stages.frame, columns, max(2, round(duration_s / period_s)))
+    bench = "bench" in backends.values()
+    clock: Clock = RealClock(realtime.spin_s(None, period_s)) if bench else VirtualClock()
+    parts = assembly.parts_of(config, stages, clock, rows, armed=False)
+    rows.stop = parts.inputs.stop
+    stages.rig.open()
+    try:
+        loop.run(parts)
+    finally:
+        try:
+            stages.rig.safe()
+        finally:
+            stages.rig.close()
+    # The first row comes before the first sample of a card.
+    return {name: float(np.nanmean(values[1:])) for name, values in rows.kept.items()}
+
+
+def sha256(path: Path) -> str:
+    return f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
+
+
+def simulated(path: Path) -> bool:
+    """Whether a recording's readings come from a simulated device."""
+    return bool(open_run(path).attrs.get("simulated"))
+
+
+@dataclass(frozen=True)
+class OneCell:
+    """The one cell of a rig, between two fixed ends, and what is known of its springs.
+
+    Attributes
+    ----------
+    law : Cell
+        T = Ke e + Kd d + Kf F at e = 0.
+    k_se, k_ae : float
+        N/m
+    springs : Source
+        Record of the springs.
+    transducer : Calibration or None
+        Record of the force channel.
+    force : str
+        Name of that channel.
+    """
+
+    law: Cell
+    k_se: float
+    k_ae: float
+    springs: Source
+    transducer: Calibration | None
+    force: str = MAIN_FORCE
+
+    @property
+    def share(self) -> float:
+        """Of F that is measured at rest, phi = k_se / (k_se + k_ae)."""
+        return self.k_se / (self.k_se + self.k_ae)
+
+    def share_u(self) -> float:
+        """Its standard uncertainty, from the springs' covariance."""
+        K = self.k_se + self.k_ae
+        return self._u({"k_se_N_per_m": self.k_ae / K**2, "k_ae_N_per_m": -self.k_se / K**2})
+
+    def sum_u(self) -> float:
+        """Standard uncertainty of k_se + k_ae."""
+        return self._u({"k_se_N_per_m": 1.0, "k_ae_N_per_m": 1.0})
+
+    def _u(self, gradient: dict[str, float]) -> float:
+        g = np.array([gradient.get(name, 0.0) for name in self.springs.names])
+        return float(np.sqrt(g @ self.springs.covariance @ g))
+
+
+def one_cell(config: Config) -> OneCell:
+    """The cell; ConfigError where the rig is another one, or its springs have no record."""
+    from hil.systems.array.build import build_cell
+
+    table = config.tables.model
+    if not isinstance(table, ModelTable) or config.model.n_cells != 1:
+        raise ConfigError(
+            f"{config.path}: this needs a rig of one cell between fixed ends, such as "
+            "configs/miga1/rig.toml: a response of several cells has no single time"
+        )
+    (array,) = table.arrays.values()
+    if any(point.support != "fixed" for point in table.points.values()):
+        raise ConfigError(f"{config.path}: model.points: both ends must be fixed")
+    (cell,) = array.cell
+    k_se, k_ae = getattr(cell, "k_se_N_per_m", None), getattr(cell, "k_ae_N_per_m", None)
+    named = [s.source for s in config.sources if s.table.endswith(".cell")]
+    springs = [s for s in named if {"k_se_N_per_m", "k_ae_N_per_m"} <= set(s.names)]
+    if k_se is None or k_ae is None or not springs:
+        raise ConfigError(
+            f"{config.path}: model.arrays: the cell names no record of its springs: "
+            "hil calibrate spring_constants first, and name its record beside them"
+        )
+    force = force_channel(config.tables)
+    transducer = config.records.get(force)
+    return OneCell(build_cell(cell), k_se, k_ae, springs[0], transducer, force)
+
+
+def pulses_of(run: xr.Dataset) -> list[tuple[int, int, int]]:
+    """Rows at which the first cell goes on, goes off, and at which the rest after it ends."""
+    on = run.cells_commanded.values[:, 0] == 1
+    edges = np.flatnonzero(np.diff(on.astype(int), prepend=0)).tolist()
+    if len(edges) % 2:
+        edges.append(len(on))
+    ends = [*edges[2::2], len(on)]
+    return [(edges[i], edges[i + 1], ends[i // 2]) for i in range(0, len(edges), 2)]
+
+
+def force_of(run: xr.Dataset, path: Path, channel: str) -> NDArray[np.float64]:
+    """The rig's force; ConfigError where readings are missing or at a rail."""
+    force_N = np.asarray(run.force_measured_N.values)
+    missing = int(np.sum(~np.isfinite(force_N)))
+    saturated = int(np.sum(~valid_rows(run, channel)))
+    if missing or saturated:
+        raise ConfigError(
+            f"{path}: {missing or saturated} readings of the force are missing or at their rail "
+            "(saturated): nothing can be fitted"
+        )
+    return force_N
+
+
+def cell_of_recording(path: Path) -> OneCell:
+    """The cell of a recording's own configuration, with the springs' record that it kept."""
+    run = open_run(path)
+    config = config_of(path, run)
+    sources = []
+    for kept in calibrations_of(path, "records").values():
+        source = parse_any(path, kept["record"])
+        if isinstance(source, Source):
+            sources += [Sourced(table, source) for table in kept["tables"]]
+    return one_cell(dataclasses.replace(config, sources=sources))
+
+
+def plant_truth(kind: str, config: Config) -> dict[str, float]:
+    """What the simulated rig was made with, by the record's names."""
+    found: dict[str, float] = {}
+    plant = config.tables.plant
+    if isinstance(plant, ModelTable) and kind in ("damping", "activation", "cell_force"):
+        (array,) = plant.arrays.values()
+        for table in (array.cell[0], array.activation, array):
+            for key, value in table.model_dump().items():
+                found[key] = value[0] if isinstance(value, list) and len(value) == 1 else value
+        for key in ("rate_per_s", "delay_s"):
+            if found.get(f"fall_{key}") is None:  # as it rises
+                found[f"fall_{key}"] = found.get(key, float("nan"))
+    else:
+        for card in cards_of(config.tables.devices).values():
+            for name, channel in card.channels.items():
+                for key in ("offset_V", "noise_rms_V", "delay_s"):
+                    if hasattr(channel.sim, key):
+                        found[f"{name}/{key}"] = getattr(channel.sim, key)
+    return {k: v for k, v in found.items() if isinstance(v, float | int)}

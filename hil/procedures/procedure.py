@@ -1,0 +1,191 @@
+"""A procedure's readings, one after the other, kept as they come: a journal that survives a kill.
+
+Every reading is a line of the journal, on disk before the next one is asked for. The same command
+goes on where the journal ends; a journal of another act is refused.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from hil.calibration.files import digest
+from hil.errors import ConfigError
+from hil.procedures.act import AnyAct
+
+
+@dataclass(frozen=True)
+class Step:
+    """One reading.
+
+    Attributes
+    ----------
+    key : str
+        Its name in the journal.
+    prompt : str
+        What somebody at the bench is told to do.
+    unit : str
+        Of what is read; "" for a reading that the program takes itself.
+    """
+
+    key: str
+    prompt: str
+    unit: str
+
+
+Readings = Mapping[str, Any]
+Read = Callable[[Step, int], Any]
+
+
+class Rehearsal(Protocol):
+    """An article whose truth is known, read with noise."""
+
+    @property
+    def truth(self) -> dict[str, float]:
+        """What the fit should find, by the record's names."""
+        ...
+
+    def read(self, step: Step, seed: int) -> float: ...
+
+
+A = TypeVar("A", bound=AnyAct)
+
+
+class Typed(Protocol[A]):
+    """A procedure whose readings are typed, or read from a channel at rest."""
+
+    KIND: str
+    METHOD: str
+    TEMPLATE: str
+    Act: type[A]
+
+    def steps(self, act: A) -> list[Step]:
+        """Every reading, in order; ConfigError for what cannot be calibrated like this."""
+        ...
+
+    def rehearsal(self, act: A, seed: int) -> Rehearsal: ...
+
+    def finish(self, act: A, readings: Readings) -> dict[str, Any]:
+        """`[model]` and whatever else the record has; ConfigError for readings that are none."""
+        ...
+
+
+class Journal:
+    """Readings on disk, one line each.
+
+    Parameters
+    ----------
+    path : beside the record to come
+    of : what the readings are of; a journal of anything else is refused
+    """
+
+    def __init__(self, path: Path, of: Mapping[str, Any]) -> None:
+        self.path = path
+        self.readings: dict[str, Any] = {}
+        head = {"journal": "hil-calibration-journal/1", "of": digest(dict(of))}
+        if path.exists():
+            self._read(head)
+        else:
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise ConfigError(f"{path.parent}: cannot be made ({error.strerror})") from None
+            self._append(head)
+
+    def _read(self, head: dict[str, Any]) -> None:
+        lines = self.path.read_bytes().split(b"\n")
+        # What follows the last line's end was cut off while it was written.
+        whole, torn = lines[:-1], lines[-1]
+        try:
+            found = [json.loads(line) for line in whole]
+        except ValueError:
+            raise ConfigError(f"{self.path}: is damaged: remove it and begin anew") from None
+        if found and found[0] != head:
+            raise ConfigError(
+                f"{self.path}: holds readings of another act: end that one, remove the journal, or "
+                "choose another --out"
+            )
+        for line in found[1:]:
+            if "undo" in line:
+                self.readings.pop(line["undo"], None)
+            else:
+                self.readings[line["key"]] = line["value"]
+        if torn or not found:
+            kept = b"".join(line + b"\n" for line in whole)
+            with self.path.open("r+b") as file:
+                file.truncate(len(kept))
+            if not found:
+                self._append(head)
+
+    def add(self, key: str, value: Any) -> None:
+        self._append({"key": key, "value": value})
+        self.readings[key] = value
+
+    def undo(self, key: str) -> None:
+        self._append({"undo": key})
+        self.readings.pop(key, None)
+
+    def _append(self, line: Mapping[str, Any]) -> None:
+        try:
+            with self.path.open("ab") as file:
+                file.write(json.dumps(line).encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise ConfigError(f"{self.path}: cannot be written ({error.strerror})") from None
+
+    def close(self) -> None:
+        """The record is written: the journal has done its work."""
+        self.path.unlink(missing_ok=True)
+
+
+def gather(steps: Sequence[Step], journal: Journal, read: Read) -> dict[str, Any]:
+    """Every reading that the journal lacks, in order; all of them.
+
+    `read` gives None to take back the reading before.
+    """
+    i = 0
+    while i < len(steps):
+        step = steps[i]
+        if step.key in journal.readings:
+            i += 1
+            continue
+        value = read(step, i)
+        if value is not None:
+            journal.add(step.key, value)
+            i += 1
+        elif i > 0:
+            i -= 1
+            journal.undo(steps[i].key)
+    return dict(journal.readings)
+
+
+def ask(n_steps: int, channel: Callable[[str], float] | None = None) -> Read:
+    """Ask somebody at the terminal, or whatever is piped in, for every reading.
+
+    An empty line reads the rig's channel where there is one; `u` takes the last reading back.
+    """
+
+    def read(step: Step, i: int) -> float | None:
+        how = "Enter reads the channel" if channel is not None else f"type it in {step.unit}"
+        while True:
+            print(f"[{i + 1}/{n_steps}] {step.prompt}: {how} (u: undo)", file=sys.stderr)
+            line = sys.stdin.readline()
+            if not line:
+                raise KeyboardInterrupt  # the journal keeps what is there
+            text = line.strip()
+            if text == "u":
+                return None
+            if not text and channel is not None:
+                value = channel(step.unit)
+                print(f"    {value:.6g} {step.unit}", file=sys.stderr)
+                return value
+            try:
+                return float(text)
+            except ValueError:
+                print(f"    '{text}' is not a number: a reading in {step.unit}", file=sys.stderr)
+
+    return read

@@ -1,0 +1,235 @@
+"""`hil recalibrate RUN.h5 --with RECORD`: an old run anew from its raw volts and counts.
+
+The old file stays. In the new one the channel's readings are what the new record makes of the same
+raw readings, with the same zero; what the estimator makes of the readings (twin, observer, failed
+cells) is computed again. What was done then (commands, set points, guard, times, events) is history
+and stays as it was.
+"""
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from hil.calibration.files import Calibration, Record, Source, load_any
+from hil.calibration.signal_chain import Chain, Encoder
+from hil.errors import ConfigError
+from hil.loop.channels import Channel
+from hil.procedures.rewrite import linear_of, rewrite, settle
+from hil.record.read import calibrations_of, open_run
+from hil.record.repair import faults_of
+from hil.record.summary import summarise
+from hil.rig.replay import ReplayRig
+from hil.runs import assembly
+from hil.runs.kept_code import config_of
+
+KINDS = {"force_transducer": "force", "encoder": "encoder", "daq_channel": "voltage"}
+
+
+@dataclass(frozen=True)
+class Recalibrated:
+    """What became of it: the new file, and the largest change of a reading."""
+
+    path: Path
+    channel: str
+    largest_change: float
+    unit: str
+    remarks: tuple[str, ...]
+
+
+def recalibrate(
+    path: Path, record_path: Path, channel: str | None = None, out: Path | None = None
+) -> Recalibrated:
+    """Write a recording whose readings of one channel come from another record.
+
+    Parameters
+    ----------
+    channel : whose record it is; needed where several channels could have it
+    out : by default `RUN-recalibrated.h5` beside the old file
+
+    Raises
+    ------
+    ConfigError
+        No whole recording, a record that fits none of its channels, or a file that exists.
+    """
+    record = load_any(record_path, named_by="--with")
+    run = open_run(path)
+    if run.attrs["outcome"] == "running" or not run.sizes["tick"]:
+        raise ConfigError(f"{path}: is not whole: hil recover {path} first")
+    if faults := faults_of(path):
+        raise ConfigError(f"{path}: {faults[0]}: hil recover {path} first")
+    kept = calibrations_of(path)
+    name = _channel(path, kept, record, channel)
+    out = out or path.with_name(f"{path.stem}-recalibrated.h5")
+    if out.exists():
+        raise ConfigError(f"{out}: exists already: choose another --out")
+    config = config_of(path, run)
+    stages = assembly.build(config, int(run.attrs.get("seed", 0)))
+    place = next(c for c in stages.rig.layout.channels if c.name == name)
+    changed, remarks = _readings(run, kept, place, record, config.tables.loop.period_s)
+    run[place.column("measured")].values[:] = changed
+    if f"{name}.force_measured_N" in run:
+        run[f"{name}.force_measured_N"].values[:] = changed
+    columns = _estimated(run, stages, config.tables.loop.period_s)
+    columns |= {
+        column: run[column].values
+        for column in (place.column("measured"), f"{name}.force_measured_N")
+        if column in run
+    }
+    before = open_run(path)[place.column("measured")].values
+    differences = np.abs(changed - before)[np.isfinite(changed - before)]
+    partial = out.with_name(out.name + ".new")
+    try:
+        shutil.copyfile(path, partial)
+        rewrite(partial, path, name, kept, record, columns, remarks)
+        period_s, clock = config.tables.loop.period_s, str(run.attrs["clock"])
+        n = config.n_ticks if run.attrs["outcome"] == "complete" else None
+        figures = summarise(partial, period_s, clock, n)
+        settle(partial, figures, name, record, str(run.attrs["created_utc"]))
+        os.replace(partial, out)
+    except OSError as error:
+        raise ConfigError(f"{out}: cannot be written ({error}): choose another --out") from None
+    finally:
+        partial.unlink(missing_ok=True)
+    largest = float(differences.max(initial=0.0))
+    return Recalibrated(out, name, largest, place.suffix.removeprefix("_"), tuple(remarks))
+
+
+def _channel(path: Path, kept: dict[str, dict[str, Any]], record: Record, asked: str | None) -> str:
+    """Which channel this record is of."""
+    kind = KINDS.get(record.record.kind)
+    if kind is None:
+        raise ConfigError(
+            f"--with {record.path}: a record of kind '{record.record.kind}' says nothing of a "
+            f"reading: give one of {', '.join(KINDS)}"
+        )
+    fitting = [name for name, own in kept.items() if own.get("kind", "force") == kind]
+    if asked is not None:
+        if asked not in fitting:
+            there = ", ".join(fitting) or "there is none"
+            raise ConfigError(f"--channel {asked}: no {kind} channel of {path}: choose {there}")
+        return asked
+    serial = record.record.article.serial
+    same = [name for name in fitting if kept[name].get("serial") == serial]
+    for names in (same, fitting):
+        if len(names) == 1:
+            return names[0]
+    if not fitting:
+        raise ConfigError(f"{path}: has no {kind} channel, which {record.path.name} is of")
+    raise ConfigError(f"{path}: name its channel: --channel {' or '.join(fitting)}")
+
+
+def _readings(
+    run: xr.Dataset,
+    kept: dict[str, dict[str, Any]],
+    place: Channel,
+    record: Record,
+    period_s: float,
+) -> tuple[NDArray[np.float64], list[str]]:
+    """The channel's readings by the new record, and what is to be said of them."""
+    own = kept[place.name]
+    if own.get("kind") == "encoder":
+        assert isinstance(record, Source)
+        said = dict(zip(record.names, record.values.tolist(), strict=True))
+        encoder = Encoder(
+            int(said.get("counts_per_turn", own["counts_per_turn"])),
+            int(said.get("direction", own["direction"])),
+            float(said.get("offset_rad", own["offset_rad"])),
+        )
+        return encoder.chain.value(run[f"{place.name}.raw_counts"].values), []
+    raw_unit = own.get("raw_unit", "V")
+    raw = run[f"{place.name}.raw_{raw_unit.replace('/', '_per_')}"].values
+    old = _old_chain(own)
+    if isinstance(record, Source):
+        said = dict(zip(record.names, record.values.tolist(), strict=True))
+        units_per_V, zero_V = linear_of(said, own)
+        return Chain.linear(units_per_V, zero_V).value(raw), []
+    if own.get("raw_unit") == "mV/V" or record.record.conditioner is not None:
+        new = record.chain(bridge=own.get("raw_unit") == "mV/V")
+    else:
+        raise ConfigError(f"{record.path}: has no conditioner, and {place.name} was read in volts")
+    remarks = _beyond(record, new, raw)
+    zeros = _inputs(run, "zero", place.name)
+    if zeros:
+        zero = zeros[-1][1]
+        same = (old.raw_per_ratio, old.offset) == (new.raw_per_ratio, new.offset)
+        # The same volts are the zero, whatever conditioner they are read through.
+        new = (
+            Chain(new.raw_per_ratio, new.offset, new.coefficients, zero)
+            if same
+            else new.zeroed(old.offset + old.raw_per_ratio * zero)
+        )
+        old = Chain(old.raw_per_ratio, old.offset, old.coefficients, zero)
+    return new.value(raw) - _tared(run, place, old, new, period_s), remarks
+
+
+def _old_chain(own: dict[str, Any]) -> Chain:
+    if "coefficients" in own:
+        return Chain(own["raw_per_ratio"], own["raw_offset"], tuple(own["coefficients"]))
+    # Recordings made before records.
+    slope = own["newtons_per_V"] if "newtons_per_V" in own else own["units_per_V"]
+    return Chain.linear(slope, own["zero_V"])
+
+
+def _beyond(record: Calibration, chain: Chain, raw: NDArray[np.float64]) -> list[str]:
+    low, high = record.record.model.range_mV_per_V
+    ratio = chain.ratio(raw[np.isfinite(raw)])
+    outside = int(np.sum((ratio < low) | (ratio > high)))
+    if not outside:
+        return []
+    return [f"{outside} readings lie outside of the {low:g} to {high:g} mV/V that it was fitted in"]
+
+
+def _inputs(run: xr.Dataset, name: str, about: str) -> list[tuple[int, float]]:
+    """(tick, value) of every input of this name that is about a channel."""
+    found = zip(
+        run.input_tick.values.tolist(),
+        run.input_name.values,
+        run.input_value.values.tolist(),
+        run.input_text.values,
+        strict=True,
+    )
+    return [(tick, value) for tick, is_, value, text in found if (is_, text) == (name, about)]
+
+
+def _tared(
+    run: xr.Dataset, place: Channel, old: Chain, new: Chain, period_s: float
+) -> NDArray[np.float64]:
+    """What a window took off at every row: the same raw reading, in the new newtons."""
+    ticks = np.rint(run.t_s.values / period_s)
+    tared = np.zeros(len(ticks))
+    asked = _inputs(run, "tare", place.name)
+    if place.force == "main":
+        asked += _inputs(run, "tare", "")
+    total = 0.0
+    for tick, newtons in sorted(asked):
+        total += newtons
+        in_new = total if old == new else new.value(old.raw(total))
+        tared[ticks >= tick] = in_new
+    return tared
+
+
+def _estimated(run: xr.Dataset, stages: assembly.Stages, period_s: float) -> dict[str, Any]:
+    """The estimator's columns over readings that are not those of the recording any more."""
+    rig = ReplayRig(run, stages.rig.layout)
+    stages.bind(rig)
+    frame, estimator = stages.frame, stages.estimator
+    names = [column.name for column in estimator.columns if column.name in run]
+    found = {name: np.empty_like(run[name].values) for name in names}
+    outputs = [run[name].values for name in stages.rig.layout.outputs]
+    ticks = np.rint(run.t_s.values / period_s).astype(int)
+    t_at = frame.index("t_s")
+    for row, tick in enumerate(ticks.tolist()):
+        frame.values[t_at] = run.t_s.values[row]
+        rig.read(tick * period_s)
+        estimator.step(tick - int(ticks[row - 1]) if row else 0)
+        for name in names:
+            found[name][row] = frame.row[0][name]
+        for i, values in enumerate(outputs):
+            rig.commands.outputs[i] = values[row]
+    return found

@@ -1,0 +1,138 @@
+"""The copy of a recording in which one channel's readings come from another record."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import tomli_w
+
+from hil.calibration.files import Calibration, Record
+from hil.calibration.signal_chain import Chain
+from hil.platform.provenance import software
+from hil.record.layout import LIBVER, RECORDED
+from hil.record.read import experiment_in
+from hil.record.summary import plain
+
+
+def linear_of(said: dict[str, float], own: dict[str, Any]) -> tuple[float, float]:
+    """units_per_V and zero_V of a voltage channel; the card's own offset adds to its zero."""
+    units_per_V = float(said.get("units_per_V", own["units_per_V"]))
+    zero_V = float(said.get("zero_V", own["zero_V"])) + float(said.get("offset_V", 0.0))
+    return units_per_V, zero_V
+
+
+def rewrite(
+    partial: Path,
+    path: Path,
+    name: str,
+    kept: dict[str, dict[str, Any]],
+    record: Record,
+    columns: dict[str, Any],
+    remarks: list[str],
+) -> None:
+    """Columns, the channel's calibration, and where it all comes from."""
+    own = kept[name]
+    history = {
+        "from": path.name,
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "channel": name,
+        "was": own.get("record_id", "no record"),
+        "with": record.id,
+        "software": software(),
+    }
+    with h5py.File(partial, "r+", libver=LIBVER) as file:
+        for column, values in columns.items():
+            file[f"ticks/{column}"][: len(values)] = values
+        group = file[f"calibration/{name}"]
+        changes = _channel_attributes(own, record, str(file.attrs["created_utc"]))
+        for key, value in changes.items():
+            group.attrs[key] = value
+        earlier = json.loads(file.attrs.get("recalibrated", "[]"))
+        file.attrs["recalibrated"] = json.dumps([*earlier, plain(history)])
+        if "experiment_as_run" not in file.attrs:
+            file.attrs["experiment_as_run"] = file.attrs["experiment"]
+        table = experiment_in(file.attrs, path)
+        for device in table["devices"].values():
+            if name in device.get("channels", {}):
+                channel = device["channels"][name]
+                channel.pop("newtons_per_V", None)
+                channel |= {key: changes[key] for key in channel.keys() & changes.keys()}
+                if isinstance(record, Calibration):
+                    channel["record"] = record.path.name
+                    channel.pop("zero_V", None)
+        file.attrs["experiment"] = tomli_w.dumps(table)
+        text = f"{name}: recalibrated from {history['was']} to {record.id}"
+        _add_events(file, [("info", text), *(("warning", f"{name}: {r}") for r in remarks)])
+
+
+def _channel_attributes(own: dict[str, Any], record: Record, created: str) -> dict[str, Any]:
+    """What the new file keeps of the channel: the new record whole, the old one's name."""
+    changes: dict[str, Any] = {
+        "was_record_id": own.get("record_id", ""),
+        "was_record": own.get("record", ""),
+        "record": record.text,
+        "record_id": record.id,
+        "hash": record.record.hash,
+        "status": record.record.status,
+        "article": record.record.article.name,
+        "serial": record.record.article.serial,
+        "valid_until": record.record.act.valid_until.isoformat(),
+        "expired": created[:10] > record.record.act.valid_until.isoformat(),
+    }
+    if isinstance(record, Calibration):
+        chain = record.chain(bridge=own.get("raw_unit") == "mV/V")
+        capacity_N = record.record.article.capacity_N
+        return changes | {
+            "raw_per_ratio": chain.raw_per_ratio,
+            "raw_offset": chain.offset,
+            "coefficients": list(chain.coefficients),
+            "capacity_N": capacity_N,
+            "uncertainty_N": record.force_uncertainty_N(capacity_N),
+        }
+    said = dict(zip(record.names, record.values.tolist(), strict=True))
+    whole = {"counts_per_turn", "direction"}
+    changes |= {key: round(v) if key in whole else v for key, v in said.items() if key in own}
+    if own.get("kind") == "voltage":
+        units_per_V, zero_V = linear_of(said, own)
+        chain = Chain.linear(units_per_V, zero_V)
+        changes |= {"units_per_V": units_per_V, "zero_V": zero_V}
+        changes |= {"raw_offset": chain.offset, "coefficients": list(chain.coefficients)}
+    return changes
+
+
+def _add_events(file: h5py.File, said: list[tuple[str, str]]) -> None:
+    events = file["events"]
+    recorded = file[RECORDED][:] if RECORDED in file else None
+    n = len(events) if recorded is None or len(recorded) < 2 else int(recorded[1])
+    t_s = float(file["ticks/t_s"][-1]) if len(file["ticks/t_s"]) else 0.0
+    events.resize(n + len(said), axis=0)
+    for i, (level, text) in enumerate(said):
+        events[n + i] = np.array(
+            (t_s, level, "recalibrate", text.encode()[:256]), dtype=events.dtype
+        )
+    if recorded is not None and len(recorded) >= 2:
+        recorded[1] = n + len(said)
+        file[RECORDED][:] = recorded
+
+
+def settle(partial: Path, figures: dict[str, Any], name: str, record: Record, created: str) -> None:
+    """The summary's figures anew, and what it says of the channel's calibration."""
+    with h5py.File(partial, "r+", libver=LIBVER) as file:
+        summary = json.loads(file.attrs["summary"])
+        started = summary.get("timing", {})
+        summary |= figures | {"timing": started}
+        standing = summary.setdefault("calibration", {})
+        for key, lines in standing.items():
+            others = [x for x in lines if x != name and not x.startswith(f"{name}: ")]
+            standing[key] = others
+        label = f"{name}: calibration {record.id}"
+        until = record.record.act.valid_until.isoformat()
+        if created[:10] > until:
+            standing.setdefault("expired", []).append(f"{label} expired on {until}")
+        if record.record.status in ("assumed", "simulated"):
+            which = {"assumed": "assumed", "simulated": "rehearsed"}[record.record.status]
+            standing.setdefault(which, []).append(f"{label} is {record.record.status}")
+        file.attrs["summary"] = json.dumps(summary)

@@ -1,0 +1,329 @@
+"""`hil calibrate KIND`: readings gathered, fitted, and written as a record."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+from hil.calibration.files import Record, load_any, parse_any
+from hil.calibration.write import raw_table, signed, values_table, write_record
+from hil.config.files import parse_set
+from hil.errors import ConfigError, remedy
+from hil.procedures.act import AnyAct, act_of, read_act, refuse_overlap
+from hil.procedures.kinds import KINDS, ON_RIG, TYPED, OnRig, act_kind, template
+from hil.procedures.on_rig import (
+    RigUsed,
+    at_rest,
+    cell_of_recording,
+    one_cell,
+    plant_truth,
+    sha256,
+    simulated,
+)
+from hil.procedures.procedure import Journal, Read, Rehearsal, Step, Typed, ask, gather
+from hil.rig.calibrated import cards_of
+from hil.rig.instruments import channels_of
+
+REHEARSAL = "REHEARSAL"  # serial number of the templates
+READ_S = 1.0  # of a channel at rest
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line says.
+
+    Attributes
+    ----------
+    act : the act's file, or None for a rehearsal by the template
+    rig : RIG.toml, whose channel is read or whose cell is switched
+    run : a recording instead of a new run
+    """
+
+    kind: str
+    act: Path | None = None
+    sets: tuple[str, ...] = ()
+    rehearse: bool = False
+    seed: int = 0
+    rig: Path | None = None
+    run: Path | None = None
+    backend: str = "sim"
+    channel: str | None = None
+    out: Path | None = None
+    supersedes: tuple[Path, ...] = ()
+    undo: int = 0
+
+
+@dataclass(frozen=True)
+class Done:
+    """A record written, with what is to be said, and the truth where it was rehearsed."""
+
+    path: Path
+    record: Record
+    said: tuple[str, ...]
+    truth: dict[str, float]
+
+
+def calibrate(asked: Asked) -> list[Done]:
+    """Go through a procedure, from where its journal ends, to its records.
+
+    Raises
+    ------
+    ConfigError
+        Wrong input, or readings that nothing can be fitted to, with the reason.
+    """
+    if asked.kind not in KINDS:
+        found = remedy(asked.kind, (*KINDS, "literature"))
+        raise ConfigError(f"calibrate '{asked.kind}': unknown{found}")
+    if asked.act is None and not asked.rehearse:
+        raise ConfigError(
+            f"calibrate {asked.kind}: give its act, which begins with "
+            f"hil calibrate {asked.kind} --template > act.toml, or --rehearse"
+        )
+    own = tuple(text for text in asked.sets if _is_of_the_act(text))
+    rest = tuple(text for text in asked.sets if not _is_of_the_act(text))
+    act = read_act(asked.act, template(asked.kind), act_kind(asked.kind), list(own))
+    supersedes = [load_any(path, named_by="--supersedes") for path in asked.supersedes]
+    today = datetime.now(UTC).date()
+    out = asked.out or _default_out(asked, act, today)
+    if asked.rehearse:
+        _make_room(out)
+    elif act.article.serial == REHEARSAL:
+        raise ConfigError(
+            f"{asked.act}: article.serial = '{REHEARSAL}': give the one on its label, or --rehearse"
+        )
+    if out.exists():
+        raise ConfigError(f"{out}: exists already: a record is never changed: choose another --out")
+    if asked.kind in TYPED:
+        return [_typed(asked, act, TYPED[asked.kind], out, supersedes, today, rest)]
+    return _on_rig(asked, act, ON_RIG[asked.kind], out, supersedes, today, rest)
+
+
+def _make_room(out: Path) -> None:
+    """A rehearsal is no record: another one takes its place."""
+    if out.is_file() and load_any(out, named_by=str(out)).record.status == "simulated":
+        out.unlink()
+
+
+def _is_of_the_act(text: str) -> bool:
+    return next(iter(parse_set(text))) in (
+        "article", "act", "conditions", "conditioner", "procedure"
+    )  # fmt: skip
+
+
+def _default_out(asked: Asked, act: AnyAct, today: date | None) -> Path:
+    serial = "".join(c if c.isalnum() or c in "-_" else "-" for c in act.article.serial)
+    if asked.rehearse:
+        return Path("runs") / f"rehearsal-{asked.kind}-{asked.seed}.toml"
+    dated = "" if today is None else f"-{today}"
+    return Path("calibration") / f"{asked.kind}-{serial}{dated}.toml"
+
+
+def _typed(
+    asked: Asked,
+    act: AnyAct,
+    procedure: Typed[Any],
+    out: Path,
+    supersedes: list[Record],
+    today: date,
+    rest: tuple[str, ...],
+) -> Done:
+    steps = procedure.steps(act)
+    journal = _journal(asked, act, out, [step.key for step in steps])
+    rehearsal: Rehearsal | None = None
+    simulated_reading = asked.rehearse
+    read: Read
+    if asked.rehearse:
+        known = rehearsal = procedure.rehearsal(act, asked.seed)
+
+        def read_known(step: Step, i: int) -> float:
+            return float(known.read(step, asked.seed * 100_003 + i))
+
+        read = read_known
+    else:
+        channel = None
+        if asked.rig is not None:
+            channel = _resting_channel(asked, rest)
+            simulated_reading = asked.backend != "bench"
+        read = ask(len(steps), channel)
+    try:
+        readings = gather(steps, journal, read)
+    except KeyboardInterrupt:
+        print(
+            f"{journal.path} keeps the readings: run the same command to continue", file=sys.stderr
+        )
+        raise
+    try:
+        found = procedure.finish(act, readings)
+    except ConfigError as error:
+        if asked.rehearse:
+            journal.close()
+            raise
+        raise ConfigError(
+            f"{error} (the readings stay in {journal.path}: --undo N takes the last N back)"
+        ) from None
+    table = _table(
+        procedure.KIND, act, procedure.METHOD, today, supersedes, simulated_reading, found
+    )
+    done = _write(out, table, found, rehearsal.truth if rehearsal else {})
+    journal.close()
+    return done
+
+
+def _journal(asked: Asked, act: AnyAct, out: Path, keys: list[str]) -> Journal:
+    """Of these readings of this article and no others.
+
+    What was typed stays when the act's file is mended; what a program read belongs to its values.
+    """
+    of: dict[str, Any] = {
+        "kind": asked.kind, "serial": act.article.serial, "steps": keys,
+        "how": [asked.rehearse, str(asked.rig), str(asked.run), asked.backend, asked.channel],
+    }  # fmt: skip
+    if asked.rehearse or asked.rig is not None:
+        of |= {"act": act.model_dump(mode="json"), "seed": asked.seed, "sets": asked.sets}
+    # Without the date: a long procedure goes on the next day.
+    beside = out if asked.out or asked.rehearse else _default_out(asked, act, None)
+    journal = Journal(beside.with_suffix(".journal"), of)
+    for key in [key for key in keys if key in journal.readings][::-1][: asked.undo]:
+        journal.undo(key)
+    if journal.readings:
+        print(f"{journal.path}: continues after {len(journal.readings)} readings", file=sys.stderr)
+    return journal
+
+
+def _resting_channel(asked: Asked, sets: tuple[str, ...]) -> Callable[[str], float]:
+    """What a channel of the rig reads in a second with everything off, in the unit asked for."""
+    assert asked.rig is not None
+    config = RigUsed(asked.rig, asked.backend, sets).resting()
+    places = {place.name: place for place in channels_of(config.tables)}
+    if asked.channel not in places:
+        raise ConfigError(f"--channel {asked.channel}: name the one to read: {', '.join(places)}")
+    place, record = places[asked.channel], config.records.get(asked.channel)
+    table = next(
+        card.channels[place.name]
+        for card in cards_of(config.tables.devices).values()
+        if place.name in card.channels
+    )
+    if table.kind == "encoder":
+        raise ConfigError(
+            f"--channel {place.name}: an encoder's counts begin anew whenever the card is opened: "
+            "type them from one display, such as hil gui's"
+        )
+    raw = "V" if getattr(table, "bridge", None) is None else "mV_per_V"
+    own = place.suffix.removeprefix("_")
+
+    def read(unit: str) -> float:
+        wanted = place.column("measured") if unit == own else f"{place.name}.raw_{raw}"
+        value = at_rest(config, asked.backend, asked.seed, [wanted], READ_S)[wanted]
+        if unit in (own, raw, raw.replace("_per_", "/")):
+            return value
+        if unit == "mV/V" and record is not None:
+            # Before the conditioner that the rig's record of this channel names.
+            return record.chain(bridge=False).ratio(value)
+        raise ConfigError(
+            f"--channel {place.name}: reads {own} and {raw}, this procedure wants {unit}"
+        )
+
+    return read
+
+
+def _on_rig(
+    asked: Asked,
+    act: AnyAct,
+    procedure: OnRig,
+    out: Path,
+    supersedes: list[Record],
+    today: date,
+    sets: tuple[str, ...],
+) -> list[Done]:
+    settings = act.procedure
+    if (asked.rig is None) == (asked.run is None):
+        raise ConfigError(
+            f"calibrate {asked.kind}: give either --rig RIG.toml for a new run, or --run RUN.h5"
+        )
+    truth: dict[str, float] = {}
+    journal = _journal(asked, act, out, ["recording"])
+    if asked.rig is not None:
+        used = RigUsed(asked.rig, asked.backend, sets)
+        config = used.config(*settings.schedule())
+        cell = one_cell(config) if procedure.cell else None
+        recording = out.with_suffix(".h5")
+        step = Step("recording", "the rig runs by itself", "")
+        done = gather([step], journal, lambda s, i: str(used.run(config, recording, asked.seed)))
+        path = Path(done["recording"])
+        if not path.is_file():
+            raise ConfigError(f"{path}: the journal's recording is gone: remove {journal.path}")
+        truth = plant_truth(asked.kind, config) if asked.backend == "sim" else {}
+    else:
+        assert asked.run is not None
+        path = asked.run
+        cell = cell_of_recording(path) if procedure.cell else None
+    try:
+        found = procedure.finish(path, cell, settings, asked.channel)
+    except ConfigError:
+        journal.close()  # the recording stays to be looked at; the rig can run again
+        raise
+    records = []
+    for name, values in found.items():
+        values["files"] = {path.name: sha256(path)}
+        table = _table(
+            asked.kind, act, procedure.method, today, supersedes, simulated(path), values
+        )
+        if name and len(found) > 1:
+            table["article"]["serial"] += f" {name}"
+        target = out if not name or len(found) == 1 else out.with_stem(f"{out.stem}-{name}")
+        records.append(_write(target, table, values, _known(truth, name)))
+    journal.close()
+    return records
+
+
+def _known(truth: dict[str, float], name: str) -> dict[str, float]:
+    """Of one channel's values: those of its name."""
+    own = {k.removeprefix(f"{name}/"): v for k, v in truth.items() if k.startswith(f"{name}/")}
+    return own or {k: v for k, v in truth.items() if "/" not in k}
+
+
+def _table(
+    kind: str,
+    act: AnyAct,
+    method: str,
+    today: date,
+    supersedes: list[Record],
+    simulated_reading: bool,
+    found: dict[str, Any],
+) -> dict[str, Any]:
+    common = act_of(act, method, today, supersedes, simulated_reading)
+    if "status" in found and not simulated_reading:
+        common["status"] = found["status"]
+    table = {"kind": kind, **common}
+    if found.get("conditioner"):
+        table["conditioner"] = found["conditioner"]
+    if "model" in found:
+        table["model"] = found["model"]
+        if "fit" in found:
+            table["fit"] = found["fit"]
+    else:
+        residuals = found.get("residuals")
+        table["model"] = values_table(
+            "least squares", found["values"], found["covariance"],
+            equation=found["equation"], basis=["measured"] * len(found["values"]),
+            degrees_of_freedom=float(found["dof"]),
+            residuals=None if residuals is None else [float(r) for r in residuals],
+            residual_rms=found.get("residual_rms"),
+        )  # fmt: skip
+    table["raw"] = raw_table(found["raw"], found.get("files"))
+    return table
+
+
+def _write(
+    out: Path, table: dict[str, Any], found: dict[str, Any], truth: dict[str, float]
+) -> Done:
+    record = parse_any(out, signed(table))
+    if record.record.status != "simulated":
+        refuse_overlap(out, record)
+    comment = ""
+    if record.record.status == "simulated":
+        comment = "SIMULATED: a rehearsal. No article of this serial number was calibrated."
+    written = write_record(out, table, comment)
+    return Done(out, written, tuple(found.get("said", ())), truth)

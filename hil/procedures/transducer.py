@@ -1,0 +1,326 @@
+"""`hil calibrate force_transducer`: dead weights hung on and taken off again.
+
+A weight of mass m and density rho_w in air of density rho_a pulls with
+
+    F = m g (1 - rho_a / rho_w)
+
+In R runs every weight is hung on, then taken off in reverse, between two zeros. The readings y, in
+mV/V, are fitted as deflection over force,
+
+    y = z_r + sum_k g_k F^k + e,    k = 1 ... degree,
+
+with a zero z_r of every run, which drifts linearly from the run's first to its last zero. Turned
+around, F = sum_k c_k (y - z)^k is what the record holds; C_c = J C_g J^T with J by the chain rule.
+The weights' common uncertainty u_w adds u_w^2 c c^T, hysteresis what `loop_shape` says. The lower
+limit factor is 2.4 s, in newtons.
+
+Source: ASTM E74 (deflection over force; lower limit factor 2.4 s; class A from 400 times it);
+JCGM 100:2008 (GUM), eq. (13).
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from hil.config.table import NotNegative, Positive, Table
+from hil.procedures.act import TransducerFile
+from hil.procedures.fits import (
+    Fit,
+    linear,
+    refuse_implausible,
+    refuse_saturated,
+    refuse_stuck,
+    refuse_unit_slip,
+)
+from hil.procedures.procedure import Readings, Step
+
+KIND = "force_transducer"
+METHOD = "dead weights, up and down between zeros; deflection over force"
+LLF, CLASS_A = 2.4, 400.0
+AIR_KG_PER_M3 = 1.2
+TEMPLATE = """\
+# hil calibrate force_transducer: weights hung on and taken off, in mV/V.
+[article]
+name = "9 N force transducer"
+maker = "Futek"
+model = "LSB200"
+serial = "REHEARSAL"                     # as on its label
+capacity_N = 9.0
+[act]
+by = "your name"
+standard = "weights of class M1, set 7"
+certificate = "W-2026-118"
+valid_days = 365
+[conditions]
+temperature_C = 23.0
+[conditioner]                            # what it is read through, in runs
+name = "strain gauge conditioner"
+serial = "AMP-1"
+gain = 500.0
+excitation_V = 10.0
+[procedure]
+weights_kg = [0.1, 0.2, 0.4, 0.6, 0.9]   # hung on, in kg
+rated_mV_per_V = 2.0                     # at capacity, from its label
+runs = 3
+"""
+
+
+class Settings(Table):
+    """What is hung on, how often, and what the transducer's label says."""
+
+    weights_kg: Annotated[list[Positive], Field(max_length=50)]
+    rated_mV_per_V: float
+    runs: Annotated[int, Field(ge=1, le=20)] = 3
+    degree: Annotated[int, Field(ge=1, le=4)] = 2
+    gravity_m_per_s2: Annotated[float, Field(ge=9.76, le=9.84)] = 9.80665
+    density_kg_per_m3: Positive = 8000.0
+    weights_relative_u: NotNegative = 5e-5
+    range_mV_per_V: Positive = 2.5
+    creep_s: NotNegative = 60.0
+
+
+Act = TransducerFile[Settings]
+
+
+@dataclass(frozen=True)
+class Load:
+    """One reading's place in the procedure."""
+
+    key: str
+    run: int
+    part: float  # of the run that has passed
+    force_N: float
+    rising: bool
+
+
+def forces_N(s: Settings) -> NDArray[np.float64]:
+    """F of every weight, with the air's buoyancy."""
+    buoyancy = 1.0 - AIR_KG_PER_M3 / s.density_kg_per_m3
+    return np.array(s.weights_kg) * s.gravity_m_per_s2 * buoyancy
+
+
+def loads(s: Settings) -> list[Load]:
+    """Every run: zero, up, down, zero."""
+    up = sorted(forces_N(s).tolist())
+    found = []
+    for run in range(1, s.runs + 1):
+        sequence = [(0.0, True), *((F, True) for F in up), *((F, False) for F in up[-2::-1])]
+        sequence.append((0.0, False))
+        for i, (F, rising) in enumerate(sequence):
+            key = f"run {run}, reading {i}"
+            found.append(Load(key, run, i / (len(sequence) - 1), F, rising))
+    return found
+
+
+def steps(act: Act) -> list[Step]:
+    s = act.procedure
+    largest = float(forces_N(s).max(initial=0.0))
+    if largest > 1.5 * act.article.capacity_N:
+        what = "procedure.weights_kg: the largest load in N"
+        refuse_unit_slip(largest, act.article.capacity_N, what, "give the weights in kg")
+        refuse_implausible(largest, act.article.capacity_N, what)
+    masses = {round(F, 9): m for F, m in zip(forces_N(s).tolist(), s.weights_kg, strict=True)}
+    found = []
+    for load in loads(s):
+        mass = masses.get(round(load.force_N, 9))
+        if mass is None:
+            what = "nothing hangs on it"
+        else:
+            what = f"{'hang on' if load.rising else 'take off down to'} {mass:g} kg"
+        found.append(Step(load.key, f"run {load.run}: {what}, wait until it stands", "mV/V"))
+    if s.creep_s:
+        top = max(s.weights_kg)
+        found.append(Step("creep, at once", f"hang on {top:g} kg, read at once", "mV/V"))
+        found.append(Step("creep, later", f"leave it for {s.creep_s:g} s, read again", "mV/V"))
+    return found
+
+
+def finish(act: Act, readings: Readings) -> dict[str, Any]:
+    s, every = act.procedure, loads(act.procedure)
+    y = np.array([readings[load.key] for load in every])
+    F = np.array([load.force_N for load in every])
+    fitted = _fit(s, every, y, F)
+    found, rated = abs(float(fitted.values[0])), abs(s.rated_mV_per_V / act.article.capacity_N)
+    what = f"{KIND}: the sensitivity in mV/V per N"
+    refuse_unit_slip(found, rated, what, "give the weights in kg and the readings in mV/V")
+    refuse_saturated(y, s.range_mV_per_V, "mV/V", KIND)
+    refuse_stuck(F, y, "N", KIND)
+    refuse_implausible(found, rated, what)
+    g, C_g = fitted.values[: s.degree], fitted.covariance[: s.degree, : s.degree]
+    top_N = float(F.max())
+    c, C = inverted(g, C_g, top_N)
+    C[0, 0] += (fitted.sigma / g[0]) ** 2  # of one reading of the zero
+    C += s.weights_relative_u**2 * np.outer(c, c)
+    loop = _hysteresis(every, y, F, float(g[0]))
+    top = float(np.polyval([*g[::-1], 0.0], top_N))
+    v = loop_shape(loop["hysteresis_N"] / np.sqrt(12.0), s.degree, top)
+    C += np.outer(v, v)
+    residuals_N = -fitted.residuals / g[0]
+    factor_N = LLF * float(fitted.sigma) / abs(g[0])
+    extra: dict[str, Any] = {}
+    if "creep, later" in readings:
+        extra["creep_N"] = (readings["creep, later"] - readings["creep, at once"]) / float(g[0])
+    return {
+        "conditioner": act.conditioner.model_dump(exclude_none=True) if act.conditioner else None,
+        "model": {
+            "kind": "polynomial",
+            "coefficients_N": [float(f"{value:.9g}") for value in c],
+            "covariance_N2": [[float(f"{value:.6g}") for value in row] for row in C],
+            "range_mV_per_V": _range(g, top_N),
+            "residual_rms_N": float(np.sqrt(np.mean(residuals_N**2))),
+        },
+        "fit": {
+            "residuals_N": [float(f"{r:.4g}") for r in residuals_N],
+            "degrees_of_freedom": fitted.dof,
+            "lower_limit_factor_N": factor_N,
+            "class_a_min_N": CLASS_A * factor_N,
+            "nonlinearity_N": _nonlinearity_N(g, top_N),
+            **loop,
+            **extra,
+        },
+        "raw": {
+            "force_N": F,
+            "reading_mV_per_V": y,
+            "run": [float(load.run) for load in every],
+            "rising": ["up" if load.rising else "down" for load in every],
+        },
+    }
+
+
+def _fit(s: Settings, every: list[Load], y: NDArray[np.float64], F: NDArray[np.float64]) -> Fit:
+    columns = [F**k for k in range(1, s.degree + 1)]
+    names = [f"g_{k}" for k in range(1, s.degree + 1)]
+    part = np.array([load.part for load in every])
+    for run in range(1, s.runs + 1):
+        own = np.array([load.run == run for load in every])
+        columns += [own * 1.0, own * (part - 0.5)]
+        names += [f"zero of run {run}", f"drift of run {run}"]
+    return linear(np.column_stack(columns), y, names, KIND)
+
+
+def inverted(
+    g: NDArray[np.float64], C_g: NDArray[np.float64], top_N: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """F = sum_k c_k d^k of d = sum_k g_k F^k, from no force to `top_N`, with covariance.
+
+    Fitted through the curve on Chebyshev's points, where the curve's own F is known; what a
+    polynomial of the same degree leaves is far below a reading's noise.
+    """
+    degree = len(g)
+    F = 0.5 * top_N * (1.0 + np.cos(np.pi * (np.arange(33) + 0.5) / 33))
+    powers = np.column_stack([F**k for k in range(1, degree + 1)])
+    d = powers @ g
+    slope = np.column_stack([k * F ** (k - 1) for k in range(1, degree + 1)]) @ g
+    fit = np.linalg.pinv(np.column_stack([d**k for k in range(1, degree + 1)]))
+    # c is a function of g through F alone: F_d = F - (d_g - d) / slope at fixed d.
+    c = np.concatenate(([0.0], fit @ F))
+    J = np.vstack((np.zeros(degree), fit @ (-powers / slope[:, None])))
+    return c, J @ C_g @ J.T
+
+
+def loop_shape(u_N: float, degree: int, top: float) -> NDArray[np.float64]:
+    """Coefficients of u_N 4 x (1 - x) with x = d / top: what a loop's standard uncertainty does.
+
+    Readings lie evenly between the loop's branches, half of it to either side of the fitted middle:
+    u = loop / sqrt(12). Of degree 1 it is the straight line nearest to that shape.
+    """
+    v = np.zeros(degree + 1)
+    if degree == 1:
+        v[1] = u_N / top
+    else:
+        v[1:3] = 4.0 * u_N / top, -4.0 * u_N / top**2
+    return v
+
+
+def _range(g: NDArray[np.float64], top_N: float) -> list[float]:
+    """What was loaded, and as far the other way: a transducer of tension and compression."""
+    end = 1.02 * abs(float(np.polyval([*g[::-1], 0.0], top_N)))
+    return [float(f"{-end:.4g}"), float(f"{end:.4g}")]
+
+
+def _nonlinearity_N(g: NDArray[np.float64], top_N: float) -> float:
+    F = np.linspace(0.0, top_N, 200)
+    d = np.polyval([*g[::-1], 0.0], F)
+    return float(np.abs(d - d[-1] * F / top_N).max() / abs(g[0]))
+
+
+def _hysteresis(
+    every: list[Load], y: NDArray[np.float64], F: NDArray[np.float64], g_1: float
+) -> dict[str, float]:
+    """Largest of down less up, in any run; largest spread of equal readings of several runs."""
+    zero = {load.run: y[i] for i, load in enumerate(every) if load.rising and F[i] == 0.0}
+    deflection = np.array([y[i] - zero[load.run] for i, load in enumerate(every)]) / g_1
+    at: dict[tuple[int, float, bool], float] = {
+        (load.run, load.force_N, load.rising): float(deflection[i]) for i, load in enumerate(every)
+    }
+    runs = sorted(zero)
+    levels = sorted({load.force_N for load in every if not load.rising and load.force_N})
+    loops = [
+        float(np.mean([at[run, level, False] - at[run, level, True] for run in runs]))
+        for level in levels
+    ]
+    found = {"hysteresis_N": max((abs(loop) for loop in loops), default=0.0)}
+    if len(runs) > 1:
+        spreads = [
+            np.ptp([at[run, level, rising] for run in runs])
+            for (run_, level, rising) in at
+            if run_ == runs[0] and level
+        ]
+        found["repeatability_N"] = float(max(spreads))
+    return found
+
+
+@dataclass(frozen=True)
+class Truth:
+    """A transducer that is known: what `--rehearse` reads."""
+
+    settings: Settings
+    sensitivity: float  # mV/V per N
+    curvature: float = 0.001  # of full scale
+    hysteresis: float = 0.0005
+    creep: float = 0.0003
+    noise_mV_per_V: float = 0.0002
+    drift_mV_per_V: float = 0.0004
+    zero_mV_per_V: float = 0.011
+
+    @property
+    def truth(self) -> dict[str, float]:
+        top = float(forces_N(self.settings).max())
+        # The middle of the loop, which is 2 hysteresis x (1 - x) of full scale above the rise.
+        half = 2.0 * self.hysteresis * self.sensitivity
+        middle = self.g + np.array([half, -half / top])
+        c, _ = inverted(middle, np.zeros((2, 2)), top)
+        return {f"coefficients_N.{k}": float(v) for k, v in enumerate(c)}
+
+    @property
+    def g(self) -> NDArray[np.float64]:
+        """Of d = g_1 F + g_2 F^2."""
+        top = float(forces_N(self.settings).max())
+        return np.array([self.sensitivity, -self.curvature * self.sensitivity / top])
+
+    def read(self, step: Step, seed: int) -> float:
+        s = self.settings
+        noise = self.noise_mV_per_V * float(np.random.default_rng(seed).standard_normal())
+        top = float(forces_N(s).max())
+        if step.key.startswith("creep"):
+            later = step.key.endswith("later")
+            creep = self.creep * self.sensitivity * top if later else 0.0
+            return self.zero_mV_per_V + self._deflection(top) + creep + noise
+        load = next(load for load in loads(s) if load.key == step.key)
+        share = load.force_N / top
+        loop = 0.0 if load.rising else 4.0 * share * (1.0 - share) * self.hysteresis
+        zero = self.zero_mV_per_V * load.run + self.drift_mV_per_V * load.part
+        full = self.sensitivity * top
+        return zero + self._deflection(load.force_N) + loop * full + noise
+
+    def _deflection(self, F: float) -> float:
+        return float(np.polyval([*self.g[::-1], 0.0], F))
+
+
+def rehearsal(act: Act, seed: int) -> Truth:
+    s = act.procedure
+    off = 1.0 + 0.01 * float(np.random.default_rng(seed).uniform(-1.0, 1.0))
+    return Truth(s, off * s.rated_mV_per_V / act.article.capacity_N)

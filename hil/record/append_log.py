@@ -1,0 +1,136 @@
+"""An append-only file of lines that detects its own damage.
+
+Every line is a JSON object with its own `crc`: the CRC-32 of the line without it, continued from
+the line before, so that a line changed, lost or moved is found. A line is on disk before anything
+goes on. What a kill left half written at the end is cut off when the file is opened again.
+"""
+
+import fcntl
+import json
+import os
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from hil.errors import ConfigError, one_line
+
+Entry = dict[str, Any]
+
+
+class HeldError(ConfigError):
+    """Another process writes to the file."""
+
+
+class Ledger:
+    """An open ledger, locked against other processes until it is closed.
+
+    Parameters
+    ----------
+    path : of the file; it and its folder are made where they are missing
+    wait : bool
+        Wait until another process releases it; else HeldError.
+
+    Attributes
+    ----------
+    entries : list of dict
+        Content of the file, line by line, without the checksums.
+    torn : bool
+        Its last line was cut off and has been removed.
+
+    Raises
+    ------
+    HeldError
+        Another process has it open.
+    ConfigError
+        It cannot be written, or is damaged before its last line.
+    """
+
+    def __init__(self, path: Path, *, wait: bool = False) -> None:
+        self.path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file: BinaryIO = path.open("a+b")
+        except OSError as error:
+            raise ConfigError(f"{path}: cannot be written ({error.strerror})") from None
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except OSError:
+            self._file.close()
+            raise HeldError(f"{path}: another process writes to it: let it end first") from None
+        try:
+            self.entries, whole_B, self._crc = _parsed(path, path.read_bytes())
+        except BaseException:
+            self._file.close()
+            raise
+        self.torn = whole_B < path.stat().st_size
+        if self.torn:
+            self._file.truncate(whole_B)
+
+    def __enter__(self) -> "Ledger":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def add(self, entry: Mapping[str, Any]) -> None:
+        """Append a line and sync it to disk.
+
+        Raises
+        ------
+        ConfigError
+            The disk is full; the existing lines stay intact.
+        """
+        text = json.dumps(entry, allow_nan=False)
+        crc = zlib.crc32(text.encode(), self._crc)
+        line = (json.dumps({**entry, "crc": crc}, allow_nan=False) + "\n").encode()
+        before_B = os.fstat(self._file.fileno()).st_size
+        try:
+            self._file.write(line)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            self._file.truncate(before_B)
+            raise ConfigError(f"{self.path}: cannot be written ({error.strerror})") from None
+        self._crc = crc
+        self.entries.append(json.loads(text))
+
+
+def read_ledger(path: Path) -> list[Entry]:
+    """Entries of a ledger, read only; empty if there is none.
+
+    Raises
+    ------
+    ConfigError
+        It cannot be read, or is damaged before its last line.
+    """
+    try:
+        return _parsed(path, path.read_bytes())[0]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def _parsed(path: Path, data: bytes) -> tuple[list[Entry], int, int]:
+    """Entries, the bytes that they take, and the checksum up to there."""
+    entries: list[Entry] = []
+    whole_B = crc = 0
+    lines = data.split(b"\n")
+    for number, line in enumerate(lines[:-1], start=1):  # after the last line break: torn
+        try:
+            entry = json.loads(line)
+            stated = entry.pop("crc")
+            found = zlib.crc32(json.dumps(entry).encode(), crc)
+        except (ValueError, KeyError, AttributeError, TypeError):
+            stated, found = 0, -1
+        if stated != found:
+            if number == len(lines) - 1 and not lines[-1]:
+                break  # the last line, whose middle never reached the disk
+            raise ConfigError(
+                one_line(f"{path}: line {number} is damaged, or a line before it is missing: ")
+                + "restore a copy, or move the file away"
+            )
+        entries.append(entry)
+        whole_B, crc = whole_B + len(line) + 1, found
+    return entries, whole_B, crc

@@ -1,0 +1,125 @@
+"""Figures that compare one force curve with another."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.special
+from numpy.typing import NDArray
+
+Series = NDArray[np.float64]
+# A curve is constant if its RMS about the mean is below this many times its noise: a perfect model
+# would account for at most 1 - 1/16 of the variance.
+MOVES = 4.0
+
+
+def rms(x: Series) -> float:
+    """sqrt(mean(x^2))."""
+    return float(np.sqrt(np.mean(np.square(x)))) if len(x) else float("nan")
+
+
+def nrmse(measured: Series, simulated: Series) -> float:
+    """RMS of the difference over the range (max - min) of the measured curve."""
+    span = float(np.ptp(measured)) if len(measured) else 0.0
+    return rms(measured - simulated) / span if span > 0.0 else float("nan")
+
+
+def vaf(measured: Series, simulated: Series) -> float:
+    """Variance accounted for, 1 - var(measured - simulated)/var(measured); 1 is perfect."""
+    variance = float(np.var(measured)) if len(measured) else 0.0
+    return 1.0 - float(np.var(measured - simulated)) / variance if variance > 0.0 else float("nan")
+
+
+def noise_rms(x: Series) -> float:
+    """RMS of white noise on a smooth curve, from second differences: their RMS over sqrt(6)."""
+    return rms(np.diff(x, 2)) / float(np.sqrt(6.0))
+
+
+def held(measured: Series) -> bool:
+    """Whether a curve is constant: its RMS about its mean is at most MOVES x its noise.
+
+    What is accounted for of its variance is then of the noise's. An encoder that stands still has
+    none: at least the noise of its counts counts, step / sqrt(12).
+    """
+    steps = np.abs(np.diff(measured))
+    step = float(steps[steps > 0.0].min(initial=np.inf))
+    floor = step / float(np.sqrt(12.0)) if np.isfinite(step) else 0.0
+    spread = float(np.std(measured)) if len(measured) else 0.0
+    return len(measured) > 2 and spread <= MOVES * max(noise_rms(measured), floor)
+
+
+def autocorrelation(x: Series) -> Series:
+    """r_k of every lag k, about the mean, r_0 = 1; a constant series has no other."""
+    centred, n = x - x.mean(), len(x)
+    power = float(centred @ centred)
+    r: Series = np.eye(1, n)[0]
+    if power > 0.0:
+        r = np.fft.irfft(np.abs(np.fft.rfft(centred, 2 * n)) ** 2)[:n] / power
+    return r
+
+
+def settling_s(t_s: Series, y: Series, *, band: float = 0.02, tail: float = 0.1) -> float:
+    """Time from the start until y stays within `band` of its final value.
+
+    The final value is the mean over the last `tail` of the time; the band is a share of the
+    way from the first sample to it. NaN where it never settles before that tail.
+    """
+    final = float(np.mean(y[-max(1, int(tail * len(y))) :]))
+    outside = np.flatnonzero(np.abs(y - final) > band * abs(final - y[0]))
+    if not len(outside):
+        return 0.0
+    last = outside[-1]
+    return float(t_s[last + 1] - t_s[0]) if last + 1 < len(y) else float("nan")
+
+
+def overshoot(y: Series, *, tail: float = 0.1) -> float:
+    """How far y goes beyond its final value, as a share of the way there; 0 if it does not."""
+    final = float(np.mean(y[-max(1, int(tail * len(y))) :]))
+    way = final - float(y[0])
+    if way == 0.0:
+        return float("nan")
+    return max(0.0, float(np.max((y - final) / way)))
+
+
+@dataclass(frozen=True)
+class Whiteness:
+    """Whether a residual is uncorrelated noise about zero.
+
+    Attributes
+    ----------
+    p_uncorrelated : float
+        Ljung-Box: chance of correlations this large in white noise.
+    p_zero_mean : float
+        Chance of a mean this far from zero (t-test).
+    """
+
+    p_uncorrelated: float
+    p_zero_mean: float
+
+    def is_white(self, false_alarm: float = 0.01) -> bool:
+        """Whether neither test rejects at half the stated false-alarm rate."""
+        return min(self.p_uncorrelated, self.p_zero_mean) >= false_alarm / 2.0
+
+
+def whiteness(residual: Series, n_lags: int = 20, spread: float = 1.0) -> Whiteness:
+    """Test a residual for whiteness.
+
+    Q = n (n + 2) sum_k r_k^2 / (n - k) over k = 1..n_lags is chi-squared with n_lags degrees
+    of freedom for white noise. `spread` is how much wider the r_k are, in variance, where the
+    residual was made white by a filter that is not known exactly.
+
+    Source: Ljung & Box 1978, eq. (1.3).
+    """
+    x = residual[np.isfinite(residual)]
+    n = len(x)
+    if n <= 2 * n_lags or np.ptp(x) == 0.0:
+        return Whiteness(float("nan"), float("nan"))
+    centred = x - np.mean(x)
+    power = float(centred @ centred)
+    lags = np.arange(1, n_lags + 1)
+    r = np.array([float(centred[k:] @ centred[:-k]) for k in lags]) / power
+    q = n * (n + 2.0) * float(np.sum(r**2 / (n - lags)))
+    t = float(np.mean(x)) / (float(np.std(x, ddof=1)) / np.sqrt(n))
+    return Whiteness(
+        float(scipy.special.chdtrc(n_lags, q / spread)),
+        2.0 * float(scipy.special.stdtr(n - 1, -abs(t))),
+    )

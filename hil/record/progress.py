@@ -1,0 +1,108 @@
+"""Progress bars, and a line while models compile.
+
+A run's bar is drawn by a process of its own so that the loop is left alone:
+``python -m hil.record.progress TAP N_TICKS LABEL`` reads the count of rows from the tap.
+"""
+
+import contextlib
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from hil.loop import tap as taps
+
+QUIET_S = 2.0
+
+
+@contextlib.contextmanager
+def show_progress(tap_path: Path, n_ticks: int, label: str) -> Iterator[None]:
+    """Show a bar while the block runs, if it has a label and standard error is a terminal."""
+    if not (label and sys.stderr.isatty()):
+        yield
+        return
+    command = [sys.executable, "-m", "hil.record.progress", str(tap_path), str(n_ticks), label]
+    bar = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+    try:
+        yield
+    finally:
+        bar.terminate()
+        bar.wait()
+
+
+@contextlib.contextmanager
+def count_progress(what: str, total: int, wanted: bool) -> Iterator[Callable[[int], None]]:
+    """Yield a function that takes the number of further steps done.
+
+    It shows a bar if wanted, standard error is a terminal and QUIET_S have passed.
+    """
+    if not (wanted and sys.stderr.isatty()):
+        yield lambda n_more: None
+        return
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress
+
+    console = Console(stderr=True)
+    columns = (*Progress.get_default_columns(), MofNCompleteColumn())
+    progress = Progress(*columns, console=console, transient=True)
+    task = progress.add_task(what, total=total)
+    shown_from_s = time.monotonic() + QUIET_S
+
+    def advance(n_more: int) -> None:
+        progress.advance(task, n_more)
+        if time.monotonic() >= shown_from_s:
+            progress.start()
+
+    try:
+        yield advance
+    finally:
+        progress.stop()
+
+
+@contextlib.contextmanager
+def say_compiling(wanted: bool) -> Iterator[None]:
+    """Print once that models compile, if wanted and standard error is a terminal.
+
+    Models are compiled when they first run on a machine. The line comes with the first function
+    that is compiled, and not found in the cache, QUIET_S after one before it.
+    """
+    if not (wanted and sys.stderr.isatty()):
+        yield
+        return
+    from numba.core import event
+
+    class Says(event.Listener):
+        from_s, said = float("inf"), False
+
+        def on_start(self, event: object) -> None:
+            now_s = time.monotonic()
+            self.from_s = min(self.from_s, now_s + QUIET_S)
+            if now_s >= self.from_s and not self.said:
+                print("compiling the models, once on this machine: about ten seconds",
+                      file=sys.stderr, flush=True)  # fmt: skip
+                self.said = True
+
+        def on_end(self, event: object) -> None:
+            """What is compiled next may say it."""
+
+    with event.install_listener("numba:compile", Says()):
+        yield
+
+
+def main() -> int:
+    tap, n_ticks, label = taps.attach(Path(sys.argv[1])), int(sys.argv[2]), sys.argv[3]
+    time.sleep(QUIET_S)
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(label, total=n_ticks)
+        while not tap.closed and tap.ticks.written < n_ticks:
+            progress.update(task, completed=tap.ticks.written)
+            time.sleep(0.1)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,28 @@
+"""Samples of a device that are recorded beside the ticks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class RawSamples:
+    """Samples of a device that is faster than the loop.
+
+    Attributes
+    ----------
+    dtype : structured
+        A sample of every channel with the device's own time `t_s`.
+    units : dict of str
+        Of every field.
+    per_tick : int
+    rate_Hz : float
+    simulated : bool
+    """
+
+    dtype: np.dtype[np.void]
+    units: Mapping[str, str]
+    per_tick: int
+    rate_Hz: float
+    simulated: bool

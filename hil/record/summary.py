@@ -1,0 +1,338 @@
+"""The summary of a run: timing with a verdict, and error figures."""
+
+import itertools
+from math import nan
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.loop.channels import signals_in
+from hil.loop.failed_cells import failed_cells, failure_lines
+from hil.loop.frame import units
+from hil.loop.lateness import LATE_SHARE, Counts
+from hil.record import metrics
+from hil.record.device_clocks import fit_clock
+from hil.record.layout import text_of
+from hil.record.read import attributes_of, n_whole_rows, open_h5
+
+LATE_SHARE_MAX = 0.001
+RESPONSE_MIN_S = 0.5
+RESPONSES_MAX = 12
+SMOOTH_S = 0.01
+ROUND_TRIP = "_round_trip_s"
+FAILURES = "cells_open", "cells_failed"
+CONSTANT = "VAF not meaningful (constant signal)"
+
+
+def summarise(
+    path: Path, period_s: float, clock: str, n_periods: int | None = None
+) -> dict[str, Any]:
+    """Timing and force figures of a recording, in plain Python values (NaN as None).
+
+    `n_periods` is the length of a completed run: periods after the last row count as
+    missed.
+    """
+    with open_h5(path) as file:
+        n = n_whole_rows(file)
+        ticks = file["ticks"]
+        t_s, late_s, busy_s = (ticks[name][:n] for name in ("t_s", "late_s", "busy_s"))
+        nothing = np.full(n, np.nan)
+        signals = [
+            (
+                signal,
+                ticks[signal.measured][:n],
+                ticks[signal.model][:n],
+                nothing if signal.reference is None else ticks[signal.reference][:n],
+            )
+            for signal in signals_in(ticks)
+        ]
+        clocks = {
+            name: fit_clock(t_s - ticks[f"{name}_age_s"][:n], ticks[f"{name}_t_s"][:n])
+            for name in (key.removesuffix("_age_s") for key in ticks if key.endswith("_age_s"))
+        }
+        cells = ticks["cells_commanded"][:n] if "cells_commanded" in ticks else None
+        failures = [ticks[name][:n] if name in ticks else None for name in FAILURES]
+        names = [text_of(cell) for cell in file["model/cells"][:]] if "model/cells" in file else []
+        exchanges = {
+            name.removesuffix(ROUND_TRIP): exchange_figures(ticks[name][1:n])
+            for name in ticks
+            if name.endswith(ROUND_TRIP)
+        }
+        events = file["events"][: n_whole_rows(file, "events")]
+        room = room_of(file, n)
+    causes = [
+        {"t_s": float(event["t_s"]), "text": text_of(event["text"])}
+        for event in events
+        if event["level"] == b"fault"
+    ]
+    force: dict[str, Any] = {}
+    steps: list[dict[str, Any]] = []
+    for signal, measured, model, reference in signals:
+        if signal.name == "force":
+            force = force_figures(measured, model, reference)
+            if cells is not None:
+                steps = responses(t_s, measured, model, reference, cells)
+    summary = {
+        "rows": n,
+        "first_cause": causes[0]["text"] if causes else "",
+        "causes": causes,
+        "duration_s": float(t_s[-1]) if n else 0.0,
+        "timing": timing(t_s, late_s, busy_s, period_s, clock, n_periods),
+        "room": room,
+        "clocks": clocks,
+        "exchanges": exchanges,
+        "force": force,
+        "responses": steps,
+        "failed_cells": failed_cells(t_s, names, *failures),
+        "signals": {
+            signal.name: signal_figures(*curves) | {"units": units(signal.suffix)}
+            for signal, *curves in signals
+            if signal.name != "force"
+        },
+    }
+    return dict(plain(summary))
+
+
+def room_of(file: h5py.File, n: int) -> dict[str, Any]:
+    """The room temperature, with its uncertainty and source; a measured one is the mean."""
+    attrs = attributes_of(file)
+    if "ambient_from" not in attrs:
+        return {}
+    source = text_of(attrs["ambient_from"])
+    ambient_C = attrs.get("ambient_C", nan)
+    column = f"{source.removeprefix('channel ')}_measured_C"
+    if column in file["ticks"] and n:
+        ambient_C = np.nanmean(file["ticks"][column][:n])
+    uncertainty_C = attrs["ambient_uncertainty_C"]
+    return {"ambient_C": ambient_C, "uncertainty_C": uncertainty_C, "from": source}
+
+
+def timing(
+    t_s: NDArray[np.float64],
+    late_s: NDArray[np.float64],
+    busy_s: NDArray[np.float64],
+    period_s: float,
+    clock: str,
+    n_periods: int | None = None,
+) -> dict[str, Any]:
+    """Lateness quantiles, missed periods and a verdict for the rate asked."""
+    if not len(t_s):
+        return {"clock": clock, "verdict": "no tick was run"}
+    expected = max(n_periods or 0, round(t_s[-1] / period_s) + 1)
+    skipped = expected - len(t_s)
+    missed = skipped + int(np.sum(late_s > period_s))
+    gaps = np.rint(np.diff(t_s, append=expected * period_s) / period_s).astype(int) - 1
+    late = late_s > LATE_SHARE * period_s
+    p50, p99, p999 = np.quantile(late_s, (0.5, 0.99, 0.999))
+    if clock == "virtual":
+        verdict = "virtual clock: timing not tested"
+    elif missed <= LATE_SHARE_MAX * expected:
+        verdict = f"{1.0 / period_s:g} Hz held: {missed} of {expected} periods missed"
+    else:
+        verdict = f"{1.0 / period_s:g} Hz NOT held: {missed} of {expected} periods missed"
+    return {
+        "clock": clock,
+        "verdict": verdict,
+        "late_p50_s": p50,
+        "late_p99_s": p99,
+        "late_p999_s": p999,
+        "late_max_s": late_s.max(),
+        "busy_p50_s": np.median(busy_s),
+        "busy_max_s": busy_s.max(),
+        "periods": expected,
+        "missed": missed,
+        "longest_gap_periods": int(gaps.max(initial=0)),
+        "late_ticks": int(late.sum()),
+        "worst_run_periods": _worst_run(late, gaps),
+    }
+
+
+def exchange_figures(round_trip_s: NDArray[np.float64]) -> dict[str, Any]:
+    """A board's answers to commands: round-trip times, and the number of ticks without one."""
+    answered = round_trip_s[np.isfinite(round_trip_s)]
+    none = len(answered) == 0
+    return {
+        "round_trip_p50_s": nan if none else np.median(answered),
+        "round_trip_p99_s": nan if none else np.quantile(answered, 0.99),
+        "round_trip_max_s": nan if none else answered.max(),
+        "without_answer": len(round_trip_s) - len(answered),
+    }
+
+
+def _worst_run(late: NDArray[np.bool_], gaps: NDArray[np.int_]) -> int:
+    """Most periods in a row of which each was missed or began late; `gaps` follow their rows."""
+    worst = run = 0
+    for is_late, gap_after in zip(late.tolist(), gaps.tolist(), strict=True):
+        run = (run + 1 if is_late else 0) + gap_after
+        worst = max(worst, run)
+    return worst
+
+
+def force_figures(
+    measured_N: NDArray[np.float64],
+    model_N: NDArray[np.float64],
+    reference_N: NDArray[np.float64],
+) -> dict[str, Any]:
+    """Model error, its whiteness, and tracking where there is a reference."""
+    found = signal_figures(measured_N, model_N, reference_N)
+    unitless = ("nrmse", "vaf", "held", "residual_white", "p_uncorrelated", "p_zero_mean")
+    return {key if key in unitless else f"{key}_N": value for key, value in found.items()}
+
+
+def signal_figures(
+    measured: NDArray[np.float64], model: NDArray[np.float64], reference: NDArray[np.float64]
+) -> dict[str, Any]:
+    """The same of any signal, in its own unit."""
+    there = np.isfinite(measured) & np.isfinite(model)
+    measured, model = measured[there], model[there]
+    if not len(measured):
+        return {}
+    residual = measured - model
+    test = metrics.whiteness(residual)
+    figures: dict[str, Any] = {
+        "residual_rms": metrics.rms(residual),
+        "residual_max": np.abs(residual).max(),
+        "nrmse": metrics.nrmse(measured, model),
+        "vaf": metrics.vaf(measured, model),
+        "held": metrics.held(measured),
+        "residual_white": test.is_white(),
+        "p_uncorrelated": test.p_uncorrelated,
+        "p_zero_mean": test.p_zero_mean,
+        "measured_max": measured.max(),
+        "model_max": model.max(),
+    }
+    if np.isfinite(reference[there]).any():
+        error = measured - reference[there]
+        figures["tracking_rms"] = metrics.rms(error[np.isfinite(error)])
+    return figures
+
+
+def responses(
+    t_s: NDArray[np.float64],
+    measured_N: NDArray[np.float64],
+    model_N: NDArray[np.float64],
+    reference_N: NDArray[np.float64],
+    cells: NDArray[np.uint8],
+) -> list[dict[str, Any]]:
+    """Settling and overshoot of both curves after every step.
+
+    A step is a jump of the set point or, where there is none, a change of the command; only
+    stretches of RESPONSE_MIN_S or more are looked at. Both curves are smoothed over SMOOTH_S
+    first, so that noise is no overshoot.
+    """
+    if len(t_s) < 3:
+        return []
+    if np.isfinite(reference_N).any():
+        step = np.abs(np.diff(reference_N))
+        changes = np.flatnonzero(step > 1e-9) + 1
+    else:
+        changes = np.flatnonzero((np.diff(cells, axis=0) != 0).any(axis=1)) + 1
+        changes = np.concatenate(([0], changes)) if cells[0].any() else changes
+    edges = np.concatenate((changes, [len(t_s)]))
+    width = max(1, round(SMOOTH_S / float(np.median(np.diff(t_s)))))
+    found = []
+    for a, b in itertools.pairwise(edges):
+        if t_s[b - 1] - t_s[a] < RESPONSE_MIN_S:
+            continue
+        row: dict[str, Any] = {"t_s": t_s[a], "cells_on": int(np.sum(cells[a] == 1))}
+        for name, curve in (("measured", measured_N), ("model", model_N)):
+            there = np.isfinite(curve[a:b])
+            if there.sum() < 3:
+                continue
+            time_s, y = t_s[a:b][there], _smoothed(curve[a:b][there], width)
+            row[f"{name}_final_N"] = float(np.mean(y[-max(1, len(y) // 10) :]))
+            row[f"{name}_settling_s"] = metrics.settling_s(time_s, y)
+            row[f"{name}_overshoot"] = metrics.overshoot(y)
+        found.append(row)
+    return found[:RESPONSES_MAX]
+
+
+def _smoothed(y: NDArray[np.float64], width: int) -> NDArray[np.float64]:
+    """Centred moving average, shorter at both ends."""
+    ones = np.ones(min(width, len(y)))
+    return np.convolve(y, ones, "same") / np.convolve(np.ones(len(y)), ones, "same")
+
+
+def as_text(path: Path, summary: dict[str, Any]) -> str:
+    """A few lines for the terminal."""
+    lines = [f"{summary['outcome']}: {summary['rows']} rows in {path}"]
+    if summary["first_fault"]:
+        lines.append(f"  tripped by {', '.join(summary['first_fault'])}; everything is off")
+        first = [c for c in summary["causes"] if c["t_s"] == summary["causes"][0]["t_s"]]
+        lines += [f"  {cause['t_s']:.3f} s: {cause['text']}" for cause in first]
+    lines += [f"  {line}" for line in failure_lines(summary.get("failed_cells", []))]
+    if summary["rows_lost"]:
+        lines.append(f"  {summary['rows_lost']} rows were lost: the recorder was too slow")
+    force = summary["force"]
+    if force:
+        nrmse = "–" if force["nrmse"] is None else f"{100.0 * force['nrmse']:.2f} %"
+        lines.append(
+            f"  measured over simulated: {vaf_text(force)}, NRMSE {nrmse}, "
+            f"RMS {1e3 * force['residual_rms_N']:.1f} mN"
+        )
+    if force.get("tracking_rms_N") is not None:
+        lines.append(f"  measured over reference: RMS {force['tracking_rms_N']:.3f} N")
+    for name, figures in summary["signals"].items():
+        if figures.get("vaf") is not None:
+            unit = figures["units"]
+            text = (
+                f"  {name}: {vaf_text(figures)}, "
+                f"RMS of measured over simulated {figures['residual_rms']:.3g} {unit}"
+            )
+            if figures.get("tracking_rms") is not None:
+                text += f", over reference {figures['tracking_rms']:.3g} {unit}"
+            lines.append(text)
+    lines += [f"  {line}" for line in calibration_lines(summary.get("calibration", {}))]
+    room = summary["room"]
+    if room.get("ambient_C") is not None:
+        known = f"{room['uncertainty_C']:.2g} degC, {room['from']}"
+        lines.append(f"  room at {room['ambient_C']:.1f} +- {known}")
+    timing = summary["timing"]
+    lines.append(f"  {timing['verdict']}")
+    if timing["clock"] == "real" and "late_p50_s" in timing:
+        p50, p99, p999, most = (
+            1e6 * timing[f"late_{key}_s"] for key in ("p50", "p99", "p999", "max")
+        )
+        lines.append(
+            f"  late: p50 {p50:.0f}, p99 {p99:.0f}, p99.9 {p999:.0f}, max {most:.0f} us; "
+            f"worst run {timing['worst_run_periods']} periods"
+        )
+        if timing["late_ticks"] and timing.get("kernel"):
+            told = {key: nan if n is None else n for key, n in timing["kernel"].items()}
+            kernel = Counts(**told).as_text()
+            lines.append(f"  late {timing['late_ticks']} times; in this run: {kernel}")
+    return "\n".join(lines)
+
+
+def vaf_text(figures: dict[str, Any]) -> str:
+    """VAF, or why there is none: for a constant signal it would only measure the noise."""
+    if figures.get("held"):  # older recordings lack this figure
+        return CONSTANT
+    return "VAF –" if figures["vaf"] is None else f"VAF {100.0 * figures['vaf']:.2f} %"
+
+
+def calibration_lines(found: dict[str, list[str]]) -> list[str]:
+    """Calibrations expired, contradicted, departed from or missing, and wires not described."""
+    keys = ("expired", "ambiguous", "departed", "rehearsed", "unprotected")
+    lines = [line for key in keys for line in found.get(key, ())]
+    if missing := found.get("without_record"):
+        lines.append(f"no calibration record: {', '.join(missing)}")
+    return lines
+
+
+def plain(value: Any) -> Any:
+    """NumPy arrays and scalars as Python's, NaN as None, so that it is valid JSON."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,523 @@
+"""A recording as a figure and a page: measured over simulated, residual, cells, timing, events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from hil.errors import ConfigError
+from hil.experiment.registry import controllers_of, loaded, named
+from hil.loop.channels import Signal, signals_in
+from hil.loop.failed_cells import failure_lines
+from hil.loop.frame import units
+from hil.loop.guard import CAUSES, names_of
+from hil.pages.html import embedded, rendered
+from hil.pages.section import Section
+from hil.pages.style import (
+    CELL,
+    FAULT,
+    MEASURED,
+    MODEL,
+    POINTS_MAX,
+    REFERENCE,
+    RESIDUAL,
+    decimated,
+    mark_simulated,
+    plot_style,
+)
+from hil.record.read import calibrations_of, experiment_of, open_run
+from hil.record.summary import calibration_lines, summarise, vaf_text
+
+OUTPUTS_APART = 6  # more of them share one panel
+
+
+def write_report(path: Path, out: Path | None = None) -> tuple[Path, Path]:
+    """Figure (PNG) and page (HTML) beside the recording or in folder `out`; their paths.
+
+    Raises
+    ------
+    ConfigError
+        Not a recording, or a folder that cannot be written.
+    """
+    run = open_run(path)
+    if run.attrs.get("summary", "{}") == "{}":  # the run was cut off before it wrote one
+        period_s = experiment_of(run)["loop"]["period_s"]
+        run.attrs["summary"] = json.dumps(summarise(path, period_s, run.attrs["clock"]))
+    folder = path.parent if out is None else out
+    png_path = folder / f"{path.stem}.png"
+    html_path = folder / f"{path.stem}.html"
+    figure = draw(run)
+    sections = sections_of(run)
+    text = page(run, figure, path, sections)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        figure.savefig(png_path, dpi=130)
+        for section in sections:
+            for ending, content in section.files.items():
+                (folder / f"{path.stem}{ending}").write_text(content, encoding="utf-8")
+        html_path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(
+            f"{folder}: cannot be written ({error.strerror}): choose another --out"
+        ) from None
+    return png_path, html_path
+
+
+def sections_of(run: xr.Dataset) -> list[Section]:
+    """What the run's kind of system and of controller add to its page."""
+    tables = experiment_of(run)
+    system = named(tables.get("model", {}).get("kind"))
+    if system is None:  # a class in a file, or a package that is not installed here
+        return []
+    controller = controllers_of(system).get(tables["controller"]["kind"])
+    added = [system.sections, None if controller is None else controller.sections]
+    return [section for lazy in added if lazy is not None for section in loaded(lazy)(run)]
+
+
+def draw(run: xr.Dataset) -> Figure:
+    """Measured over simulated, residual, raster of cells, and lateness where time was real."""
+    panels = _panels(run)
+    heights = [height for height, _ in panels]
+    with plot_style():
+        figure = Figure(figsize=(9.0, 1.6 + 1.0 * sum(heights)), layout="constrained")
+        axes = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights, squeeze=False)
+        axes = axes[:, 0]
+        for axis, (_, draw_panel) in zip(axes, panels, strict=True):
+            draw_panel(axis, run)
+        axes[-1].set_xlabel("time [s]")
+        for axis in axes:
+            _mark_faults(axis, run)
+        figure.align_ylabels(axes)
+        title = f"{run.attrs['experiment_file'].split('/')[0]}: {run.attrs['experiment_name']}"
+        figure.suptitle(title, parse_math=False, x=0.01, ha="left", fontweight="bold", fontsize=11)
+        if run.attrs.get("simulated"):
+            mark_simulated(figure, axes[0])
+    return figure
+
+
+def _panels(run: xr.Dataset) -> list[tuple[float, Callable[[Axes, xr.Dataset], None]]]:
+    """Height and content of every panel: signals over their twins, commands, lateness."""
+    panels: list[tuple[float, Callable[[Axes, xr.Dataset], None]]] = []
+    for signal in signals_in(str(name) for name in run.data_vars):
+        if signal.name == "force":
+            panels += [(3.2, _draw_forces), (1.5, _draw_residual)]
+        else:
+            panels.append((2.2, partial(_draw_signal, signal=signal)))
+    outputs = [str(n) for n in run.data_vars if str(n).partition("_commanded")[1]]
+    outputs = [name for name in outputs if run[name].ndim == 1]
+    for unit in dict.fromkeys(map(units, outputs)):
+        alike = [name for name in outputs if units(name) == unit]
+        if len(alike) > OUTPUTS_APART:
+            panels.append((0.25 * len(alike), partial(_draw_outputs, names=alike)))
+        else:
+            panels += [(1.3, partial(_draw_output, name=name)) for name in alike]
+    if _tensions(run):
+        panels.append((1.6, _draw_tensions))
+    if "cells_reported" in run:
+        panels.append((1.3, _draw_cells))
+    if run.attrs.get("clock") == "real":
+        panels.append((1.0, _draw_lateness))
+    return panels
+
+
+def _draw_forces(axis: Axes, run: xr.Dataset) -> None:
+    t_s = run.t_s.values
+    force = _figures(run).get("force", {})
+    axis.plot(
+        *decimated(t_s, run.force_measured_N.values), color=MEASURED, lw=0.9, label="measured"
+    )
+    axis.plot(
+        *decimated(t_s, run.force_model_N.values), color=MODEL, lw=1.3, label="simulated (twin)"
+    )
+    if "force_reference_N" in run and np.isfinite(run.force_reference_N.values).any():
+        axis.plot(
+            *decimated(t_s, run.force_reference_N.values),
+            color=REFERENCE,
+            lw=1.0,
+            ls="--",
+            label="reference",
+        )
+    axis.set_ylabel("force [N]")
+    if force.get("vaf") is not None:
+        axis.set_title(
+            f"{vaf_text(force)}   NRMSE {100 * force['nrmse']:.2f} %   "
+            f"RMS {1000 * force['residual_rms_N']:.1f} mN",
+            fontsize=9,
+            color="0.3",
+        )
+    axis.legend(frameon=False, ncols=3, loc="upper right")
+    axis.margins(x=0.01, y=0.12)
+
+
+def _draw_signal(axis: Axes, run: xr.Dataset, signal: Signal) -> None:
+    t_s = run.t_s.values
+    curves = [
+        (signal.measured, MEASURED, "-", "measured"),
+        (signal.model, MODEL, "-", "simulated (twin)"),
+    ]
+    if signal.reference is not None:
+        curves.append((signal.reference, REFERENCE, "--", "reference"))
+    for name, color, style, label in curves:
+        axis.plot(*decimated(t_s, run[name].values), color=color, lw=1.0, ls=style, label=label)
+    axis.set_ylabel(f"{signal.name} [{units(signal.suffix)}]")
+    axis.legend(frameon=False, ncols=3, loc="upper right")
+    axis.margins(x=0.01, y=0.15)
+
+
+def _tensions(run: xr.Dataset) -> list[str]:
+    """Columns of the twin's muscles."""
+    return [str(name) for name in run.data_vars if str(name).endswith(".tension_model_N")]
+
+
+def _draw_tensions(axis: Axes, run: xr.Dataset) -> None:
+    for name in _tensions(run):
+        label = name.partition(".")[0]
+        axis.plot(*decimated(run.t_s.values, run[name].values), lw=1.0, label=label)
+    axis.set_ylabel("tendons,\nsimulated [N]")
+    axis.legend(frameon=False, ncols=9, loc="upper left", fontsize=8)
+    axis.margins(x=0.01, y=0.3)
+
+
+def _draw_output(axis: Axes, run: xr.Dataset, name: str) -> None:
+    axis.plot(*decimated(run.t_s.values, run[name].values), color=CELL, lw=0.9)
+    axis.set_ylabel(f"{name.partition('_commanded')[0]}\n[{units(name)}]")
+    axis.margins(x=0.01, y=0.12)
+
+
+def _draw_outputs(axis: Axes, run: xr.Dataset, names: list[str]) -> None:
+    """Many outputs as rows of an image, dark where they are large."""
+    t_s, step = run.t_s.values, max(1, len(run.t_s) // (POINTS_MAX // 4))
+    rows = np.array([run[name].values[::step] for name in names])
+    edges = (float(t_s[0]), float(t_s[-1]), len(names) - 0.5, -0.5)
+    image = axis.imshow(rows, aspect="auto", interpolation="nearest", cmap="cividis_r",
+                        extent=edges)  # fmt: skip
+    axis.set_yticks(range(len(names)), [name.partition("_commanded")[0] for name in names],
+                    fontsize=7)  # fmt: skip
+    axis.figure.colorbar(image, ax=axis, label=f"commanded [{units(names[0])}]", fraction=0.04)
+
+
+def _draw_residual(axis: Axes, run: xr.Dataset) -> None:
+    residual_mN = 1000.0 * (run.force_measured_N.values - run.force_model_N.values)
+    axis.axhline(0.0, color="0.7", lw=0.8)
+    noise_mN = 1000.0 * _sensor_noise_N(run)
+    if noise_mN > 0.0:
+        axis.axhspan(
+            -2 * noise_mN,
+            2 * noise_mN,
+            color="0.88",
+            lw=0,
+            label=f"±2σ of the transducer, {2 * noise_mN:.1f} mN",
+        )
+        axis.legend(frameon=False, loc="upper right")
+    axis.plot(*decimated(run.t_s.values, residual_mN), color=RESIDUAL, lw=0.7)
+    axis.set_ylabel("measured −\nsimulated [mN]")
+
+
+def _sensor_noise_N(run: xr.Dataset) -> float:
+    observer = experiment_of(run).get("observer", {})
+    return float(observer.get("force_noise_N", 0.0))
+
+
+def _draw_cells(axis: Axes, run: xr.Dataset) -> None:
+    cells = run.cells_reported.values
+    t_s = run.t_s.values
+    n_cells = cells.shape[1]
+    for cell in range(n_cells):
+        on = (cells[:, cell] == 1).astype(int)
+        edges = np.flatnonzero(np.diff(np.concatenate(([0], on, [0]))))
+        starts, ends = edges[::2], np.minimum(edges[1::2], len(t_s) - 1)
+        spans = [(t_s[a], t_s[b] - t_s[a]) for a, b in zip(starts, ends, strict=True)]
+        axis.broken_barh(spans, (cell + 0.6, 0.8), color=CELL, lw=0)
+    for failure in _figures(run).get("failed_cells", []):
+        cell = [str(name) for name in run.cell.values].index(failure["cell"])
+        axis.plot(failure["t_s"], cell + 1, "x", color=FAULT, ms=6, mew=2, clip_on=False)
+    step = max(1, n_cells // 7)
+    axis.set_yticks(range(1, n_cells + 1, step))
+    axis.set_ylim(n_cells + 0.6, 0.4)
+    axis.set_ylabel("cells on")
+
+
+def _draw_lateness(axis: Axes, run: xr.Dataset) -> None:
+    axis.plot(*decimated(run.t_s.values, 1e6 * run.late_s.values), color="0.35", lw=0.6)
+    axis.set_ylabel("late [µs]")
+
+
+def _mark_faults(axis: Axes, run: xr.Dataset) -> None:
+    tripped = np.flatnonzero(run.fault_bits.values)
+    if len(tripped):
+        t_s = float(run.t_s.values[tripped[0]])
+        axis.axvline(t_s, color=FAULT, lw=1.2)
+        place = axis.get_subplotspec()
+        if place is not None and place.is_first_row():
+            names = ", ".join(names_of(int(run.fault_bits.values[tripped[0]])))
+            axis.annotate(
+                f"tripped: {names}",
+                (t_s, 0.02),
+                xycoords=("data", "axes fraction"),
+                xytext=(4, 0),
+                textcoords="offset points",
+                color=FAULT,
+            )
+
+
+def _figures(run: xr.Dataset) -> dict[str, Any]:
+    return dict(json.loads(run.attrs.get("summary", "{}")))
+
+
+_PAGE = """{% extends "page" %}
+{% block style %}
+ pre { background: #f6f6f6; padding: 1rem; overflow-x: auto; font-size: 13px; }
+{% endblock %}
+{% block body %}
+<p class="sub">{{ file }} · {{ created }} · {{ clock }} clock · seed {{ seed }} ·
+<span class="{{ 'fault' if outcome != 'complete' }}">{{ outcome }}</span></p>
+{% for r in recalibrated %}<p class="sub">{{ r.channel }} recalibrated from {{ r.was }} to
+{{ r.with }}; made from {{ r.from }}</p>{% endfor %}
+{% if faults %}<p class="fault">Tripped:{% for line in faults %}<br>
+{{ line }}{% endfor %}</p>
+{% endif %}
+{% if failed_cells %}<p class="fault">Cells that failed:
+{{ failed_cells|join("; ") }}</p>{% endif %}
+{% for s, png in sections %}<h2>{{ s.title }}</h2>
+{% for text in s.sentences %}<p>{{ text }}</p>{% endfor %}
+{% if png %}<img alt="{{ s.title }}" src="data:image/png;base64,{{ png }}">{% endif %}
+{% if s.rows %}<table><tr>{% for c in s.columns %}<th>{{ c }}</th>{% endfor %}</tr>
+{% for r in s.rows %}<tr>{% for c in r %}<td class="n">{{ c }}</td>{% endfor %}</tr>{% endfor %}
+</table>{% endif %}{% endfor %}
+{% if sections %}<h2>The whole run</h2>{% endif %}
+<img alt="measured over simulated signals, and what was commanded"
+ src="data:image/png;base64,{{ png }}">
+<h2>Simulated against measured</h2>
+{% if signals %}<table><tr><th>signal</th><th>RMS of measured − simulated</th><th>VAF</th>
+<th>RMS of measured − reference</th></tr>
+{% for s in signals %}<tr>{% for v in s %}<td class="n">{{ v }}</td>{% endfor %}</tr>{% endfor %}
+</table>{% endif %}
+<table>{% for name, value in force %}<tr><td>{{ name }}</td><td class="n">{{ value }}</td></tr>
+{% endfor %}</table>
+{% if responses %}<h2>Responses</h2>
+<table><tr><th>step at</th><th>cells on</th><th>final, measured</th><th>simulated</th>
+<th>settling 2 %, measured</th><th>simulated</th><th>overshoot, measured</th><th>simulated</th></tr>
+{% for r in responses %}<tr>{% for v in r %}<td class="n">{{ v }}</td>{% endfor %}</tr>{% endfor %}
+</table>{% endif %}
+<h2>Timing</h2>
+<table>{% for name, value in timing %}<tr><td>{{ name }}</td><td class="n">{{ value }}</td></tr>
+{% endfor %}</table>
+{% if clocks %}<h2>Clocks of the devices</h2>
+<table><tr><th>device</th><th>offset from the loop's</th><th>drift</th>
+<th>what remains, RMS</th></tr>
+{% for c in clocks %}<tr>{% for v in c %}<td class="n">{{ v }}</td>{% endfor %}</tr>{% endfor %}
+</table>{% endif %}
+<h2>Events</h2>
+<table><tr><th>time</th><th>level</th><th>source</th><th></th></tr>
+{% for e in events %}<tr><td class="n">{{ e[0] }}</td><td>{{ e[1] }}</td><td>{{ e[2] }}</td>
+<td>{{ e[3] }}</td></tr>{% endfor %}</table>
+<h2>Channels</h2>
+{% for line in flags %}<p class="fault">{{ line }}</p>{% endfor %}
+<table><tr><th>channel</th><th>terminal</th><th>means</th><th>calibration</th></tr>
+{% for c in channels %}<tr>{% for v in c %}<td>{{ v }}</td>{% endfor %}</tr>{% endfor %}</table>
+{% if records %}<h2>Where values come from</h2>
+<table><tr><th>table</th><th>article</th><th>record</th></tr>
+{% for c in records %}<tr>{% for v in c %}<td>{{ v }}</td>{% endfor %}</tr>{% endfor %}
+</table>{% endif %}
+<h2>Software</h2>
+<table>{% for name, value in software %}<tr><td>{{ name }}</td><td>{{ value }}</td></tr>
+{% endfor %}</table>
+<h2>Configuration</h2><pre>{{ toml }}</pre>
+{% endblock %}
+"""
+
+
+def page(run: xr.Dataset, figure: Figure, path: Path, sections: Sequence[Section] = ()) -> str:
+    """One HTML file with everything in it."""
+    summary, attrs = _figures(run), run.attrs
+    experiment = attrs["experiment"]
+    return rendered(
+        _PAGE,
+        title=f"{attrs['experiment_file'].split('/')[0]}: {attrs['experiment_name']}",
+        simulated=bool(attrs.get("simulated")),
+        file=path.name,
+        created=attrs["created_utc"],
+        clock=attrs["clock"],
+        seed=attrs["seed"],
+        outcome=attrs["outcome"],
+        recalibrated=json.loads(attrs.get("recalibrated", "[]")),
+        faults=_causes(summary),
+        failed_cells=failure_lines(summary.get("failed_cells", [])),
+        png=embedded(figure),
+        sections=[(s, None if s.figure is None else embedded(s.figure)) for s in sections],
+        signals=_signal_rows(summary.get("signals", {})),
+        force=_force_rows(summary.get("force", {})) if "force_measured_N" in run else [],
+        responses=[_response_row(r) for r in summary.get("responses", [])],
+        clocks=_clock_rows(summary.get("clocks", {})),
+        timing=[
+            *_timing_rows(summary.get("timing", {})),
+            *_exchange_rows(summary.get("exchanges", {})),
+        ],
+        events=[
+            (f"{t:.3f} s", level, source, text)
+            for t, level, source, text in zip(
+                run.event_t_s.values,
+                run.event_level.values,
+                run.event_source.values,
+                run.event_text.values,
+                strict=True,
+            )
+        ],
+        channels=_channel_rows(calibrations_of(path)),
+        flags=calibration_lines(summary.get("calibration", {})),
+        records=_record_rows(calibrations_of(path, "records")),
+        software=list(json.loads(attrs["software"]).items()),
+        toml=experiment,
+    )
+
+
+def _causes(summary: dict[str, Any]) -> list[str]:
+    """What tripped, who and how much; recordings made before say only which fault it was."""
+    known = [f"{cause['t_s']:.3f} s: {cause['text']}" for cause in summary.get("causes", [])]
+    return known or [
+        f"{name}: {CAUSES.get(name, 'unknown to this version')}"
+        for name in summary.get("first_fault", [])
+    ]
+
+
+def _number(value: float | None, unit: str = "", scale: float = 1.0, digits: int = 4) -> str:
+    return "–" if value is None else f"{scale * value:.{digits}g}{unit and ' ' + unit}"
+
+
+def _force_rows(force: dict[str, Any]) -> list[tuple[str, str]]:
+    if not force:
+        return [("no readings", "–")]
+    white = "only sensor noise" if force["residual_white"] else "more than sensor noise"
+    rows = [
+        ("RMS of measured − simulated", _number(force["residual_rms_N"], "mN", 1e3)),
+        ("largest difference", _number(force["residual_max_N"], "mN", 1e3)),
+        ("NRMSE (of the measured range)", _number(force["nrmse"], "%", 100.0)),
+        ("VAF", _vaf(force)),
+        ("residual is", white),
+        ("Ljung-Box p (20 lags)", _number(force["p_uncorrelated"])),
+        ("zero-mean p", _number(force["p_zero_mean"])),
+    ]
+    if "tracking_rms_N" in force:
+        rows.append(("RMS of measured − reference", _number(force["tracking_rms_N"], "N")))
+    return rows
+
+
+def _vaf(figures: dict[str, Any]) -> str:
+    return "constant" if figures.get("held") else _number(figures.get("vaf"), "%", 100.0, 6)
+
+
+def _signal_rows(signals: dict[str, dict[str, Any]]) -> list[list[str]]:
+    return [
+        [
+            name,
+            _number(figures.get("residual_rms"), figures["units"]),
+            _vaf(figures),
+            _number(figures.get("tracking_rms"), figures["units"]),
+        ]
+        for name, figures in signals.items()
+    ]
+
+
+def _response_row(r: dict[str, Any]) -> list[str]:
+    return [
+        _number(r["t_s"], "s"),
+        str(r["cells_on"]),
+        _number(r.get("measured_final_N"), "N"),
+        _number(r.get("model_final_N"), "N"),
+        _number(r.get("measured_settling_s"), "s", digits=3),
+        _number(r.get("model_settling_s"), "s", digits=3),
+        _number(r.get("measured_overshoot"), "%", 100.0, 3),
+        _number(r.get("model_overshoot"), "%", 100.0, 3),
+    ]
+
+
+def _timing_rows(timing: dict[str, Any]) -> list[tuple[str, str]]:
+    rows = [("verdict", str(timing.get("verdict", "the run did not end")))]
+    for key, value in timing.items():
+        if key.endswith("_s") and key != "started_monotonic_s":
+            rows.append((key[:-2].replace("_", " "), _number(value, "µs", 1e6)))
+        elif not key.endswith("_s") and key not in ("verdict", "clock", "kernel"):
+            rows.append((key.replace("_", " "), str(value)))
+    for key, value in timing.get("kernel", {}).items():
+        in_s = key.endswith("_s")
+        said = _number(value, "ms", 1e3) if in_s else _number(value)
+        rows.append((f"kernel: {key.removesuffix('_s').replace('_', ' ')}", said))
+    return rows
+
+
+def _clock_rows(clocks: dict[str, dict[str, Any]]) -> list[list[str]]:
+    """Every device's clock against the loop's; one that gave too few readings is left out."""
+    return [
+        [
+            name,
+            _number(clock["offset_s"], "ms", 1e3),
+            f"{clock['drift_ppm']:.2f} ± {clock['drift_ppm_standard_error']:.2g} ppm",
+            _number(clock["residual_rms_s"], "µs", 1e6, 3),
+        ]
+        for name, clock in clocks.items()
+        if clock
+    ]
+
+
+def _exchange_rows(exchanges: dict[str, dict[str, Any]]) -> list[tuple[str, str]]:
+    """A board's answers; recordings made before their times were kept have none."""
+    rows = []
+    for board, found in exchanges.items():
+        for key, value in found.items():
+            what = f"{board}: {key.removesuffix('_s').replace('_', ' ')}"
+            text = _number(value, "µs", 1e6) if key.endswith("_s") else str(value)
+            rows.append((what, text))
+    return rows
+
+
+def _channel_rows(calibrations: dict[str, dict[str, Any]]) -> list[list[str]]:
+    """Channel, terminal, what its raw reading means, and the calibration it was taken from."""
+    return [
+        [name, kept["terminal"], _meaning(kept), _calibration(kept)]
+        for name, kept in calibrations.items()
+    ]
+
+
+def _record_rows(records: dict[str, dict[str, Any]]) -> list[list[str]]:
+    """Tables of the configuration, and the record that their values come from."""
+    return [
+        [
+            ", ".join(kept["tables"]),
+            f"{kept['article']}, serial {kept['serial']}",
+            f"{kept['record_id']}, {kept['status']}, {_until(kept)}",
+        ]
+        for kept in records.values()
+    ]
+
+
+def _until(kept: dict[str, Any]) -> str:
+    return f"{'EXPIRED on' if kept['expired'] else 'valid until'} {kept['valid_until']}"
+
+
+def _meaning(kept: dict[str, Any]) -> str:
+    kind, raw_unit = kept.get("kind", "force"), kept.get("raw_unit", "V")
+    if kind == "encoder":
+        return f"{kept['counts_per_turn']} counts a turn"
+    if "coefficients" in kept:
+        slope, offset = kept["coefficients"][1] / kept["raw_per_ratio"], kept["raw_offset"]
+    else:  # of recordings made before records
+        slope, offset = kept.get("newtons_per_V", kept.get("units_per_V")), kept["zero_V"]
+    per = f"{'N' if kind == 'force' else '1'}/{raw_unit}".replace("mV/V", "(mV/V)")
+    return f"{slope:g} {per}, zero at {offset:g} {raw_unit}"
+
+
+def _calibration(kept: dict[str, Any]) -> str:
+    if "record_id" not in kept:
+        return "no record"
+    until = _until(kept)
+    what = f"{kept['article']}, serial {kept['serial']}"
+    sigma = f"σ {1e3 * kept['uncertainty_N']:.0f} mN at {kept['capacity_N']:g} N"
+    return f"{what}: {kept['record_id']}, {kept['status']}, {sigma}, {until}"

@@ -1,0 +1,339 @@
+"""A data acquisition card of a rig: the card itself, or a simulated one."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
+
+import numpy as np
+
+from hil.calibration.signal_chain import Encoder
+from hil.devices.base import Device
+from hil.devices.injection import Injection
+from hil.devices.nidaq.channels import (
+    Acquisition,
+    AnalogInput,
+    AnalogOutput,
+    Bridge,
+    CardPlan,
+    EncoderInput,
+    Line,
+    Place,
+    Usual,
+)
+from hil.devices.nidaq.driver import NiDaq
+from hil.devices.nidaq.emulated import (
+    Cable,
+    EmulatedBench,
+    EmulatedCard,
+    EmulatedDaq,
+    EmulatedSignal,
+)
+from hil.devices.nidaq.plant_card import PlantCard, Played
+from hil.devices.rate_divider import RateDivider
+from hil.devices.sim.daq import SimChannel, SimDaq, SimOutput
+from hil.devices.sim.plant import AMBIENT, SimPlant
+from hil.errors import ConfigError
+from hil.mechanics.system import System
+from hil.rig import instruments
+from hil.rig.calibrated import cards_of, per_tick, range_raw
+from hil.rig.kinds import Built, DeviceInputs
+from hil.rig.places import attended, places
+from hil.rig.run_tables import RigConfig
+from hil.rig.streams import stream
+from hil.rig.tables import AnalogChannelTable, AnyChannelTable, EncoderChannelTable, NidaqTable
+
+COUNTS_MAX = float(2**31 - 1)
+
+
+def missing(backend: str) -> str:
+    """A card that is not simulated within hil is reached by NI's package."""
+    if backend != "sim" and find_spec("nidaqmx") is None:
+        return "needs an extra: pip install 'hil-arrays[daq]'"
+    return ""
+
+
+def build(given: DeviceInputs) -> Built:
+    """The card, on the bench or in the emulated one, or simulated."""
+    table, layout = given.table, given.layout
+    slots, output_slot = places(table, layout)
+    passes_s = given.wait_s
+    if given.backend == "emulated":
+        passes_s = attended(given.bench.pass_s, given.attend)
+    card = build_card(
+        given.name,
+        given.config,
+        given.system,
+        given.plant,
+        Place(slots.start, output_slot),
+        given.draws,
+        given.backend,
+        given.bench,
+        given.injection,
+        sleep_s=passes_s,
+        played=given.behind_card,
+    )
+    turn = RateDivider(table.every, given.period_s, slots) if table.every > 1 else None
+    return card, turn
+
+
+def build_card(
+    name: str,
+    config: RigConfig,
+    system: System,
+    plant: SimPlant,
+    place: Place,
+    draws: Callable[[str], np.random.Generator],
+    backend: str,
+    bench: EmulatedBench,
+    injection: Injection | None = None,
+    *,
+    sleep_s: Callable[[float], None],
+    played: bool = False,
+) -> Device:
+    """The card of this name: `bench`, `emulated` on this bench of simulated cards, or `sim`.
+
+    With `played` its inputs are wired to a card that simulates the array; `sleep_s` waits
+    before the run, on the bench or for the emulated cards.
+
+    Raises
+    ------
+    ConfigError
+        The backend does not support a setting of the card's tables.
+    """
+    if backend == "bench":
+        return NiDaq(name, plan_of(name, config), place, sleep_s, simulated=False)
+    if backend == "emulated":
+        card = _emulated_card(name, config, system, draws)
+        if played:
+            card = replace(card, signals=())
+        bench.add(card)
+        if injection is not None:
+            for own in card.plan.inputs:
+                terminal = card.plan.physical(own.terminal)
+                for kind, fault in (("sensor_stuck", "stuck"), ("sensor_rail", "high rail")):
+                    injection.at_start(kind, partial(_break, bench, terminal, fault))
+            for line in card.plan.lines_in:
+                if line.kind == "estop":
+                    at = card.plan.physical(line.terminal)
+                    injection.at_start("card_estop_open", partial(_open_loop, bench, at))
+        return EmulatedDaq(NiDaq(name, card.plan, place, sleep_s, simulated=True), bench)
+    return _sim_card(name, config, system, plant, place, draws, injection)
+
+
+def build_plant_card(
+    config: RigConfig,
+    system: System,
+    bench: EmulatedBench | None,
+    seed: int,
+) -> PlantCard:
+    """The card on which the plant runs; on simulated cards it is wired up as well."""
+    table = config.tables.plant_card
+    assert table is not None  # checked by parse_backend
+    plans = {name: plan_of(name, config) for name in cards_of(config.tables.devices)}
+    played, cables = [], []
+    for name, plan in plans.items():
+        for own in plan.analog:
+            channel = cards_of(config.tables.devices)[name].channels[own.name]
+            terminal = table.outputs[own.name]
+            index = output_of(channel, config, system)
+            played.append(Played(own.name, terminal, index, own.chain))
+            assert channel.kind != "encoder"  # the card's check saw to it
+            source, sink = f"{table.card}/{terminal}", plan.physical(own.terminal)
+            draws = stream(seed, name, own.name)
+            cables.append(Cable(source, sink, channel.sim.noise_rms_V, draws))
+    if bench is not None:
+        levels = [(f"{table.card}/{line}", i) for i, line in enumerate(table.gates)]
+        bench.wire_plant_card(table.product, table.card, levels, cables)
+    shared = table.card in {plan.card for plan in plans.values()}
+    return PlantCard(table.card, table.gates, played, table.range_V, system, bench, lock=not shared)
+
+
+def _break(bench: EmulatedBench, terminal: str, fault: str) -> None:
+    bench.system.inject(terminal, fault)
+
+
+def _open_loop(bench: EmulatedBench, terminal: str) -> None:
+    bench.system.feed(terminal, 0.0)
+
+
+def plan_of(name: str, config: RigConfig) -> CardPlan:
+    """The settings that a rig requires of a card."""
+    table = cards_of(config.tables.devices)[name]
+    period_s = table.every * config.tables.loop.period_s
+    return CardPlan(
+        card=table.card,
+        acquisition=Acquisition(table.acquisition, period_s, per_tick(table, period_s)),
+        inputs=tuple(_input(n, c, table, config) for n, c in table.channels.items()),
+        lines=_lines(table),
+        outputs=tuple(
+            AnalogOutput(n, o.terminal, o.units_per_V, table.range_V, min(max(0.0, o.min), o.max))
+            for n, o in table.outputs.items()
+        ),
+        before_s=table.before_s,
+        watchdog=table.watchdog,
+        watchdog_s=table.watchdog_s,
+        enable_settle_s=table.enable_settle_s,
+        age_max_s=config.tables.guard.reading_age_max_s,
+    )
+
+
+def _lines(table: NidaqTable) -> tuple[Line, ...]:
+    return tuple(Line(name, line.terminal, line.kind) for name, line in table.lines.items())
+
+
+def _input(
+    name: str, channel: AnyChannelTable, table: NidaqTable, config: RigConfig
+) -> AnalogInput | EncoderInput:
+    if channel.kind == "encoder":
+        return EncoderInput(name, channel.terminal, _encoder(channel))
+    return _analog(name, channel, table, config)
+
+
+def _analog(
+    name: str, channel: AnalogChannelTable, table: NidaqTable, config: RigConfig
+) -> AnalogInput:
+    record = config.records.get(name)
+    chain = channel.chain(record)
+    bridge, usual = None, Usual()
+    if channel.bridge is not None:
+        bridge = Bridge(channel.bridge.excitation_V, channel.bridge.resistance_Ohm)
+    if record is not None:
+        known = record.record.commissioning
+        noise = known.noise_rms_mV_per_V
+        usual = Usual(
+            zero_ratio=known.zero_mV_per_V,
+            zero_tolerance=known.zero_tolerance_N,
+            noise_rms_raw=None if noise is None else noise * chain.raw_per_ratio,
+            shunt_ratio=known.shunt_mV_per_V,
+            shunt_tolerance=known.shunt_tolerance_mV_per_V,
+        )
+    return AnalogInput(
+        name=name,
+        terminal=channel.terminal,
+        chain=chain,
+        range_raw=range_raw(table, channel, record),
+        wiring=channel.wiring,
+        bridge=bridge,
+        tare=channel.tare,
+        usual=usual,
+        shunt_line=channel.shunt_line or "",
+    )
+
+
+def _encoder(channel: EncoderChannelTable) -> Encoder:
+    return Encoder(channel.counts_per_turn, channel.direction, channel.offset_rad)
+
+
+def _sim_card(
+    name: str,
+    config: RigConfig,
+    system: System,
+    plant: SimPlant,
+    place: Place,
+    draws: Callable[[str], np.random.Generator],
+    injection: Injection | None,
+) -> SimDaq:
+    table = cards_of(config.tables.devices)[name]
+    step_V = 2.0 * table.range_V / 2**table.resolution_bits
+    outputs = [
+        SimOutput(list(system.inputs).index(o.drives), o.units_per_V, step_V, table.range_V)
+        for o in table.outputs.values()
+    ]
+    channels = [_sim_channel(n, c, table, config, system) for n, c in table.channels.items()]
+    period_s = table.every * config.tables.loop.period_s
+    return SimDaq(
+        name, plant, channels, outputs, period_s, draws, place, _lines(table), injection,
+        table.enable_settle_s,
+    )  # fmt: skip
+
+
+def _emulated_card(
+    name: str, config: RigConfig, system: System, draws: Callable[[str], np.random.Generator]
+) -> EmulatedCard:
+    from simdaq import catalog
+    from simdaq.errors import SetupError
+
+    table, plan = cards_of(config.tables.devices)[name], plan_of(name, config)
+    for key, product in {"product": table.sim.product, **table.sim.cards}.items():
+        try:
+            catalog.model(product)
+        except SetupError as error:
+            key = key if key == "product" else f"cards.{key}"
+            raise ConfigError(f"{config.path}: devices.{name}.sim.{key}: {error}") from None
+    signals = []
+    for own, channel in zip(plan.inputs, table.channels.values(), strict=True):
+        if channel.sim.reading_lost_probability:
+            raise ConfigError(
+                f"--backend {name}=emulated: devices.{name}.channels.{own.name}.sim."
+                "reading_lost_probability: an emulated card loses no readings: use sim"
+            )
+        output = output_of(channel, config, system)
+        late = round(channel.sim.delay_s / config.tables.loop.period_s)
+        if channel.kind == "encoder":
+            signals.append(EmulatedSignal(own, output, delay_periods=late))
+        else:
+            sim = channel.sim
+            signals.append(
+                EmulatedSignal(own, output, sim.bandwidth_Hz, sim.noise_rms_V, sim.offset_V, late)
+            )
+    driven = tuple(list(system.inputs).index(o.drives) for o in table.outputs.values())
+    return EmulatedCard(
+        plan, table.sim.product, tuple(signals), driven, draws, table.sim.transfer_s,
+        table.sim.cards,
+    )  # fmt: skip
+
+
+def output_of(channel: AnyChannelTable, config: RigConfig, system: System) -> int:
+    """Index of the plant's output that a channel measures."""
+    signal = signal_of(channel, config)
+    return AMBIENT if signal == instruments.AMBIENT else list(system.outputs).index(signal)
+
+
+def signal_of(channel: AnyChannelTable, config: RigConfig) -> str:
+    """The model's output that a channel measures."""
+    return channel.signal or config.default_signal
+
+
+def _sim_channel(
+    name: str,
+    channel: AnyChannelTable,
+    table: NidaqTable,
+    config: RigConfig,
+    system: System,
+) -> SimChannel:
+    output = output_of(channel, config, system)
+    delay_periods = round(channel.sim.delay_s / (table.every * config.tables.loop.period_s))
+    lost = channel.sim.reading_lost_probability
+    if channel.kind == "encoder":
+        return SimChannel(
+            name=name,
+            output=output,
+            raw_unit="counts",
+            chain=_encoder(channel).chain,
+            step_raw=1.0,
+            low_raw=-COUNTS_MAX,
+            high_raw=COUNTS_MAX,
+            bandwidth_Hz=np.inf,
+            noise_rms_raw=0.0,
+            offset_raw=0.0,
+            delay_periods=delay_periods,
+            reading_lost_probability=lost,
+        )
+    own = _analog(name, channel, table, config)
+    step = 2.0 * own.range_raw / 2**table.resolution_bits
+    return SimChannel(
+        name=name,
+        output=output,
+        raw_unit="V" if own.bridge is None else "mV_per_V",
+        chain=own.chain,
+        step_raw=step,
+        low_raw=-own.range_raw,
+        high_raw=own.range_raw - step,
+        bandwidth_Hz=channel.sim.bandwidth_Hz,
+        noise_rms_raw=channel.sim.noise_rms_V,
+        offset_raw=channel.sim.offset_V,
+        delay_periods=delay_periods,
+        reading_lost_probability=lost,
+        tare=own.tare,
+    )

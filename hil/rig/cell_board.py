@@ -1,0 +1,111 @@
+"""A driver board of a rig: the board itself, its firmware emulated, or its code as a library."""
+
+from collections.abc import Callable
+from functools import partial
+
+from hil.devices.board import protocol
+from hil.devices.board.bundled_firmware import shipped_hash
+from hil.devices.board.driver import BoardPlace, CellBoard
+from hil.devices.board.emulated import EmulatedBoard, check_tools
+from hil.devices.board.native import NativeBoard
+from hil.devices.board.port import Port, SerialPort
+from hil.devices.board.self_test import Operator, SimulatedOperator, SomebodyAtTheBench
+from hil.devices.injection import Chip, FaultyGates, FaultyPort, Injection
+from hil.devices.rate_divider import RateDivider
+from hil.devices.sim.plant import Gates
+from hil.rig.calibrated import cards_of
+from hil.rig.instruments import supplies_of
+from hil.rig.kinds import Built, DeviceInputs
+from hil.rig.run_tables import RigTables
+from hil.rig.tables import CellBoardTable
+
+ANSWER_SHARE = 0.5  # share of a period to wait for a board's answer
+
+
+def missing(backend: str) -> str:
+    """An emulated board needs a compiler and simavr, of which `check_tools` says more."""
+    if backend == "emulated":
+        check_tools()
+    return ""
+
+
+def build(given: DeviceInputs) -> Built:
+    """The board; its simulated gates feed the plant, else the plant follows what it reports."""
+    name, board, layout, injection = given.name, given.table, given.layout, given.injection
+    cells = list(given.system.cell_names)
+    place = BoardPlace(
+        gates=tuple(cells.index(cell) for cell in board.cells),
+        cell_names=tuple(board.cells),
+        slot=len(layout.channels) + layout.boards.index(name),
+        first_gate=layout.gate_of[cells.index(board.cells[0])],
+    )
+    limits = protocol.default_limits() | board.limits
+    connect: Callable[[], Port]
+    operator: Operator
+    if given.backend == "bench":
+        connect = partial(SerialPort, name, board.port, given.now_s, given.now_s, given.attend)
+        given.plant.follow(place.gates)
+        operator = SomebodyAtTheBench(given.wait_s)
+    elif given.backend == "emulated":
+        chip = EmulatedBoard(given.number + 1, _limits_on(injection, limits))
+        given.plant.wire(_meddled(chip, name, injection), place.gates)
+        operator = SimulatedOperator(chip)
+        connect = partial(SerialPort, name, chip.url, chip.sent_s, chip.arrived_s, given.attend)
+    else:
+        lost = board.sim.reply_lost_probability
+        far_end = NativeBoard(given.number + 1, _limits_on(injection, limits), lost, given.draws())
+        given.plant.wire(_meddled(far_end, name, injection), place.gates)
+        operator = SimulatedOperator(far_end)
+        connect = partial(_same, far_end)
+    if injection is not None:
+        connect = partial(_faulty, connect, name, injection)
+    device = CellBoard(
+        name,
+        connect,
+        place,
+        limits,
+        hold_s=board.hold_s,
+        answer_timeout_s=ANSWER_SHARE * given.period_s,
+        simulated=given.backend != "bench",
+        operator=operator,
+        estop=board.estop == "proved",
+        firmware_hash=_firmware_hash(board) if given.backend == "bench" else None,
+        power=_power_of(given.config.tables),
+        come_to=given.come_to if given.backend == "emulated" else None,
+    )
+    if board.every == 1:
+        return device, None
+    return device, RateDivider(board.every, given.period_s, [place.slot], place.gates)
+
+
+def _power_of(tables: RigTables) -> tuple[str, ...]:
+    """The path of the cells' power, as text."""
+    return (
+        *(f"'{n}' ({supply.resource})" for n, supply in supplies_of(tables.devices).items()),
+        *(
+            f"enable line '{n}' ({line.terminal} of {card.card})"
+            for card in cards_of(tables.devices).values()
+            for n, line in card.lines.items()
+            if line.kind == "enable"
+        ),
+    )
+
+
+def _same(port: Port) -> Port:
+    return port
+
+
+def _faulty(connect: Callable[[], Port], name: str, injection: Injection) -> Port:
+    return FaultyPort(connect(), name, injection)
+
+
+def _meddled(board: Chip, name: str, injection: Injection | None) -> Gates:
+    return board if injection is None else FaultyGates(board, name, injection)
+
+
+def _firmware_hash(board: CellBoardTable) -> int:
+    return shipped_hash() if board.firmware is None else int(board.firmware, 16)
+
+
+def _limits_on(injection: Injection | None, limits: dict[str, int]) -> dict[str, int]:
+    return limits if injection is None else injection.limits(limits)

@@ -1,0 +1,86 @@
+"""Refuses injected faults that cannot take effect in a run."""
+
+from collections.abc import Mapping, Sequence
+
+from hil.devices.injection_tables import (
+    OF_SIMULATED_CARDS,
+    OF_VIRTUAL_TIME,
+    ON_A_BOARD,
+    ON_A_CELL,
+    FaultTable,
+)
+from hil.errors import ConfigError, one_line
+from hil.rig.calibrated import cards_of
+from hil.rig.instruments import boards_of, supplies_of
+from hil.rig.tables import DeviceTable
+
+
+def refuse_absent(
+    faults: Sequence[FaultTable],
+    devices: Mapping[str, DeviceTable],
+    backends: Mapping[str, str],
+    clock: str,
+    duration_s: float,
+) -> None:
+    """ConfigError for a fault without effect: the run would seem to survive it.
+
+    Parameters
+    ----------
+    backends : of every device
+    """
+    lines = []
+    for i, fault in enumerate(faults):
+        why = _why_absent(fault, devices, backends, clock)
+        if fault.at_s >= duration_s:
+            why = why or f"at_s = {fault.at_s:g}: the run ends at {duration_s:g} s"
+        if why:
+            lines.append(one_line(f"--inject: fault {i + 1}, {fault.kind}: {why}"))
+    if lines:
+        raise ConfigError("\n".join(lines))
+
+
+def _why_absent(
+    fault: FaultTable,
+    devices: Mapping[str, DeviceTable],
+    backends: Mapping[str, str],
+    clock: str,
+) -> str:
+    """Why a fault cannot take effect in this run; empty if it can."""
+    if fault.kind in OF_VIRTUAL_TIME and clock != "virtual":
+        return "on the virtual clock only"
+    cards = cards_of(devices)
+    if fault.kind in OF_SIMULATED_CARDS and all(backends.get(c) == "emulated" for c in cards):
+        return "not on an emulated card: choose sensor_stuck or sensor_rail, or --backend daq=sim"
+    places = _places(fault, devices)
+    if places is None:
+        return ""
+    what, names = places
+    if not names:
+        return f"the rig has no {what}"
+    if fault.device is not None and fault.device not in names:
+        return f"device = '{fault.device}': no {what} of this rig: choose {', '.join(names)}"
+    if fault.kind in ON_A_CELL:
+        boards = boards_of(devices)
+        n = max(len(boards[name].cells) for name in names if fault.device in (None, name))
+        if fault.cell > n:
+            return f"cell = {fault.cell}: cells are counted on a board, 1 to {n}"
+    return ""
+
+
+def _places(fault: FaultTable, devices: Mapping[str, DeviceTable]) -> tuple[str, list[str]] | None:
+    """The kind of device that a fault affects, and those of the rig by name; None: no device."""
+    cards = cards_of(devices)
+    if fault.kind in ON_A_BOARD:
+        return "board", list(boards_of(devices))
+    if fault.kind.startswith("supply_"):
+        return "supply", list(supplies_of(devices))
+    if fault.kind.startswith("sensor_"):
+        return "channel of a card", [name for card in cards.values() for name in card.channels]
+    if fault.kind == "card_estop_open":
+        there = [name for name, card in cards.items()
+                 if any(line.kind == "estop" for line in card.lines.values())]  # fmt: skip
+        return "card with an e-stop line", there
+    if fault.kind == "enable_stuck_low":
+        lines = [item for card in cards.values() for item in card.lines.items()]
+        return "enable line", [name for name, line in lines if line.kind == "enable"]
+    return None

@@ -1,0 +1,179 @@
+"""Channels, outputs and boards of a rig, collected from its device tables."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from hil.loop.channels import Channel, RigLayout
+from hil.loop.frame import unit_suffix
+from hil.rig.calibrated import cards_of, of_role
+from hil.rig.run_tables import RigTables, RunTables
+from hil.rig.supply_table import SupplyTable
+from hil.rig.tables import (
+    ActuatorTable,
+    CellBoardTable,
+    DeviceTable,
+    InstrumentTable,
+)
+
+T = TypeVar("T", bound=RunTables)
+GATES = "by cell"  # how gates are numbered, which a broadcast's draws depend on
+AMBIENT = "ambient_C"  # signal of a channel that measures the room, which no model provides
+MAIN_FORCE = "force"  # name of the controlled channel unless the rig names another
+
+
+def channels_of(tables: RigTables) -> tuple[Channel, ...]:
+    """Every measured signal of a rig: the cards', then those of user-written devices."""
+    controlled = force_channel(tables)
+    channels: list[Channel] = []
+    for device in _instruments(tables.devices):
+        for name, table in device.channels.items():
+            if table.force:
+                channels.append(Channel(name, "_N", "main" if name == controlled else "further"))
+            elif table.signal is None:
+                channels.append(Channel(name, "", unit=table.units))
+            else:
+                channels.append(Channel(name, unit_suffix(table.signal)))
+    return tuple(channels)
+
+
+def layout_of(tables: RigTables, cells: Sequence[str]) -> RigLayout:
+    """The layout of a rig with these cells: boards first, then cards."""
+    devices = tables.devices
+    boards = boards_of(devices)
+    others = tuple(own_devices(devices))
+    lines = [line for card in cards_of(devices).values() for line in card.lines.values()]
+    return RigLayout(
+        channels=channels_of(tables),
+        outputs=tuple(outputs_of(devices)),
+        boards=tuple(boards),
+        devices=(*boards, *cards_of(devices), *others),
+        others=others,
+        supplies=tuple(supplies_of(devices)),
+        n_cells=len(cells),
+        gate_of=_gates_of(devices, cells),
+        cell_names=tuple(cells),
+        waits=bool(supplies_of(devices)) or any(line.kind == "enable" for line in lines),
+        sets_apart=any(board.limits.get("open_cells_max", 0) > 0 for board in boards.values()),
+    )
+
+
+def _gates_of(devices: Mapping[str, DeviceTable], cells: Sequence[str]) -> tuple[int, ...]:
+    """The rig's number of every cell's gate: board after board, in the order of their cells."""
+    places = [[cells.index(cell) for cell in board.cells] for board in boards_of(devices).values()]
+    gates = [cell for board in sorted(places) for cell in board]
+    return tuple(gates.index(cell) for cell in range(len(cells)))
+
+
+def gates_in_the_file(devices: Mapping[str, DeviceTable], cells: Sequence[str]) -> tuple[int, ...]:
+    """The same with the boards in the order of the file, as recordings without `gates` have it."""
+    gates = [cell for board in boards_of(devices).values() for cell in board.cells]
+    return tuple(gates.index(cell) for cell in cells)
+
+
+def boards_of(devices: Mapping[str, DeviceTable]) -> dict[str, CellBoardTable]:
+    """The driver boards."""
+    return of_role("board", devices)
+
+
+def force_channels(
+    devices: Mapping[str, DeviceTable],
+) -> dict[str, Any]:
+    """The force transducers: channels of cards, then those of instruments."""
+    return {
+        name: channel
+        for device in _instruments(devices)
+        for name, channel in device.channels.items()
+        if channel.force
+    }
+
+
+def force_channel(tables: RigTables) -> str:
+    """The channel whose force is controlled, observed and recorded as `force_measured_N`.
+
+    It is `loop.force_channel`; if that is missing, the channel named `force`; if there is
+    none of that name, the first one in the file. Empty on a rig without force channels.
+    """
+    forces = force_channels(tables.devices)
+    if tables.loop.force_channel is not None:
+        return tables.loop.force_channel
+    return MAIN_FORCE if MAIN_FORCE in forces else next(iter(forces), "")
+
+
+def force_channel_doubts(tables: RigTables) -> list[str]:
+    """A warning if the file's order decides which force is controlled."""
+    forces = force_channels(tables.devices)
+    if len(forces) < 2 or tables.loop.force_channel is not None or MAIN_FORCE in forces:
+        return []
+    taken = force_channel(tables)
+    return [
+        f"loop.force_channel: missing: of the force channels {', '.join(forces)} the first in the "
+        f"file, '{taken}', is controlled: name the one that is meant"
+    ]
+
+
+def with_force_channel(tables: T) -> T:
+    """The same tables with the controlled force named, for the recording."""
+    if len(force_channels(tables.devices)) < 2 or tables.loop.force_channel is not None:
+        return tables
+    loop = tables.loop.model_copy(update={"force_channel": force_channel(tables)})
+    return tables.model_copy(update={"loop": loop})
+
+
+def supplies_of(devices: Mapping[str, DeviceTable]) -> dict[str, SupplyTable]:
+    """The bench supplies."""
+    return of_role("supply", devices)
+
+
+def own_devices(
+    devices: Mapping[str, DeviceTable],
+) -> dict[str, InstrumentTable]:
+    """The instruments that are no cards: devices of one's own, and those of packages."""
+    return of_role("instrument", devices)
+
+
+def _instruments(
+    devices: Mapping[str, DeviceTable],
+) -> list[Any]:
+    """What has channels and outputs, in the order of the readings."""
+    return [*cards_of(devices).values(), *own_devices(devices).values()]
+
+
+def signals_of(devices: Mapping[str, DeviceTable]) -> dict[str, str]:
+    """The signal that every channel measures, in the order of the readings."""
+    return {
+        name: channel.signal or ""
+        for device in _instruments(devices)
+        for name, channel in device.channels.items()
+    }
+
+
+def channel_of(measured: Mapping[str, str], signal: str) -> str:
+    """The channel that measures a signal, of all channels' signals by name.
+
+    If there are several, it is the first one in the file; `channel_doubts` warns of it.
+    """
+    return next(name for name, what in measured.items() if what == signal)
+
+
+def channel_doubts(measured: Mapping[str, str], needed: Sequence[str]) -> list[str]:
+    """A warning for each needed signal that several channels measure."""
+    found = []
+    for signal in needed:
+        names = [name for name, what in measured.items() if what == signal]
+        if len(names) > 1:
+            found.append(
+                f"devices: channels {', '.join(names)} measure '{signal}': '{names[0]}', the first "
+                "of them, is followed"
+            )
+    return found
+
+
+def outputs_of(
+    devices: Mapping[str, DeviceTable],
+) -> dict[str, ActuatorTable]:
+    """Every output of a rig under the name of its column, in the order of the commands."""
+    return {
+        f"{name}_commanded{unit_suffix(table.drives)}": table
+        for device in _instruments(devices)
+        for name, table in device.outputs.items()
+    }

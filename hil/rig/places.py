@@ -1,0 +1,31 @@
+"""What devices of every kind are built with: their places in the rig, and a wait."""
+
+from collections.abc import Callable
+from typing import Any
+
+from hil.devices.board.port import LOOK_S
+from hil.loop.channels import RigLayout
+from hil.loop.frame import unit_suffix
+
+
+def places(device: Any, layout: RigLayout) -> tuple[range, int]:
+    """Its channels, side by side, and its first output."""
+    first = layout.slot(next(iter(device.channels))) if device.channels else 0
+    outputs = [f"{n}_commanded{unit_suffix(o.drives)}" for n, o in device.outputs.items()]
+    at = layout.outputs.index(outputs[0]) if outputs else 0
+    return range(first, first + len(device.channels)), at
+
+
+def attended(
+    sleep_s: Callable[[float], None], attend: Callable[[], None]
+) -> Callable[[float], None]:
+    """A sleep in short pieces that calls a function between them."""
+
+    def wait_s(duration_s: float) -> None:
+        while duration_s > 0.0:
+            attend()
+            sleep_s(min(duration_s, LOOK_S))
+            duration_s -= LOOK_S
+        attend()
+
+    return wait_s

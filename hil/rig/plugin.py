@@ -1,0 +1,62 @@
+"""Instruments that are classes: of one's own, or of a package; on the bench or simulated.
+
+A package brings one with `DeviceKind(table, instrument(cls))`: a table that is an
+`InstrumentTable`, and a class with `open()`, `read(t_s)` and `close()` that is made with the table.
+"""
+
+import inspect
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from hil.devices.plugin import OwnChannel, OwnDevice, OwnPlace, SimOwnDevice
+from hil.devices.rate_divider import RateDivider
+from hil.plugins.code import Own
+from hil.rig.kinds import Built, DeviceInputs
+from hil.rig.places import places
+
+BUDGET_SHARE = 0.5  # default time budget of a call of user code, as a share of a period
+
+
+def instrument(cls: type) -> Callable[[DeviceInputs], Built]:
+    """What builds the instruments of a kind from this class."""
+    return partial(_built, cls=cls)
+
+
+def _built(given: DeviceInputs, cls: type) -> Built:
+    file, lines = inspect.getfile(cls), inspect.getsourcelines(cls)
+    own = Own(given.table.kind, cls, given.table, Path(file), "".join(lines[0]), {"": lines[1]})
+    return _device(given, own)
+
+
+def build(given: DeviceInputs) -> Built:
+    """The device of a class in a user's own file."""
+    return _device(given, given.table.own)
+
+
+def _device(given: DeviceInputs, own: Own) -> Built:
+    """The device; simulated unless it is on the bench."""
+    table, name = given.table, given.name
+    slots, output = places(table, given.layout)
+    turn = RateDivider(table.every, given.period_s, slots) if table.every > 1 else None
+    place = OwnPlace(slots.start, output)
+    rest = [min(max(0.0, o.min), o.max) for o in table.outputs.values()]
+    if given.backend == "bench":
+        budget_s = table.budget_s or BUDGET_SHARE * given.period_s
+        channels = list(table.channels)
+        return OwnDevice(name, own, channels, rest, place, given.now_s, budget_s), turn
+    simulated = [
+        OwnChannel(channel_name, _output(channel, given), channel.sim.value, channel.sim.noise_rms)
+        for channel_name, channel in table.channels.items()
+    ]
+    driven = [list(given.system.inputs).index(o.drives) for o in table.outputs.values()]
+    return SimOwnDevice(name, own, simulated, rest, place, given.plant, driven, given.draws), turn
+
+
+def _output(channel: Any, given: DeviceInputs) -> int | None:
+    """Which of the plant's outputs a channel measures."""
+    signal = channel.signal
+    if signal is None and channel.force:
+        signal = given.config.default_signal
+    return None if signal is None else list(given.system.outputs).index(signal)

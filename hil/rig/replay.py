@@ -1,0 +1,143 @@
+"""A replayed rig: reads return the recorded rows; writes have no effect."""
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from hil.devices.board import protocol
+from hil.errors import ConfigError
+from hil.loop.channels import RigLayout, require_columns, valid_rows
+from hil.loop.frame import CELL_UNKNOWN, Frame
+from hil.loop.stages import Message
+from hil.loop.states import NUMBERS, States
+
+
+class ReplayRig:
+    """Replaces `hil.rig.rig.Rig` in the loop.
+
+    Parameters
+    ----------
+    run : a recording, as `hil.open_run` gives it
+    like : the rig that it was recorded on
+
+    Raises
+    ------
+    ConfigError
+        The recording is not of such a rig.
+    """
+
+    def __init__(self, run: xr.Dataset, like: RigLayout) -> None:
+        self.layout = like
+        _require_columns_of(run, like)
+        self.states = States("ready")  # as it was then
+        self._row = -1
+        boards, devices = like.boards, like.devices
+        self._measured = np.stack([run[c.column("measured")].values for c in like.channels], axis=1)
+        sources = (*(channel.name for channel in like.channels), *boards)
+        n_rows = run.sizes["tick"]
+        self._valid = np.zeros(n_rows, dtype=np.uint64)
+        for i, name in enumerate(sources):
+            self._valid |= valid_rows(run, name).astype(np.uint64) << np.uint64(i)
+        self._ages = np.stack([run[f"{name}_age_s"].values for name in devices], axis=1)
+        none = np.zeros((n_rows, 0), dtype=np.uint8)
+        self._reported = run.cells_reported.values if boards else none
+        self._open = run.cells_open.values if like.sets_apart else none
+        self._unknown = none
+        if boards:
+            self._unknown = np.asarray(run.cells_commanded.values == CELL_UNKNOWN)
+        self._drawn_tick: NDArray[np.int64] = np.zeros(like.n_cells, dtype=np.int64)
+        self._bit_columns = {
+            name: run[name].values.astype(np.uint64) for name in _bit_columns(like) if name in run
+        }  # recordings from before boards had link bits, or cards fault bits, lack those
+        self._waits = like.waits
+        self._running = run.guard_state.values == NUMBERS["running"]
+
+    def bind(self, frame: Frame) -> None:
+        """Assign every reading its place in the row."""
+        self.readings, self.commands = self.layout.bind(frame)
+        self._values, self._bits = frame.values, frame.bits
+        self._ages_at = np.array([frame.index(f"{d}_age_s") for d in self.layout.devices], int)
+        self._bits_at = [(frame.bit_index(n), column) for n, column in self._bit_columns.items()]
+
+    def arm(self) -> None:
+        """Nothing can be switched."""
+
+    def ready(self) -> bool:
+        """Whether all power was on at the next row."""
+        return not self._waits or bool(self._running[self._row + 1])
+
+    def has_cooled(self) -> bool:
+        return True
+
+    def remarks(self) -> list[tuple[str, Message]]:
+        """None: the recording contains them."""
+        return []
+
+    def has_news(self) -> bool:
+        """False: the recording contains it."""
+        return False
+
+    def troubles(self, on_s: NDArray[np.float64]) -> dict[str, list[str]]:
+        """None: the recording contains them."""
+        return {}
+
+    def tare(self, channel: str, newtons: float) -> None:
+        """The recorded readings are tared."""
+
+    def read(self, t_s: float) -> None:
+        """The next row's readings."""
+        self._row += 1
+        r, k = self.readings, self._row
+        r.measured[:] = self._measured[k]
+        r.valid_word[0] = self._valid[k]
+        self._values[self._ages_at] = self._ages[k]
+        r.cells_reported[:] = self._reported[k]
+        r.cells_open[:] = self._open[k]
+        if self.commands.broadcast.tick:  # the reported cells were drawn already
+            self._drawn_tick[self._reported[k] != CELL_UNKNOWN] = self.commands.broadcast.tick
+        for at, column in self._bits_at:
+            self._bits[at] = column[k]
+
+    def write(self, t_s: float) -> None:
+        """Ignore commands; a broadcast's cells draw again if the recording contains their draws."""
+        message, cells = self.commands.broadcast, self.commands.cells
+        if not message.tick:
+            return
+        p, q = (protocol.probability_per_65536(x) for x in (message.p_on, message.q_off))
+        unknown = self._unknown[self._row]
+        for n, gate in enumerate(self.layout.gate_of):
+            if self._drawn_tick[n] == message.tick:
+                continue
+            if unknown[n]:
+                cells[n] = CELL_UNKNOWN
+                continue
+            self._drawn_tick[n] = message.tick
+            if self.layout.sets_apart and self._open[self._row, n]:
+                cells[n] = 0  # the board enforced that
+                continue
+            chance = q if cells[n] else p
+            drawn = protocol.draw(message.seed, message.tick, gate)
+            if chance == protocol.PROBABILITY_ONE or drawn < chance:
+                cells[n] = not cells[n]
+
+
+def _bit_columns(like: RigLayout) -> list[str]:
+    """The columns in which devices report faults."""
+    names = [f"{name}_fault_bits" for name in (*like.boards, *like.cards, *like.supplies)]
+    return names + [f"{name}_link_bits" for name in like.boards]
+
+
+def _require_columns_of(run: xr.Dataset, like: RigLayout) -> None:
+    names = [c.column("measured") for c in like.channels]
+    names += [f"{name}_age_s" for name in like.devices]
+    names += [f"{name}_fault_bits" for name in (*like.boards, *like.supplies)]
+    names += ["late_s", "fault_bits", "valid_bits", "guard_state", *like.outputs]
+    names += ["cells_reported", "cells_commanded"] if like.boards else []
+    names += ["cells_open"] if like.sets_apart else []
+    require_columns(run, names)
+    n_cells = run.sizes["cell"] if like.boards else like.n_cells
+    if n_cells != like.n_cells:
+        raise ConfigError(
+            f"{run.encoding['source']}: its rows are of {n_cells} cells, its experiment of "
+            f"{like.n_cells}: use the original file"
+        )

@@ -1,0 +1,492 @@
+"""The rig: opens the devices of a configuration; reads, writes, makes safe and closes them all."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.devices.base import Device, PowerSource, Sampler
+from hil.devices.board.driver import CellBoard
+from hil.devices.injection import FaultySystem, Injection
+from hil.devices.nidaq import plant_card
+from hil.devices.nidaq.emulated import EmulatedBench
+from hil.devices.rate_divider import RateDivider
+from hil.devices.sim.plant import SimPlant
+from hil.devices.supply.driver import SupplyDevice
+from hil.errors import ConfigError, DeviceError, StopError
+from hil.loop.channels import Readings, RigLayout
+from hil.loop.frame import Column, Commands, Frame, units
+from hil.loop.stages import Message
+from hil.loop.states import States
+from hil.loop.trip_report import merged
+from hil.mechanics.system import System
+from hil.plugins.descriptors import loaded
+from hil.record.raw_samples import RawSamples
+from hil.rig.calibrated import cards_of
+from hil.rig.cards import build_plant_card
+from hil.rig.instruments import layout_of
+from hil.rig.kinds import DeviceInputs, device_kind
+from hil.rig.places import attended
+from hil.rig.run_tables import RigConfig, RigTables
+from hil.rig.tables import Role
+
+BACKENDS = ("sim", "emulated", "bench")
+REALTIME_PLANT = f"{plant_card.NAME}=realtime"
+# Boards first: a simulated plant behind a real board follows what that board reports.
+ORDER: tuple[Role, ...] = ("board", "card", "instrument", "supply")
+CURRENT_ON_A = 0.2  # of a simulated cell whose wire is not modelled: assumed
+
+
+def _never() -> bool:
+    return False
+
+
+class Rig:
+    """All devices of a run.
+
+    Attributes
+    ----------
+    layout : RigLayout
+    readings : Readings
+        Readings of the devices at the current tick.
+    commands : Commands
+        Commands to the devices, as views of the row.
+    stopped : callable
+        Whether a stop was requested; checked during waits.
+    states : States
+        The state machine of this rig.
+    """
+
+    readings: Readings
+    commands: Commands
+
+    def __init__(
+        self, devices: list[Device], layout: RigLayout, turns: Sequence[RateDivider | None] = ()
+    ) -> None:
+        self.layout = layout
+        self.states = States()
+        self._devices = devices
+        self._slow = [device for device in devices if isinstance(device, PowerSource)]
+        self._coming_on = False
+        self.stopped: Callable[[], bool] = _never
+        boards = [device for device in devices if isinstance(device, CellBoard)]
+        self._all_boards = boards
+        self._boards = boards if layout.sets_apart else []
+        self._turns = list(turns) or [None] * len(devices)
+        self._paced = any(turn is not None for turn in self._turns)
+        several = sum(bool(c.force) for c in layout.channels) > 1
+        self._tare = np.zeros(len(layout.channels))
+        self._tared = False
+        self._one_of_several = layout.force if several else ""
+
+    @property
+    def columns(self) -> list[Column]:
+        sim = any(device.simulated for device in self._devices)
+        columns = [column for device in self._devices for column in device.columns]
+        columns += [
+            Column(
+                c.column("measured"),
+                c.units,
+                "measured",
+                f"{'force' if c.force else 'reading'} on channel {c.name}",
+                simulated=sim,
+            )
+            for c in self.layout.channels
+        ]
+        if self._one_of_several:
+            columns.append(
+                Column(
+                    f"{self._one_of_several}.force_measured_N",
+                    "N",
+                    "measured",
+                    "the same as force_measured_N",
+                    simulated=sim,
+                )
+            )
+        columns += [
+            Column(name, units(name), "commanded", "value of an output from t_s on")
+            for name in self.layout.outputs
+        ]
+        flags = (*(c.name for c in self.layout.channels), *self.layout.boards)
+        columns.append(
+            Column("valid_bits", "1", "measured", "valid readings at this tick", flags=flags)
+        )
+        if self.layout.n_cells:
+            columns += [
+                Column(
+                    "cells_commanded",
+                    "1",
+                    "commanded",
+                    "cells switched on (1) from t_s on",
+                    n_cells=self.layout.n_cells,
+                ),
+                Column(
+                    "cells_reported",
+                    "1",
+                    "measured",
+                    "cells that the boards report on (1) at t_s",
+                    n_cells=self.layout.n_cells,
+                    simulated=sim,
+                ),
+            ]
+        if self.layout.sets_apart:
+            columns.append(
+                Column(
+                    "cells_open",
+                    "1",
+                    "measured",
+                    "cells isolated by their board (1): open wire",
+                    n_cells=self.layout.n_cells,
+                    simulated=sim,
+                )
+            )
+        return columns
+
+    @property
+    def simulated(self) -> list[str]:
+        """Names of the devices that are simulated."""
+        return [device.name for device in self._devices if device.simulated]
+
+    def bind(self, frame: Frame) -> None:
+        """Assign every device its place in the row."""
+        self.readings, self.commands = self.layout.bind(frame)
+        self._copies: list[tuple[int, int]] = []
+        if self._one_of_several:
+            own = frame.index(f"{self._one_of_several}.force_measured_N")
+            self._copies.append((self.layout.slot(self._one_of_several), own))
+        self._card_flags = {
+            name: next(c.flags for c in frame.columns if c.name == f"{name}_fault_bits")
+            for name in self.layout.cards
+        }
+        raw = (c.name for c in frame.columns if c.name.endswith(".raw_V"))
+        self._raw_at = {name.removesuffix(".raw_V"): frame.index(name) for name in raw}
+        self._values, self._bits = frame.values, frame.bits
+        self._card_faults_at = {
+            name: frame.bit_index(f"{name}_fault_bits") for name in self.layout.cards
+        }
+        for device, turn in zip(self._devices, self._turns, strict=True):
+            device.bind(frame, self.readings)
+            if turn is not None:
+                turn.bind(frame, self.readings, device)
+
+    def open(self) -> None:
+        """Connect to all devices; on a failure those already open are closed again."""
+        opened: list[Device] = []
+        try:
+            for device in self._devices:
+                device.open()
+                opened.append(device)
+        except BaseException:  # a simulated card may also lack a compiler
+            _each([device.close for device in opened])
+            raise
+        self.states.on("connect")
+
+    def samplers(self) -> dict[str, tuple[Sampler, RawSamples]]:
+        """Devices that sample faster than the loop, and their samples."""
+        found: dict[str, tuple[Sampler, RawSamples]] = {}
+        for device in self._devices:
+            samples = device.raw_samples if isinstance(device, Sampler) else None
+            if isinstance(device, Sampler) and samples is not None:
+                found[device.name] = (device, samples)
+        return found
+
+    def prove(self, say: Callable[[str], None]) -> list[str]:
+        """Test the protection of every device; returns the results, one line per device.
+
+        Power is on during the test, since a board tests its wires when armed, and off afterwards.
+        """
+        slow = {id(device) for device in self._slow}
+        last = sorted(self._devices, key=lambda device: id(device) in slow)
+        self.states.on("test")
+        try:
+            with self._power():
+                proved = []
+                for device in last:
+                    proved.append((device.name, device.prove(say)))
+                    self.attend()
+        except DeviceError:
+            self.states.on("fault")
+            raise
+        self.states.on("pass")
+        return [f"{name}: {', '.join(phrases)}" for name, phrases in proved if phrases]
+
+    def arm(self) -> None:
+        """Allow switching, once all power is on.
+
+        Boards verify that their limits match the rig's, and that every cell has a wire.
+        """
+        with self._power():
+            for device in self._devices:
+                device.arm()
+                self.attend()
+
+    @contextlib.contextmanager
+    def _power(self) -> Iterator[None]:
+        """Switch power on: supplies, then the enable lines."""
+        self._coming_on = True
+        try:
+            self.attend()
+            for device in reversed(self._slow):
+                device.come_on()
+                device.wait()
+                self.attend()
+            yield
+        finally:
+            self._coming_on = False
+
+    def attend(self) -> None:
+        """Called during waits: keeps power on and handles a stop request.
+
+        Raises
+        ------
+        StopError
+            A stop was requested before the run began.
+        """
+        for device in self._slow:
+            device.alive()
+        if self._coming_on and self.stopped():
+            raise StopError
+
+    def ready(self) -> bool:
+        """Whether all power is on; call repeatedly: each call switches on the next part."""
+        for device in reversed(self._slow):
+            device.come_on()
+            if not device.ready():
+                return False
+        return True
+
+    def has_cooled(self) -> bool:
+        """Whether boards can be armed at once; called within a tick until they can."""
+        return all(board.has_cooled() for board in self._all_boards)
+
+    def remarks(self) -> list[tuple[str, Message]]:
+        """New messages of the devices, with the device's name."""
+        return [(device.name, remark) for device in self._devices for remark in device.remarks()]
+
+    def has_news(self) -> bool:
+        """Whether a device has a message since the last call of `remarks`."""
+        return any(board.has_news for board in self._boards)
+
+    def troubles(self, on_s: NDArray[np.float64]) -> dict[str, list[str]]:
+        """Details from the devices about a trip, by the row of the interlocks.
+
+        Parameters
+        ----------
+        on_s : for how long every cell has been commanded on
+        """
+        found = [
+            self._card_troubles(name, int(self._bits[at]))
+            for name, at in self._card_faults_at.items()
+        ]
+        for device in self._devices:
+            if isinstance(device, CellBoard):
+                found.append(device.troubles(on_s))
+            elif isinstance(device, SupplyDevice):
+                found.append(device.troubles())
+        return merged(found)
+
+    def _card_troubles(self, name: str, bits: int) -> dict[str, list[str]]:
+        """A card's fault bits as text, such as `daq: force_at_rail (9.99 V)`."""
+        found: dict[str, list[str]] = {}
+        for i, flag in enumerate(self._card_flags[name]):
+            if not bits >> i & 1:
+                continue
+            if flag == "estop_open":
+                found["estop_open"] = [f"the e-stop loop that {name} reads is open"]
+                continue
+            raw = next((r for r in self._raw_at if flag.startswith(f"{r}_")), "")
+            volts = f" ({self._values[self._raw_at[raw]]:.4g} V)" if raw else ""
+            found.setdefault("channel_untrue", []).append(f"{name}: {flag}{volts}")
+        return found
+
+    def tare(self, channel: str, newtons: float) -> None:
+        """Subtract this from a force channel's readings from now on; '' is the controlled one.
+
+        Raises
+        ------
+        ValueError
+            There is no such force channel.
+        """
+        name = channel or self.layout.force
+        if name not in {c.name for c in self.layout.channels if c.force}:
+            raise ValueError(f"there is no force channel '{channel}'")
+        self._tare[self.layout.slot(name)] += newtons
+        self._tared = True
+
+    def read(self, t_s: float) -> None:
+        if self._paced:
+            for device, turn in zip(self._devices, self._turns, strict=True):
+                if turn is None or turn.comes(t_s):
+                    device.read(t_s)
+                else:
+                    turn.leave_out(t_s)
+        else:
+            for device in self._devices:
+                device.read(t_s)
+        if self._tared:
+            self.readings.measured[:] -= self._tare
+        for slot, column in self._copies:
+            self._values[column] = self.readings.measured[slot]
+
+    def write(self, t_s: float) -> None:
+        if self._paced:
+            for device, turn in zip(self._devices, self._turns, strict=True):
+                if turn is None or turn.writes(self.commands):
+                    device.write(t_s, self.commands)
+        else:
+            for device in self._devices:
+                device.write(t_s, self.commands)
+
+    def safe(self) -> None:
+        """Switch everything off; a device's failure does not keep the others on.
+
+        Power goes off first, since that never blocks.
+        """
+        _each([device.cut for device in self._slow] + [device.safe for device in self._devices])
+
+    def close(self) -> None:
+        """Close all devices, even if some fail."""
+        self.states.on("disconnect")
+        _each([device.close for device in self._devices])
+
+
+def _each(actions: list[Callable[[], None]]) -> None:
+    failures = []
+    for action in actions:
+        try:
+            action()
+        except Exception as error:  # whatever the error, the next device must be handled too
+            failures.append(str(error) or type(error).__name__)
+    if failures:
+        raise DeviceError("; ".join(failures))
+
+
+def _no_clock() -> float:
+    return math.nan
+
+
+def _no_time_passes(duration_s: float) -> None:
+    """Replaces waiting on rigs without a device on a bench."""
+
+
+def parse_backend(text: str, tables: RigTables) -> dict[str, str]:
+    """`sim`, `emulated`, `bench`, or one a device (`board=bench,daq=sim`): every device's backend.
+
+    With `plant=realtime` the plant runs on a card of its own (`[plant_card]`), and devices that are
+    not named are on the bench.
+
+    Raises
+    ------
+    ConfigError
+        An unknown backend or device, or a device that has no such backend.
+    """
+    devices = tables.devices
+    parts = [part.strip() for part in text.split(",")]
+    behind_card = REALTIME_PLANT in parts
+    chosen = dict.fromkeys(devices, "bench" if behind_card else "sim")
+    for part in parts:
+        name, equals, kind = part.partition("=")
+        if part == REALTIME_PLANT:
+            continue
+        if not equals:
+            name, kind = "", name
+        if kind not in BACKENDS:
+            raise ConfigError(f"--backend {text}: '{kind}' is not one of {', '.join(BACKENDS)}")
+        if name and name not in chosen:
+            raise ConfigError(
+                f"--backend {text}: the rig has no device '{name}', only {', '.join(devices)}"
+            )
+        chosen.update({name: kind} if name else dict.fromkeys(devices, kind))
+    if behind_card:
+        _check_plant_card(text, tables, set(chosen.values()))
+    for name, kind in chosen.items():
+        if missing := loaded(device_kind(devices[name]).missing)(kind):
+            raise ConfigError(f"--backend {text}: '{name}' {missing}")
+    return chosen | ({plant_card.NAME: "realtime"} if behind_card else {})
+
+
+def _check_plant_card(text: str, tables: RigTables, kinds: set[str]) -> None:
+    if tables.plant_card is None:
+        raise ConfigError(
+            f"--backend {text}: the rig has no [plant_card], on which its plant could run"
+        )
+    if "sim" in kinds or len(kinds) > 1:
+        raise ConfigError(
+            f"--backend {text}: only signals join the plant to boards and cards: all of them are "
+            "on the bench, or all emulated"
+        )
+
+
+def build_rig(
+    config: RigConfig,
+    seed: int,
+    backends: Mapping[str, str] | None = None,
+    now_s: Callable[[], float] = _no_clock,
+    sleep_s: Callable[[float], None] = _no_time_passes,
+    injection: Injection | None = None,
+    plant_system: System | None = None,
+) -> Rig:
+    """The rig of a configuration; its simulated devices share one plant.
+
+    Parameters
+    ----------
+    backends : of every device, as `parse_backend` returns them; by default all are simulated
+    now_s : the clock that times exchanges with real boards
+    sleep_s : waits, on a bench
+    injection : faults for the simulated devices
+    plant_system : the simulated plant as an earlier run left it; by default a new one, at rest
+    """
+    tables, period_s = config.tables, config.tables.loop.period_s
+
+    def attend() -> None:
+        rig.attend()
+
+    system = plant_system or config.system(plant=True)
+    if injection is not None:
+        system = FaultySystem(system, injection)
+    kinds = backends or {}
+    behind_card = kinds.get(plant_card.NAME) == "realtime"
+    plant = SimPlant(plant_card.Loads(system) if behind_card else system, period_s, CURRENT_ON_A)
+    if injection is not None:
+        injection.come_to = plant.advance
+    layout = layout_of(tables, system.cell_names)
+    bench = EmulatedBench(plant, period_s, injection)
+    cards = cards_of(tables.devices)
+    come_to = bench.advance if "emulated" in (kinds.get(n) for n in cards) else plant.advance
+    devices: list[Device] = []
+    turns: list[RateDivider | None] = []
+    if behind_card:
+        on = bench if "emulated" in kinds.values() else None
+        devices.append(build_plant_card(config, system, on, seed))
+        turns.append(None)
+    numbers = dict.fromkeys(ORDER, 0)
+    for name, table in sorted(tables.devices.items(), key=lambda d: ORDER.index(d[1].role)):
+        given = DeviceInputs(
+            name=name,
+            table=table,
+            number=numbers[table.role],
+            config=config,
+            layout=layout,
+            plant=plant,
+            system=system,
+            bench=bench,
+            backend=kinds.get(name, "sim"),
+            behind_card=behind_card,
+            seed=seed,
+            injection=injection,
+            come_to=come_to,
+            now_s=now_s,
+            sleep_s=sleep_s,
+            wait_s=attended(sleep_s, attend),
+            attend=attend,
+        )
+        device, turn = loaded(device_kind(table).build)(given)
+        devices.append(device)
+        turns.append(turn)
+        numbers[table.role] += 1
+    rig = Rig(devices, layout, turns)
+    return rig

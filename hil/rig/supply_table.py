@@ -1,0 +1,47 @@
+"""`[devices.<name>]` of kind `supply`: a bench supply that powers the cells."""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from hil.config.table import Delay, Positive, Table
+from hil.rig.tables import DeviceTable
+
+Limit = Annotated[float, Field(gt=0.0, le=1000.0)]
+
+
+class SimSupplyTable(Table):
+    """Delays of a simulated supply."""
+
+    obey_s: Delay = 0.02
+    answer_s: Delay = 0.03
+
+
+class SupplyTable(DeviceTable):
+    """A bench supply behind VISA: a serial line, USB or LAN.
+
+    Its output is set to `voltage_V` and `current_A`, which may not exceed `voltage_max_V` and
+    `current_max_A`; it is on from arming until a trip or the end, and polled every `poll_s`. The
+    guard trips when no answer is younger than `answer_max_s`, when `obey_max_s` after a command the
+    output differs from the command, or when its voltage is off by more than `voltage_tolerance_V`.
+    `resource` is a name such as `TCPIP::ADDRESS::5025::SOCKET` or
+    `ASRL/dev/ttyUSB0::INSTR`; `visa` is PyVISA's library, `@py` or `@ivi` for a maker's.
+    """
+
+    role = "supply"
+    every: ClassVar[int] = 1  # it has a pace of its own
+    kind: Literal["supply"]
+    resource: str
+    dialect: Literal["scpi", "keysight", "rigol"] = "scpi"
+    channel: Annotated[int, Field(ge=1, le=8)] = 1
+    visa: str = "@py"
+    baud: Annotated[int, Field(ge=1200, le=1_000_000)] = 9600
+    voltage_V: Limit
+    current_A: Limit
+    voltage_max_V: Limit
+    current_max_A: Limit
+    voltage_tolerance_V: Positive = 0.2
+    poll_s: Annotated[float, Field(ge=0.02, le=1.0)] = 0.1
+    answer_max_s: Annotated[float, Field(ge=0.1, le=10.0)] = 1.0
+    obey_max_s: Annotated[float, Field(ge=0.05, le=5.0)] = 0.5
+    sim: SimSupplyTable = SimSupplyTable()

@@ -1,0 +1,401 @@
+"""`[devices.<name>]`: driver boards, data acquisition cards, channels, outputs and lines."""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    model_validator,
+)
+
+from hil.calibration.files import Calibration
+from hil.calibration.signal_chain import Chain
+from hil.config.replaced import without_replaced
+from hil.config.table import (
+    Celsius,
+    Delay,
+    Name,
+    NotNegative,
+    OhmPerMetre,
+    Positive,
+    Probability,
+    Records,
+    SupplyVoltage,
+    Table,
+    Title,
+)
+from hil.mechanics.sma.limits import TEMPERATURE_MAX_C
+from hil.mechanics.sma.wire import SmaWire
+from hil.plugins.load import OwnTable
+
+WIRE = SmaWire()
+
+
+Every = Annotated[int, Field(ge=1, le=10_000)]  # periods from one turn of a device to the next
+
+
+Role = Literal["board", "card", "instrument", "supply"]
+
+
+class DeviceTable(Table):
+    """A device of a rig, by its `kind`.
+
+    `role` says what a rig has of it: a `board` switches cells, a `card` has terminals, an
+    `instrument` has channels and outputs, a `supply` feeds the cells.
+    """
+
+    role: ClassVar[Role]
+    kind: str
+
+
+class MeasuredTable(Table):
+    """A channel of a device: what it measures of the model.
+
+    `suffix` ends the names of the model's outputs that it may measure, and `what` is their word;
+    a `force` may be the one that is controlled.
+    """
+
+    force: ClassVar[bool] = False
+    turns: ClassVar[bool] = False  # it counts a turning shaft's pulses
+    suffix: ClassVar[str] = ""
+    what: ClassVar[str] = "signal"
+
+
+class SimBoardTable(Table):
+    """Imperfections of a simulated board: answers that miss their tick."""
+
+    reply_lost_probability: Probability = 0.0
+
+
+class BoardWireTable(Table):
+    """The wire of every cell of a board whose cells are not thermal in [model].
+
+    The board's limits protect this wire; `supply_V` is the voltage across a cell whose gate is on.
+    """
+
+    diameter_m: Annotated[float, Field(ge=1e-6, le=0.01)]
+    length_m: Annotated[float, Field(ge=1e-3)]
+    supply_V: SupplyVoltage
+    martensite_Ohm_per_m: OhmPerMetre
+    austenite_Ohm_per_m: OhmPerMetre
+    convection_W_per_m2_K: Positive
+    n_wires: Annotated[int, Field(ge=1)] = WIRE.n_wires
+    wiring: Literal["series", "parallel"] = WIRE.wiring
+    density_kg_per_m3: Positive = WIRE.density_kg_per_m3
+    specific_heat_J_per_kg_K: Positive = WIRE.specific_heat_J_per_kg_K
+    latent_heat_J_per_kg: NotNegative = WIRE.latent_heat_J_per_kg
+    A_s_C: Celsius = WIRE.A_s_C
+    A_f_C: Celsius = WIRE.A_f_C
+    M_s_C: Celsius = WIRE.M_s_C
+    M_f_C: Celsius = WIRE.M_f_C
+    temperature_max_C: Celsius = TEMPERATURE_MAX_C
+    record: Records = None
+
+    @model_validator(mode="after")
+    def _is_a_wire(self) -> "BoardWireTable":
+        SmaWire(**self.model_dump(exclude={"record", "temperature_max_C"}))
+        return self
+
+
+def _cold_to_warm(value: list[float]) -> list[float]:
+    if value[0] > value[1]:
+        raise ValueError("the coldest room comes first, then the warmest")
+    return value
+
+
+class CellBoardTable(DeviceTable):
+    """A driver board; `cells` names the cell behind each gate, in gate order.
+
+    `port` is `usb:SERIAL_NUMBER` or a device path. A command holds for `hold_s`. `limits` are
+    those of the board's own table (firmware/core/wire.h) that differ from its defaults. It is
+    read and commanded in every `every`-th period. Its e-stop must be seen open before every run,
+    unless the rig has none. Its firmware is the one that this hil came with, unless `firmware`
+    names the hash of a different one.
+
+    The protection by its limits depends on the room, from its coldest to its warmest
+    (`ambient_range_C`), on the wires, which `wire` describes if they are not thermal cells of
+    [model], and on the current that a short can draw: the rig's supply limits it, else
+    `supply_current_max_A` gives the limit.
+    """
+
+    role = "board"
+    kind: Literal["cell_board"]
+    port: str
+    cells: Annotated[list[str], Field(min_length=1, max_length=12)]
+    hold_s: Annotated[float, Field(ge=0.002, le=0.1)] = 0.05
+    every: Every = 1
+    estop: Literal["proved", "none"] = "proved"
+    firmware: Annotated[str, Field(pattern="^[0-9a-f]{8}$")] | None = None
+    limits: Annotated[dict[str, int], BeforeValidator(without_replaced)] = {}
+    ambient_range_C: Annotated[
+        list[Celsius], Field(min_length=2, max_length=2), AfterValidator(_cold_to_warm)
+    ] = [15.0, 30.0]
+    supply_current_max_A: SupplyVoltage | None = None
+    wire: BoardWireTable | None = None
+    sim: SimBoardTable = SimBoardTable()
+
+
+class SimEncoderTable(Table):
+    """Imperfections of a simulated encoder."""
+
+    delay_s: Delay = 0.0
+    reading_lost_probability: Probability = 0.0
+    record: Records = None
+
+
+class SimChannelTable(Table):
+    """Imperfections of a simulated transducer and its conditioner."""
+
+    delay_s: Delay = 0.0
+    bandwidth_Hz: Positive = 25000.0
+    noise_rms_V: NotNegative = 0.0
+    offset_V: float = 0.0
+    reading_lost_probability: Probability = 0.0
+    record: Records = None
+
+
+Wiring = Literal["default", "differential", "single_ended", "non_referenced"]
+
+
+class BridgeTable(Table):
+    """A transducer connected directly to a bridge input, excited by the card."""
+
+    excitation_V: Annotated[float, Field(gt=0.0, le=20.0)]
+    resistance_Ohm: Positive = 350.0
+
+
+class ForceChannelTable(MeasuredTable):
+    """A force transducer: by its calibration record, or force_N = newtons_per_V (volts - zero_V).
+
+    If both are given they must agree. With `tare` the mean before the run is its zero.
+    `shunt_line` is a digital output that closes the conditioner's shunt before the run.
+    """
+
+    force = True
+    suffix = "_N"
+    what = "force"
+    kind: Literal["force"] = "force"
+    terminal: str
+    signal: str | None = None
+    record: str | None = None
+    newtons_per_V: float | None = None
+    zero_V: float = 0.0
+    wiring: Wiring = "default"
+    bridge: BridgeTable | None = None
+    tare: bool = False
+    shunt_line: str | None = None
+    sim: SimChannelTable = SimChannelTable()
+
+    @model_validator(mode="after")
+    def _means_something(self) -> "ForceChannelTable":
+        if self.record is None and self.newtons_per_V is None:
+            raise ValueError("give the record of its calibration, or newtons_per_V")
+        if self.record is None and self.bridge is not None:
+            raise ValueError("a bridge input needs the record of its calibration")
+        return self
+
+    def chain(self, record: Calibration | None) -> Chain:
+        """From volts (mV/V on a bridge input) to N."""
+        if record is not None:
+            return record.chain(bridge=self.bridge is not None)
+        if self.newtons_per_V is None:
+            raise ValueError("a channel has neither record nor newtons_per_V")
+        return Chain.linear(self.newtons_per_V, self.zero_V)
+
+
+class VoltageChannelTable(MeasuredTable):
+    """Any signal of the model as a voltage: value = units_per_V (volts - zero_V)."""
+
+    kind: Literal["voltage"]
+    terminal: str
+    signal: str
+    units_per_V: float
+    zero_V: float = 0.0
+    wiring: Wiring = "default"
+    record: Records = None
+    sim: SimChannelTable = SimChannelTable()
+    bridge: ClassVar[None] = None
+    tare: ClassVar[bool] = False
+    shunt_line: ClassVar[None] = None
+
+    def chain(self, record: Calibration | None) -> Chain:
+        """From volts to the signal's unit."""
+        return Chain.linear(self.units_per_V, self.zero_V)
+
+
+class EncoderChannelTable(MeasuredTable):
+    """A quadrature encoder on a counter, all four edges of a pulse counted.
+
+    angle_rad = offset_rad + direction 2 pi counts / counts_per_turn, counts from the run's start.
+    """
+
+    turns = True
+    suffix = "_rad"
+    what = "angle"
+    kind: Literal["encoder"]
+    terminal: str
+    signal: str
+    counts_per_turn: Annotated[int, Field(ge=4, multiple_of=4)]
+    direction: Literal[1, -1] = 1
+    offset_rad: float = 0.0
+    record: Records = None
+    sim: SimEncoderTable = SimEncoderTable()
+
+
+def _kind_of_channel(value: Any) -> str:
+    kind = (
+        value.get("kind", "force") if isinstance(value, dict) else getattr(value, "kind", "force")
+    )
+    return kind if isinstance(kind, str) else repr(kind)
+
+
+AnalogChannelTable = ForceChannelTable | VoltageChannelTable
+AnyChannelTable = ForceChannelTable | VoltageChannelTable | EncoderChannelTable
+ChannelTable = Annotated[
+    Annotated[ForceChannelTable, Tag("force")]
+    | Annotated[VoltageChannelTable, Tag("voltage")]
+    | Annotated[EncoderChannelTable, Tag("encoder")],
+    Discriminator(_kind_of_channel),
+]
+
+
+class ActuatorTable(Table):
+    """An output that sets an input of the model, in the unit of that input.
+
+    The guard limits its value to `min` and `max` and its change to `rate_max_per_s`;
+    at rest it is 0, or the end of its range nearest to 0.
+    """
+
+    drives: str
+    min: float
+    max: float
+    rate_max_per_s: Positive
+
+
+class OutputTable(ActuatorTable):
+    """An analogue output of a card: value = units_per_V volts."""
+
+    terminal: str
+    units_per_V: float
+
+
+class LineTable(Table):
+    """A digital line.
+
+    An `estop` is high while its loop is closed and trips when it opens. An `enable` switches the
+    cells' power; it is high from before the boards are armed until the guard trips or the run ends.
+    """
+
+    kind: Literal["input", "estop", "enable"]
+    terminal: str
+
+
+class SimCardTable(Table):
+    """The card that `--backend emulated` simulates; it transfers samples every `transfer_s`.
+
+    `cards` are products by name that terminals name in addition: its chassis and other modules.
+    """
+
+    product: str = "PCIe-6363"
+    cards: dict[str, str] = {}
+    transfer_s: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
+
+
+class NidaqTable(DeviceTable):
+    """An NI card, named as in NI's own tools.
+
+    In `block` the card samples at `rate_Hz` (default: 10 samples a period) and a
+    reading is the mean over a period. The watchdog switches the outputs off when the program has
+    been silent for `watchdog_s`. Before the run the inputs are checked for `before_s`. Boards are
+    armed `enable_settle_s` after the enable lines have gone high.
+    """
+
+    role = "card"
+    kind: Literal["nidaq"]
+    card: str
+    range_V: Positive = 10.0
+    resolution_bits: Annotated[int, Field(ge=8, le=32)] = 16
+    every: Every = 1
+    acquisition: Literal["block", "on_demand", "single_point"] = "block"
+    rate_Hz: Positive | None = None
+    before_s: Annotated[float, Field(gt=0.0, le=60.0)] = 0.1
+    watchdog: Literal["required", "if_present", "off"] = "if_present"
+    watchdog_s: Annotated[float, Field(ge=0.01, le=30.0)] = 0.1
+    enable_settle_s: Annotated[float, Field(ge=0.0, le=30.0)] = 0.1
+    channels: Annotated[dict[Name, ChannelTable], Field(min_length=1)]
+    outputs: dict[Name, OutputTable] = {}
+    lines: dict[Name, LineTable] = {}
+    sim: SimCardTable = SimCardTable()
+
+
+class OwnSimTable(Table):
+    """A simulated channel of a user-written device: its signal, or `value`, with noise."""
+
+    value: float = 0.0
+    noise_rms: NotNegative = 0.0
+
+
+class ReadingTable(MeasuredTable):
+    """A reading of an instrument, in the unit of the model's `signal` that it measures."""
+
+    kind: str
+    signal: str | None = None
+    sim: OwnSimTable = OwnSimTable()
+
+
+class ForceReadingTable(ReadingTable):
+    """A force as an instrument reads it, in N; without `signal` it is the array's."""
+
+    force = True
+    suffix = "_N"
+    what = "force"
+    kind: Literal["force"] = "force"
+
+
+class OwnChannelTable(ReadingTable):
+    """A reading of a device of one's own, in the unit of the model's `signal` that it measures.
+
+    If it measures no signal of the model, `units` gives its unit.
+    """
+
+    kind: Literal["own"] = "own"
+    units: Title = "1"
+
+
+class InstrumentTable(DeviceTable):
+    """A device that gives a value a channel and takes one an output.
+
+    A call of it may take `budget_s`, by default half a period.
+    """
+
+    role = "instrument"
+    every: Every = 1
+    budget_s: Positive | None = None
+    channels: dict[Name, Any] = {}
+    outputs: dict[Name, ActuatorTable] = {}
+
+    def lacks(self) -> list[str]:
+        """What is wrong with the class behind it, given its outputs."""
+        return []
+
+
+class OwnDeviceTable(OwnTable, InstrumentTable):
+    """A device of one's own; its class gives a value a channel and takes one an output."""
+
+    model_config = ConfigDict(extra="allow")
+
+    every: Every = 1
+    channels: dict[Name, OwnChannelTable] = {}
+    outputs: dict[Name, ActuatorTable] = {}
+
+    def lacks(self) -> list[str]:
+        """Methods that its outputs need."""
+        cls, file = self.own.cls, self.own.file
+        missing = [m for m in ("write", "safe") if not callable(getattr(cls, m, None))]
+        return [
+            f"class {cls.__name__} in {file} has no method {m}()" for m in missing if self.outputs
+        ]

@@ -1,0 +1,161 @@
+"""Status of a run's calibrations: doubtful ones, and wires without a description."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import date
+from pathlib import Path
+
+from hil.calibration.files import Calibration, Record, load_any, may_be_of, overlaps
+from hil.calibration.sources import Sourced
+from hil.errors import ConfigError
+from hil.experiment.board_limits import doubts
+from hil.rig.calibrated import cards_of
+from hil.rig.tables import DeviceTable
+
+REMEDY = "hil calibrate, then name its record in the rig"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A line for each finding.
+
+    Attributes
+    ----------
+    expired : not valid any more
+    ambiguous : another calibration of the same article is also valid, or supersedes this one
+    departed : `--set` changed a value from that of its calibration
+    rehearsed : made on a simulated rig
+    assumed : nobody has measured it
+    without_record : channels that have none, by name
+    unprotected : boards whose limits are not known to protect the wires
+    """
+
+    expired: list[str] = field(default_factory=list)
+    ambiguous: list[str] = field(default_factory=list)
+    departed: list[str] = field(default_factory=list)
+    rehearsed: list[str] = field(default_factory=list)
+    assumed: list[str] = field(default_factory=list)
+    without_record: list[str] = field(default_factory=list)
+    unprotected: list[str] = field(default_factory=list)
+
+    def refused(self, *, on_bench: bool) -> list[str]:
+        """Findings that a strict run refuses; on a bench also values that nobody has measured."""
+        unmeasured = [*self.rehearsed, *self.assumed] if on_bench else []
+        return [
+            *(f"{line}: calibrate again" for line in self.expired),
+            *self.ambiguous,
+            *(f"{line}: {REMEDY}" for line in unmeasured),
+            *(f"{name}: has no calibration record" for name in self.without_record),
+            *(self.unprotected if on_bench else []),
+        ]
+
+    def warnings(self, *, on_bench: bool) -> list[str]:
+        """A line for each doubt; on a bench, values that nobody has measured are one."""
+        found = [*self.expired, *self.ambiguous, *self.departed]
+        return [*found, *self._unmeasured(), *self.unprotected] if on_bench else found
+
+    def events(self, *, on_bench: bool) -> Iterator[tuple[str, str]]:
+        """Level and text of every line for the recording."""
+        yield from (("warning", line) for line in self.warnings(on_bench=on_bench))
+        if not on_bench:
+            yield from (("info", line) for line in self._unmeasured())
+
+    def _unmeasured(self) -> list[str]:
+        missing = [f"no calibration record: {', '.join(self.without_record)}"]
+        return [*self.rehearsed, *self.assumed, *(missing if self.without_record else [])]
+
+    def as_dict(self) -> dict[str, list[str]]:
+        return asdict(self)
+
+
+def standing_of(
+    devices: Mapping[str, DeviceTable],
+    records: Mapping[str, Calibration],
+    sources: Sequence[Sourced],
+    today: date,
+    unprotected: Sequence[str] = (),
+) -> Standing:
+    """Look at every record that a configuration names, and at its neighbours in the folder."""
+    used: list[tuple[str, Record]] = [*records.items(), *((s.table, s.source) for s in sources)]
+    once = {found.path: (name, found) for name, found in reversed(used)}
+    known = {path: found for path, (_, found) in once.items()}
+    departed = [line for s in sources for line in s.departures]
+    said = Standing(departed=departed, unprotected=list(unprotected))
+    for name, found in used:
+        _note(said, name, found, today)
+    for name, found in once.values():
+        said.ambiguous.extend(f"{name}: {line}" for line in _rivals(found, known, today))
+    for card in cards_of(devices).values():
+        for name, channel in card.channels.items():
+            if getattr(channel, "record", None) is None:
+                said.without_record.append(name)
+    return said
+
+
+def standings_of_file(path: Path, kind: str, sets: Sequence[str], today: date) -> list[Standing]:
+    """The same of a valid file as `hil.config.check` names its kind; of a record, what it says.
+
+    Raises
+    ------
+    ConfigError
+        As `hil.config.check`.
+    """
+    from hil.experiment.load import load, load_calibrations, load_protections
+    from hil.runs.campaign.plan import load_campaign  # which both load what names their records
+
+    if kind == "calibration record":
+        return [_standing(load_any(path, named_by=str(path)), today)]
+    if kind == "campaign":
+        configs = list(load_campaign(path).configs.values())
+    elif kind == "experiment":
+        configs = [load(path, sets)]
+    else:
+        boards = load_protections(path, sets) if kind == "rig" else []
+        return [standing_of(*load_calibrations(path, sets), today, doubts(boards))]
+    return [
+        standing_of(c.tables.devices, c.records, c.sources, today, doubts(c.protections()))
+        for c in configs
+    ]
+
+
+def _standing(found: Record, today: date) -> Standing:
+    said = Standing()
+    _note(said, found.path.stem, found, today)
+    return said
+
+
+def _note(said: Standing, name: str, found: Record, today: date) -> None:
+    """Doubts about one calibration."""
+    label = f"{name}: calibration {found.id}"
+    if found.expired(today):
+        said.expired.append(f"{label} expired on {found.record.act.valid_until}")
+    if found.record.status == "simulated":
+        said.rehearsed.append(f"{label} comes from a rehearsal on a simulated rig")
+    if found.record.status == "assumed":
+        said.assumed.append(f"{label} is assumed: nobody has measured it")
+    elif not isinstance(found, Calibration) and "assumed" in found.record.model.basis:
+        names = [
+            value
+            for value, basis in zip(found.names, found.record.model.basis, strict=True)
+            if basis == "assumed"
+        ]
+        said.assumed.append(f"{label}: {', '.join(names)} assumed: nobody has measured it")
+
+
+def _rivals(found: Record, known: dict[Path, Record], today: date) -> Iterator[str]:
+    """Records of the same article in the same folder that hold at the same time or instead."""
+    for path in sorted(found.path.parent.glob("*.toml")):
+        if path.name == found.path.name:
+            continue
+        # Parsed only where its kind and serial number stand in it: folders grow.
+        text = path.read_text(encoding="utf-8", errors="replace")
+        if not may_be_of(text, found):
+            continue
+        try:
+            other = known.get(path) or load_any(path, named_by=str(path))
+        except ConfigError as error:
+            yield f"its neighbour cannot be read: {error}"
+            continue
+        if found.record.hash in other.record.act.supersedes and other.record.act.date <= today:
+            yield f"{found.path.name} is superseded by {path.name} since {other.record.act.date}"
+        yield from overlaps([found, other])

@@ -1,0 +1,44 @@
+"""Figures of a trial: from its summary, and the campaign's measures."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hil.record import metrics
+from hil.record.read import n_whole_rows, open_h5
+from hil.record.summary import plain
+from hil.runs.campaign.tables import MeasureTable
+
+TAKES: dict[str, Callable[[Any], Any]] = {
+    "max": np.max, "min": np.min, "mean": np.mean, "last": lambda y: y[-1],
+    "rms": metrics.rms, "std": np.std,
+}  # fmt: skip
+OF_FORCE = ("vaf", "residual_rms_N", "tracking_rms_N", "measured_max_N")
+OF_SIGNALS = ("vaf", "residual_rms", "tracking_rms", "measured_max")
+
+
+def figures_of(
+    path: Path, summary: Mapping[str, Any], measures: Mapping[str, MeasureTable]
+) -> dict[str, float | None]:
+    """Figures by the name of their column in the table of all trials; None if missing."""
+    force = summary["force"]
+    found = {f"force_{key}": force[key] for key in OF_FORCE if force.get(key) is not None}
+    for name, signal in summary["signals"].items():
+        found |= {f"{name}_{k}": signal[k] for k in OF_SIGNALS if signal.get(k) is not None}
+    if summary["room"]:
+        found["ambient_C"] = summary["room"]["ambient_C"]
+    found["missed_periods"] = summary["timing"].get("missed")
+    for name, figures in (("force", force), *summary["signals"].items()):
+        if figures.get("held"):  # VAF is not meaningful for a constant signal
+            found[f"{name}_vaf"] = None
+    with open_h5(path) as file:
+        n = n_whole_rows(file)
+        t_s = file["ticks/t_s"][:n]
+        for name, measure in measures.items():
+            to_s = np.inf if measure.to_s is None else measure.to_s
+            y = file["ticks"][measure.column][:n][(t_s >= measure.from_s) & (t_s <= to_s)]
+            y = y[np.isfinite(y)]
+            found[name] = TAKES[measure.take](y) if len(y) else None
+    return dict(plain(found))

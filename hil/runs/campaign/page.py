@@ -1,0 +1,324 @@
+"""A campaign as one page, one table, and a few lines: what was done, what came out of it."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from hil.errors import ConfigError
+from hil.loop.channels import signals_in
+from hil.pages.html import embedded, rendered
+from hil.pages.style import CELL, FAULT, MEASURED, MODEL, RESIDUAL, mark_simulated, plot_style
+from hil.record.read import n_whole_rows, open_h5
+from hil.runs.campaign.journal import JOURNAL, Progress, read_progress, time_text
+from hil.runs.campaign.table import as_csv, as_dataset, rows_of
+
+PAGE, CSV, NETCDF = "campaign.html", "trials.csv", "trials.nc"
+PANELS_MAX = 12
+CURVES_MAX = 8
+POINTS = 600
+FIGURES_MAX = 4
+SMALL = 20.0
+ALWAYS = ("outcome", "attempts")
+PREFERRED = ("_residual_rms", "_tracking_rms", "_measured_max")
+
+
+def write_all(folder: Path) -> list[Path]:
+    """Page and tables of the campaign in a folder, beside its journal; nothing where it has none.
+
+    Raises
+    ------
+    ConfigError
+        The folder cannot be written.
+    """
+    if not (folder / JOURNAL).is_file():
+        return []
+    p = read_progress(folder)
+    paths = [folder / name for name in (CSV, NETCDF, PAGE)]
+    try:
+        paths[0].write_text(as_csv(rows_of(p)), encoding="utf-8", newline="")
+        as_dataset(p).to_netcdf(paths[1], engine="scipy")
+        paths[2].write_text(page(folder, p), encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{folder}: cannot be written ({error.strerror})") from None
+    return paths
+
+
+def as_json(folder: Path, p: Progress) -> dict[str, Any]:
+    """How far it is and every trial, in plain values."""
+    return {
+        "folder": str(folder), "page": str(folder / PAGE), "table": str(folder / CSV),
+        "name": p.head["name"], "backend": p.head["backend"], "rehearsal": p.head["rehearsal"],
+        "count": p.n_trials, "complete": p.n_complete, "left": p.left, "left_s": p.left_s(),
+        "stopped_by": p.why, "answers": p.answers.get(0, {}), "trials": rows_of(p),
+    }  # fmt: skip
+
+
+def as_text(folder: Path, p: Progress) -> str:
+    """A few lines for the terminal."""
+    what = "rehearsal of " if p.head["rehearsal"] else ""
+    lines = [f"{what}{p.head['name']}: {p.n_complete} of {p.n_trials} trials are complete"]
+    for number, verdict in p.settled.items():
+        if verdict != "complete":
+            lines.append(f"  trial {number} is left out: {verdict}")
+    if p.left:
+        lines.append(f"  {len(p.left)} left, {time_text(p.left_s())}; next is trial {p.left[0]}")
+        if p.why:
+            lines.append(f"  stopped: {p.why}; run the same command to continue")
+    lines.append(f"  {folder / PAGE}, {folder / CSV}, {folder / NETCDF}")
+    return "\n".join(lines)
+
+
+_PAGE = """{% extends "page" %}
+{% block style %}
+ body { max-width: 70rem; } td, th { padding: 0.15rem 1rem 0.15rem 0; }
+ .wide { overflow-x: auto; } .wide td, .wide th { font-size: 12px; padding-right: 0.7rem; }
+ .wide td { white-space: nowrap; }
+{% endblock %}
+{% block body %}
+<p class="sub">{{ file }} · {{ "rehearsal · " if rehearsal }}backend {{ backend }} ·
+{{ complete }} of {{ count }} trials complete{% if operator %} · {{ operator }}{% endif %}</p>
+{% if left %}<p class="fault">{{ left }} left{% if why %}; stopped: {{ why }}{% endif %}</p>
+{% endif %}
+{% for title, png in figures %}<h2>{{ title }}</h2>
+<img alt="{{ title }}" src="data:image/png;base64,{{ png }}">{% endfor %}
+{% if answers %}<h2>Answers</h2><table>
+{% for q, a in answers %}<tr><td>{{ q }}</td><td>{{ a }}</td></tr>{% endfor %}</table>{% endif %}
+{% if notes %}<h2>What went otherwise</h2><table>
+{% for trial, what in notes %}<tr><td class="n">{{ trial }}</td><td>{{ what }}</td></tr>
+{% endfor %}</table>{% endif %}
+<h2>Trials</h2><div class="wide"><table><tr>
+{% for c in columns %}<th class="n">{{ c }}</th>{% endfor %}</tr>
+{% for row, file, bad in rows %}<tr{% if bad %} class="fault"{% endif %}>
+{% for v in row %}<td class="n">{{ v }}</td>{% endfor %}
+<td>{% if file %}<a href="{{ file }}">{{ file }}</a>{% endif %}</td></tr>
+{% endfor %}</table></div>
+<h2>Software</h2><table>
+{% for k, v in software %}<tr><td>{{ k }}</td><td>{{ v }}</td></tr>{% endfor %}</table>
+{% endblock %}
+"""
+
+
+def page(folder: Path, p: Progress) -> str:
+    """One HTML file with everything in it; recordings are linked."""
+    rows, simulated = rows_of(p), p.head["backend"] != "bench"
+    shown = [k for k in rows[0] if k not in ("seed", "file", "error", "started_utc")]
+    shown = [k for k in shown if k in ALWAYS or any(row[k] not in (None, "") for row in rows)]
+    if len({row["experiment"] for row in rows}) == 1:
+        shown.remove("experiment")
+    figures = [
+        ("What was measured, and what the twin says", _draw_signals(folder, p, simulated)),
+        ("Factors", _draw_factors(p, rows, simulated)),
+        ("In the order of the trials", _draw_order(rows, simulated)),
+    ]
+    return rendered(
+        _PAGE,
+        title=p.head["name"],
+        file=p.head["file"],
+        simulated=simulated,
+        rehearsal=p.head["rehearsal"],
+        backend=p.head["backend"],
+        operator=p.head["operator"],
+        count=p.n_trials,
+        complete=p.n_complete,
+        left=len(p.left),
+        why=p.why,
+        answers=[(q, _shown(a)) for q, a in p.answers.get(0, {}).items()],
+        notes=_notes(p),
+        figures=[
+            (title, embedded(figure, dpi=130)) for title, figure in figures if figure is not None
+        ],
+        columns=[_heading(key) for key in shown] + ["recording"],
+        rows=[
+            (
+                [_shown(row[key]) for key in shown],
+                row["file"],
+                row["outcome"] not in ("complete", "to do"),
+            )
+            for row in rows
+        ],
+        software=list(p.head["software"].items()),
+    )
+
+
+def _notes(p: Progress) -> list[tuple[str, str]]:
+    found = []
+    for note in p.notes:
+        what = note.get("why") or note.get("error") or ", ".join(note.get("faults", []))
+        kind = note.get("outcome") or {"skip": "left out", "stop": "stopped"}[note["kind"]]
+        trial = f"trial {note['trial']}" if "trial" in note else ""
+        found.append((trial, f"{kind}: {what}" if what else kind))
+    return found
+
+
+def _heading(key: str) -> str:
+    return key.replace("_", " ")
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _label(levels: dict[str, Any], experiment: str) -> str:
+    said = ", ".join(f"{_heading(name)} {value}" for name, value in levels.items())
+    return said or Path(experiment).stem
+
+
+def _draw_signals(folder: Path, p: Progress, simulated: bool) -> Figure | None:
+    """The first signal of every complete trial, a panel a combination, repeats over each other."""
+    panels: dict[str, list[Path]] = {}
+    several = len({plan["experiment"] for plan in p.head["plan"]}) > 1
+    for plan in sorted(p.head["plan"], key=_by_levels):
+        end = p.ends.get(plan["trial"], {})
+        path = folder / end.get("file", "")
+        if end.get("outcome") == "complete" and path.is_file():
+            label = _label(plan["levels"], plan["experiment"])
+            label = f"{Path(plan['experiment']).stem}: {label}" if several else label
+            panels.setdefault(label, []).append(path)
+    if not panels:
+        return None
+    n = min(len(panels), PANELS_MAX)
+    n_across = min(n, 3 if n not in (4, 8) else 4)
+    n_down = -(-n // n_across)
+    with plot_style():
+        figure = Figure(figsize=(10.5, 0.7 + 1.9 * n_down), layout="constrained")
+        axes = figure.subplots(n_down, n_across, sharex=True, sharey=True, squeeze=False).ravel()
+        for axis, (label, paths) in zip(axes, panels.items(), strict=False):
+            for i, path in enumerate(paths[:CURVES_MAX]):
+                _draw_curve(axis, path, i == 0)
+            axis.set_title(label, fontsize=9, parse_math=False)
+        for axis in axes[n:]:
+            axis.set_axis_off()
+        axes[0].legend(frameon=False, fontsize=7)
+        figure.supxlabel("time [s]", fontsize=9)
+        if simulated:
+            mark_simulated(figure, axes[0], SMALL)
+            figure.suptitle(" ", fontsize=10)
+        if len(panels) > n:
+            figure.suptitle(f"{n} of {len(panels)} combinations", x=0.01, ha="left", fontsize=9)
+    return figure
+
+
+def _by_levels(plan: dict[str, Any]) -> tuple[Any, ...]:
+    """Numbers by their size, everything else by its name."""
+    levels = plan["levels"].values()
+    keys = [(0, v, "") if isinstance(v, int | float) else (1, 0.0, str(v)) for v in levels]
+    return (plan["experiment"], *keys, plan["repeat"])
+
+
+def _draw_curve(axis: Axes, path: Path, first: bool) -> None:
+    with open_h5(path) as file:
+        n, ticks = n_whole_rows(file), file["ticks"]
+        signals = signals_in(ticks)
+        if not signals or not n:
+            return
+        step = max(1, n // POINTS)
+        t_s = ticks["t_s"][:n:step]
+        measured, model = ticks[signals[0].measured][:n:step], ticks[signals[0].model][:n:step]
+        unit = ticks[signals[0].measured].attrs["units"]
+    said = ("measured", "simulated (twin)") if first else ("_", "_")
+    axis.plot(t_s, measured, color=MEASURED, lw=0.7, alpha=0.8, label=said[0])
+    axis.plot(t_s, model, color=MODEL, lw=0.7, alpha=0.8, label=said[1])
+    place = axis.get_subplotspec()
+    if first and place is not None and place.is_first_col():
+        axis.set_ylabel(f"{signals[0].name} [{unit}]", parse_math=False)
+
+
+def _figures_shown(rows: list[dict[str, Any]], measures: list[str]) -> list[str]:
+    """Figures that are drawn: the campaign's own measures, else the preferred ones."""
+    asked = measures or [
+        key for part in PREFERRED for key in rows[0] if key.removesuffix("_N").endswith(part)
+    ]
+    return [k for k in asked if any(isinstance(r[k], float | int) for r in rows)][:FIGURES_MAX]
+
+
+def _measures(rows: list[dict[str, Any]]) -> list[str]:
+    keys = list(rows[0])
+    return keys[keys.index("missed_periods") + 1 :] if "missed_periods" in keys else []
+
+
+def _draw_factors(p: Progress, rows: list[dict[str, Any]], simulated: bool) -> Figure | None:
+    """Every figure over every factor: trials as dots, their mean as a line."""
+    varied = {
+        name: list(dict.fromkeys(row[name] for row in rows))
+        for name in (*p.head["plan"][0]["levels"], "experiment", "block")
+    }
+    whole = [row for row in rows if row["outcome"] == "complete"]
+    factors = {name: levels for name, levels in varied.items() if len(levels) > 1}
+    shown = _figures_shown(rows, _measures(rows))
+    if not factors or not shown:
+        return None
+    with plot_style():
+        size = (max(6.0, 2.7 * len(factors)), 0.6 + 2.1 * len(shown))
+        figure = Figure(figsize=size, layout="constrained")
+        axes = figure.subplots(len(shown), len(factors), squeeze=False, sharey="row")
+        for (i, key), (j, (name, levels)) in itertools.product(
+            enumerate(shown), enumerate(factors.items())
+        ):
+            axis = axes[i, j]
+            if all(isinstance(level, float | int) for level in levels):
+                levels = sorted(levels)
+            means = []
+            for at, level in enumerate(levels):
+                y = np.array([r[key] for r in whole if r[name] == level and r[key] is not None])
+                spread = np.linspace(-0.12, 0.12, len(y)) if len(y) > 1 else np.zeros(len(y))
+                axis.plot(at + spread, y, ".", color=MEASURED, alpha=0.6, ms=5)
+                means.append(y.mean() if len(y) else np.nan)
+            axis.plot(range(len(levels)), means, "_-", color="0.25", ms=16, lw=0.8)
+            axis.set_xticks(range(len(levels)), [_short(str(level)) for level in levels])
+            axis.set_xlim(-0.5, len(levels) - 0.5)
+            axis.margins(y=0.15)
+            if i == len(shown) - 1:
+                axis.set_xlabel(_heading(name))
+            if j == 0:
+                axis.set_ylabel(_heading(key), parse_math=False)
+        if simulated:
+            figure.suptitle(" ", fontsize=10)
+            mark_simulated(figure, axes[0, 0], SMALL)
+    return figure
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 14 else text[:13] + "…"
+
+
+def _draw_order(rows: list[dict[str, Any]], simulated: bool) -> Figure | None:
+    """Figures and waits by the number of the trial: drift shows here."""
+    shown = _figures_shown(rows, _measures(rows))
+    if any(row["waited_s"] for row in rows):
+        shown = [*shown, "waited_s"]
+    if not shown:
+        return None
+    numbers = np.array([row["trial"] for row in rows])
+    borders = [b["trial"] - 0.5 for a, b in itertools.pairwise(rows) if a["block"] != b["block"]]
+    with plot_style():
+        figure = Figure(figsize=(10.5, 0.6 + 1.5 * len(shown)), layout="constrained")
+        axes = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
+        for axis, key in zip(axes, shown, strict=True):
+            y = np.array([np.nan if row[key] is None else row[key] for row in rows], dtype=float)
+            if key == "waited_s":
+                axis.bar(numbers, y, color=CELL, width=0.7)
+            else:
+                axis.plot(numbers, y, "o-", color=RESIDUAL, lw=0.6, ms=3.5)
+            axis.set_ylabel(_heading(key), fontsize=8, parse_math=False)
+            for border in borders:
+                axis.axvline(border, color="0.8", lw=0.8)
+            for row in rows:
+                if row["outcome"] not in ("complete", "to do"):
+                    axis.axvspan(row["trial"] - 0.5, row["trial"] + 0.5, color=FAULT, alpha=0.12)
+        axes[-1].set_xlabel("trial")
+        axes[-1].set_xlim(0.0, len(rows) + 1.0)
+        figure.align_ylabels(axes)
+        if simulated:
+            figure.suptitle(" ", fontsize=10)
+            mark_simulated(figure, axes[0])
+    return figure

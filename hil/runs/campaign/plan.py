@@ -1,0 +1,276 @@
+"""A campaign's file -> its trials in their order, each with a validated configuration."""
+
+import hashlib
+import itertools
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hil.config.files import Merged, read_toml
+from hil.config.validate import validated
+from hil.errors import ConfigError, one_line
+from hil.experiment.load import Config, load
+from hil.runs.campaign.tables import TAKEN, CampaignTables
+
+Combination = tuple[str, tuple[tuple[str, Any], ...]]
+"""Experiment, and the label of every factor's level."""
+TRIALS_MAX = 100_000
+WRONG_SAID = 5
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run of a campaign.
+
+    Attributes
+    ----------
+    number : int
+        From 1, in the order in which they are run.
+    experiment : str
+        As the campaign's file names it.
+    levels : dict
+        The label of every factor's level.
+    repeat, block : int
+        From 1; without blocks all are in block 1.
+    seed : int
+        Of every random draw of its run.
+    """
+
+    number: int
+    experiment: str
+    levels: Mapping[str, Any]
+    repeat: int
+    block: int
+    seed: int
+
+    @property
+    def combination(self) -> Combination:
+        return self.experiment, tuple(self.levels.items())
+
+    def __str__(self) -> str:
+        said = [f"{name} {label}" for name, label in self.levels.items()]
+        return ", ".join([Path(self.experiment).stem, *said, f"repeat {self.repeat}"])
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A validated campaign.
+
+    Attributes
+    ----------
+    configs : dict of Config
+        Of every combination that occurs.
+    """
+
+    path: Path
+    tables: CampaignTables
+    trials: Sequence[Trial]
+    configs: Mapping[Combination, Config] = field(repr=False)
+
+    def config(self, trial: Trial) -> Config:
+        return self.configs[trial.combination]
+
+    def sets(self, trial: Trial) -> list[str]:
+        """What a trial changes of its experiment, as `--set` takes it."""
+        return _sets(self.tables, trial.combination)
+
+    @property
+    def duration_s(self) -> float:
+        """Of all trials, without waiting."""
+        return sum(self.config(t).tables.experiment.duration_s for t in self.trials)
+
+    def fingerprint(self) -> str:
+        """A hash of the file and of every trial with its whole configuration."""
+        text_of = {c: config.to_toml() for c, config in self.configs.items()}
+        what = [self.tables.model_dump_json()]
+        what += [f"{t} {t.seed} {text_of[t.combination]}" for t in self.trials]
+        return hashlib.sha256("\n".join(what).encode()).hexdigest()
+
+
+def load_campaign(path: Path) -> Campaign:
+    """Read a campaign and validate every trial of it.
+
+    Raises
+    ------
+    ConfigError
+        One line an error; nothing of it could be run.
+    """
+    own = read_toml(path)
+    if "campaign" not in own:
+        raise ConfigError(
+            f"{path}: no [campaign]: give a campaign's file; hil run runs experiments"
+        )
+    tables = validated(CampaignTables, Merged(own, [(str(path), own)]))
+    _refuse_taken_names(path, tables)
+    trials = _ordered(path, tables, _combinations(path, tables))
+    configs, wrong = {}, {}
+    for trial in trials:
+        if trial.combination in configs or trial.combination in wrong:
+            continue
+        try:
+            sets = _sets(tables, trial.combination)
+            configs[trial.combination] = load(path.parent / trial.experiment, sets)
+        except ConfigError as error:
+            said = ", ".join(f"{name} {label}" for name, label in trial.levels.items())
+            wrong[trial.combination] = "\n".join(
+                f"{path}: trial {trial.number}{f' ({said})' if said else ''}: {line}"
+                for line in str(error).splitlines()
+            )
+    if wrong:
+        lines = [*wrong.values()][:WRONG_SAID]
+        if len(wrong) > WRONG_SAID:
+            lines.append(f"{path}: and {len(wrong) - WRONG_SAID} more combinations are refused")
+        raise ConfigError("\n".join(lines))
+    return Campaign(path, tables, trials, configs)
+
+
+def _refuse_taken_names(path: Path, tables: CampaignTables) -> None:
+    seen = set(TAKEN)
+    for key in ("factors", "questions", "measures"):
+        for name in getattr(tables, key):
+            if name in seen:
+                raise ConfigError(f"{path}: {key}.{name}: the name '{name}' is taken: change it")
+            seen.add(name)
+
+
+def _combinations(path: Path, tables: CampaignTables) -> list[Combination]:
+    """Experiments with levels, each once, as listed."""
+    head, factors = tables.campaign, tables.factors
+    twice = [name for name, n in Counter(head.experiments).items() if n > 1]
+    if twice:
+        raise ConfigError(f"{path}: campaign.experiments: '{twice[0]}' is listed twice")
+    if not tables.trials:
+        labels = [table.labels for table in factors.values()]
+        n_all = len(head.experiments) * int(np.prod([float(len(of)) for of in labels]))
+        if n_all * head.repeats > TRIALS_MAX:
+            raise ConfigError(
+                f"{path}: campaign: {n_all * head.repeats} trials: at most {TRIALS_MAX}"
+            )
+        return [
+            (name, tuple(zip(factors, row, strict=True)))
+            for name, *row in itertools.product(head.experiments, *labels)
+        ]
+    found = []
+    for i, row in enumerate(tables.trials):
+        where = f"{path}: trials.{i}"
+        experiment = row.get("experiment", head.experiments[0])
+        if experiment not in head.experiments:
+            raise ConfigError(
+                one_line(f"{where}.experiment = {experiment!r}: ")
+                + f"choose {', '.join(head.experiments)}"
+            )
+        if "experiment" not in row and len(head.experiments) > 1:
+            raise ConfigError(f"{where}: say which experiment: {', '.join(head.experiments)}")
+        for name in row:
+            if name not in (*factors, "experiment"):
+                raise ConfigError(one_line(f"{where}.{name}: there is no factor of that name"))
+        for name, table in factors.items():
+            if name not in row:
+                raise ConfigError(f"{where}.{name}: missing: every factor has a level")
+            if row[name] not in table.labels:
+                raise ConfigError(
+                    one_line(f"{where}.{name} = {row[name]!r}: no level of it: ")
+                    + f"choose {', '.join(map(str, table.labels))}"
+                )
+        found.append((experiment, tuple((name, row[name]) for name in factors)))
+    return found
+
+
+def _ordered(path: Path, tables: CampaignTables, combinations: list[Combination]) -> list[Trial]:
+    """Trials in the order in which they are run; the draws depend on nothing but the seed."""
+    head = tables.campaign
+    order_seed, *seeds = np.random.SeedSequence(head.seed).spawn(
+        1 + head.repeats * len(combinations)
+    )
+    rng = np.random.default_rng(order_seed)
+    listed = [
+        (combination, repeat)
+        for repeat in range(1, head.repeats + 1)
+        for combination in combinations
+    ]
+    seed_of = [int(s.generate_state(1, np.uint64)[0] >> np.uint64(1)) for s in seeds]
+    every = list(range(len(listed)))
+    blocks = [every]
+    if head.order == "random":
+        blocks = [_shuffled(every, rng)]
+    elif head.order == "blocks":
+        blocks = _blocks(path, tables, listed, rng)
+    return [
+        Trial(number, listed[i][0][0], dict(listed[i][0][1]), listed[i][1], block, seed_of[i])
+        for number, (block, i) in enumerate(
+            ((b, i) for b, block_of in enumerate(blocks, start=1) for i in block_of), start=1
+        )
+    ]
+
+
+def _blocks(
+    path: Path,
+    tables: CampaignTables,
+    listed: list[tuple[Combination, int]],
+    rng: np.random.Generator,
+) -> list[list[int]]:
+    """Trials by block, each block shuffled."""
+    head, every = tables.campaign, range(len(listed))
+    if head.block_size is not None:
+        n_all, n_each = len(listed), len(listed) // head.repeats
+        if head.block_size % n_each or n_all % head.block_size:
+            fitting = [n for n in range(n_each, n_all + 1, n_each) if n_all % n == 0]
+            raise ConfigError(
+                f"{path}: campaign.block_size = {head.block_size}: blocks that hold each of "
+                f"{n_each} combinations equally often do not divide {n_all} trials: choose "
+                f"{', '.join(map(str, fitting))}"
+            )
+        return [
+            _shuffled(every[i : i + head.block_size], rng) for i in range(0, n_all, head.block_size)
+        ]
+    if head.block_by in (None, "repeat"):
+        return [
+            _shuffled([i for i in every if listed[i][1] == repeat], rng)
+            for repeat in range(1, head.repeats + 1)
+        ]
+    by = str(head.block_by)
+    if by != "experiment" and by not in tables.factors:
+        known = ["repeat", "experiment", *tables.factors]
+        raise ConfigError(f"{path}: campaign.block_by = '{by}': choose {', '.join(known)}")
+
+    def level(i: int) -> Any:
+        (experiment, levels), _ = listed[i]
+        return experiment if by == "experiment" else dict(levels)[by]
+
+    members: dict[Any, list[int]] = {}
+    for i in every:
+        members.setdefault(level(i), []).append(i)
+    sizes = {str(label): len(block) for label, block in members.items()}
+    if len(set(sizes.values())) > 1:
+        said = ", ".join(f"{n} at {label}" for label, n in sizes.items())
+        raise ConfigError(
+            f"{path}: campaign.block_by = '{by}': its blocks are not of one size: {said} trials: "
+            "list as many of each, or choose another order"
+        )
+    blocks = [_shuffled(block, rng) for block in members.values()]
+    return [blocks[i] for i in _shuffled(range(len(blocks)), rng)]
+
+
+def _shuffled(items: Sequence[int], rng: np.random.Generator) -> list[int]:
+    return [items[i] for i in rng.permutation(len(items))]
+
+
+def _sets(tables: CampaignTables, combination: Combination) -> list[str]:
+    sets: dict[str, Any] = {}
+    for name, label in combination[1]:
+        sets |= tables.factors[name].sets(label)
+    return [f"{key}={_inline(value)}" for key, value in sets.items()]
+
+
+def _inline(value: Any) -> str:
+    """A value as TOML on one line."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(k)} = {_inline(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_inline, value)) + "]"
+    return json.dumps(value) if isinstance(value, str | bool | int | float) else str(value)

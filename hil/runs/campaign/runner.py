@@ -1,0 +1,401 @@
+"""A campaign trial by trial: asked, waited, run, written down; stopped and resumed anywhere."""
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hil.errors import ConfigError, DeviceError, one_line
+from hil.experiment.load import Config
+from hil.mechanics.system import System
+from hil.platform.provenance import software
+from hil.record.append_log import Ledger
+from hil.record.progress import count_progress
+from hil.record.repair import recover
+from hil.runs import session
+from hil.runs.campaign import waits
+from hil.runs.campaign.figures import figures_of
+from hil.runs.campaign.journal import JOURNAL, Progress, progress_of, refuse_outside, time_text
+from hil.runs.campaign.lines import attempt_of, attributes_of, begin_line, end_line, now
+from hil.runs.campaign.operator import Operator
+from hil.runs.campaign.plan import Campaign, Trial
+from hil.runs.campaign.spread import FROM_TRIALS, spread
+
+Say = Callable[[str], None]
+DONE, TRIPPED, ANSWER_NO, INTERRUPTED = 0, 3, 5, 130
+CUTS_SAID = 3
+
+
+@dataclass(frozen=True)
+class Options:
+    """Where and how a campaign runs.
+
+    Attributes
+    ----------
+    carries_on : bool
+        The simulated plant is one for the whole campaign, as a bench is; else every trial starts
+        with a new one at rest.
+    scheduler : str or None
+        Address of a Dask scheduler.
+    apart : bool
+        The trials may be run apart, in any order.
+    """
+
+    backend: str = "sim"
+    clock: str | None = None
+    rehearsal: bool = False
+    strict: bool = False
+    progress: bool = False
+    scheduler: str | None = None
+    carries_on: bool = False
+    apart: bool = False
+
+
+class Stopped(Exception):  # noqa: N818  no error: somebody, a rule or the guard ended it
+    """The campaign ends here, and can go on later; with the exit code."""
+
+    def __init__(self, why: str, code: int) -> None:
+        super().__init__(why)
+        self.code = code
+
+
+class Bench:
+    """The simulated plant that goes from trial to trial, while its tables stay the same."""
+
+    def __init__(self, carries_on: bool) -> None:
+        self._carries_on = carries_on
+        self._made_of: Any = None
+        self._system: System | None = None
+
+    def system(self, config: Config) -> System | None:
+        """The plant as the last trial left it; None for a new one."""
+        if not self._carries_on:
+            return None
+        made_of = (config.tables.plant, config.tables.loop.period_s)
+        if self._system is None or made_of != self._made_of:
+            self._made_of, self._system = made_of, config.system(plant=True)
+        return self._system
+
+
+class Runner:
+    """Runs what its journal does not have yet.
+
+    Parameters
+    ----------
+    folder : of journal and recordings
+    say : takes lines for people
+    """
+
+    def __init__(
+        self, campaign: Campaign, folder: Path, options: Options, operator: Operator, say: Say
+    ) -> None:
+        self.campaign = campaign
+        self.folder = folder
+        self.options = options
+        self._operator = operator
+        self._say = say
+        self._bench = Bench(options.carries_on)
+        self._told: dict[str, Any] = {}
+
+    def run(self) -> int:
+        """Go on to the end or until something stops it; the exit code.
+
+        Raises
+        ------
+        ConfigError, DeviceError
+            What stopped it; the journal has it too.
+        """
+        with Ledger(self.folder / JOURNAL) as ledger:
+            self._ledger = ledger
+            refuse_outside(ledger.path, ledger.entries)
+            self._begin()
+            try:
+                self._settle()
+                if self.progress.left:
+                    self._answers("start", 0)
+                if self.options.scheduler is not None or (
+                    self.options.apart and len(self.progress.left) > FROM_TRIALS
+                ):
+                    self._spread()
+                else:
+                    self._trials()
+                self._answers("end", 0)
+            except Stopped as stop:
+                self._stop(str(stop))
+                return stop.code
+            except KeyboardInterrupt:
+                self._stop("interrupted")
+                return INTERRUPTED
+            except Exception as error:
+                self._stop(one_line(str(error)) or type(error).__name__)
+                raise
+            return self._verdict()
+
+    @property
+    def progress(self) -> Progress:
+        return progress_of(self._ledger.entries)
+
+    def _begin(self) -> None:
+        """The first line of a new journal, or a look at whether it is this campaign's."""
+        campaign, options = self.campaign, self.options
+        how = {"backend": options.backend, "clock": options.clock, "rehearsal": options.rehearsal}
+        if not self._ledger.entries:
+            plan = [
+                {
+                    "trial": t.number, "experiment": t.experiment, "levels": dict(t.levels),
+                    "repeat": t.repeat, "block": t.block, "seed": t.seed,
+                    "duration_s": campaign.config(t).tables.experiment.duration_s,
+                }
+                for t in campaign.trials
+            ]  # fmt: skip
+            self._ledger.add(
+                {
+                    "kind": "campaign", "name": campaign.tables.campaign.name,
+                    "file": str(campaign.path), "fingerprint": campaign.fingerprint(),
+                    "operator": campaign.tables.campaign.operator, **how,
+                    "software": software(), "plan": plan,
+                }
+            )  # fmt: skip
+        head = self._ledger.entries[0]
+        if head["fingerprint"] != campaign.fingerprint():
+            raise ConfigError(
+                f"{self.folder}: holds another campaign, or this one before {campaign.path} or a "
+                "configuration was changed: undo the change to continue, or start again with "
+                "another --out"
+            )
+        for key, value in how.items():
+            if head[key] != value:
+                raise ConfigError(
+                    f"{self.folder}: began with {key} {head[key]}, not {value}: go on as it began, "
+                    "or start again with another --out"
+                )
+        self._ledger.add({"kind": "session", "utc": now()})
+
+    def _settle(self) -> None:
+        """Attempts that a kill cut off: their recordings are made whole, and they are repeated."""
+        opened = self.progress.open
+        cut = list(opened)
+        for trial, begun in opened.items():
+            path, rows, trouble = self.folder / begun["file"], None, ""
+            if path.is_file():
+                try:
+                    rows = recover(path)
+                except (ConfigError, DeviceError) as error:
+                    trouble = one_line(str(error))
+            self._ledger.add(
+                {
+                    "kind": "cut", "trial": trial, "attempt": begun["attempt"],
+                    "outcome": "cut", "file": begun["file"], "rows": rows, "error": trouble,
+                }
+            )  # fmt: skip
+            kept = f"its recording is kept in {path}" if path.is_file() else "nothing was recorded"
+            if trial in cut[:CUTS_SAID]:
+                self._say(f"trial {trial} was cut off: {kept}; it is repeated")
+        if len(cut) > CUTS_SAID:
+            self._say(f"so were {len(cut) - CUTS_SAID} more")
+
+    def _trials(self) -> None:
+        left = set(self.progress.left)
+        for trial in self.campaign.trials:
+            if trial.number in left:
+                self._trial(trial)
+
+    def _spread(self) -> None:
+        """All trials that are left, each on a rig of its own, as Dask has a place for them.
+
+        A simulated trial that trips would trip again: it is not repeated.
+        """
+        p, by_number = self.progress, {t.number: t for t in self.campaign.trials}
+        begun = {}
+        for number in p.left:
+            trial, attempt = by_number[number], p.attempts.get(number, 0) + 1
+            file = Path("trials") / f"{number:04d}-{attempt}.h5"
+            self._ledger.add(begin_line(trial, attempt, file))
+            begun[number] = (trial, attempt, file)
+        work = [
+            (trial, self.folder / file, attributes_of(self.campaign, trial, attempt, p))
+            for trial, attempt, file in begun.values()
+        ]
+        rule = self.campaign.tables.after_trip
+        then = rule.then if rule.do == "retry" else rule.do
+        advance: Callable[[int], None]
+        with count_progress("trials", len(work), self.options.progress) as advance:
+            for number, found in spread(
+                self.campaign, work, self.options.scheduler, self.options.strict
+            ):
+                trial, attempt, file = begun[number]
+                self._ledger.add({**found, **attempt_of(trial, attempt, file), "kind": "end"})
+                advance(1)
+                if found["outcome"] == "failed":
+                    raise DeviceError(f"trial {number}: {found['error']}")
+                if found["outcome"] == "tripped":
+                    why = f"tripped by {', '.join(found['faults'])}"
+                    if then == "stop":
+                        raise Stopped(f"trial {number} {why}", TRIPPED)
+                    self._skip(trial, why)
+
+    def _trial(self, trial: Trial) -> None:
+        """Attempts until the trial is settled."""
+        failures = 0
+        while True:
+            self._tell(trial)
+            self._answers("trial", trial.number)
+            if not self._wait(trial):
+                return
+            outcome, why = self._attempt(trial)
+            if outcome == "complete":
+                return
+            if outcome == "aborted":
+                raise Stopped(f"trial {trial.number} was interrupted", INTERRUPTED)
+            failures += 1
+            rule = self.campaign.tables.after_trip
+            then = rule.do
+            if then == "ask":
+                text = f"trial {trial.number} tripped by {why}: what now?"
+                then = self._operator.decide(text, ("retry", "skip", "stop"))
+            elif then == "retry" and failures > rule.retries:
+                then = rule.then
+            if then == "stop":
+                raise Stopped(f"trial {trial.number} tripped by {why}", TRIPPED)
+            if then == "skip":
+                self._skip(trial, f"tripped by {why}")
+                return
+
+    def _tell(self, trial: Trial) -> None:
+        """What is set by hand, when its level changes."""
+        for name, table in self.campaign.tables.factors.items():
+            level = trial.levels[name]
+            if table.tell is not None and self._told.get(name) != level:
+                self._operator.tell(table.tell.replace("{level}", f"{level} {table.unit}".strip()))
+                self._told[name] = level
+
+    def _answers(self, when: str, trial: int) -> None:
+        for name, question in self.campaign.tables.questions.items():
+            answered = name in self.progress.answers.get(trial, {})
+            if question.when == when and not (when == "end" and answered):
+                answer = self._operator.ask(name, question)
+                self._ledger.add(
+                    {"kind": "answer", "question": name, "trial": trial, "answer": answer}
+                )
+                if question.must is not None and answer != question.must:
+                    raise Stopped(f"{question.ask} {_said(answer)}", ANSWER_NO)
+
+    def _wait(self, trial: Trial) -> bool:
+        """Whether the trial may be run."""
+        tables, options = self.campaign.tables, self.options
+        if tables.wait is None and not tables.preconditions:
+            return True
+        config = self.campaign.config(trial)
+        rule = tables.wait
+        if rule is not None and not options.rehearsal and options.clock == "real":
+            self._say(f"trial {trial.number}: waiting, at most {time_text(rule.longest_s)}")
+        while True:
+            began_s = time.monotonic()
+            found = waits.wait(
+                config, tables, clock=options.clock, backend=options.backend, seed=trial.seed,
+                plant=self._bench.system(config),
+            )  # fmt: skip
+            self._ledger.add(
+                {
+                    "kind": "wait", "trial": trial.number, "ended": found.ended,
+                    "waited_s": found.waited_s, "took_s": time.monotonic() - began_s,
+                    "readings": found.readings, "why": found.why,
+                }
+            )  # fmt: skip
+            if found.ended == "met":
+                return True
+            why = "; ".join(found.why)
+            if found.ended == "aborted":
+                raise Stopped(f"interrupted while waiting for trial {trial.number}", INTERRUPTED)
+            if found.ended == "tripped":
+                text = f"the guard tripped while waiting for trial {trial.number}: {why}"
+                raise Stopped(text, TRIPPED)
+            if found.ended == "unfit":
+                raise Stopped(
+                    f"trial {trial.number}: a precondition does not hold: {why}", ANSWER_NO
+                )
+            text = f"trial {trial.number}: waited for {time_text(found.waited_s)}: {why}"
+            then: str = rule.otherwise if rule is not None else "stop"
+            if then == "ask":
+                then = self._operator.decide(
+                    f"{text}: what now?", ("wait", "go_on", "skip", "stop")
+                )
+            if then == "go_on":
+                return True
+            if then == "skip":
+                self._skip(trial, f"wait timed out: {why}")
+                return False
+            if then == "stop":
+                raise Stopped(text, ANSWER_NO)
+
+    def _attempt(self, trial: Trial) -> tuple[str, str]:
+        """One run of a trial: its outcome, and what tripped it."""
+        config, options = self.campaign.config(trial), self.options
+        before = self.progress
+        attempt = before.attempts.get(trial.number, 0) + 1
+        file = Path("trials") / f"{trial.number:04d}-{attempt}.h5"
+        self._ledger.add(begin_line(trial, attempt, file))
+        left = f", {time_text(s)} left" if (s := before.left_s()) is not None else ""
+        label = f"trial {trial.number} of {before.n_trials}{left}"
+        began_s = time.monotonic()
+        try:
+            result = session.run(
+                config,
+                clock=options.clock,
+                backend=options.backend,
+                seed=trial.seed,
+                out=self.folder / file,
+                progress=options.progress,
+                strict=options.strict,
+                plant=self._bench.system(config),
+                attributes=attributes_of(self.campaign, trial, attempt, before),
+                label=label,
+            )
+        except BaseException as error:
+            text = one_line(str(error)) or type(error).__name__
+            self._ledger.add(
+                {
+                    "kind": "end", **attempt_of(trial, attempt, file),
+                    "outcome": "failed", "error": text,
+                    "duration_s": config.tables.experiment.duration_s,
+                    "took_s": time.monotonic() - began_s,
+                }
+            )  # fmt: skip
+            raise
+        took_s = time.monotonic() - began_s
+        figures = figures_of(result.path, result.summary, self.campaign.tables.measures)
+        self._ledger.add(end_line(trial, attempt, file, config, result, figures, took_s))
+        faults = ", ".join(result.summary["first_fault"])
+        after = self.progress
+        how = result.outcome + (f" by {faults}" if faults else "")
+        left = ""
+        if (s := after.left_s()) is not None and after.left:
+            left = f"; {len(after.left)} left, {time_text(s)}"
+        self._say(f"trial {trial.number} of {after.n_trials} ({trial}): {how}{left}")
+        return result.outcome, faults
+
+    def _skip(self, trial: Trial, why: str) -> None:
+        self._ledger.add({"kind": "skip", "trial": trial.number, "why": why})
+        self._say(f"trial {trial.number} is left out: {why}")
+
+    def _stop(self, why: str) -> None:
+        with contextlib.suppress(ConfigError):  # of a full disk, which may be why
+            self._ledger.add({"kind": "stop", "why": why, "utc": now()})
+        p = self.progress
+        self._say(f"stopped: {why}")
+        self._say(f"{p.n_complete} of {p.n_trials} trials are complete, {len(p.left)} left")
+
+    def _verdict(self) -> int:
+        """The exit code of a campaign that has come to its end."""
+        verdicts = [v for v in self.progress.settled.values() if v != "complete"]
+        if any(v.startswith("tripped") for v in verdicts):
+            return TRIPPED
+        return ANSWER_NO if verdicts else DONE
+
+
+def _said(answer: Any) -> str:
+    if isinstance(answer, bool):
+        return "yes" if answer else "no"
+    return str(answer)

@@ -1,0 +1,94 @@
+"""Simulated trials that know nothing of each other, on Dask: the same figures, in any order."""
+
+import time
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from hil.errors import ConfigError, one_line
+from hil.experiment.load import load
+from hil.platform.parallel import through_dask
+from hil.runs import session
+from hil.runs.campaign.figures import figures_of
+from hil.runs.campaign.plan import Campaign, Trial
+from hil.runs.campaign.tables import CampaignTables
+
+FROM_TRIALS = 200
+"""So many take minutes one after the other: beyond, they are spread without being asked to."""
+
+
+def check_apart(path: Path, tables: CampaignTables, backend: str, clock: str | None) -> None:
+    """Refuse a campaign whose trials cannot be run apart.
+
+    Raises
+    ------
+    ConfigError
+        With the key that ties them.
+    """
+    ties = {
+        f"--backend {backend}": backend != "sim",
+        "--clock real": clock == "real",
+        "wait": tables.wait is not None,
+        "preconditions": bool(tables.preconditions),
+        "after_trip.do = 'ask'": tables.after_trip.do == "ask",
+    }
+    ties |= {f"questions.{n}": q.when == "trial" for n, q in tables.questions.items()}
+    ties |= {f"factors.{n}.tell": f.tell is not None for n, f in tables.factors.items()}
+    for key, tied in ties.items():
+        if tied:
+            raise ConfigError(
+                f"{path}: {key}: its trials come one after the other: leave --scheduler out"
+            )
+
+
+def run_apart(
+    number: int,
+    experiment: str,
+    sets: list[str],
+    seed: int,
+    out: str,
+    attributes: dict[str, str],
+    tables: CampaignTables,
+    strict: bool,
+) -> dict[str, Any]:
+    """One trial on a rig of its own, wherever this runs: what its line of the journal says."""
+    config = load(experiment, sets)
+    began_s = time.monotonic()
+    found: dict[str, Any] = {"duration_s": config.tables.experiment.duration_s}
+    try:
+        result = session.run(
+            config, clock="virtual", seed=seed, out=out, force=True, strict=strict,
+            attributes=attributes,
+        )  # fmt: skip
+    except Exception as error:  # whatever it is, the journal has it and the campaign goes on
+        text = one_line(str(error)) or type(error).__name__
+        return {**found, "outcome": "failed", "error": text, "took_s": time.monotonic() - began_s}
+    return {
+        **found,
+        "outcome": result.outcome,
+        "faults": result.summary["first_fault"],
+        "error": result.summary["error"],
+        "took_s": time.monotonic() - began_s,
+        "figures": figures_of(result.path, result.summary, tables.measures),
+    }
+
+
+def spread(
+    campaign: Campaign,
+    trials: list[tuple[Trial, Path, dict[str, str]]],
+    scheduler: str | None,
+    strict: bool,
+) -> Any:
+    """Numbers of trials with what they gave, as they are finished."""
+    items = [
+        (
+            trial.number, str((campaign.path.parent / trial.experiment).resolve()),
+            campaign.sets(trial), trial.seed, str(out.resolve()), attributes,
+        )
+        for trial, out, attributes in trials
+    ]  # fmt: skip
+    work = partial(run_apart, tables=campaign.tables, strict=strict)
+    with closing(through_dask(items, work, scheduler)) as finished:
+        for item, found in finished:
+            yield item[0], found

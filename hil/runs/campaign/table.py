@@ -1,0 +1,76 @@
+"""All trials of a campaign in one table: a row a trial, factors as coordinates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hil.record.csv_text import as_line
+from hil.runs.campaign.journal import Progress
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+COORDINATES = ("experiment", "repeat", "block")
+
+
+def rows_of(p: Progress) -> list[dict[str, Any]]:
+    """A row a trial, in the order in which they are run; None for an unknown value."""
+    rows = []
+    for plan in p.head["plan"]:
+        number = plan["trial"]
+        end = p.ends.get(number, {})
+        verdict = p.settled.get(number)
+        row = {
+            "trial": number, "experiment": plan["experiment"], **plan["levels"],
+            "repeat": plan["repeat"], "block": plan["block"], "seed": str(plan["seed"]),
+            "attempts": p.attempts.get(number, 0),
+            "outcome": end.get("outcome") or ("left out" if verdict else "to do"),
+            "faults": ", ".join(end.get("faults", [])),
+            "error": end.get("error") or (verdict if verdict not in (None, "complete") else ""),
+            "waited_s": p.waits.get(number, {}).get("waited_s"),
+            "started_utc": end.get("begun_utc", ""), "file": end.get("file", ""),
+        }  # fmt: skip
+        rows.append(row | p.answers.get(number, {}) | end.get("figures", {}))
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    return [{key: row.get(key) for key in keys} for row in rows]
+
+
+def as_csv(rows: list[dict[str, Any]]) -> str:
+    """The table as CSV; an empty field is an unknown value.
+
+    Texts that a spreadsheet would calculate have an apostrophe in front (`hil.record.csv_text`).
+    """
+    return "".join(map(as_line, [rows[0], *(row.values() for row in rows)]))
+
+
+def as_dataset(p: Progress) -> xr.Dataset:
+    """The table as an `xarray.Dataset` over `trial`, with factors, repeat and block beside it.
+
+    `table.set_index(trial=["force", "repeat"]).unstack()` makes axes of them.
+    """
+    import xarray as xr
+
+    rows = rows_of(p)
+    factors = list(dict.fromkeys(name for plan in p.head["plan"] for name in plan["levels"]))
+    variables = {key: ("trial", _column([row[key] for row in rows])) for key in rows[0]}
+    coords = {key: variables.pop(key) for key in ("trial", *COORDINATES, *factors)}
+    attrs = {
+        "campaign": p.head["name"],
+        "backend": p.head["backend"],
+        "rehearsal": int(p.head["rehearsal"]),
+        "simulated": "" if p.head["backend"] == "bench" else f"SIMULATED: {p.head['backend']}",
+        "answers": "; ".join(f"{k}: {v}" for k, v in p.answers.get(0, {}).items()),
+    }
+    return xr.Dataset(variables, coords=coords, attrs=attrs)
+
+
+def _column(values: list[Any]) -> np.ndarray[Any, Any]:
+    """Numbers where all known values are numbers, else text."""
+    known = [v for v in values if v is not None]
+    if known and all(isinstance(v, int) for v in known) and len(known) == len(values):
+        return np.array(values, dtype=np.int32)
+    if all(isinstance(v, int | float) for v in known):
+        return np.array([np.nan if v is None else v for v in values], dtype=float)
+    return np.array(["" if v is None else str(v) for v in values])

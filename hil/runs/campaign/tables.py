@@ -1,0 +1,208 @@
+"""Tables of a campaign's file: experiments, factors, waiting rules, questions."""
+
+from math import isfinite
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from hil.config.table import Name, NotNegative, Positive, Table, Title
+
+TAKEN = ("trial", "experiment", "block", "repeat", "seed", "attempts", "outcome", "waited_s",
+         "started_utc", "file", "faults", "error", "level")  # fmt: skip
+"""Columns of the table of all trials, which no factor, question or measure may be called."""
+
+
+class CampaignHead(Table):
+    """Experiments, repeats and order of a campaign.
+
+    Every combination of the factors' levels with every experiment, `repeats` times; or the trials
+    of `[[trials]]`. `listed`: as they are written, the last factor changing fastest. `random`:
+    shuffled as a whole. `blocks`: shuffled within blocks, and the blocks themselves where they
+    are levels of a factor. A block is a repeat, or holds the trials of one level of the factor
+    `block_by`, or is `block_size` trials that hold every combination equally often.
+    """
+
+    name: Title
+    experiments: Annotated[list[str], Field(min_length=1)]
+    repeats: Annotated[int, Field(ge=1, le=10_000)] = 1
+    order: Literal["listed", "random", "blocks"] = "listed"
+    block_by: str | None = None
+    block_size: Annotated[int, Field(ge=1)] | None = None
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    operator: Title = ""
+
+    @model_validator(mode="after")
+    def _blocks_are_asked_for(self) -> "CampaignHead":
+        if self.order != "blocks" and (self.block_by or self.block_size):
+            raise ValueError("block_by and block_size are for order = 'blocks'")
+        if self.block_by and self.block_size:
+            raise ValueError("give block_by or block_size, not both")
+        return self
+
+
+class FactorTable(Table):
+    """A factor: a key of the merged configuration, several keys, or a manual setting.
+
+    `levels` is a list of values of `key` (called by `names` where they are no plain values), or a
+    table of names with the keys that each sets. `tell` is the instruction to the operator when
+    the level changes, with `{level}` in it.
+    """
+
+    key: str | None = None
+    levels: list[Any] | dict[Name, dict[str, Any]]
+    names: list[Name] | None = None
+    unit: Title = ""
+    tell: Title | None = None
+
+    @model_validator(mode="after")
+    def _means_something(self) -> "FactorTable":
+        if not self.levels:
+            raise ValueError("give at least one level")
+        if isinstance(self.levels, dict):
+            if self.key is not None or self.names is not None:
+                raise ValueError("levels with names set keys of their own: remove key and names")
+            return self
+        if self.key is None and self.tell is None:
+            raise ValueError("give the key that it sets, or tell the operator what to do")
+        if self.names is not None and len(self.names) != len(self.levels):
+            raise ValueError(f"{len(self.names)} names for {len(self.levels)} levels")
+        plain = all(isinstance(level, str | int | float) for level in self.levels)
+        if self.names is None and not plain:
+            raise ValueError("levels that are lists or tables need names")
+        for level in self.levels:
+            if isinstance(level, str) and not (level and level.isprintable()):
+                raise ValueError("a level that is a text must be one line of plain text")
+            if isinstance(level, float) and not isfinite(level):
+                raise ValueError(f"level {level:g} is not a finite number")
+        labels = [str(label) for label in self.labels]
+        twice = [label for label in labels if labels.count(label) > 1]
+        if twice:
+            raise ValueError(f"level {twice[0]} is listed twice")
+        if self.tell is not None and "{level}" not in self.tell:
+            raise ValueError("tell must say {level} where the level is to stand")
+        return self
+
+    @property
+    def labels(self) -> list[Any]:
+        """What the levels are called, in their order."""
+        if isinstance(self.levels, dict):
+            return list(self.levels)
+        return list(self.names or self.levels)
+
+    def sets(self, label: Any) -> dict[str, Any]:
+        """The keys that a level sets, and their values."""
+        if isinstance(self.levels, dict):
+            return self.levels[label]
+        at = self.labels.index(label)
+        return {} if self.key is None else {self.key: self.levels[at]}
+
+
+class ConditionTable(Table):
+    """Every column that matches the pattern (`*` matches anything) is between these."""
+
+    column: str
+    below: float | None = None
+    above: float | None = None
+
+    @model_validator(mode="after")
+    def _has_a_bound(self) -> "ConditionTable":
+        if self.below is None and self.above is None:
+            raise ValueError("give below, above, or both")
+        if self.below is not None and self.above is not None and self.below <= self.above:
+            raise ValueError(f"nothing is below {self.below:g} and above {self.above:g}")
+        return self
+
+
+class WaitTable(Table):
+    """Before every trial, all off: wait until all conditions have held for `for_s`."""
+
+    until: Annotated[list[ConditionTable], Field(min_length=1)]
+    for_s: NotNegative = 0.0
+    longest_s: Positive
+    otherwise: Literal["stop", "skip", "ask", "go_on"] = "stop"
+
+
+class PreconditionTable(ConditionTable):
+    """Must hold when the wait is over; `say` is the remedy if it does not."""
+
+    say: Title = ""
+
+
+class QuestionTable(Table):
+    """Asked at the campaign's start (and again when it resumes), before each trial, or at the end.
+
+    If `must` is given, any other answer stops the campaign. `rehearsed` is the answer when
+    nobody is there.
+    """
+
+    ask: Title
+    when: Literal["start", "trial", "end"] = "start"
+    kind: Literal["text", "number", "yes_no", "choice"] = "text"
+    choices: list[Title] = []
+    must: str | float | bool | None = None
+    rehearsed: str | float | bool | None = None
+
+    @model_validator(mode="after")
+    def _can_be_answered(self) -> "QuestionTable":
+        if (self.kind == "choice") != bool(self.choices):
+            raise ValueError("choices are for kind = 'choice', which needs them")
+        for key in ("must", "rehearsed"):
+            value = getattr(self, key)
+            if value is not None and not self.takes(value):
+                raise ValueError(f"{key} = {value!r} is not an answer of kind '{self.kind}'")
+        return self
+
+    def takes(self, value: Any) -> bool:
+        """Whether this can be an answer."""
+        if self.kind == "number":
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        if self.kind == "yes_no":
+            return isinstance(value, bool)
+        return isinstance(value, str) and (not self.choices or value in self.choices)
+
+    @property
+    def scripted(self) -> str | float | bool:
+        """The answer when nobody is there."""
+        for value in (self.rehearsed, self.must):
+            if value is not None:
+                return value
+        if self.kind == "choice":
+            return self.choices[0]
+        return {"number": 0.0, "yes_no": True}.get(self.kind, "rehearsed")
+
+
+class AfterTripTable(Table):
+    """Action after a trip; `retry` does `then` after this many retries of a trial."""
+
+    do: Literal["stop", "skip", "retry", "ask"] = "stop"
+    retries: Annotated[int, Field(ge=1, le=100)] = 1
+    then: Literal["stop", "skip"] = "stop"
+
+
+class MeasureTable(Table):
+    """A figure of every trial: of a column between two times of the experiment."""
+
+    column: str
+    take: Literal["max", "min", "mean", "last", "rms", "std"]
+    from_s: NotNegative = 0.0
+    to_s: Positive | None = None
+    unit: Title = ""
+
+    @model_validator(mode="after")
+    def _is_a_stretch(self) -> "MeasureTable":
+        if self.to_s is not None and self.to_s <= self.from_s:
+            raise ValueError(f"to_s = {self.to_s:g} is not after from_s = {self.from_s:g}")
+        return self
+
+
+class CampaignTables(Table):
+    """A campaign's file."""
+
+    campaign: CampaignHead
+    factors: dict[Name, FactorTable] = {}
+    trials: list[dict[str, Any]] = []
+    wait: WaitTable | None = None
+    preconditions: list[PreconditionTable] = []
+    questions: dict[Name, QuestionTable] = {}
+    after_trip: AfterTripTable = AfterTripTable()
+    measures: dict[Name, MeasureTable] = {}

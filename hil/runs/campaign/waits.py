@@ -1,0 +1,154 @@
+"""Waiting before a trial: the rig is looked at through the loop and its guard, never armed."""
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hil.errors import ConfigError
+from hil.experiment.board_limits import thermal_cells
+from hil.experiment.load import Config
+from hil.loop import guard, loop
+from hil.loop.clock import Clock, RealClock, VirtualClock
+from hil.loop.frame import Column
+from hil.loop.stages import HotStart
+from hil.loop.wait_condition import Condition, WaitCondition
+from hil.mechanics.system import System
+from hil.platform import realtime
+from hil.runs.assembly import NoSink, Stages, build, compile_tick, parts_of
+from hil.runs.campaign.tables import CampaignTables, ConditionTable
+from hil.runs.session import safe_at_the_end, stop_on_signals, where_it_runs
+
+LOOKS_S = 0.1
+"""How long the rig is looked at for preconditions alone."""
+
+
+@dataclass(frozen=True)
+class Waited:
+    """How a wait ended.
+
+    Attributes
+    ----------
+    ended : {"met", "late", "unfit", "tripped", "aborted"}
+        The rule holds; it did not in time; a precondition does not hold; the guard tripped; a
+        signal came.
+    waited_s : float
+    readings : dict
+        The last reading of every quantity that was looked at.
+    why : list of str
+        What does not hold, or which faults.
+    """
+
+    ended: str
+    waited_s: float
+    readings: dict[str, float | None]
+    why: list[str]
+
+
+def conditions(tables: Sequence[ConditionTable]) -> list[Condition]:
+    """Conditions as the loop looks at them."""
+    inf = float("inf")
+    return [
+        Condition(
+            t.column, inf if t.below is None else t.below, -inf if t.above is None else t.above
+        )
+        for t in tables
+    ]
+
+
+def check_columns(
+    where: str, tables: CampaignTables, config: Config, columns: Sequence[Column]
+) -> list[str]:
+    """What rules and measures ask for that the rows of this configuration do not have."""
+    wrong = []
+    rules = [(f"wait.until.{i}", c) for i, c in enumerate(tables.wait.until)] if tables.wait else []
+    rules += [(f"preconditions.{i}", c) for i, c in enumerate(tables.preconditions)]
+    for key, table in rules:
+        try:
+            conditions([table])[0].names(columns)
+        except ConfigError as error:
+            wrong.append(f"{where}: {key}.{error}")
+    numbers = [c.name for c in columns if not c.flags and not c.n_cells]
+    duration_s = config.tables.experiment.duration_s
+    for name, measure in tables.measures.items():
+        if measure.column not in numbers:
+            shown = ", ".join(n for n in numbers if not n.endswith("_stage_s"))
+            wrong.append(
+                f"{where}: measures.{name}.column = '{measure.column}': the rig has none of that "
+                f"name: choose {shown}"
+            )
+        if max(measure.from_s, measure.to_s or 0.0) > duration_s:
+            wrong.append(
+                f"{where}: measures.{name}: looks beyond the experiment's {duration_s:g} s"
+            )
+    return wrong
+
+
+def wait(
+    config: Config,
+    tables: CampaignTables,
+    *,
+    clock: str | None,
+    backend: str,
+    seed: int,
+    plant: System | None,
+) -> Waited:
+    """Wait as the campaign's rule says, then look at its preconditions.
+
+    A board's temperature (`CELL.temperature_C`) is that of the clamp. A wire's own is known by its
+    model alone (`CELL.wire_model_C`), which begins each wait as hot as the wire may ever be.
+
+    Raises
+    ------
+    ConfigError, DeviceError
+        As `hil.runs.session.run`.
+    """
+    rule, fit = tables.wait, conditions(tables.preconditions)
+    until = WaitCondition([], LOOKS_S, LOOKS_S, fit)
+    if rule is not None:
+        until = WaitCondition(conditions(rule.until), rule.for_s, rule.longest_s, fit)
+    outcome, why = _look(config, until, clock, backend, seed, plant)
+    late, unfit = until.missing()
+    ended = {"tripped": "tripped", "aborted": "aborted"}.get(outcome, "met")
+    if ended == "met" and not until.met:
+        ended, why = "late", late or [f"not yet for {rule.for_s:g} s" if rule else ""]
+    elif ended == "met" and unfit:
+        ended, why = "unfit", unfit + [t.say for t in tables.preconditions if t.say]
+    return Waited(ended, until.waited_s, until.readings(), why)
+
+
+def _look(
+    config: Config,
+    until: WaitCondition,
+    clock: str | None,
+    backend: str,
+    seed: int,
+    plant: System | None,
+) -> tuple[str, list[str]]:
+    """The loop's outcome, and the faults that tripped it or the signal that ended it."""
+    backends, clock = where_it_runs(config, backend, clock)
+    stages = build(config, seed, backends, plant=plant)
+    table = config.tables.loop
+    time: Clock = VirtualClock()
+    if clock == "real":
+        time = RealClock(realtime.spin_s(table.spin_s, table.period_s))
+        compile_tick(config)
+    _assume_hot(config, stages)
+    parts = parts_of(config, stages, time, NoSink(), until=until)
+    stages.rig.open()
+    prepared = realtime.prepared() if clock == "real" else contextlib.nullcontext()
+    with stop_on_signals(parts.inputs.stop), safe_at_the_end(stages.rig), prepared:
+        stages.rig.safe()  # a supply says so, before the first tick asks
+        outcome = loop.run(parts)
+    faults, stopped_by = guard.names_of(parts.guard.first_bits), parts.inputs.stop.reason
+    return outcome, faults or ([stopped_by] if stopped_by else [])
+
+
+def _assume_hot(config: Config, stages: Stages) -> None:
+    """The twin knows nothing of what was on before: its wires begin as hot as they may be."""
+    if isinstance(stages.estimator, HotStart):
+        cells = config.model.cell_names
+        hottest = thermal_cells(config.tables.model, config.model)
+        hottest_C = [hottest[c].temperature_max_C if c in hottest else np.nan for c in cells]
+        stages.estimator.assume_hot(np.array(hottest_C))

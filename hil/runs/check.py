@@ -1,0 +1,39 @@
+"""`hil check`: a file of any kind is valid, or says what is wrong with it."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from hil.calibration.files import load_any
+from hil.config.files import read_merged, read_toml
+from hil.experiment import board_limits
+from hil.experiment.load import check_model, check_rig, load, raise_all
+from hil.experiment.plan import cells_beyond
+from hil.runs.campaign.plan import load_campaign
+
+
+def check(path: str | Path, sets: Iterable[str] = ()) -> str:
+    """Validate a file of any kind; what kind it is.
+
+    Raises
+    ------
+    ConfigError
+        One line an error.
+    """
+    path = Path(path)
+    if "act" in read_toml(path):
+        load_any(path, named_by=str(path))
+        return "calibration record"
+    if "campaign" in read_toml(path):
+        load_campaign(path)
+        return "campaign"
+    merged = read_merged(path, sets)
+    if "experiment" in merged.table or "controller" in merged.table:
+        config = load(path, sets)
+        boards = board_limits.protections(config.tables, config.models[0])
+        raise_all(merged, [*cells_beyond(config), *board_limits.faults(boards)])
+        return "experiment"
+    if merged.table.keys() <= {"model", "plant"}:
+        check_model(merged)
+        return "model"
+    check_rig(merged)
+    return "rig"

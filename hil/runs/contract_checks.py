@@ -1,0 +1,364 @@
+"""Contract of user-written controllers, references, models and devices.
+
+Each check is a function without arguments that raises `OwnError`, or `AssertionError` with one
+line. A controller without an experiment is tried on a stand-in: six cells that each add to a
+force, or, where it cannot work with these, an output that moves a slide.
+"""
+
+import ast
+import math
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from hil.config.files import Merged
+from hil.errors import ConfigError, OwnError
+from hil.experiment.load import load
+from hil.plugins.code import Facts, Now, Own, Used, read_only
+from hil.plugins.load import METHODS, OwnTable, Role, load_own
+from hil.rig.tables import OwnDeviceTable
+from hil.runs import assembly
+
+Check = Callable[[], object]
+N_TICKS = 500
+PERIOD_S = 0.001  # of the stand-ins
+CELLS = Facts(
+    PERIOD_S,
+    channels=("force",),
+    units=("N",),
+    references=("force",),
+    cells=tuple(f"muscle.{i}" for i in range(1, 7)),
+    force_on_N=(1.0,) * 6,
+    force="force",
+)
+SLIDE = Facts(
+    PERIOD_S, ("slide",), ("m",), ("slide",), outputs=("motor",), lowest=(-5.0,), highest=(5.0,)
+)
+
+
+def checks_of(file: Path, experiment: Path | None, opened: bool) -> list[tuple[str, Check]]:
+    """All checks of a file's classes, each with a name.
+
+    Raises
+    ------
+    ConfigError
+        It does not load, or has no class that could be one's own controller, reference, model or
+        device.
+    """
+    if experiment is not None:
+        config = load(experiment)
+        used = {key: own for key, own in config.own.items() if own.file.resolve() == file}
+        if not used:
+            raise ConfigError(f"{experiment}: uses no class of {file}")
+        found = [(_role_of_key(key), own) for key, own in used.items() if key != "plant"]
+        rehearsal = [("rehearsal: fits its rig, in time", partial(_rehearsed, experiment))]
+    else:
+        found = _classes(file)
+        rehearsal = []
+    makers: dict[Role, Callable[[Own, bool], list[tuple[str, Check]]]] = {
+        "controller": _of_controller,
+        "reference": _of_reference,
+        "model": _of_model,
+        "device": _of_device,
+    }
+    checks: list[tuple[str, Check]] = []
+    for role, own in found:
+        checks += [(f"{own.cls.__name__}: {n}", c) for n, c in makers[role](own, opened)]
+    return checks + rehearsal
+
+
+def _role_of_key(key: str) -> Role:
+    roles: dict[str, Role] = {"controller": "controller", "reference": "reference",
+                              "model": "model", "devices": "device"}  # fmt: skip
+    return roles[key.partition(".")[0]]
+
+
+def _classes(file: Path) -> list[tuple[Role, Own]]:
+    """The classes of a file with the methods of a role, with the defaults of their values."""
+    try:
+        nodes = ast.parse(file.read_text(encoding="utf-8")).body
+    except (SyntaxError, UnicodeDecodeError) as error:
+        line = getattr(error, "lineno", 1)
+        raise ConfigError(f"{file}, line {line}: {error}") from None
+    found = []
+    for node in nodes:
+        role = _role(node) if isinstance(node, ast.ClassDef) else None
+        if role is not None and isinstance(node, ast.ClassDef):
+            kind = f"{file.name}:{node.name}"
+            make = OwnDeviceTable if role == "device" else OwnTable
+            table = make(kind=kind)
+            tables = _Tables(role, table)
+            try:
+                load_own(tables, Merged({}, [(str(file), {})]))
+            except ConfigError as error:
+                raise ConfigError(
+                    f"{error} (with --hil-experiment EXPERIMENT.toml it gets the values it has "
+                    "there)"
+                    if ": missing: add it" in str(error)
+                    else str(error)
+                ) from None
+            found.append((role, table.own))
+    if not found:
+        methods = "; ".join(f"{role}: {', '.join(names)}" for role, names in METHODS.items())
+        raise ConfigError(f"{file}: has no class with the methods of a {methods}")
+    return found
+
+
+class _Tables:
+    """One user's table in its place in a configuration."""
+
+    def __init__(self, role: Role, table: OwnTable) -> None:
+        self.devices = {"device": table} if role == "device" else {}
+        if role != "device":
+            setattr(self, role, table)
+
+
+def _role(node: ast.ClassDef) -> Role | None:
+    methods = {f.name: len(f.args.args) for f in node.body if isinstance(f, ast.FunctionDef)}
+    if {"open", "read", "close"} <= methods.keys():
+        return "device"
+    if "at" in methods:
+        return "reference"
+    if "step" in methods:
+        return "model" if methods["step"] > 2 else "controller"
+    return None
+
+
+def _rehearsed(experiment: Path) -> None:
+    assembly.rehearse_own(load(experiment), 0)
+
+
+def _in_time(own: Own, method: str, timed: Callable[[], list[float]], period_s: float) -> None:
+    """The cost of a call is the minimum of a few passes, to exclude stalls of the computer."""
+    took_s = timed()
+    budget_s = assembly.BUDGET_SHARE * period_s
+    for _ in range(assembly.PASSES_MAX):
+        took_s = [min(both) for both in zip(took_s, timed(), strict=True)]
+        if max(took_s) <= budget_s:
+            return
+    own.refuse(
+        method,
+        f"{method}() takes {1e3 * median(took_s):.3g} ms at the median, {1e3 * max(took_s):.3g} ms "
+        f"at worst, beyond {1e3 * budget_s:.3g} ms, half a period",
+    )
+
+
+# Controllers
+
+
+def _of_controller(own: Own, opened: bool) -> list[tuple[str, Check]]:
+    facts = CELLS
+    try:
+        _run_controller(own, CELLS)
+    except OwnError:
+        try:
+            _run_controller(own, SLIDE)
+            facts = SLIDE
+        except OwnError:
+            facts = CELLS
+    return [
+        ("gives a command for every cell and output", partial(_run_controller, own, facts)),
+        ("works without a reading or a set point", partial(_blind, own, facts)),
+        ("is reproducible", partial(_repeats, own, facts)),
+        ("takes at most half a period", partial(_controller_in_time, own, facts)),
+    ]
+
+
+def _run_controller(
+    own: Own, facts: Facts, missing: int = 0, took_s: list[float] | None = None
+) -> list[list[float]]:
+    """Its commands in a loop with the stand-in; every `missing`-th reading is not there."""
+    made = own.make(facts)
+    rng = np.random.default_rng(1)
+    state, commands = 0.0, []
+    cells = np.zeros(len(facts.cells), dtype=np.uint8)
+    for k in range(N_TICKS):
+        reference = 0.02 if facts is SLIDE else 0.5 + 0.5 * (k >= N_TICKS // 2)
+        blind = bool(missing) and k % missing == 0
+        measured = math.nan if blind else state + 1e-3 * rng.standard_normal()
+        now = Now(
+            k * facts.period_s,
+            read_only(np.array([math.nan if blind and k % 2 else reference])),
+            read_only(np.array([measured])),
+            read_only(cells),
+        )
+        before = (now.reference.tobytes(), now.measured.tobytes(), now.cells.tobytes())
+        began_s = perf_counter()
+        asked = made.numbers("step", facts.n_commands, now)
+        if took_s is not None:
+            took_s.append(perf_counter() - began_s)
+        if before != (now.reference.tobytes(), now.measured.tobytes(), now.cells.tobytes()):
+            own.refuse("step", "step() changes what it is given")
+        switched = asked[: len(cells)]
+        if not np.isin(switched, (0.0, 1.0)).all():
+            own.refuse("step", f"step() gives {switched.tolist()} for cells: give 0 or 1")
+        cells[:] = switched
+        driven = float(asked[len(cells) :].sum()) * 1e-3
+        state += 0.01 * (0.35 * float(cells.sum()) - state) if len(cells) else driven * PERIOD_S
+        commands.append(asked.tolist())
+    return commands
+
+
+def _blind(own: Own, facts: Facts) -> None:
+    _run_controller(own, facts, missing=7)
+
+
+def _repeats(own: Own, facts: Facts) -> None:
+    first, second = _run_controller(own, facts), _run_controller(own, facts)
+    for k, (a, b) in enumerate(zip(first, second, strict=True)):
+        if a != b:
+            own.refuse(
+                "step", f"step() gives another answer at tick {k} when made anew: a replay "
+                "would differ: draw from a seeded generator, keep nothing in the class",
+            )  # fmt: skip
+
+
+def _controller_in_time(own: Own, facts: Facts) -> None:
+    def timed() -> list[float]:
+        took_s: list[float] = []
+        _run_controller(own, facts, took_s=took_s)
+        return took_s
+
+    _in_time(own, "step", timed, facts.period_s)
+
+
+# References
+
+
+def _of_reference(own: Own, opened: bool) -> list[tuple[str, Check]]:
+    return [
+        ("gives a number at every time", partial(_numbers, own)),
+        ("depends on time alone", partial(_of_time_alone, own)),
+        ("takes at most half a period", partial(_reference_in_time, own)),
+    ]
+
+
+def _numbers(own: Own) -> None:
+    made = own.make()
+    for t_s in np.linspace(0.0, 60.0, 6001).tolist():
+        made.number("at", t_s)
+
+
+def _of_time_alone(own: Own) -> None:
+    made, other = own.make(), own.make()
+    times = np.linspace(0.0, 20.0, 401).tolist()
+    forth = [made.number("at", t_s) for t_s in times]
+    back = [other.number("at", t_s) for t_s in reversed(times)][::-1]
+    for t_s, a, b in zip(times, forth, back, strict=True):
+        if a != b:
+            own.refuse("at", f"at({t_s:g}) gives {a:g} and, asked in another order, {b:g}")
+
+
+def _reference_in_time(own: Own) -> None:
+    def timed() -> list[float]:
+        made, took_s = own.make(), []
+        for k in range(N_TICKS):
+            began_s = perf_counter()
+            made.number("at", k * PERIOD_S)
+            took_s.append(perf_counter() - began_s)
+        return took_s
+
+    _in_time(own, "at", timed, PERIOD_S)
+
+
+# Models
+
+
+def _of_model(own: Own, opened: bool) -> list[tuple[str, Check]]:
+    return [
+        ("is a system with names and outputs at rest", partial(_system, own)),
+        ("gives its outputs a period later", partial(_run_model, own)),
+        ("is reproducible", partial(_model_repeats, own)),
+        ("takes at most half a period", partial(_model_in_time, own)),
+    ]
+
+
+def _system(own: Own) -> Any:
+    from hil.plugins.system import OwnSystem
+
+    return OwnSystem(own, PERIOD_S)
+
+
+def _run_model(own: Own, took_s: list[float] | None = None) -> list[list[float]]:
+    system = _system(own)
+    rng = np.random.default_rng(1)
+    found = []
+    for k in range(N_TICKS):
+        drive = (rng.random(len(system.cell_names)) < 0.5).astype(np.float64)
+        inputs = (
+            0.01 * rng.standard_normal(len(system.inputs)) if k else np.zeros(len(system.inputs))
+        )
+        began_s = perf_counter()
+        system.step(drive, inputs)
+        if took_s is not None:
+            took_s.append(perf_counter() - began_s)
+        found.append(system.y.tolist())
+    return found
+
+
+def _model_repeats(own: Own) -> None:
+    if _run_model(own) != _run_model(own):
+        own.refuse("step", "step() gives another answer when made anew: keep nothing in the class")
+
+
+def _model_in_time(own: Own) -> None:
+    def timed() -> list[float]:
+        took_s: list[float] = []
+        _run_model(own, took_s)
+        return took_s
+
+    _in_time(own, "step", timed, PERIOD_S)
+
+
+# Devices
+
+
+def _of_device(own: Own, opened: bool) -> list[tuple[str, Check]]:
+    checks: list[tuple[str, Check]] = [("is made without being opened", partial(_made, own))]
+    if opened or callable(getattr(own.cls, "pretend", None)):
+        how = "open" if opened else "pretend"
+        checks += [
+            (f"reads numbers ({how})", partial(_read, own, how)),
+            (f"is closed twice ({how})", partial(_closed_twice, own, how)),
+        ]
+    return checks
+
+
+def _made(own: Own) -> None:
+    own.make()
+
+
+def _opened(own: Own, how: str) -> Used:
+    made = own.make()
+    made.call(how)
+    return made
+
+
+def _read(own: Own, how: str) -> None:
+    made = _opened(own, how)
+    try:
+        shape = None
+        for k in range(50):
+            answer = made.call("read", k * PERIOD_S)
+            try:
+                values = np.asarray(answer, dtype=np.float64)
+            except (TypeError, ValueError):
+                own.refuse("read", f"read() gives {answer!r}: give an array of numbers")
+            if values.ndim != 1 or (shape is not None and values.shape != shape):
+                own.refuse("read", f"read() gives shape {values.shape}: give a number a channel")
+            shape = values.shape
+    finally:
+        made.call("close")
+
+
+def _closed_twice(own: Own, how: str) -> None:
+    made = _opened(own, how)
+    if hasattr(made.made, "safe"):
+        made.call("safe")
+    made.call("close")
+    made.call("close")

@@ -1,0 +1,334 @@
+"""Usage history of an article: cycles, time on and energy of every wire, faults, swaps.
+
+Each article has a ledger. A run is announced before anything is energised and counted from its
+recording at its end; one that was killed in between is counted when the next begins. Runs whose
+boards are simulated go into a separate ledger, below `simulated/`, never into that of the article.
+"""
+
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from hil.errors import ConfigError, one_line
+from hil.experiment.load import Config
+from hil.loop.frame import CELL_UNKNOWN
+from hil.loop.guard import names_of
+from hil.platform.shared_memory import started
+from hil.record.append_log import Entry, Ledger, read_ledger
+from hil.record.layout import text_of
+from hil.record.read import attributes_of, n_whole_rows, open_h5
+from hil.rig.instruments import boards_of
+
+SIMULATED = "simulated"
+COUNTS = ("cycles", "on_s", "energy_J")
+
+
+@dataclass(frozen=True)
+class Wire:
+    """Method for a cell's energy: V i of a supply, else R i^2, else none.
+
+    A supply that measures its voltage takes precedence.
+    """
+
+    supply_V: float | None = None
+    resistance_Ohm: float | None = None
+    typed: bool = True
+
+    @property
+    def method(self) -> str:
+        if self.supply_V is not None:
+            whose = "article.supply_V" if self.typed else "the model's supply"
+            return f"measured current times {self.supply_V:g} V, {whose}"
+        if self.resistance_Ohm is not None:
+            ohms = f"{self.resistance_Ohm:g} Ohm, article.wire_resistance_Ohm"
+            return f"measured current squared times {ohms}"
+        return "not known: give article.supply_V or article.wire_resistance_Ohm"
+
+
+@dataclass
+class Totals:
+    """Sums over an article's life, and of every cell since its last swap.
+
+    Attributes
+    ----------
+    cells, since_swap : dict of dict
+        cycles, on_s, energy_J by cell; energy_J is None where it was never known.
+    open : list of str
+        Recordings of runs that are under way, or were cut off.
+    """
+
+    simulated: bool = False
+    runs: int = 0
+    duration_s: float = 0.0
+    faults: Counter[str] = field(default_factory=Counter)
+    cells: dict[str, dict[str, Any]] = field(default_factory=dict)
+    since_swap: dict[str, dict[str, Any]] = field(default_factory=dict)
+    swaps: list[Entry] = field(default_factory=list)
+    notes: list[Entry] = field(default_factory=list)
+    energy_from: dict[str, str] = field(default_factory=dict)
+    open: dict[str, Entry] = field(default_factory=dict)
+    last_utc: str = ""
+
+    @property
+    def faults_in_all(self) -> int:
+        return sum(self.faults.values())
+
+
+class Logbook:
+    """The ledger of one article, in a folder."""
+
+    def __init__(self, folder: Path, serial: str, *, simulated: bool) -> None:
+        self.serial = serial
+        self.simulated = simulated
+        self.path = (folder / SIMULATED if simulated else folder) / f"{serial}.jsonl"
+
+    def totals(self) -> Totals:
+        """The totals.
+
+        Raises
+        ------
+        ConfigError
+            It is damaged, or of the other kind (simulated or not).
+        """
+        return self._totals(read_ledger(self.path))
+
+    def add(self, entry: Mapping[str, Any]) -> None:
+        """Append a line; waits for other writers."""
+        with Ledger(self.path, wait=True) as ledger:
+            if not ledger.entries:
+                ledger.add({"kind": "article", "serial": self.serial, "simulated": self.simulated})
+            self._totals(ledger.entries)
+            ledger.add({**entry, "utc": _now()})
+
+    def settle(self, wires: Mapping[str, Wire]) -> None:
+        """Count runs that were killed before they were counted."""
+        for run, begun in self.totals().open.items():
+            if not _alive(begun):
+                self.add({"kind": "run", "run": run, "file": begun["file"], "cut": True,
+                          **counted(Path(begun["file"]), wires)})  # fmt: skip
+
+    def _totals(self, entries: Sequence[Entry]) -> Totals:
+        found = totals_of(entries)
+        if entries and found.simulated != self.simulated:
+            raise ConfigError(
+                f"{self.path}: is the logbook of {'simulated' if found.simulated else 'real'} "
+                "runs: move it away"
+            )
+        return found
+
+
+def totals_of(entries: Sequence[Entry]) -> Totals:
+    """Fold a logbook's lines."""
+    t = Totals()
+    for entry in entries:
+        match entry["kind"]:
+            case "article":
+                t.simulated = entry["simulated"]
+            case "begin":
+                t.open[entry["run"]] = entry
+            case "run":
+                t.open.pop(entry["run"], None)
+                t.runs += 1
+                t.last_utc = entry["utc"]
+                t.duration_s += entry["duration_s"]
+                t.faults.update(entry["faults"])
+                for cell, counts in entry["cells"].items():
+                    _sum(t.cells.setdefault(cell, dict.fromkeys(COUNTS)), counts)
+                    _sum(t.since_swap.setdefault(cell, dict.fromkeys(COUNTS)), counts)
+                    t.energy_from[cell] = counts["energy_from"]
+            case "swap":
+                t.swaps.append(entry)
+                t.since_swap[entry["cell"]] = dict.fromkeys(COUNTS, 0)
+            case "note":
+                t.notes.append(entry)
+    return t
+
+
+def _sum(total: dict[str, Any], more: Mapping[str, Any]) -> None:
+    for key in COUNTS:
+        if more[key] is not None:
+            total[key] = (total[key] or 0) + more[key]
+
+
+def logbook_of(config: Config, backends: Mapping[str, str]) -> Logbook | None:
+    """The logbook of a run; None if its rig names no article."""
+    article = config.tables.article
+    if article is None:
+        return None
+    boards = list(boards_of(config.tables.devices))
+    real = bool(boards) and all(backends.get(name) == "bench" for name in boards)
+    return Logbook(config.logbook, article.serial, simulated=not real)
+
+
+def wires_of(config: Config) -> dict[str, Wire]:
+    """The energy method of every cell."""
+    article, system = config.tables.article, config.system()
+    wires = {}
+    for i, cell in enumerate(system.cell_names):
+        model_V = float(system.wires.supply_V[i])
+        if article is not None and article.supply_V is not None:
+            wires[cell] = Wire(article.supply_V)
+        elif np.isfinite(model_V):
+            wires[cell] = Wire(model_V, typed=False)
+        elif article is not None and (ohms := article.wire_resistance_Ohm) is not None:
+            wires[cell] = Wire(resistance_Ohm=ohms[i % len(ohms)])
+        else:
+            wires[cell] = Wire()
+    return wires
+
+
+@contextlib.contextmanager
+def kept(book: Logbook | None, config: Config, path: Path) -> Iterator[None]:
+    """Announce a run before the block, and count it after, whatever its outcome.
+
+    Raises
+    ------
+    ConfigError
+        The logbook cannot be written, or is damaged: nothing was energised.
+    """
+    if book is None:
+        yield
+        return
+    wires, run = wires_of(config), f"{os.getpid()}-{_now()}"
+    book.settle(wires)
+    file = str(path.resolve())
+    book.add({"kind": "begin", "run": run, "file": file, **_process()})
+    try:
+        yield
+    finally:
+        book.add({"kind": "run", "run": run, "file": file, "cut": False, **counted(path, wires)})
+
+
+def counted(path: Path, wires: Mapping[str, Wire]) -> dict[str, Any]:
+    """The entry of a recording for a logbook; empty if there is no recording."""
+    nothing: dict[str, Any] = {"outcome": "no recording", "duration_s": 0.0, "faults": [],
+                               "cells": {}}  # fmt: skip
+    if not path.is_file():
+        return nothing
+    try:
+        with open_h5(path) as file:
+            return _counted(file, wires)
+    except ConfigError as error:
+        return {**nothing, "outcome": one_line(f"not readable: {error}")}
+
+
+def _counted(file: h5py.File, wires: Mapping[str, Wire]) -> dict[str, Any]:
+    n, ticks = n_whole_rows(file), file["ticks"]
+    t_s = ticks["t_s"][:n]
+    bits = int(ticks["fault_bits"][n - 1]) if n else 0
+    cells = {}
+    if n and "cells_reported" in ticks:
+        period_s = float(np.median(np.diff(t_s))) if n > 1 else 0.0
+        lasts_s = np.diff(t_s, append=t_s[-1] + period_s)
+        names = [text_of(name) for name in file["model/cells"][:]]
+        supply, volts = _supply(ticks, n)
+        for i, name in enumerate(names):
+            on = _known(ticks["cells_reported"][:n, i])
+            current = ticks.get(f"{name}.current_A")
+            wire = wires.get(name, Wire())
+            measured = f"measured current times the voltage that '{supply}' measures"
+            cells[name] = {
+                "cycles": int(on[0]) + int(np.sum(np.diff(on.astype(np.int8)) == 1)),
+                "on_s": float(np.sum(lasts_s[on])),
+                "energy_J": (
+                    None if current is None else _energy_J(current[:n], lasts_s, wire, volts)
+                ),
+                "energy_from": wire.method if volts is None else measured,
+            }
+    return {
+        "outcome": text_of(attributes_of(file).get("outcome", "")),
+        "duration_s": float(t_s[-1]) if n else 0.0,
+        "faults": names_of(bits),
+        "cells": cells,
+    }
+
+
+def _known(reported: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """On or off at every row; a row without a report repeats the one before."""
+    known = reported != CELL_UNKNOWN
+    last = np.maximum.accumulate(np.where(known, np.arange(len(reported)), -1))
+    return np.where(last >= 0, reported[last] == 1, False)
+
+
+def _supply(ticks: h5py.Group, n: int) -> tuple[str, np.ndarray[Any, Any] | None]:
+    """The one supply that a recording has measured, and its voltage at every row."""
+    there = [name.removesuffix("_on_told") for name in ticks if name.endswith("_on_told")]
+    if len(there) != 1:
+        return "", None
+    return there[0], _held(ticks[f"{there[0]}_voltage_V"][:n])
+
+
+def _held(y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The last reading at every row, 0 before the first."""
+    last = np.maximum.accumulate(np.where(np.isfinite(y), np.arange(len(y)), -1))
+    return np.where(last >= 0, y[last], 0.0)
+
+
+def _energy_J(
+    current_A: np.ndarray[Any, Any],
+    lasts_s: np.ndarray[Any, Any],
+    wire: Wire,
+    volts: np.ndarray[Any, Any] | None,
+) -> float | None:
+    """Sum of power times time; between two readings the last one holds, before the first none."""
+    i_A = _held(current_A)
+    if volts is not None:
+        return float(np.sum(volts * i_A * lasts_s))
+    if wire.supply_V is not None:
+        return float(np.sum(wire.supply_V * i_A * lasts_s))
+    if wire.resistance_Ohm is not None:
+        return float(np.sum(wire.resistance_Ohm * i_A**2 * lasts_s))
+    return None
+
+
+def opening(book: Logbook) -> str:
+    """One line for the start of a run.
+
+    Raises
+    ------
+    ConfigError
+        The logbook is damaged.
+    """
+    totals = book.totals()
+    what = "SIMULATED article" if book.simulated else "article"
+    if not totals.runs:
+        return f"{what} {book.serial}: its first run in {book.path}"
+    cells = totals.since_swap
+    most = max(cells, key=lambda c: cells[c]["cycles"] or 0) if cells else ""
+    hottest = max(cells, key=lambda c: cells[c]["on_s"] or 0.0) if cells else ""
+    said = f"{what} {book.serial}: {totals.runs} runs"
+    if cells:
+        said += (
+            f", most cycles {cells[most]['cycles']} ({most}), longest on "
+            f"{cells[hottest]['on_s']:.0f} s ({hottest})"
+        )
+    return f"{said}, {totals.faults_in_all} faults, {len(totals.swaps)} swaps"
+
+
+def books_in(folder: Path, *, simulated: bool) -> list[Logbook]:
+    """All logbooks of a folder."""
+    where = folder / SIMULATED if simulated else folder
+    return [Logbook(folder, p.stem, simulated=simulated) for p in sorted(where.glob("*.jsonl"))]
+
+
+def _process() -> dict[str, Any]:
+    return {"pid": os.getpid(), "pid_started": started(os.getpid()), "host": os.uname().nodename}
+
+
+def _alive(begun: Entry) -> bool:
+    """Whether the process that announced the run is still alive; True on another computer."""
+    if begun["host"] != os.uname().nodename:
+        return True
+    return begun["pid_started"] is not None and started(begun["pid"]) == begun["pid_started"]
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")

@@ -1,0 +1,166 @@
+"""Replay: runs estimator, controller and guard on a recording's readings, in the same loop.
+
+A run made on the virtual clock replays bit for bit; one made on the real clock does so on the
+same computer. A difference indicates changed software, a changed model, or a damaged file.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from hil.errors import ConfigError
+from hil.loop import guard, loop
+from hil.loop.clock import VirtualClock
+from hil.loop.frame import Frame
+from hil.loop.requests import Request, Stop
+from hil.plugins import code as own
+from hil.record.read import open_run, own_of
+from hil.rig.instruments import gates_in_the_file
+from hil.rig.replay import ReplayRig
+from hil.runs import assembly
+from hil.runs.kept_code import config_of
+
+COMPARED_ROLES = ("reference", "model", "commanded", "fault")
+# Columns that cannot be reproduced from the readings.
+NOT_REPLAYED = guard.DEVICE_FAILED | guard.RECORDER_DEAD
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first row and column in which recording and replay differ."""
+
+    row: int
+    t_s: float
+    column: str
+    recorded: Any
+    replayed: Any
+
+
+class _RecordedClock(VirtualClock):
+    """A clock with the recording's ticks and lateness."""
+
+    def __init__(
+        self,
+        t_s: NDArray[np.float64],
+        late_s: NDArray[np.float64],
+        fault_bits: NDArray[np.uint64],
+        period_s: float,
+    ):
+        super().__init__()
+        self._t_s, self._late_s, self._period_s = t_s, late_s, period_s
+        slept = np.flatnonzero(fault_bits & np.uint64(guard.MACHINE_SLEPT))
+        self._slept_row = int(slept[0]) if len(slept) else -1
+        self._row = -1
+
+    def slept_s(self) -> float:
+        return float(self._row == self._slept_row)
+
+    def sleep_until_s(self, deadline_s: float) -> float:
+        self._row += 1
+        return float(self._late_s[self._row])
+
+    def now_s(self) -> float:
+        # The middle of the period of the next row, so that rounding picks that row.
+        following = min(self._row + 1, len(self._t_s) - 1)
+        return float(self._t_s[following]) + self._period_s / 2.0
+
+
+class _Comparing:
+    """Compares the loop's rows with the recorded ones; stores the first difference."""
+
+    disk_low = ""
+
+    def __init__(self, run: xr.Dataset, frame: Frame) -> None:
+        compared = [
+            c.name for c in frame.columns if c.role in COMPARED_ROLES and c.name in run.data_vars
+        ]
+        self._recorded = {name: run[name].values for name in ("t_s", *compared)}
+        self._recorded["fault_bits"] = self._recorded["fault_bits"] & ~np.uint64(NOT_REPLAYED)
+        self._frame = frame
+        self._asked: dict[int, list[Request]] = {}
+        for i, tick in enumerate(run.input_tick.values.tolist()):
+            name, value = str(run.input_name.values[i]), float(run.input_value.values[i])
+            if name not in ("start", "stop", "zero"):
+                request = (name, value, str(run.input_text.values[i]))
+                self._asked.setdefault(tick, []).append(request)
+        self.stop = Stop()
+        self.rows = 0
+        self.difference: Difference | None = None
+
+    def push(self) -> bool:
+        row, now = self.rows, self._frame.row[0]
+        self.rows += 1
+        for name, values in self._recorded.items():
+            if not np.array_equal(values[row], now[name], equal_nan=values.dtype.kind == "f"):
+                t_s = float(self._recorded["t_s"][row])
+                self.difference = Difference(row, t_s, name, _plain(values[row]), _plain(now[name]))
+                self.stop.reason = "difference"
+                break
+        if self.rows == len(self._recorded["t_s"]):
+            self.stop.reason = "end"
+        return True
+
+    def event(self, t_s: float, level: str, source: str, text: str) -> None:
+        """Does nothing: the recording contains its events."""
+
+    def requests(self, tick: int) -> Sequence[Request]:
+        """The recorded requests of this tick."""
+        return self._asked.get(tick, ())
+
+    def input(self, tick: int, t_s: float, name: str, value: float, text: str = "") -> None:
+        """The recording has it."""
+
+
+def replay(path: Path, code: Mapping[str, str] | None = None) -> tuple[int, Difference | None]:
+    """Replay a recording; returns the number of rows compared and the first difference.
+
+    Parameters
+    ----------
+    code : sources by key that run instead of the recorded user code
+
+    Raises
+    ------
+    UntrustedError
+        It contains code that is not trusted; none of it was run.
+    ConfigError
+        Not a recording, or one that this version cannot configure again.
+    """
+    run = open_run(path)
+    if not run.sizes["tick"]:
+        raise ConfigError(f"{path}: has no rows")
+    kept = own_of(path)
+    config = config_of(path, run, code)
+    for key, used in config.own.items():
+        was = kept.get(key, {}).get("package", "")
+        if used.package and used.source != kept.get(key, {}).get("source", used.source):
+            raise ConfigError(
+                f"{path}: {key}.kind = '{used.kind}': recorded with {was}, whose code was another "
+                f"than that of {used.package}: install it to replay"
+            )
+    tables = config.tables
+    stages = assembly.build(config, int(run.attrs.get("seed", 0)))
+    layout = stages.rig.layout
+    if "gates" not in run.attrs:
+        gates = gates_in_the_file(config.tables.devices, config.system().cell_names)
+        layout = replace(layout, gate_of=gates)
+    rig = ReplayRig(run, layout)
+    period_s = tables.loop.period_s
+    clock = _RecordedClock(run.t_s.values, run.late_s.values, run.fault_bits.values, period_s)
+    comparing = _Comparing(run, stages.frame)
+    starts = run.input_value.values[run.input_name.values == "start"]
+    armed = bool(starts[0]) if len(starts) else True
+    parts = assembly.parts_of(config, stages, clock, comparing, rig, armed)
+    comparing.stop = parts.inputs.stop
+    n_ticks = round(float(run.t_s.values[-1]) / period_s) + 1
+    with own.watched():
+        loop.run(replace(parts, n_ticks=n_ticks))
+    return comparing.rows, comparing.difference
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value

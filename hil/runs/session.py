@@ -1,0 +1,508 @@
+"""One run from configuration to recording: build, record, loop, and safe on every way out."""
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from hil.calibration import sources
+from hil.devices.injection import Injection
+from hil.errors import ConfigError, DeviceError, ModelError, StopError, one_line
+from hil.experiment import board_limits
+from hil.experiment.load import Config
+from hil.loop import guard, loop, requests
+from hil.loop.clock import Clock, RealClock, StallingClock, VirtualClock, sees_sleep
+from hil.loop.context import LoopContext
+from hil.loop.lateness import Evidence
+from hil.mechanics.system import System
+from hil.platform import realtime, sleep
+from hil.platform.provenance import software, user
+from hil.platform.terminal import say
+from hil.platform.window import watch_this_run
+from hil.plugins import code as own
+from hil.plugins import trust
+from hil.record import layout
+from hil.record.progress import show_progress
+from hil.record.sink import Sink, check_disk
+from hil.record.summary import plain, summarise
+from hil.rig import calibrated
+from hil.rig.injection_check import refuse_absent
+from hil.rig.instruments import GATES
+from hil.rig.rig import Rig, parse_backend
+from hil.runs import logbook as logbooks
+from hil.runs.assembly import (
+    Stages,
+    ask_somebody,
+    build,
+    compile_tick,
+    parts_of,
+    rehearse,
+    rehearse_own,
+)
+from hil.runs.calibration_status import Standing, standing_of
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a run ended, and where its recording is."""
+
+    path: Path
+    outcome: str
+    summary: dict[str, Any]
+
+
+def run(
+    config: Config,
+    *,
+    clock: str | None = None,
+    backend: str = "sim",
+    seed: int = 0,
+    out: str | Path | None = None,
+    force: bool = False,
+    progress: bool = False,
+    armed: bool = True,
+    window: bool = False,
+    strict: bool = False,
+    injection: Injection | None = None,
+    plant: System | None = None,
+    attributes: Mapping[str, str | int | float] | None = None,
+    label: str = "running",
+) -> Result:
+    """Run an experiment and record it.
+
+    Parameters
+    ----------
+    clock : {"virtual", "real"}
+        By default virtual, and real when a device is on the bench.
+    backend : str
+        `sim`, or one a device (`board=bench,daq=sim`).
+    seed : int
+        Of every random draw; the same seed on the virtual clock repeats every value.
+    out : path of the recording; by default `runs/<rig>-<experiment>-<UTC>.h5`
+    force : bool
+        Overwrite an existing file.
+    progress : bool
+        Draw a progress bar on the terminal.
+    armed : bool
+        Begin at once; else keep everything off until a window arms the run.
+    window : bool
+        Show it live in a window.
+    strict : bool
+        Refuse calibrations that have expired, are missing, or are ambiguous,
+        and on a bench values that are assumed or rehearsed and boards whose limits protect nobody
+        knows what; else they are flagged in the recording, and on a bench on the terminal.
+    injection : Injection
+        Faults for a simulated rig.
+    plant : System
+        The simulated plant as an earlier run left it; by default a new one, at rest.
+    attributes : more root attributes of the recording
+    label : str
+        Of the progress bar.
+
+    Raises
+    ------
+    ConfigError
+        Before anything is opened or energised.
+    DeviceError
+        A device failed; the recording is kept.
+    """
+    if not 0 <= seed < 2**63:
+        raise ConfigError(f"--seed {seed}: give a whole number from 0 to 2^63 - 1")
+    backends, clock = where_it_runs(config, backend, clock)
+    on_bench = "bench" in backends.values()
+    if not armed and clock == "virtual":
+        raise ConfigError("--disarmed: a run on the virtual clock cannot be armed: --clock real")
+    if injection is not None and on_bench:
+        raise ConfigError(f"--inject: not on a bench: --backend {backend}")
+    if injection is not None:
+        duration_s = config.n_ticks * config.tables.loop.period_s
+        refuse_absent(injection.faults, config.tables.devices, backends, clock, duration_s)
+    standing = standing_now(config, backends, strict=strict)
+    if on_bench:
+        for line in standing.warnings(on_bench=True):
+            say(f"warning: {line}", file=sys.stderr)
+    path = _output_path(config, out, force)
+    timed = [*rehearse_own(config, seed), *_trust_own(config)]
+    if on_bench:
+        rehearse(config, seed)
+    stages = build(config, seed, backends, injection, plant)
+    raw_B = sum(s.per_tick * s.dtype.itemsize for _, s in stages.rig.samplers().values())
+    check_disk(path, config.n_ticks, stages.frame.dtype.itemsize + raw_B)
+    book = logbooks.logbook_of(config, backends)
+    said = _surroundings(config)
+    if book is not None:
+        said |= {"article": book.serial, "logbook": logbooks.opening(book)}
+    _create_recording(path, config, stages, clock, backend, seed, {**said, **(attributes or {})})
+    bar = label if progress else ""
+    try:
+        with own.watched(), logbooks.kept(book, config, path):
+            return _run_recorded(
+                config,
+                path,
+                stages,
+                clock,
+                bar,
+                armed,
+                window,
+                injection,
+                standing,
+                timed,
+                on_bench,
+            )
+    except ModelError as error:
+        # Everything is off and the recording is kept; the model's own steps failed.
+        raise ConfigError(one_line(f"{config.path}: model: {error}")) from None
+
+
+def standing_now(config: Config, backends: Mapping[str, str], *, strict: bool) -> Standing:
+    """Status of a configuration's calibrations today, and of board limits on the bench.
+
+    Raises
+    ------
+    ConfigError
+        A strict run is refused.
+    """
+    boards = [board for board in config.protections() if backends[board.name] == "bench"]
+    unprotected = [f"{config.path}: {line}" for line in board_limits.doubts(boards)]
+    standing = standing_of(
+        config.tables.devices, config.records, config.sources, _today(), unprotected
+    )
+    on_bench = "bench" in backends.values()
+    if strict and (refused := standing.refused(on_bench=on_bench)):
+        raise ConfigError(f"--strict: {'; '.join(refused)}")
+    return standing
+
+
+def where_it_runs(config: Config, backend: str, clock: str | None) -> tuple[dict[str, str], str]:
+    """Every device's backend, and the clock: real when a device is on the bench, else virtual.
+
+    Raises
+    ------
+    ConfigError
+        An unknown backend or clock, or a bench on the virtual clock.
+    """
+    backends = parse_backend(backend, config.tables)
+    on_bench = "bench" in backends.values()
+    clock = clock or ("real" if on_bench else "virtual")
+    if on_bench and clock == "virtual":
+        raise ConfigError(f"--clock virtual: --backend {backend} runs in real time")
+    if clock not in ("virtual", "real"):
+        raise ConfigError(f"--clock {clock}: choose virtual or real")
+    return backends, clock
+
+
+def _run_recorded(
+    config: Config,
+    path: Path,
+    stages: Stages,
+    clock_name: str,
+    bar: str,
+    armed: bool,
+    window: bool,
+    injection: Injection | None,
+    standing: Standing,
+    timed: list[str],
+    on_bench: bool,
+) -> Result:
+    record = config.tables.record
+    table = config.tables.loop
+    spin_s = realtime.spin_s(table.spin_s, table.period_s)
+    clock: Clock = RealClock(spin_s) if clock_name == "real" else VirtualClock()
+    if injection is not None and clock_name == "virtual":
+        clock = StallingClock(injection.stall_s, injection.asleep_s)
+    samplers = stages.rig.samplers()
+    sink = Sink(
+        path,
+        stages.frame,
+        period_s=config.tables.loop.period_s,
+        flush_s=record.flush_s,
+        fsync_s=record.fsync_s,
+        lossless=clock_name == "virtual",
+        raw={name: samples for name, (_, samples) in samplers.items()},
+        disk_free_min_MB=config.tables.guard.disk_free_min_MB,
+    )
+    for name, (device, _) in samplers.items():
+        device.record_raw(sink.tap.raw[name])
+    if injection is not None:
+        injection.at_start("recorder_killed", partial(os.kill, sink.pid, signal.SIGKILL))
+    try:
+        compile_tick(config)
+        parts = parts_of(config, stages, clock, sink, armed=armed)
+        if clock_name == "real":
+            evidence = Evidence(sink.event, parts.period_s)
+            parts = replace(parts, evidence=evidence)
+        stages.rig.states.tell = sink.show_state
+        stages.rig.open()
+    except BaseException:
+        sink.abandon()
+        raise
+    stages.rig.stopped = lambda: bool(parts.inputs.stop.reason)
+    outcome, error, loop_s = "aborted", "", float("nan")
+    kernel: dict[str, Any] = {}
+    with stop_on_signals(parts.inputs.stop):
+        try:
+            with safe_at_the_end(stages.rig):
+                sink.wait_ready()
+                if window:
+                    watch_this_run(path)
+                with _awake(clock_name, sink), show_progress(sink.tap.path, config.n_ticks, bar):
+                    sink.input(0, 0.0, "start", float(armed))
+                    how = "" if armed else ", not armed"
+                    sink.event(0.0, "info", "session", f"started on the {clock_name} clock{how}")
+                    for level, line in standing.events(on_bench=on_bench):
+                        sink.event(0.0, level, "calibration", line)
+                    for line in config.doubts:
+                        sink.event(0.0, "warning", "configuration", line)
+                    for line in timed:
+                        sink.event(0.0, "info", "own code", line)
+                    for line in stages.rig.prove(ask_somebody):
+                        sink.event(0.0, "info", "self-test", line)
+                    with _prepared(clock_name, sink, spin_s):
+                        if parts.evidence is not None:
+                            parts.evidence.begin()
+                        began_s = perf_counter()
+                        try:
+                            ended = loop.run(parts)
+                            outcome = ended if ended == "tripped" else outcome
+                        finally:
+                            loop_s = perf_counter() - began_s
+                            if parts.evidence is not None:
+                                kernel = parts.evidence.total()
+            outcome = loop.look_back(parts, ended)
+        except StopError:
+            outcome = "aborted"
+        except BaseException as failure:
+            error = str(failure) or type(failure).__name__
+            raise
+        finally:
+            result = _close(sink, parts, outcome, error, loop_s, kernel, standing)
+    return result
+
+
+@contextlib.contextmanager
+def safe_at_the_end(rig: Rig) -> Iterator[None]:
+    """Switch all cells off and close the devices on every exit path."""
+    try:
+        yield
+    finally:
+        try:
+            rig.safe()
+        finally:
+            rig.close()
+
+
+def _close(
+    sink: Sink,
+    parts: LoopContext,
+    outcome: str,
+    error: str,
+    loop_s: float,
+    kernel: dict[str, Any],
+    standing: Standing,
+) -> Result:
+    t_s = float(parts.frame.values[parts.frame.index("t_s")])
+    stopped_by = parts.inputs.stop.reason
+    if stopped_by:
+        sink.event(t_s, "warning", "operator", f"stopped by {stopped_by}")
+    if error:
+        sink.event(t_s, "error", "session", error)
+    sink.event(t_s, "info", "session", f"ended: {outcome}")
+    try:
+        lost = sink.drain()
+    except DeviceError as failed:  # events say it no more: the terminal does
+        raise DeviceError("; ".join([*_failed_before(parts, error), str(failed)])) from None
+    whole = parts.n_ticks if outcome == "complete" else None
+    summary = {
+        "outcome": outcome,
+        "first_fault": guard.names_of(parts.guard.first_bits),
+        "faults": guard.names_of(parts.guard.fault_bits),
+        "stopped_by": stopped_by,
+        "error": error,
+        "rows_lost": lost,
+        "loop_s": plain(loop_s),
+        "calibration": standing.as_dict(),
+        **summarise(sink.path, parts.period_s, parts.clock.name, whole),
+    }
+    if isinstance(parts.clock, RealClock):
+        summary["timing"]["started_monotonic_s"] = parts.clock.started_s
+        summary["timing"]["kernel"] = plain(kernel)
+    layout.finish(sink.path, outcome, summary)
+    return Result(sink.path, outcome, summary)
+
+
+def _failed_before(parts: LoopContext, error: str) -> Iterator[str]:
+    """Causes that ended a run, other than its recorder, one phrase each."""
+    others = parts.guard.fault_bits & ~(guard.RECORDER_DEAD | guard.DEVICE_FAILED)
+    if others:
+        yield f"tripped by {', '.join(guard.names_of(others))}"
+    if error:
+        yield error
+
+
+@contextlib.contextmanager
+def _awake(clock_name: str, sink: Sink) -> Iterator[None]:
+    """On the real clock, prevent sleep of the computer; the result is an event."""
+    if clock_name != "real":
+        yield
+        return
+    with sleep.held_off() as how:
+        level = "warning" if how.startswith(sleep.NOT_HELD) else "info"
+        seen = "" if sees_sleep() else ", and is not detected on this system"
+        sink.event(0.0, level, "realtime", f"sleep of the machine {how}{seen}")
+        yield
+
+
+@contextlib.contextmanager
+def _prepared(clock_name: str, sink: Sink, spin_s: float) -> Iterator[None]:
+    """On the real clock, request real-time settings; the granted ones are an event."""
+    if clock_name != "real":
+        yield
+        return
+    with realtime.prepared() as granted:
+        said = ", ".join(f"{name.replace('_', ' ')} {what}" for name, what in granted.items())
+        said += f", spins {1e6 * spin_s:.0f} us before a deadline"
+        sink.event(0.0, "info", "realtime", said)
+        yield
+
+
+@contextlib.contextmanager
+def stop_on_signals(stop: requests.Stop) -> Iterator[None]:
+    """Ctrl-C, SIGTERM and SIGHUP end the run between two ticks; only in the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    names = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in names}
+    for number in names:
+        signal.signal(number, lambda n, _: setattr(stop, "reason", signal.Signals(n).name))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _output_path(config: Config, out: str | Path | None, force: bool) -> Path:
+    if out is None:
+        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+        path = Path("runs") / f"{config.rig_name}-{config.path.stem}-{stamp}.h5"
+    else:
+        path = Path(out)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        there = path.exists()
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot be made ({error.strerror}): choose another --out"
+        ) from None
+    if there and not path.is_file():
+        what = "a folder" if path.is_dir() else "not a regular file"
+        raise ConfigError(f"{path}: {what}: give --out the name of a file")
+    if there and not force:
+        raise ConfigError(
+            f"{path}: exists already: choose another --out, or overwrite with --force"
+        )
+    if not os.access(path.parent, os.W_OK):
+        raise ConfigError(f"{path.parent}: may not be written: choose another --out")
+    return path
+
+
+def _create_recording(
+    path: Path,
+    config: Config,
+    stages: Stages,
+    clock: str,
+    backend: str,
+    seed: int,
+    more: Mapping[str, str | int | float],
+) -> None:
+    tables = config.tables
+    simulated = stages.rig.simulated
+    attributes: dict[str, str | int | float] = {
+        **more,
+        "backend": backend,
+        "clock": clock,
+        "seed": seed,
+        "experiment": config.to_toml(),
+        "experiment_name": tables.experiment.name,
+        "experiment_file": f"{config.rig_name}/{config.path.name}",
+        "software": json.dumps(software()),
+        "operator": tables.experiment.operator or user(),
+        "gates": GATES,
+        "simulated": f"SIMULATED: {', '.join(simulated)}" if simulated else "",
+    }
+    if config.force_signal:
+        attributes["force_signal"] = config.force_signal
+    try:
+        layout.create(
+            path,
+            stages.frame.columns,
+            attributes,
+            rows_per_chunk=int(min(4096, max(256, 1.0 / tables.loop.period_s))),
+            calibration=calibrated.calibrations(tables, config.records, _today()),
+            records=sources.kept(config.sources, _today()),
+            model=_matrices(config),
+            raw={name: samples for name, (_, samples) in stages.rig.samplers().items()},
+            own=_sources(config),
+        )
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written ({error}): choose another --out") from None
+
+
+def _trust_own(config: Config) -> list[str]:
+    """Trust the user's code of this run for a replay; a line if that cannot be stored."""
+    try:
+        for used in config.own.values():
+            if not used.package:
+                trust.trust(trust.sha256_of(used.source), f"{used.file.name}, by hil run")
+    except ConfigError as error:
+        return [f"a replay will ask whether to trust it: {one_line(str(error))}"]
+    return []
+
+
+def _sources(config: Config) -> dict[str, dict[str, str]]:
+    """The user's code of a run, as stored in the recording."""
+    return {
+        key: {
+            "kind": used.kind,
+            "file": used.file.name,
+            "package": used.package,
+            "sha256": trust.sha256_of(used.source),
+            "source": used.source,
+        }
+        for key, used in config.own.items()
+    }
+
+
+def _matrices(config: Config) -> dict[str, Any]:
+    """The twin as `/model` of the recording: its matrices where it is linear, its names."""
+    table, model = config.tables.model, config.models[0]
+    names: dict[str, Any] = {"inputs": list(model.inputs), "outputs": list(model.outputs)}
+    if model.cell_names:
+        names["cells"] = list(model.cell_names)
+        names["force_on_N"] = config.run.forces_on_N
+    return names | config.kind.recorded(table, model)
+
+
+def _surroundings(config: Config) -> dict[str, str | float]:
+    """The room temperature as attributes of a recording; a measured one is in its column."""
+    table = config.tables.surroundings
+    if table is None:
+        return {}
+    known = {"ambient_uncertainty_C": table.ambient_uncertainty_C or 0.0}
+    if table.ambient_C is not None:
+        return {**known, "ambient_C": table.ambient_C, "ambient_from": "read off"}
+    return {**known, "ambient_from": f"channel {table.ambient_channel}"}
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()

@@ -1,0 +1,119 @@
+"""`hil study NAME`: reruns a published experiment into a folder: results.json, figures, a page.
+
+A study is a module, which its kind of system names (`hil.experiment.kind`), with `Values`, the
+table of what `--set` may change, and `run(out, values)`, which writes its figures into `out` and
+returns what goes into results.json: `title`, `figures` (file, caption) and its own keys. Of these,
+`tables` (title, columns, rows of texts), `checks` (what, value, expected, unit, agrees) and `notes`
+(sentences) are also printed and put on the page.
+"""
+
+import importlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from hil.config.files import Merged, parse_set
+from hil.config.validate import validated
+from hil.errors import ConfigError, ModelError, one_line, remedy
+from hil.experiment.registry import studies
+from hil.pages.html import rendered
+from hil.record.summary import plain
+
+
+def run_study(name: str, sets: Iterable[str], out: Path) -> dict[str, Any]:
+    """Run a study; its results, as written to results.json.
+
+    Raises
+    ------
+    ConfigError
+        An unknown study or value, one that the model cannot take, or a folder that cannot be
+        written.
+    """
+    modules = studies()
+    if name not in modules:
+        raise ConfigError(f"study '{name}': unknown{remedy(name, modules)}")
+    study = importlib.import_module(modules[name])
+    table: dict[str, Any] = {}
+    for text in sets:
+        change = parse_set(text)
+        if not change.keys() <= study.Values.model_fields.keys():
+            has = ", ".join(study.Values.model_fields)
+            raise ConfigError(f"--set {one_line(text)}: this study has {has}")
+        table |= change
+    values = validated(study.Values, Merged(table, [(f"study {name}", table)]))
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        found = {"study": name, "values": values.model_dump(), **study.run(out, values)}
+        results: dict[str, Any] = plain(found)
+        (out / "results.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+        (out / "index.html").write_text(_page(results), encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{out}: cannot be written ({error.strerror})") from None
+    except ModelError as error:
+        raise ConfigError(one_line(f"study {name}: {error}")) from None
+    return results
+
+
+def as_text(results: dict[str, Any]) -> str:
+    """Every table, every check against print and every note, one a line."""
+    checks, lines = results.get("checks", []), [results["title"], ""]
+    for table in results.get("tables", []):
+        widths = [max(map(len, column)) for column in zip(table["columns"], *table["rows"],
+                                                          strict=True)]  # fmt: skip
+        lines.append(table["title"])
+        for row in (table["columns"], *table["rows"]):
+            cells = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+            lines.append("  " + "  ".join(cells))
+        lines.append("")
+    for check in checks:
+        mark = "agrees" if check["agrees"] else "NOT reproduced"
+        lines.append(
+            f"  {check['what']:<44} {check['value']:<14.9g} {check['expected']:>14} "
+            f"{check['unit']:<4} {mark}"
+        )
+    if checks:
+        agreeing = sum(check["agrees"] for check in checks)
+        lines.append(f"\n{agreeing} of {len(checks)} figures agree")
+    return "\n".join([*lines, *(f"- {note}" for note in results.get("notes", []))])
+
+
+_PAGE = """{% extends "page" %}
+{% block style %}
+ body { max-width: 58rem; } td.n, th.n { white-space: normal; }
+ figure { margin: 2rem 0; } figcaption { color: #555; } code { font-size: 13px; }
+{% endblock %}
+{% block body %}
+{% for f in figures %}<figure><img src="{{ f.file }}" alt="{{ f.file }}">
+<figcaption>{{ f.caption }}</figcaption></figure>{% endfor %}
+{% if notes %}<ul>{% for n in notes %}<li>{{ n }}</li>{% endfor %}</ul>{% endif %}
+{% for t in tables %}<h2>{{ t.title }}</h2>
+<table><tr>{% for c in t.columns %}<th class="n">{{ c }}</th>{% endfor %}</tr>
+{% for r in t.rows %}<tr>{% for c in r %}<td class="n">{{ c }}</td>{% endfor %}</tr>
+{% endfor %}</table>{% endfor %}
+{% if checks %}<h2>Figures to check against</h2>
+<table><tr><th></th><th>here</th><th>expected</th><th></th><th></th></tr>
+{% for c in checks %}<tr><td>{{ c.what }}</td><td class="n">{{ "%.9g"|format(c.value) }}</td>
+<td class="n">{{ c.expected }}</td><td>{{ c.unit }}</td>
+<td{% if not c.agrees %} class="no"{% endif %}>{{ "agrees" if c.agrees else "not reproduced" }}</td>
+</tr>{% endfor %}</table>{% endif %}
+{% if effort %}<h2>Effort</h2>
+<p>The paper: about 15 minutes to program six cells from base principles, 1 minute to form the
+fingerprint. Here as what has to be written, and what the machine takes.</p>
+<table><tr><th>array</th><th>with the method</th><th>lines</th><th>equations by hand</th>
+<th>terms by hand</th><th>assembly</th></tr>
+{% for e in effort %}<tr><td>{{ e.array }}</td><td><code>{{ e.fingerprint }}</code></td>
+<td class="n">{{ e.lines_with_the_method }}</td><td class="n">{{ e.equations_by_hand }}</td>
+<td class="n">{{ e.terms_by_hand }}</td>
+<td class="n">{{ "%.1f"|format(1000 * e.assembly_s) }} ms</td></tr>{% endfor %}</table>{% endif %}
+{% endblock %}
+"""
+
+
+def _page(results: dict[str, Any]) -> str:
+    return rendered(
+        _PAGE,
+        title=results["title"], figures=results["figures"], notes=results.get("notes", []),
+        tables=results.get("tables", []), checks=results.get("checks", []),
+        effort=results.get("effort", []),
+    )  # fmt: skip

@@ -1,1 +1,0 @@
-"""The published experiments, rerun: tables, figures, comparison with print."""

@@ -1,0 +1,1 @@
+"""One folder a kind of system; `hil.experiment.registry` lists them."""

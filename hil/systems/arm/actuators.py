@@ -1,0 +1,143 @@
+"""Muscles that pull and cannot push: alpha and gamma inputs, pairs, paths over several joints.
+
+A muscle of elongation dl (m, of its path, from where the angles are zero) pulls with
+
+    T = [F alpha + k (dl - gamma) + b dl']_+
+
+alpha drives it straight away; gamma is the elongation that its spindles are set to, beyond which
+the muscle pulls against the stretch; b is its linear viscosity. By virtual work, dW = -T dl, a
+tension puts the generalised torques -(dl/dTheta) T on the angles: its moment arm about an angle is
+-dl/dTheta, positive where the muscle raises the angle.
+
+Two muscles with arms +-r make a pair. What one pulls and the other does not is the torque; what
+both pull is co-activation, which makes viscosity and reflex act in either direction: while neither
+is slack a pair's torque is exactly
+
+    tau = r F (a+ - a-) + 2 r^2 k (theta_gamma - theta) - 2 r^2 b theta'
+
+"Co-activation amounts to position and velocity feedback" (section 4).
+
+Source: Hemami & Hemami, section 5, Fig. 6; viscosity 0.2 of the gain, appendix B. The spindle's
+law: Hemami & Stokes 1983 [linear form assumed here].
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hil.errors import ModelError
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Cap:
+    """A cap of this radius over which a tendon turns with an angle, or with a difference of two.
+
+    Attributes
+    ----------
+    angle, minus : int
+        Which of the angles; r1 theta_1 is Cap(r1, 0), r2 (theta_2 - theta_1) is Cap(r2, 1, 0).
+    radius_m : float
+        Negative where the tendon runs on the other side.
+    """
+
+    radius_m: float
+    angle: int
+    minus: int | None = None
+
+
+@dataclass(frozen=True)
+class Path:
+    """A tendon's way over caps, dl = r1 theta_1 + r2 (theta_2 - theta_1) + dl3 (Fig. 6).
+
+    Attributes
+    ----------
+    n_angles : int
+    further : function, optional
+        dl3 (m) and its gradient (m/rad, n_angles) for all angles.
+    """
+
+    n_angles: int
+    caps: tuple[Cap, ...]
+    further: Callable[[Array], tuple[float, Array]] | None = None
+
+    def __post_init__(self) -> None:
+        for cap in self.caps:
+            for which in (cap.angle, cap.minus):
+                if which is not None and not 0 <= which < self.n_angles:
+                    raise ModelError(
+                        f"caps: there is no angle {which}: they are 0 to {self.n_angles - 1}"
+                    )
+
+    def slope(self) -> Array:
+        """The caps' share of dl/dTheta, m/rad."""
+        slope = np.zeros(self.n_angles)
+        for cap in self.caps:
+            slope[cap.angle] += cap.radius_m
+            if cap.minus is not None:
+                slope[cap.minus] -= cap.radius_m
+        return slope
+
+    def elongation_m(self, theta: ArrayLike) -> float:
+        """The change dl of the path's length from where all angles are zero."""
+        angles = np.asarray(theta, dtype=float)
+        beyond = self.further(angles)[0] if self.further else 0.0
+        return float(self.slope() @ angles) + beyond
+
+    def arms_m(self, theta: ArrayLike) -> Array:
+        """Moment arms -dl/dTheta: torque on each angle for a tension of one newton."""
+        angles = np.asarray(theta, dtype=float)
+        beyond = self.further(angles)[1] if self.further else 0.0
+        arms: Array = -(self.slope() + beyond)
+        return arms
+
+
+@dataclass(frozen=True)
+class Muscle:
+    """A muscle's force by alpha, its spindles' stiffness by gamma, its viscosity."""
+
+    force_max_N: float
+    stiffness_N_per_m: float = 0.0
+    viscosity_N_s_per_m: float = 0.0
+
+    def tension_N(
+        self, alpha: ArrayLike, gamma_m: ArrayLike, elongation_m: ArrayLike,
+        elongation_rate_m_per_s: ArrayLike,
+    ) -> Array:  # fmt: skip
+        """T = [F alpha + k (dl - gamma) + b dl']_+, never below zero."""
+        pull = self.force_max_N * np.asarray(alpha, dtype=float)
+        pull = pull + self.stiffness_N_per_m * np.subtract(elongation_m, gamma_m)
+        pull = pull + self.viscosity_N_s_per_m * np.asarray(elongation_rate_m_per_s, dtype=float)
+        tension: Array = np.maximum(pull, 0.0)
+        return tension
+
+
+def pair_torque(
+    plus: ArrayLike, minus: ArrayLike, spin: ArrayLike, torque_max: ArrayLike, viscosity: ArrayLike
+) -> Array:
+    """Torque of a pair on its axis, N m, each muscle giving half of the viscosity.
+
+    tau = [t a+ - b w / 2]_+ - [t a- + b w / 2]_+: t (a+ - a-) - b w while neither is slack, which
+    takes a co-activation of b |w| / (2 t).
+
+    Parameters
+    ----------
+    plus, minus : activations, 0 to 1
+    spin : angular velocity w about the axis that the pair spans, rad/s
+    torque_max, viscosity : t in N m, b in N m s
+    """
+    half = 0.5 * np.asarray(viscosity, dtype=float) * np.asarray(spin, dtype=float)
+    t = np.asarray(torque_max, dtype=float)
+    up = np.maximum(t * np.asarray(plus, dtype=float) - half, 0.0)
+    torque: Array = up - np.maximum(t * np.asarray(minus, dtype=float) + half, 0.0)
+    return torque
+
+
+def generalised_torques(paths: Sequence[Path], tensions_N: ArrayLike, theta: ArrayLike) -> Array:
+    """Sum of -(dl/dTheta) T over muscles, N m on every angle."""
+    arms = np.array([path.arms_m(theta) for path in paths])
+    torques: Array = np.asarray(tensions_N, dtype=float) @ arms
+    return torques

@@ -1,0 +1,184 @@
+"""The pointing movement's control stage: an attention set moves, the rest holds, both co-activated.
+
+Every pair's torque is what the movement needs of the model and what its error asks for,
+
+    u = tau + g (k e + d e' + k_i int(e)),   a+ = (c t + [u]+) / t,   a- = (c t + [-u]+) / t
+
+with e the turn that the outer link misses, in its frame, k from eq (24), and t the torque of a
+muscle fully activated. g and c, the co-activation, are one for the pairs whose angles the movement
+changes, the attention set, and another for those that hold still: co-activation amounts to
+position and velocity feedback.
+
+The stage sees what the instruments read, through the estimator, and nothing else.
+
+Source: Hemami & Hemami 2016, sections 1, 5, 6; Evarts, Shinoda & Wise 1984 (attention set).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from hil.loop.frame import Column, Commands, Frame
+
+Array = NDArray[np.float64]
+
+TIP = tuple(f"tip_{axis}_reference_m" for axis in "xyz")
+
+
+@dataclass
+class ArmBelief:
+    """What the estimator makes of the arm at the current tick.
+
+    Attributes
+    ----------
+    A : (3, 3, 3) array
+        Attitudes of upper arm, forearm and hand.
+    omega : (3, 3) array
+        Angular velocities, each in its link's frame.
+    """
+
+    A: Array = field(default_factory=lambda: np.tile(np.eye(3), (3, 1, 1)))
+    omega: Array = field(default_factory=lambda: np.zeros((3, 3)))
+
+
+@dataclass(frozen=True)
+class Movement:
+    """Where the arm should be: at rest in row 0, then a row a tick, then at rest in the last one.
+
+    Attributes
+    ----------
+    first_tick : int
+        Tick of row 1.
+    theta, A, omega, torque, tip_m : (n, 9), (n, 3, 3, 3), (n, 3, 3), (n, 3, 3), (n, 3)
+        Torques are the pairs', viscosity included.
+    """
+
+    first_tick: int
+    theta: Array
+    A: Array
+    omega: Array
+    torque: Array
+    tip_m: Array
+
+
+@dataclass(frozen=True)
+class PairLaw:
+    """Of nine pairs: gains, what a muscle can do, and co-activation.
+
+    Attributes
+    ----------
+    k, d, k_i : (9,)
+        N m/rad, N m s/rad, N m/(rad s); g is in them.
+    torque_max, coactivation : (9,)
+        N m, and a share of it.
+    """
+
+    k: Array
+    d: Array
+    k_i: Array
+    torque_max: Array
+    coactivation: Array
+
+
+class Pointing:
+    """The control stage of the arm.
+
+    Parameters
+    ----------
+    angles : nine names of columns, the angles' set points
+    outputs : (18,) where in the commands the activations stand, pair by pair
+    high : (18,) the largest activations
+    tonic : where in the commands other inputs stand, and what they are kept at
+    """
+
+    def __init__(
+        self,
+        movement: Movement,
+        law: PairLaw,
+        belief: ArmBelief,
+        angles: Sequence[str],
+        outputs: Sequence[int],
+        high: ArrayLike,
+        tonic: Sequence[tuple[int, float]],
+        period_s: float,
+    ) -> None:
+        self._movement, self._law, self._belief = movement, law, belief
+        self._at = np.array(outputs, dtype=np.int64)
+        self._high = np.asarray(high, dtype=float)
+        self._tonic = tonic
+        self._period_s = period_s
+        self._sum = np.zeros(9)
+        self.columns = [
+            *(Column(name, "rad", "reference", "set point of a Bryant angle") for name in angles),
+            *(Column(name, "m", "reference", "set point of the fingertip") for name in TIP),
+        ]
+
+    def bind(self, frame: Frame, measured: Array, commands: Commands) -> None:
+        self._row = frame.span([column.name for column in self.columns])
+        self._outputs = commands.outputs
+
+    def restart(self) -> None:
+        self._sum[:] = 0.0
+
+    def step(self, t_s: float) -> None:
+        """One tick: set points, and every muscle's activation."""
+        m, law = self._movement, self._law
+        tick = round(t_s / self._period_s)
+        row = min(max(tick - m.first_tick + 1, 0), len(m.theta) - 1)
+        self._row[:9] = m.theta[row]
+        self._row[9:] = m.tip_m[row]
+        _activate(
+            m.A[row], m.omega[row], m.torque[row], self._belief.A, self._belief.omega, law.k,
+            law.d, law.k_i, law.torque_max, law.coactivation, self._period_s, self._sum, self._at,
+            self._high, self._outputs,
+        )  # fmt: skip
+        for at, activation in self._tonic:
+            self._outputs[at] = activation
+
+
+def pair(u: ArrayLike, coactivation: ArrayLike) -> tuple[Array, Array]:
+    """Activations a+ = c + [u]+, a- = c + [-u]+ whose difference is u for every c >= 0."""
+    u, c = np.asarray(u, dtype=float), np.asarray(coactivation, dtype=float)
+    return c + np.maximum(u, 0.0), c + np.maximum(-u, 0.0)
+
+
+@njit(cache=True)
+def _activate(  # type: ignore[no-untyped-def]
+    A_goal,
+    omega_goal,
+    torque,
+    A,
+    omega,
+    k,
+    d,
+    k_i,
+    torque_max,
+    coactivation,
+    period_s,
+    total,
+    at,
+    high,
+    outputs,
+):
+    """Pairs' torques as activations; the integral waits while a muscle is at its end."""
+    for i in range(3):
+        for axis in range(3):
+            # e = half the vector of R - R^T, R = A^T A_goal: the turn, to third order
+            j, h = (axis + 1) % 3, (axis + 2) % 3
+            e = 0.0
+            for r in range(3):
+                e += 0.5 * (A[i, r, h] * A_goal[i, r, j] - A[i, r, j] * A_goal[i, r, h])
+            pair = 3 * i + axis
+            late = omega_goal[i, axis] - omega[i, axis]
+            grown = total[pair] + period_s * e
+            u = torque[i, axis] + k[pair] * e + d[pair] * late + k_i[pair] * grown
+            share, c = u / torque_max[pair], coactivation[pair]
+            plus, minus = at[2 * pair], at[2 * pair + 1]
+            top = high[2 * pair] if u > 0.0 else high[2 * pair + 1]
+            if c + abs(share) <= top or u * e < 0.0:
+                total[pair] = grown
+            outputs[plus] = min(c + max(share, 0.0), high[2 * pair])
+            outputs[minus] = min(c + max(-share, 0.0), high[2 * pair + 1])

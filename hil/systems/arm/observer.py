@@ -1,0 +1,186 @@
+"""The observer of a three-link arm: its model, held to it by encoders and motion capture.
+
+Open loop the model would drift away. Every period it takes the commanded activations; what it then
+says of a channel, as late as the channel is known to be, is laid beside the reading, and the turn e
+between the two puts right the link's attitude and angular velocity now,
+
+    A <- A exp(g1 e),   Omega += g2 e / h,   g1 = 1 - p^2, g2 = (1 - p)^2, p = exp(-h / T)
+
+so that delay is bridged by the model. Source: Benedict & Bordner 1962 (alpha-beta filter,
+critically damped), on attitudes.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from hil.loop.channels import Channel, Readings, RigLayout
+from hil.loop.frame import Column, Commands, Frame, unit_suffix, units
+from hil.rig.calibrated import cards_of
+from hil.rig.instruments import outputs_of, signals_of
+from hil.rig.tables import DeviceTable
+from hil.systems.arm.control import ArmBelief
+from hil.systems.arm.system import PLACES, ArmSystem
+from hil.systems.arm.tables import PointingTable
+
+Array = NDArray[np.float64]
+N_ANGLES = 9
+
+
+class LinkObserver:
+    """Model and observer of the arm.
+
+    Parameters
+    ----------
+    outputs : which of the system's outputs each channel measures
+    inputs : which of the commands each of the system's inputs takes, -1 for none
+    slots : where each channel stands in the readings
+    delays : of every channel, periods
+    correction_s : T
+    """
+
+    def __init__(
+        self,
+        system: ArmSystem,
+        channels: Sequence[Channel],
+        outputs: Sequence[int],
+        inputs: Sequence[int],
+        slots: Sequence[int],
+        delays: Sequence[int],
+        correction_s: float,
+    ) -> None:
+        self.belief = ArmBelief()
+        self._system = system
+        self._channels = channels
+        self._outputs = np.array(outputs, dtype=np.int64)
+        self._taken = np.array(inputs, dtype=np.int64)
+        self._slots = np.array(slots, dtype=np.int64)
+        self._delays = np.array(delays, dtype=np.int64)
+        pole = np.exp(-system.period_s / correction_s)
+        self._gains = 1.0 - pole**2, (1.0 - pole) ** 2 / system.period_s
+        self._past = np.tile(system.y, (int(self._delays.max(initial=0)) + 1, 1))
+        self._newest = 0
+        self._activations = np.zeros(len(system.inputs))
+        self._none = np.zeros(0)
+        self._started = False
+        self._estimates = [
+            *(f"{name[:-4].replace('.', '_')}_estimate_rad" for name in system.outputs[:N_ANGLES]),
+            *(f"{place}_{axis}_estimate_m" for place in ("shoulder", *PLACES) for axis in "xyz"),
+        ]
+
+    @property
+    def columns(self) -> list[Column]:
+        said = "by model and instruments"
+        return [
+            *(
+                Column(c.column("model"), units(c.suffix), "model", f"{c.name} {said}")
+                for c in self._channels
+            ),
+            *(
+                Column(
+                    name, units(unit_suffix(name)), "model", f"{name.split('_estimate')[0]} {said}"
+                )
+                for name in self._estimates
+            ),
+        ]
+
+    def bind(self, frame: Frame, readings: Readings, commands: Commands) -> None:
+        names = [column.name for column in self.columns]
+        self._model = frame.span(names[: len(self._channels)])
+        self._row = frame.span(names[len(self._channels) :])
+        self._measured = readings.measured
+        self._commanded = commands.outputs
+
+    def step(self, n_periods: int) -> None:
+        system = self._system
+        if self._started:
+            for i, at in enumerate(self._taken):
+                self._activations[i] = self._commanded[at] if at >= 0 else 0.0
+            for _ in range(n_periods):
+                system.step(self._none, self._activations)
+                self._newest = (self._newest + 1) % len(self._past)
+                self._past[self._newest] = system.y
+        self._started = True
+        _correct(
+            system.q, system.omega, self._past, self._newest, self._measured, self._slots,
+            self._outputs, self._delays, self._gains, self._model, self.belief.A, self.belief.omega,
+        )  # fmt: skip
+        system.look()
+        self._row[:N_ANGLES] = system.y[:N_ANGLES]
+        self._row[N_ANGLES : N_ANGLES + 3] = 0.0
+        self._row[N_ANGLES + 3 :] = system.y[N_ANGLES:]
+
+
+def link_observer(
+    table: PointingTable,
+    system: ArmSystem,
+    layout: RigLayout,
+    devices: Mapping[str, DeviceTable],
+) -> LinkObserver:
+    """The observer of a rig, by the channels that measure the arm."""
+    signals, commanded = signals_of(devices), outputs_of(devices).values()
+    channels = [channel for channel in layout.channels if signals[channel.name]]
+    drives = [output.drives for output in commanded]
+    encoders = {
+        name
+        for card in cards_of(devices).values()
+        for name, channel in card.channels.items()
+        if channel.turns
+    }
+    delays_s = [
+        table.encoder_delay_s if c.name in encoders else table.tracker_delay_s for c in channels
+    ]
+    return LinkObserver(
+        system,
+        channels,
+        [system.outputs.index(signals[c.name]) for c in channels],
+        [drives.index(name) if name in drives else -1 for name in system.inputs],
+        [layout.slot(c.name) for c in channels],
+        [round(delay_s / system.period_s) for delay_s in delays_s],
+        table.correction_s,
+    )
+
+
+@njit(cache=True, error_model="numpy")
+def _correct(  # type: ignore[no-untyped-def]
+    q, omega, past, newest, measured, slots, outputs, delays, gains, model, A, omega_seen
+):
+    """Model's readings, then the state put right by what was read; what is NaN corrects nothing."""
+    error = np.zeros((3, 3))
+    for c in range(len(outputs)):
+        model[c] = past[(newest - delays[c]) % len(past), outputs[c]]
+        if outputs[c] < 9 and np.isfinite(measured[slots[c]]):
+            miss = measured[slots[c]] - model[c]
+            error[outputs[c] // 3, outputs[c] % 3] = np.arctan2(np.sin(miss), np.cos(miss))
+    for i in range(3):
+        e1, e2, e3 = error[i, 0], error[i, 1], error[i, 2]
+        for row in range(len(past)):  # what is put right now was wrong then too
+            for k in range(3):
+                past[row, 3 * i + k] += gains[0] * error[i, k]
+        t2, t3 = past[newest, 3 * i + 1], past[newest, 3 * i + 2]
+        s2, c2, s3, c3 = np.sin(t2), np.cos(t2), np.sin(t3), np.cos(t3)
+        # Omega = B^-1 Theta', which holds of small turns too
+        turn = (c2 * c3 * e1 + s3 * e2, -c2 * s3 * e1 + c3 * e2, s2 * e1 + e3)
+        w, x, y, z = q[i, 0], q[i, 1], q[i, 2], q[i, 3]
+        a, b, d = 0.5 * gains[0] * turn[0], 0.5 * gains[0] * turn[1], 0.5 * gains[0] * turn[2]
+        w, x, y, z = (
+            w - x * a - y * b - z * d, x + w * a + y * d - z * b,
+            y + w * b + z * a - x * d, z + w * d + x * b - y * a,
+        )  # fmt: skip
+        size = np.sqrt(w * w + x * x + y * y + z * z)
+        w, x, y, z = w / size, x / size, y / size, z / size
+        q[i, 0], q[i, 1], q[i, 2], q[i, 3] = w, x, y, z
+        for k in range(3):
+            omega[i, k] += gains[1] * turn[k]
+            omega_seen[i, k] = omega[i, k]
+        A[i, 0, 0], A[i, 0, 1], A[i, 0, 2] = (
+            1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)
+        )  # fmt: skip
+        A[i, 1, 0], A[i, 1, 1], A[i, 1, 2] = (
+            2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)
+        )  # fmt: skip
+        A[i, 2, 0], A[i, 2, 1], A[i, 2, 2] = (
+            2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)
+        )  # fmt: skip

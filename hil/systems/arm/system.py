@@ -1,0 +1,149 @@
+"""The arm as a plant and as a model beside it: activations in, angles and places out, compiled.
+
+State: a quaternion and Omega of every link, singular nowhere, so that an arm may fall and hang.
+Nine pairs of muscles, about x, y and z of the outer link of every joint, and tendons over several
+joints. Runge-Kutta's fourth order on `hil.mechanics.recursion`; `STEP_S` keeps the angles to
+1e-7 rad over seconds of movement (tests/systems/arm).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hil.errors import ModelError
+from hil.mechanics.recursion import ROWS, Recursion
+from hil.mechanics.rotations import quaternion
+from hil.mechanics.sma.wire import SmaWires
+from hil.mechanics.system import Drive
+from hil.systems.arm.actuators import Muscle, Path
+from hil.systems.arm.links import AXES, JOINTS, LINKS, Arm
+from hil.systems.arm.motion import advance, look
+
+Array = NDArray[np.float64]
+
+STEP_S = 0.00025
+PLACES = ("elbow", "wrist", "tip")
+PITCHES = 3  # a tendon's path runs over the pitch of the three links
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The muscle pairs of shoulder, elbow and wrist, alike about their three axes.
+
+    Attributes
+    ----------
+    torque_max_N_m, viscosity_N_m_s : (3,)
+        Of a muscle fully activated, and of a pair.
+    """
+
+    torque_max_N_m: tuple[float, float, float]
+    viscosity_N_m_s: tuple[float, float, float]
+
+    def of_nine(self) -> tuple[Array, Array]:
+        """One value a pair: the joint's, three times."""
+        return np.repeat(self.torque_max_N_m, 3), np.repeat(self.viscosity_N_m_s, 3)
+
+
+def signal_names() -> tuple[str, ...]:
+    """Bryant angles of every link, then elbow, wrist and fingertip."""
+    turned = [f"{link}.{axis}_rad" for link in LINKS for axis in AXES]
+    return (*turned, *(f"{place}.{axis}_m" for place in PLACES for axis in "xyz"))
+
+
+def pair_inputs() -> tuple[str, ...]:
+    """Activations of the muscle that raises the angle, then of its antagonist, pair by pair."""
+    return tuple(
+        f"{joint}_{axis}_{way}.activation"
+        for joint in JOINTS for axis in AXES for way in ("plus", "minus")
+    )  # fmt: skip
+
+
+class ArmSystem:
+    """An arm behind the interface of every plant (`hil.mechanics.system`).
+
+    Parameters
+    ----------
+    start : (9,) Bryant angles, rad, in which a run starts at rest
+    tendons : muscles over several joints, their paths over the pitch of the three links
+
+    Attributes
+    ----------
+    inputs
+        Activations of the pairs, then alpha of every tendon, `<name>.activation`, then gamma of
+        those that have spindles, `<name>.gamma_m`.
+    q, omega : (3, 4), (3, 3) arrays
+        Quaternions and angular velocities, each in its link's frame. May be written.
+    """
+
+    cell_names: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        arm: Arm,
+        pairs: Pairs,
+        start: ArrayLike,
+        period_s: float,
+        tendons: Mapping[str, tuple[Muscle, Path]] | None = None,
+        step_s: float = STEP_S,
+    ) -> None:
+        self.arm, self.pairs, self.period_s = arm, pairs, period_s
+        theta = np.asarray(start, dtype=float)
+        if theta.shape != (9,) or not np.isfinite(theta).all():
+            raise ModelError("start: give nine angles in rad")
+        tendons = {} if tendons is None else tendons
+        alphas = (*pair_inputs(), *(f"{name}.activation" for name in tendons))
+        spindles = [i for i, (m, _) in enumerate(tendons.values()) if m.stiffness_N_per_m > 0.0]
+        self.inputs = (*alphas, *(f"{list(tendons)[i]}.gamma_m" for i in spindles))
+        self._n_alphas = len(alphas)
+        self._gammas = np.array([len(alphas) + i for i in spindles], dtype=np.int64)
+        self.outputs = signal_names()
+        self.wires = SmaWires([], np.zeros(0))
+        self._tree = Recursion(arm.bodies(), fixed=True)
+        self._lengths = arm.lengths_m
+        self._muscles = (*pairs.of_nine(), *_tendons(list(tendons.values())))
+        self._n = max(1, ceil(period_s / step_s - 1e-9))
+        self.q = quaternion(theta.reshape(3, 3))
+        self.omega = np.zeros((3, 3))
+        self._q_room = tuple(np.zeros((3, 4)) for _ in range(4))
+        self._w_room = tuple(np.zeros((3, 3)) for _ in range(4))
+        self._room = (
+            np.zeros((3, 3, 3)), *(np.zeros((3, 3)) for _ in range(4)), np.zeros((3, ROWS))
+        )  # fmt: skip
+        self._inputs = np.zeros(len(alphas) + len(tendons))
+        self._y = np.zeros(len(self.outputs))
+        self.look()
+
+    @property
+    def y(self) -> Array:
+        """Outputs now, in the order of `outputs`."""
+        return self._y
+
+    def step(self, drive: Drive, inputs: Array) -> None:
+        """Advance one period with these inputs held, activations within 0 and 1."""
+        n = self._n_alphas
+        np.clip(inputs[:n], 0.0, 1.0, out=self._inputs[:n])
+        self._inputs[self._gammas] = inputs[n:]
+        body = self._tree.parent, self._tree.geo, self.arm.gravity
+        advance(
+            self.q, self.omega, self._inputs, self._muscles, body,
+            self.period_s / self._n, self._n, self._q_room, self._w_room, self._room,
+        )  # fmt: skip
+        self.look()
+
+    def look(self) -> None:
+        """Bring `y` up to the state."""
+        look(self.q, self._lengths, self._y)
+
+
+def _tendons(tendons: Sequence[tuple[Muscle, Path]]) -> tuple[Array, Array]:
+    """Slopes dl/dpitch (m, 3), and F, k, b of every muscle (m, 3)."""
+    slopes, muscles = np.zeros((len(tendons), PITCHES)), np.zeros((len(tendons), 3))
+    for i, (muscle, path) in enumerate(tendons):
+        if path.n_angles != PITCHES or path.further is not None:
+            raise ModelError("a tendon of the arm runs over caps on the pitch of its three links")
+        slopes[i] = path.slope()
+        muscles[i] = muscle.force_max_N, muscle.stiffness_N_per_m, muscle.viscosity_N_s_per_m
+    return slopes, muscles

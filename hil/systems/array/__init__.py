@@ -1,0 +1,123 @@
+"""Cellular arrays: cells between nodes and points, after MacNair & Ueda."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hil.experiment.kind import BenchPart, SystemKind
+from hil.loop.channels import RigLayout
+from hil.rig.instruments import AMBIENT
+from hil.rig.run_tables import RunTables
+from hil.systems.array.build import build_activation, build_model, cell_wires
+from hil.systems.array.build_force import force_signal, right_end, told_of
+from hil.systems.array.cell_array import CellArray
+from hil.systems.array.checks import check_reference, check_rig, check_run
+from hil.systems.array.controllers import CONTROLLERS, looks_at_wires_s
+from hil.systems.array.observer import ForceObserver
+from hil.systems.array.system import ArraySystem
+from hil.systems.array.tables import ModelTable, ObserverTable
+
+
+def _build(table: ModelTable, period_s: float) -> CellArray:
+    model = build_model(table)
+    build_activation(table)  # which refuses what makes none
+    return model
+
+
+def _system(table: ModelTable, model: CellArray, period_s: float) -> ArraySystem:
+    return ArraySystem(model, build_activation(table), period_s)
+
+
+def _estimator(tables: RunTables, system: ArraySystem, layout: RigLayout) -> ForceObserver:
+    told = told_of(tables, system.model)
+    plans = tables.controller.kind == "optimal" and told.has_wires
+    around = tables.surroundings
+    room = None if around is None else around.ambient_channel
+    return ForceObserver(
+        told.observer(tables.observer, system),
+        np.array([a.force_on_N for a in told.activation]),
+        layout.slot(layout.force),
+        told.tests(tables.observer),
+        told.wires(tables.observer) if plans else None,
+        None if room is None else layout.slot(room),
+        layout.sets_apart,
+        system.cell_names,
+    )
+
+
+def _observer_wait_s(tables: RunTables) -> float:
+    failures = tables.observer.failures
+    looks_s = 0.0 if tables.observer.wire_failures is None else looks_at_wires_s(tables)
+    return max(0.0 if failures is None else float(failures.sample_s), looks_s)
+
+
+def _signals(model: CellArray) -> Sequence[str]:
+    return *model.outputs, AMBIENT
+
+
+def _supply_V(table: ModelTable) -> list[tuple[str, float]]:
+    """What the wires of its arrays are fed with, by key."""
+    found = []
+    for name, array in table.arrays.items():
+        supply_V = getattr(array.activation, "supply_V", None)
+        if supply_V is not None:
+            found.append((f"model.arrays.{name}.activation.supply_V", supply_V))
+    return found
+
+
+def _wires(table: ModelTable, model: CellArray) -> dict[str, Any]:
+    return cell_wires(table, model.cell_names)
+
+
+def _recorded(table: ModelTable, model: CellArray) -> dict[str, Any]:
+    return {
+        "A": model.A,
+        "B": model.B,
+        "C": model.C,
+        "D": model.D,
+        "states": model.states,
+        "inputs": model.inputs,
+    }
+
+
+SYSTEM = SystemKind(
+    kind="cell_array",
+    table=ModelTable,
+    observer=ObserverTable,
+    build=_build,
+    estimator=_estimator,
+    controllers=CONTROLLERS,
+    system=_system,
+    signals=_signals,
+    signal_needed=False,
+    check_rig=check_rig,
+    check_run=check_run,
+    check_reference=check_reference,
+    force_signal=force_signal,
+    default_signal=right_end,
+    activation=build_activation,
+    observer_wait_s=_observer_wait_s,
+    wires=_wires,
+    supply_V=_supply_V,
+    recorded=_recorded,
+    figure="hil.systems.array.figure:figure",
+    description="hil.systems.array.description:describe",
+    studies={
+        "fingerprint": "hil.systems.array.study",
+        "recruitment": "hil.systems.array.recruitment.study",
+    },
+    bench={
+        "step": BenchPart(
+            "hil.systems.array.bench_step:measure", "hil.systems.array.bench_step:as_text", "quick"
+        ),
+        "recruitment": BenchPart(
+            "hil.systems.array.bench_recruitment:compare",
+            "hil.systems.array.bench_recruitment:as_text",
+            "usual",
+        ),
+        "models": BenchPart(
+            "hil.systems.array.bench_models:compare", "hil.systems.array.bench_models:as_text"
+        ),
+    },
+)

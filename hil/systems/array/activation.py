@@ -1,0 +1,183 @@
+"""From cells switched on and off to activation forces F.
+
+`step`: F is there at once. `sigmoid` (SMA heating and cooling): a state theta per cell with
+theta' = +rate while on, -rate_f while off, clipped to -a = -rate x delay and b = rate_f x delay_f:
+
+    F = force_on (s(theta) - s(-a)) / (s(b) - s(-a)),   s(theta) = 1 / (1 + exp(-theta))
+
+so that F is 0 while off and force_on when fully on. The fall's rate_f and delay_f are the rise's
+where nothing else is given; then F is half of force_on at `delay`. A cell at rest sits at the lower
+stop; switched at any moment, F does not jump. With `law = "unscaled"` F = force_on s(theta), of
+which s(-a) is left while off and 1 - s(b) missing when on, 0.25 % each for the paper's wire:
+recordings were made by it before the ends were exact. `thermal` (a simulated wire): F = force_on xi
+with the austenite fraction xi of `hil.mechanics.sma.wire`, that is eq. (1), F = k_ae s, with a
+contraction s in proportion to xi.
+
+Source: MacNair & Ueda, activation profile of Fig. 10: F / (1 + exp(-(5 t - 6))), corrected: the
+printed expression for switching on falls. Its ends are rescaled as said, which is no part of it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from hil.mechanics.sma.wire import SmaWire, SmaWires
+from hil.mechanics.system import Drive
+
+Law = Literal["rescaled", "unscaled"]
+STEP, SIGMOID, THERMAL, UNSCALED = range(4)
+KINDS = {"step": STEP, "sigmoid": SIGMOID, "thermal": THERMAL}
+FLEXINOL = SmaWire()
+
+
+@dataclass(frozen=True)
+class CellActivation:
+    """Profile of one cell.
+
+    Attributes
+    ----------
+    force_on_N : float
+        F of an active cell.
+    kind : {"step", "sigmoid", "thermal"}
+    rate_per_s, delay_s : float
+        Of the sigmoid; the paper's SMA wire has 5/s and 1.2 s.
+    fall_rate_per_s, fall_delay_s : float, optional
+        Of its fall, counted from switching a cell off that is fully on.
+    law : {"rescaled", "unscaled"}
+        Of the sigmoid: whether its ends are exact.
+    wire : SmaWire
+        Of a thermal cell.
+    """
+
+    force_on_N: float
+    kind: Literal["step", "sigmoid", "thermal"] = "step"
+    rate_per_s: float = 5.0
+    delay_s: float = 1.2
+    wire: SmaWire = FLEXINOL
+    fall_rate_per_s: float | None = None
+    fall_delay_s: float | None = None
+    law: Law = "rescaled"
+
+    @property
+    def code(self) -> int:
+        """Of its kind and law, for `switched` and `sigmoid_N`."""
+        unscaled = self.kind == "sigmoid" and self.law == "unscaled"
+        return UNSCALED if unscaled else KINDS[self.kind]
+
+    @property
+    def rates_per_s(self) -> tuple[float, float]:
+        """Of rise and fall."""
+        return self.rate_per_s, self.fall_rate_per_s or self.rate_per_s
+
+    @property
+    def stops(self) -> tuple[float, float]:
+        """How far theta lies below and above 0 at rest and fully on."""
+        fall_s = self.delay_s if self.fall_delay_s is None else self.fall_delay_s
+        return self.rate_per_s * self.delay_s, self.rates_per_s[1] * fall_s
+
+
+class Activation:
+    """The cells' activation over a fixed period.
+
+    Attributes
+    ----------
+    theta : (N,) array
+        State of the sigmoid cells.
+    wires : SmaWires
+        State and electrical quantities of the thermal cells.
+    F_before_N, F_N : (N,) arrays
+        Activation forces at the start (cells already switched) and end of the last period.
+    """
+
+    def __init__(self, cells: Sequence[CellActivation], period_s: float) -> None:
+        self._force_on = np.array([c.force_on_N for c in cells])
+        self._kind = np.array([c.code for c in cells], dtype=np.uint8)
+        self._period_s = period_s
+        self._thermal = any(c.kind == "thermal" for c in cells)
+        wires = [c.wire if c.kind == "thermal" else None for c in cells]
+        self.wires = SmaWires(wires, self._force_on)
+        self._stop = two_rows([c.stops for c in cells])
+        self._step = two_rows([c.rates_per_s for c in cells]) * period_s
+        self.theta = np.empty(len(cells))
+        self.F_before_N = np.empty(len(cells))
+        self.F_N = np.empty(len(cells))
+        self.reset()
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...] | None:
+        """What `switched` works on; None where a cell is a wire, which takes more than that."""
+        if self._thermal:
+            return None
+        own = (self._force_on, self._kind, self._stop, self._step)
+        return (*own, self.theta, self.F_before_N, self.F_N)
+
+    def reset(self) -> None:
+        """All cells cold."""
+        self.theta[:] = -self._stop[0]
+        at_rest(self._force_on, self._kind, self._stop, self.theta, self.F_N)
+        self.F_before_N[:] = self.F_N
+        self.wires.reset(self.F_before_N, self.F_N)
+
+    def step(self, drive: Drive) -> None:
+        """Advance one period with this drive held.
+
+        Parameters
+        ----------
+        drive : (N,) array
+            Duties 0 to 1. A thermal cell is heated in proportion; any other is on from 1/2.
+        """
+        if self._thermal:
+            self.wires.step(drive, self._period_s, self.F_before_N, self.F_N)
+        switched(
+            drive,
+            self._force_on,
+            self._kind,
+            self._stop,
+            self._step,
+            self.theta,
+            self.F_before_N,
+            self.F_N,
+        )
+
+
+def two_rows(pairs: Sequence[tuple[float, float]]) -> NDArray[np.float64]:
+    """(2, N) of N pairs, also where there are none."""
+    return np.ascontiguousarray(np.array(pairs, dtype=float).reshape(-1, 2).T)
+
+
+@njit(cache=True)
+def sigmoid_N(force_on, kind, below, above, theta):  # type: ignore[no-untyped-def]
+    """F at theta. With s(theta) = (1 + tanh(theta / 2)) / 2 it is exact at both stops."""
+    if kind == UNSCALED:
+        return force_on / (1.0 + np.exp(-theta))
+    low, high = np.tanh(0.5 * below), np.tanh(0.5 * above)
+    return force_on * ((np.tanh(0.5 * theta) + low) / (high + low))
+
+
+@njit(cache=True)
+def at_rest(force_on, kind, stop, theta, F):  # type: ignore[no-untyped-def]
+    """Every cell cold."""
+    for n in range(len(F)):
+        is_sigmoid = kind[n] == SIGMOID or kind[n] == UNSCALED
+        F[n] = (
+            sigmoid_N(force_on[n], kind[n], stop[0, n], stop[1, n], theta[n]) if is_sigmoid else 0.0
+        )
+
+
+@njit(cache=True)
+def switched(drive, force_on, kind, stop, step, theta, F_before, F):  # type: ignore[no-untyped-def]
+    """One period of every cell that is no wire; `stop`: below, above, `step`: on, off."""
+    for n in range(len(drive)):
+        on = 0.5 <= drive[n] <= 1.0
+        if kind[n] == SIGMOID or kind[n] == UNSCALED:
+            F_before[n] = F[n]
+            change = step[0, n] if on else -step[1, n]
+            theta[n] = min(stop[1, n], max(-stop[0, n], theta[n] + change))
+            F[n] = sigmoid_N(force_on[n], kind[n], stop[0, n], stop[1, n], theta[n])
+        elif kind[n] == STEP:
+            F[n] = force_on[n] if on else 0.0
+            F_before[n] = F[n]

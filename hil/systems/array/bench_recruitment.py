@@ -1,0 +1,104 @@
+"""What recruitment costs a tick: estimating and controlling fourteen cells, without the devices."""
+
+import statistics
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hil import bundled_configs
+from hil.experiment.load import load
+from hil.runs import assembly
+from hil.systems.array.observer import ForceObserver
+
+EXPERIMENTS = {
+    "PID": "pid",
+    "broadcast": "broadcast",
+    "size principle": "size_principle",
+    "optimal": "optimal",
+}
+AS_WIRES = [
+    "model.arrays.muscle.activation={kind='thermal'}",
+    "surroundings={ambient_C=25.0, ambient_uncertainty_C=0.5}",
+]
+WIRE_PLAN = [  # n_blocks and sample_s, which wires have no use for, as if left out
+    "controller={n_blocks=4, sample_s=0.1, plan_s=0.05, budget_s=0.05, levels_per_tick=2000, "
+    "horizon_s=3.0}",
+]
+TICKS = 4000
+ROUNDS = 3
+EVERY = 100
+
+
+def compare() -> dict[str, Any]:
+    """Of every controller: estimate and control in s a tick, the median, and the dearest of a
+    period of EVERY ticks (a plan, its search), as the median over periods; both with the tests
+    for failed cells as well, which run at one tick of EVERY. Of cells that are wires the first
+    two; the optimal controller's plan is another one then, and it learns them.
+    """
+    found = {}
+    for name, experiment in EXPERIMENTS.items():
+        bare = [_ticks(experiment, failures=False) for _ in range(ROUNDS)]
+        tested = [_ticks(experiment, failures=True) for _ in range(ROUNDS)]
+        found[name] = {
+            "tick_p50_s": statistics.median(float(np.median(t)) for t in bare),
+            "dearest_s": statistics.median(_dearest_s(t) for t in bare),
+            "tested_p50_s": statistics.median(float(np.median(t)) for t in tested),
+            "tested_dearest_s": statistics.median(_dearest_s(t) for t in tested),
+        }
+    for name, experiment in EXPERIMENTS.items():
+        sets = AS_WIRES + WIRE_PLAN * (name == "optimal")
+        wires = [_ticks(experiment, failures=False, sets=sets) for _ in range(ROUNDS)]
+        found[f"{name}, wires"] = {
+            "tick_p50_s": statistics.median(float(np.median(t)) for t in wires),
+            "dearest_s": statistics.median(_dearest_s(t) for t in wires),
+        }
+    return found
+
+
+def as_text(found: dict[str, Any]) -> str:
+    """The figures as a table."""
+    lines = [
+        f"{'14 cells, estimate and control, a tick':<44}{'median':>12}{'dearest':>12}"
+        f"{'with tests':>14}{'dearest':>12}"
+    ]
+    for name, row in found.items():
+        aim = "" if name.startswith("optimal") else "   median below 30 us"
+        each = [f"{1e6 * value:>9.1f} us" for value in row.values()]
+        each[2:] = [f"  {each[2]}", each[3]] if len(each) > 2 else [" " * 26]
+        lines.append(f"  {name:<42}{''.join(each)}{aim}")
+    return "\n".join(lines)
+
+
+def _dearest_s(times: np.ndarray) -> float:
+    """The largest, over the places in a period, of the median over periods."""
+    return float(np.median(times.reshape(-1, EVERY), axis=0).max())
+
+
+def _ticks(experiment: str, *, failures: bool, sets: Sequence[str] = ()) -> np.ndarray:
+    """Times of ticks on readings that follow the cells, as an ideal rig's would."""
+    config = load(bundled_configs.root() / "configs" / "array14" / f"{experiment}.toml", sets)
+    stages = assembly.build(config, 0)
+    estimator, control = stages.estimator, stages.control
+    if not failures and isinstance(estimator, ForceObserver):
+        estimator.isolation = None
+    readings, commands = stages.rig.readings, stages.rig.commands
+    t_at = stages.frame.index("t_s")
+    every = (1 << readings.n_sources) - 1
+    readings.mark_valid(every, every)
+    force = stages.rig.layout.slot(stages.rig.layout.force)
+    times = np.empty(TICKS)
+    for k in range(-20, TICKS):
+        t_s = (k + 20) * config.tables.loop.period_s
+        stages.frame.values[t_at] = t_s
+        readings.measured[force] = 0.1 * commands.cells.sum()
+        readings.cells_reported[:] = commands.cells
+        began = time.perf_counter()
+        estimator.step(1)
+        control.step(t_s)
+        if k >= 0:
+            times[k] = time.perf_counter() - began
+        if commands.broadcast.tick:  # cells that draw by a pattern of their own
+            commands.cells[:] = (np.arange(len(commands.cells)) + k // 250) % 3 == 0
+    return times

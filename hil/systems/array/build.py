@@ -1,0 +1,124 @@
+"""Tables of cellular arrays -> cells, arrays, activation, and force levels."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from hil.errors import ModelError
+from hil.mechanics.sma.wire import SmaWire
+from hil.rig.wires import build_wire
+from hil.systems.array import cells, fingerprint
+from hil.systems.array.activation import CellActivation
+from hil.systems.array.cell_array import CellArray, make_array
+from hil.systems.array.cell_kinds import cell_kinds
+from hil.systems.array.fingerprint import FingerprintError
+from hil.systems.array.network import Array, Point
+from hil.systems.array.recruitment.build import indices
+from hil.systems.array.tables import (
+    ArrayTable,
+    CellArraysTable,
+    SigmoidTable,
+    ThermalTable,
+)
+
+LEVEL_MIN = 1e-9
+
+
+def build_model(table: CellArraysTable) -> CellArray:
+    """The linear model that `[model]` (or `[plant]`) describes.
+
+    Raises
+    ------
+    ModelError
+        Naming the key below the table.
+    """
+    points = {name: Point(p.support, p.mass_kg) for name, p in table.points.items()}
+    return CellArray(points, {name: _array(name, a) for name, a in table.arrays.items()})
+
+
+def build_activation(table: CellArraysTable) -> list[CellActivation]:
+    """How every cell's force rises and falls, in input order."""
+    return [a for name, array in table.arrays.items() for a in _activations(name, array)]
+
+
+def _array(name: str, table: ArrayTable) -> Array:
+    laws = []
+    for n, cell in enumerate(table.cell, start=1):
+        try:
+            laws.append(build_cell(cell))
+        except ValueError as error:
+            where = f"arrays.{name}.cell" + (f" {n}" if len(table.cell) > 1 else "")
+            raise ModelError(f"{where}: {error}") from None
+    try:
+        return make_array(
+            table.fingerprint,
+            cell=laws,
+            mass_kg=table.mass_kg[0] if len(table.mass_kg) == 1 else table.mass_kg,
+            start=table.start,
+            end=table.end,
+            dead_cells=table.dead_cells,
+            broken_cells=table.broken_cells,
+        )
+    except FingerprintError as error:
+        raise ModelError(f"arrays.{name}.fingerprint: {error}") from None
+
+
+def build_cell(table: Any) -> cells.Cell:
+    """The cell that a table of any kind describes; ValueError where its values make none."""
+    kind = cell_kinds()[table.kind]
+    return kind.build(**table.model_dump(exclude={"kind", "record"}))
+
+
+def _activations(name: str, table: ArrayTable) -> list[CellActivation]:
+    n_cells = fingerprint.parse(table.fingerprint).n_cells
+    forces = table.force_on_N * n_cells if len(table.force_on_N) == 1 else table.force_on_N
+    if len(forces) != n_cells:
+        raise ModelError(
+            f"arrays.{name}.force_on_N: {len(forces)} forces given, the fingerprint has "
+            f"{n_cells} cells: give one number for all or a list of {n_cells}"
+        )
+    shape: dict[str, Any] = {}
+    match table.activation:
+        case SigmoidTable() as a:
+            shape = a.model_dump(exclude={"kind", "record"})
+        case ThermalTable() as a:
+            try:
+                wire = build_wire(a)
+            except ValueError as error:
+                raise ModelError(f"arrays.{name}.activation: {error}") from None
+            shape = {"wire": wire}
+    return [CellActivation(force, table.activation.kind, **shape) for force in forces]
+
+
+def cell_wires(
+    table: CellArraysTable, cell_names: Sequence[str]
+) -> dict[str, tuple[SmaWire, float]]:
+    """The cells that are wires, by name: the wire, and the most it may come to, deg C."""
+    thermal = [
+        array.activation
+        for array in table.arrays.values()
+        for _ in range(fingerprint.parse(array.fingerprint).n_cells)
+    ]
+    return {
+        name: (activation.wire, law.temperature_max_C)
+        for name, law, activation in zip(cell_names, thermal, build_activation(table), strict=True)
+        if isinstance(law, ThermalTable)
+    }
+
+
+def recruited_force_N(
+    model: CellArray, F_N: list[float], order: list[int], signal: str
+) -> np.ndarray:
+    """Static force with the first 0, 1, 2, ... cells of the order on."""
+    levels = [0.0]
+    on = np.zeros(model.n_cells)
+    for cell in order:
+        on[cell] = F_N[cell]
+        levels.append(model.force_at(signal, model.solve_statics(on).tension_N))
+    return np.array(levels)
+
+
+def cell_indices(cells: Literal["all"] | list[int | str], model: CellArray) -> list[int]:
+    """Cells, from 0, that a configuration names by number (from 1) or name, or all of them."""
+    return list(range(model.n_cells)) if cells == "all" else indices(cells, model)

@@ -1,0 +1,346 @@
+"""Cellular arrays as one linear state-space model with named states, inputs and outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse.linalg import splu
+
+from hil.errors import ModelError
+from hil.systems.array import fingerprint, names, network
+from hil.systems.array.cells import Cell
+from hil.systems.array.network import Array, Point, Support
+from hil.systems.array.statics import StaticNetwork, Statics
+
+if TYPE_CHECKING:
+    import control
+
+DENSE_ORDER_MAX = 4000
+
+
+class CellArray:
+    """One or more cellular arrays that share points: x' = A x + B u, y = C x + D u.
+
+    Displacements are from the relaxed state, in m; forces are in N, positive in tension.
+    Inputs F are after activation.
+
+    Parameters
+    ----------
+    points : mapping of str to Point
+    arrays : mapping of str to Array
+
+    Raises
+    ------
+    ModelError
+        When the parts do not make a model; the message names the array, point or cell.
+
+    Notes
+    -----
+    Source: MacNair & Ueda, eqs (8)-(40), with the misprints corrected in
+    `hil.systems.array.network`.
+    """
+
+    def __init__(self, points: Mapping[str, Point], arrays: Mapping[str, Array]) -> None:
+        if not arrays:
+            raise ModelError("arrays: there is none: a model needs at least one array")
+        self.points = dict(points)
+        self.arrays = dict(arrays)
+        self.nodes = network.number_nodes(self.points, self.arrays)
+        self.coefficients = network.collect_coefficients(self.arrays)
+        self.statics = StaticNetwork(self.nodes, self.coefficients)
+
+    @classmethod
+    def from_fingerprint(
+        cls,
+        text: str,
+        *,
+        cell: Cell | Sequence[Cell],
+        mass_kg: ArrayLike,
+        name: str = "array",
+        left: Support = "fixed",
+        right: Support = "fixed",
+        dead_cells: Sequence[int] = (),
+        broken_cells: Sequence[int] = (),
+    ) -> CellArray:
+        """One array between the points `left` and `right`; cells are numbered from 1."""
+        points = {"left": Point(left), "right": Point(right)}
+        array = make_array(
+            text,
+            cell=cell,
+            mass_kg=mass_kg,
+            start="left",
+            end="right",
+            dead_cells=dead_cells,
+            broken_cells=broken_cells,
+        )
+        return cls(points, {name: array})
+
+    # Names
+
+    @property
+    def n_cells(self) -> int:
+        return len(self.coefficients.Ke)
+
+    @cached_property
+    def cell_names(self) -> list[str]:
+        """`array.n` for every cell in input order, n from 1."""
+        return names.cells(self.arrays)
+
+    @cached_property
+    def node_names(self) -> list[str]:
+        """Points, then interior masses `array.m`, m from 2."""
+        return names.nodes(self.points, self.arrays)
+
+    @cached_property
+    def states(self) -> list[str]:
+        return names.states(self.points, self.arrays, self.coefficients)
+
+    @cached_property
+    def inputs(self) -> list[str]:
+        return names.inputs(self.points, self.arrays)
+
+    @cached_property
+    def outputs(self) -> list[str]:
+        return names.outputs(self.points, self.arrays)
+
+    # Matrices
+
+    @cached_property
+    def _order(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where states sit in [x (n), v (n), d (R)], and driven inputs in [x, v] there."""
+        n = self.nodes.n
+        picks = []
+        first_node = len(self.points)
+        for array, own in zip(self.arrays.values(), self.coefficients.own_states, strict=True):
+            x = np.arange(first_node, first_node + array.topology.n_masses - 2)
+            picks += [x, n + x, 2 * n + np.arange(own.start, own.stop)]
+            first_node += len(x)
+        for i, point in enumerate(self.points.values()):
+            if point.support == "free":
+                picks.append(np.array([i, n + i]))
+        driven = np.flatnonzero(self.nodes.driven)
+        columns = np.stack((driven, n + driven), axis=1).ravel()
+        return np.concatenate(picks), columns
+
+    @property
+    def state_order(self) -> NDArray[np.int64]:
+        """Where every state sits among [x of nodes, v of nodes, internal states]."""
+        return self._order[0]
+
+    @cached_property
+    def sparse(self) -> tuple[sp.csr_array, sp.csr_array, sp.csr_array, sp.csr_array]:
+        """A, B, C, D as SciPy sparse arrays."""
+        b, nodes = network.assemble(self.nodes, self.coefficients), self.nodes
+        n, n_internal = nodes.n, b.iota.shape[0]
+        order, driven = self._order
+        rate = sp.block_array(
+            [
+                [None, sp.eye_array(n), sp.csr_array((n, n_internal))],
+                [b.alpha, b.beta, b.gamma],
+                [b.zeta, b.eta, b.iota],
+            ],
+            format="csc",
+        )
+        from_F = sp.vstack([sp.csr_array((n, self.n_cells)), b.delta, b.kappa], format="csr")
+        tension = sp.hstack([b.T_x, b.T_v, b.T_d], format="csc")
+
+        at_left, at_right = self._ends()
+        force_z = sp.vstack([at_left @ tension, at_right @ tension], format="csr")
+        force_F = sp.vstack([at_left @ b.T_F, at_right @ b.T_F], format="csr")
+        rows = self._output_rows()
+        position = sp.eye_array(n, 2 * n + n_internal, format="csr")
+        y_z = sp.csc_array(sp.vstack([force_z, position], format="csr")[rows])
+        y_F = sp.vstack([force_F, sp.csr_array((n, self.n_cells))], format="csr")[rows]
+
+        by_node = np.flatnonzero(nodes.free[: len(self.points)])
+        push = sp.csr_array(
+            (1.0 / nodes.mass_kg[by_node], (n + by_node, np.arange(len(by_node)))),
+            shape=(2 * n + n_internal, len(by_node)),
+        )
+        B = sp.hstack([from_F[order], push[order], _with_unused(rate[:, driven][order])])
+        D = sp.hstack([y_F, sp.csr_array((len(rows), len(by_node))), _with_unused(y_z[:, driven])])
+        A = rate[:, order].tocsr()[order]
+        return A, B.tocsr(), y_z[:, order].tocsr(), D.tocsr()
+
+    def _ends(self) -> tuple[sp.csr_array, sp.csr_array]:
+        """Rows that sum the tensions at every array's first and last mass."""
+        ends = []
+        for side in ("left", "right"):
+            rows, cells, first = [], [], 0
+            for i, array in enumerate(self.arrays.values()):
+                t = array.topology
+                end = 0 if side == "left" else t.n_masses - 1
+                at = first + np.flatnonzero(getattr(t, side) == end)
+                rows.append(np.full(len(at), i))
+                cells.append(at)
+                first += t.n_cells
+            row, cell = np.concatenate(rows), np.concatenate(cells)
+            shape = (len(self.arrays), self.n_cells)
+            ends.append(sp.csr_array((np.ones(len(row)), (row, cell)), shape=shape))
+        return ends[0], ends[1]
+
+    def _output_rows(self) -> NDArray[np.int64]:
+        """Rows of [left forces, right forces, node positions] in output order."""
+        n_arrays = len(self.arrays)
+        rows: list[NDArray[np.int64]] = []
+        first_node = 2 * n_arrays + len(self.points)
+        for i, array in enumerate(self.arrays.values()):
+            n_interior = array.topology.n_masses - 2
+            rows += [np.array([i, n_arrays + i]), np.arange(first_node, first_node + n_interior)]
+            first_node += n_interior
+        free = np.flatnonzero(self.nodes.free[: len(self.points)])
+        return np.concatenate([*rows, 2 * n_arrays + free])
+
+    def _dense(self, which: int) -> NDArray[np.float64]:
+        if len(self.states) > DENSE_ORDER_MAX:
+            raise ModelError(
+                f"a dense matrix of order {len(self.states)} is refused beyond "
+                f"{DENSE_ORDER_MAX}: use .sparse"
+            )
+        return np.asarray(self.sparse[which].toarray(), dtype=float)
+
+    @cached_property
+    def A(self) -> NDArray[np.float64]:
+        return self._dense(0)
+
+    @cached_property
+    def B(self) -> NDArray[np.float64]:
+        return self._dense(1)
+
+    @cached_property
+    def C(self) -> NDArray[np.float64]:
+        return self._dense(2)
+
+    @cached_property
+    def D(self) -> NDArray[np.float64]:
+        return self._dense(3)
+
+    def to_control(self) -> control.StateSpace:
+        """As a python-control `StateSpace`, dots in names replaced by underscores.
+
+        python-control refuses dots in the names of inputs and outputs.
+        """
+        import control
+
+        names = {"states": self.states, "inputs": self.inputs, "outputs": self.outputs}
+        plain = {key: [name.replace(".", "_") for name in list_] for key, list_ in names.items()}
+        return control.ss(self.A, self.B, self.C, self.D, **plain)
+
+    # Statics
+
+    @property
+    def floating(self) -> list[list[str]]:
+        """Groups of masses that no live cell joins to a support; each is one rigid mode."""
+        return [[self.node_names[node] for node in group] for group in self.statics.floating()]
+
+    def solve_statics(
+        self,
+        F_N: ArrayLike,
+        *,
+        force_N: Mapping[str, float] | None = None,
+        position_m: Mapping[str, float] | None = None,
+    ) -> Statics:
+        """Equilibrium T = K e + phi F at every held mass.
+
+        Parameters
+        ----------
+        F_N : (K,) array
+            Activation force of every cell.
+        force_N : mapping of str to float
+            External force on free points, positive to the right.
+        position_m : mapping of str to float
+            Of driven points; 0 where not given.
+        """
+        node = {name: i for i, name in enumerate(self.points)}
+        load_N, held_m = np.zeros(self.nodes.n), np.zeros(self.nodes.n)
+        for name, value in (force_N or {}).items():
+            load_N[node[name]] = value
+        for name, value in (position_m or {}).items():
+            held_m[node[name]] = value
+        return self.statics.solve(np.asarray(F_N, dtype=float), load_N, held_m)
+
+    def equilibrium(self, F_N: ArrayLike) -> NDArray[np.float64]:
+        """State in which these constant cell forces leave everything at rest, (n,).
+
+        Points rest where they are held; floating masses stay at 0.
+        """
+        c, n = self.coefficients, self.nodes.n
+        x = np.nan_to_num(self.solve_statics(F_N).position_m)
+        z = np.zeros(2 * n + len(c.cell_of))
+        z[:n] = x
+        if len(c.cell_of):
+            e = (self.statics.E @ x)[c.cell_of]
+            pull = c.Ze * e + c.Kp * np.asarray(F_N, dtype=float)[c.cell_of]
+            z[2 * n :] = splu(sp.csc_matrix(c.iota)).solve(-pull)
+        return z[self.state_order]
+
+    def cells_at(self, output: str) -> NDArray[np.bool_]:
+        """Cells whose tensions `array.left_N` or `array.right_N` sums, (K,).
+
+        Raises
+        ------
+        ModelError
+            Another name.
+        """
+        name, _, side = output.rpartition(".")
+        ends = dict(zip(("left_N", "right_N"), self._ends(), strict=True))
+        if name not in self.arrays or side not in ends:
+            raise ModelError(f"'{output}' is not a force of this model")
+        row = ends[side][[list(self.arrays).index(name)]]
+        return np.asarray(row.toarray()[0] != 0.0)
+
+    def force_at(self, output: str, tension_N: NDArray[np.float64]) -> float:
+        """Sum of tensions at `array.left_N` or `array.right_N`."""
+        return float(tension_N[self.cells_at(output)].sum())
+
+    def static_gain(self, output: str) -> NDArray[np.float64]:
+        """Static force at `output` per newton of every cell's F, in N/N, (K,).
+
+        One sparse solve serves all cells; see `StaticNetwork.gain`.
+        """
+        return self.statics.gain(self.cells_at(output))
+
+
+def _with_unused(columns: sp.sparray) -> sp.csr_array:
+    """Columns (x, v) of every driven point, each pair followed by its unused acceleration."""
+    n_driven = columns.shape[1] // 2
+    wide = sp.csc_array((columns.shape[0], 3 * n_driven))
+    if n_driven:
+        place = np.array([3 * i + j for i in range(n_driven) for j in (0, 1)])
+        spread = sp.csr_array(
+            (np.ones(len(place)), (np.arange(len(place)), place)),
+            shape=(len(place), 3 * n_driven),
+        )
+        wide = columns @ spread
+    return sp.csr_array(wide)
+
+
+def make_array(
+    text: str,
+    *,
+    cell: Cell | Sequence[Cell],
+    mass_kg: ArrayLike,
+    start: str,
+    end: str,
+    dead_cells: Sequence[int] = (),
+    broken_cells: Sequence[int] = (),
+) -> Array:
+    """An `Array` from its fingerprint; one mass or cell stands for all, cells count from 1."""
+    topology = fingerprint.parse(text)
+    mass = np.array(mass_kg, dtype=float)
+    if mass.ndim == 0:
+        mass = np.full(topology.n_masses, float(mass))
+    return Array(
+        topology=topology,
+        cells=(cell,) if isinstance(cell, Cell) else tuple(cell),
+        mass_kg=mass,
+        start=start,
+        end=end,
+        dead=frozenset(n - 1 for n in dead_cells),
+        broken=frozenset(n - 1 for n in broken_cells),
+    )

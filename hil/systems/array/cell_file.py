@@ -1,0 +1,46 @@
+"""The file of `hil topologies --cell`: one cell for all places."""
+
+from pathlib import Path
+
+from hil.config.files import Merged, read_toml
+from hil.config.validate import validated
+from hil.errors import ConfigError
+from hil.experiment.load import load_model
+from hil.systems.array.build import build_cell
+from hil.systems.array.tables import CellFile
+from hil.systems.array.topology_figures import LikeCells
+
+
+def load_cell(path: Path) -> LikeCells:
+    """Read a cell.
+
+    The file holds the table of a cell, at its top level or as `[cell]`, and beside it
+    `force_on_N` (1 N where it is not given); or it is the file of a rig or an experiment whose
+    model has like cells throughout (like in statics, which is all that counts here).
+
+    Raises
+    ------
+    ConfigError
+        Naming file, key and remedy.
+    """
+    own = read_toml(path)
+    try:
+        if "model" in own or "rig" in own:
+            return _of_model(path)
+        if "cell" not in own:
+            beside = {key: own.pop(key) for key in ("force_on_N",) if key in own}
+            own = {"cell": own, **beside}
+        table = validated(CellFile, Merged(own, [(str(path), own)]))
+        return LikeCells(build_cell(table.cell), table.force_on_N)
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def _of_model(path: Path) -> LikeCells:
+    model, force_on_N = load_model(path)
+    laws = [cell for array in model.arrays.values() for cell in array.cells]
+    if len({law.static for law in laws}) > 1 or len(set(force_on_N.tolist())) > 1:
+        raise ConfigError(
+            f"{path}: its cells are not alike: give a file with the one [cell] of all places"
+        )
+    return LikeCells(laws[0], float(force_on_N[0]))

@@ -1,0 +1,97 @@
+"""The kinds of cells of an array, by the `kind` of `[model.arrays.NAME.cell]`, in one dict.
+
+Installed packages bring more, by an entry point in the group GROUP that names a `CellKind`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from pydantic import Field
+
+from hil.config.table import NotNegative, Positive, Records, Table
+from hil.plugins.descriptors import installed
+from hil.systems.array import cells
+
+GROUP = "hil.cells"
+
+
+@dataclass(frozen=True)
+class CellKind:
+    """A kind of cell.
+
+    Attributes
+    ----------
+    table : its keys, its `kind` among them
+    build : the cell, from the other keys by their names; ValueError where they make none
+    """
+
+    table: type[Table]
+    build: Callable[..., cells.Cell]
+
+
+class SpringCellTable(Table):
+    """Three springs and one damper."""
+
+    k_pe_N_per_m: NotNegative
+    k_se_N_per_m: Positive
+    k_ae_N_per_m: Positive
+    b_N_s_per_m: Positive
+    record: Records = None
+
+
+class HillCellTable(SpringCellTable):
+    """A Hill cell: three springs, one damper."""
+
+    kind: Literal["hill"]
+
+
+class MigaCellTable(SpringCellTable):
+    """A Miga cell: three springs, one damper."""
+
+    kind: Literal["miga"]
+
+
+class TwoDamperCellTable(Table):
+    kind: Literal["two_damper"]
+    k_pe_N_per_m: NotNegative
+    k_se_N_per_m: Positive
+    k_ae_N_per_m: Positive
+    b_se_N_s_per_m: Positive
+    b_ae_N_s_per_m: Positive
+    record: Records = None
+
+
+class CustomCellTable(Table):
+    """Coefficients as arrays; see `hil.systems.array.cells`."""
+
+    kind: Literal["custom"]
+    Ke: float = 0.0
+    Kv: float = 0.0
+    Kf: float = 0.0
+    Kd: list[float] = Field(default=[])
+    Ze: list[float] = Field(default=[])
+    Zv: list[float] = Field(default=[])
+    I: list[list[float]] = Field(default=[])  # noqa: E741  the paper's letter (iota)
+    Kp: list[float] = Field(default=[])
+
+
+BUILT_IN: Mapping[str, CellKind] = {
+    "hill": CellKind(HillCellTable, cells.hill),
+    "miga": CellKind(MigaCellTable, cells.miga),
+    "two_damper": CellKind(TwoDamperCellTable, cells.two_damper),
+    "custom": CellKind(CustomCellTable, cells.custom),
+}
+
+
+@cache
+def cell_kinds() -> Mapping[str, CellKind]:
+    """Every kind of cell, those of installed packages among them.
+
+    Raises
+    ------
+    ConfigError
+        An installed one does not import, or takes a kind that is taken.
+    """
+    return {**BUILT_IN, **installed(GROUP, BUILT_IN)}

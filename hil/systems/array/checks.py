@@ -1,0 +1,146 @@
+"""What is wrong with a rig or an experiment on a cellular array: (key, text) pairs."""
+
+from collections import Counter
+
+import numpy as np
+
+from hil.control.build import build_reference, check_times
+from hil.control.tables import (
+    RampReferenceTable,
+    ScheduleTable,
+    SignalsReferenceTable,
+    StepsReferenceTable,
+    TraceReferenceTable,
+)
+from hil.errors import ModelError
+from hil.experiment.kind import Found, SystemRun
+from hil.rig.instruments import force_channels, signals_of
+from hil.rig.run_tables import RigTables
+from hil.systems.array.build import (
+    LEVEL_MIN,
+    cell_indices,
+    recruited_force_N,
+)
+from hil.systems.array.build_force import force_signal, told_of
+from hil.systems.array.cell_array import CellArray
+from hil.systems.array.recruitment.build import reachable_N
+from hil.systems.array.recruitment.tables import GroupsTable
+
+RIG_ORDER_MAX = 2000
+
+
+def check_rig(tables: RigTables, model: CellArray) -> Found:
+    """An array that can be run, and a channel that measures its force."""
+    if len(model.states) > RIG_ORDER_MAX:
+        yield "model", f"order {len(model.states)}: a rig's model may have {RIG_ORDER_MAX} states"
+    if model.floating:
+        names = ", ".join(model.floating[0][:4])
+        yield "model", f"nothing holds {names}: fix a point or mend the broken cells around it"
+    if tables.guard.force_max_N is None:
+        yield "guard.force_max_N", "missing: add it"
+    if signals_of(tables.devices) and not force_channels(tables.devices):
+        yield (
+            "devices",
+            "no channel of kind 'force': nothing would measure the force: give the transducer's "
+            "channel kind = 'force' and newtons_per_V or a record",
+        )
+
+
+def can_be_run(run: SystemRun) -> bool:
+    """Whether the rig's own check found nothing that keeps an experiment from being checked."""
+    model = run.model
+    is_measured = force_signal(run.tables, model) in model.outputs
+    return is_measured and not model.floating and len(model.states) <= RIG_ORDER_MAX
+
+
+def check_run(run: SystemRun) -> Found:
+    """The observer, on the model whose force is controlled."""
+    tables = run.tables
+    if not can_be_run(run):
+        return
+    told = told_of(tables, run.model)
+    try:
+        told.observer(tables.observer, told.system())
+        told.tests(tables.observer)
+        if tables.observer.wires is not None:
+            told.wires(tables.observer)
+    except ModelError as error:
+        yield "observer", str(error)
+
+
+def check_reference(run: SystemRun) -> Found:
+    """The force's set points, within what the cells can do and the guard allows."""
+    tables, table = run.tables, run.tables.reference
+    if isinstance(table, SignalsReferenceTable):
+        yield "reference.kind = 'signals'", "is for rigs without cells: choose steps, ramp or sine"
+    if table is None or isinstance(table, SignalsReferenceTable):
+        return
+    if not can_be_run(run):
+        return
+    if isinstance(table, StepsReferenceTable | RampReferenceTable | TraceReferenceTable):
+        found = list(check_times("reference", table.t_s, table.force_N, "force_N"))
+        if found:
+            yield from found
+            return
+    low_N, high_N = build_reference(table).extremes(run.duration_s)
+    most_N = reachable_N(tables.controller, told_of(tables, run.model))
+    if high_N > most_N * (1.0 + LEVEL_MIN) or low_N < 0.0:
+        grouped = isinstance(tables.controller, GroupsTable)
+        which = "its groups' cells" if grouped else "cells"
+        yield (
+            "reference",
+            f"asks for {low_N:g} to {high_N:g} N; all {which} on give 0 to {most_N:.4g} N",
+        )
+    if tables.guard.force_max_N is not None and high_N > tables.guard.force_max_N:
+        yield (
+            "reference",
+            f"asks for {high_N:g} N, beyond guard.force_max_N = {tables.guard.force_max_N:g}",
+        )
+
+
+def check_schedule(table: ScheduleTable, model: CellArray) -> Found:
+    """The cells that it names."""
+    for i, step in enumerate(table.steps):
+        for key, cells in (("on", step.on), ("off", step.off)):
+            if cells != "all":
+                yield from unknown_cells(f"controller.steps.{i}.{key}", cells, model)
+
+
+def check_order(run: SystemRun) -> Found:
+    """The order in which a PID takes cells: known, once each, none that takes force away."""
+    table, model = run.tables.controller, run.model
+    order: list[int | str] = table.order if table.order is not None else [*model.cell_names]
+    unknown = list(unknown_cells("controller.order", order, model))
+    if unknown:
+        yield from unknown
+        return
+    indices = cell_indices(order, model)
+    twice = [cell for cell, count in Counter(indices).items() if count > 1]
+    if twice:
+        yield "controller.order", f"cell '{model.cell_names[twice[0]]}' is listed twice"
+        return
+    F_N = run.forces_on_N
+    levels_N = recruited_force_N(model, F_N, indices, force_signal(run.tables, model))
+    smallest_N = LEVEL_MIN * np.abs(levels_N).max()
+    for cell, rise_N in zip(indices, np.diff(levels_N), strict=True):
+        if rise_N < -smallest_N:
+            yield (
+                "controller.order",
+                f"cell '{model.cell_names[cell]}' takes {-rise_N:.4g} N off the measured force: "
+                "give an order without it",
+            )
+            return
+    if levels_N[-1] <= 0.0:
+        yield "controller.order", "none of its cells adds to the measured force"
+
+
+def unknown_cells(key: str, cells: list[int | str], model: CellArray) -> Found:
+    """Cells, by number or name, that the model does not have."""
+    for cell in cells:
+        known = 1 <= cell <= model.n_cells if isinstance(cell, int) else cell in model.cell_names
+        if not known:
+            yield (
+                key,
+                f"there is no cell {cell!r}: cells are 1 to {model.n_cells}, or "
+                f"{model.cell_names[0]} to {model.cell_names[-1]}",
+            )

@@ -1,0 +1,178 @@
+"""Controllers of the force of a cellular array: schedule, PID, broadcast, groups, optimal."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.control.build import build_reference
+from hil.control.controller import CellController
+from hil.control.pid import Pid, PidGains
+from hil.control.schedule import Schedule
+from hil.control.steering import Selective, Steerable
+from hil.control.tables import ForceReferenceTable, PidTable, ScheduleTable, SignalsReferenceTable
+from hil.experiment.kind import ControlInputs, ControllerKind, Found, SystemRun
+from hil.rig.instruments import boards_of
+from hil.rig.run_tables import RunTables
+from hil.systems.array.build import LEVEL_MIN, cell_indices, recruited_force_N
+from hil.systems.array.build_force import force_signal, told_of
+from hil.systems.array.checks import can_be_run, check_order, check_schedule
+from hil.systems.array.control import ForceControl
+from hil.systems.array.recruitment.build import build_recruiter
+from hil.systems.array.recruitment.build import check as check_recruitment
+from hil.systems.array.recruitment.control import Recruitment
+from hil.systems.array.recruitment.diagnosis import Diagnosis
+from hil.systems.array.recruitment.tables import (
+    BroadcastTable,
+    GroupsTable,
+    OptimalTable,
+    WiresTable,
+)
+
+
+def _follows(run: SystemRun) -> ForceReferenceTable | None:
+    """The table of the force's set point; None where there is none."""
+    table = run.tables.reference
+    return None if isinstance(table, SignalsReferenceTable) else table
+
+
+def _schedule_of(run: SystemRun) -> Schedule:
+    model, table = run.model, run.tables.controller
+    steps = [(s.t_s, cell_indices(s.on, model), cell_indices(s.off, model)) for s in table.steps]
+    return Schedule(steps, model.n_cells)
+
+
+def _pid_of(run: SystemRun) -> Pid:
+    """A PID on the levels of static force that its cells give, those that add nothing left out."""
+    model, table = run.model, run.tables.controller
+    order = cell_indices(table.order or "all", model)
+    gains = PidGains(table.k_p, table.k_i_per_s, table.k_d_s, table.derivative_filter_s)
+    signal = force_signal(run.tables, model)
+    levels_N = recruited_force_N(model, run.forces_on_N, order, signal)
+    pulls = np.diff(levels_N) > LEVEL_MIN * levels_N.max()
+    order = [cell for cell, there in zip(order, pulls, strict=True) if there]
+    levels_N = np.concatenate(([0.0], levels_N[1:][pulls]))
+    return Pid(gains, levels_N, order, table.hysteresis, table.dwell_s, run.period_s)
+
+
+def _force_control(given: ControlInputs, cells: CellController) -> ForceControl:
+    if isinstance(cells, Selective):
+        cells.usable = given.estimator.belief.usable
+    reference = build_reference(_follows(given))
+    return ForceControl(reference, cells, given.layout.slot(given.layout.force))
+
+
+def _build_schedule(given: ControlInputs) -> ForceControl:
+    return _force_control(given, _schedule_of(given))
+
+
+def _build_pid(given: ControlInputs) -> ForceControl:
+    return _force_control(given, _pid_of(given))
+
+
+def _build_recruitment(given: ControlInputs) -> Recruitment:
+    """The control stage of a recruiter that looks at the observer's estimate."""
+    tables, told = given.tables, told_of(given.tables, given.model)
+    follow = Steerable(build_reference(_follows(given)))
+    looks = tables.observer.wire_failures
+    diagnosis = None
+    draws = isinstance(tables.controller, BroadcastTable)
+    if looks is not None and looks.switch_suspects and not draws:
+        diagnosis = Diagnosis(told.shares_N, looks.apart_s)
+    recruiter = build_recruiter(tables.controller, told, follow, given.seed)
+    return Recruitment(follow, recruiter, given.estimator.belief, diagnosis)
+
+
+def _check_schedule(run: SystemRun) -> Found:
+    yield from check_schedule(run.tables.controller, run.model)
+
+
+def _needs_reference(run: SystemRun) -> Found:
+    if run.tables.reference is None:
+        kind = run.tables.controller.kind
+        yield "reference", f"missing: a {kind} controller follows one"
+
+
+def _check_pid(run: SystemRun) -> Found:
+    yield from _needs_reference(run)
+    if can_be_run(run):
+        yield from check_order(run)
+
+
+def _check_recruitment(run: SystemRun) -> Found:
+    yield from _needs_reference(run)
+    if can_be_run(run):
+        told = told_of(run.tables, run.model)
+        yield from check_recruitment(run.tables.controller, run.tables.observer, told)
+
+
+def _check_broadcast(run: SystemRun) -> Found:
+    yield from _check_recruitment(run)
+    for name, device in boards_of(run.tables.devices).items():
+        if device.every > 1:
+            key = f"devices.{name}.every = {device.every}"
+            yield key, "a broadcast is repeated in every period: give 1"
+
+
+def _bounds(run: SystemRun, who: str, most: int) -> list[str]:
+    return [
+        f"{who}: at most {most} of {run.model.n_cells} cells at once, for up to "
+        f"{run.duration_s:g} s, no cell longer than {run.tables.guard.cell_on_max_s:g} s"
+    ]
+
+
+def _plan_pid(run: SystemRun) -> list[str]:
+    return _bounds(run, "the controller decides", len(_pid_of(run).order))
+
+
+def _plan_groups(run: SystemRun) -> list[str]:
+    most = sum(len(group) for group in run.tables.controller.groups)
+    return _bounds(run, "the controller decides", most)
+
+
+def _plan_broadcast(run: SystemRun) -> list[str]:
+    return _bounds(run, "the cells draw random numbers themselves", run.model.n_cells)
+
+
+def _plan_optimal(run: SystemRun) -> list[str]:
+    return _bounds(run, "the controller decides", run.model.n_cells)
+
+
+def _switches(run: SystemRun) -> Iterator[tuple[float, NDArray[np.uint8]]]:
+    return _schedule_of(run).switched(run.duration_s)
+
+
+def _plan_schedule(run: SystemRun) -> list[str]:
+    model, signal = run.model, force_signal(run.tables, run.model)
+    F_N, lines = np.array(run.forces_on_N), []
+    for t_s, cells in _switches(run):
+        on = [name for name, lit in zip(model.cell_names, cells, strict=True) if lit]
+        force_N = model.force_at(signal, model.solve_statics(F_N * cells).tension_N)
+        what = f"{len(on)} on: {', '.join(on)}" if on else "all off"
+        lines.append(f"{t_s:8.3f} s  {what} (settles at {force_N:.4g} N)")
+    return [*lines, f"{run.duration_s:8.3f} s  all off, the run ends"]
+
+
+def looks_at_wires_s(tables: RunTables) -> float:
+    """Between two looks at wires that are learned or tested."""
+    return float((tables.observer.wires or WiresTable()).sample_s)
+
+
+def _optimal_wait_s(tables: RunTables) -> float:
+    return max(float(tables.controller.budget_s), looks_at_wires_s(tables))
+
+
+CONTROLLERS = {
+    "schedule": ControllerKind(
+        ScheduleTable, _build_schedule, _check_schedule, _plan_schedule, switches=_switches
+    ),
+    "pid": ControllerKind(PidTable, _build_pid, _check_pid, _plan_pid),
+    "broadcast": ControllerKind(
+        BroadcastTable, _build_recruitment, _check_broadcast, _plan_broadcast, broadcasts=True
+    ),
+    "groups": ControllerKind(GroupsTable, _build_recruitment, _check_recruitment, _plan_groups),
+    "optimal": ControllerKind(
+        OptimalTable, _build_recruitment, _check_recruitment, _plan_optimal,
+        longest_wait_s=_optimal_wait_s,
+    ),
+}  # fmt: skip

@@ -1,0 +1,119 @@
+"""What `hil model` says of an array, its reduction, and its matrices as files."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.io
+
+from hil.errors import ConfigError
+from hil.experiment.kind import Description, ModelAsked
+from hil.systems.array import analysis
+from hil.systems.array.cell_array import CellArray
+from hil.systems.array.reduction import Reduced, reduce
+
+SHARES_SHOWN_MAX = 20
+
+
+def describe(asked: ModelAsked) -> Description:
+    """Order, poles and statics; the model is reduced and written where that is asked for."""
+    model = asked.model
+    facts, reduced = analysis.describe(model, asked.forces_on_N), None
+    if asked.order is not None:
+        forces = [name for name in model.outputs if name.endswith(("left_N", "right_N"))]
+        reduced = reduce(model, asked.order, forces)
+        facts["reduction"] = describe_reduced(reduced, forces)
+    lines = [as_text(facts)]
+    if asked.out is not None:
+        export(model, asked.out, reduced)
+        lines.append(f"matrices and names are in {asked.out}")
+    return Description(facts, lines, whole=True)
+
+
+def describe_reduced(reduced: Reduced, outputs: list[str]) -> dict[str, Any]:
+    """Order, bound and Hankel singular values of a balanced reduction."""
+    return {
+        "order": len(reduced.A),
+        "outputs": outputs,
+        "error_bound": reduced.error_bound,
+        "hankel_singular_values": reduced.hankel_singular_values.tolist(),
+    }
+
+
+def export(model: CellArray, path: Path, reduced: Reduced | None = None) -> None:
+    """Write A, B, C, D and the lists `states`, `inputs`, `outputs` as .npz or .mat.
+
+    A reduced model keeps the inputs and the forces; its states are r1, r2, ...
+
+    Raises
+    ------
+    ConfigError
+        Another ending, or a file that cannot be written.
+    """
+    source = model if reduced is None else reduced
+    content = {"A": source.A, "B": source.B, "C": source.C, "D": source.D}
+    names = {"states": model.states, "inputs": model.inputs, "outputs": model.outputs}
+    if reduced is not None:
+        names["states"] = [f"r{i}" for i in range(1, len(reduced.A) + 1)]
+        names["outputs"] = [n for n in model.outputs if n.endswith(("left_N", "right_N"))]
+    try:
+        if path.suffix == ".npz":
+            texts = {key: np.array(value) for key, value in names.items()}
+            np.savez(path, allow_pickle=False, **content, **texts)
+        elif path.suffix == ".mat":
+            cells = {key: np.array(value, dtype=object) for key, value in names.items()}
+            scipy.io.savemat(path, {**content, **cells}, oned_as="column")
+        else:
+            raise ConfigError(f"{path}: unknown ending '{path.suffix}': choose .npz or .mat")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written ({error.strerror})") from None
+
+
+def as_text(facts: dict[str, Any]) -> str:
+    """The figures as a page of plain text."""
+    lines = [
+        f"order {facts['order']}: {facts['n_cells']} cells, {facts['n_inputs']} inputs, "
+        f"{facts['n_outputs']} outputs"
+    ]
+    for group in facts["floating"]:
+        lines.append(f"floating, held by no live cell: {', '.join(group)}")
+    if "poles" in facts:
+        stable = "stable" if facts["stable"] else "NOT stable"
+        lines.append(
+            f"{stable}; {facts['uncontrollable_states']} states that the inputs cannot move, "
+            f"{facts['unobservable_states']} that the outputs do not show"
+        )
+        lines += ["", "poles   real [1/s]    frequency [Hz]   damping"]
+        for pole in facts["poles"]:
+            times = f"x{pole['count']}" if pole["count"] > 1 else "  "
+            lines.append(
+                f"{times:>5} {pole['real_per_s']:12.5g} {pole['frequency_Hz']:16.5g} "
+                f"{pole['damping']:9.4g}"
+            )
+    for name, statics in facts["statics"].items():
+        lines += ["", f"{name}, static, all cells on"]
+        lines.append(f"  force at the left end   {statics['all_on_left_N']:.9g} N")
+        lines.append(f"  force at the right end  {statics['all_on_right_N']:.9g} N")
+        if statics["stiffness_N_per_m"] is not None:
+            lines.append(f"  stiffness between ends  {statics['stiffness_N_per_m']:.9g} N/m")
+        if "stroke_m" in statics:
+            lines.append(f"  free contraction        {1e3 * statics['stroke_m']:.6g} mm")
+        if len(statics["shares"]) <= SHARES_SHOWN_MAX:
+            shares = " ".join(f"{share:.4f}" for share in statics["shares"])
+            lines.append(f"  each cell's share, N/N  {shares}")
+        if "n_force_levels" in statics:
+            lines.append(
+                f"  force levels            {statics['n_force_levels']}, "
+                f"steps {statics['smallest_step_N']:.4g} to {statics['largest_step_N']:.4g} N"
+            )
+    if "reduction" in facts:
+        r = facts["reduction"]
+        values = " ".join(
+            f"{value:.3g}" for value in r["hankel_singular_values"][:SHARES_SHOWN_MAX]
+        )
+        lines += ["", f"reduced to order {r['order']}, from cells to {', '.join(r['outputs'])}"]
+        lines.append(f"  largest gain error      {r['error_bound']:.4g} N/N at any frequency")
+        lines.append(f"  Hankel singular values  {values}")
+    for name, x_m in facts["free_points_m"].items():
+        lines += ["", f"{name} rests at {1e3 * x_m:.6g} mm with all cells on"]
+    return "\n".join(lines)

@@ -1,0 +1,174 @@
+"""Static force of a cellular array by which cells are on: shares, levels, mean, variance.
+
+The static law is linear: the force at an end is the sum of the shares of the cells that are
+on, f = sum_n a_n s_n with a_n = 1 for a cell that is on. All figures follow from the N shares.
+"""
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from hil.errors import ModelError
+from hil.systems.array.cell_array import CellArray
+
+LEVELS_MAX = 2**20
+SAME_LEVEL = 1e-9
+"""Levels closer than this, as a part of the sum of all |shares|, are one level.
+
+Rounding leaves about 1e-15. Shares of N like cells are fractions whose common denominator is
+the number of spanning trees of the network, so that levels of theirs that differ do so by far
+more.
+"""
+
+
+def shares_N(model: CellArray, force_on_N: ArrayLike, output: str) -> NDArray[np.float64]:
+    """What each cell alone adds to the static force at `output`, in N, (K,).
+
+    Parameters
+    ----------
+    model : CellArray
+    force_on_N : (K,) array
+        F of every cell while on.
+    output : str
+        `array.left_N` or `array.right_N`.
+    """
+    F_N: NDArray[np.float64] = np.asarray(force_on_N, dtype=float)
+    return model.static_gain(output) * F_N
+
+
+def levels_N(shares_N: ArrayLike) -> NDArray[np.float64]:
+    """Distinct sums of the shares over all on/off sets, rising, in N.
+
+    Sums are built cell by cell and equal ones merged at once: the cost is the number of cells
+    times the number of levels, not 2^N.
+
+    Raises
+    ------
+    ModelError
+        More than LEVELS_MAX levels.
+    """
+    shares = np.asarray(shares_N, dtype=float)
+    levels = _distinct_sums(shares, SAME_LEVEL * float(np.abs(shares).sum()), LEVELS_MAX)
+    if not len(levels):
+        raise ModelError(
+            f"{len(shares)} cells have more than {LEVELS_MAX} force levels: too many to list"
+        )
+    return np.asarray(levels)
+
+
+def force_levels_N(model: CellArray, force_on_N: ArrayLike, output: str) -> NDArray[np.float64]:
+    """Distinct static forces at `output` over all on/off sets, rising; see `levels_N`."""
+    return levels_N(shares_N(model, force_on_N, output))
+
+
+def mean_and_variance_of_k_on(shares_N: ArrayLike, n_on: int) -> tuple[float, float]:
+    """Mean (N) and variance (N^2) of the force when n_on cells chosen at random are on.
+
+    Every set of k of the N cells is equally likely::
+
+        mean     = k m                      m = sum(s) / N
+        variance = k (N - k) / (N - 1) v    v = sum((s - m)^2) / N
+
+    Raises
+    ------
+    ValueError
+        For n_on outside 0..N.
+
+    Notes
+    -----
+    Source: Cochran 1977, Sampling Techniques, theorems 2.1 and 2.2 (without replacement).
+    """
+    shares = np.asarray(shares_N, dtype=float)
+    n_cells = len(shares)
+    if not 0 <= n_on <= n_cells:
+        raise ValueError(f"{n_on} of {n_cells} cells cannot be on: give 0 to {n_cells}")
+    if n_cells == 1:
+        return float(n_on * shares[0]), 0.0
+    spread = n_on * (n_cells - n_on) / (n_cells - 1)
+    return float(n_on * shares.mean()), float(spread * shares.var())
+
+
+def mean_and_variance_of_p_on(shares_N: ArrayLike, p_on: float) -> tuple[float, float]:
+    """Mean (N) and variance (N^2) of the force when each cell is on with probability p_on.
+
+    The cells draw independently: mean = p sum(s), variance = p (1 - p) sum(s^2).
+
+    Raises
+    ------
+    ValueError
+        For p_on outside 0..1.
+    """
+    if not 0.0 <= p_on <= 1.0:
+        raise ValueError(f"p_on = {p_on:g} is not a probability: give 0 to 1")
+    shares = np.asarray(shares_N, dtype=float)
+    return float(p_on * shares.sum()), float(p_on * (1.0 - p_on) * (shares @ shares))
+
+
+def count_levels(
+    shares: NDArray[np.float64],
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Number of levels, and smallest step between neighbours, of many arrays.
+
+    Parameters
+    ----------
+    shares : (B, N) array
+        Of B arrays of N cells.
+
+    Returns
+    -------
+    n_levels : (B,) array
+    smallest_step : (B,) array
+        As shares; 0 where there is but one level.
+
+    Raises
+    ------
+    ModelError
+        More than LEVELS_MAX levels in one of them.
+    """
+    n_levels, smallest_step = _count_levels(
+        np.ascontiguousarray(shares, dtype=float), SAME_LEVEL, LEVELS_MAX
+    )
+    if not np.all(n_levels):
+        raise ModelError(f"an array has more than {LEVELS_MAX} force levels: too many to list")
+    return n_levels, smallest_step
+
+
+@njit(cache=True)
+def _distinct_sums(
+    shares: NDArray[np.float64], tolerance: float, n_max: int
+) -> NDArray[np.float64]:
+    """Sums of all subsets, rising, those within the tolerance merged; empty beyond n_max."""
+    sums = np.zeros(1)
+    for share in shares:
+        n = len(sums)
+        merged = np.empty(2 * n)
+        n_merged, i, j = 0, 0, 0
+        while i < n or j < n:
+            if j == n or (i < n and sums[i] <= sums[j] + share):
+                value = sums[i]
+                i += 1
+            else:
+                value = sums[j] + share
+                j += 1
+            if n_merged == 0 or value - merged[n_merged - 1] > tolerance:
+                merged[n_merged] = value
+                n_merged += 1
+        if n_merged > n_max:
+            return np.empty(0)
+        sums = merged[:n_merged].copy()
+    return sums
+
+
+@njit(cache=True)
+def _count_levels(
+    shares: NDArray[np.float64], same_level: float, n_max: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    n_arrays = len(shares)
+    n_levels = np.zeros(n_arrays, dtype=np.int64)
+    smallest_step = np.zeros(n_arrays)
+    for b in range(n_arrays):
+        levels = _distinct_sums(shares[b], same_level * np.abs(shares[b]).sum(), n_max)
+        n_levels[b] = len(levels)
+        if len(levels) > 1:
+            smallest_step[b] = np.min(np.diff(levels))
+    return n_levels, smallest_step

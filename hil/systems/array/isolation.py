@@ -1,0 +1,335 @@
+"""Which cell has failed: what the force says against what the cells reported on should give.
+
+With c_n(t) the activation of cell n through the lag of its kind (1 for a cell long on) and s_n its
+share, the residual between measured force and open-loop twin is
+
+    e(t) = sum_n delta_n s_n c_n(t) + b + noise
+
+Healthy cells differ by small delta_n ~ N(0, spread^2); an electrically dead cell n has
+delta_n = -1; a mechanically broken one moves every share, delta_m by mu_m (1 + delta_m) with
+mu_m = s'_m / s_m - 1; b is the transducer's zero. Samples are `sample_s` apart, their noise what
+the transducer has and, for `settle_s` after a cell was switched, `doubt` of its share: a cell that
+heats or cools is not known well enough to be held to the model. From the samples' information
+L = sum(phi phi^T / R), v = sum(phi e / R), phi = (s_1 c_1, ..., s_N c_N, 1), the odds of a mean
+m + mu instead of m, both with spread P about them, are exact for Gaussian noise:
+
+    log B = mu^T (I + L P)^-1 (v - L (m + mu / 2))
+
+Two tests run side by side. *All* data of the last `memory_s`, with m = 0 and the healthy spread,
+find cells that have been dead from the start, once they have been on and off often enough. The
+last `window_s` alone, with m and P learned from the data before it (and `drift` added), find a cell
+that fails now: its share is known by then. A failure is announced when log B passes
+
+    log(n_hypotheses x 2 tests x 86400 s / window / false alarms a day)
+
+since a likelihood ratio exceeds 1/eps with chance eps at most (Ville's inequality) in each window;
+unless more than one deviation at once (every delta_n free) explains the data better still; and
+once the verdict has stood for `confirm_s`: a cell that has just died still pulls while it cools,
+and looks like a smaller one.
+Hypotheses whose log B is within `tie` of the best cannot be told apart: they are named as a class.
+A cell that was found moves the null hypothesis: what was learned stays, the tests begin anew once
+it has cooled, and the search goes on for the next.
+
+Source: Basseville & Nikiforov 1993, Detection of Abrupt Changes, ch. 2 and 7 (likelihood ratios);
+Kass & Raftery 1995 (Bayes factors).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hil.errors import ModelError
+from hil.systems.array import isolation_kernel as kernel
+from hil.systems.array.activation import CellActivation
+from hil.systems.array.cell_array import CellArray
+from hil.systems.array.force_levels import shares_N
+
+HEALTHY, FAILED, SUSPECT = 0, 1, 2
+DAY_S = 86400.0
+
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class IsolationRules:
+    """What a healthy array may do, and how often to be wrong.
+
+    Attributes
+    ----------
+    sample_s : float
+        Between samples.
+    window_s, memory_s : float
+        Of the two tests.
+    spread, drift : float
+        Standard deviation of a healthy cell's share, relative: among cells, and of one cell
+        from what was learned of it.
+    settle_s, doubt : float
+        For how long after a switch a cell's share is in doubt, and by how much, relative.
+    noise_N, zero_N : float
+        Of a sample; of the transducer's zero.
+    confirm_s : float
+        For how long a verdict must stand.
+    tie : float
+        Log odds within which two failures cannot be told apart.
+    false_alarms_per_day : float
+    """
+
+    sample_s: float = 0.1
+    window_s: float = 2.0
+    memory_s: float = 60.0
+    spread: float = 0.16
+    drift: float = 0.03
+    settle_s: float = 2.0
+    doubt: float = 0.35
+    noise_N: float = 0.02
+    zero_N: float = 0.02
+    confirm_s: float = 0.8
+    tie: float = 3.0
+    false_alarms_per_day: float = 1.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was announced.
+
+    Attributes
+    ----------
+    t_s : float
+    cells : tuple of int
+        The cell (from 0), or the class of cells that force has not told apart.
+    kind : {"electrical", "mechanical"}
+        The more likely one.
+    log_odds : float
+        Of the failure against none.
+    probability : float
+        Of the class among all single failures, none and "something else", equally likely before.
+    """
+
+    t_s: float
+    cells: tuple[int, ...]
+    kind: str
+    log_odds: float
+    probability: float
+
+
+@dataclass(frozen=True)
+class Lag:
+    """How a cell's static force comes: at once (`direct`) and through a first-order lag."""
+
+    direct: float
+    rate_per_s: float
+
+
+def lags(model: CellArray) -> list[Lag]:
+    """Of every cell, with the array's inertia left out; at most one internal state a cell.
+
+    Isometric force of like cells is sum(share_n) through phi(s)/phi(0), and with one internal
+    state phi(s) = Kf + Kd Kp / (s - I).
+    """
+    c = model.coefficients
+    found = []
+    for n in range(model.n_cells):
+        own = np.flatnonzero(c.cell_of == n)
+        if len(own) > 1:
+            raise ModelError(
+                f"cell {n + 1} has {len(own)} internal states: failures are told of cells with one"
+            )
+        phi = float(c.phi[n])
+        if len(own) == 0 or phi == 0.0:
+            found.append(Lag(1.0, 1.0))
+        else:
+            found.append(Lag(float(c.Kf[n]) / phi, -float(c.iota.diagonal()[own[0]])))
+    return found
+
+
+def broken_shares_N(model: CellArray, activation: Sequence[CellActivation], output: str) -> Matrix:
+    """Shares (N, N) when cell n (row) is mechanically broken; NaN where nothing is left to hold."""
+    F_N = np.array([a.force_on_N for a in activation])
+    rows = np.full((model.n_cells, model.n_cells), np.nan)
+    for n in range(model.n_cells):
+        arrays, first = {}, 0
+        for name, array in model.arrays.items():
+            size = array.topology.n_cells
+            inside = first <= n < first + size
+            arrays[name] = replace(array, broken=array.broken | {n - first}) if inside else array
+            first += size
+        rows[n] = shares_N(CellArray(model.points, arrays), F_N, output)
+    return rows
+
+
+class Isolation:
+    """Sequential tests of every single failure.
+
+    Parameters
+    ----------
+    shares_N : (N,) array
+    broken_N : (N, N) array
+        As `broken_shares_N` gives them.
+    lag : sequence of Lag
+        Of every cell.
+
+    Attributes
+    ----------
+    state : (N,) uint8 array
+        0 healthy, 1 failed, 2 one of a class with a failure in it.
+    log_odds : float
+        Of the likeliest failure not yet announced.
+    findings : list of Finding
+    """
+
+    def __init__(
+        self,
+        rules: IsolationRules,
+        shares_N: ArrayLike,
+        broken_N: ArrayLike,
+        lag: Sequence[Lag],
+        period_s: float,
+    ) -> None:
+        self._rules = rules
+        self._shares: Matrix = np.array(shares_N, dtype=float)
+        n = len(self._shares)
+        self._every = max(1, round(rules.sample_s / period_s))
+        n_window = max(1, round(rules.window_s / (self._every * period_s)))
+        self._keep = float(np.exp(-self._every * period_s / rules.memory_s))
+        self._direct = np.array([one.direct for one in lag])
+        self._blend = -np.expm1(-np.array([one.rate_per_s for one in lag]) * period_s)
+        self._lagged, self._c = np.zeros((2, n))
+        self._on: NDArray[np.uint8] = np.zeros(n, dtype=np.uint8)
+        self._settle = max(1, round(rules.settle_s / period_s))
+        self._since = np.full(n, self._settle, dtype=np.int64)  # ticks since a cell was switched
+        self._mu = _changes(self._shares, np.asarray(broken_N, dtype=float))
+        able = np.abs(self._shares) > 1e-9 * np.abs(self._shares).sum()
+        self._possible = np.concatenate([able, able & np.isfinite(self._mu[n:]).all(axis=1)])
+        self._mu[~self._possible] = 0.0
+        m = n + 1
+        self._base, self._drift = np.zeros((2, m))
+        self._P0 = np.diag(np.append(np.full(n, rules.spread**2), rules.zero_N**2))
+        self._drift[:n], self._drift[-1] = rules.drift**2, (0.1 * rules.zero_N) ** 2
+        # The window's samples (phi, e, R), and the information of those before and of the window.
+        self._phi = np.zeros((n_window, m))
+        self._e, self._R = np.zeros(n_window), np.full(n_window, np.inf)
+        self._L, self._v = np.zeros((2, m, m)), np.zeros((2, m))
+        self._P, self._mean = np.zeros((2, m, m)), np.zeros((2, m))
+        self._left, self._right = np.zeros((m, m)), np.zeros((m, m + 1))
+        self._shift = np.zeros(m)
+        self._log_B = np.zeros((2, 2 * n))
+        self.threshold = float(
+            np.log(2.0 * self._possible.sum() * DAY_S / rules.window_s / rules.false_alarms_per_day)
+        )
+        self._confirm = max(1, round(rules.confirm_s / (self._every * period_s)))
+        self._cells: frozenset[int] = frozenset()  # that every verdict of late has named
+        self._agreed = 0  # verdicts in a row that had a cell in common
+        self._tick = self._n_samples = 0
+        self._blind_until_s = -np.inf
+        self.state = np.zeros(n, dtype=np.uint8)
+        self.log_odds = 0.0
+        self.findings: list[Finding] = []
+
+    def step(
+        self,
+        t_s: float,
+        residual_N: float,
+        activation: Matrix,
+        cells: NDArray[np.uint8],
+        n_periods: int = 1,
+    ) -> None:
+        """One tick: the residual (NaN where nothing was read), F over F on, and cells on."""
+        for _ in range(n_periods):
+            kernel.follow(activation, self._direct, self._blend, self._lagged, self._c)
+        kernel.count_since(cells, n_periods, self._on, self._since)
+        self._tick += 1
+        if self._tick % self._every:
+            return
+        rules = self._rules
+        if not np.isnan(residual_N) and t_s >= self._blind_until_s:
+            kernel.take(
+                self._shares, self._c, residual_N, self._keep, rules.noise_N**2,
+                rules.doubt, self._since, self._settle, self._n_samples % len(self._e), self._phi,
+                self._e, self._R, self._L, self._v,
+            )  # fmt: skip
+            self._n_samples += 1
+            self._judge(t_s)
+
+    def _judge(self, t_s: float) -> None:
+        kernel.learn(
+            self._L, self._v, self._base, self._P0, self._drift, self._left, self._right,
+            self._P, self._mean,
+        )  # fmt: skip
+        self.log_odds, best = -np.inf, -1
+        for test in range(2):
+            top = kernel.log_odds(
+                self._L, self._v, test, self._P[test], self._mean[test], self._mu,
+                self._possible, self._left, self._right, self._shift, self._log_B[test],
+            )  # fmt: skip
+            if top > self.log_odds:
+                self.log_odds, best = top, test
+        if best < 0 or self.log_odds < self.threshold:
+            self._agreed = 0
+            return
+        L, v = self._L[best], self._v[best]
+        if best == kernel.ALL:
+            L, v = self._L.sum(axis=0), self._v.sum(axis=0)
+        log_B = self._log_B[best]
+        other = wide_log_odds(L, v - L @ self._mean[best], self._P[best])
+        if other > self.log_odds:
+            return
+        self._announce(t_s, best, log_B, other)
+
+    def _announce(self, t_s: float, test: int, log_B: Matrix, other: float) -> None:
+        """Say what has stood for long enough."""
+        n = len(self._shares)
+        best = int(log_B.argmax())
+        tied = np.flatnonzero(log_B >= log_B[best] - self._rules.tie)
+        now = frozenset(int(h) % n for h in tied)
+        common = self._cells & now
+        self._cells, self._agreed = (common, self._agreed + 1) if common else (now, 1)
+        if self._agreed < self._confirm:
+            return
+        cells = tuple(sorted(now))
+        if self.findings and self.findings[-1].cells == cells:
+            return
+        weights = np.exp(np.append(log_B[self._possible], [other, 0.0]) - log_B[best])
+        share = float(np.exp(log_B[tied] - log_B[best]).sum() / weights.sum())
+        kind = "electrical" if best < n else "mechanical"
+        self.findings.append(Finding(t_s, cells, kind, float(log_B[best]), share))
+        self.state[self.state == SUSPECT] = HEALTHY
+        self.state[list(cells)] = FAILED if len(cells) == 1 else SUSPECT
+        if len(cells) == 1:
+            self._begin_anew(t_s, cells[0], best)
+
+    def _begin_anew(self, t_s: float, cell: int, failure: int) -> None:
+        """What was learned, with this failure, is the null hypothesis from now on."""
+        n = len(self._shares)
+        change = self._mu[failure] * (1.0 + self._mean[1, :n])
+        self._base[:] = self._mean[1]
+        self._base[:n] += change
+        self._P0[:] = self._P[1]
+        self._P0[cell], self._P0[:, cell] = 0.0, 0.0
+        self._P0[cell, cell] = self._drift[cell]
+        self._possible[[cell, n + cell]] = False
+        self._phi[:], self._e[:], self._R[:] = 0.0, 0.0, np.inf
+        self._L[:], self._v[:] = 0.0, 0.0
+        self._cells, self._agreed = frozenset(), 0
+        self._blind_until_s = t_s + self._rules.settle_s
+
+
+def _changes(shares: Matrix, broken: Matrix) -> Matrix:
+    """Relative change (2N, N) of every share with every cell dead, then every cell broken."""
+    safe = np.where(shares == 0.0, 1.0, shares)
+    return np.vstack([-np.eye(len(shares)), np.where(shares == 0.0, 0.0, broken / safe - 1.0)])
+
+
+def wide_log_odds(L: Matrix, v: Matrix, P: Matrix) -> float:
+    """Log odds of every share free (spread 1) against the spread P, both about the mean."""
+
+    def evidence(spread: Matrix) -> float:
+        inner = np.eye(len(v)) + L @ spread
+        gain = float(v @ spread @ np.linalg.solve(inner, v))
+        return 0.5 * gain - 0.5 * float(np.linalg.slogdet(inner)[1])
+
+    n = len(v) - 1
+    wide = P.copy()
+    wide[np.arange(n), np.arange(n)] += 1.0
+    return evidence(wide) - evidence(P)

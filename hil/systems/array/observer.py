@@ -1,0 +1,168 @@
+"""The twin and the observer of a cellular array, and its tests for failed cells.
+
+The observer (`hil.systems.array.state_observer`) is the twin's model corrected by the measured
+force; its estimate is open to controllers.
+"""
+
+from collections.abc import Sequence
+from math import nan
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.control.controller import ArrayEstimate
+from hil.experiment.twin import keep_known
+from hil.loop.channels import Readings
+from hil.loop.frame import Column, Commands, Frame
+from hil.systems.array.isolation import FAILED, HEALTHY, Isolation
+from hil.systems.array.sma.failures import WireFailures
+from hil.systems.array.sma.learning import LearnedWires
+from hil.systems.array.state_observer import ArrayObserver
+
+NO_WIRES: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+ROOM_C = (-50.0, 100.0)  # a reading beyond is not one of a room
+
+
+class ForceObserver:
+    """Twin and observer of a cellular array, and tests for cells that have failed.
+
+    Parameters
+    ----------
+    observer : ArrayObserver
+        On the model whose output the rig's force channel measures.
+    force_on_N : (N,) array
+        F of every cell while on.
+    force : int
+        Where that channel stands among the readings.
+    isolation : Isolation or WireFailures, optional
+    wires : LearnedWires, optional
+        For a controller that plans with them.
+    room : int, optional
+        The channel that measures the air around the wires.
+    sets_apart : bool
+        Boards set cells apart whose wires are broken: these have failed, whatever the tests say.
+    cells : names of all cells, by which the temperatures of the twin's wires are recorded
+    """
+
+    def __init__(
+        self,
+        observer: ArrayObserver,
+        force_on_N: NDArray[np.float64],
+        force: int,
+        isolation: Isolation | WireFailures | None = None,
+        wires: LearnedWires | None = None,
+        room: int | None = None,
+        sets_apart: bool = False,
+        cells: Sequence[str] = (),
+    ) -> None:
+        self._force = force
+        self._room = room
+        self._wired = np.flatnonzero(np.isfinite(observer.wires.T_C)) if cells else NO_WIRES
+        self._wired_names = [cells[n] for n in self._wired]
+        self._tells_failed = sets_apart or isolation is not None
+        n_cells = len(force_on_N)
+        self._observer = observer
+        self._per_N = 1.0 / np.where(force_on_N == 0.0, 1.0, force_on_N)
+        self._activation = np.zeros(n_cells)
+        self.isolation = isolation
+        self._wires = wires
+        self.belief = ArrayEstimate(
+            cells=np.zeros(n_cells, dtype=np.uint8),
+            usable=np.ones(n_cells, dtype=np.uint8),
+            x=observer.x,
+            theta=observer.theta,
+            wires=wires,
+        )
+        self._started = False
+
+    @property
+    def columns(self) -> list[Column]:
+        columns = [
+            Column("force_model_N", "N", "model", "twin run open loop on cells_reported"),
+            Column("force_estimate_N", "N", "model", "observer corrected by the measured force"),
+            Column("force_disturbance_N", "N", "model", "part of it that no cell accounts for"),
+        ]
+        if self.isolation is not None:
+            columns.append(
+                Column("failure_log_odds", "1", "model", "log odds of the most likely new failure")
+            )
+        columns += [
+            Column(f"{cell}.wire_model_C", "degC", "model",
+                   f"wire of {cell} in the twin, run open loop on cells_reported")
+            for cell in self._wired_names
+        ]  # fmt: skip
+        if self._tells_failed:
+            states, n = "0 healthy, 1 failed, 2 one of these failed", len(self.belief.cells)
+            columns.append(Column("cells_failed", "1", "model", states, n))
+        return columns
+
+    def bind(self, frame: Frame, readings: Readings, commands: Commands) -> None:
+        names = [column.name for column in self.columns if not column.n_cells]
+        self._values = frame.span(names)
+        self._wires_C = self._values[len(names) - len(self._wired) :]
+        self._observer.outputs = self._values[:3]
+        self._t_s = frame.values[frame.index("t_s") :][:1]
+        if self._tells_failed:
+            self._failed = frame.cells("cells_failed")
+        self._readings = readings
+
+    def step(self, n_periods: int) -> None:
+        r, observer, belief, values = self._readings, self._observer, self.belief, self._values
+        n_steps = n_periods if self._started else 0
+        self._started = True
+        force_N = float(r.measured[self._force]) if r.is_valid(self._force) else nan
+        if self._room is not None and ROOM_C[0] <= r.measured[self._room] <= ROOM_C[1]:
+            self._set_air(float(r.measured[self._room]), settled=not n_steps)
+        keep_known(r.cells_reported, belief.cells)
+        observer.step(belief.cells, n_steps, force_N)
+        belief.force_N, belief.disturbance_N = float(values[1]), float(values[2])
+        if len(self._wired):
+            self._wires_C[:] = observer.wires.T_C[self._wired]
+        if self._wires is not None:
+            own, t_s = observer.wires, float(self._t_s[0])
+            residual_N = force_N - values[0]
+            self._wires.step(t_s, residual_N, own.T_C, own.xi, belief.cells, n_periods)
+        if self.isolation is not None:
+            self._isolate(self.isolation, force_N - values[0], n_periods)
+        if len(r.cells_open):
+            self._leave_out(r.cells_open)
+
+    def assume_hot(self, wire_C: NDArray[np.float64]) -> None:
+        """Let the twin's wires, (N,), start as austenite at these temperatures; NaN leaves one."""
+        wires = self._observer.wires
+        known = np.isfinite(wires.T_C) & np.isfinite(wire_C)
+        np.copyto(wires.T_C, wire_C, where=known)
+        wires.xi[known] = 1.0
+
+    def _leave_out(self, cells_open: NDArray[np.uint8]) -> None:
+        if self.isolation is None:
+            self._failed[:] = HEALTHY
+        np.copyto(self._failed, FAILED, where=cells_open != 0)
+        np.not_equal(self._failed, FAILED, out=self.belief.usable, casting="unsafe")
+
+    def _set_air(self, T_C: float, *, settled: bool) -> None:
+        self._observer.set_ambient(T_C, settled=settled)
+        if self._wires is not None:
+            self._wires.set_air(T_C, settled=settled)
+        if isinstance(self.isolation, WireFailures):
+            self.isolation.set_air(T_C, settled=settled)
+
+    def _isolate(
+        self, isolation: Isolation | WireFailures, residual_N: float, n_periods: int
+    ) -> None:
+        belief, t_s = self.belief, float(self._t_s[0])
+        if isinstance(isolation, WireFailures):
+            own = self._observer.wires
+            isolation.step(t_s, residual_N, own.T_C, own.xi, belief.cells, n_periods)
+            belief.suspicion = isolation.suspicion
+        else:
+            self._hold_to_sigmoids(isolation, t_s, residual_N, n_periods)
+        np.not_equal(isolation.state, FAILED, out=belief.usable, casting="unsafe")
+        self._values[3] = isolation.log_odds
+        self._failed[:] = isolation.state
+
+    def _hold_to_sigmoids(
+        self, isolation: Isolation, t_s: float, residual_N: float, n_periods: int
+    ) -> None:
+        np.multiply(self._observer.activation_N, self._per_N, out=self._activation)
+        isolation.step(t_s, residual_N, self._activation, self.belief.cells, n_periods)

@@ -1,0 +1,194 @@
+"""What a force will be over the next seconds, as tables: the model of a controller that plans.
+
+Cells that are alike pull through the same dynamics and differ by their shares only. Sampled at
+t_j = lead + j T_s, j = 1..J, after now, with the state x and the sum of shares times activations
+v_i at i = 0 (now), 1 (lead), 2 (lead + T_s), ... (linear between),
+
+    y_j = Phi_j x + H_ji v_i + sum_b g(t_j - lead - b T) dL_b
+
+where dL_b is the static force switched on at block b. Phi and H are the exact discrete model; g is
+the response to a unit switched on from rest, its activation included. Switching off from a settled
+state is minus that: the sigmoid of activation is symmetrical.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from hil.errors import ModelError
+from hil.mechanics.discrete import discretise
+from hil.systems.array.activation import SIGMOID, UNSCALED, CellActivation, sigmoid_N, two_rows
+from hil.systems.array.cell_array import CellArray
+from hil.systems.array.force_levels import shares_N
+from hil.systems.array.system import ArraySystem
+
+ALIKE = 0.05
+"""How far one cell's response may be from all cells' at any sample, as a part of its share.
+
+The modes of the array ring by less than a hundredth when cells with series dampers switch.
+"""
+
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Tables of a model; see the module.
+
+    Attributes
+    ----------
+    Phi : (J, n) array
+    H : (J, J + 2) array
+    g : (J,) array
+        Response of a unit switched on at `lead`, at every sample.
+    shares_N : (N,) array
+    kind : (N,) array
+    stop, rate_per_s : (2, N) arrays
+        Of every cell's activation, as `hil.systems.array.activation` has them.
+    lead_s, sample_s : float
+    """
+
+    Phi: Matrix
+    H: Matrix
+    g: Matrix
+    shares_N: Matrix
+    kind: NDArray[np.uint8]
+    stop: Matrix
+    rate_per_s: Matrix
+    lead_s: float
+    sample_s: float
+
+
+def predict(
+    model: CellArray,
+    activation: Sequence[CellActivation],
+    output: str,
+    *,
+    lead_s: float,
+    sample_s: float,
+    n_samples: int,
+) -> Prediction:
+    """Tables for the force at `output`.
+
+    Raises
+    ------
+    ModelError
+        Cells whose responses are not alike, thermal cells, or cells that add no force at all.
+    """
+    F_N = np.array([a.force_on_N for a in activation])
+    shares = shares_N(model, F_N, output)
+    total = float(shares.sum())
+    if any(a.kind == "thermal" for a in activation):
+        raise ModelError(
+            "planning does not support thermal cells: give [model] a sigmoid activation"
+        )
+    if not total > 0.0:
+        raise ModelError("the cells add nothing to the force")
+    row = [model.outputs.index(output)]
+    n, N = len(model.states), model.n_cells
+    B, C, D = model.B[:, :N] @ F_N / total, model.C[row], model.D[row][:, :N] @ F_N / total
+    first = discretise(model.A, B[:, None], C, D[:, None], lead_s)
+    step = discretise(model.A, B[:, None], C, D[:, None], sample_s)
+    # State, and every grid value of v, as columns that travel together.
+    width = n + n_samples + 2
+    x = np.zeros((n, width))
+    x[:, :n] = np.eye(n)
+    v = np.zeros((n_samples + 2, width))
+    v[:, n:] = np.eye(n_samples + 2)
+    rows = np.empty((n_samples, width))
+    for i in range(n_samples + 1):
+        d = first if i == 0 else step
+        x = d.Ad @ x + d.B0 @ v[i : i + 1] + d.B1 @ v[i + 1 : i + 2]
+        if i > 0:
+            rows[i - 1] = (C @ x + D * v[i + 1])[0]
+    return Prediction(
+        Phi=np.ascontiguousarray(rows[:, :n]),
+        H=np.ascontiguousarray(rows[:, n:]),
+        g=_unit_response(model, activation, shares, row[0], sample_s, n_samples),
+        shares_N=shares,
+        kind=np.array([a.code for a in activation], dtype=np.uint8),
+        stop=two_rows([a.stops for a in activation]),
+        rate_per_s=two_rows([a.rates_per_s for a in activation]),
+        lead_s=lead_s,
+        sample_s=sample_s,
+    )
+
+
+def _unit_response(
+    model: CellArray,
+    activation: Sequence[CellActivation],
+    shares: Matrix,
+    output: int,
+    sample_s: float,
+    n_samples: int,
+) -> Matrix:
+    """Response of all cells switched on from rest, over their static force; one cell's too."""
+    pieces = max(1, int(np.ceil(sample_s / 0.005)))  # of the sigmoid, taken as linear between
+    period_s = sample_s / pieces
+
+    def response(on: NDArray[np.uint8]) -> Matrix:
+        system = ArraySystem(model, activation, period_s)
+        at_rest = system.y[output]
+        y = np.empty(n_samples)
+        for j in range(n_samples):
+            for _ in range(pieces):
+                system.step(on)
+            y[j] = system.y[output] - at_rest
+        return y
+
+    total = float(shares.sum())
+    together = response(np.ones(len(shares), dtype=np.uint8)) / total
+    for n in _one_of_each(shares, activation):
+        alone = response((np.arange(len(shares)) == n).astype(np.uint8)) / shares[n]
+        if np.abs(alone - together).max() > ALIKE:
+            raise ModelError(
+                f"cell {n + 1} responds differently from the others: planning needs cells that "
+                f"differ by "
+                "their static force only"
+            )
+    return together
+
+
+def _one_of_each(shares: Matrix, activation: Sequence[CellActivation]) -> list[int]:
+    """The first cell of every share and activation, of those that add any force."""
+    seen: dict[object, int] = {}
+    tiny = 1e-9 * float(np.abs(shares).sum())
+    for n, (share, a) in enumerate(zip(shares, activation, strict=True)):
+        if abs(share) > tiny:
+            seen.setdefault((round(share / tiny / 10), a.code, a.rates_per_s, a.stops), n)
+    return list(seen.values())
+
+
+def free_response(
+    p: Prediction, x: Matrix, theta: Matrix, on: NDArray[np.uint8], y: Matrix, v: Matrix
+) -> None:
+    """Write into y (J,) the force while the cells stay as they are; v (J + 2,) is work space."""
+    _free(
+        p.Phi, p.H, p.shares_N, p.kind, p.stop, p.rate_per_s, p.lead_s, p.sample_s, x, theta, on,
+        y, v,
+    )  # fmt: skip
+
+
+@njit(cache=True)
+def _free(Phi, H, shares, kind, stop, rate, lead_s, sample_s, x, theta, on, y, v):  # type: ignore[no-untyped-def]
+    for i in range(len(v)):
+        t_s = 0.0 if i == 0 else lead_s + (i - 1) * sample_s
+        total = 0.0
+        for n in range(len(shares)):
+            if kind[n] == SIGMOID or kind[n] == UNSCALED:
+                turn = rate[0, n] * t_s if on[n] else -rate[1, n] * t_s
+                angle = min(stop[1, n], max(-stop[0, n], theta[n] + turn))
+                total += sigmoid_N(shares[n], kind[n], stop[0, n], stop[1, n], angle)
+            elif on[n]:
+                total += shares[n]
+        v[i] = total
+    for j in range(len(y)):
+        total = 0.0
+        for i in range(len(x)):
+            total += Phi[j, i] * x[i]
+        for i in range(len(v)):
+            total += H[j, i] * v[i]
+        y[j] = total

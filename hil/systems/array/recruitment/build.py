@@ -1,0 +1,367 @@
+"""Tables of recruitment controllers -> recruiters, and what is wrong with them.
+
+Every check yields (key, text) pairs.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.control.controller import ArrayEstimate
+from hil.control.reference import NoReference, Reference
+from hil.errors import ModelError
+from hil.systems.array.activation import CellActivation
+from hil.systems.array.cell_array import CellArray
+from hil.systems.array.force_levels import levels_N, shares_N
+from hil.systems.array.isolation import Isolation, IsolationRules, broken_shares_N, lags
+from hil.systems.array.prediction import Prediction, free_response, predict
+from hil.systems.array.recruitment.broadcast import Broadcaster, BroadcastLaw
+from hil.systems.array.recruitment.control import (
+    BroadcastRecruiter,
+    GroupRecruiter,
+    OptimalRecruiter,
+    Recruiter,
+)
+from hil.systems.array.recruitment.groups import GroupRules, SizePrinciple
+from hil.systems.array.recruitment.optimal import Optimal, PlanRules
+from hil.systems.array.recruitment.planner import level_table
+from hil.systems.array.recruitment.sma_optimal import WireOptimal
+from hil.systems.array.recruitment.tables import (
+    BroadcastTable,
+    FailuresTable,
+    GroupsTable,
+    OptimalTable,
+    WiresTable,
+)
+from hil.systems.array.sma.cells import WireModel, wire_model
+from hil.systems.array.sma.failures import WireFailures, WireRules
+from hil.systems.array.sma.filter import WireErrors
+from hil.systems.array.sma.learning import LearnedWires
+from hil.systems.array.sma.plan import WirePlanner
+from hil.systems.array.state_observer import ArrayObserver, ObserverNoise
+from hil.systems.array.system import ArraySystem
+from hil.systems.array.tables import ObserverTable, RecruitTable
+
+Found = Iterator[tuple[str, str]]
+SEED_BITS = 32
+THERE = 0.9
+LEVEL_MIN = 1e-9
+SAMPLES_MAX = 200
+
+
+@dataclass(frozen=True)
+class Told:
+    """What recruitment works with: the rig's model, its cells' activation, and the force."""
+
+    model: CellArray
+    activation: list[CellActivation]
+    signal: str
+    period_s: float
+
+    @property
+    def shares_N(self) -> NDArray[np.float64]:
+        F_N = [a.force_on_N for a in self.activation]
+        return shares_N(self.model, F_N, self.signal)
+
+    @property
+    def has_wires(self) -> bool:
+        return any(a.kind == "thermal" for a in self.activation)
+
+    @property
+    def output(self) -> int:
+        return self.model.outputs.index(self.signal)
+
+    def system(self) -> ArraySystem:
+        """A new one, at rest."""
+        return ArraySystem(self.model, self.activation, self.period_s)
+
+    def observer(self, table: ObserverTable, system: ArraySystem) -> ArrayObserver:
+        """On this system; ModelError where none is stable."""
+        noise = ObserverNoise(
+            table.cell_force_noise_N, table.force_noise_N, table.disturbance_N_per_sqrt_s
+        )
+        return ArrayObserver(system, self.output, noise)
+
+    def isolation(self, table: FailuresTable | None) -> Isolation | None:
+        """Tests for failed cells, if the rig asks for them."""
+        if table is None:
+            return None
+        rules = IsolationRules(
+            sample_s=table.sample_s,
+            window_s=table.window_s,
+            memory_s=table.memory_s,
+            spread=table.spread,
+            drift=table.drift,
+            settle_s=table.settle_s,
+            doubt=table.doubt,
+            confirm_s=table.confirm_s,
+            noise_N=table.noise_N,
+            zero_N=table.zero_N,
+            false_alarms_per_day=table.false_alarms_per_day,
+        )
+        broken_N = broken_shares_N(self.model, self.activation, self.signal)
+        return Isolation(rules, self.shares_N, broken_N, lags(self.model), self.period_s)
+
+    def wire_failures(self, table: ObserverTable) -> WireFailures | None:
+        """The same where the cells are wires; ModelError where they are not."""
+        tests = table.wire_failures
+        if tests is None:
+            return None
+        keys = set(WireRules.__dataclass_fields__) & set(type(tests).model_fields)
+        rules = WireRules(**{key: getattr(tests, key) for key in keys})
+        cells = wire_model(self.model, self.activation, self.shares_N)
+        broken_N = broken_shares_N(self.model, self.activation, self.signal)
+        return WireFailures(rules, _errors(table), cells, broken_N, self.period_s)
+
+    def wires(self, table: ObserverTable) -> LearnedWires:
+        """The wires, to be learned while they work; ModelError where the cells are none."""
+        cells = wire_model(self.model, self.activation, self.shares_N)
+        return LearnedWires(_errors(table), cells, self.period_s)
+
+    def tests(self, table: ObserverTable) -> Isolation | WireFailures | None:
+        """Tests for failed cells of either kind."""
+        if table.failures is not None and table.wire_failures is not None:
+            raise ModelError("give either failures or wire_failures, not both")
+        return self.wire_failures(table) or self.isolation(table.failures)
+
+    def rise_s(self) -> float:
+        """When all cells, switched on from rest, have come to THERE of their force."""
+        system = ArraySystem(self.model, self.activation, max(self.period_s, 0.01))
+        on = np.ones(self.model.n_cells, dtype=np.uint8)
+        goal_N = THERE * float(self.shares_N.sum())
+        t_s = 0.0
+        while system.y[self.output] < goal_N and t_s < 60.0:
+            system.step(on)
+            t_s += system.period_s
+        return t_s
+
+
+def _errors(table: ObserverTable) -> WireErrors:
+    wires = table.wires or WiresTable()
+    return WireErrors(noise_N=table.force_noise_N, **wires.model_dump())
+
+
+def build_recruiter(table: RecruitTable, told: Told, reference: Reference, seed: int) -> Recruiter:
+    """The recruiter that `[controller]` describes."""
+    shares = told.shares_N
+    match table:
+        case BroadcastTable():
+            zone_N = table.dead_zone_N or smallest_dead_zone_N(shares)
+            law = BroadcastLaw(table.law, table.gain, zone_N, table.period_s)
+            caster = Broadcaster(law, shares)
+            return BroadcastRecruiter(caster, shares, table.error, seed % 2**SEED_BITS)
+        case GroupsTable():
+            rules = GroupRules(
+                table.k_p, table.hysteresis, table.dwell_s, table.rest_s, table.rotate_s,
+                table.whole,
+            )  # fmt: skip
+            groups = [indices(group, told.model) for group in table.groups]
+            return GroupRecruiter(SizePrinciple(rules, groups, shares))
+        case OptimalTable():
+            return OptimalRecruiter(_optimal(table, told, reference))
+
+
+def _optimal(table: OptimalTable, told: Told, reference: Reference) -> Optimal | WireOptimal:
+    period_s = told.period_s
+    rules = PlanRules(
+        plan_ticks=round(table.plan_s / period_s),
+        budget_ticks=max(1, round(table.budget_s / period_s)),
+        levels_per_tick=table.levels_per_tick,
+        on_min_s=table.on_min_s,
+        off_min_s=table.off_min_s,
+    )
+    if told.has_wires:
+        cells = wire_model(told.model, told.activation, told.shares_N)
+        price_N2 = table.price * float(np.abs(cells.shares_N[cells.shares_N != 0.0]).min()) ** 2
+        n_blocks = round(table.horizon_s / table.plan_s)
+        return wire_optimal(rules, cells, n_blocks, price_N2, reference, period_s)
+    n_samples = round(table.horizon_s / table.sample_s)
+    p = predict(
+        told.model, told.activation, told.signal, lead_s=rules.budget_ticks * period_s,
+        sample_s=table.sample_s, n_samples=n_samples,
+    )  # fmt: skip
+    G = block_responses(p, round(table.plan_s / table.sample_s), table.n_blocks)
+    work = np.zeros(n_samples + 2)
+
+    def free(belief: ArrayEstimate, cells: NDArray[np.uint8], y: NDArray[np.float64]) -> None:
+        free_response(p, belief.x, belief.theta, cells, y, work)
+        y += belief.disturbance_N
+
+    levels = level_table(p.shares_N)
+    price_N2 = table.price * float(np.abs(levels.share_N).min()) ** 2
+    return Optimal(rules, levels, G, p.sample_s, price_N2, reference, free, period_s)
+
+
+def wire_optimal(
+    rules: PlanRules,
+    cells: WireModel,
+    n_blocks: int,
+    price_N2: float,
+    reference: Reference,
+    period_s: float,
+) -> WireOptimal:
+    """The controller that plans with wires, over n_blocks times between plans."""
+    block_s = rules.plan_ticks * period_s
+    least = [max(1, int(np.ceil(t_s / block_s - 1e-9)))
+             for t_s in (rules.on_min_s, rules.off_min_s)]  # fmt: skip
+    lead_s = rules.budget_ticks * period_s
+    planner = WirePlanner(cells, lead_s, block_s, n_blocks, price_N2, *least)
+    return WireOptimal(rules, planner, reference, period_s)
+
+
+def block_responses(p: Prediction, per_block: int, n_blocks: int) -> NDArray[np.float64]:
+    """G (J, M): the unit's response, shifted by a block a column."""
+    G = np.zeros((len(p.g), n_blocks))
+    for b in range(n_blocks):
+        G[b * per_block :, b] = p.g[: len(p.g) - b * per_block]
+    return G
+
+
+def smallest_dead_zone_N(shares: NDArray[np.float64]) -> float:
+    """Half the largest step between force levels, and a little for rounding."""
+    return 0.5 * float(np.diff(levels_N(shares)).max()) * (1.0 + 1e-9)
+
+
+def indices(cells: list[int | str], model: CellArray) -> list[int]:
+    """Cells, from 0, that a configuration names by number (from 1) or name."""
+    return [c - 1 if isinstance(c, int) else model.cell_names.index(c) for c in cells]
+
+
+def reachable_N(table: object, told: Told) -> float:
+    """The largest static force of the cells that the controller may switch."""
+    shares = told.shares_N
+    if isinstance(table, GroupsTable):
+        shares = shares[sorted({n for group in table.groups for n in indices(group, told.model)})]
+    return float(shares.clip(0.0).sum())
+
+
+def check(table: RecruitTable, observer: ObserverTable, told: Told) -> Found:
+    """What is wrong with a recruitment controller on this rig."""
+    if observer.disturbance_N_per_sqrt_s == 0.0:
+        yield (
+            "observer.disturbance_N_per_sqrt_s = 0",
+            f"a {table.kind} controller needs an observer of unknown forces: give how fast one "
+            "may wander, such as a tenth of a cell's force",
+        )
+    if not told.shares_N.max() > 0.0:
+        yield "controller", "no cell adds to the measured force: no cell can be recruited"
+        return
+    match table:
+        case BroadcastTable():
+            yield from _broadcast(table, told)
+        case GroupsTable():
+            yield from _groups(table, told)
+        case OptimalTable():
+            yield from _plan(table, told)
+
+
+def _broadcast(table: BroadcastTable, told: Told) -> Found:
+    shares = told.shares_N
+    if shares.min() < -LEVEL_MIN * np.abs(shares).sum():
+        name = told.model.cell_names[int(shares.argmin())]
+        yield "controller", f"cell '{name}' takes force away: a broadcast cannot leave it out"
+        return
+    try:
+        least_N = smallest_dead_zone_N(shares)
+    except ModelError as error:
+        yield "controller", f"{error}"
+        return
+    if table.dead_zone_N is not None and table.dead_zone_N < least_N:
+        yield (
+            f"controller.dead_zone_N = {table.dead_zone_N:g}",
+            f"the largest step between force levels is {2.0 * least_N:.4g} N: below half of it "
+            f"some set points are never reached: give at least {least_N * (1 + 1e-4):.4g}",
+        )
+    if table.period_s < told.period_s:
+        yield (
+            f"controller.period_s = {table.period_s:g}",
+            f"give at least loop.period_s = {told.period_s:g}",
+        )
+    rise_s = told.rise_s() if table.error == "measured" else 0.0
+    if table.period_s < rise_s:
+        yield (
+            f"controller.period_s = {table.period_s:g}",
+            f"cells need {rise_s:.2f} s for {100 * THERE:g} % of their force: broadcast no sooner, "
+            "or form the error from what is commanded: error = 'commanded'",
+        )
+
+
+def _groups(table: GroupsTable, told: Told) -> Found:
+    model = told.model
+    shares, seen = told.shares_N, Counter[int]()
+    for i, group in enumerate(table.groups):
+        key = f"controller.groups.{i}"
+        if not group:
+            yield key, "has no cell: name some, or leave the group out"
+        for cell in group:
+            there = (
+                1 <= cell <= model.n_cells if isinstance(cell, int) else cell in model.cell_names
+            )
+            if not there:
+                yield (
+                    key,
+                    f"there is no cell {cell!r}: cells are 1 to {model.n_cells}, or "
+                    f"{model.cell_names[0]} to {model.cell_names[-1]}",
+                )
+                return
+        for n in indices(group, model):
+            seen[n] += 1
+            if seen[n] == 2:
+                yield key, f"cell '{model.cell_names[n]}' is in two groups: every cell has one"
+            if shares[n] < -LEVEL_MIN * np.abs(shares).sum():
+                yield key, f"cell '{model.cell_names[n]}' takes force away: leave it out"
+
+
+def _plan(table: OptimalTable, told: Told) -> Found:
+    wires = told.has_wires
+    for key in ("n_blocks", "sample_s"):
+        # a recording holds every key, with its default
+        if wires and getattr(table, key) != type(table).model_fields[key].default:
+            yield f"controller.{key}", "is not for a model whose cells are wires: leave it out"
+            return
+    for key, value, unit_key, unit in (
+        ("sample_s", table.sample_s, "loop.period_s", told.period_s),
+        *(
+            [
+                ("plan_s", table.plan_s, "loop.period_s", told.period_s),
+                ("horizon_s", table.horizon_s, "controller.plan_s", table.plan_s),
+            ]
+            if wires
+            else [
+                ("plan_s", table.plan_s, "controller.sample_s", table.sample_s),
+                ("horizon_s", table.horizon_s, "controller.sample_s", table.sample_s),
+            ]
+        ),
+    ):
+        if abs(value / unit - round(value / unit)) > 1e-6 or value < unit * (1.0 - 1e-6):
+            yield f"controller.{key} = {value:g}", f"give a whole multiple of {unit_key} = {unit:g}"
+            return
+    if table.horizon_s > SAMPLES_MAX * table.sample_s * (1.0 + 1e-6):
+        yield (
+            f"controller.horizon_s = {table.horizon_s:g}",
+            f"more than {SAMPLES_MAX} samples of {table.sample_s:g} s: choose fewer",
+        )
+        return
+    if table.budget_s > table.plan_s:
+        yield f"controller.budget_s = {table.budget_s:g}", f"a plan is due every {table.plan_s:g} s"
+    if not wires and table.n_blocks * table.plan_s > table.horizon_s * (1.0 + 1e-9):
+        yield (
+            f"controller.horizon_s = {table.horizon_s:g}",
+            f"{table.n_blocks} blocks of {table.plan_s:g} s do not fit: make it longer",
+        )
+        return
+    rise_s = told.rise_s() if wires else 0.0
+    if table.horizon_s < rise_s:
+        yield (
+            f"controller.horizon_s = {table.horizon_s:g}",
+            f"the wires need {rise_s:.1f} s for {100 * THERE:g} % of their force: make the "
+            f"horizon that long",
+        )
+        return
+    try:
+        _optimal(table, told, NoReference())
+    except (ModelError, ValueError) as error:
+        yield "controller.kind = 'optimal'", f"{error}"

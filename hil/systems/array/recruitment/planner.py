@@ -1,0 +1,214 @@
+"""Exact search for the on/off plan that keeps a force nearest to its set point.
+
+At each of M blocks the cells that are on may change; after the last they stay. Over J samples,
+with rho_j the set point less what the force would be if nothing were switched, and dL_b the static
+force switched on at block b (off: negative), the plan minimises
+
+    sum_j (rho_j - sum_b G_jb dL_b)^2 + price x (number of switches)
+
+over the sets of cells that can be reached: forces take the distinct levels of the array only, and
+a cell that was switched stays so for its smallest on or off time. Factorised once as G = Q L with
+orthonormal columns of Q and L lower triangular, z = Q^T rho,
+
+    sum_j (...)^2 = |rho|^2 - |z|^2 + sum_b (z_b - sum_{i<=b} L_bi dL_i)^2
+
+each term of which depends on the decisions so far only: a partial sum is the exact least cost over
+all real-valued ways to go on, hence a bound. Levels are tried outwards from the one that makes the
+term zero, and left when the bound passes the best plan found (a sphere decoder). The same level can
+come from several sets of like cells: that with the fewest switches is taken.
+
+The search keeps its place, so that it can be spread over ticks: `search` looks at a number of
+levels and comes back. It starts from the last plan, carried on: what is not better than that,
+or not found in time, leaves it in place.
+
+Source: Agrell, Eriksson, Vardy & Zeger 2002 (Schnorr-Euchner search); Geyer & Quevedo 2014
+(sphere decoding for switched plants).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hil.systems.array.recruitment import planner_kernel as kernel
+
+SETS_MAX = 20_000
+SAME = 1e-9
+
+Matrix = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class LevelTable:
+    """The distinct force levels of an array of few kinds of cells, and the sets behind each.
+
+    Attributes
+    ----------
+    kind : (N,) array
+        Of every cell; -1 for one that adds no force.
+    share_N : (C,) array
+        Of a cell of each kind.
+    counts : (V, C) array
+        Every set: how many cells of each kind are on.
+    level_of : (V,) array
+    levels_N : (K,) array
+        Rising.
+    first, members : (K + 1,), (V,) arrays
+        Sets of level k are members[first[k] : first[k + 1]].
+    """
+
+    kind: Counts
+    share_N: Matrix
+    counts: Counts
+    level_of: Counts
+    levels_N: Matrix
+    first: Counts
+    members: Counts
+
+
+def level_table(shares_N: ArrayLike, kinds: Sequence[int] | None = None) -> LevelTable:
+    """Every set of like cells, by its force.
+
+    Parameters
+    ----------
+    shares_N : (N,) array
+    kinds : (N,) array, optional
+        Cells that may stand for one another share a number; by default those of one share.
+
+    Raises
+    ------
+    ValueError
+        More than SETS_MAX sets, or no cell that adds force.
+    """
+    shares = np.asarray(shares_N, dtype=float)
+    tiny = SAME * float(np.abs(shares).sum())
+    found: dict[tuple[int, int], int] = {}
+    kind = np.full(len(shares), -1, dtype=np.int64)
+    for n, share in enumerate(shares):
+        if abs(share) > tiny:
+            key = (round(share / (10.0 * tiny)), 0 if kinds is None else kinds[n])
+            kind[n] = found.setdefault(key, len(found))
+    if not found:
+        raise ValueError("no cell adds to the force")
+    n_of = [int((kind == c).sum()) for c in range(len(found))]
+    if np.prod([float(n + 1) for n in n_of]) > SETS_MAX:
+        raise ValueError(
+            f"{len(found)} kinds of cells make more than {SETS_MAX} sets: too many to plan with"
+        )
+    share_N = np.array([shares[kind == c].mean() for c in range(len(found))])
+    counts = np.array(list(product(*(range(n + 1) for n in n_of))), dtype=np.int64)
+    force = counts @ share_N
+    rising = np.argsort(force, kind="stable")
+    new = np.concatenate(([True], np.diff(force[rising]) > 100.0 * tiny))
+    level_of = np.empty(len(counts), dtype=np.int64)
+    level_of[rising] = np.cumsum(new) - 1
+    return LevelTable(
+        kind=kind,
+        share_N=share_N,
+        counts=counts,
+        level_of=level_of,
+        levels_N=force[rising][new],
+        first=np.append(np.flatnonzero(new), len(counts)).astype(np.int64),
+        members=rising.astype(np.int64),
+    )
+
+
+class Planner:
+    """The search; see the module.
+
+    Parameters
+    ----------
+    G : (J, M) array
+        Response at every sample to a unit of static force switched on at each block.
+    price_N2 : float
+        Of a switch, in the units of the sum over samples.
+    on_blocks, off_blocks : int
+        For how many blocks at least a cell stays on, and off; 1 for no longer than a block.
+
+    Attributes
+    ----------
+    plan : (M, C) array
+        How many cells of each kind are on after every block.
+    cost_N2 : float
+        Of the plan, for the last problem.
+    finished : bool
+        The search has come to its end: no plan is better.
+    n_looked_at : int
+        Levels tried for the last problem.
+    """
+
+    def __init__(
+        self, table: LevelTable, G: ArrayLike, price_N2: float, on_blocks: int, off_blocks: int
+    ) -> None:
+        self.table = table
+        g = np.asarray(G, dtype=float)
+        n_blocks, n_kinds = g.shape[1], len(table.share_N)
+        q, r = np.linalg.qr(g[:, ::-1])
+        if np.abs(np.diag(r)).min() <= 1e-9 * np.abs(g).max():
+            raise ValueError("a block has no effect within the horizon: make the horizon longer")
+        self._Q = np.ascontiguousarray(q[:, ::-1])
+        self._L = np.ascontiguousarray(r[::-1, ::-1])
+        self._price = price_N2
+        self._least = np.array([on_blocks, off_blocks], dtype=np.int64)
+        self._z = np.zeros(n_blocks)
+        self._rest_N2 = 0.0
+        self.plan = np.zeros((n_blocks, n_kinds), dtype=np.int64)
+        self._start = np.zeros(n_kinds, dtype=np.int64)
+        self._n_of = np.zeros(n_kinds, dtype=np.int64)
+        self._locked = np.zeros((2, n_kinds, n_blocks), dtype=np.int64)
+        # The search's place: per depth the set before it, the level aimed at, pointers, cost.
+        self._at = np.zeros((n_blocks + 1, n_kinds), dtype=np.int64)
+        self._change = np.zeros((n_blocks, n_kinds), dtype=np.int64)
+        self._step_N = np.zeros(n_blocks)
+        self._pointers = np.zeros((n_blocks, 2), dtype=np.int64)
+        self._aim = np.zeros(n_blocks)
+        self._cost = np.zeros(n_blocks + 1)
+        self._words = np.array([-1, 0], dtype=np.int64)  # depth (-1: finished), levels looked at
+        self._best = np.array([np.inf])
+
+    @property
+    def cost_N2(self) -> float:
+        return float(self._best[0]) + self._rest_N2
+
+    @property
+    def finished(self) -> bool:
+        return bool(self._words[0] < 0)
+
+    @property
+    def n_looked_at(self) -> int:
+        return int(self._words[1])
+
+    def pose(self, rho: Matrix, on: Counts, n_of: Counts, locked: Counts) -> None:
+        """Take a new problem; the plan, carried on by a block, is the first candidate.
+
+        Parameters
+        ----------
+        rho : (J,) array
+        on, n_of : (C,) arrays
+            Cells of each kind that are on, and that there are.
+        locked : (2, C, M) array
+            Cells that are on (first) and off (second) and may not be switched yet at each block.
+        """
+        np.dot(rho, self._Q, out=self._z)
+        self._rest_N2 = float(rho @ rho - self._z @ self._z)
+        self._start[:] = on
+        self._n_of[:] = n_of
+        self._locked[:] = locked
+        kernel.pose(
+            self.table.share_N, self.table.levels_N, self._L, self._z, self._price, self._least,
+            self._start, self._n_of, self._locked, self.plan, self._at, self._change,
+            self._step_N, self._pointers, self._aim, self._cost, self._words, self._best,
+        )  # fmt: skip
+
+    def search(self, n_levels: int) -> None:
+        """Go on with the search, over this many levels at most."""
+        t = self.table
+        kernel.search(
+            t.share_N, t.counts, t.levels_N, t.first, t.members, self._L, self._z, self._price,
+            self._least, self._n_of, self._locked, self.plan, self._at, self._change,
+            self._step_N, self._pointers, self._aim, self._cost, self._words, self._best,
+            n_levels,
+        )  # fmt: skip

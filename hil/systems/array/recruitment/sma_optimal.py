@@ -1,0 +1,129 @@
+"""Optimal on/off control of cells that heat and cool, on their own laws.
+
+Every so often a planner (`hil.systems.array.sma.plan`) looks for the switches of the next seconds,
+with the wires as they are believed to be by now (`hil.systems.array.sma.learning`): their laws and
+shares, and every one's temperature, austenite, and what its lag holds. As in
+`hil.systems.array.recruitment.optimal` the search has a budget in ticks and a stated number of
+steps a tick, so that neither cost nor result depends on a clock, and what is applied when the
+budget is over is the best plan found. What force has beyond the wires' is taken to stay: no error
+is left standing.
+"""
+
+from typing import Protocol
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from hil.control.controller import ArrayEstimate
+from hil.control.reference import Reference
+from hil.systems.array.recruitment.optimal import PlanRules, Turns, notice
+
+Matrix = NDArray[np.float64]
+Mask = NDArray[np.uint8]
+
+
+class Planner(Protocol):
+    """The search."""
+
+    plan: Mask
+    n_looked_at: int
+
+    @property
+    def finished(self) -> bool: ...
+
+    def pose(
+        self, wires: tuple[Matrix, Matrix, Matrix], on: Mask, locked: NDArray[np.int64],
+        usable: Mask, wanted_N: Matrix,
+    ) -> None: ...  # fmt: skip
+
+    def search(self, n_steps: int) -> None: ...
+
+
+class WireOptimal:
+    """Plans and carries plans out.
+
+    Parameters
+    ----------
+    rules : PlanRules
+        `levels_per_tick` is the number of steps of a cell predicted a tick.
+    planner : Planner
+        `hil.systems.array.sma.plan` has it.
+
+    Attributes
+    ----------
+    demand_N : float
+        Static force of the cells that the plan has on.
+    late : bool
+        The last search was not at its end when its plan was due.
+    """
+
+    def __init__(
+        self,
+        rules: PlanRules,
+        planner: Planner,
+        reference: Reference,
+        period_s: float,
+    ) -> None:
+        self._rules = rules
+        self._planner = planner
+        self._reference = reference
+        self._block_s = rules.plan_ticks * period_s
+        self._lead_s = rules.budget_ticks * period_s
+        n_cells, n_blocks = planner.plan.shape
+        self._shares_N = np.zeros(n_cells)
+        self._wanted = np.zeros(n_blocks)
+        self._on: NDArray[np.uint8] = np.zeros(n_cells, dtype=np.uint8)
+        self._since_s = np.full(n_cells, -np.inf)
+        self._locked = np.zeros(n_cells, dtype=np.int64)
+        self._times = np.array([rules.on_min_s, rules.off_min_s, self._lead_s, self._block_s])
+        self._turns = Turns(rules)
+        self.demand_N = float("nan")
+        self.late = False
+
+    @property
+    def n_looked_at(self) -> int:
+        """Steps of a cell predicted in the current search."""
+        return self._planner.n_looked_at
+
+    def step(self, t_s: float, belief: ArrayEstimate, cells: NDArray[np.uint8]) -> None:
+        """One tick: write the wished cells."""
+        applies, poses, searches = self._turns.next()
+        if applies:
+            self.late = not self._planner.finished
+            _apply(self._planner.plan, t_s, belief.usable, self._on, self._since_s)
+            self.demand_N = float(self._shares_N @ self._on)
+        if poses:
+            self._pose(t_s, belief)
+        if searches:
+            self._planner.search(self._rules.levels_per_tick)
+        cells[:] = self._on
+
+    def _pose(self, t_s: float, belief: ArrayEstimate) -> None:
+        assert belief.wires is not None  # the estimator has learned them
+        _lock(self._times, t_s, belief.cells, belief.usable, self._on, self._since_s, self._locked)
+        wires = belief.wires.look()
+        self._shares_N[:] = wires[1]
+        for j in range(len(self._wanted)):
+            after_s = self._lead_s + (j + 1) * self._block_s
+            self._wanted[j] = self._reference.at(t_s + after_s) - belief.wires.unknown_N
+        if not np.isnan(self._wanted[0]):
+            self._planner.pose(wires, self._on, self._locked, belief.usable, self._wanted)
+
+
+@njit(cache=True)
+def _lock(times, t_s, reported, usable, on, since_s, locked):  # type: ignore[no-untyped-def]
+    """For how many blocks every cell must stay as it is."""
+    on_min, off_min, lead, block = times
+    for n in range(len(on)):
+        notice(n, t_s, reported, usable, on, since_s)
+        left = (on_min if on[n] else off_min) - (t_s + lead - since_s[n])
+        locked[n] = max(0, int(np.ceil(left / block - 1e-9)))
+
+
+@njit(cache=True)
+def _apply(plan, t_s, usable, on, since_s):  # type: ignore[no-untyped-def]
+    for n in range(len(on)):
+        to = plan[n, 0] if usable[n] else 0
+        if on[n] != to:
+            on[n], since_s[n] = to, t_s

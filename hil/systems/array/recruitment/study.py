@@ -1,0 +1,203 @@
+"""`hil study recruitment`: all controllers on arrays of 6, 14 and 100 cells they were not told.
+
+Every plant is commissioned first, each cell pulsed twice (`recruitment_commission`), and every
+controller gets what came out, but for "optimal, not commissioned". "optimal" learns the wires
+further while it works. Trials are on the same plant
+another day. Every controller is tuned by one procedure: of its six settings in SETTINGS that with
+the least mean error over the tuning plants and the three set points, without dead cells. The
+plants it is then judged on are others. Dead cells died after commissioning, and nobody was told.
+The optimum is that of `recruitment_optimum`, on the very plant and set point of the trial.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hil.record.progress import count_progress
+from hil.systems.array.recruitment import study_failures as failures
+from hil.systems.array.recruitment import study_page as page
+from hil.systems.array.recruitment import study_trial as trial
+from hil.systems.array.recruitment.study_bound import least_possible
+from hil.systems.array.recruitment.study_commission import met
+from hil.systems.array.recruitment.study_controllers import (
+    CONTROLLERS,
+    SETTINGS,
+    UNTOLD,
+    Setting,
+    control_of,
+)
+from hil.systems.array.recruitment.study_optimum import GRID_S, least_error
+from hil.systems.array.recruitment.study_plant import (
+    PERIOD_S,
+    SET_POINTS,
+    dead_cells,
+    nominal,
+    reference,
+)
+from hil.systems.array.recruitment.study_values import Judged, Optimum, Values
+
+SWEEPS = {6: 12, 14: 12, 100: 2}  # at most, of the descent to the optimum
+BOUND_ROUNDS = 60  # at most, of the search for a bound from below
+BOUND_CELLS_MAX = 14  # a plant of 100 takes ten minutes
+N_TICKS = 1600  # of a trial
+TUNING_SEED = 100_000
+
+
+def run(out: Path, values: Values) -> dict[str, Any]:
+    """Run everything into the folder `out`; the results, as written to results.json."""
+    workers = values.workers or os.cpu_count() or 1
+    with ProcessPoolExecutor(workers) as pool:
+        each = partial(_spread, pool)
+        tuned = _tune(values, each)
+        judged = _judge(values, tuned, each)
+        optimum = _optimum(values, each)
+        bounds = _bounds(values, optimum, each)
+        found = failures.failures(values, tuned, each)
+    ratios = _ratios(values, judged, optimum)
+    at_most = _ratios(values, judged, bounds)
+    at_least = _ratios(values, judged, {job: optimum[job] for job in bounds})
+    return {
+        "title": "Recruitment: every controller on plants that it was not told",
+        "figures": page.figures(out, values, tuned, judged, optimum, found),
+        "tables": page.tables(values, tuned, judged, optimum, bounds, found),
+        "notes": [*page.notes(values, ratios, found),
+                  *page.bracket(values, optimum, bounds, at_least, at_most)],
+        "judged": {f"{n} cells, {dead:g} % dead, {name}": rows
+                   for (n, dead, name), rows in judged.items()},
+        "optimum": {f"{n} cells, {SET_POINTS[seed % 3]}, seed {seed}": error
+                    for (n, seed), error in optimum.items()},
+        "bound": {f"{n} cells, {SET_POINTS[seed % 3]}, seed {seed}": error
+                  for (n, seed), error in bounds.items()},
+        "ratio_to_optimum": ratios,
+        "ratio_to_bound": at_most,
+        "failures": found,
+        "settings": {f"{n} cells, {name}": setting for (n, name), setting in tuned.items()},
+    }  # fmt: skip
+
+
+Job = tuple[int, float, str, Setting, str, int]
+Each = Callable[..., Iterable[Any]]
+
+
+def _spread(
+    pool: ProcessPoolExecutor,
+    what: str,
+    work: Callable[[Any], Any],
+    jobs: list[Any],
+    together: int = 1,
+) -> Iterator[Any]:
+    """Results in the order of the jobs, with a bar on a terminal.
+
+    So many `together` go to one process: trials of a plant, which is commissioned once.
+    """
+    with count_progress(what, len(jobs), wanted=True) as advance:
+        for result in pool.map(work, jobs, chunksize=together):
+            advance(1)
+            yield result
+
+
+def one(job: Job) -> tuple[float, float, float]:
+    """Error over what all cells give, switches a second and a cell, energy in J of one trial."""
+    n_cells, dead_percent, name, setting, kind, seed = job
+    truth, commissioned = met(n_cells, seed)
+    know = nominal(n_cells) if name == UNTOLD else commissioned
+    total_N = nominal(n_cells).total_N
+    follow = reference(kind, total_N)
+    dead = dead_cells(n_cells, seed, round(dead_percent * n_cells / 100.0))
+    control = control_of(know, name, setting, follow, seed)
+    found = trial.run(know, control, truth, follow, seed, dead=dead)
+    return found.rmse_N / total_N, found.switches_per_s / n_cells, found.energy_J
+
+
+def _tune(values: Values, each: Each) -> dict[tuple[int, str], Setting]:
+    jobs = [
+        (n, 0.0, name, setting, kind, TUNING_SEED + seed)
+        for n in values.cells
+        for seed in range(values.tuning_seeds)
+        for name in CONTROLLERS
+        for setting in SETTINGS[name]
+        for kind in SET_POINTS
+    ]
+    errors: dict[tuple[int, str, Setting], list[float]] = {}
+    for job, (error, _, _) in zip(jobs, each("tuning", one, jobs, 36), strict=True):
+        errors.setdefault((job[0], job[2], job[3]), []).append(error)
+    return {
+        (n, name): min(SETTINGS[name], key=lambda s: float(np.mean(errors[n, name, s])))
+        for n in values.cells
+        for name in CONTROLLERS
+    }
+
+
+def _judge(values: Values, tuned: dict[tuple[int, str], Setting], each: Each) -> Judged:
+    """One trial a seed; set points take turns."""
+    jobs = [
+        (n, dead, name, tuned[n, name], SET_POINTS[seed % 3], seed)
+        for n in values.cells
+        for seed in range(values.seeds if n < 100 else values.seeds_of_100)
+        for dead in values.dead_percent
+        for name in CONTROLLERS
+    ]
+    together = len(values.dead_percent) * len(CONTROLLERS)
+    judged: Judged = {}
+    for job, row in zip(jobs, each("trials", one, jobs, together), strict=True):
+        judged.setdefault(job[:3], []).append(row)
+    return judged
+
+
+def _optimum(values: Values, each: Each) -> Optimum:
+    jobs = [
+        (n, seed)
+        for n in values.cells
+        for seed in range(min(values.optimum_seeds, values.seeds if n < 100
+                              else values.seeds_of_100))
+    ]  # fmt: skip
+    return dict(zip(jobs, each("optimum", _one_optimum, jobs), strict=True))
+
+
+def _one_optimum(job: tuple[int, int]) -> float:
+    n_cells, seed = job
+    total_N = nominal(n_cells).total_N
+    follow = reference(SET_POINTS[seed % 3], total_N)
+    start = np.zeros((round(N_TICKS * PERIOD_S / GRID_S), n_cells), dtype=np.uint8)
+    truth, _ = met(n_cells, seed)
+    error_N, _ = least_error(truth, follow, start, sweeps=SWEEPS[n_cells])
+    return error_N / total_N
+
+
+def _bounds(values: Values, optimum: Optimum, each: Each) -> Optimum:
+    """No sequence on those plants leaves less."""
+    jobs = [(n, seed) for n, seed in optimum if n <= BOUND_CELLS_MAX and seed < values.bound_seeds]
+    return dict(zip(jobs, each("bounds", _one_bound, jobs), strict=True))
+
+
+def _one_bound(job: tuple[int, int]) -> float:
+    n_cells, seed = job
+    total_N = nominal(n_cells).total_N
+    follow = reference(SET_POINTS[seed % 3], total_N)
+    truth, _ = met(n_cells, seed)
+    return least_possible(truth, follow, N_TICKS, rounds=BOUND_ROUNDS).rmse_N / total_N
+
+
+def _ratios(values: Values, judged: Judged, optimum: Optimum) -> dict[str, float]:
+    """Mean over set points of mean error over mean optimum, no cell dead, plant for plant."""
+    ratios = {}
+    for n in values.cells:
+        for name in CONTROLLERS:
+            rows = judged.get((n, 0.0, name))
+            if rows is None:
+                continue
+            own = []
+            for i in range(len(SET_POINTS)):
+                seeds = [seed for (m, seed) in optimum if m == n and seed % 3 == i]
+                if not seeds:
+                    continue
+                error = np.mean([rows[seed][0] for seed in seeds])
+                own.append(float(error / np.mean([optimum[n, seed] for seed in seeds])))
+            if own:
+                ratios[f"{n} cells, {name}"] = float(np.mean(own))
+    return ratios

@@ -1,0 +1,201 @@
+"""The controllers of the recruitment study, each made for what it was told of an array."""
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.control.controller import ArrayEstimate
+from hil.control.pid import Pid, PidGains
+from hil.control.reference import Reference
+from hil.devices.board import protocol
+from hil.loop.frame import Broadcast, Commands
+from hil.systems.array.prediction import Prediction, free_response, predict
+from hil.systems.array.recruitment.broadcast import Broadcaster, BroadcastLaw, Law
+from hil.systems.array.recruitment.build import block_responses
+from hil.systems.array.recruitment.build import wire_optimal as build_wire_optimal
+from hil.systems.array.recruitment.control import (
+    BroadcastRecruiter,
+    GroupRecruiter,
+    OptimalRecruiter,
+    Recruiter,
+)
+from hil.systems.array.recruitment.groups import GroupRules, SizePrinciple
+from hil.systems.array.recruitment.optimal import Optimal, PlanRules
+from hil.systems.array.recruitment.planner import level_table
+from hil.systems.array.recruitment.study_plant import PERIOD_S, RIGHT, Told, largest_step_N, nominal
+from hil.systems.array.recruitment.study_trial import Control
+from hil.systems.array.sma.cells import wire_model
+
+Vector = NDArray[np.float64]
+Mask = NDArray[np.uint8]
+
+BROADCASTS: dict[str, Law] = {
+    "broadcast, dead beat": "dead_beat",
+    "broadcast, LMS": "least_mean_square",
+    "broadcast, |e|/N": "error_over_n",
+    "broadcast, fixed gain": "fixed_gain",
+}
+ROTATE_S, REST_S = 6.0, 1.0
+Setting = tuple[float, ...]
+UNTOLD = "optimal, not commissioned"
+CONTROLLERS = ("PID", *BROADCASTS, "size principle", UNTOLD, "optimal")
+
+SETTINGS: dict[str, tuple[Setting, ...]] = {
+    # k_p, k_i 1/s, dwell s
+    "PID": ((0.1, 0.2, 0.2), (0.1, 0.4, 0.2), (0.1, 0.8, 0.2),
+            (0.4, 0.2, 0.2), (0.4, 0.4, 0.2), (0.4, 0.8, 0.2)),
+    # period s, dead zone over half the largest step, gain
+    **dict.fromkeys(
+        list(BROADCASTS)[:3],
+        ((0.2, 1.0, 0.0), (0.5, 1.0, 0.0), (1.0, 1.0, 0.0),
+         (0.2, 1.5, 0.0), (0.5, 1.5, 0.0), (1.0, 1.5, 0.0)),
+    ),
+    "broadcast, fixed gain": ((0.2, 1.0, 0.01), (0.2, 1.0, 0.03), (0.2, 1.0, 0.1),
+                              (0.5, 1.0, 0.01), (0.5, 1.0, 0.03), (0.5, 1.0, 0.1)),
+    # k_p, hysteresis, dwell s
+    "size principle": ((0.0, 0.1, 0.1), (0.4, 0.1, 0.1), (0.8, 0.1, 0.1),
+                       (0.0, 0.3, 0.1), (0.4, 0.3, 0.1), (0.8, 0.3, 0.1)),
+    # price, least time on and off s, blocks
+    UNTOLD: ((0.3, 2.0, 4), (1.0, 2.0, 4), (3.0, 2.0, 4),
+             (1.0, 1.4, 4), (1.0, 2.0, 2), (1.0, 1.4, 2)),
+    # price, ticks between plans, blocks
+    "optimal": ((0.03, 5, 30), (0.1, 5, 30), (0.3, 5, 30),
+                (0.01, 3, 50), (0.03, 3, 50), (0.1, 3, 50)),
+}  # fmt: skip
+
+
+class PidControl:
+    """PID with the nearest-level quantiser, small cells first."""
+
+    def __init__(self, know: Told, k_p: float, k_i_per_s: float, dwell_s: float) -> None:
+        gains = PidGains(k_p, k_i_per_s, 0.0, 0.02)
+        order = np.argsort(know.shares_N, kind="stable").tolist()
+        levels = np.concatenate(([0.0], np.cumsum(know.shares_N[order])))
+        self._pid = Pid(gains, levels, order, 0.2, dwell_s, PERIOD_S)
+
+    def step(
+        self, t_s: float, reference_N: float, force_N: float, belief: ArrayEstimate, on: Mask
+    ) -> None:
+        self._pid.step(t_s, reference_N, force_N, on)
+
+
+class RecruiterControl:
+    """A recruiter; what it broadcasts is drawn here as the boards draw it."""
+
+    def __init__(self, recruiter: Recruiter) -> None:
+        self.recruiter = recruiter
+        self._drawn = 0
+
+    def step(
+        self, t_s: float, reference_N: float, force_N: float, belief: ArrayEstimate, on: Mask
+    ) -> None:
+        message = Broadcast()
+        self.recruiter.step(t_s, reference_N, belief, Commands(on, np.zeros(0), broadcast=message))
+        if message.tick == self._drawn:
+            return
+        self._drawn = message.tick
+        p, q = (protocol.probability_per_65536(x) for x in (message.p_on, message.q_off))
+        for n in range(len(on)):
+            chance = q if on[n] else p
+            draw = protocol.draw(message.seed, message.tick, n)
+            if chance == protocol.PROBABILITY_ONE or draw < chance:
+                on[n] = not on[n]
+
+
+def broadcast(know: Told, name: str, setting: Setting, seed: int) -> RecruiterControl:
+    """Cells that draw by themselves; the error is formed from what is commanded.
+
+    The dead zone is given over half the largest step between the nominal array's levels.
+    """
+    period_s, zone, gain = setting
+    zone_N = 0.5 * zone * largest_step_N(know.n_cells) * (1.0 + 1e-9)
+    law = BroadcastLaw(BROADCASTS[name], gain, zone_N, period_s)
+    caster = Broadcaster(law, know.shares_N)
+    return RecruiterControl(BroadcastRecruiter(caster, know.shares_N, "commanded", seed))
+
+
+def size_principle(know: Told, k_p: float, hysteresis: float, dwell_s: float) -> RecruiterControl:
+    """Groups of cells drawn alike, small ones first."""
+    rules = GroupRules(k_p, hysteresis, dwell_s, rest_s=REST_S, rotate_s=ROTATE_S)
+    drawn_N = np.round(nominal(know.n_cells).shares_N, 9)
+    groups = [np.flatnonzero(drawn_N == size).tolist() for size in sorted(set(drawn_N))]
+    return RecruiterControl(GroupRecruiter(SizePrinciple(rules, groups, know.shares_N)))
+
+
+@dataclass(frozen=True)
+class Planning:
+    """How the planner looks ahead, in ticks of the trial."""
+
+    plan_ticks: int = 20
+    n_blocks: int = 4
+    sample_ticks: int = 10
+    n_samples: int = 30
+    price: float = 1.0
+    least_s: float = 2.0
+    levels_per_tick: int = 20_000
+
+
+@cache
+def _tables(n_cells: int, planning: Planning) -> tuple[Prediction, Vector]:
+    know = nominal(n_cells)
+    p = predict(
+        know.model, know.activation, RIGHT, lead_s=PERIOD_S,
+        sample_s=planning.sample_ticks * PERIOD_S, n_samples=planning.n_samples,
+    )  # fmt: skip
+    return p, block_responses(p, planning.plan_ticks // planning.sample_ticks, planning.n_blocks)
+
+
+def optimal(know: Told, follow: Reference, planning: Planning) -> RecruiterControl:
+    """The planner on the nominal array, which knows the set point to come."""
+    p, G = _tables(know.n_cells, planning)
+    work = np.zeros(planning.n_samples + 2)
+
+    def free(belief: ArrayEstimate, cells: Mask, y: Vector) -> None:
+        free_response(p, belief.x, belief.theta, cells, y, work)
+        y += belief.disturbance_N
+
+    rules = PlanRules(
+        planning.plan_ticks, 1, planning.levels_per_tick, planning.least_s, planning.least_s
+    )
+    price_N2 = planning.price * float(know.shares_N.min()) ** 2
+    planner = Optimal(
+        rules, level_table(know.shares_N), G, p.sample_s, price_N2, follow, free, PERIOD_S
+    )
+    return RecruiterControl(OptimalRecruiter(planner))
+
+
+@dataclass(frozen=True)
+class WirePlanning:
+    """How the planner of wires looks ahead, in ticks of the trial."""
+
+    plan_ticks: int = 5
+    n_blocks: int = 30
+    price: float = 0.1
+    steps_per_tick: int = 120_000
+
+
+def wire_optimal(know: Told, follow: Reference, planning: WirePlanning) -> RecruiterControl:
+    """The planner on the wires as they were commissioned."""
+    rules = PlanRules(planning.plan_ticks, 1, planning.steps_per_tick, 0.0, 0.0)
+    price_N2 = planning.price * float(know.shares_N.min()) ** 2
+    cells = wire_model(know.model, know.activation, know.shares_N)
+    planner = build_wire_optimal(rules, cells, planning.n_blocks, price_N2, follow, PERIOD_S)
+    return RecruiterControl(OptimalRecruiter(planner))
+
+
+def control_of(know: Told, name: str, setting: Setting, follow: Reference, seed: int) -> Control:
+    """A controller with one of its settings."""
+    if name == "PID":
+        return PidControl(know, *setting)
+    if name in BROADCASTS:
+        return broadcast(know, name, setting, seed)
+    if name == "size principle":
+        return size_principle(know, *setting)
+    if name == UNTOLD:
+        price, least_s, n_blocks = setting
+        planning = Planning(price=price, least_s=least_s, n_blocks=int(n_blocks))
+        return optimal(know, follow, planning)
+    price, plan_ticks, n_blocks = setting
+    return wire_optimal(know, follow, WirePlanning(int(plan_ticks), int(n_blocks), price))

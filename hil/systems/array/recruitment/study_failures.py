@@ -1,0 +1,106 @@
+"""The part of the recruitment study in which a cell that is on dies: when is it named?
+
+Force alone is looked at, by `WireFailures` on the wires as they were commissioned, on another day.
+A cell dies (it is heated no longer) or breaks (it carries nothing any longer). While a failure is
+certain and the cell is not, `Diagnosis` may switch suspects one by one. Moments of death are spread
+over the set point's period. Rules were chosen on plants 50 000 to 50 139; those counted are others.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from hil.systems.array.recruitment import study_trial as trial
+from hil.systems.array.recruitment.diagnosis import Diagnosis
+from hil.systems.array.recruitment.study_commission import met
+from hil.systems.array.recruitment.study_controllers import Setting, control_of
+from hil.systems.array.recruitment.study_plant import PERIOD_S, nominal, reference
+from hil.systems.array.recruitment.study_values import Values
+from hil.systems.array.sma.failures import WireRules
+
+RULES = WireRules()
+FAILURE_CONTROLLERS = ("size principle", "optimal", "broadcast, LMS")
+FIRST_S, SPREAD_S, WATCHED_S = 20.0, 10.0, 10.0
+HEALTHY_S = 600.0
+SEED = 70_000
+WITHIN_S = 3.0
+CELLS_MAX = 14  # with 100 cells no death is named in time
+HEALTHY, DIES, BREAKS = "healthy", "dies", "breaks"
+
+Job = tuple[int, str, Setting, int, bool, str]
+Each = Callable[..., Iterable[Any]]
+
+
+def failures(
+    values: "Values", tuned: dict[tuple[int, str], Setting], each: Each
+) -> list[dict[str, Any]]:
+    """A row for every array, controller, way to look and way to fail."""
+    return [
+        _row(values, n, name, tuned[n, name], swaps, how, each)
+        for n in values.cells
+        if n <= CELLS_MAX
+        for name in FAILURE_CONTROLLERS
+        for swaps, how in _ways(name)
+    ]
+
+
+def _ways(name: str) -> list[tuple[bool, str]]:
+    """Suspects switched or not, and how a cell fails."""
+    if name.startswith("broadcast"):  # it names no cell: its suspects cannot be switched
+        return [(False, DIES), (False, BREAKS)]
+    return [(False, DIES), (True, DIES), (True, BREAKS)]
+
+
+def _row(
+    values: "Values", n: int, name: str, setting: Setting, swaps: bool, how: str, each: Each
+) -> dict[str, Any]:
+    jobs = [(n, name, setting, SEED + i, swaps, how) for i in range(values.failure_seeds)]
+    if how == DIES and (swaps or name.startswith("broadcast")):
+        n_healthy = max(1, round(3600.0 * values.healthy_hours / HEALTHY_S))
+        jobs += [(n, name, setting, SEED + 10_000 + i, swaps, HEALTHY) for i in range(n_healthy)]
+    found = list(each("failures", one, jobs))
+    failed = found[: values.failure_seeds]
+    return {
+        "n_cells": n,
+        "controller": name,
+        "swaps": swaps,
+        "fails": how,
+        "n": len(failed),
+        "delays_s": [f[0] for f in failed],
+        "wrong": sum(f[1] for f in failed),
+        "false_alarms": sum(f[2] for f in found),
+        "hours": sum(f[3] for f in found) / 3600.0,
+        "largest_log_odds": max(f[4] for f in found),
+        "threshold": found[0][5],
+    }
+
+
+def one(job: Job) -> tuple[float, int, int, float, float, float]:
+    """Seconds until the cell that failed is named, alone or with those whose breaking is one to
+    the force (infinity: not within WATCHED_S); other cells named after it failed; cells named
+    while all were healthy, and for how many seconds they were; largest log odds meanwhile; the
+    threshold.
+    """
+    n, name, setting, seed, swaps, how = job
+    truth, know = met(n, seed)
+    follow = reference("sine", nominal(n).total_N)
+    fails_s = HEALTHY_S if how == HEALTHY else FIRST_S + SPREAD_S * (0.37 * seed % 1.0)
+    tests = trial.wire_failures(know, RULES)
+    found = trial.run(
+        know, control_of(know, name, setting, follow, seed), truth, follow, seed,
+        duration_s=fails_s + (0.0 if how == HEALTHY else WATCHED_S), tests=tests,
+        fails_s=fails_s, breaks=how == BREAKS,
+        diagnosis=Diagnosis(know.shares_N) if swaps else None,
+    )  # fmt: skip
+    named = np.inf
+    wrong = false = 0
+    for t_s, cells in found.found:
+        if t_s < fails_s:
+            false += 1
+        elif found.failed in cells:
+            named = min(named, t_s - fails_s)
+        else:
+            wrong += 1
+    highest = float(found.log_odds[: round(fails_s / PERIOD_S)].max())
+    return float(named), wrong, false, fails_s, highest, tests.threshold

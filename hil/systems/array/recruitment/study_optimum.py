@@ -1,0 +1,144 @@
+"""The least error that any on/off sequence leaves on a given plant: a search with all information.
+
+Cell by cell, with the others as they are, the best sequence of on and off follows from dynamic
+programming over the cell's own state (temperature, austenite, what its lag holds), on a grid of
+times: of all ways into a bin of states the cheapest is kept. Sweeps over the cells go on until none
+improves the whole. What comes out is simulated on the very plant; its error is what a controller
+that knew everything, future set points included, could have had, or more: the descent may end
+short of the least. It goes on with halved bins where it ended with whole ones, which found 7 %
+less on the steps of 6 cells. `recruitment_bound` is the other side.
+"""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from hil.control.reference import Reference
+from hil.mechanics.sma.wire import T_A_AT, advance, wire_laws
+from hil.systems.array.force_levels import shares_N
+from hil.systems.array.recruitment.study_plant import PERIOD_S, RIGHT, Plant
+from hil.systems.array.system import ArraySystem
+
+GRID_S = 0.05
+T_BIN_C, XI_BINS, LAG_BINS = 4.0, 10, 20
+T_BINS = 50
+FINER = (1, 2)
+TOLERANCE = 1e-3
+
+Vector = NDArray[np.float64]
+Mask = NDArray[np.uint8]
+
+
+def least_error(
+    truth: Plant, follow: Reference, start: Mask, *, sweeps: int = 12
+) -> tuple[float, Mask]:
+    """RMS error (N) of the best sequence found, and the sequence (blocks, N).
+
+    Parameters
+    ----------
+    start : (blocks, N) array
+        A sequence to begin with.
+    """
+    laws = wire_laws([a.wire for a in truth.activation])
+    F_N = np.array([a.force_on_N for a in truth.activation])
+    shares = shares_N(truth.model, F_N, RIGHT)
+    c = truth.model.coefficients
+    blend = -np.expm1(c.iota.diagonal() * PERIOD_S)  # iota is minus each cell's rate
+    sub = round(GRID_S / PERIOD_S)
+    n_ticks = len(start) * sub
+    wanted = np.array([follow.at((k + 1) * PERIOD_S) for k in range(n_ticks)])
+    able = np.flatnonzero(np.abs(shares) > 1e-12)
+    on = start.copy()
+    parts = np.zeros((len(shares), n_ticks))
+    for n in able:
+        parts[n] = _response(laws[n], shares[n], blend[n], PERIOD_S, sub, on[:, n])
+    now = float(((wanted - parts.sum(axis=0)) ** 2).sum())
+    for finer in FINER:
+        for _ in range(sweeps):
+            before = now
+            for n in able:
+                rest = wanted - (parts.sum(axis=0) - parts[n])
+                own = _best(
+                    laws[n], shares[n], blend[n], PERIOD_S, sub, rest, T_BIN_C / finer,
+                    T_BINS * finer, XI_BINS * finer, LAG_BINS * finer,
+                )  # fmt: skip
+                part = _response(laws[n], shares[n], blend[n], PERIOD_S, sub, own)
+                left = float(((rest - part) ** 2).sum())
+                if left < now:
+                    now, on[:, n], parts[n] = left, own, part
+            if now > before * (1.0 - TOLERANCE):
+                break
+    return _simulated(truth, on, wanted, sub), on
+
+
+def _simulated(truth: Plant, on: Mask, wanted: Vector, sub: int) -> float:
+    system = ArraySystem(truth.model, truth.activation, PERIOD_S)
+    output = truth.model.outputs.index(RIGHT)
+    error = np.empty(len(wanted))
+    for k in range(len(wanted)):
+        system.step(on[k // sub])
+        error[k] = wanted[k] - system.y[output]
+    return float(np.sqrt(np.mean(error**2)))
+
+
+@njit(cache=True)
+def _response(law, share, blend, period_s, sub, on):  # type: ignore[no-untyped-def]
+    """What a cell adds to the force after every tick."""
+    y = np.empty(len(on) * sub)
+    T, xi, lag = law[T_A_AT], 0.0, 0.0
+    for b in range(len(on)):
+        for i in range(sub):
+            T, xi = advance(law, float(on[b]), T, xi, period_s)
+            lag += blend * (xi - lag)
+            y[b * sub + i] = share * lag
+    return y
+
+
+@njit(cache=True)
+def _best(law, share, blend, period_s, sub, rest, T_bin, n_T, n_xi, n_lag):  # type: ignore[no-untyped-def]
+    """The on/off sequence that leaves least of `rest`, by dynamic programming."""
+    n_blocks = len(rest) // sub
+    n_bins = n_T * (n_xi + 1) * (n_lag + 1)
+    where = np.full(n_bins, -1, dtype=np.int32)
+    width = n_bins
+    T, xi = np.empty((2, width)), np.empty((2, width))
+    lag, cost = np.empty((2, width)), np.empty((2, width))
+    came = np.empty((n_blocks, width), dtype=np.int32)
+    did = np.empty((n_blocks, width), dtype=np.uint8)
+    T[0, 0], xi[0, 0], lag[0, 0], cost[0, 0] = law[T_A_AT], 0.0, 0.0, 0.0
+    n_now = 1
+    for b in range(n_blocks):
+        now, new = b % 2, 1 - b % 2
+        where[:] = -1
+        n_new = 0
+        for k in range(n_now):
+            for action in range(2):
+                t, x, z, c = T[now, k], xi[now, k], lag[now, k], cost[now, k]
+                for i in range(sub):
+                    t, x = advance(law, float(action), t, x, period_s)
+                    z += blend * (x - z)
+                    e = rest[b * sub + i] - share * z
+                    c += e * e
+                i_T = min(n_T - 1, max(0, int((t - law[T_A_AT]) / T_bin)))
+                i_x, i_z = int(x * n_xi), int(min(1.0, z) * n_lag)
+                key = (i_T * (n_xi + 1) + i_x) * (n_lag + 1) + i_z
+                at = where[key]
+                if at < 0:
+                    at = n_new
+                    where[key] = at
+                    n_new += 1
+                elif c >= cost[new, at]:
+                    continue
+                T[new, at], xi[new, at], lag[new, at], cost[new, at] = t, x, z, c
+                came[b, at], did[b, at] = k, action
+        n_now = n_new
+    last = n_blocks % 2
+    at = 0
+    for k in range(n_now):
+        if cost[last, k] < cost[last, at]:
+            at = k
+    on = np.empty(n_blocks, dtype=np.uint8)
+    for b in range(n_blocks - 1, -1, -1):
+        on[b] = did[b, at]
+        at = came[b, at]
+    return on

@@ -1,0 +1,315 @@
+"""Tables, figures and sentences of `hil study recruitment`."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from scipy.stats import binomtest
+
+from hil.pages.style import CELL, MEASURED, MODEL, REFERENCE, mark_simulated, plot_style
+from hil.systems.array.recruitment import study_trial as trial
+from hil.systems.array.recruitment.study_commission import met
+from hil.systems.array.recruitment.study_controllers import CONTROLLERS, UNTOLD, Setting, control_of
+from hil.systems.array.recruitment.study_failures import FAILURE_CONTROLLERS, WATCHED_S, WITHIN_S
+from hil.systems.array.recruitment.study_plant import PERIOD_S, SET_POINTS, nominal, reference
+from hil.systems.array.recruitment.study_values import Judged, Optimum, Values
+
+TRACED = ("PID", "broadcast, LMS", "size principle", UNTOLD, "optimal")
+TRACE_COLORS = (CELL, "#56B4E9", MODEL, "#CC79A7", MEASURED)
+
+_CAPTION_TRACES = (
+    "One plant of 14 cells (or the first size asked for), three set points. The set point is known "
+    "in advance to the optimal controllers only, which therefore start to heat before a step. "
+    "Cells take about a second to heat and to cool, each as its own wire does."
+)
+_CAPTION_ERRORS = (
+    "RMS error over what all cells give: mean and standard deviation over plants, each with its "
+    "own parameters (off by up to 20 %), dead cells, noise and zero. Lines: the full-information "
+    "optimum without dead cells, found by descent over the cells, each cell's sequence by dynamic "
+    "programming on a grid of 0.05 s with states in bins of 4 K, a tenth of austenite and a "
+    "twentieth of its lag, then of half that."
+)
+_CAPTION_FAILURES = (
+    "A cell that is on dies: share of the deaths after which force alone has named it, over the "
+    "time since. Dashed: without deliberate switches. An open wire is named by the driver "
+    "board's own check of its current within 2 ms of being on (docs/safety.md); this is for what "
+    "current does not show."
+)
+
+Rows = list[dict[str, Any]]
+Tuned = dict[tuple[int, str], Setting]
+
+
+def figures(
+    out: Path,
+    values: "Values",
+    tuned: Tuned,
+    judged: "Judged",
+    optimum: "Optimum",
+    failures: Rows,
+) -> list[dict[str, str]]:
+    """Write the figures into the folder."""
+    return [
+        _save(out, "traces.png", _draw_traces(values, tuned), _CAPTION_TRACES),
+        _save(out, "errors.png", _draw_errors(values, judged, optimum), _CAPTION_ERRORS),
+        *([_save(out, "failures.png", _draw_failures(failures), _CAPTION_FAILURES)]
+          if failures else []),
+    ]  # fmt: skip
+
+
+def tables(
+    values: "Values",
+    tuned: Tuned,
+    judged: "Judged",
+    optimum: "Optimum",
+    bounds: "Optimum",
+    failures: Rows,
+) -> list[dict[str, Any]]:
+    return [
+        *[_errors(values, judged, optimum, bounds, n_cells) for n_cells in values.cells],
+        *([_deaths(failures)] if failures else []),
+        _settings(values, tuned),
+    ]
+
+
+def _errors(
+    values: "Values", judged: "Judged", optimum: "Optimum", bounds: "Optimum", n_cells: int
+) -> dict[str, Any]:
+    rows = []
+    for name in CONTROLLERS:
+        row = [name]
+        for dead in values.dead_percent:
+            errors, switches, energy = np.array(judged[n_cells, dead, name]).T
+            row.append(
+                f"{100 * errors.mean():.1f} ± {100 * errors.std(ddof=1):.1f} % · "
+                f"{n_cells * switches.mean():.1f}/s · {energy.mean():.0f} J"
+            )
+        rows.append(row)
+    for label, of in (
+        ("full-information optimum, found", optimum),
+        ("no sequence leaves less than", bounds),
+    ):
+        best = [100.0 * e for (m, _), e in of.items() if m == n_cells]
+        if best:
+            rows.append([f"{label} ({len(best)} plants)", f"{np.mean(best):.1f} %"]
+                        + [""] * (len(values.dead_percent) - 1))  # fmt: skip
+    n_plants = len(judged[n_cells, values.dead_percent[0], CONTROLLERS[0]])
+    return {
+        "title": f"{n_cells} cells, {n_plants} plants: RMS error over all cells' force, switches a "
+        "second, energy",
+        "columns": ["", *[f"{dead:g} % dead" for dead in values.dead_percent]],
+        "rows": rows,
+    }
+
+
+def _named(f: dict[str, Any]) -> float:
+    """Percent of the deaths named in time."""
+    return float(100.0 * np.mean(np.array(f["delays_s"]) <= WITHIN_S))
+
+
+def _deaths(failures: Rows) -> dict[str, Any]:
+    rows = []
+    for f in failures:
+        delays = np.array(f["delays_s"])
+        low, high = binomtest(int((delays <= WITHIN_S).sum()), f["n"]).proportion_ci(
+            method="wilson"
+        )
+        rows.append([
+            f"{f['n_cells']} cells, {f['controller']}" + (", switching" if f["swaps"] else ""),
+            f"{_named(f):.0f} % ({100 * low:.0f} to {100 * high:.0f})",
+            f"{100 * np.mean(delays <= WATCHED_S):.0f} %",
+            f"{f['wrong']} of {f['n']}",
+            f"{f['false_alarms']} in {f['hours']:.1f} h",
+            f"{f['largest_log_odds']:.1f} of {f['threshold']:.1f}",
+        ])  # fmt: skip
+    return {
+        "title": "A cell dies while it is on, seen by force alone (95 % interval of the share)",
+        "columns": ["", f"named within {WITHIN_S:g} s", f"within {WATCHED_S:g} s",
+                    "another named", "false alarms", "log odds, healthy"],
+        "rows": rows,
+    }  # fmt: skip
+
+
+def _settings(values: "Values", tuned: Tuned) -> dict[str, Any]:
+    return {
+        "title": "Settings that the tuning chose (SETTINGS in recruitment_controllers.py)",
+        "columns": ["", *[f"{n} cells" for n in values.cells]],
+        "rows": [
+            [name, *[", ".join(f"{x:g}" for x in tuned[n, name]) for n in values.cells]]
+            for name in CONTROLLERS
+        ],
+    }
+
+
+def notes(values: "Values", ratios: dict[str, float], failures: Rows) -> list[str]:
+    """What was done, what was reached, and where each method loses."""
+    said = [
+        "Procedure: every plant is commissioned, each cell pulsed twice from rest, and every "
+        f"controller but '{UNTOLD}' is told what came out. The trials are on another day: the air "
+        "up to 2 K warmer or colder, forces off by 2 %, convection by 5 %, supply by 1 %. Every "
+        "controller has six settings and is given that of the least mean error on "
+        f"{values.tuning_seeds} tuning plant(s) under all three set points, without dead cells; it "
+        "is then judged on other plants, one set point a plant in turn.",
+        "Not told: latent heat and transition temperatures of the wires, the transducer's delay, "
+        "which cells died. The plant: wires with hysteresis whose rise and fall take 0.7 and "
+        "1.1 s, every parameter off by up to 20 % (convection 10 %, supply and transitions 5 %), "
+        "force read 20 ms late with 2 mN of noise and a zero of up to 10 mN. 'optimal' learns the "
+        "wires further from the force while it works.",
+    ]
+    for n in values.cells:
+        ratio_of = {name: ratios[f"{n} cells, {name}"] for name in CONTROLLERS
+                    if f"{n} cells, {name}" in ratios}  # fmt: skip
+        if ratio_of:
+            best = min(ratio_of, key=lambda name: ratio_of[name])
+            each = ", ".join(f"{name} {ratio:.2f}" for name, ratio in ratio_of.items())
+            met = "reached" if ratio_of[best] <= 1.1 else "not reached"
+            said.append(
+                f"{n} cells, error over the optimum's, mean over set points: {each}. Within 10 % "
+                f"of the optimum: {met} (best: {best}, {100 * (ratio_of[best] - 1):.1f} % above)."
+            )
+    for f in failures:
+        if not f["swaps"] and not f["controller"].startswith("broadcast"):
+            continue
+        good = _named(f) >= 95.0 and f["false_alarms"] == 0 and f["wrong"] == 0
+        # 60 of 60 deaths, three days without an alarm: what 95 % confidence takes
+        shown = f["n"] >= 60 and f["hours"] >= 72.0
+        verdict = "not reached" if not good else "reached" if shown else "not shown by so few"
+        said.append(
+            f"{f['n_cells']} cells, {f['controller']}{', suspects switched' * f['swaps']}: "
+            f"{_named(f):.0f} % of "
+            f"{f['n']} deaths named within {WITHIN_S:g} s, {f['false_alarms']} false alarms in "
+            f"{f['hours']:.1f} h; one a day is the threshold's bound for errors no larger than its "
+            f"rules state. 95 % within {WITHIN_S:g} s: {verdict}."
+        )
+    said.append(
+        "Where each loses. PID: it waits for a force that comes a second late, and winds slowly. "
+        "Broadcast: no addresses, so the spread of a draw remains, less with many cells, and the "
+        "dead zone of half a step is left standing; |e|/N and fixed gains are slow far from the "
+        "goal. Size principle: no preview, so the cells' delay stays in the error. Optimal, not "
+        "commissioned: it trusts a symmetrical sigmoid, and wires fall later than they rise. "
+        "Optimal: the first seconds, until it has learned what has changed since commissioning, or "
+        "which cells give nothing; with few cells, steps between their levels. Failures: a cell "
+        "that has been on for long pulls on for half a second, and like cells are told apart one "
+        "after the other."
+    )
+    return said
+
+
+def bracket(
+    values: "Values",
+    optimum: "Optimum",
+    bounds: "Optimum",
+    at_least: dict[str, float],
+    at_most: dict[str, float],
+) -> list[str]:
+    """How far the optimum's two bounds are apart, and what that leaves of the aim.
+
+    Parameters
+    ----------
+    at_least, at_most : dict
+        Ratios to what the descent found, and to the bound from below, on the plants that have one.
+    """
+    said = []
+    for n in values.cells:
+        over = [optimum[job] / error for job, error in bounds.items() if job[0] == n]
+        if not over:
+            continue
+        best = min((name for name in CONTROLLERS if f"{n} cells, {name}" in at_most),
+                   key=lambda name: at_most[f"{n} cells, {name}"])  # fmt: skip
+        low, high = at_least[f"{n} cells, {best}"], at_most[f"{n} cells, {best}"]
+        verdict = "proven" if high <= 1.1 else "refuted" if low > 1.1 else "open"
+        said.append(
+            f"{n} cells, {len(over)} plant(s) with a bound from below, which no sequence betters, "
+            "switched at whatever tick of 10 ms: what the descent found is "
+            f"{100 * (np.median(over) - 1):.1f} % above it (median; {100 * (max(over) - 1):.1f} % "
+            f"at most). On them the error of '{best}' is between {low:.3f} and {high:.3f} times "
+            f"the optimum's; that it is within 10 %: {verdict}."
+        )
+    return said
+
+
+def _draw_traces(values: "Values", tuned: Tuned) -> Figure:
+    n = 14 if 14 in values.cells else values.cells[0]
+    total_N = nominal(n).total_N
+    truth, commissioned = met(n, 1)
+    with plot_style():
+        figure = Figure(figsize=(9.0, 7.5), layout="constrained")
+        axes = figure.subplots(3, 1, sharex=True)
+        for axis, kind in zip(axes, SET_POINTS, strict=True):
+            follow = reference(kind, total_N)
+            for name, color in zip(TRACED, TRACE_COLORS, strict=True):
+                if (n, name) not in tuned:
+                    continue
+                know = nominal(n) if name == UNTOLD else commissioned
+                control = control_of(know, name, tuned[n, name], follow, 1)
+                found = trial.run(know, control, truth, follow, 1)
+                t_s = PERIOD_S * np.arange(len(found.force_N))
+                axis.plot(t_s, found.force_N, color=color, lw=1.1, label=name)
+            axis.plot(t_s, found.reference_N, color=REFERENCE, lw=0.8, ls="--", label="set point")
+            axis.set_ylabel("force [N]")
+            axis.margins(x=0.0, y=0.08)
+        axes[0].set_title(f"{n} cells, one plant")
+        axes[0].legend(frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.08))
+        axes[-1].set_xlabel("time [s]")
+        mark_simulated(figure, axes[1])
+    return figure
+
+
+def _draw_errors(values: "Values", judged: "Judged", optimum: "Optimum") -> Figure:
+    with plot_style():
+        figure = Figure(figsize=(9.0, 3.2 * len(values.cells)), layout="constrained")
+        axes = np.atleast_1d(figure.subplots(len(values.cells), 1, sharex=True))
+        width = 0.8 / len(values.dead_percent)
+        shades = ("#0072B2", "#56B4E9", "#BBDDF2", "#DDEEF8")
+        for axis, n in zip(axes, values.cells, strict=True):
+            for i, dead in enumerate(values.dead_percent):
+                errors = [np.array(judged[n, dead, name])[:, 0] for name in CONTROLLERS]
+                at = np.arange(len(CONTROLLERS)) + (i - (len(values.dead_percent) - 1) / 2) * width
+                axis.bar(at, [100 * e.mean() for e in errors], width,
+                         yerr=[100 * e.std(ddof=1) for e in errors], color=shades[i % 4],
+                         error_kw={"lw": 0.8, "ecolor": "0.3"},
+                         label=f"{dead:g} % dead")  # fmt: skip
+            best = 100 * np.mean([e for (m, _), e in optimum.items() if m == n])
+            axis.axhline(best, color=REFERENCE, lw=1.0, ls="--", label="optimum, none dead")
+            axis.set_title(f"{n} cells")
+            axis.margins(y=0.25)
+            axis.set_ylabel("RMS error [% of full force]")
+            axis.set_xticks(range(len(CONTROLLERS)),
+                            [name.replace(", ", ",\n") for name in CONTROLLERS])  # fmt: skip
+        axes[0].legend(frameon=False, ncols=2, fontsize=8)
+        mark_simulated(figure, axes[-1])
+    return figure
+
+
+def _draw_failures(failures: Rows) -> Figure:
+    sizes = sorted({f["n_cells"] for f in failures})
+    with plot_style():
+        figure = Figure(figsize=(9.0, 3.6), layout="constrained")
+        axes = np.atleast_1d(figure.subplots(1, len(sizes), sharey=True))
+        for axis, n in zip(axes, sizes, strict=True):
+            colors = dict(zip(FAILURE_CONTROLLERS, (MODEL, MEASURED, "#56B4E9"), strict=False))
+            for f in failures:
+                if f["n_cells"] != n:
+                    continue
+                delays = np.sort(f["delays_s"])
+                seen = np.concatenate(([0.0], delays[np.isfinite(delays)], [WATCHED_S]))
+                share = np.concatenate((np.arange(len(seen) - 1), [len(seen) - 2])) / f["n"]
+                axis.step(seen, 100 * share, where="post", color=colors[f["controller"]],
+                          ls="-" if f["swaps"] else "--", lw=1.2,
+                          label=None if f["swaps"] else f["controller"])  # fmt: skip
+            axis.axvline(WITHIN_S, color="0.75", lw=0.8)
+            axis.axhline(95.0, color="0.75", lw=0.8)
+            axis.set_title(f"{n} cells")
+            axis.set_xlabel("time since the cell died [s]")
+            axis.set_xlim(0.0, WATCHED_S)
+        axes[0].set_ylabel("deaths found [%]")
+        axes[0].set_ylim(0.0, 103.0)
+        axes[0].legend(frameon=False, fontsize=8, loc="lower right")
+        mark_simulated(figure, axes[-1])
+    return figure
+
+
+def _save(out: Path, name: str, figure: Figure, caption: str) -> dict[str, str]:
+    figure.savefig(out / name, dpi=130)
+    return {"file": name, "caption": caption}

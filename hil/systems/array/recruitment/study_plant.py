@@ -1,0 +1,181 @@
+"""The arrays of the recruitment study: what is said of them, and what they truly are.
+
+Said: the array's shape, nominal cells, and an activation. What the plant has: SMA wires that heat
+and cool with hysteresis, every cell's stiffness, damper, force and wire off by up to a stated
+share, and a transducer with noise, a zero, steps and a delay.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.control.reference import Reach, Reference, Sine, Steps
+from hil.mechanics.sma.wire import SmaWire
+from hil.systems.array import cells
+from hil.systems.array.activation import CellActivation
+from hil.systems.array.cell_array import CellArray
+from hil.systems.array.force_levels import levels_N, shares_N
+from hil.systems.array.isolation import broken_shares_N
+
+PERIOD_S = 0.01
+RIGHT = "array.right_N"
+ARRAYS = {
+    6: "-:1 | &1:2 | &1:1 &2:2 | &7:-1",
+    14: "-:5 | &1:1 &E:1 &10:3 | &1:1 &6:2 &18:1 | &F:-1",
+    100: "-:25 | &1FFFFFF:75 | &7FFFFFFFFFFFFFFFFFF:-1",
+}
+FORCE_ON_N = 4.0
+CELL = {"k_pe_N_per_m": 20.0, "k_se_N_per_m": 386.52, "k_ae_N_per_m": 1000.0, "b_N_s_per_m": 500.0}
+MASS_KG = 0.01583
+RATE_PER_S, DELAY_S = 10.0, 0.87  # a nominal wire's rise and fall, averaged
+OFF = 0.2  # largest relative error of a parameter
+SET_POINTS = ("steps", "sine", "reach")
+NOISE_N, ZERO_N, STEP_N, DELAY_TICKS = 0.002, 0.01, 0.0003, 2
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a controller knows of an array.
+
+    Attributes
+    ----------
+    zero_N : float
+        Of the transducer, as it was tared.
+    """
+
+    model: CellArray
+    activation: tuple[CellActivation, ...]
+    shares_N: Vector
+    zero_N: float = 0.0
+
+    @property
+    def n_cells(self) -> int:
+        return self.model.n_cells
+
+    @property
+    def total_N(self) -> float:
+        return float(self.shares_N.sum())
+
+    @property
+    def broken_N(self) -> Vector:
+        return broken_shares_N(self.model, self.activation, RIGHT)
+
+
+@cache
+def nominal(n_cells: int) -> Told:
+    """The array of this many cells as it was drawn, its activation a symmetrical sigmoid."""
+    model = CellArray.from_fingerprint(ARRAYS[n_cells], cell=cells.miga(**CELL), mass_kg=MASS_KG)
+    activation = tuple([CellActivation(FORCE_ON_N, "sigmoid", RATE_PER_S, DELAY_S)] * n_cells)
+    return Told(model, activation, shares_N(model, np.full(n_cells, FORCE_ON_N), RIGHT))
+
+
+@cache
+def largest_step_N(n_cells: int) -> float:
+    """Between neighbouring force levels of the nominal array."""
+    return float(np.diff(levels_N(nominal(n_cells).shares_N)).max())
+
+
+@dataclass(frozen=True)
+class Plant:
+    """The truth of one trial."""
+
+    model: CellArray
+    activation: tuple[CellActivation, ...]
+
+
+def dead_cells(n_cells: int, seed: int, n_dead: int) -> tuple[int, ...]:
+    """So many cells, drawn by lot."""
+    return tuple(np.random.default_rng([seed, n_cells, 3]).permutation(n_cells)[:n_dead].tolist())
+
+
+def plant(n_cells: int, seed: int) -> Plant:
+    """Cells and wires off by up to OFF."""
+    rng = np.random.default_rng([seed, n_cells])
+
+    def off(value: float, part: float = 1.0) -> float:
+        return float(value * (1.0 + rng.uniform(-part * OFF, part * OFF)))
+
+    laws = [cells.miga(**{key: off(value) for key, value in CELL.items()}) for _ in range(n_cells)]
+    activation = tuple(
+        CellActivation(off(FORCE_ON_N), "thermal", wire=_wire(off)) for _ in range(n_cells)
+    )
+    model = CellArray.from_fingerprint(ARRAYS[n_cells], cell=laws, mass_kg=MASS_KG)
+    return Plant(model, activation)
+
+
+def later(truth: Plant, seed: int) -> Plant:
+    """The same plant on another day: what commissioning found holds no longer to the letter.
+
+    The air is up to 2 K warmer or colder; every cell's force is off by up to 2 %, its convection
+    by 5 %, its supply by 1 % (assumed).
+    """
+    rng = np.random.default_rng([seed, 9])
+    warmer_C = rng.uniform(-2.0, 2.0)
+
+    def off(value: float, most: float) -> float:
+        return float(value * (1.0 + rng.uniform(-most, most)))
+
+    activation = []
+    for a in truth.activation:
+        own = replace(
+            a.wire,
+            ambient_C=a.wire.ambient_C + warmer_C,
+            convection_W_per_m2_K=off(a.wire.convection_W_per_m2_K, 0.05),
+            supply_V=off(a.wire.cell_V, 0.01),
+        )
+        activation.append(replace(a, force_on_N=off(a.force_on_N, 0.02), wire=own))
+    return replace(truth, activation=tuple(activation))
+
+
+def _wire(off: Callable[..., float]) -> SmaWire:
+    base = SmaWire()
+    above = off(1.0, 0.25)  # of the transitions, over the air
+    air_C = base.ambient_C
+    moved = {key: air_C + above * (getattr(base, key) - air_C)
+             for key in ("A_s_C", "A_f_C", "M_s_C", "M_f_C")}  # fmt: skip
+    return replace(
+        base,
+        convection_W_per_m2_K=off(base.convection_W_per_m2_K, 0.5),
+        specific_heat_J_per_kg_K=off(base.specific_heat_J_per_kg_K),
+        latent_heat_J_per_kg=off(base.latent_heat_J_per_kg),
+        # more than this and a wire might never be hot enough
+        supply_V=off(base.cell_V, 0.25),
+        **moved,
+    )
+
+
+def reference(kind: str, total_N: float) -> Reference:
+    """Set points between a tenth and six tenths of what all cells give."""
+    match kind:
+        case "steps":
+            return Steps([1.0, 5.0, 9.0, 13.0], [f * total_N for f in (0.3, 0.55, 0.15, 0.4)])
+        case "sine":
+            return Sine(0.35 * total_N, 0.2 * total_N, 0.1)
+        case _:
+            return Reach(0.1 * total_N, 0.55 * total_N, 2.0, 3.0, 3.0, True)
+
+
+class Transducer:
+    """Force as it is read: late, in steps, with noise and a zero.
+
+    Parameters
+    ----------
+    seed, turn : int
+        Of the zero; of the noise beside it, another one every time it is used.
+    """
+
+    def __init__(self, seed: int, turn: int = 0) -> None:
+        self._zero_N = float(np.random.default_rng([seed, 77]).uniform(-ZERO_N, ZERO_N))
+        self._rng = np.random.default_rng([seed, 78, turn])
+        self._late = deque([0.0] * DELAY_TICKS, maxlen=DELAY_TICKS + 1)
+
+    def read(self, force_N: float) -> float:
+        self._late.append(force_N)
+        noisy = self._late[0] + self._zero_N + NOISE_N * self._rng.standard_normal()
+        return float(round(noisy / STEP_N) * STEP_N)

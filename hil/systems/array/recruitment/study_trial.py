@@ -1,0 +1,170 @@
+"""One trial of recruitment control: a controller on a plant of the study, with what it was told."""
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.control.controller import ArrayEstimate
+from hil.control.reference import Reference
+from hil.systems.array.cell_array import CellArray
+from hil.systems.array.isolation import FAILED
+from hil.systems.array.recruitment.diagnosis import Diagnosis
+from hil.systems.array.recruitment.study_plant import (
+    NOISE_N,
+    PERIOD_S,
+    RIGHT,
+    Plant,
+    Told,
+    Transducer,
+    nominal,
+)
+from hil.systems.array.sma.cells import wire_model
+from hil.systems.array.sma.failures import WireFailures, WireRules
+from hil.systems.array.sma.filter import WireErrors
+from hil.systems.array.sma.learning import LearnedWires
+from hil.systems.array.state_observer import ArrayObserver, ObserverNoise
+from hil.systems.array.system import ArraySystem
+
+ERRORS = WireErrors(noise_N=NOISE_N)
+Vector = NDArray[np.float64]
+Mask = NDArray[np.uint8]
+
+
+class Control(Protocol):
+    """A controller as a trial drives it."""
+
+    def step(
+        self, t_s: float, reference_N: float, force_N: float, belief: ArrayEstimate, on: Mask
+    ) -> None:
+        """Write the cells that are on from now."""
+        ...
+
+
+@dataclass(frozen=True)
+class Result:
+    """Figures of one trial; the error is that of the true force."""
+
+    rmse_N: float
+    switches_per_s: float
+    energy_J: float
+    force_N: Vector
+    reference_N: Vector
+    n_on: Vector
+    log_odds: Vector
+    failed: int = -1
+    found: tuple[tuple[float, tuple[int, ...]], ...] = ()
+
+
+def run(
+    know: Told,
+    control: Control,
+    truth: Plant,
+    follow: Reference,
+    seed: int,
+    *,
+    dead: tuple[int, ...] = (),
+    duration_s: float = 16.0,
+    tests: WireFailures | None = None,
+    diagnosis: Diagnosis | None = None,
+    fails_s: float = np.inf,
+    breaks: bool = False,
+) -> Result:
+    """One run of a controller on a plant.
+
+    Parameters
+    ----------
+    dead : cells that are dead from the start
+    tests : for failed cells, whose findings the controller is told
+    diagnosis : switches suspects
+    fails_s : when one of the cells then on, drawn by lot, dies
+    breaks : it breaks mechanically instead, and is heated on
+    """
+    n_cells = know.n_cells
+    system = ArraySystem(truth.model, truth.activation, PERIOD_S)
+    output = truth.model.outputs.index(RIGHT)
+    observer = ArrayObserver(
+        ArraySystem(know.model, know.activation, PERIOD_S), output, observer_noise(know)
+    )
+    wires = _learned_wires(know)
+    lot = np.random.default_rng([seed, 5])
+    failed = -1
+    on, drive = np.zeros((2, n_cells), dtype=np.uint8)
+    belief = ArrayEstimate(
+        np.zeros(n_cells, dtype=np.uint8), np.ones(n_cells, dtype=np.uint8), observer.x,
+        observer.theta, wires=wires,
+    )  # fmt: skip
+    sensor = Transducer(seed)
+    n_ticks = round(duration_s / PERIOD_S)
+    force, wanted, n_on, log_odds = np.zeros((4, n_ticks))
+    switches, energy_J = 0, 0.0
+    plant_wires = system.activation.wires
+    is_dead = np.isin(np.arange(n_cells), dead)
+    for k in range(n_ticks):
+        t_s = k * PERIOD_S
+        force[k] = system.y[output]
+        read_N = sensor.read(force[k]) - know.zero_N
+        if k:
+            observer.advance(on, 1)
+        residual_N = read_N - observer.twin_N
+        observer.correct(read_N)
+        twin = observer.wires
+        if wires is not None:
+            wires.step(t_s, residual_N, twin.T_C, twin.xi, on)
+        if tests is not None:
+            tests.step(t_s, residual_N, twin.T_C, twin.xi, on)
+            belief.usable[:] = tests.state != FAILED
+            log_odds[k] = tests.log_odds
+        belief.force_N, belief.disturbance_N = observer.estimate_N, observer.disturbance_N
+        belief.cells[:] = on
+        wanted[k] = follow.at(t_s)
+        control.step(t_s, wanted[k], read_N, belief, on)
+        if diagnosis is not None and tests is not None:
+            diagnosis.step(t_s, tests.suspicion, belief.usable, on)
+        switches += int((on != belief.cells).sum())
+        n_on[k] = on.sum()
+        if t_s >= fails_s and failed < 0 and ((on != 0) & ~is_dead).any():
+            failed = int(lot.choice(np.flatnonzero((on != 0) & ~is_dead)))
+            if breaks:
+                system = without(system, failed)
+            else:
+                is_dead[failed] = True
+        drive[:] = np.where(is_dead, 0, on)
+        system.step(drive)
+        energy_J += float((plant_wires.supply_V * plant_wires.current_A).sum()) * PERIOD_S
+    found: tuple[tuple[float, tuple[int, ...]], ...] = ()
+    if tests is not None:
+        found = tuple((f.t_s, f.cells) for f in tests.findings)
+    return Result(
+        float(np.sqrt(np.mean((force - wanted) ** 2))),
+        switches / duration_s, energy_J, force, wanted, n_on, log_odds, failed,
+        found,
+    )  # fmt: skip
+
+
+def without(system: ArraySystem, cell: int) -> ArraySystem:
+    """The same array, in the same state, with a cell that is mechanically broken."""
+    ((name, array),) = system.model.arrays.items()
+    left = replace(array, broken=array.broken | {cell})
+    then = ArraySystem(CellArray(system.model.points, {name: left}), system.cells, system.period_s)
+    then.activation, then.wires = system.activation, system.wires
+    then.linear.x[:] = system.linear.x
+    return then
+
+
+def observer_noise(know: Told) -> ObserverNoise:
+    return ObserverNoise(0.05, NOISE_N, 0.2 * float(know.shares_N.mean()))
+
+
+def wire_failures(know: Told, rules: WireRules) -> WireFailures:
+    cells = wire_model(know.model, know.activation, know.shares_N)
+    return WireFailures(rules, ERRORS, cells, know.broken_N, PERIOD_S)
+
+
+def _learned_wires(know: Told) -> LearnedWires | None:
+    """None for the array as it was drawn, which nobody said has wires."""
+    if know is nominal(know.n_cells):
+        return None
+    cells = wire_model(know.model, know.activation, know.shares_N)
+    return LearnedWires(ERRORS, cells, PERIOD_S)

@@ -1,0 +1,101 @@
+"""Wires as they are believed to be, and beside every wire three that are a little off.
+
+One has a little more power, one a little more convection, one is in warmer air: what they differ
+by is the derivative of a wire's force to what is uncertain of its law (`hil.mechanics.sma.wire`).
+"""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from hil.mechanics.sma.wire import E2_AT, G_AT, T_A_AT, advance
+from hil.systems.array.sma.cells import WireModel
+
+Matrix = NDArray[np.float64]
+HEATING, COOLING, ROOM = E2_AT, G_AT, T_A_AT  # where a law has them
+OFF, OFF_K = 0.02, 1.0  # how far the wires beside a wire are off
+STEPS = np.array([[OFF], [OFF], [OFF_K]])
+
+
+class WireBank:
+    """See the module.
+
+    Attributes
+    ----------
+    laws : (4, N, 13) array
+        As believed; with more power; with more convection; in warmer air.
+    wires : (4, N, 3) array
+        Temperature, austenite and lag of each.
+    comes : (N,) array
+        What each cell gives of its share.
+    slopes : (3, N) array
+        Its derivatives: to relative power and convection, and to the air in K.
+    """
+
+    def __init__(self, cells: WireModel) -> None:
+        n = len(cells.shares_N)
+        self._rates, self._direct, self._shares = cells.rate_per_s, cells.direct, cells.shares_N
+        self.laws = np.repeat(cells.laws[None], 4, axis=0)
+        self.wires = np.full((4, n, 3), np.nan)
+        self.comes, self.slopes = np.zeros(n), np.zeros((3, n))
+        self._xi, self._lag = np.zeros((2, n))
+        self._warmer_K = 0.0
+        self._set_others()
+
+    def follow(self, for_s: float, T_C: Matrix, xi: Matrix, cells: NDArray[np.uint8]) -> None:
+        """Let a time pass with these cells on; the twin's wires are now there."""
+        if np.isnan(self.wires[0, 0, 1]):
+            self.wires[:, :, 0], self.wires[:, :, 1], self.wires[:, :, 2] = T_C, xi, 0.0
+            self.wires[3, :, 0] += OFF_K
+        if for_s > 0.0:
+            _follow(self._rates, for_s, xi, self._xi, self._lag, self.laws, cells, self.wires)
+
+    def look(self, xi: Matrix) -> float:
+        """Renew `comes` and `slopes`; the force of the twin's own wires in N."""
+        every = self._direct * self.wires[:, :, 1] + (1.0 - self._direct) * self.wires[:, :, 2]
+        self.comes[:] = every[0]
+        np.divide(every[1:] - every[0], STEPS, out=self.slopes)
+        return float(self._shares @ (self._direct * xi + (1.0 - self._direct) * self._lag))
+
+    def set_air(self, T_C: float, *, settled: bool) -> None:
+        """The air as it is read; wires that have settled in it are as warm."""
+        self.laws[:, :, ROOM] = T_C + self._warmer_K
+        self.laws[3, :, ROOM] += OFF_K
+        if settled:
+            self.wires[:, :, 0] = self.laws[:, :, ROOM]
+
+    def believe(self, heating: Matrix, cooling: Matrix, room_K: float) -> None:
+        """Change every law by so much, and put the wires where they would be by now."""
+        law = self.laws[0]
+        law[:, HEATING] *= 1.0 + heating
+        law[:, COOLING] *= 1.0 + cooling
+        law[:, ROOM] += room_K
+        self._warmer_K += room_K
+        self._set_others()
+        by = np.vstack([heating, cooling, np.full(len(heating), room_K)]) / STEPS
+        apart = self.wires[1:] - self.wires[0]
+        base = self.wires[0] + (by[:, :, None] * apart).sum(axis=0)
+        np.clip(base[:, 1:], 0.0, 1.0, out=base[:, 1:])
+        self.wires[0] = base
+        self.wires[1:] = base + apart
+
+    def _set_others(self) -> None:
+        self.laws[1:] = self.laws[0]
+        self.laws[1, :, HEATING] *= 1.0 + OFF
+        self.laws[2, :, COOLING] *= 1.0 + OFF
+        self.laws[3, :, ROOM] += OFF_K
+
+
+@njit(cache=True)
+def _follow(rates, h, xi_now, xi, lag, laws, cells, wires):  # type: ignore[no-untyped-def]
+    """The lags of the twin's wires, and those beside them."""
+    for n in range(len(lag)):
+        a = np.exp(-rates[n] * h)
+        ramp = 1.0 - (1.0 - a) / (rates[n] * h)
+        lag[n] = a * lag[n] + (1.0 - a - ramp) * xi[n] + ramp * xi_now[n]
+        xi[n] = xi_now[n]
+        for kind in range(len(wires)):
+            own = wires[kind, n]
+            before = own[1]
+            own[0], own[1] = advance(laws[kind, n], float(cells[n]), own[0], before, h)
+            own[2] = a * own[2] + (1.0 - a - ramp) * before + ramp * own[1]

@@ -1,0 +1,309 @@
+"""Which cell has failed, and when: sequential tests for cells whose wires the model knows.
+
+A Kalman filter (`hil.systems.array.sma.filter`) whitens the residual between measured force and
+open-loop twin: it knows what a healthy array's errors are like. In calm hours what it has learned
+of power, convection and air becomes the wires' own law. A cell that dies at tau cools from then on
+whether it is on or not: with z_n^tau the lag of a wire left to itself at tau,
+
+    e gains  -s_n (z_n - z_n^tau)              electrically dead
+             sum_m (s'_m - s_m) z_m            mechanically broken, from tau on
+
+For every cell that is on, a hypothesis begins every `spawn_s` and lives for `life_s`; none before
+cells have been on for `learn_for_s`, when what is of second order in the errors of the day's laws
+would pass for a failure. The filter is linear: passed through it, the hypothesis' change is nu_h
+where the residual's is nu, and its log likelihood ratio against a healthy array grows by
+
+    (nu_h nu - nu_h^2 / 2) / S
+
+with the change's own size and moment taken as uncertain, as those of a healthy cell are, and
+integrated out. Such a ratio starts at 1 and is a martingale while the array is healthy: it exceeds
+e^A with chance e^-A at most (Ville). An alarm at
+
+    A = log(hypotheses begun a day / false alarms a day)
+
+is hence false that often at most, if the errors are no larger than stated. A dead cell is named
+once its hypotheses hold `sure` of the posterior, all having been as likely before; until then the
+cells that share it are suspects. What is learned of the other errors loses what the death had put
+there, and the array goes on as one without the cell.
+
+A break is felt at once: breaks hold `sure` of the posterior, or the array rings, as readings
+between two samples show that leave a straight line by `RINGS` times their noise. What it leaves
+behind depends on stiffnesses that force has never shown. So every share is learned anew, with a
+standard deviation of `share_anew`, beside a transient and with the ringing as noise. What has been
+learned is held against every cell that pulled: it has lost its share, and the others' are those of
+the array without it, give or take `LEFT` of every change; and against a knock that broke none.
+Cells whose breaking leaves the same shares, as in a chain, are named together: force alone cannot
+tell them apart. After that the array is not the one that was told, and no more is named.
+
+Source: Willsky & Jones 1976 (generalised likelihood ratio on a Kalman filter's innovations);
+Basseville & Nikiforov 1993, ch. 7; Ville 1939.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hil.systems.array.isolation import DAY_S, FAILED, HEALTHY, SUSPECT, Finding
+from hil.systems.array.sma.cells import WireModel
+from hil.systems.array.sma.filter import WireErrors, WireFilter
+from hil.systems.array.sma.hypotheses import ELECTRICAL, MECHANICAL, PULLS, chances, fitted, hold
+
+Matrix = NDArray[np.float64]
+Mask = NDArray[np.uint8]
+BREAK = -2  # beside the numbers of cells
+STILL, LEFT = 0.05, 0.3  # of a share, and of its change: how far it may be off after a break
+ALIKE = 1e-6  # of the largest share: what two breaks may leave different
+CALM, FOLD_S = 3.0, 5.0  # log odds below which what was learned becomes law, and how often
+
+
+@dataclass(frozen=True)
+class WireRules:
+    """When to name a cell, and how often to be wrong.
+
+    Attributes
+    ----------
+    learn_for_s : float
+        With cells on before hypotheses begin: the day's laws are learned first.
+    moment_s : float
+        Of when a cell that died fades, a standard deviation.
+    share_anew : float
+        Of every share after a break, relative, another.
+    doubt_for_s : float
+        After so long an alarm that no single failure explains is given up.
+    spawn_s, life_s : float
+        Of hypotheses.
+    sure : float
+        Posterior that names a cell.
+    confirm : int
+        Samples in a row that must agree on it.
+    false_alarms_per_day : float
+    doubts_per_alarm : float
+        How many times as often cells may be suspected without need.
+    """
+
+    learn_for_s: float = 10.0
+    moment_s: float = 0.03
+    share_anew: float = 1.0
+    doubt_for_s: float = 10.0
+    spawn_s: float = 0.1
+    life_s: float = 4.0
+    sure: float = 0.99
+    confirm: int = 2
+    false_alarms_per_day: float = 1.0
+    doubts_per_alarm: float = 1000.0
+
+
+class WireFailures:
+    """The tests; see the module.
+
+    Parameters
+    ----------
+    broken_N : (N, N) array
+        As `hil.systems.array.isolation.broken_shares_N` gives them.
+
+    Attributes
+    ----------
+    state : (N,) uint8 array
+        0 healthy, 1 failed, 2 suspect.
+    log_odds : float
+        Of the likeliest failure not yet named.
+    posterior : (2, N) array
+        Of each cell to be dead, and to be broken, given that one has failed.
+    suspicion : (N,) array
+        The posterior of every suspect while an alarm stands; else 0.
+    findings : list of Finding
+    """
+
+    def __init__(
+        self,
+        rules: WireRules,
+        errors: WireErrors,
+        cells: WireModel,
+        broken_N: ArrayLike,
+        period_s: float,
+    ) -> None:
+        self.rules = rules
+        self._filter = WireFilter(errors, cells, period_s)
+        self._rates, self._direct = cells.rate_per_s, cells.direct
+        shares, n = cells.shares_N, len(cells.shares_N)
+        broken = np.asarray(broken_N, dtype=float) - shares
+        self._breaks = np.asarray(np.isfinite(broken).all(axis=1))
+        self._broken = np.where(self._breaks[:, None], broken, 0.0)
+        apart = np.abs(self._broken[:, None] - self._broken).max(axis=2)
+        both = self._breaks[:, None] & self._breaks
+        self._alike = np.asarray(both & (apart <= ALIKE * shares.max()))
+        pulls = shares != 0.0
+        self._left = np.where(pulls, self._broken / np.where(pulls, shares, 1.0), 0.0)
+        h = self._filter.sample_s
+        self._spawn = max(1, round(rules.spawn_s / h))
+        n_alive = max(1, round(rules.life_s / (self._spawn * h)))
+        # Hypotheses: kind, cell, place among those alive.
+        shape, n_errors = (2, n, n_alive), len(self._filter.x)
+        self._ghost = np.zeros((n, n_alive, 3))
+        self._log = np.full(shape, -np.inf)
+        self._sums = np.zeros((*shape, 5))
+        self._filtered = np.zeros((*shape, 2, n_errors))
+        self._own = np.array([errors.share**2, rules.moment_s**2 + rules.spawn_s**2 / 12.0])
+        self._place = 0
+        self._alive = np.ones(n, dtype=np.uint8)
+        self.threshold = float(
+            np.log(n * 2 * DAY_S / (self._spawn * h) / rules.false_alarms_per_day)
+        )
+        self.posterior, self.suspicion = np.zeros((2, n)), np.zeros(n)
+        self._leader, self._agreed = -1, 0
+        self._ringing = 0
+        self._past, self._folded = np.zeros((4, n_errors)), np.zeros(n_errors)
+        self._broke, self._pulled = False, np.zeros(n, dtype=bool)
+        self._blind_until_s, self._calm_s = -np.inf, 0.0
+        self._fold_at_s, self._on_for_s = FOLD_S, 0.0
+        self.state = np.zeros(n, dtype=np.uint8)
+        self.log_odds = 0.0
+        self.findings: list[Finding] = []
+
+    def set_air(self, T_C: float, *, settled: bool) -> None:
+        """The air around the wires, as it is read."""
+        self._filter.bank.set_air(T_C, settled=settled)
+
+    def step(
+        self, t_s: float, residual_N: float, T_C: Matrix, xi: Matrix, cells: Mask,
+        n_periods: int = 1,
+    ) -> None:  # fmt: skip
+        """One tick: the residual (NaN where nothing was read), the twin's wires, cells on."""
+        kalman = self._filter
+        if not kalman.follow(residual_N, T_C, xi, cells, n_periods):
+            return
+        force_N, noise_N2, rings = kalman.sample(xi, mean=self._broke)
+        self._ringing = self._ringing + 1 if rings else 0
+        if self._ringing >= self.rules.confirm and not self._broke and self._breaks.any():
+            self._learn_anew()
+        blind = bool(np.isnan(force_N)) or t_s < self._blind_until_s
+        kalman.predict(0.0 if blind else force_N, noise_N2)
+        self._hold(cells, blind)
+        if not blind:
+            kalman.correct()
+        if self.log_odds < CALM and t_s >= self._fold_at_s:
+            self._fold_at_s = t_s + FOLD_S
+            moved = kalman.fold()
+            self._folded += moved
+            if moved.any():
+                self._log[:] = -np.inf
+        self._past[:-1] = self._past[1:]
+        self._past[-1] = kalman.x + self._folded
+        self._judge(t_s)
+
+    def _hold(self, cells: Mask, blind: bool) -> None:
+        """Hold every hypothesis against the sample; begin new ones."""
+        kalman, bank = self._filter, self._filter.bank
+        # after an alarm none of the hypotheses may make way
+        calm = self.log_odds < self.threshold and not self._broke
+        self._on_for_s += kalman.sample_s * bool(cells.any())
+        learned = self._on_for_s >= self.rules.learn_for_s
+        spawn = calm and learned and kalman.n_samples % self._spawn == 0
+        if spawn:
+            self._place = (self._place + 1) % self._ghost.shape[1]
+        self.log_odds = hold(
+            bank.laws[0], kalman.shares_N, self._rates, self._direct, self._broken, self._breaks,
+            kalman.sample_s, bank.wires[0], bank.comes, cells, self._alive, blind, kalman.keep,
+            kalman.x, kalman.phi, kalman.gain, kalman.nu, kalman.S, self._ghost, self._log,
+            self._sums, self._filtered, self._own, spawn, self._place, self.posterior,
+        )  # fmt: skip
+
+    def _judge(self, t_s: float) -> None:
+        self.state[self.state == SUSPECT] = HEALTHY
+        self.suspicion[:] = 0.0
+        if self._broke:
+            self._look_for_the_broken(t_s)
+            return
+        rules, of_cell = self.rules, self.posterior.sum(axis=0)
+        if self.log_odds >= self.threshold - np.log(rules.doubts_per_alarm):
+            suspects = (of_cell >= 1.0 - rules.sure) & (self.state == HEALTHY)
+            self.state[suspects] = SUSPECT
+            np.multiply(of_cell, suspects, out=self.suspicion)
+        if self.log_odds < self.threshold:
+            self._leader, self._agreed = -1, 0
+            self._calm_s = t_s
+            return
+        best = int(self.posterior[ELECTRICAL].argmax())
+        chance = float(self.posterior[ELECTRICAL, best])
+        broken = float(self.posterior[MECHANICAL].sum())
+        if broken > chance:
+            best, chance = BREAK, broken
+        if not self._agree(best, chance >= rules.sure):
+            if t_s - self._calm_s > rules.doubt_for_s:
+                self._let_go()
+            return
+        if best == BREAK:
+            self._learn_anew()
+            return
+        self._forget(best)
+        self._name(t_s, (best,), "electrical", chance)
+        self._broken[:, best] = 0.0
+        self._blind_until_s = t_s + rules.life_s
+
+    def _agree(self, best: int, certain: bool) -> bool:
+        """So many samples in a row have agreed on it."""
+        self._agreed = self._agreed + 1 if certain and best == self._leader else int(certain)
+        self._leader = best
+        return self._agreed >= self.rules.confirm
+
+    def _name(self, t_s: float, cells: tuple[int, ...], kind: str, chance: float) -> None:
+        """The array is one without these cells; all hypotheses go."""
+        self.findings.append(Finding(t_s, cells, kind, self.log_odds, chance))
+        which = list(cells)
+        self.state[self.state == SUSPECT] = HEALTHY
+        self.state[which] = FAILED
+        self.suspicion[:] = 0.0
+        self._filter.shares_N[which] = 0.0
+        self._alive[which] = 0
+        self._log[:] = -np.inf
+        self._leader, self._agreed = -1, 0
+
+    def _let_go(self) -> None:
+        """No single failure explains it: it is an error larger than thought."""
+        np.einsum("ii->i", self._filter.P)[:] += self._filter.sd**2
+        self._log[:] = -np.inf
+        self._leader, self._agreed = -1, 0
+
+    def _learn_anew(self) -> None:
+        """A cell broke: shares are wide open, and a transient dies away."""
+        kalman, n = self._filter, len(self.state)
+        kalman.x[:] = self._past[0] - self._folded
+        kalman.P[:n] = kalman.P[:, :n] = 0.0
+        kalman.P[range(n), range(n)] = self.rules.share_anew**2
+        kalman.P[-1, -1] += kalman.shares_N.max() ** 2
+        self._pulled = (kalman.bank.comes > PULLS) & self._breaks & (kalman.shares_N != 0.0)
+        self._log[:] = -np.inf
+        self._leader, self._agreed = -1, 0
+        self._broke = True
+
+    def _look_for_the_broken(self, t_s: float) -> None:
+        """Every cell that pulled, held against the shares learned anew."""
+        n, sure = len(self.state), self.rules.sure
+        chance, knock = chances(
+            self._filter.x[:n],
+            self._filter.P[:n, :n],
+            self._left,
+            (STILL, LEFT),
+            self.rules.share_anew,
+            self._pulled,
+        )
+        together = self._alike @ chance
+        suspects = (together > 1.0 - sure) & (self.state != FAILED)
+        self.state[suspects] = SUSPECT
+        np.multiply(chance, suspects, out=self.suspicion)
+        best = int(together.argmax())
+        if not self._agree(best, bool(max(together[best], knock) >= sure)):
+            return
+        self._broke = False
+        if together[best] >= sure:
+            cells = tuple(np.flatnonzero(self._alike[best]).tolist())
+            self._name(t_s, cells, "mechanical", float(together[best]))
+            self._breaks[:] = False
+            self._blind_until_s = np.inf
+
+    def _forget(self, cell: int) -> None:
+        """Take out of the errors learned what its death has put there."""
+        place = self._log[ELECTRICAL, cell].argmax()
+        own = self._filtered[ELECTRICAL, cell, place]
+        self._filter.x -= np.array(fitted(self._sums[ELECTRICAL, cell, place], self._own)) @ own

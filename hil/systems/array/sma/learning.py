@@ -1,0 +1,111 @@
+"""Wires as they are believed to be while they work: what was told of them, corrected by force.
+
+A Kalman filter (`hil.systems.array.sma.filter`) holds every reading against the wires' own laws and
+learns how far share, power, convection and air are off. What it knows of the wires' law becomes
+their law every FOLD_S; the rest stays a first-order correction of where they are. Force that the
+wires so believed do not explain, by a reading that is late, is
+
+    unknown = F - sum_n s_n (1 + a_n) z_n(theta) + d F'
+
+Innovations that are larger than the filter says, nu^2 / S beyond SURPRISED in the mean over
+SURPRISED_FOR_S, mean that something has changed that no healthy array does, such as a cell that
+pulls no longer: what is known of every share then loses ANEW, relative, until it has been learned
+anew.
+
+Source: Ljung 1979 (the extended Kalman filter as a parameter estimator); Xia, Rao, Ying & Shen 1994
+(a filter that forgets when its innovations are too large).
+"""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from hil.systems.array.sma.bank import COOLING, HEATING, ROOM, STEPS
+from hil.systems.array.sma.cells import WireModel
+from hil.systems.array.sma.filter import WireErrors, WireFilter
+
+Matrix = NDArray[np.float64]
+Mask = NDArray[np.uint8]
+FOLD_S = 5.0
+SURPRISED, SURPRISED_FOR_S, ANEW = 2.0, 1.0, 0.1
+
+
+class LearnedWires:
+    """See the module.
+
+    Attributes
+    ----------
+    unknown_N : float
+        Force that the wires do not explain, as of the last sample.
+    surprise : float
+        The mean of nu^2 / S; 1 while the array is what the filter takes it for.
+    """
+
+    def __init__(self, errors: WireErrors, cells: WireModel, period_s: float) -> None:
+        self._filter = WireFilter(errors, cells, period_s)
+        self._fades = min(1.0, self._filter.sample_s / SURPRISED_FOR_S)
+        self._fold_at_s = FOLD_S
+        self._laws, self._shares = cells.laws.copy(), cells.shares_N.copy()
+        self._state = np.zeros((len(self._shares), 3))
+        self.unknown_N = 0.0
+        self.surprise = 1.0
+
+    def set_air(self, T_C: float, *, settled: bool) -> None:
+        """The air around the wires, as it is read."""
+        self._filter.bank.set_air(T_C, settled=settled)
+
+    def step(
+        self, t_s: float, residual_N: float, T_C: Matrix, xi: Matrix, cells: Mask,
+        n_periods: int = 1,
+    ) -> None:  # fmt: skip
+        """One tick: the residual (NaN where nothing was read), the twin's wires, cells on."""
+        kalman = self._filter
+        if not kalman.follow(residual_N, T_C, xi, cells, n_periods):
+            return
+        force_N, noise_N2, _ = kalman.sample(xi, mean=False)
+        blind = bool(np.isnan(force_N))
+        kalman.predict(0.0 if blind else force_N, noise_N2)
+        if blind:
+            return
+        kalman.correct()
+        n = len(self._shares)
+        explained_N = kalman.shares_N @ kalman.bank.comes + kalman.phi[:-2] @ kalman.x[:-2]
+        self.unknown_N = float(force_N - explained_N)
+        self.surprise += self._fades * (kalman.nu**2 / kalman.S - self.surprise)
+        if self.surprise > SURPRISED:
+            kalman.P[range(n), range(n)] += ANEW**2
+            self.surprise = 1.0
+        if t_s >= self._fold_at_s:
+            kalman.fold()
+            self._fold_at_s = t_s + FOLD_S
+
+    def look(self) -> tuple[Matrix, Matrix, Matrix]:
+        """Law (N, 13) and share (N,) of every wire; temperature, austenite and lag (N, 3), now."""
+        kalman = self._filter
+        _look(
+            kalman.bank.laws[0], kalman.shares_N, kalman.bank.wires, STEPS[:, 0], kalman.x,
+            self._laws, self._shares, self._state,
+        )  # fmt: skip
+        return self._laws, self._shares, self._state
+
+
+@njit(cache=True)
+def _look(told, told_N, wires, steps, x, laws, shares, state):  # type: ignore[no-untyped-def]
+    n = len(shares)
+    laws[:] = told
+    for i in range(n):
+        heating, cooling, warmer = x[n + i], x[2 * n + i], x[3 * n]
+        shares[i] = told_N[i] * (1.0 + min(max(x[i], -1.0), 1.0))
+        laws[i, HEATING] *= 1.0 + heating
+        laws[i, COOLING] *= 1.0 + cooling
+        laws[i, ROOM] += warmer
+        for k in range(3):
+            at = wires[0, i, k]
+            state[i, k] = (
+                at
+                + heating / steps[0] * (wires[1, i, k] - at)
+                + cooling / steps[1] * (wires[2, i, k] - at)
+                + warmer / steps[2] * (wires[3, i, k] - at)
+            )
+        state[i, 1] = min(max(state[i, 1], 0.0), 1.0)
+        state[i, 2] = min(max(state[i, 2], 0.0), 1.0)

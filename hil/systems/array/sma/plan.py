@@ -1,0 +1,149 @@
+"""Plans for cells that heat and cool: every cell's switches over the next seconds, cell by cell.
+
+Cells that are wires do not add up block by block: what a switch brings depends on how hot the wire
+is. Each is therefore predicted with its own law (`hil.mechanics.sma.wire`) and lag,
+
+    f(t) = sum_n s_n (c_n xi_n + (1 - c_n) z_n) + d,    z_n' = r_n (xi_n - z_n),
+
+and the plan minimises over M blocks, sampled at their ends,
+
+    sum_j (set point - f)_j^2 + price x (number of switches)
+
+by coordinate descent: one cell after the other gets the best sequence that differs in one stretch
+from its plan, or from staying as it is, all others as they are; of all pairs of times that bound
+the stretch those are followed whose error so far is below the best one's. A cell that was switched
+stays so for its smallest on or off time. The search starts from the last plan carried on, so that
+cutting it off leaves a plan.
+
+Source: Tseng 2001 (convergence of block coordinate descent); Camacho & Bordons 2007, ch. 2
+(receding horizon).
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.systems.array.sma import plan_kernel as kernel
+from hil.systems.array.sma.cells import WireModel
+
+Matrix = NDArray[np.float64]
+Mask = NDArray[np.uint8]
+
+
+class WirePlanner:
+    """The search; see the module.
+
+    Parameters
+    ----------
+    lead_s, block_s : float
+        From now to the first block, and between times at which cells may be switched.
+    n_blocks : int
+        Looked ahead.
+    price_N2 : float
+        Of a switch.
+    on_blocks, off_blocks : int
+        For how many blocks at least a cell stays on, and off.
+
+    Attributes
+    ----------
+    plan : (N, M) array
+        On or off in every block.
+    n_looked_at : int
+        Steps of a cell predicted for the last problem.
+    """
+
+    def __init__(
+        self,
+        model: WireModel,
+        lead_s: float,
+        block_s: float,
+        n_blocks: int,
+        price_N2: float,
+        on_blocks: int,
+        off_blocks: int,
+    ) -> None:
+        n_cells = len(model.shares_N)
+        self._laws, self._shares = model.laws.copy(), model.shares_N.copy()
+        self._direct = model.direct
+        self._lead_s, self._block_s = lead_s, block_s
+        self._price = price_N2
+        self._least = np.array([off_blocks, on_blocks], dtype=np.int64)
+        self._lead_lag = kernel.lag_weights(model.rate_per_s, lead_s)
+        self._lag = kernel.lag_weights(model.rate_per_s, block_s)
+        self.plan = np.zeros((n_cells, n_blocks), dtype=np.uint8)
+        self._state = np.zeros((n_cells, 3))
+        self._on = np.zeros(n_cells, dtype=np.uint8)
+        self._locked = np.zeros(n_cells, dtype=np.int64)
+        self._usable = np.ones(n_cells, dtype=np.uint8)
+        self._y = np.zeros((n_cells, n_blocks))
+        self._error = np.zeros(n_blocks)
+        self._work = np.zeros((2, n_blocks + 1, 4))
+        self._rest = np.zeros(n_blocks)
+        self._tried = np.zeros((3, n_blocks), dtype=np.uint8)
+        self._at, self._best = np.zeros(3, dtype=np.int64), np.zeros(1)
+        self._better = False
+        self._next = 0
+        self._since_better = 0
+        self.n_looked_at = 0
+
+    @property
+    def finished(self) -> bool:
+        """No cell's sequence alone can be made better."""
+        return self._since_better >= len(self.plan)
+
+    @property
+    def error_N(self) -> Matrix:
+        """Set point less force at every block's end, by the plan."""
+        return self._error
+
+    def pose(
+        self, wires: tuple[Matrix, Matrix, Matrix], on: Mask, locked: NDArray[np.int64],
+        usable: Mask, wanted_N: Matrix,
+    ) -> None:  # fmt: skip
+        """Take a new problem; the plan, carried on by a block, is where it starts.
+
+        Parameters
+        ----------
+        wires : (N, 13), (N,), (N, 3) arrays
+            Law and share of every cell; temperature (degC), austenite and lag as they are now.
+        on : (N,) array
+            From now until the first block.
+        locked : (N,) array
+            Blocks for which each cell must stay as it is.
+        wanted_N : (M,) array
+            Set point less the unknown force, at every block's end.
+        """
+        self._laws[:], self._shares[:], self._state[:] = wires
+        self._on[:], self._locked[:], self._usable[:] = on, locked, usable
+        kernel.pose(
+            self._laws, self._shares, self._direct, self._lead_lag, self._lag, self._lead_s,
+            self._block_s, self._state, self._on, self._locked, self._usable, wanted_N, self.plan,
+            self._y, self._error,
+        )  # fmt: skip
+        if self._at[0]:
+            self._turn()  # its search was cut off: another's first, or the rest never have theirs
+        self._since_better = 0
+        self.n_looked_at = 0
+
+    def search(self, n_steps: int) -> None:
+        """Go on, cell after cell, until about this many steps of a cell have been predicted."""
+        done = 0
+        while done < n_steps and not self.finished:
+            n, better, over = self._next, False, True
+            if self._usable[n] and self._shares[n] != 0.0:
+                steps, better, over = kernel.improve(
+                    self._laws[n], self._shares[n], self._direct[n], self._lag[n], self._block_s,
+                    self._state[n], self._on[n], self._locked[n], self._least, self._price,
+                    self.plan[n], self._y[n], self._error, self._rest, self._work, self._tried,
+                    self._at, self._best, n_steps - done,
+                )  # fmt: skip
+                done += steps
+            self._better = self._better or better
+            if over:
+                self._since_better = 0 if self._better else self._since_better + 1
+                self._turn()
+        self.n_looked_at += done
+
+    def _turn(self) -> None:
+        """The next cell's."""
+        self._next = (self._next + 1) % len(self.plan)
+        self._at[0], self._better = 0, False

@@ -1,0 +1,161 @@
+"""Twin and observer of a cellular array, stepped together on the cells that are on.
+
+The twin runs open loop. The observer is the same model, corrected by the measured force with a
+steady-state Kalman gain (`hil.mechanics.kalman`); an unknown force that wanders takes up what the
+cells that are on do not explain, such as a dead cell, a weak one, or a transducer's zero.
+"""
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from hil.mechanics.discrete import LinearStepper, advanced, corrected
+from hil.mechanics.kalman import kalman_gain
+from hil.mechanics.sma.wire import SmaWires
+from hil.systems.array.activation import switched
+from hil.systems.array.system import ArraySystem
+
+
+@dataclass(frozen=True)
+class ObserverNoise:
+    """Standard deviations: of every cell's force over a period, of a reading; of the wandering.
+
+    A disturbance of 0 leaves the unknown force out.
+    """
+
+    cell_force_N: float
+    force_N: float
+    disturbance_N_per_sqrt_s: float = 0.0
+
+
+class ArrayObserver:
+    """See the module.
+
+    Attributes
+    ----------
+    outputs : (3,) array
+        After `step`: the twin's force, the observer's, and the unknown force within it. A view
+        of a row may take its place.
+    x : (n,) array
+        The observer's state.
+    gain : (n,) or (n + 1,) array
+    """
+
+    def __init__(self, system: ArraySystem, output: int, noise: ObserverNoise) -> None:
+        self._twin = system
+        self._output = output
+        self.gain = kalman_gain(
+            system.discrete(),
+            output,
+            noise.cell_force_N,
+            noise.force_N,
+            noise.disturbance_N_per_sqrt_s,
+        )
+        self._stepper = system.stepper()
+        n = len(self._stepper.x)
+        self._gain = np.ascontiguousarray(self.gain[:n])
+        self._gain_d = float(self.gain[n]) if len(self.gain) > n else 0.0
+        self._disturbance_N = np.zeros(1)
+        self.outputs = np.zeros(3)
+        self._kernel = self._one_kernel()
+
+    def _one_kernel(self) -> tuple[Any, ...] | None:
+        """What `_step` works on, where the model is one it knows: exact, without wires."""
+        twin, observer = self._twin.linear, self._stepper
+        switching = self._twin.activation.arrays
+        if switching is None or not isinstance(twin, LinearStepper):
+            return None
+        if not isinstance(observer, LinearStepper):
+            return None
+        d = twin.discrete
+        states = (twin.x, twin.y, observer.x, observer.y, np.empty_like(twin.x))
+        correction = (self._gain, self._gain_d, self._output, self._disturbance_N)
+        return switching, (d.Ad, d.B0, d.B1, d.C, d.D), states, correction
+
+    @property
+    def activation_N(self) -> NDArray[np.float64]:
+        """F of every cell, now."""
+        return self._twin.activation.F_N
+
+    @property
+    def theta(self) -> NDArray[np.float64]:
+        """Memory of the sigmoid cells, now: theta of `hil.systems.array.activation`."""
+        return self._twin.activation.theta
+
+    @property
+    def wires(self) -> SmaWires:
+        """The model's wires, now."""
+        return self._twin.activation.wires
+
+    @property
+    def x(self) -> NDArray[np.float64]:
+        return self._stepper.x
+
+    @property
+    def disturbance_N(self) -> float:
+        """The unknown force, which the estimate includes."""
+        return float(self._disturbance_N[0])
+
+    @property
+    def twin_N(self) -> float:
+        """The twin's force, now."""
+        return float(self._twin.y[self._output])
+
+    @property
+    def estimate_N(self) -> float:
+        """The observer's force, now."""
+        return float(self._stepper.y[self._output]) + self.disturbance_N
+
+    def step(self, cells: NDArray[np.uint8], n_periods: int, force_N: float) -> None:
+        """Come to the next reading, NaN where there is none: `advance`, `correct`, outputs."""
+        if self._kernel is not None:
+            _step(n_periods, cells, force_N, self.outputs, *self._kernel)
+            return
+        self.advance(cells, n_periods)
+        self.outputs[0] = self.twin_N
+        if isfinite(force_N):
+            self.correct(force_N)
+        self.outputs[1], self.outputs[2] = self.estimate_N, self.disturbance_N
+
+    def set_ambient(self, T_a_C: float, *, settled: bool) -> None:
+        """The air around the twin's wires, and where they have settled in it, their own."""
+        self._twin.wires.set_ambient(T_a_C, settled=settled)
+
+    def advance(self, cells: NDArray[np.uint8], n_periods: int) -> None:
+        """Let periods pass with these cells on."""
+        activation = self._twin.activation
+        for _ in range(n_periods):
+            self._twin.step(cells)
+            self._stepper.step(activation.F_before_N, activation.F_N)
+
+    def correct(self, force_N: float) -> None:
+        """Take in a reading of now."""
+        error_N = force_N - self.estimate_N
+        self._disturbance_N[0] += self._gain_d * error_N
+        self._stepper.correct(self._gain, self._output, error_N, self._twin.activation.F_N)
+
+
+@njit(cache=True)
+def _step(  # type: ignore[no-untyped-def]
+    n_periods, cells, force_N, outputs, switching, matrices, states, correction
+):
+    """`ArrayObserver.step` in one call, by the kernels of activation and stepper."""
+    force_on, kind, stop, rate, theta, F_before, F = switching
+    Ad, B0, B1, C, D = matrices
+    x_twin, y_twin, x_observer, y_observer, scratch = states
+    gain, gain_d, output, disturbance = correction
+    for _ in range(n_periods):
+        switched(cells, force_on, kind, stop, rate, theta, F_before, F)
+        advanced(Ad, B0, B1, C, D, x_twin, scratch, F_before, F, y_twin)
+        advanced(Ad, B0, B1, C, D, x_observer, scratch, F_before, F, y_observer)
+    if np.isfinite(force_N):
+        error = force_N - (y_observer[output] + disturbance[0])
+        disturbance[0] += gain_d * error
+        corrected(C, D, gain, output, error, x_observer, F, y_observer)
+    outputs[0] = y_twin[output]
+    outputs[1] = y_observer[output] + disturbance[0]
+    outputs[2] = disturbance[0]

@@ -1,0 +1,121 @@
+"""Figures of every topology of N cells, in batches that can be spread, stopped and resumed."""
+
+import hashlib
+import itertools
+import json
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from dataclasses import astuple
+from functools import partial
+from pathlib import Path
+
+from hil.errors import ConfigError
+from hil.platform.parallel import through_dask
+from hil.record.append_log import Ledger
+from hil.record.progress import count_progress
+from hil.systems.array import topologies
+from hil.systems.array.topology_figures import LikeCells, TopologyFigures, figures
+
+CELLS_MAX = 16
+"""Of 16 cells there are 1.4 million topologies, of every further cell over three times more."""
+BATCH = 2000
+IN_PROCESS_MAX = 50_000
+"""Topologies up to which a few seconds of this process do; beyond, Dask spreads the batches."""
+
+Batch = tuple[int, int]
+Rows = list[TopologyFigures]
+
+
+def sweep(
+    n_cells: int,
+    cells: LikeCells,
+    *,
+    mirror: bool = False,
+    out: Path | None = None,
+    scheduler: str | None = None,
+    progress: bool = False,
+) -> Rows:
+    """Figures of every topology of n_cells like cells, in the order of `topologies`.
+
+    Parameters
+    ----------
+    n_cells : int
+        1 to CELLS_MAX.
+    cells : LikeCells
+    mirror : bool
+        One of each pair of mirror images.
+    out : Path, optional
+        Folder that keeps finished batches: the same sweep goes on from there.
+    scheduler : str, optional
+        Address of a Dask scheduler; a cluster of this machine's cores where it is not given
+        and the topologies are more than IN_PROCESS_MAX.
+    progress : bool
+        Show a bar on a terminal.
+
+    Raises
+    ------
+    ConfigError
+        n_cells out of range, a folder that cannot be written, no Dask, no scheduler there.
+    """
+    if not 1 <= n_cells <= CELLS_MAX:
+        raise ConfigError(f"{n_cells} cells: a table of all topologies is for 1 to {CELLS_MAX}")
+    n_all = topologies.count(n_cells)
+    batches = [(i, min(i + BATCH, n_all)) for i in range(0, n_all, BATCH)]
+    done: dict[Batch, Rows] = {}
+    with ExitStack() as stack:
+        keep: Callable[[Batch, Rows], None] | None = None
+        if out is not None and len(batches) > 1:
+            journal = stack.enter_context(_Journal(out, n_cells, cells, mirror))
+            done = {batch: rows for batch, rows in journal.kept.items() if batch in batches}
+            keep = journal.keep
+        todo = [batch for batch in batches if batch not in done]
+        work = partial(figures_of_slice, n_cells=n_cells, cells=cells, mirror=mirror)
+        if todo and (scheduler is not None or n_all > IN_PROCESS_MAX):
+            finished = through_dask(todo, work, scheduler)
+        else:
+            finished = ((batch, work(*batch)) for batch in todo)
+        stack.enter_context(closing(finished))
+        advance = stack.enter_context(count_progress("topologies", n_all, progress))
+        advance(sum(stop - start for start, stop in done))
+        for batch, rows in finished:
+            if keep is not None:
+                keep(batch, rows)
+            done[batch] = rows
+            advance(batch[1] - batch[0])
+    return list(itertools.chain.from_iterable(done[batch] for batch in batches))
+
+
+def figures_of_slice(start: int, stop: int, n_cells: int, cells: LikeCells, mirror: bool) -> Rows:
+    """Figures of topologies number start to stop - 1, mirror images once if asked."""
+    found = topologies.topologies(n_cells, start, stop)
+    if mirror:
+        found = filter(topologies.stands_for_its_mirror_image, found)
+    return figures(found, cells)
+
+
+class _Journal:
+    """Finished batches of one sweep, a line each, in a ledger named after the sweep."""
+
+    def __init__(self, folder: Path, n_cells: int, cells: LikeCells, mirror: bool) -> None:
+        K_N_per_m = cells.cell.static[0]
+        what = {"n_cells": n_cells, "K_N_per_m": K_N_per_m, "pull_N": cells.pull_N,
+                "mirror": mirror, "batch": BATCH, "format": 2}  # fmt: skip
+        key = hashlib.sha256(json.dumps(what).encode()).hexdigest()[:12]
+        self._ledger = Ledger(folder / f"batches-{n_cells}-{key}.jsonl")
+        if not self._ledger.entries:
+            self._ledger.add(what)
+        self.kept: dict[Batch, Rows] = {
+            (entry["start"], entry["stop"]): [TopologyFigures(*row) for row in entry["rows"]]
+            for entry in self._ledger.entries[1:]
+        }
+
+    def __enter__(self) -> "_Journal":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ledger.__exit__()
+
+    def keep(self, batch: Batch, rows: Rows) -> None:
+        """Put a finished batch on disk."""
+        start, stop = batch
+        self._ledger.add({"start": start, "stop": stop, "rows": [astuple(row) for row in rows]})

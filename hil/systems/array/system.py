@@ -1,0 +1,67 @@
+"""A cellular array with its activation, stepped in time: the plant and the twin alike."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.errors import ModelError
+from hil.mechanics.discrete import Discrete, LinearStepper, discretise
+from hil.mechanics.system import Drive
+from hil.systems.array.activation import Activation, CellActivation
+from hil.systems.array.cell_array import CellArray
+from hil.systems.array.sparse_step import SparseStepper
+
+EXACT_ORDER_MAX = 200
+NO_INPUTS: NDArray[np.float64] = np.zeros(0)
+
+Stepper = LinearStepper | SparseStepper
+
+
+class ArraySystem:
+    """Cells on and off in, forces and positions out; one period a step.
+
+    Up to EXACT_ORDER_MAX states the step is the matrix exponential; beyond it a series summed
+    cell by cell, whose error `hil.systems.array.sparse_step` states. The memory is
+    `activation.theta`, `activation.wires` and `linear.x`. A run starts cold and in equilibrium.
+    External forces and driven points rest at zero.
+    """
+
+    inputs: tuple[str, ...] = ()
+
+    def __init__(
+        self, model: CellArray, activation: Sequence[CellActivation], period_s: float
+    ) -> None:
+        if len(activation) != model.n_cells:
+            raise ModelError(f"{len(activation)} activations for {model.n_cells} cells")
+        self.model = model
+        self.cells = activation
+        self.period_s = period_s
+        self.cell_names = model.cell_names
+        self.outputs = model.outputs
+        self.activation = Activation(activation, period_s)
+        self.wires = self.activation.wires
+        self.linear = self.stepper()
+
+    def discrete(self) -> Discrete:
+        """The model with the cells' forces as its inputs, discretised exactly."""
+        model, n = self.model, self.model.n_cells
+        return discretise(model.A, model.B[:, :n], model.C, model.D[:, :n], self.period_s)
+
+    def stepper(self) -> Stepper:
+        """A new stepper of the linear part, cold and in equilibrium."""
+        rest = Activation(self.cells, self.period_s).F_N
+        x0 = self.model.equilibrium(rest) if rest.any() else np.zeros(len(self.model.states))
+        if len(x0) <= EXACT_ORDER_MAX:
+            return LinearStepper(self.discrete(), x0, rest)
+        return SparseStepper(self.model, self.period_s, self.model.outputs, x0, rest)
+
+    @property
+    def y(self) -> NDArray[np.float64]:
+        """Outputs now, in the order of `model.outputs`."""
+        return self.linear.y
+
+    def step(self, drive: Drive, inputs: NDArray[np.float64] = NO_INPUTS) -> None:
+        """Advance one period with this drive, a duty 0 to 1 a cell (a mask: 0 or 1), held."""
+        self.activation.step(drive)
+        self.linear.step(self.activation.F_before_N, self.activation.F_N)

@@ -1,0 +1,147 @@
+"""Tables of cellular arrays: cells, activation, arrays between points, and their observer."""
+
+from typing import TYPE_CHECKING, Annotated, Literal, Union
+
+from pydantic import BeforeValidator, Field
+
+from hil.config.table import (
+    Celsius,
+    Name,
+    NotNegative,
+    OhmPerMetre,
+    Positive,
+    Records,
+    SupplyVoltage,
+    Table,
+    as_list,
+)
+from hil.mechanics.sma.limits import TEMPERATURE_MAX_C
+from hil.mechanics.sma.wire import SmaWire
+from hil.systems.array.cell_kinds import cell_kinds
+from hil.systems.array.recruitment.tables import (
+    BroadcastTable,
+    FailuresTable,
+    GroupsTable,
+    OptimalTable,
+    WireFailuresTable,
+    WiresTable,
+)
+
+WIRE = SmaWire()
+
+
+class PointTable(Table):
+    support: Literal["fixed", "free", "driven"]
+    mass_kg: NotNegative = 0.0
+
+
+class StepTable(Table):
+    kind: Literal["step"]
+
+
+class SigmoidTable(Table):
+    """Sigmoid rise, and a fall of the same shape unless it has its own rate and delay.
+
+    `law` is "rescaled", with no force while off and force_on_N when fully on, or "unscaled", by
+    which recordings were made that do not say (`systems.array.activation`).
+    """
+
+    kind: Literal["sigmoid"]
+    rate_per_s: Positive = 5.0
+    delay_s: Positive = 1.2
+    fall_rate_per_s: Positive | None = None
+    fall_delay_s: Positive | None = None
+    law: Literal["rescaled", "unscaled"] = "rescaled"
+    record: Records = None
+
+
+class ThermalTable(Table):
+    """An SMA wire heated by its current; defaults are Flexinol 0.10 mm HT (`mechanics.sma.wire`).
+
+    In [model] it is driven, as any other kind, by the cells reported on or off. The wire must not
+    exceed `temperature_max_C` under any fault: `hil check` compares the boards' limits with it.
+    """
+
+    kind: Literal["thermal"]
+    temperature_max_C: Celsius = TEMPERATURE_MAX_C
+    length_m: Annotated[float, Field(ge=1e-3)] = WIRE.length_m
+    n_wires: Annotated[int, Field(ge=1)] = WIRE.n_wires
+    wiring: Literal["series", "parallel"] = WIRE.wiring
+    supply_V: SupplyVoltage | None = None
+    ambient_C: Celsius = WIRE.ambient_C
+    diameter_m: Annotated[float, Field(ge=1e-6, le=0.01)] = WIRE.diameter_m
+    density_kg_per_m3: Positive = WIRE.density_kg_per_m3
+    specific_heat_J_per_kg_K: Positive = WIRE.specific_heat_J_per_kg_K
+    latent_heat_J_per_kg: NotNegative = WIRE.latent_heat_J_per_kg
+    convection_W_per_m2_K: Positive = WIRE.convection_W_per_m2_K
+    martensite_Ohm_per_m: OhmPerMetre = WIRE.martensite_Ohm_per_m
+    austenite_Ohm_per_m: OhmPerMetre = WIRE.austenite_Ohm_per_m
+    A_s_C: Celsius = WIRE.A_s_C
+    A_f_C: Celsius = WIRE.A_f_C
+    M_s_C: Celsius = WIRE.M_s_C
+    M_f_C: Celsius = WIRE.M_f_C
+    conductivity_W_per_m_K: Positive = WIRE.conductivity_W_per_m_K
+    clamp_capacity_J_per_K: Positive = WIRE.clamp_capacity_J_per_K
+    clamp_loss_W_per_K: Positive = WIRE.clamp_loss_W_per_K
+    record: Records = None
+
+
+if TYPE_CHECKING:
+    from typing import Any as CellTable
+else:
+    CellTable = Annotated[
+        Union[tuple(cell.table for cell in cell_kinds().values())],  # noqa: UP007  made at import
+        Field(discriminator="kind"),
+    ]
+ActivationTable = Annotated[StepTable | SigmoidTable | ThermalTable, Field(discriminator="kind")]
+
+
+class ArrayTable(Table):
+    fingerprint: str
+    start: str = Field(alias="from")
+    end: str = Field(alias="to")
+    mass_kg: Annotated[list[Positive], BeforeValidator(as_list), Field(min_length=1)]
+    force_on_N: Annotated[list[NotNegative], BeforeValidator(as_list), Field(min_length=1)] = [1.0]
+    dead_cells: list[int] = []
+    broken_cells: list[int] = []
+    cell: Annotated[list[CellTable], BeforeValidator(as_list), Field(min_length=1)]
+    activation: ActivationTable = StepTable(kind="step")
+    record: Records = None
+
+
+class CellArraysTable(Table):
+    """Cellular arrays between points; arrays can share points."""
+
+    points: dict[Name, PointTable]
+    arrays: Annotated[dict[Name, ArrayTable], Field(min_length=1)]
+
+
+class ModelTable(CellArraysTable):
+    """Cellular arrays only."""
+
+    kind: Literal["cell_array"]
+
+
+class CellFile(Table):
+    """The file of `hil topologies --cell`: the cell used in all places."""
+
+    cell: CellTable
+    force_on_N: Positive = 1.0
+
+
+class ObserverTable(Table):
+    """Steady-state Kalman observer: noise of the model and of the transducer.
+
+    `disturbance_N_per_sqrt_s` is the random-walk rate of an unmodelled force; with 0 there
+    is none.
+    """
+
+    cell_force_noise_N: Positive = 0.05
+    force_noise_N: Positive = 0.002
+    disturbance_N_per_sqrt_s: NotNegative = 0.0
+    wires: WiresTable | None = None
+    failures: FailuresTable | None = None
+    wire_failures: WireFailuresTable | None = None
+
+
+RecruitTable = BroadcastTable | GroupsTable | OptimalTable

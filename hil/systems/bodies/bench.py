@@ -1,0 +1,88 @@
+"""Accelerations of the body of 18 links: recursion, pinocchio and the paper's three forms, timed.
+
+All from Python, on one thread, in turns; every figure is the least of the turns.
+"""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from hil.bundled_configs import root
+from hil.mechanics.recursion import Recursion
+from hil.mechanics.rotations import attitude
+from hil.systems.bodies.build import load_skeleton
+from hil.systems.bodies.forms import FORMS, Acting
+from hil.systems.bodies.skeleton import Skeleton
+
+OURS, PINOCCHIO = "recursion", "pinocchio ABA"
+TURNS, TURN_S = 40, 1e-3
+
+
+def shipped_body() -> Skeleton:
+    """The skeleton of `configs/body`."""
+    return load_skeleton(root() / "configs" / "body" / "rig.toml")[0]
+
+
+def cost() -> list[dict[str, Any]]:
+    """One row a tool: microseconds an evaluation, and how often the recursion's."""
+    return cost_of(shipped_body())
+
+
+def cost_of(skeleton: Skeleton) -> list[dict[str, Any]]:
+    """The same of any skeleton, in the air."""
+    rng = np.random.default_rng(18)
+    A, omega = attitude(rng.uniform(-1, 1, (skeleton.n, 3))), rng.normal(size=(skeleton.n, 3))
+    torques = rng.normal(size=(len(skeleton.joints), 3))
+    now = Acting(A, omega, skeleton.paired(A, torques))
+    order, carried = skeleton.tree()
+    tree = Recursion(carried)
+    tools: dict[str, Callable[[], object]] = {
+        OURS: partial(tree.solve, A[order], omega[order], now.N[order])
+    }
+    if find_spec("pinocchio") is not None:
+        import pinocchio as pin
+
+        from hil.systems.bodies.peer import Peer
+
+        peer = Peer(skeleton)
+        state = peer.state(A, omega, torques)
+        tools[PINOCCHIO] = partial(pin.aba, peer.model, peer.data, *state)
+    dimensions = dict(zip(FORMS, skeleton.dimensions, strict=True))
+    for name, form in FORMS.items():
+        tools[f"{name} ({dimensions[name]})"] = partial(form, skeleton, now)
+    times: dict[str, list[float]] = {name: [] for name in tools}
+    for evaluate in tools.values():
+        evaluate()
+    for _ in range(TURNS):
+        for name, evaluate in tools.items():
+            times[name].append(_repeated(evaluate))
+    least = {name: min(found) for name, found in times.items()}
+    return [
+        {"tool": name, "us": 1e6 * least[name], "ratio": least[name] / least[OURS]}
+        for name in tools
+    ]
+
+
+def _repeated(evaluate: Callable[[], object]) -> float:
+    """Seconds a call, over about a millisecond of calls, or one."""
+    began = time.perf_counter()
+    evaluate()
+    taken_s = time.perf_counter() - began
+    calls = min(500, int(TURN_S / max(taken_s, 1e-6)))
+    if calls < 2:
+        return taken_s
+    began = time.perf_counter()
+    for _ in range(calls):
+        evaluate()
+    return (time.perf_counter() - began) / calls
+
+
+def as_text(rows: list[dict[str, Any]]) -> str:
+    """The rows as a table."""
+    lines = [f"{'18 links: accelerations':<28}{'an evaluation':>16}{'ratio':>10}"]
+    lines += [f"  {row['tool']:<26}{row['us']:>13.1f} us{row['ratio']:>10.1f}" for row in rows]
+    return "\n".join(lines)

@@ -1,0 +1,100 @@
+"""The tables of rigid bodies -> a skeleton, and what is wrong with them."""
+
+from collections.abc import Iterable
+from math import pi
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hil.config.files import Merged, read_merged
+from hil.config.table import Table
+from hil.config.validate import validated
+from hil.errors import ConfigError, ModelError, one_line
+from hil.systems.bodies.joints import Hold
+from hil.systems.bodies.module import Link, Module
+from hil.systems.bodies.segments import MEAN_HEIGHT_M, SEGMENTS
+from hil.systems.bodies.skeleton import Skeleton
+from hil.systems.bodies.system import BodySystem, Push, holds_of
+from hil.systems.bodies.tables import BodiesTable, CylinderLinkTable, LinkTable, SegmentLinkTable
+
+
+class _Only(Table):
+    model: BodiesTable
+
+
+def load_skeleton(path: Path, sets: Iterable[str] = ()) -> tuple[Skeleton, BodiesTable]:
+    """The skeleton of a rig, an experiment or a file with nothing but `[model]`.
+
+    Raises
+    ------
+    ConfigError
+        One line an error.
+    """
+    merged = read_merged(path, sets)
+    table = {key: value for key, value in merged.table.items() if key == "model"}
+    kind = table.get("model", {}).get("kind")
+    if kind != "bodies":
+        raise ConfigError(f"{path}: model.kind = {kind!r}: this needs a model of kind 'bodies'")
+    model = validated(_Only, Merged(table, merged.sources)).model
+    try:
+        return build_skeleton(model), model
+    except ModelError as error:
+        raise ConfigError(one_line(f"{path}: model.{error}")) from None
+
+
+def build_skeleton(table: BodiesTable) -> Skeleton:
+    """Modules put together; ModelError naming the key below the table."""
+    modules = []
+    for module in table.modules:
+        try:
+            modules.append(Module(module.name, [_link(link, table) for link in module.links]))
+        except ModelError as error:
+            raise ModelError(f"modules: {error}") from None
+    connections = {name: (c.lower, c.upper) for name, c in table.connections.items()}
+    return Skeleton(modules, connections, table.supports)
+
+
+def build_bodies(table: BodiesTable, period_s: float) -> BodySystem:
+    """The skeleton as a plant or a twin; ModelError naming the key."""
+    skeleton = build_skeleton(table)
+    at = {name: i for i, name in enumerate(skeleton.names)}
+    theta = np.zeros((skeleton.n, 3))
+    for name, pose in table.pose_rad.items():
+        if name not in at:
+            raise ModelError(f"pose_rad.{name}: no such link: choose {', '.join(at)}")
+        theta[at[name]] = pose
+    pushes = []
+    for i, push in enumerate(table.pushes, start=1):
+        if push.link not in at:
+            raise ModelError(f"pushes: no link '{push.link}' (push {i}): choose {', '.join(at)}")
+        x, y, z = push.force_N
+        pushes.append(Push(at[push.link], (x, y, z), push.from_s, push.to_s))
+    holds = {name: Hold(**hold.model_dump()) for name, hold in table.holds.items()}
+    gx, gy, gz = table.gravity_m_per_s2
+    return BodySystem(
+        skeleton, holds_of(skeleton, holds), period_s, coactivation=table.coactivation,
+        pushes=pushes, theta=theta, gravity=(gx, gy, gz),
+    )  # fmt: skip
+
+
+def _link(link: LinkTable, table: BodiesTable) -> Link:
+    if isinstance(link, SegmentLinkTable):
+        segment = SEGMENTS[link.segment]
+        mass_kg = segment.mass * table.mass_kg
+        length_m = segment.length_m * table.height_m / MEAN_HEIGHT_M
+        share = segment.centre if link.upper_end == "distal" else 1.0 - segment.centre
+        centre_m = share * length_m
+        inertia: ArrayLike = segment.inertia_kg_m2(mass_kg, length_m)
+    elif isinstance(link, CylinderLinkTable):
+        length_m, r = link.length_m, link.radius_m
+        mass_kg = link.density_kg_per_m3 * pi * r**2 * length_m
+        across = mass_kg * (3.0 * r**2 + length_m**2) / 12.0
+        centre_m, inertia = length_m / 2.0, (across, across, mass_kg * r**2 / 2.0)
+    else:
+        mass_kg, length_m, centre_m = link.mass_kg, link.length_m, link.centre_m
+        inertia = link.inertia_kg_m2
+    points = {name: (x, y, z - centre_m) for name, (x, y, z) in link.points.items()}
+    return Link(
+        link.name, mass_kg, inertia, (0.0, 0.0, -centre_m), (0.0, 0.0, length_m - centre_m), points
+    )

@@ -1,0 +1,52 @@
+"""A skeleton of rigid bodies as a stick figure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.experiment.figure import Figure
+from hil.mechanics.rotations import attitude
+from hil.systems.bodies.build import build_bodies
+from hil.systems.bodies.tables import BodiesTable
+
+PICTURE_PERIOD_S = 0.001  # of a model that is built to be drawn only
+
+
+def figure(settings: Mapping[str, Any]) -> Figure:
+    """The skeleton of a configuration."""
+    return Figure(limb=BodyPicture(settings["model"]))
+
+
+class BodyPicture:
+    """A skeleton of rigid bodies as a stick figure: forward to the right, left into the depth, up.
+
+    Its attributes are those of `hil.experiment.figure.StickFigure`, without muscles.
+    """
+
+    DEPTH = np.array([[1.0, 0.0], [0.7, 0.15], [0.0, 1.0]])
+    """How front, left and up are drawn: an oblique view."""
+    muscles: tuple[str, ...] = ()
+    activations: tuple[str, ...] = ()
+
+    def __init__(self, table: Mapping[str, Any]) -> None:
+        system = build_bodies(BodiesTable.model_validate(dict(table)), PICTURE_PERIOD_S)
+        self._skeleton = system.motion.skeleton
+        shown = system.shown
+        self.angles = tuple(
+            f"{name.rpartition('_')[0]}_model_{name.rpartition('_')[2]}" for name in shown
+        )
+        self.start = np.array([system.y[system.outputs.index(name)] for name in shown])
+        self.bones = tuple(range(len(self._lines(self.start))))
+
+    def _lines(self, pose: NDArray[np.float64]) -> NDArray[np.float64]:
+        A = attitude(pose[:-3].reshape(-1, 3))
+        lines: NDArray[np.float64] = self._skeleton.lines(A)
+        return lines + pose[-3:] - self._skeleton.centre_of_mass(A)
+
+    def place(
+        self, pose: NDArray[np.float64]
+    ) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
+        """Lines (2, 2) of links in this pose: Bryant angles, then the centre of mass; m."""
+        return list(self._lines(pose) @ self.DEPTH), []

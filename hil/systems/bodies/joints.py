@@ -1,0 +1,140 @@
+"""Joints that are not free: passive structures, and pairs of muscles that hold by co-activation.
+
+With phi the rotation vector (axis times angle) of the upper body relative to the lower one, from
+the joint's rest, and Omega_r the relative angular velocity, in the upper body's frame::
+
+    torque on the upper body = u - G^T K phi - D Omega_r,   K = k diag(1, 1, twist), D = d diag(...)
+    k = k_p + c k_a,   d = d_p + tau c k_a
+
+with phi' = G Omega_r, so that the springs' energy is phi^T K phi / 2 exactly (where twist is 1,
+G^T K phi = k phi). The opposite torque, in the lower body's own frame, is on the lower one. Passive
+parts are k_p and d_p; a pair of muscles at co-activation c >= 0, which pull against each other,
+adds no torque at rest but stiffness c k_a and viscosity tau c k_a: co-activation is feedback of
+position and velocity. u is what the pairs' difference makes. A point that stands on the ground has
+such a joint with the ground (the paper's toes without mass).
+
+Source: Hemami & Hemami, sections 4 and 5, appendix B (viscosity in proportion to the gain).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from hil.errors import ModelError
+
+# Columns of a kernel's table of joints.
+K_P, D_P, K_A, TAU, TWIST = 0, 1, 2, 3, 4
+
+
+@dataclass(frozen=True)
+class Hold:
+    """Passive stiffness and viscosity, and stiffness per unit of co-activation.
+
+    `twist` is the share of all of them about the long axis (z), where links are light.
+    """
+
+    passive_N_m_per_rad: float = 0.0
+    passive_N_m_s_per_rad: float = 0.0
+    active_N_m_per_rad: float = 0.0
+    viscosity_s: float = 0.0
+    twist: float = 1.0
+
+    def row(self) -> tuple[float, ...]:
+        """As the kernel has it.
+
+        Raises
+        ------
+        ModelError
+            A value below zero: muscles and passive structures do not push.
+        """
+        values = (
+            self.passive_N_m_per_rad, self.passive_N_m_s_per_rad, self.active_N_m_per_rad,
+            self.viscosity_s, self.twist,
+        )  # fmt: skip
+        if not all(np.isfinite(value) and value >= 0.0 for value in values):
+            raise ModelError(f"joint {values}: stiffness and viscosity must not be below zero")
+        return values
+
+
+@njit(cache=True, error_model="numpy")
+def rotation_vector(R, phi):  # type: ignore[no-untyped-def]
+    """Axis times angle of a rotation matrix, angle in [0, pi), into `phi`."""
+    x, y, z = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]
+    sine = 0.5 * np.sqrt(x * x + y * y + z * z)
+    cosine = 0.5 * (R[0, 0] + R[1, 1] + R[2, 2] - 1.0)
+    angle = np.arctan2(sine, cosine)
+    # angle / (2 sin angle); its limit at 0 is 1/2
+    scale = 0.5 if sine < 1e-8 else 0.5 * angle / sine
+    phi[0], phi[1], phi[2] = scale * x, scale * y, scale * z
+
+
+@njit(cache=True, error_model="numpy")
+def _dual(phi, v):  # type: ignore[no-untyped-def]
+    """G^T v into v: v - phi x v / 2 + g phi x (phi x v)."""
+    size = phi[0] ** 2 + phi[1] ** 2 + phi[2] ** 2
+    angle = np.sqrt(size)
+    # g = 1/angle^2 - (1 + cos) / (2 angle sin); its limit at 0 is 1/12
+    if angle < 1e-3:
+        g = 1.0 / 12.0
+    else:
+        g = 1.0 / size - (1.0 + np.cos(angle)) / (2.0 * angle * np.sin(angle))
+    x0 = phi[1] * v[2] - phi[2] * v[1]
+    x1 = phi[2] * v[0] - phi[0] * v[2]
+    x2 = phi[0] * v[1] - phi[1] * v[0]
+    v[0] += -0.5 * x0 + g * (phi[1] * x2 - phi[2] * x1)
+    v[1] += -0.5 * x1 + g * (phi[2] * x0 - phi[0] * x2)
+    v[2] += -0.5 * x2 + g * (phi[0] * x1 - phi[1] * x0)
+
+
+@njit(cache=True, error_model="numpy")
+def joint_torques(  # type: ignore[no-untyped-def]
+    lower, upper, table, rest, closed, A, omega, u, c, N
+):
+    """Add the torques of all joints to N (n, 3), each body's in its own frame.
+
+    Parameters
+    ----------
+    lower, upper : (k,) bodies; -1 is the ground
+    table : (k, 5) of `Hold.row`
+    rest : (k, 3, 3) relative attitude A_lower^T A_upper at rest
+    closed : (k,) joints that are there (a foot's only while it stands)
+    u : (k, 3) torques on the upper body, in its frame; c : (k,) co-activation
+    """
+    R, E = np.empty((3, 3)), np.empty((3, 3))
+    phi, pull = np.empty(3), np.empty(3)
+    for k in range(len(lower)):
+        if not closed[k]:
+            continue
+        lo, up = lower[k], upper[k]
+        for i in range(3):
+            for j in range(3):
+                if lo < 0:
+                    R[i, j] = A[up, i, j]
+                else:
+                    R[i, j] = 0.0
+                    for m in range(3):
+                        R[i, j] += A[lo, m, i] * A[up, m, j]
+        for i in range(3):
+            for j in range(3):
+                E[i, j] = 0.0
+                for m in range(3):
+                    E[i, j] += rest[k, m, i] * R[m, j]
+        rotation_vector(E, phi)
+        stiffness = table[k, K_P] + c[k] * table[k, K_A]
+        viscosity = table[k, D_P] + table[k, TAU] * c[k] * table[k, K_A]
+        twist = table[k, TWIST]
+        pull[0], pull[1] = stiffness * phi[0], stiffness * phi[1]
+        pull[2] = twist * stiffness * phi[2]
+        _dual(phi, pull)
+        for i in range(3):
+            relative = omega[up, i]
+            if lo >= 0:
+                for m in range(3):
+                    relative -= R[m, i] * omega[lo, m]
+            pull[i] = u[k, i] - pull[i] - (twist if i == 2 else 1.0) * viscosity * relative
+        for i in range(3):
+            N[up, i] += pull[i]
+            if lo >= 0:
+                for m in range(3):
+                    N[lo, i] -= R[i, m] * pull[m]

@@ -1,0 +1,325 @@
+"""A skeleton in motion: on the ground with both feet, one or none, compiled.
+
+The state is X_a and V_a of the first module's middle, a quaternion and Omega for every body: no
+attitude is singular. Accelerations are the recursion's. A point that stands is held by a force f on
+it, found from what unit forces do to it, so that its acceleration is -2 beta v - beta^2 (x - x_0)::
+
+    L f = -(a + 2 beta v + beta^2 (x - x_0)),   L = the supports' accelerations by unit forces
+
+beta only keeps rounding from adding up: its force is nought on a point that has not moved.
+
+A point that reaches the ground with a speed towards it is an impact: the inert-constraint kernel
+(`hil.mechanics.impact`) with the masses of the projected form and the rows of all points that then
+stand; a point on which the ground would have to pull (impulse or force) is let go.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import ArrayLike, NDArray
+
+from hil.errors import ModelError
+from hil.mechanics.impact import decompose
+from hil.mechanics.recursion import Recursion
+from hil.mechanics.rotations import attitude, attitude_of_quaternion, quaternion
+from hil.systems.bodies.forms import STANDARD_GRAVITY, mass_matrix, support_rows
+from hil.systems.bodies.joints import D_P, K_A, K_P, TAU, TWIST, Hold
+from hil.systems.bodies.module import Vector
+from hil.systems.bodies.motion_kernel import rates, runge_kutta
+from hil.systems.bodies.skeleton import Skeleton
+
+Array = NDArray[np.float64]
+TOUCH_M = 1e-9
+
+
+@dataclass(frozen=True)
+class Landing:
+    """An impact: who stands after it, what the ground gave, energies before it.
+
+    Attributes
+    ----------
+    stands : names of the supports that stand afterwards
+    let_go : of those that stood before and the ground would have had to pull
+    impulse_N_s : (len(stands), 3)
+    T_c_J, T_a_J : what the impact takes, what it leaves
+    """
+
+    stands: tuple[str, ...]
+    let_go: tuple[str, ...]
+    impulse_N_s: Array
+    T_c_J: float
+    T_a_J: float
+
+
+class BodyMotion:
+    """A skeleton that moves, stepped by classical Runge-Kutta.
+
+    Attributes
+    ----------
+    t_s : float
+    X_a, V_a : (3,) arrays
+    q, omega : (n, 4) and (n, 3) arrays
+        In the skeleton's order of bodies.
+    stands : (supports,) bool array
+    support_N : (supports, 3) array
+        Force of the ground on every support.
+    u : (joints + supports, 3) array, c : (joints + supports,) array
+        Torques and co-activation that the joints, then the supports' own with the ground, have.
+    landings : list of (t_s, Landing)
+    lift_offs : list of (t_s, name)
+    """
+
+    def __init__(
+        self, skeleton: Skeleton, holds: Sequence[Hold] | None = None, *,
+        gravity: Vector = STANDARD_GRAVITY, theta: ArrayLike | None = None,
+    ) -> None:  # fmt: skip
+        """At rest; theta (n, 3) are Bryant angles, by default 0, which are also the joints' rest.
+
+        The lowest support is put on the ground and with it all at its height.
+        """
+        self.skeleton, n = skeleton, skeleton.n
+        ends = [(j.lower, j.upper) for j in skeleton.joints]
+        ends += [(-1, s.body) for s in skeleton.supports]
+        holds = [Hold()] * len(ends) if holds is None else list(holds)
+        if len(holds) != len(ends):
+            raise ModelError(f"{len(holds)} joints' values given: {len(ends)} are there")
+        order, carried = skeleton.tree()
+        self._order = np.array(order)
+        self._back = np.argsort(self._order)
+        tree = Recursion(carried)
+        self._parent, self._geo = tree.parent, tree.geo
+        self._lower = np.array([-1 if a < 0 else self._back[a] for a, _ in ends], dtype=np.int64)
+        self._upper = np.array([self._back[b] for _, b in ends], dtype=np.int64)
+        self._table = np.array([hold.row() for hold in holds]).reshape(-1, 5)
+        self._feet = np.array([self._back[s.body] for s in skeleton.supports], dtype=np.int64)
+        self._r = np.array([s.at_m for s in skeleton.supports], dtype=float).reshape(-1, 3)
+        self._gravity = np.array(gravity, dtype=float)
+        self._n_joints = len(skeleton.joints)
+        self.t_s = 0.0
+        angles = np.zeros((n, 3)) if theta is None else np.asarray(theta, dtype=float)
+        self._x = np.zeros(6 + 7 * n)
+        self._q[:] = quaternion(angles)[self._order]
+        A = attitude(angles)[self._order]
+        self._rest = np.array([
+            A[up] if lo < 0 else A[lo].T @ A[up]
+            for lo, up in zip(self._lower, self._upper, strict=True)
+        ]).reshape(-1, 3, 3)  # fmt: skip
+        m = len(self._feet)
+        self.u, self.c = np.zeros((len(ends), 3)), np.zeros(len(ends))
+        self.push_N = np.zeros((n, 3))
+        self.stands = np.zeros(m, dtype=np.bool_)
+        self._anchor, self.support_N = np.zeros((m, 3)), np.zeros((m, 3))
+        self._scratch = np.zeros((4, len(self._x))), np.zeros((n, 66)), np.zeros((9, n, 3))
+        self.landings: list[tuple[float, Landing]] = []
+        self.lift_offs: list[tuple[float, str]] = []
+        if m:
+            heights = self.feet_m()[:, 2]
+            self._x[2] -= heights.min()
+            self.stand([s.name for s, z in zip(skeleton.supports, heights, strict=True)
+                        if z - heights.min() < TOUCH_M])  # fmt: skip
+
+    # State, in the skeleton's order.
+
+    @property
+    def X_a(self) -> Array:
+        return self._x[:3]
+
+    @property
+    def V_a(self) -> Array:
+        return self._x[3:6]
+
+    @property
+    def _q(self) -> Array:
+        return self._x[6 : 6 + 4 * self.skeleton.n].reshape(-1, 4)
+
+    @property
+    def _omega(self) -> Array:
+        return self._x[6 + 4 * self.skeleton.n :].reshape(-1, 3)
+
+    @property
+    def A(self) -> Array:
+        """Attitudes (n, 3, 3)."""
+        return attitude_of_quaternion(self._q)[self._back]
+
+    @property
+    def omega(self) -> Array:
+        """(n, 3), in the bodies' frames; a copy."""
+        return self._omega[self._back]
+
+    def set_omega(self, omega: ArrayLike) -> None:
+        self._omega[:] = np.asarray(omega, dtype=float)[self._order]
+
+    def set_attitudes(self, theta: ArrayLike) -> None:
+        """Bryant angles (n, 3); the joints' rest stays as it was."""
+        self._q[:] = quaternion(theta)[self._order]
+
+    def stand(self, names: Sequence[str]) -> None:
+        """The supports that stand, where they are now; ModelError for a name that is not there."""
+        known = [s.name for s in self.skeleton.supports]
+        for name in names:
+            if name not in known:
+                has = ", ".join(known) or "none"
+                raise ModelError(f"support '{name}': there is not one of this name: choose {has}")
+        self.stands[:] = [name in names for name in known]
+        self._anchor[:] = self.feet_m()
+
+    def feet_m(self) -> Array:
+        """Where the supports are, (supports, 3)."""
+        A = self.A
+        return np.array(
+            [self.X_a + self.skeleton.point(A, s.body, s.at_m) for s in self.skeleton.supports]
+        ).reshape(-1, 3)
+
+    def centres_m(self) -> Array:
+        """Centres of mass, (n, 3)."""
+        centres: Array = self.X_a + self.skeleton.centres(self.A)
+        return centres
+
+    def centre_of_mass_m(self) -> Array:
+        centre: Array = self.X_a + self.skeleton.centre_of_mass(self.A)
+        return centre
+
+    def momenta(self) -> tuple[Array, Array]:
+        """Linear momentum, and angular momentum about the centre of mass."""
+        s, A, omega = self.skeleton, self.A, self.omega
+        V = s.velocities(self.V_a, A, omega)
+        p = s.mass_kg @ V
+        arm = s.centres(A) - s.centre_of_mass(A)
+        spin = np.einsum("nij,njk,nk->i", A, s.J, omega)
+        return p, np.cross(arm, s.mass_kg[:, None] * V).sum(axis=0) + spin
+
+    def kinetic_J(self) -> float:
+        s, omega = self.skeleton, self.omega
+        V = s.velocities(self.V_a, self.A, omega)
+        return 0.5 * float(
+            s.mass_kg @ (V**2).sum(axis=1) + np.einsum("ni,nij,nj", omega, s.J, omega)
+        )
+
+    def energy_J(self) -> float:
+        """Kinetic and of height; not that of the joints' springs."""
+        weight = self.skeleton.mass_kg.sum() * self._gravity
+        return self.kinetic_J() - float(weight @ self.centre_of_mass_m())
+
+    def fastest_per_s(self, c: ArrayLike) -> tuple[float, str]:
+        """The joints' fastest rate at co-activations c, and the joint that has most part in it.
+
+        The larger of the viscosities' largest eigenvalue over the masses and twice the stiffness's
+        largest frequency; classical Runge-Kutta steps stand 2.7 of it.
+        """
+        s, A = self.skeleton, self.A
+        M = mass_matrix(s, A)
+        stiffness, viscosity = self.gains(np.asarray(c, dtype=float))
+        columns = [0, 6, 9, *range(12, len(M), 3)]
+        rows = np.zeros((len(stiffness), 3, len(M)))
+        ends = [(j.lower, j.upper) for j in s.joints] + [(-1, f.body) for f in s.supports]
+        for row, (lower, upper) in zip(rows, ends, strict=True):
+            row[:, columns[upper] : columns[upper] + 3] = np.eye(3)
+            if lower >= 0:
+                row[:, columns[lower] : columns[lower] + 3] = -A[upper].T @ A[lower]
+        rows[:, 2] *= np.sqrt(self._table[:, TWIST])[:, None]
+        feet = support_rows(s, A, [f.name for f in s.supports])
+        states = [(self._n_joints, np.eye(len(M)))]  # in the air the supports' joints are open
+        if len(feet):
+            states.append((len(rows), scipy.linalg.null_space(feet)))
+        found = []
+        for n, Z in states:
+            some = rows[:n] @ Z
+            for gain, power, times in ((viscosity[:n], 1.0, 1.0), (stiffness[:n], 0.5, 2.0)):
+                K = np.einsum("k,kia,kib->ab", gain, some, some)
+                values, vectors = scipy.linalg.eigh(K, Z.T @ M @ Z)
+                share = gain * ((some @ vectors[:, -1]) ** 2).sum(axis=1)
+                found.append((times * max(float(values[-1]), 0.0) ** power, int(np.argmax(share))))
+        fastest, which = max(found)
+        names = [j.name for j in s.joints] + [f.name for f in s.supports]
+        return fastest, names[which]
+
+    def gains(self, c: Array) -> tuple[Array, Array]:
+        """Stiffness N m/rad and viscosity N m s/rad of every joint at co-activations c."""
+        t = self._table
+        return t[:, K_P] + c * t[:, K_A], t[:, D_P] + t[:, TAU] * c * t[:, K_A]
+
+    # Steps.
+
+    def step(self, h_s: float) -> None:
+        """One step; supports that the ground would have to pull are let go, others land."""
+        k, w, three = self._scratch
+        try:
+            whole = runge_kutta(
+                h_s, self._x, k, self._parent, self._geo, w, three, self._lower, self._upper,
+                self._table, self._rest, self._closed(), self.u, self.c, self.push_N[self._order],
+                self._gravity, self._feet, self._r, self.stands, self._anchor, self.support_N,
+            )  # fmt: skip
+        except np.linalg.LinAlgError:  # supports of numbers that are none
+            whole = False
+        self.t_s += h_s
+        if not whole:
+            raise ModelError(
+                f"the body's motion has no finite state at t = {self.t_s:.4g} s: lower the step, "
+                "the stiffness or the viscosity of its joints"
+            )
+        pulled = self.stands & (self.support_N[:, 2] < 0.0)
+        for i in np.flatnonzero(pulled):
+            self.lift_offs.append((self.t_s, self.skeleton.supports[i].name))
+        self.stands &= ~pulled
+        self.support_N[pulled] = 0.0
+        if not (self.stands | pulled).all():
+            self._touch(pulled)
+
+    def balance(self) -> None:
+        """Bring `support_N` up to the state as it is now; nothing moves."""
+        k, w, three = self._scratch
+        rates(
+            self._x, k[0], self._parent, self._geo, w, three, self._lower, self._upper,
+            self._table, self._rest, self._closed(), self.u, self.c, self.push_N[self._order],
+            self._gravity, self._feet, self._r, self.stands, self._anchor, self.support_N,
+        )  # fmt: skip
+
+    def _closed(self) -> NDArray[np.bool_]:
+        return np.concatenate((np.ones(self._n_joints, dtype=np.bool_), self.stands))
+
+    def _touch(self, let_go: NDArray[np.bool_]) -> None:
+        at = self.feet_m()
+        near = ~self.stands & ~let_go & (at[:, 2] <= 0.0)
+        if not near.any():
+            return
+        rows = support_rows(self.skeleton, self.A, [s.name for s in self.skeleton.supports])
+        towards = rows[2::3] @ self.velocity()
+        near &= towards < 0.0
+        if near.any():
+            self.landings.append((self.t_s, self.land(near)))
+
+    def velocity(self) -> Array:
+        """Projected coordinates' rates: [O1, Vm, O2, O3] of the first module, then Omega."""
+        omega = self.omega
+        return np.concatenate((omega[0], self.V_a, omega[1:].ravel()))
+
+    def land(self, near: NDArray[np.bool_]) -> Landing:
+        """An impact of these supports, beside those that stand already."""
+        skeleton, A = self.skeleton, self.A
+        before, names = self.stands.copy(), [s.name for s in skeleton.supports]
+        on = before | near
+        M, v = mass_matrix(skeleton, A), self.velocity()
+        while True:
+            at = np.flatnonzero(on)
+            split = decompose(M, support_rows(skeleton, A, [names[i] for i in at]), v)
+            impulse = split.impulse.reshape(-1, 3)
+            pulled = at[impulse[:, 2] < 0.0]
+            if len(pulled) == 0 or len(at) == 1:
+                break
+            on[pulled[np.argmin(impulse[impulse[:, 2] < 0.0, 2])]] = False
+        after = split.qdot_after
+        self._x[3:6] = after[3:6]
+        self.set_omega(np.concatenate((after[:3], after[6:])).reshape(-1, 3))
+        self.stands[:] = on
+        feet = self.feet_m()
+        fresh = on & ~before
+        self._anchor[fresh] = feet[fresh]
+        self._anchor[fresh, 2] = 0.0
+        gone = tuple(names[i] for i in np.flatnonzero(before & ~on))
+        self.support_N[~on] = 0.0
+        return Landing(
+            tuple(names[i] for i in np.flatnonzero(on)), gone, impulse, float(split.T_c_J),
+            float(split.T_a_J),
+        )  # fmt: skip

@@ -1,0 +1,170 @@
+"""The compiled part of `hil.systems.bodies.motion`: the state's derivative, and a Runge-Kutta step.
+
+The state is x = [X_a, V_a, q (4 n), Omega (3 n)], bodies in the order of the tree. `w` and `three`
+are scratch of the recursion and of the forces.
+"""
+
+import numpy as np
+from numba import njit
+
+from hil.mechanics.recursion import accelerations
+from hil.mechanics.rotations_kernel import attitudes, quaternion_rates
+from hil.systems.bodies.joints import joint_torques
+
+BETA_PER_S = 50.0  # assumed; far below the step's rate, far above a body's own
+LOST = 0.5  # what a step may do to the square of a quaternion
+
+
+@njit(cache=True, error_model="numpy")
+def _cross(a, b, out):  # type: ignore[no-untyped-def]
+    out[0] = a[1] * b[2] - a[2] * b[1]
+    out[1] = a[2] * b[0] - a[0] * b[2]
+    out[2] = a[0] * b[1] - a[1] * b[0]
+
+
+@njit(cache=True, error_model="numpy")
+def rates(  # type: ignore[no-untyped-def]
+    x, dx, parent, geo, w, three, lower, upper, table, rest, closed, u, c, push, gravity, feet, r,
+    stands, anchor, support_N,
+):  # fmt: skip
+    """State's derivative; support_N is filled."""
+    n, m = len(parent), len(feet)
+    q, omega = x[6 : 6 + 4 * n].reshape(n, 4), x[6 + 4 * n :].reshape(n, 3)
+    dq, domega = dx[6 : 6 + 4 * n].reshape(n, 4), dx[6 + 4 * n :].reshape(n, 3)
+    A = np.empty((n, 3, 3))
+    attitudes(q, A)
+    N, F, V_rate, omega_rate, Gamma = three[0], three[1], three[2], three[3], three[4]
+    joint, speed, N0, F0 = three[5], three[6], three[7], three[8]
+    N0[:] = 0.0
+    F0[:] = push
+    joint_torques(lower, upper, table, rest, closed, A, omega, u, c, N0)
+    rest_a = (0.0, 0.0, 0.0)
+    support_N[:] = 0.0
+    k = 3 * np.sum(stands)
+    at, arm, spin, lever, z = np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(3)
+    free, L, on = np.empty(k), np.empty((k, k)), np.empty(k // 3, dtype=np.int64)
+    j = 0
+    for s in range(m):
+        if stands[s]:
+            on[j] = s
+            j += 1
+    still = np.zeros((n, 3))
+    # Without the ground; then with a unit force on each axis of each support; then with the forces
+    # found. One place calls the recursion, which compiles only once that way.
+    for turn in range(k + 2 if k > 0 else 1):
+        unit = turn - 1
+        whole = turn == 0 or unit == k
+        g = (gravity[0], gravity[1], gravity[2]) if whole else (0.0, 0.0, 0.0)
+        if whole:
+            N[:] = N0
+            F[:] = F0
+        else:
+            N[:] = 0.0
+            F[:] = 0.0
+            free_axis = unit % 3
+            _push(A, N, F, feet[on[unit // 3]], r[on[unit // 3]],
+                  1.0 if free_axis == 0 else 0.0, 1.0 if free_axis == 1 else 0.0,
+                  1.0 if free_axis == 2 else 0.0, arm, lever)  # fmt: skip
+        if unit == k:
+            f = np.linalg.solve(L, free)
+            for i in range(k // 3):
+                s = on[i]
+                for a in range(3):
+                    support_N[s, a] = f[3 * i + a]
+                _push(A, N, F, feet[s], r[s], f[3 * i], f[3 * i + 1], f[3 * i + 2], arm, lever)
+        moving = omega if whole else still
+        accelerations(parent, geo, False, A, moving, N, F, g, rest_a, w, V_rate, omega_rate, Gamma)
+        if turn == 0 and k > 0:
+            # Places and speeds of the joints, from the root outwards: w holds omega, c, d.
+            for i in range(n):
+                p = parent[i]
+                if p >= 0:
+                    _cross(w[p, 0:3], w[i, 6:9], spin)
+                for a in range(3):
+                    if p < 0:
+                        joint[i, a], speed[i, a] = x[a], x[3 + a]
+                    else:
+                        joint[i, a] = joint[p, a] + w[i, 6 + a]
+                        speed[i, a] = speed[p, a] + spin[a]
+            for i in range(k // 3):
+                s, b = on[i], feet[on[i]]
+                for a in range(3):
+                    at[a] = A[b, a, 0] * r[s, 0] + A[b, a, 1] * r[s, 1] + A[b, a, 2] * r[s, 2]
+                    lever[a] = w[b, 3 + a] + at[a]  # from the joint
+                _point_rate(A, omega, V_rate, omega_rate, b, r[s], z)
+                _cross(w[b, 0:3], lever, spin)
+                for a in range(3):
+                    gone = joint[b, a] + lever[a] - anchor[s, a]
+                    slide = speed[b, a] + spin[a]
+                    free[3 * i + a] = -(z[a] + 2.0 * BETA_PER_S * slide + BETA_PER_S**2 * gone)
+        elif not whole:
+            for i in range(k // 3):
+                _point_rate(A, still, V_rate, omega_rate, feet[on[i]], r[on[i]], z)
+                for a in range(3):
+                    L[3 * i + a, unit] = z[a]
+    for a in range(3):
+        dx[a] = x[3 + a]
+        dx[3 + a] = V_rate[0, a]
+    quaternion_rates(q, omega, dq)
+    for i in range(n):
+        for a in range(3):
+            domega[i, a] = omega_rate[i, a]
+
+
+@njit(cache=True, error_model="numpy")
+def _push(A, N, F, b, r, fx, fy, fz, arm, lever):  # type: ignore[no-untyped-def]
+    """Add a force on a body's point: at its centre of mass, with the torque r x A^T f."""
+    F[b, 0] += fx
+    F[b, 1] += fy
+    F[b, 2] += fz
+    for a in range(3):
+        arm[a] = A[b, 0, a] * fx + A[b, 1, a] * fy + A[b, 2, a] * fz
+    _cross(r, arm, lever)
+    for a in range(3):
+        N[b, a] += lever[a]
+
+
+@njit(cache=True, error_model="numpy")
+def _point_rate(A, omega, V_rate, omega_rate, b, r, out):  # type: ignore[no-untyped-def]
+    """Acceleration of a body's point: V' + A (Omega' x r + Omega x (Omega x r))."""
+    own, inner, outer = np.empty(3), np.empty(3), np.empty(3)
+    _cross(omega_rate[b], r, own)
+    _cross(omega[b], r, inner)
+    _cross(omega[b], inner, outer)
+    for a in range(3):
+        out[a] = V_rate[b, a]
+        for e in range(3):
+            out[a] += A[b, a, e] * (own[e] + outer[e])
+
+
+@njit(cache=True, error_model="numpy")
+def runge_kutta(  # type: ignore[no-untyped-def]
+    h, x, k, parent, geo, w, three, lower, upper, table, rest, closed, u, c, push, gravity, feet, r,
+    stands, anchor, support_N,
+):  # fmt: skip
+    """One step of the state x; False where it blew up. support_N is that of its beginning."""
+    n = len(parent)
+    y, first = np.empty(len(x)), np.empty_like(support_N)
+    for stage in range(4):
+        ahead = 0.0 if stage == 0 else (h if stage == 3 else 0.5 * h)
+        for i in range(len(x)):
+            y[i] = x[i] + (ahead * k[stage - 1, i] if stage > 0 else 0.0)
+        rates(
+            y, k[stage], parent, geo, w, three, lower, upper, table, rest, closed, u, c, push,
+            gravity, feet, r, stands, anchor, support_N,
+        )  # fmt: skip
+        if stage == 0:
+            first[:] = support_N
+    support_N[:] = first
+    for i in range(len(x)):
+        x[i] += h / 6.0 * (k[0, i] + 2.0 * k[1, i] + 2.0 * k[2, i] + k[3, i])
+    for i in range(n):
+        size = 0.0
+        for a in range(4):
+            size += x[6 + 4 * i + a] ** 2
+        if not abs(size - 1.0) < LOST:
+            return False
+        size = np.sqrt(size)
+        for a in range(4):
+            x[6 + 4 * i + a] /= size
+    return True

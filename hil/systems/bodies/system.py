@@ -1,0 +1,131 @@
+"""A skeleton on the ground as plant or twin: co-activation and torques in, angles, forces out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.errors import ModelError
+from hil.mechanics.rotations import angles
+from hil.mechanics.sma.wire import SmaWires
+from hil.mechanics.system import Drive
+from hil.systems.bodies.forms import STANDARD_GRAVITY
+from hil.systems.bodies.joints import Hold
+from hil.systems.bodies.module import Vector
+from hil.systems.bodies.motion import BodyMotion
+from hil.systems.bodies.skeleton import Skeleton
+
+Array = NDArray[np.float64]
+STEPS_MAX = 100
+STABLE = 2.0  # of the fastest rate, within the 2.7 where Runge-Kutta steps end
+
+
+@dataclass(frozen=True)
+class Push:
+    """A force (N, inertial) on a body's centre of mass from `from_s` until `to_s`."""
+
+    body: int
+    force_N: Vector
+    from_s: float
+    to_s: float
+
+
+class BodySystem:
+    """A `BodyMotion` behind the interface of every plant (`hil.mechanics.system`).
+
+    Inputs are what is added to the co-activation of all joints, and torques of joints and of the
+    points that stand (on the upper body, about its axes). Outputs are every link's Bryant angles,
+    the ground's forces and the centre of mass.
+    """
+
+    cell_names: tuple[str, ...] = ()
+
+    def __init__(
+        self, skeleton: Skeleton, holds: Sequence[Hold], period_s: float, *,
+        coactivation: float = 1.0, pushes: Sequence[Push] = (), theta: Array | None = None,
+        gravity: Vector = STANDARD_GRAVITY,
+    ) -> None:  # fmt: skip
+        self.motion = BodyMotion(skeleton, holds, gravity=gravity, theta=theta)
+        self.period_s = period_s
+        self.wires = SmaWires([], np.zeros(0))
+        joints = [j.name for j in skeleton.joints] + [s.name for s in skeleton.supports]
+        axes = ("roll", "pitch", "yaw")
+        self.inputs = (
+            "body.coactivation", *(f"{name}.{axis}_N_m" for name in joints for axis in axes)
+        )  # fmt: skip
+        self.outputs = (
+            *(f"{name}.{axis}_rad" for name in skeleton.names for axis in axes),
+            *(f"{s.name}.{axis}_N" for s in skeleton.supports for axis in "xyz"),
+            *(f"centre.{axis}_m" for axis in ("forward", "left", "up")),
+        )
+        self._coactivation, self.pushes = coactivation, tuple(pushes)
+        fastest, joint = self.motion.fastest_per_s(np.full(len(joints), max(1.0, coactivation)))
+        self.n_steps = max(1, ceil(period_s * fastest / STABLE))
+        if self.n_steps > STEPS_MAX:
+            raise ModelError(
+                f"holds: joint '{joint}' moves at {fastest:.3g} 1/s, {self.n_steps} steps a "
+                f"period where {STEPS_MAX} are allowed: lower its stiffness, viscosity or twist"
+            )
+        self._y = np.zeros(len(self.outputs))
+        self.motion.c[:] = coactivation
+        self.look()
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Outputs that recordings keep of the twin: all that a stick figure needs."""
+        n = 3 * self.motion.skeleton.n
+        return (*self.outputs[:n], *self.outputs[-3:])
+
+    @property
+    def y(self) -> Array:
+        """Outputs now, in the order of `outputs`."""
+        return self._y
+
+    def step(self, drive: Drive, inputs: Array) -> None:
+        """Advance one period, inputs held; co-activation stays within 0 and 1, or what is given."""
+        motion = self.motion
+        upper = max(1.0, self._coactivation)
+        motion.c[:] = min(max(self._coactivation + inputs[0], 0.0), upper)
+        motion.u[:] = inputs[1:].reshape(-1, 3)
+        h = self.period_s / self.n_steps
+        for _ in range(self.n_steps):
+            motion.push_N[:] = 0.0
+            for push in self.pushes:
+                if push.from_s <= motion.t_s < push.to_s:
+                    motion.push_N[push.body] += push.force_N
+            motion.step(h)
+        self.look()
+
+    def look(self) -> None:
+        """Bring `y` up to the motion's state."""
+        motion, n = self.motion, 3 * self.motion.skeleton.n
+        motion.balance()
+        self._y[:n] = angles(motion.A).ravel()
+        self._y[n:-3] = motion.support_N.ravel()
+        self._y[-3:] = motion.centre_of_mass_m()
+        self._y += 0.0  # no angle is -0
+
+
+def holds_of(skeleton: Skeleton, given: Mapping[str, Hold]) -> list[Hold]:
+    """A `Hold` for every joint, then every support, by its own name, its module's, or "all".
+
+    Raises
+    ------
+    ModelError
+        A name that is not one of these.
+    """
+    joints = {joint.name for joint in skeleton.joints}
+    supports = {support.name for support in skeleton.supports}
+    within = {module.name for module in skeleton.modules}
+    for name in given:
+        if name not in joints | supports | within | {"all"}:
+            known = ", ".join([*(j.name for j in skeleton.joints), *sorted(supports)])
+            raise ModelError(f"holds.{name}: no such joint: choose {known}, a module, or all")
+    found = []
+    for joint in skeleton.joints:
+        module = joint.name.partition(".")[0] if "." in joint.name else None
+        names = [joint.name, *([module] if module else []), "all"]
+        found.append(next((given[name] for name in names if name in given), Hold()))
+    return [*found, *(given.get(support.name, Hold()) for support in skeleton.supports)]

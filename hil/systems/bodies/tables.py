@@ -1,0 +1,117 @@
+"""Tables of rigid bodies: links, modules of three, the connections between them."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from hil.config.table import Name, NotNegative, Positive, Table
+from hil.systems.bodies.segments import MEAN_HEIGHT_M, MEAN_MASS_KG
+
+Triple = Annotated[list[float], Field(min_length=3, max_length=3)]
+SegmentName = Literal[
+    "head", "upper_trunk", "mid_trunk", "lower_trunk", "upper_arm", "forearm", "hand", "thigh",
+    "shank", "foot",
+]  # fmt: skip
+
+
+class _LinkTable(Table):
+    """A link along its z; `points` are further ones, by name, from its lower end."""
+
+    name: Name
+    points: dict[Name, Triple] = {}
+
+
+class SegmentLinkTable(_LinkTable):
+    """A segment of the human body (`hil.systems.bodies.segments`), scaled to mass and height.
+
+    `upper_end` is which end points up at rest: the proximal (cranial) one, or the distal one, as
+    of an arm that is stretched upward.
+    """
+
+    kind: Literal["segment"]
+    segment: SegmentName
+    upper_end: Literal["proximal", "distal"] = "proximal"
+
+
+class CylinderLinkTable(_LinkTable):
+    """A solid cylinder."""
+
+    kind: Literal["cylinder"]
+    length_m: Positive
+    radius_m: Positive
+    density_kg_per_m3: Positive
+
+
+class BodyLinkTable(_LinkTable):
+    """Any rigid body; its centre of mass is on its axis, `centre_m` above its lower end.
+
+    The inertia is about the centre of mass: three principal moments, or a matrix.
+    """
+
+    kind: Literal["body"]
+    length_m: NotNegative
+    centre_m: float
+    mass_kg: Positive
+    inertia_kg_m2: list[float] | list[list[float]]
+
+
+LinkTable = Annotated[
+    SegmentLinkTable | CylinderLinkTable | BodyLinkTable, Field(discriminator="kind")
+]
+
+
+class ModuleTable(Table):
+    """Three links, from the lowest up."""
+
+    name: Name
+    links: Annotated[list[LinkTable], Field(min_length=3, max_length=3)]
+
+
+class ConnectionTable(Table):
+    """A point joint between two modules; both ends are "module.link.point".
+
+    A point is `bottom`, `top`, or one of the link's own. The joint's force acts as + on `upper`.
+    """
+
+    lower: str
+    upper: str
+
+
+class HoldTable(Table):
+    """Stiffness of a joint: passive, and by co-activation, 0 to 1 (`systems.bodies.joints`)."""
+
+    passive_N_m_per_rad: NotNegative = 0.0
+    passive_N_m_s_per_rad: NotNegative = 0.0
+    active_N_m_per_rad: NotNegative = 0.0
+    viscosity_s: NotNegative = 0.0
+    twist: NotNegative = 1.0
+
+
+class PushTable(Table):
+    """A force on a link's centre of mass, inertial axes, for some time."""
+
+    link: str
+    force_N: Triple
+    from_s: NotNegative
+    to_s: NotNegative
+
+
+class BodiesTable(Table):
+    """Modules of three links each, connected into a tree.
+
+    The first module keeps its translation. `supports` names the points that may stand on the
+    ground, which is the plane z = 0. `holds` has joints by name, then by module, then "all"; what
+    is left out turns freely. `pose_rad` has the Bryant angles of links that are not upright.
+    """
+
+    kind: Literal["bodies"]
+    mass_kg: Positive = MEAN_MASS_KG
+    height_m: Positive = MEAN_HEIGHT_M
+    gravity_m_per_s2: Triple = [0.0, 0.0, -9.81]
+    modules: Annotated[list[ModuleTable], Field(min_length=1)]
+    connections: dict[Name, ConnectionTable] = {}
+    supports: dict[Name, str] = {}
+    holds: dict[str, HoldTable] = {}
+    coactivation: NotNegative = 1.0
+    pose_rad: dict[str, Triple] = {}
+    pushes: list[PushTable] = []

@@ -1,0 +1,230 @@
+"""A limb in Euler parameters, with Lagrange multipliers and Baumgarte's stabilisation.
+
+A body has q = (R, theta): its centre of mass and four Euler parameters. With A = E Ebar^T (4) and
+omega_bar = Gbar theta' (8), the equation of motion is
+
+    [M  C_q^T] [q'']   [Q_e + Q_v                     ]
+    [C_q  0  ] [lambda] = [Q_c - 2 alpha C' - beta^2 C]          (21), (24)
+
+Constraints: a spherical joint holds two places together (19); a revolute one also keeps two
+directions of the parent square to the axis of the child; theta^T theta = 1. The moment in (22) is
+the one in ground axes: Q_theta = G^T M.
+
+Source: Makkonen 2021, section 2.1, after Shabana 2005 and Nikravesh 2008. It is the independent
+check of `minimal`, and slow.
+"""
+
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.mechanics.rotations import quaternion_of_attitude, skew
+from hil.systems.leg.limb import GROUND, Joint, Limb
+
+Matrix = NDArray[np.float64]
+
+ALPHA_PER_S = 1000.0
+BETA_PER_S = np.sqrt(2.0) / 0.001
+
+
+def turn(theta: Matrix) -> Matrix:
+    """A of Euler parameters (3)."""
+    e0, e = theta[0], theta[1:]
+    A: Matrix = (2.0 * e0**2 - 1.0) * np.eye(3) + 2.0 * (np.outer(e, e) + e0 * skew(e))
+    return A
+
+
+def g_ground(theta: Matrix) -> Matrix:
+    """G with omega = G theta', in ground axes (9)."""
+    e0, e = theta[0], theta[1:]
+    return 2.0 * np.column_stack((-e, skew(e) + e0 * np.eye(3)))
+
+
+def g_body(theta: Matrix) -> Matrix:
+    """Gbar with omega_bar = Gbar theta', in the body's axes (9)."""
+    e0, e = theta[0], theta[1:]
+    return 2.0 * np.column_stack((-e, -skew(e) + e0 * np.eye(3)))
+
+
+class EulerLimb:
+    """The equations of a limb in Euler parameters; bodies in the order of their joints.
+
+    Attributes
+    ----------
+    n : int
+        Coordinates, seven a body.
+    """
+
+    def __init__(
+        self, limb: Limb, alpha_per_s: float = ALPHA_PER_S, beta_per_s: float = BETA_PER_S
+    ) -> None:
+        self.limb, self._alpha, self._beta = limb, alpha_per_s, beta_per_s
+        self.joints = limb.order()
+        self.bodies = [limb.body(joint.child) for joint in self.joints]
+        self._place = {body.name: i for i, body in enumerate(self.bodies)}
+        self.n = 7 * len(self.bodies)
+
+    def place(self, R: Matrix, A: Matrix) -> Matrix:
+        """Q of centres of mass (B, 3) and turns (B, 3, 3)."""
+        return np.concatenate(
+            [np.concatenate((r, quaternion_of_attitude(a))) for r, a in zip(R, A, strict=True)]
+        )
+
+    def rates(self, q: Matrix, v: Matrix, omega: Matrix) -> Matrix:
+        """Q' of the velocities of the centres of mass and the turning in ground axes, (B, 3)."""
+        return np.concatenate(
+            [np.concatenate((v[i], 0.25 * g_ground(self._theta(q, i)).T @ omega[i]))
+             for i in range(len(self.bodies))]
+        )  # fmt: skip
+
+    def _theta(self, q: Matrix, i: int) -> Matrix:
+        return q[7 * i + 3 : 7 * i + 7]
+
+    def mass_matrix(self, q: Matrix) -> Matrix:
+        """(13)-(16)."""
+        M = np.zeros((self.n, self.n))
+        for i, body in enumerate(self.bodies):
+            at = 7 * i
+            M[at : at + 3, at : at + 3] = body.mass_kg * np.eye(3)
+            G = g_body(self._theta(q, i))
+            M[at + 3 : at + 7, at + 3 : at + 7] = G.T @ np.diag(body.inertia_kg_m2) @ G
+        return M
+
+    def forces(self, q: Matrix, q_dot: Matrix, tension_N: Matrix) -> Matrix:
+        """Q_e + Q_v: gravity, tendons, damping of joints, and (23)."""
+        Q = np.zeros(self.n)
+        for i, body in enumerate(self.bodies):
+            at = 7 * i
+            Q[at : at + 3] += body.mass_kg * np.array(self.limb.gravity_m_per_s2)
+            theta_dot = self._theta(q_dot, i)
+            omega = g_body(self._theta(q, i)) @ theta_dot
+            Q[at + 3 : at + 7] -= 2.0 * g_body(theta_dot).T @ np.diag(body.inertia_kg_m2) @ omega
+        for muscle, tension in zip(self.limb.muscles, tension_N, strict=True):
+            points = [self._point(q, p.body, np.array(p.at_m)) for p in muscle.path]
+            for k, (a, b) in enumerate(pairwise(points)):
+                pull = tension * (b - a) / np.linalg.norm(b - a)
+                self._push(Q, q, muscle.path[k].body, a, pull)
+                self._push(Q, q, muscle.path[k + 1].body, b, -pull)
+        for i, joint in enumerate(self.joints):
+            if joint.damping_N_m_s_per_rad:
+                self._damp(Q, q, q_dot, i, joint)
+        return Q
+
+    def _point(self, q: Matrix, body: str, at: Matrix) -> Matrix:
+        if body == GROUND:
+            return at
+        i = self._place[body]
+        return np.asarray(q[7 * i : 7 * i + 3] + turn(self._theta(q, i)) @ at)
+
+    def _push(self, Q: Matrix, q: Matrix, body: str, at: Matrix, force: Matrix) -> None:
+        if body != GROUND:
+            i = self._place[body]
+            Q[7 * i : 7 * i + 3] += force
+            self._twist(Q, q, i, np.cross(at - q[7 * i : 7 * i + 3], force))
+
+    def _twist(self, Q: Matrix, q: Matrix, i: int, moment: Matrix) -> None:
+        Q[7 * i + 3 : 7 * i + 7] += g_ground(self._theta(q, i)).T @ moment  # (22)
+
+    def _damp(self, Q: Matrix, q: Matrix, q_dot: Matrix, i: int, joint: Joint) -> None:
+        """About the axis of a revolute joint: spherical ones have none (`Limb`)."""
+        omega = g_ground(self._theta(q, i)) @ self._theta(q_dot, i)
+        if joint.parent != GROUND:
+            up = self._place[joint.parent]
+            omega = omega - g_ground(self._theta(q, up)) @ self._theta(q_dot, up)
+        axis = turn(self._theta(q, i)) @ (np.array(joint.axis) / np.linalg.norm(joint.axis))
+        moment = -joint.damping_N_m_s_per_rad * (axis @ omega) * axis
+        self._twist(Q, q, i, moment)
+        if joint.parent != GROUND:
+            self._twist(Q, q, self._place[joint.parent], -moment)
+
+    def constraints(self, q: Matrix, q_dot: Matrix) -> tuple[Matrix, Matrix, Matrix]:
+        """C, its Jacobian C_q, and Q_c = -(C_q q')_q q'."""
+        C: list[float] = []
+        rows: list[Matrix] = []
+        Qc: list[float] = []
+        for i, joint in enumerate(self.joints):
+            up = self._place.get(joint.parent)
+            ends = [(i, np.array(joint.at_child_m), 1.0)]
+            gap = self._point(q, joint.child, np.array(joint.at_child_m))
+            gap = gap - self._point(q, joint.parent, np.array(joint.at_parent_m))
+            if up is not None:
+                ends.append((up, np.array(joint.at_parent_m), -1.0))
+            block, bias = np.zeros((3, self.n)), np.zeros(3)
+            for k, at, sign in ends:
+                A, G, omega = self._turning(q, q_dot, k)
+                block[:, 7 * k : 7 * k + 3] += sign * np.eye(3)
+                block[:, 7 * k + 3 : 7 * k + 7] -= sign * A @ skew(at) @ G  # (12)
+                bias -= sign * A @ np.cross(omega, np.cross(omega, at))
+            C += gap.tolist()
+            rows += list(block)
+            Qc += bias.tolist()
+            if joint.kind == "revolute":
+                for row, value, rest in self._square(q, q_dot, i, up, joint):
+                    C.append(value)
+                    rows.append(row)
+                    Qc.append(rest)
+        for i in range(len(self.bodies)):
+            theta, theta_dot = self._theta(q, i), self._theta(q_dot, i)
+            row = np.zeros(self.n)
+            row[7 * i + 3 : 7 * i + 7] = 2.0 * theta
+            C.append(float(theta @ theta) - 1.0)
+            rows.append(row)
+            Qc.append(-2.0 * float(theta_dot @ theta_dot))
+        return np.array(C), np.array(rows), np.array(Qc)
+
+    def _turning(self, q: Matrix, q_dot: Matrix, i: int) -> tuple[Matrix, Matrix, Matrix]:
+        """A, Gbar and omega_bar of a body."""
+        G = g_body(self._theta(q, i))
+        return turn(self._theta(q, i)), G, G @ self._theta(q_dot, i)
+
+    def _square(
+        self, q: Matrix, q_dot: Matrix, i: int, up: int | None, joint: Joint
+    ) -> list[tuple[Matrix, float, float]]:
+        """Two directions fixed in the parent, square to the axis fixed in the child."""
+        axis = np.array(joint.axis) / np.linalg.norm(joint.axis)
+        other = np.eye(3)[int(np.argmin(np.abs(axis)))]
+        first = np.cross(axis, other) / np.linalg.norm(np.cross(axis, other))
+        A, G, w = self._turning(q, q_dot, i)
+        child, child_dot = A @ axis, A @ np.cross(w, axis)
+        child_bias = A @ np.cross(w, np.cross(w, axis))
+        found = []
+        for direction in (first, np.cross(axis, first)):
+            row = np.zeros(self.n)
+            at, at_dot, at_bias = direction, np.zeros(3), np.zeros(3)
+            if up is not None:
+                B, H, u = self._turning(q, q_dot, up)
+                at, at_dot = B @ direction, B @ np.cross(u, direction)
+                at_bias = B @ np.cross(u, np.cross(u, direction))
+                row[7 * up + 3 : 7 * up + 7] = -child @ B @ skew(direction) @ H
+            row[7 * i + 3 : 7 * i + 7] = -at @ A @ skew(axis) @ G
+            rest = -(at @ child_bias + 2.0 * at_dot @ child_dot + at_bias @ child)
+            found.append((row, float(at @ child), float(rest)))
+        return found
+
+    def accelerations(self, q: Matrix, q_dot: Matrix, tension_N: Matrix) -> tuple[Matrix, Matrix]:
+        """Second derivatives of q and the multipliers, of (24) with (21)."""
+        M, Q = self.mass_matrix(q), self.forces(q, q_dot, tension_N)
+        C, Cq, Qc = self.constraints(q, q_dot)
+        right = Qc - 2.0 * self._alpha * (Cq @ q_dot) - self._beta**2 * C
+        # Multipliers are scaled to the masses, which leaves q'' as it is.
+        scale = float(np.abs(M).max())
+        n, m = len(Q), len(C)
+        whole = np.zeros((n + m, n + m))
+        whole[:n, :n], whole[:n, n:], whole[n:, :n] = M, scale * Cq.T, scale * Cq
+        answer: Matrix = np.asarray(
+            np.linalg.solve(whole, np.concatenate((Q, scale * right))), dtype=float
+        )
+        multipliers: Matrix = scale * answer[n:]
+        return answer[:n], multipliers
+
+    def turning_rates(self, q: Matrix, q_dot: Matrix, q_ddot: Matrix) -> tuple[Matrix, Matrix]:
+        """Accelerations of centres of mass and of turning in ground axes, (B, 3) each."""
+        n_bodies = len(self.bodies)
+        linear: Matrix = np.zeros((n_bodies, 3))
+        linear[:] = q_ddot.reshape(-1, 7)[:, :3]
+        # omega' = G theta'', as G' theta' = 0
+        turning: Matrix = np.zeros((n_bodies, 3))
+        for i in range(n_bodies):
+            turning[i] = g_ground(self._theta(q, i)) @ self._theta(q_ddot, i)
+        return linear, turning

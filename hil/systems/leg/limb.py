@@ -1,0 +1,158 @@
+"""What a limb consists of: bodies, joints that make a tree of them, muscles along paths.
+
+At zero angles every body's axes are those of the ground, x to the side, y forward, z up; places on
+a body are given from its centre of mass.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from hil.errors import ModelError
+from hil.systems.leg.muscle import Hill
+
+Vector = tuple[float, float, float]
+GROUND = "ground"
+
+
+@dataclass(frozen=True)
+class Body:
+    """A rigid body; moments of inertia about its centre of mass, along its axes."""
+
+    name: str
+    mass_kg: float
+    inertia_kg_m2: Vector
+
+
+@dataclass(frozen=True)
+class Joint:
+    """Hangs body `child` on `parent` (`ground` or another body), where both have their places.
+
+    A spherical joint has three angles, turned about x, then y, then z as they then stand; it is
+    singular where the second is a right angle. Revolute joints may be damped.
+    """
+
+    name: str
+    kind: Literal["revolute", "spherical"]
+    parent: str
+    child: str
+    at_parent_m: Vector
+    at_child_m: Vector
+    axis: Vector = (1.0, 0.0, 0.0)
+    angles_rad: Sequence[float] = ()
+    damping_N_m_s_per_rad: float = 0.0
+
+    @property
+    def n_angles(self) -> int:
+        return 1 if self.kind == "revolute" else 3
+
+
+@dataclass(frozen=True)
+class PathPoint:
+    """A place on a body, or on the ground."""
+
+    body: str
+    at_m: Vector
+
+
+@dataclass(frozen=True)
+class PathMuscle:
+    """A muscle along straight lines through its points, from end to end."""
+
+    name: str
+    hill: Hill
+    path: tuple[PathPoint, ...]
+
+
+@dataclass(frozen=True)
+class Limb:
+    """Bodies, a joint a body, and muscles; bodies are put in the order parents first.
+
+    Raises
+    ------
+    ModelError
+        Naming the key: a body without a joint or with two, a loop, an unknown body, a value that
+        no body has.
+    """
+
+    bodies: tuple[Body, ...]
+    joints: tuple[Joint, ...]
+    muscles: tuple[PathMuscle, ...] = ()
+    gravity_m_per_s2: Vector = (0.0, 0.0, -9.81)
+
+    def __post_init__(self) -> None:
+        names = [body.name for body in self.bodies]
+        for body in self.bodies:
+            low, middle, high = sorted(body.inertia_kg_m2)
+            if not body.mass_kg > 0.0 or not low > 0.0:
+                raise ModelError(f"bodies.{body.name}: mass and moments of inertia must be above 0")
+            if high > low + middle + 1e-12:
+                raise ModelError(
+                    f"bodies.{body.name}.inertia_kg_m2: no body has {high:g} beside {low:g} and "
+                    f"{middle:g}: the largest is at most the sum of the others"
+                )
+        for joint in self.joints:
+            self._known(f"joints.{joint.name}.parent", joint.parent, [GROUND, *names])
+            self._known(f"joints.{joint.name}.child", joint.child, names)
+            if joint.kind == "revolute" and not np.any(joint.axis):
+                raise ModelError(f"joints.{joint.name}.axis: must not be zero")
+            if len(joint.angles_rad) not in (0, joint.n_angles):
+                raise ModelError(
+                    f"joints.{joint.name}.angles_rad: {len(joint.angles_rad)} given, a "
+                    f"{joint.kind} joint has {joint.n_angles}"
+                )
+            if joint.kind == "spherical" and joint.damping_N_m_s_per_rad:
+                raise ModelError(
+                    f"joints.{joint.name}.damping_N_m_s_per_rad: is for revolute joints: remove it"
+                )
+        for name in names:
+            n_joints = sum(joint.child == name for joint in self.joints)
+            if n_joints != 1:
+                raise ModelError(
+                    f"bodies.{name}: is the child of {n_joints} joints: every body hangs on one"
+                )
+        for muscle in self.muscles:
+            for point in muscle.path:
+                self._known(f"muscles.{muscle.name}.path", point.body, [GROUND, *names])
+            if len(muscle.path) < 2:
+                raise ModelError(f"muscles.{muscle.name}.path: give two points at least")
+        self.order()
+
+    @staticmethod
+    def _known(key: str, name: str, names: list[str]) -> None:
+        if name not in names:
+            raise ModelError(f"{key}: there is no body '{name}': choose {', '.join(names)}")
+
+    def order(self) -> tuple[Joint, ...]:
+        """Joints in an order in which every parent comes before its children."""
+        placed, ordered = {GROUND}, []
+        waiting = list(self.joints)
+        while waiting:
+            ready = [joint for joint in waiting if joint.parent in placed]
+            if not ready:
+                names = ", ".join(joint.name for joint in waiting)
+                raise ModelError(
+                    f"joints: {names} hang on one another: one must hang on the ground"
+                )
+            ordered += ready
+            placed |= {joint.child for joint in ready}
+            waiting = [joint for joint in waiting if joint.child not in placed]
+        return tuple(ordered)
+
+    def body(self, name: str) -> Body:
+        return next(body for body in self.bodies if body.name == name)
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        """Names of the angles, joint after joint in the order of `order()`."""
+        return tuple(
+            name
+            for joint in self.order()
+            for name in (
+                (joint.name,)
+                if joint.kind == "revolute"
+                else tuple(f"{joint.name}_{axis}" for axis in "xyz")
+            )
+        )

@@ -1,0 +1,274 @@
+"""Hill-type muscle with serial damping and an eccentric branch, compiled, over many muscles.
+
+Contractile element (CE) beside a parallel elastic one (PEE), in series with a serial elastic
+element (SEE) beside a serial damper (SDE):
+
+    F_CE + F_PEE = F_SEE + F_SDE = F_MTC
+
+The state of a muscle is l_CE; its rate solves C2 v^2 + C1 v + C0 = 0 (39). Lengthening takes the
+same equation with A_e = -F_e q F_isom and B_e = B (1 - F_e) q F_isom / (S_e (q F_isom + A)).
+Which branch holds is told by the balance at v = 0 (`rate`): the other root is not physical.
+
+Source: Haeufle, Guenther, Bayer & Schmitt 2014, J. Biomech. 47(6), as printed in Makkonen 2021,
+eqs (25)-(43); (34), printed as F_PEE(l_CE), is F_SEE(l_SEE). Activation: Thelen 2003, J. Biomech.
+Eng. 125(1).
+"""
+
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from hil.errors import ModelError
+
+Matrix = NDArray[np.float64]
+
+(F_MAX, L_OPT, W_DES, W_ASC, V_DES, V_ASC, A_0, B_0, S_E, F_E, L_PEE0, V_PEE, K_PEE, D_MAX, R_SE,
+ L_SEE0, L_NLL, V_SEE, K_NL, K_L, DF_0) = range(21)  # fmt: skip
+ACTIVATION_MIN = 0.001
+"""q of a muscle without stimulation. Source: Makkonen 2021, app. I."""
+_BISECTIONS = 100
+
+
+@dataclass(frozen=True)
+class Hill:
+    """Parameters of one muscle-tendon complex, under the letters of Makkonen 2021, Table 6.
+
+    Lengths in m, forces in N; the others are pure numbers. Defaults are those that all muscles
+    of Table 6 share.
+
+    Raises
+    ------
+    ModelError
+        A value that no muscle has.
+    """
+
+    F_max_N: float
+    l_CE_opt_m: float
+    l_SEE_0_m: float
+    dW_des: float = 0.35
+    dW_asc: float = 0.35
+    v_CE_des: float = 1.5
+    v_CE_asc: float = 3.0
+    A_rel_0: float = 0.25
+    B_rel_0: float = 2.25
+    S_e: float = 2.0
+    F_e: float = 1.5
+    L_PEE_0: float = 0.9
+    v_PEE: float = 2.5
+    F_PEE: float = 2.0
+    D_SE: float = 0.3
+    R_SE: float = 0.01
+    dU_SEE_nll: float = 0.0425
+    dU_SEE_l: float = 0.017
+    dF_SEE_0_N: float = 568.0
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not (np.isfinite(value) and value > 0.0):
+                raise ModelError(f"{name} = {value:g}: must be above 0")
+        if self.F_e <= 1.0:
+            raise ModelError(f"F_e = {self.F_e:g}: a lengthening muscle gives more: choose above 1")
+        if self.R_SE > 1.0:
+            raise ModelError(f"R_SE = {self.R_SE:g}: is a share: choose up to 1")
+        if self.L_PEE_0 >= 1.0 + self.dW_des:
+            raise ModelError(f"L_PEE_0 = {self.L_PEE_0:g}: must be below 1 + dW_des")
+
+    def row(self) -> Matrix:
+        """What the compiled functions take, derived constants among it."""
+        p = self
+        l_pee0 = p.L_PEE_0 * p.l_CE_opt_m  # (29)
+        k_pee = p.F_PEE * p.F_max_N / (p.l_CE_opt_m * (p.dW_des + 1.0 - p.L_PEE_0)) ** p.v_PEE
+        d_max = p.D_SE * p.F_max_N * p.A_rel_0 / (p.l_CE_opt_m * p.B_rel_0)  # (33)
+        v_see = p.dU_SEE_nll / p.dU_SEE_l  # (36)
+        k_nl = p.dF_SEE_0_N / (p.dU_SEE_nll * p.l_SEE_0_m) ** v_see  # (37)
+        k_l = p.dF_SEE_0_N / (p.dU_SEE_l * p.l_SEE_0_m)  # (38)
+        return np.array(
+            [p.F_max_N, p.l_CE_opt_m, p.dW_des, p.dW_asc, p.v_CE_des, p.v_CE_asc, p.A_rel_0,
+             p.B_rel_0, p.S_e, p.F_e, l_pee0, p.v_PEE, k_pee, d_max, p.R_SE, p.l_SEE_0_m,
+             (1.0 + p.dU_SEE_nll) * p.l_SEE_0_m, v_see, k_nl, k_l, p.dF_SEE_0_N]
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ActivationTimes:
+    """Time constants of activation: a' = (u - a) / tau, rising tau_act (0.5 + 1.5 a), falling
+    tau_deact / (0.5 + 1.5 a). Source: Thelen 2003, eqs (1), (2).
+    """
+
+    tau_act_s: float = 0.01
+    tau_deact_s: float = 0.04
+
+    def __post_init__(self) -> None:
+        for name, value in zip(("tau_act_s", "tau_deact_s"), astuple(self), strict=True):
+            if not (np.isfinite(value) and value > 0.0):
+                raise ModelError(f"{name} = {value:g}: must be above 0")
+
+
+class Muscles:
+    """Many muscles at once: every argument and result has one entry a muscle, or a state.
+
+    Arguments broadcast against the M muscles on the last axis.
+    """
+
+    def __init__(self, muscles: Sequence[Hill]) -> None:
+        self.parameters: Matrix = np.array([m.row() for m in muscles]).reshape(-1, DF_0 + 1)
+
+    def rates(self, l_CE: Matrix, l_MTC: Matrix, v_MTC: Matrix, q: Matrix) -> tuple[Matrix, ...]:
+        """Rate of l_CE, tendon force F_MTC and F_CE, for lengths, path rates and activations."""
+        given = np.broadcast_arrays(l_CE, l_MTC, v_MTC, q)
+        shape = given[0].shape
+        n_muscles = len(self.parameters)
+        flat = [np.ascontiguousarray(g, dtype=float).reshape(-1, n_muscles) for g in given]
+        out = np.empty((3, *flat[0].shape))
+        _rates(self.parameters, flat[0], flat[1], flat[2], flat[3], out)
+        return out[0].reshape(shape), out[1].reshape(shape), out[2].reshape(shape)
+
+    def at_rest(self, l_MTC: Matrix, q: Matrix) -> Matrix:
+        """l_CE at which nothing moves, (M,).
+
+        Raises
+        ------
+        ModelError
+            A muscle whose path is no longer than its slack tendon.
+        """
+        found = np.empty(len(self.parameters))
+        for i, p in enumerate(self.parameters):
+            if l_MTC[i] <= p[L_SEE0]:
+                raise ModelError(
+                    f"{i}: its path of {l_MTC[i]:.4g} m is no longer than its slack tendon of "
+                    f"{p[L_SEE0]:g} m: lower l_SEE_0_m or lengthen the path"
+                )
+            found[i] = equilibrium(p, l_MTC[i], q[i])
+        return found
+
+
+@njit(cache=True, error_model="numpy")
+def isometric(p, l_ce):  # type: ignore[no-untyped-def]
+    """F_isom, (25); a pure number."""
+    x = l_ce / p[L_OPT] - 1.0
+    if x > 0.0:
+        return np.exp(-((x / p[W_DES]) ** p[V_DES]))
+    return np.exp(-((-x / p[W_ASC]) ** p[V_ASC]))
+
+
+@njit(cache=True, error_model="numpy")
+def parallel(p, l_ce):  # type: ignore[no-untyped-def]
+    """F_PEE, (30)."""
+    stretch = l_ce - p[L_PEE0]
+    return p[K_PEE] * stretch ** p[V_PEE] if stretch > 0.0 else 0.0
+
+
+@njit(cache=True, error_model="numpy")
+def serial(p, l_see):  # type: ignore[no-untyped-def]
+    """F_SEE, (34)."""
+    if l_see <= p[L_SEE0]:
+        return 0.0
+    if l_see < p[L_NLL]:
+        return p[K_NL] * (l_see - p[L_SEE0]) ** p[V_SEE]
+    return p[DF_0] + p[K_L] * (l_see - p[L_NLL])
+
+
+@njit(cache=True, error_model="numpy")
+def serial_length(p, force):  # type: ignore[no-untyped-def]
+    """l_SEE at which the tendon pulls with this force, the inverse of (34)."""
+    if force <= 0.0:
+        return p[L_SEE0]
+    if force < p[DF_0]:
+        return p[L_SEE0] + (force / p[K_NL]) ** (1.0 / p[V_SEE])
+    return p[L_NLL] + (force - p[DF_0]) / p[K_L]
+
+
+@njit(cache=True, error_model="numpy")
+def hill_constants(p, l_ce, q, f_isom):  # type: ignore[no-untyped-def]
+    """A_rel (27) and B_rel (28) of a shortening muscle."""
+    a = p[A_0] * 0.25 * (1.0 + 3.0 * q)
+    if l_ce >= p[L_OPT]:
+        a *= f_isom
+    return a, p[B_0] * (3.0 + 4.0 * q) / 7.0
+
+
+@njit(cache=True, error_model="numpy")
+def contractile(p, l_ce, v_ce, q):  # type: ignore[no-untyped-def]
+    """F_CE at a rate of l_CE, shortening (26) or lengthening."""
+    f = isometric(p, l_ce)
+    a, b = hill_constants(p, l_ce, q, f)
+    if v_ce > 0.0:
+        b *= (1.0 - p[F_E]) * q * f / (p[S_E] * (q * f + a))
+        a = -p[F_E] * q * f
+        if b == 0.0:
+            return -p[F_MAX] * a
+    return p[F_MAX] * ((q * f + a) / (1.0 - v_ce / (b * p[L_OPT])) - a)
+
+
+@njit(cache=True, error_model="numpy")
+def damper(p, f_ce, f_pee, v_mtc, v_ce):  # type: ignore[no-untyped-def]
+    """F_SDE, (32)."""
+    share = (1.0 - p[R_SE]) * (f_ce + f_pee) / p[F_MAX] + p[R_SE]
+    return p[D_MAX] * share * (v_mtc - v_ce)
+
+
+@njit(cache=True, error_model="numpy")
+def rate(p, l_ce, l_mtc, v_mtc, q):  # type: ignore[no-untyped-def]
+    """Rate of l_CE, F_MTC and F_CE.
+
+    At v = 0 the CE lengthens when SEE and SDE pull harder than CE and PEE. Each root is taken in
+    the form that does not subtract like numbers.
+    """
+    f_max, l_opt, r = p[F_MAX], p[L_OPT], p[R_SE]
+    f = isometric(p, l_ce)
+    a, b = hill_constants(p, l_ce, q, f)
+    f_pee, f_see = parallel(p, l_ce), serial(p, l_mtc - l_ce)
+    at_rest = p[D_MAX] * (r + (1.0 - r) * (q * f + f_pee / f_max))  # D0 / (l_opt B)
+    pull = f_see + at_rest * v_mtc - f_max * q * f - f_pee
+    lengthens = pull > 0.0
+    if lengthens:
+        b *= (1.0 - p[F_E]) * q * f / (p[S_E] * (q * f + a))
+        a = -p[F_E] * q * f
+    c2 = p[D_MAX] * (r - (a - f_pee / f_max) * (1.0 - r))  # (41)
+    d0 = l_opt * b * at_rest  # (40)
+    minus_c1 = c2 * v_mtc + d0 + f_see - f_pee + f_max * a  # (42)
+    c0 = l_opt * b * pull  # (43)
+    root = np.sqrt(max(minus_c1 * minus_c1 - 4.0 * c2 * c0, 0.0))
+    if lengthens:
+        v = (minus_c1 + root) / (2.0 * c2) if minus_c1 > 0.0 else 2.0 * c0 / (minus_c1 - root)
+    elif minus_c1 >= 0.0:
+        v = 2.0 * c0 / (minus_c1 + root) if minus_c1 + root > 0.0 else 0.0
+    else:
+        v = (minus_c1 - root) / (2.0 * c2)
+    if lengthens and b == 0.0:
+        f_ce = -f_max * a
+    else:
+        f_ce = f_max * ((q * f + a) / (1.0 - v / (b * l_opt)) - a)
+    return v, f_ce + f_pee, f_ce
+
+
+@njit(cache=True, error_model="numpy")
+def equilibrium(p, l_mtc, q):  # type: ignore[no-untyped-def]
+    """l_CE at which CE and PEE balance the SEE at rest; by bisection, which cannot fail."""
+    low, high = 0.0, l_mtc - p[L_SEE0]
+    for _ in range(_BISECTIONS):
+        l_ce = 0.5 * (low + high)
+        held = q * p[F_MAX] * isometric(p, l_ce) + parallel(p, l_ce)
+        if serial(p, l_mtc - l_ce) > held:
+            low = l_ce
+        else:
+            high = l_ce
+    return 0.5 * (low + high)
+
+
+@njit(cache=True, error_model="numpy")
+def activation_rate(u, a, tau_act, tau_deact):  # type: ignore[no-untyped-def]
+    """A' of Thelen 2003, eqs (1), (2)."""
+    slow = 0.5 + 1.5 * a
+    return (u - a) / (tau_act * slow if u > a else tau_deact / slow)
+
+
+@njit(cache=True)
+def _rates(parameters, l_ce, l_mtc, v_mtc, q, out):  # type: ignore[no-untyped-def]
+    for k in range(len(l_ce)):
+        for i in range(len(parameters)):
+            v, f_mtc, f_ce = rate(parameters[i], l_ce[k, i], l_mtc[k, i], v_mtc[k, i], q[k, i])
+            out[0, k, i], out[1, k, i], out[2, k, i] = v, f_mtc, f_ce

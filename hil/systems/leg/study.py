@@ -1,0 +1,330 @@
+"""`hil study leg`: the three published movements of the muscle-driven leg, and a fourth.
+
+The thesis's PID, in two readings, runs as the thesis ran it: without instruments, continuous. The
+better controller runs in the loop of `hil run configs/leg/<scenario>.toml`, at 1 kHz through the
+simulated sensor and the outputs' bits.
+
+Source: Makkonen 2021, sections 3 and 4.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from pydantic import Field
+
+from hil.config.table import Table
+from hil.control.build import build_signal
+from hil.control.tables import SignalsReferenceTable
+from hil.experiment.load import Config
+from hil.pages.style import FAULT, MEASURED, MODEL, REFERENCE, plot_style
+from hil.record.progress import count_progress
+from hil.systems.leg.build import build_limb
+from hil.systems.leg.study_mechanics import disagreement
+from hil.systems.leg.study_thesis import STANDARD, WEAK_D, Sensing, Trace, simulate
+from hil.systems.leg.study_trial import configuration, fly
+from hil.systems.leg.system import LimbSystem
+from hil.systems.leg.tables import LimbTable
+
+Matrix = NDArray[np.float64]
+SCENARIOS = ("still", "up", "down", "up_down")
+CONTROLLERS = ("thesis", "thesis_weak_d", "precise", "robust")
+READINGS = {"thesis": STANDARD, "thesis_weak_d": WEAK_D}
+PRECISE = ("delay_s=0.001", "k_p=2.0", "k_i_per_s=10.0", "k_d_s=0.05", "derivative_filter_s=0.002")
+ROBUST = ("k_p=1.0", "k_i_per_s=20.0", "k_d_s=0.03", "derivative_filter_s=0.003")
+BEST_MM = {"still": 0.044, "up": 0.054, "down": 0.67, "up_down": 0.054}
+"""What a better controller had reached before: models/leg.md of the specification."""
+DROP_FIRST_S, SETTLED_MM = 1.0, 0.5
+LATE_S, NOISE_M, WEAKER = 0.005, 20e-6, 0.2
+UNITS_PER_V = 0.01
+
+
+class Values(Table):
+    """What `--set` may change.
+
+    `strength` is the plant's muscle strength over the model's; `delay_s` and `noise_m` are the
+    height sensor's, by default 1 ms and 5 um, for `robust` 5 ms and 20 um, for the thesis's PID
+    none. `compare` runs all controllers under delay, noise and other strengths as well.
+    """
+
+    scenario: Literal["still", "up", "down", "up_down", "all"] = "all"
+    controller: Literal["thesis", "thesis_weak_d", "precise", "robust", "all"] = "all"
+    strength: Annotated[float, Field(ge=0.5, le=2.0)] = 1.0
+    delay_s: Annotated[float, Field(ge=0.0, le=0.05)] | None = None
+    noise_m: Annotated[float, Field(ge=0.0, le=1e-3)] | None = None
+    seed: int = 0
+    compare: bool = True
+
+
+def run(out: Path, values: Values) -> dict[str, Any]:
+    """Run what is asked for into the folder `out`; the results, as written to results.json."""
+    scenarios = SCENARIOS if values.scenario == "all" else (values.scenario,)
+    controllers = CONTROLLERS if values.controller == "all" else (values.controller,)
+    everything = values.scenario == values.controller == "all"
+    pairs = [(s, c) for s in scenarios for c in controllers]
+    n_more = len(SCENARIOS) * 9 if everything and values.compare else 0
+    cases: dict[tuple[str, str], dict[str, Any]] = {}
+    figures, tables = [], []
+    with count_progress("leg", len(pairs) + n_more, True) as done:
+        for scenario in scenarios:
+            traces = {}
+            for controller in controllers:
+                trace = _trace(scenario, controller, values)
+                cases[scenario, controller] = _figures_of(trace)
+                traces[controller] = trace
+                done(1)
+            figures.append(_save(out, scenario, traces))
+        if n_more:
+            tables = [_comparison(values, done)]
+    found: dict[str, Any] = {
+        "title": "The muscle-driven leg: two muscles hold and move an ankle",
+        "tables": [_table(cases), *tables],
+        "checks": [_mechanics(), *(_checks(cases) if _as_published(values) else [])],
+        "figures": figures,
+        "notes": _notes(cases),
+    }
+    if len(pairs) == 1:
+        return {**cases[pairs[0]], **found}
+    return {"cases": {s: {c: cases[s, c] for c in controllers} for s in scenarios}, **found}
+
+
+def _as_published(values: Values) -> bool:
+    return values.strength == 1.0 and values.delay_s is None and values.noise_m is None
+
+
+def _trace(scenario: str, controller: str, values: Values) -> Trace:
+    if controller in READINGS:
+        ideal = values.delay_s is None and values.noise_m is None
+        sensing = Sensing() if ideal else _sampled(values)
+        return _thesis(scenario, controller, sensing, values.strength)
+    return fly(_instruments(scenario, controller, values, values.strength), values.seed)
+
+
+def _sampled(values: Values) -> Sensing:
+    return Sensing(1e-3, False, values.delay_s or 0.0, values.noise_m or 0.0, values.seed)
+
+
+def _thesis(scenario: str, controller: str, sensing: Sensing, strength: float) -> Trace:
+    config = configuration(scenario, (), strength)
+    system = config.system(plant=True)
+    assert isinstance(system, LimbSystem)
+    return simulate(system, "toe", _target(config), READINGS[controller], sensing)
+
+
+def _target(config: Config) -> Matrix:
+    follows = config.tables.reference
+    assert isinstance(follows, SignalsReferenceTable)
+    signal = build_signal(follows.signals["height"])
+    n = config.n_ticks
+    return np.array([signal.at(k * config.tables.loop.period_s) for k in range(n)])
+
+
+def _instruments(scenario: str, controller: str, values: Values, strength: float) -> Config:
+    robust = controller == "robust"
+    delay_s = values.delay_s if values.delay_s is not None else (LATE_S if robust else 1e-3)
+    noise_m = values.noise_m if values.noise_m is not None else (NOISE_M if robust else 5e-6)
+    gains = (*ROBUST, f"delay_s={delay_s!r}") if robust else PRECISE
+    sim = "devices.daq.channels.height.sim"
+    sets = [*(f"controller.{gain}" for gain in gains), f"{sim}.delay_s={delay_s!r}",
+            f"{sim}.noise_rms_V={noise_m / UNITS_PER_V!r}"]  # fmt: skip
+    return configuration(scenario, sets, strength)
+
+
+def error_mm(trace: Trace) -> Matrix:
+    """Target minus height."""
+    return np.asarray(1e3 * (trace.target_m - trace.height_m))
+
+
+def _figures_of(trace: Trace) -> dict[str, Any]:
+    """What results.json says of a run."""
+    e = error_mm(trace)
+    off = np.flatnonzero(np.abs(e) > SETTLED_MM)
+    drop = float(e[trace.t_s < DROP_FIRST_S].max())
+    within = np.flatnonzero(np.abs(e) > 0.05 * drop)
+    first = within[within < np.searchsorted(trace.t_s, DROP_FIRST_S)]
+    return {
+        "rms_mm": float(np.sqrt(np.mean(e**2))),
+        "max_mm": float(np.abs(e).max()),
+        "drop_mm": drop,
+        "settle_s": float(trace.t_s[off[-1]]) if len(off) else 0.0,
+        "settle_5_percent_of_drop_s": float(trace.t_s[first[-1]]) if len(first) else 0.0,
+        "tension_min_N": trace.least_tension_N,
+        "activation_std_last": trace.activation[-500:].std(axis=0),
+        "t_s": trace.t_s,
+        "height_m": trace.height_m,
+        "target_m": trace.target_m,
+        "F_TA_N": trace.tension_N[:, 0],
+        "F_SOL_N": trace.tension_N[:, 1],
+        "q_TA": trace.activation[:, 0],
+        "q_SOL": trace.activation[:, 1],
+    }
+
+
+def _table(cases: dict[tuple[str, str], dict[str, Any]]) -> dict[str, Any]:
+    rows = [
+        [
+            scenario, controller, f"{c['rms_mm']:.4f}", f"{c['max_mm']:.3f}", f"{c['drop_mm']:.3f}",
+            f"{c['settle_s']:.3f}", f"{c['F_TA_N'][-1]:.2f}", f"{c['F_SOL_N'][-1]:.2f}",
+            f"{c['q_TA'][-1]:.4f}", f"{c['q_SOL'][-1]:.4f}",
+        ]
+        for (scenario, controller), c in cases.items()
+    ]  # fmt: skip
+    return {
+        "title": "Height errors (target minus height), and forces and activations at the end",
+        "columns": ["scenario", "controller", "RMS mm", "max mm", "drop mm", "settled s",
+                    "F_TA N", "F_SOL N", "q_TA", "q_SOL"],
+        "rows": rows,
+    }  # fmt: skip
+
+
+def _comparison(values: Values, done: Any) -> dict[str, Any]:
+    """RMS at 1 kHz under delay and noise, for three strengths of the muscles."""
+    hard = values.model_copy(update={"delay_s": LATE_S, "noise_m": NOISE_M})
+    rows = []
+    for scenario in SCENARIOS:
+        for controller in ("thesis", "thesis_weak_d", "robust"):
+            row = [scenario, controller]
+            for strength in (1.0 - WEAKER, 1.0, 1.0 + WEAKER):
+                if controller in READINGS:
+                    trace = _thesis(scenario, controller, _sampled(hard), strength)
+                else:
+                    trace = fly(_instruments(scenario, controller, hard, strength), values.seed)
+                row.append(f"{np.sqrt(np.mean(error_mm(trace) ** 2)):.3f}")
+                done(1)
+            rows.append(row)
+    return {
+        "title": f"RMS in mm at 1 kHz, the sensor {1e3 * LATE_S:g} ms late with {1e6 * NOISE_M:g} "
+                 "um of noise, muscles as strong as",
+        "columns": ["scenario", "controller", "0.8", "1.0", "1.2"],
+        "rows": rows,
+    }  # fmt: skip
+
+
+def _check(what: str, value: float, expected: str, unit: str, agrees: bool) -> dict[str, Any]:
+    return {"what": what, "value": float(value), "expected": expected, "unit": unit,
+            "agrees": bool(agrees)}  # fmt: skip
+
+
+def _mechanics() -> dict[str, Any]:
+    """Euler parameters with multipliers, as the thesis has them, against the angles used here."""
+    table = configuration("still", ()).tables.model
+    assert isinstance(table, LimbTable)
+    worst, _ = disagreement(build_limb(table), 20)
+    return _check("mechanics: Euler parameters over angles", worst, "< 1e-11", "", worst < 1e-11)
+
+
+def _checks(cases: dict[tuple[str, str], dict[str, Any]]) -> list[dict[str, Any]]:
+    """Against print, and against what had been reached before."""
+    found = []
+    for (scenario, controller), c in cases.items():
+        name = f"{scenario}, {controller}"
+        end = {key: float(c[key][-1]) for key in ("F_TA_N", "F_SOL_N", "q_TA")}
+        if controller in READINGS and scenario == "still":
+            drop, fits = (0.33, 0.01) if controller == "thesis" else (2.9, 0.05)
+            found += [
+                _check(f"{name}: drop", c["drop_mm"], f"{drop:g}", "mm",
+                       abs(c["drop_mm"] - drop) < fits),
+                _check(f"{name}: F_TA at the end", end["F_TA_N"], "24.6", "N",
+                       abs(end["F_TA_N"] - 24.6) < 0.3),
+                _check(f"{name}: F_SOL at the end", end["F_SOL_N"], "3.44", "N",
+                       abs(end["F_SOL_N"] - 3.44) < 0.3),
+                _check(f"{name}: q_TA at the end", end["q_TA"], "0.0136", "",
+                       abs(end["q_TA"] - 0.0136) < 2e-4),
+            ]  # fmt: skip
+            if controller == "thesis_weak_d":
+                settled = c["settle_5_percent_of_drop_s"]
+                found.append(_check(f"{name}: within 5 % of the drop", settled, "0.56", "s",
+                                    abs(settled - 0.56) < 0.01))  # fmt: skip
+            printed = c["drop_mm"] > 2.0
+            found.append(_check(f"{name}: drop as in Fig. 12", c["drop_mm"], "3", "mm", printed))
+        if controller in READINGS and scenario == "down":
+            moving = float(np.max(c["activation_std_last"]))
+            found += [
+                _check(f"{name}: swings after (Fig. 19)", moving, "> 0.01", "",
+                       moving > 0.01),
+                _check(f"{name}: F_TA after (Fig. 20)",
+                       float(np.mean(c["F_TA_N"][-500:])), "80", "N",
+                       abs(float(np.mean(c["F_TA_N"][-500:])) - 80.0) < 16.0),
+                _check(f"{name}: F_SOL after (Fig. 20)",
+                       float(np.mean(c["F_SOL_N"][-500:])), "> 50", "N",
+                       float(np.mean(c["F_SOL_N"][-500:])) > 50.0),
+            ]  # fmt: skip
+        if controller in READINGS and scenario == "up":
+            peak = float(np.max(c["q_TA"][500:2000]))
+            found.append(_check(f"{name}: q_TA, moving (Fig. 16)", peak, "0.2", "",
+                                0.1 < peak < 0.3))  # fmt: skip
+        if controller == "precise":
+            found.append(_check(f"{name}: RMS", c["rms_mm"], f"< {BEST_MM[scenario]:g}", "mm",
+                                c["rms_mm"] < BEST_MM[scenario]))  # fmt: skip
+        if controller == "robust":
+            found.append(_check(f"{name}: RMS, late and noisy", c["rms_mm"], "< 0.34",
+                                "mm", c["rms_mm"] < 0.34))  # fmt: skip
+    return found
+
+
+def _notes(cases: dict[tuple[str, str], dict[str, Any]]) -> list[str]:
+    pushed = {pair: c["tension_min_N"] for pair, c in cases.items() if c["tension_min_N"] < 0.0}
+    notes = [
+        "thesis: labels of (44) put right, continuous. thesis_weak_d: the derivative at 2 %, Kp at "
+        "a tenth within 3 mm of the target. Neither gives all published figures: the first drops a "
+        "tenth of what Fig. 12 shows and does not swing in the downward movement; the second does "
+        "both. Sampled more seldom than every 0.25 to 0.5 ms, the first one chatters.",
+        "precise and robust: configs/leg in the loop; activations rehearsed on the model, and a "
+        "PID on what differs. The same by hand: hil run configs/leg/up.toml.",
+        "The printed figures were read off by eye; their axes are labelled to a millimetre. "
+        "Holding still takes 24.60 N, 3.44 N and q = 0.01361; Fig. 14 has 20 to 30 N and 5 N.",
+    ]
+    for (scenario, controller), least in pushed.items():
+        notes.append(
+            f"{scenario}, {controller}: a tendon force of {least:.2f} N: a fibre that is carried "
+            "along faster than it can shorten pushes, as (26) has it."
+        )
+    return notes
+
+
+def _save(out: Path, scenario: str, traces: dict[str, Trace]) -> dict[str, str]:
+    name = f"{scenario}.png"
+    with plot_style():
+        figure = Figure(figsize=(4.2 * len(traces) + 0.8, 7.6), layout="constrained")
+        axes = figure.subplots(4, len(traces), sharex=True, sharey="row", squeeze=False)
+        for column, (controller, trace) in zip(axes.T, traces.items(), strict=True):
+            _draw(column, controller, trace)
+        for axis, label in zip(
+            axes[:, 0],
+            ("toe above start [mm]", "target − height [mm]", "activation", "tendon force [N]"),
+            strict=True,
+        ):
+            axis.set_ylabel(label)
+        figure.align_ylabels(axes[:, 0])
+        figure.text(0.99, 0.995, "SIMULATED", ha="right", va="top", fontweight="bold", color=FAULT)
+        figure.savefig(out / name, dpi=130)
+    return {"file": name, "caption": _CAPTION[scenario]}
+
+
+def _draw(axes: Any, controller: str, trace: Trace) -> None:
+    t, start = trace.t_s, trace.target_m[0]
+    axes[0].set_title(controller.replace("_", " "))
+    axes[0].plot(t, 1e3 * (trace.height_m - start), color=MEASURED, lw=1.2, label="height")
+    axes[0].plot(t, 1e3 * (trace.target_m - start), color=REFERENCE, lw=0.9, ls="--",
+                 label="target")  # fmt: skip
+    axes[1].plot(t, error_mm(trace), color=MEASURED, lw=0.9)
+    axes[1].set_yscale("symlog", linthresh=0.1, linscale=0.6)
+    axes[1].grid(axis="y", color="0.9", lw=0.6)
+    axes[2].plot(t, trace.activation[:, 0], color=MODEL, lw=0.8, label="TA")
+    axes[2].plot(t, trace.activation[:, 1], color=MEASURED, lw=0.8, label="SOL")
+    axes[2].set_yscale("log")
+    axes[3].plot(t, trace.tension_N[:, 0], color=MODEL, lw=0.8, label="TA")
+    axes[3].plot(t, trace.tension_N[:, 1], color=MEASURED, lw=0.8, label="SOL")
+    axes[3].set_xlabel("time [s]")
+    for axis in (axes[0], axes[2], axes[3]):
+        axis.legend(frameon=False, loc="best", fontsize=8)
+
+
+_CAPTION = {
+    "still": "The foot held where it is (Figs. 12 to 14).",
+    "up": "Up 10 mm in 0.5 s, twice (Figs. 15 to 17).",
+    "down": "Down 30 mm in 0.5 s (Figs. 18 to 20).",
+    "up_down": "The fourth case, unstable in the thesis: up 10 mm, down 30 mm, up 20 mm.",
+}

@@ -1,0 +1,152 @@
+"""The thesis's PID on the leg, without instruments: continuous, or sampled as told.
+
+    q = min(1, Kp e + Ki int(e) dt + Kd e'),  at least 0.001                            (44)
+
+for TA with e = target - height in metres, for SOL with -e. (44) has Ki and Kd the wrong way round;
+with standard labels Table 3's Ki multiplies the integral. The other reading weakens the derivative
+and, near the target, the proportional part, as the text says of Kp without a number.
+
+Source: Makkonen 2021, section 2.3, Table 3.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from hil.errors import ModelError
+from hil.systems.leg import stepper as leg_stepper
+from hil.systems.leg.muscle import ACTIVATION_MIN
+from hil.systems.leg.system import LimbSystem
+
+Matrix = NDArray[np.float64]
+
+TABLE_3 = np.array([[30.0, 20.0, 10.0], [40.0, 5.0, 2.5]])
+"""Kp, Ki, Kd of TA and SOL."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One reading of the thesis's PID: shares of Kd, and of Kp within a distance of the target."""
+
+    k_d_share: float = 1.0
+    near_m: float = 0.0
+    near_share: float = 1.0
+
+
+STANDARD = Reading()
+WEAK_D = Reading(k_d_share=0.02, near_m=0.003, near_share=0.1)
+CONTINUOUS_S = 1e-4
+"""Sampled this often, and with the plant's own rate for e', the law is as good as continuous: half
+of it changes the drop by less than a micrometre."""
+
+
+@dataclass(frozen=True)
+class Sensing:
+    """What the law sees: every period, late, with noise; its derivative is then a difference.
+
+    With `ideal` it sees height and rate as they are.
+    """
+
+    period_s: float = CONTINUOUS_S
+    ideal: bool = True
+    delay_s: float = 0.0
+    noise_m: float = 0.0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What the leg did, a row a millisecond."""
+
+    t_s: Matrix
+    target_m: Matrix
+    height_m: Matrix
+    activation: Matrix  # (N, 2) TA, SOL
+    tension_N: Matrix
+    least_tension_N: float
+    """Smallest tendon force at any instant; below zero a fibre pushed."""
+
+
+def simulate(
+    system: LimbSystem, point: str, target_m: Matrix, reading: Reading, sensing: Sensing
+) -> Trace:
+    """Close the loop around the limb, whose muscles are TA and SOL in this order.
+
+    Parameters
+    ----------
+    target_m : (N,) array
+        Height wanted at every millisecond.
+
+    Raises
+    ------
+    ModelError
+        The limb cannot be stepped.
+    """
+    per_ms = max(1, round(1e-3 / sensing.period_s))
+    every = max(1, round(sensing.period_s / 1e-3))
+    s, n = system.stepper, len(target_m)
+    place = system.points[point]
+    link = s.body_link[place.body]
+    at = np.array(place.at_m) + s.links.centre[link]
+    slope = np.gradient(target_m, 1e-3, edge_order=1)
+    slope[:-1] = np.diff(target_m) / 1e-3  # of straight lines, from here to the next
+    gains = TABLE_3 * np.array([1.0, 1.0, reading.k_d_share])
+    noise = sensing.noise_m * np.random.default_rng(sensing.seed).standard_normal(n * per_ms)
+    late = round(sensing.delay_s / min(sensing.period_s, 1e-3))
+    rows = np.empty((n, 5))
+    least = _run(
+        s.links, s.work, s.room, s.x, link, at, target_m, slope, gains,
+        np.array([reading.near_m, reading.near_share, sensing.ideal]), per_ms, every, late, noise,
+        rows,
+    )  # fmt: skip
+    if np.isnan(least):
+        raise ModelError("model: the leg under the thesis's PID cannot be stepped")
+    t_s: Matrix = np.array([1e-3 * k for k in range(n)])
+    return Trace(t_s, target_m, rows[:, 0], rows[:, 1:3].copy(), rows[:, 3:].copy(), least)
+
+
+@njit(cache=True, error_model="numpy")
+def _run(  # type: ignore[no-untyped-def]
+    p, k, r, x, link, at, target, slope, gains, how, per_ms, every, late, noise, rows
+):
+    near_m, near_share, ideal = how
+    h = 1e-3 / per_ms
+    control_s = h * every
+    u, integral, before = np.full(2, ACTIVATION_MIN), 0.0, np.nan
+    seen = np.empty(len(noise))
+    least = np.inf
+    leg_stepper.look(p, k, r, x, u)
+    for n in range(len(noise)):
+        ms, part = n // per_ms, (n % per_ms) * h
+        z = k.place[link, 2]
+        rate = k.v[link, 2]
+        w, turned = k.w[link], k.turn[link] @ at
+        z += turned[2]
+        rate += w[0] * turned[1] - w[1] * turned[0]
+        seen[n] = z + noise[n]
+        if n % per_ms == 0:
+            rows[ms, 0] = z
+        if n % every == 0:
+            wanted = target[ms] + slope[ms] * part
+            e = wanted - seen[max(n - late, 0)]
+            if ideal:
+                e_dot = slope[ms] - rate
+            else:
+                e_dot = 0.0 if np.isnan(before) else (e - before) / control_s
+            before = e
+            for i in range(2):
+                sign = 1.0 - 2.0 * i
+                k_p = gains[i, 0] * (near_share if abs(e) < near_m else 1.0)
+                q = sign * (k_p * e + gains[i, 1] * integral + gains[i, 2] * e_dot)
+                u[i] = min(max(q, ACTIVATION_MIN), 1.0)
+            integral += e * control_s
+        if n % per_ms == 0:
+            leg_stepper.look(p, k, r, x, u)
+            rows[ms, 1], rows[ms, 2] = u[0], u[1]
+            rows[ms, 3], rows[ms, 4] = r.force[0, 0], r.force[1, 0]
+        if not leg_stepper.advance(p, k, r, x, u, h):
+            return np.nan
+        least = min(least, r.force[0, 0], r.force[1, 0])
+    return least

@@ -1,0 +1,92 @@
+"""A shipped experiment of configs/leg in the loop, with its instruments, and what the leg then did.
+
+The loop's rows hold what instruments said. The leg itself is the same plant stepped once more on
+what the outputs' bits gave: on the virtual clock that repeats it exactly.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.bundled_configs import root
+from hil.control.build import build_signal
+from hil.control.tables import SignalsReferenceTable
+from hil.devices.sim.daq import SimOutput
+from hil.errors import ModelError
+from hil.experiment.load import Config, load
+from hil.loop import loop
+from hil.loop.clock import VirtualClock
+from hil.rig.calibrated import cards_of
+from hil.rig.instruments import signals_of
+from hil.runs import assembly
+from hil.systems.leg.study_thesis import Trace
+
+Matrix = NDArray[np.float64]
+MUSCLES = ("TA", "SOL")
+F_MAX_N = {"TA": 1528.0, "SOL": 3883.0}
+
+
+class _Rows(assembly.NoSink):
+    """Takes the loop's rows and keeps the outputs."""
+
+    def __init__(self, stages: assembly.Stages) -> None:
+        self._commands = stages.rig.commands
+        self.outputs: list[Matrix] = []
+
+    def push(self) -> bool:
+        self.outputs.append(self._commands.outputs.copy())
+        return True
+
+
+def configuration(scenario: str, sets: Sequence[str], strength: float = 1.0) -> Config:
+    """A shipped scenario with these changes; the plant's muscles are so strong."""
+    strong = [f"plant.muscles.{m}.F_max_N={strength * F_MAX_N[m]!r}" for m in MUSCLES]
+    return load(root() / f"configs/leg/{scenario}.toml", [*sets, *strong])
+
+
+def fly(config: Config, seed: int = 0) -> Trace:
+    """Run the experiment on the virtual clock; what the leg did.
+
+    Raises
+    ------
+    ModelError
+        The guard ended the run.
+    """
+    stages = assembly.build(config, seed)
+    rows = _Rows(stages)
+    parts = assembly.parts_of(config, stages, VirtualClock(), rows)
+    assembly.prove(stages.rig)
+    outcome = loop.run(parts)
+    if outcome != "complete":
+        raise ModelError(f"{config.path.stem}: the run ended as {outcome}")
+    return what_happened(config, np.array(rows.outputs))
+
+
+def what_happened(config: Config, commanded: Matrix) -> Trace:
+    """The plant on these commands, (N, outputs) in the order of the rig's."""
+    plant = config.system(plant=True)
+    tables = config.tables
+    card = next(iter(cards_of(tables.devices).values()))
+    outputs = list(card.outputs.values())
+    step_V = 2.0 * card.range_V / 2**card.resolution_bits
+    given = [SimOutput(list(plant.inputs).index(o.drives), o.units_per_V, step_V, card.range_V)
+             for o in outputs]  # fmt: skip
+    signal = signals_of(tables.devices)["height"]
+    at = [plant.outputs.index(name) for name in (signal, *(f"{m}.tension_N" for m in MUSCLES))]
+    n = len(commanded)
+    rows: Matrix = np.zeros((n, 3))
+    activation: Matrix = np.zeros((n, len(MUSCLES)))
+    order = [list(plant.inputs).index(f"{m}.activation") for m in MUSCLES]
+    u, nothing = np.zeros(len(plant.inputs)), np.zeros(0, dtype=np.uint8)
+    for k in range(n):
+        rows[k] = plant.y[at]
+        for output, value in zip(given, commanded[k], strict=True):
+            u[output.input] = output.set_to(float(value))
+        activation[k] = u[order]
+        plant.step(nothing, u)
+    assert isinstance(tables.reference, SignalsReferenceTable)
+    follows = build_signal(tables.reference.signals["height"])
+    t_s: Matrix = np.array([k * tables.loop.period_s for k in range(n)])
+    target = np.array([follows.at(float(t)) for t in t_s])
+    return Trace(t_s, target, rows[:, 0], activation, rows[:, 1:], float(rows[:, 1:].min()))

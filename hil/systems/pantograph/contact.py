@@ -1,0 +1,247 @@
+"""The pantograph's arm in time, its tip against a flat plate, with a fine step of its own.
+
+M(q) q'' + c = tau - b q' + J^T f, tau held over the period that is asked for. Free flight takes
+steps of up to FREE_STEP_S, contact those of the plate; touch and release are found within a step,
+so that every step sees a smooth law and the fourth order of the method holds. Work is integrated
+along with the motion: the energy's balance closes to the integrator's error.
+
+State (8): q1, q3, their rates, and the work done so far by motors, by the plate along its normal,
+by friction and by the joints' damping.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from hil.errors import ModelError
+from hil.mechanics.contact import friction_force, normal_force
+from hil.systems.pantograph.linkage import Pantograph, Pose, dynamics, solve_forward
+
+Matrix = NDArray[np.float64]
+
+FREE_STEP_S = 5e-4
+N_STATES = 8
+ROOT_STEPS = 60
+
+
+@dataclass(frozen=True)
+class Plate:
+    """A flat plate normal to y, touched from below.
+
+    Attributes
+    ----------
+    y_m : float
+        Where its surface is.
+    k_N_per_m, alpha_s_per_m : float
+        Contacts of about 10 ms with the arm's 0.5 kg, restitution about 0.7 at 0.2 m/s.
+    step_s : float
+        Of the integrator while in contact.
+    """
+
+    y_m: float
+    k_N_per_m: float = 5.2e4  # assumed
+    alpha_s_per_m: float = 3.2  # assumed
+    mu: float = 0.1  # assumed
+    slip_m_per_s: float = 1e-3  # assumed
+    step_s: float = 2.5e-5
+
+    def __post_init__(self) -> None:
+        if not np.isfinite(self.y_m):
+            raise ModelError("plate.y_m: must be finite")
+        for name in ("k_N_per_m", "slip_m_per_s", "step_s"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value > 0.0):
+                raise ModelError(f"plate.{name} = {value:g}: must be above zero")
+        for name in ("alpha_s_per_m", "mu"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value >= 0.0):
+                raise ModelError(f"plate.{name} = {value:g}: must not be below zero")
+
+    def duration_s(self, mass_kg: float) -> float:
+        """About how long a contact with this mass lasts: pi sqrt(m / k)."""
+        return float(np.pi * np.sqrt(mass_kg / self.k_N_per_m))
+
+
+class ArmOnPlate:
+    """The arm's state in time.
+
+    Parameters
+    ----------
+    damping_N_m_s_per_rad : of either motor's joint
+    start : the pose at rest that it starts from
+
+    Attributes
+    ----------
+    x : (8,) array
+        The state, as the module says.
+    in_contact : bool
+
+    Raises
+    ------
+    ModelError
+        Links that some motor angles would tear apart, a plate step too coarse for its contact, a
+        start inside the plate.
+    """
+
+    def __init__(
+        self, rig: Pantograph, plate: Plate, start: Pose, damping_N_m_s_per_rad: float = 0.0
+    ) -> None:
+        p = rig.parameters
+        if not p.l_5_m + 2.0 * p.l_1_m < 2.0 * p.l_2_m:
+            raise ModelError("l_2_m: too short: links 2 and 4 come into line in the arm's range")
+        if start.E_m[1] >= plate.y_m:
+            raise ModelError(
+                f"home_m: y = {start.E_m[1]:g} m is at or beyond the plate at {plate.y_m:g} m"
+            )
+        A_m = start.A_m
+        mass_kg = 1.0 / (A_m @ np.linalg.solve(start.M_kg_m2, A_m.T))[0, 0]
+        if plate.step_s > plate.duration_s(mass_kg) / 50.0:
+            raise ModelError(
+                f"plate.step_s = {plate.step_s:g}: a contact lasts about "
+                f"{plate.duration_s(mass_kg):.4g} s: take a fiftieth of it or less"
+            )
+        self.rig, self.plate = rig, plate
+        self.side = 1.0 if start.assembly == "upper" else -1.0
+        self._law = np.array([
+            plate.y_m, plate.k_N_per_m, plate.alpha_s_per_m, plate.mu, plate.slip_m_per_s,
+            damping_N_m_s_per_rad, self.side, plate.step_s,
+        ])  # fmt: skip
+        self._start = start
+        self.x = np.zeros(N_STATES)
+        self.in_contact = False
+        self.reset()
+
+    def reset(self) -> None:
+        """At rest where it started."""
+        self.x[:] = 0.0
+        self.x[:2] = self._start.q_rad[[0, 2]]
+        self.in_contact = False
+
+    def place(self, q_rad: Matrix) -> None:
+        """At rest at these angles."""
+        self.x[:] = 0.0
+        self.x[:2] = q_rad
+        self._see_contact()
+
+    def correct(self, angles_rad: Matrix, rates_rad_per_s: Matrix) -> None:
+        """Move angles and rates by this much, as an observer does."""
+        self.x[:2] += angles_rad
+        self.x[2:4] += rates_rad_per_s
+        self._see_contact()
+
+    def _see_contact(self) -> None:
+        y = solve_forward(self.rig.vector, self.x[0], self.x[1], self.side)[9]
+        self.in_contact = bool(y > self.plate.y_m)
+
+    def advance(self, torques_N_m: Matrix, duration_s: float) -> None:
+        """Go on by this time with both motors' torques held."""
+        self.in_contact = advance(self.x, self.rig.vector, self._law, torques_N_m[0],
+                                  torques_N_m[1], duration_s, self.in_contact)  # fmt: skip
+
+    def tip(self) -> tuple[float, float, float, float, float, float]:
+        """Place, velocity, and the plate's push: x, y in m, x', y' in m/s, f_t, f_n in N.
+
+        f_n is the magnitude, f_t along x on the tip.
+        """
+        _, x, y, v_x, v_y, f_t, f_n = _motion(
+            self.x, self.rig.vector, self._law, 0.0, 0.0, self.in_contact
+        )
+        return x, y, v_x, v_y, f_t, f_n
+
+    def energies_J(self) -> tuple[float, float]:
+        """T_c and T_a of the motion, with respect to the plate."""
+        T_c, T_a = _energies(self.x, self.rig.vector, self.side)
+        return T_c, T_a
+
+    def kinetic_energy_J(self) -> float:
+        """T of all links and the end effector."""
+        return sum(self.energies_J())
+
+
+@njit(cache=True, error_model="numpy")
+def _energies(x: Matrix, p: Matrix, side: float) -> tuple[float, float]:
+    f = solve_forward(p, x[0], x[1], side)
+    c, s = np.array((f[0], f[2], f[4], f[6])), np.array((f[1], f[3], f[5], f[7]))
+    M, _, J, _ = dynamics(p, c, s, 0.0, 0.0)
+    w1, w3, a1, a3 = x[2], x[3], J[1, 0], J[1, 1]
+    det = M[0, 0] * M[1, 1] - M[0, 1] * M[1, 0]
+    mobility = (M[1, 1] * a1 * a1 - 2.0 * M[0, 1] * a1 * a3 + M[0, 0] * a3 * a3) / det
+    T = (M[0, 0] * w1 * w1 + 2.0 * M[0, 1] * w1 * w3 + M[1, 1] * w3 * w3) / 2.0
+    T_c = (a1 * w1 + a3 * w3) ** 2 / (2.0 * mobility)
+    return T_c, T - T_c
+
+
+@njit(cache=True, error_model="numpy")
+def _motion(
+    x: Matrix, p: Matrix, law: Matrix, tau1: float, tau3: float, touching: bool
+) -> tuple[Matrix, float, float, float, float, float, float]:
+    """Rates of the state, and the tip: x, y, x', y', f_t, f_n."""
+    rates = np.zeros(N_STATES)
+    w1, w3 = x[2], x[3]
+    f = solve_forward(p, x[0], x[1], law[6])
+    c, s = np.array((f[0], f[2], f[4], f[6])), np.array((f[1], f[3], f[5], f[7]))
+    M, coriolis, J, _ = dynamics(p, c, s, w1, w3)
+    vx, vy = J[0, 0] * w1 + J[0, 1] * w3, J[1, 0] * w1 + J[1, 1] * w3
+    f_n = f_t = 0.0
+    if touching:
+        f_n = normal_force(f[9] - law[0], vy, law[1], law[2])
+        f_t = friction_force(f_n, vx, law[3], law[4])
+    b = law[5]
+    r1 = tau1 - b * w1 - coriolis[0] + J[0, 0] * f_t - J[1, 0] * f_n
+    r3 = tau3 - b * w3 - coriolis[1] + J[0, 1] * f_t - J[1, 1] * f_n
+    det = M[0, 0] * M[1, 1] - M[0, 1] * M[1, 0]
+    rates[0], rates[1] = w1, w3
+    rates[2] = (M[1, 1] * r1 - M[0, 1] * r3) / det
+    rates[3] = (M[0, 0] * r3 - M[1, 0] * r1) / det
+    rates[4] = tau1 * w1 + tau3 * w3
+    rates[5], rates[6] = -f_n * vy, f_t * vx
+    rates[7] = -b * (w1 * w1 + w3 * w3)
+    return rates, f[8], f[9], vx, vy, f_t, f_n
+
+
+@njit(cache=True, error_model="numpy")
+def _step(
+    x: Matrix, p: Matrix, law: Matrix, tau1: float, tau3: float, h: float, touching: bool
+) -> tuple[Matrix, float]:
+    """One step of the classical fourth order, and the penetration at its end."""
+    k1 = _motion(x, p, law, tau1, tau3, touching)[0]
+    k2 = _motion(x + 0.5 * h * k1, p, law, tau1, tau3, touching)[0]
+    k3 = _motion(x + 0.5 * h * k2, p, law, tau1, tau3, touching)[0]
+    k4 = _motion(x + h * k3, p, law, tau1, tau3, touching)[0]
+    y = x + h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
+    return y, solve_forward(p, y[0], y[1], law[6])[9] - law[0]
+
+
+@njit(cache=True, error_model="numpy")
+def advance(
+    x: Matrix, p: Matrix, law: Matrix, tau1: float, tau3: float, duration: float, touching: bool
+) -> bool:
+    """Advance x in place; whether it touches at the end."""
+    t, plate_step = 0.0, law[7]
+    while duration - t > 1e-12:
+        h = min(plate_step if touching else FREE_STEP_S, duration - t)
+        y, d = _step(x, p, law, tau1, tau3, h, touching)
+        if (d > 0.0) != touching:
+            # Touch or release within this step: where it is, by the Illinois method.
+            before = solve_forward(p, x[0], x[1], law[6])[9] - law[0]
+            low, high, f_low, f_high = 0.0, 1.0, before, d
+            share = 1.0
+            if f_low * f_high < 0.0:
+                for _ in range(ROOT_STEPS):
+                    share = (low * f_high - high * f_low) / (f_high - f_low)
+                    y, d = _step(x, p, law, tau1, tau3, share * h, touching)
+                    if d == 0.0 or (high - low) * h < 1e-15:
+                        break
+                    if (d > 0.0) == (f_high > 0.0):
+                        high, f_high = share, d
+                        f_low *= 0.5
+                    else:
+                        low, f_low = share, d
+                        f_high *= 0.5
+            touching = not touching
+            h *= share
+        x[:] = y
+        t += h
+    return touching

@@ -1,0 +1,297 @@
+"""The impact experiment's control stage: approach, contact, retreat, again and again.
+
+The tip travels to the first start. Every trial then has these phases. *Rest*: the tip stands at its
+start. *Approach*: along a straight line
+towards the point of contact, faster and faster for `accelerate_s`, then at the commanded velocity.
+For the last `coast_s` of it, and in *contact*, from where the normal force rises above `touch_N`,
+nothing is fed back: quantised angles would jerk the tip, and the motors would push against the
+plate. *Retreat*: a smooth curve from where the tip is to the next start. An approach that meets
+nothing ends `miss_s` after it should have.
+
+Both joints follow the line by a PID on their angles beside the torque that the model needs for it,
+
+    tau = M q''_ref + c + b q'_ref + Kp e + Ki int(e) + Kd e' / (1 + T_f s),   e = q_ref - q
+
+While nothing is fed back the model's part goes on alone. The stage sees what the instruments read
+and nothing else.
+
+Source: Font-Llagunes & Koevecses, section 6 (the procedure); phases and gains are ours.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import cos, pi, sin
+from typing import Protocol
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from hil.loop.frame import Column, Commands, Frame
+
+Matrix = NDArray[np.float64]
+
+REST, APPROACH, CONTACT, RETREAT, DONE = range(5)
+_INTEGRAL, _ANGLE, _RATE, _ERROR, _FED_BACK = range(5)
+PHASES = ("rest", "approach", "contact", "retreat", "done")
+
+
+class Arm(Protocol):
+    """What the stage must know of the arm."""
+
+    def joint_reference(
+        self, x_m: float, y_m: float, vx: float, vy: float, ax: float, ay: float
+    ) -> tuple[float, float, float, float]:
+        """Angles and torques of motors 1 and 3 for a tip's place, velocity and acceleration."""
+        ...
+
+    def tip_of(
+        self, q1: float, q3: float, w1: float, w3: float
+    ) -> tuple[float, float, float, float]:
+        """Place and velocity of the tip for angles and rates of the motors."""
+        ...
+
+
+@dataclass(frozen=True)
+class Gains:
+    """PID of either joint."""
+
+    k_p_N_m_per_rad: float
+    k_i_N_m_per_rad_s: float
+    k_d_N_m_s_per_rad: float
+    derivative_filter_s: float
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How long the phases last; `cruise_s` is at constant velocity, `coast_s` its last part.
+
+    `travel_s` is the way to the very first start.
+    """
+
+    travel_s: float
+    rest_s: float
+    accelerate_s: float
+    cruise_s: float
+    coast_s: float
+    contact_s: float
+    retreat_s: float
+    miss_s: float
+
+    @property
+    def trial_s(self) -> float:
+        """The longest that a trial can last."""
+        return (
+            self.rest_s + self.accelerate_s + self.cruise_s + self.miss_s + self.contact_s
+            + self.retreat_s
+        )  # fmt: skip
+
+    @property
+    def run_up_s(self) -> float:
+        """Length of the approach over its speed."""
+        return self.accelerate_s / 2.0 + self.cruise_s
+
+
+@dataclass(frozen=True)
+class Case:
+    """One way to meet the plate: the tip's velocity at the point of contact."""
+
+    gamma_rad: float
+    v_m_per_s: tuple[float, float]
+    start_m: tuple[float, float]
+
+
+class ImpactControl:
+    """The control stage of the pantograph.
+
+    Parameters
+    ----------
+    cases : in turn, `repeats` times over
+    touch_N : normal force that ends an approach
+    angles, normal : where in the readings q1 and q3, and the normal force, stand
+    torques : where in the commands the torques of motors 1 and 3 stand
+    """
+
+    columns = [  # noqa: RUF012  never changed
+        Column("trial", "1", "state", "number of the trial, from 0; -1 on the way to the first"),
+        Column("phase", "1", "state", "of the trial: " + ", ".join(
+            f"{i} {name}" for i, name in enumerate(PHASES))),
+        Column("gamma_reference_rad", "rad", "reference", "approach, from the plate's normal"),
+        Column("tip_x_reference_m", "m", "reference", "set point of the tip"),
+        Column("tip_y_reference_m", "m", "reference", "set point of the tip"),
+        Column("tip_vx_reference_m_per_s", "m/s", "reference", "set point of the tip's velocity"),
+        Column("tip_vy_reference_m_per_s", "m/s", "reference", "set point of the tip's velocity"),
+        Column("q1_reference_rad", "rad", "reference", "set point of motor 1"),
+        Column("q3_reference_rad", "rad", "reference", "set point of motor 3"),
+    ]  # fmt: skip
+
+    def __init__(
+        self, arm: Arm, cases: Sequence[Case], repeats: int, timing: Timing, gains: Gains,
+        touch_N: float, torque_max_N_m: float, period_s: float, angles: tuple[int, int],
+        normal: int, torques: tuple[int, int],
+    ) -> None:  # fmt: skip
+        self.cases, self.repeats, self.timing = cases, repeats, timing
+        self._arm = arm
+        self._gains = np.array([
+            gains.k_p_N_m_per_rad, gains.k_i_N_m_per_rad_s, gains.k_d_N_m_s_per_rad,
+            gains.derivative_filter_s, period_s, torque_max_N_m,
+        ])  # fmt: skip
+        self._touch_N = touch_N
+        self._angles, self._normal, self._torques = angles, normal, torques
+        self._state = np.zeros((2, 5))  # see _pid
+        self._started = False
+        self._trial, self._phase, self._since_s = -1, RETREAT, 0.0
+        self._curve = _Quintic(np.zeros(2), np.zeros(2), cases[0], timing.travel_s)
+
+    def bind(self, frame: Frame, measured: Matrix, commands: Commands) -> None:
+        self._row = frame.span([column.name for column in self.columns])
+        self._measured = measured
+        self._outputs = commands.outputs
+
+    @property
+    def duration_s(self) -> float:
+        """The longest that the experiment can last."""
+        return self.timing.travel_s + self.repeats * len(self.cases) * self.timing.trial_s
+
+    @property
+    def _case(self) -> Case:
+        return self.cases[max(self._trial, 0) % len(self.cases)]
+
+    def restart(self) -> None:
+        """Start again from where the arm is."""
+        self._started = False
+        self._state[:] = 0.0
+
+    def step(self, t_s: float) -> None:
+        """One tick: where the tip should be, and both torques."""
+        q = self._measured[self._angles[0]], self._measured[self._angles[1]]
+        seen = bool(np.isfinite(q[0]) and np.isfinite(q[1]))
+        if not self._started:
+            self._row[:] = np.nan
+            if not seen:
+                return
+            self._started = True
+            self._state[:, _ANGLE] = q
+            self._move(t_s, self.cases[0], self.timing.travel_s)
+        self._advance(t_s, float(self._measured[self._normal]))
+        x, y, vx, vy, ax, ay = self._set_point(t_s)
+        q1, q3, tau1, tau3 = self._arm.joint_reference(x, y, vx, vy, ax, ay)
+        self._row[:] = (self._trial, self._phase, self._case.gamma_rad, x, y, vx, vy, q1, q3)
+        if not seen:
+            return  # torques stay as they are; the guard looks at the readings' age
+        timing = self.timing
+        fed_back = self._phase != CONTACT and not (
+            self._phase == APPROACH
+            and t_s - self._since_s > timing.accelerate_s + timing.cruise_s - timing.coast_s
+        )
+        self._outputs[self._torques[0]] = _pid(
+            self._gains, self._state[0], q[0], q1, tau1, fed_back
+        )
+        self._outputs[self._torques[1]] = _pid(
+            self._gains, self._state[1], q[1], q3, tau3, fed_back
+        )
+
+    def _advance(self, t_s: float, normal_N: float) -> None:
+        """The phase that follows from time and touch."""
+        timing, since = self.timing, t_s - self._since_s
+        tolerance = 1e-9
+        if self._phase == REST and since > timing.rest_s - tolerance:
+            self._go_to(APPROACH, t_s)
+        elif self._phase == APPROACH:
+            longest = timing.accelerate_s + timing.cruise_s + timing.miss_s
+            if normal_N > self._touch_N and since > timing.accelerate_s:
+                self._go_to(CONTACT, t_s)
+            elif since > longest - tolerance:
+                self._retreat(t_s)
+        elif self._phase == CONTACT and since > timing.contact_s - tolerance:
+            self._retreat(t_s)
+        elif self._phase == RETREAT and since > self._curve.duration_s - tolerance:
+            self._trial += 1
+            last = self._trial >= self.repeats * len(self.cases)
+            if last:
+                self._trial -= 1
+            self._go_to(DONE if last else REST, t_s)
+
+    def _go_to(self, phase: int, t_s: float) -> None:
+        self._phase, self._since_s = phase, t_s
+
+    def _retreat(self, t_s: float) -> None:
+        nth = min(self._trial + 1, self.repeats * len(self.cases) - 1)
+        self._move(t_s, self.cases[nth % len(self.cases)], self.timing.retreat_s)
+
+    def _move(self, t_s: float, goal: Case, duration_s: float) -> None:
+        """From where the tip is, as fast as it moves, to the start of a trial."""
+        (q1, q3), (w1, w3) = self._state[:, _ANGLE], self._state[:, _RATE]
+        x, y, vx, vy = self._arm.tip_of(q1, q3, w1, w3)
+        self._curve = _Quintic(np.array([x, y]), np.array([vx, vy]), goal, duration_s)
+        self._go_to(RETREAT, t_s)
+
+    def _set_point(self, t_s: float) -> tuple[float, float, float, float, float, float]:
+        """Place, velocity and acceleration that the tip should have."""
+        since, timing, case = t_s - self._since_s, self.timing, self._case
+        if self._phase == RETREAT:
+            return self._curve.at(since)
+        (x, y), (vx, vy) = case.start_m, case.v_m_per_s
+        if self._phase == APPROACH:
+            # speed v (1 - cos(pi t / t_a)) / 2 up to t_a, then v
+            t_a = timing.accelerate_s
+            gone, pace, gain = since - t_a / 2.0, 1.0, 0.0
+            if since < t_a:
+                turn = pi * since / t_a
+                gone, pace = (since - t_a / pi * sin(turn)) / 2.0, (1.0 - cos(turn)) / 2.0
+                gain = pi / (2.0 * t_a) * sin(turn)
+            return x + gone * vx, y + gone * vy, pace * vx, pace * vy, gain * vx, gain * vy
+        if self._phase == CONTACT:
+            return x + timing.run_up_s * vx, y + timing.run_up_s * vy, 0.0, 0.0, 0.0, 0.0
+        if self._phase == DONE:
+            x, y = self._curve.end.tolist()
+        return x, y, 0.0, 0.0, 0.0, 0.0
+
+
+class _Quintic:
+    """From a place and a velocity, without acceleration, to rest at a case's start."""
+
+    def __init__(self, place: Matrix, velocity: Matrix, goal: Case, duration_s: float) -> None:
+        self.end = np.array(goal.start_m)
+        self.duration_s = duration_s
+        d, v = self.end - place, velocity * duration_s
+        self._c = np.array([place, v, 0.0 * d, 10.0 * d - 6.0 * v, 8.0 * v - 15.0 * d,
+                            6.0 * d - 3.0 * v])  # fmt: skip
+
+    def at(self, t_s: float) -> tuple[float, float, float, float, float, float]:
+        s, T = min(max(t_s / self.duration_s, 0.0), 1.0), self.duration_s
+        (x, y) = np.array([1.0, s, s**2, s**3, s**4, s**5]) @ self._c
+        (vx, vy) = np.array([0.0, 1.0, 2.0 * s, 3.0 * s**2, 4.0 * s**3, 5.0 * s**4]) @ self._c / T
+        bend = np.array([0.0, 0.0, 2.0, 6.0 * s, 12.0 * s**2, 20.0 * s**3])
+        (ax, ay) = bend @ self._c / T**2
+        return float(x), float(y), float(vx), float(vy), float(ax), float(ay)
+
+
+@njit(cache=True)
+def _pid(
+    gains: Matrix, state: Matrix, angle: float, wished: float, known: float,
+    fed_back: bool,
+) -> float:  # fmt: skip
+    """Torque of one motor; `known` is the model's part.
+
+    State: integral, filtered angle, its rate, filtered error, whether it was fed back.
+    """
+    k_p, k_i, k_d, filter_s, period_s, most = gains
+    blend = period_s / (filter_s + period_s)
+    change = blend * (angle - state[_ANGLE])
+    state[_ANGLE] += change
+    state[_RATE] = change / period_s
+    demand, error = known, wished - angle
+    if fed_back:
+        if state[_FED_BACK] == 0.0:
+            state[_ERROR] = error
+        change = blend * (error - state[_ERROR])
+        state[_ERROR] += change
+        step = k_i * period_s * error
+        demand += k_p * error + state[_INTEGRAL] + step + k_d * change / period_s
+        if abs(demand) > most and demand * error > 0.0:
+            demand -= step  # it would wind up
+        else:
+            state[_INTEGRAL] += step
+    state[_FED_BACK] = 1.0 if fed_back else 0.0
+    return float(min(max(demand, -most), most))

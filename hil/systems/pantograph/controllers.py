@@ -1,0 +1,135 @@
+"""The impact experiment on its rig: the control stage, and what is wrong with it."""
+
+import numpy as np
+
+from hil.errors import ModelError
+from hil.experiment.kind import ControlInputs, ControllerKind, Found, SystemRun
+from hil.experiment.signal_pid import SIGNAL_PID
+from hil.loop.channels import RigLayout
+from hil.rig.instruments import channel_doubts, channel_of, layout_of, outputs_of, signals_of
+from hil.rig.run_tables import RigTables
+from hil.systems.pantograph.build import build_arm
+from hil.systems.pantograph.control import Case, Gains, ImpactControl, Timing
+from hil.systems.pantograph.motion import ArmMotion, run_ups
+from hil.systems.pantograph.system import PantographSystem
+from hil.systems.pantograph.tables import ImpactTable, PantographTable
+
+ANGLES, NORMAL, TANGENTIAL = PantographSystem.outputs[:2], *PantographSystem.outputs[2:4]
+TORQUES = PantographSystem.inputs
+FOLLOWED = (*ANGLES, NORMAL)  # signals that the impact experiment feeds back
+
+
+def contact_m(table: ImpactTable, model: PantographTable) -> tuple[float, float]:
+    """Where the tip meets the plate."""
+    return table.contact_x_m, model.plate.y_m
+
+
+def timing_of(table: ImpactTable) -> Timing:
+    """How long the phases last."""
+    return Timing(
+        table.travel_s, table.rest_s, table.accelerate_s, table.cruise_s, table.coast_s,
+        table.contact_s, table.retreat_s, table.miss_s,
+    )  # fmt: skip
+
+
+def _made(run: SystemRun, layout: RigLayout) -> ImpactControl:
+    """The control stage; ModelError for impacts that the arm cannot reach."""
+    table, model, period_s = run.tables.controller, run.tables.model, run.period_s
+    measured, outputs = signals_of(run.tables.devices), outputs_of(run.tables.devices)
+    rig, timing, place = build_arm(model), timing_of(table), contact_m(table, model)
+    velocities, starts = run_ups(
+        rig, place, model.elbows, table.gamma_deg, table.energy_J, timing.run_up_s
+    )
+    cases = [
+        Case(float(np.deg2rad(gamma)), (v[0], v[1]), (start[0], start[1]))
+        for gamma, v, start in zip(
+            table.gamma_deg, velocities.tolist(), starts.tolist(), strict=True
+        )
+    ]
+    at = {signal: layout.slot(channel_of(measured, signal)) for signal in FOLLOWED}
+    drives = [output.drives for output in outputs.values()]
+    torques = drives.index(TORQUES[0]), drives.index(TORQUES[1])
+    limits = list(outputs.values())
+    return ImpactControl(
+        arm=ArmMotion(rig, place, model.elbows, model.damping_N_m_s_per_rad),
+        cases=cases,
+        repeats=table.repeats,
+        timing=timing,
+        gains=Gains(
+            table.k_p_N_m_per_rad, table.k_i_N_m_per_rad_s, table.k_d_N_m_s_per_rad,
+            table.derivative_filter_s,
+        ),
+        touch_N=table.touch_N,
+        torque_max_N_m=min(min(limits[i].max, -limits[i].min) for i in torques),
+        period_s=period_s,
+        angles=(at[ANGLES[0]], at[ANGLES[1]]),
+        normal=at[NORMAL],
+        torques=torques,
+    )  # fmt: skip
+
+
+def check_angles(tables: RigTables, model: object) -> Found:
+    """The channels by which the observer follows the arm, whatever controls it."""
+    measured = signals_of(tables.devices)
+    for signal in ANGLES:
+        if signal not in measured.values():
+            yield (
+                "devices",
+                f"no channel measures '{signal}', by which the arm is followed: add one of kind "
+                f"'encoder' with signal = '{signal}'",
+            )
+
+
+def _build(given: ControlInputs) -> ImpactControl:
+    return _made(given, given.layout)
+
+
+def _check(run: SystemRun) -> Found:
+    tables, table, model = run.tables, run.tables.controller, run.tables.model
+    if tables.reference is not None:
+        yield "reference", "the impact experiment sets its own set points: remove it"
+    measured, outputs = signals_of(tables.devices), outputs_of(tables.devices)
+    if any(check_angles(tables, run.model)):
+        return  # found where the rig was checked
+    missing = [s for s in (NORMAL, TANGENTIAL) if s not in measured.values()]
+    drives = {output.drives for output in outputs.values()}
+    for signal in missing:
+        yield "devices", f"no channel measures '{signal}', which the impact experiment needs"
+    for drive in TORQUES:
+        if drive not in drives:
+            yield "devices", f"no output drives '{drive}', which the impact experiment needs"
+            missing.append(drive)
+    if missing:
+        return
+    if table.coast_s >= table.cruise_s:
+        yield (
+            f"controller.coast_s = {table.coast_s:g}",
+            f"is a part of cruise_s = {table.cruise_s:g}: choose a smaller one",
+        )
+    try:
+        build_arm(model).inverse(contact_m(table, model), model.elbows)
+    except ModelError as error:
+        said = str(error).partition(": ")[2]
+        yield f"controller.contact_x_m = {table.contact_x_m:g}", f"{said} (y is the plate's)"
+        return
+    try:
+        control = _made(run, layout_of(tables, ()))
+    except ModelError as error:
+        yield "controller", str(error)
+        return
+    if run.duration_s < control.duration_s - run.period_s:
+        yield (
+            f"experiment.duration_s = {run.duration_s:g}",
+            f"{control.repeats * len(control.cases)} impacts take up to {control.duration_s:.2f} "
+            "s: make it longer, or repeats smaller",
+        )
+
+
+def doubts(tables: RigTables) -> list[str]:
+    """A line for each signal that the experiment feeds back and several channels measure."""
+    return channel_doubts(signals_of(tables.devices), FOLLOWED)
+
+
+CONTROLLERS = {**SIGNAL_PID, "impact": ControllerKind(
+    ImpactTable, _build, _check, sections="hil.systems.pantograph.report:sections"
+)}  # fmt: skip

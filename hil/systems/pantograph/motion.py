@@ -1,0 +1,112 @@
+"""How the pantograph must be driven for its tip to move as wished, and where it can run up."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from hil.errors import ModelError
+from hil.systems.pantograph.impact import approach, predict
+from hil.systems.pantograph.linkage import (
+    TURNS,
+    Elbows,
+    Pantograph,
+    dynamics,
+    solve_forward,
+    solve_inverse,
+)
+
+Matrix = NDArray[np.float64]
+
+
+class ArmMotion:
+    """Inverse kinematics and dynamics in one branch of the mechanism.
+
+    Parameters
+    ----------
+    pose_m : any place of the tip in that branch
+    damping_N_m_s_per_rad : b, of either motor's joint
+    """
+
+    def __init__(
+        self, rig: Pantograph, pose_m: Sequence[float], elbows: Elbows,
+        damping_N_m_s_per_rad: float,
+    ) -> None:  # fmt: skip
+        self._vector, self._turns, self._damping = rig.vector, TURNS[elbows], damping_N_m_s_per_rad
+        self._side = 1.0 if rig.inverse(pose_m, elbows).assembly == "upper" else -1.0
+
+    def joint_reference(
+        self, x_m: float, y_m: float, vx: float, vy: float, ax: float, ay: float
+    ) -> tuple[float, float, float, float]:
+        """q1, q3 and the torques M q'' + c + b q' for a tip's place, velocity, acceleration."""
+        q1, q3, w1, w3, tau1, tau3 = _joint_reference(
+            self._vector, x_m, y_m, vx, vy, ax, ay, *self._turns
+        )
+        return q1, q3, tau1 + self._damping * w1, tau3 + self._damping * w3
+
+    def tip_of(
+        self, q1: float, q3: float, w1: float, w3: float
+    ) -> tuple[float, float, float, float]:
+        """Place and velocity of the tip for angles and rates of the motors."""
+        x, y, vx, vy = _tip_of(self._vector, q1, q3, w1, w3, self._side)
+        return x, y, vx, vy
+
+
+def run_ups(
+    rig: Pantograph, pose_m: Sequence[float], elbows: Elbows, gamma_deg: Sequence[float],
+    energy_J: float, run_up_s: float,
+) -> tuple[Matrix, Matrix]:  # fmt: skip
+    """Velocities at the contact and starts (k, 2), each `run_up_s` at that velocity before it.
+
+    The speed gives this kinetic energy at the contact.
+
+    Raises
+    ------
+    ModelError
+        A pose, an angle or a way there that the arm cannot take.
+    """
+    pose = rig.inverse(pose_m, elbows)
+    speed = predict(pose, gamma_deg, energy_J).speed_m_per_s
+    velocities = speed[:, None] * approach(gamma_deg)
+    starts = pose.E_m - run_up_s * velocities
+    for gamma, start in zip(gamma_deg, starts, strict=True):
+        for share in np.linspace(0.0, 1.0, 9):
+            try:
+                rig.inverse(start + share * (pose.E_m - start), elbows)
+            except ModelError as error:
+                raise ModelError(
+                    f"gamma_deg = {gamma:g}: the approach leaves the workspace: {error}: shorten "
+                    "accelerate_s or cruise_s"
+                ) from None
+    return velocities, starts
+
+
+@njit(cache=True, error_model="numpy")
+def _joint_reference(
+    p: Matrix, x: float, y: float, vx: float, vy: float, ax: float, ay: float, turn_1: float,
+    turn_3: float,
+) -> tuple[float, float, float, float, float, float]:  # fmt: skip
+    """Angles, rates and torques of the motors for a tip's place, velocity and acceleration."""
+    q, _ = solve_inverse(p, x, y, turn_1, turn_3)
+    c, s = np.cos(q), np.sin(q)
+    w1 = (c[1] * vx + s[1] * vy) / (p[0] * (s[1] * c[0] - c[1] * s[0]))
+    w3 = (c[3] * vx + s[3] * vy) / (p[0] * (s[3] * c[2] - c[3] * s[2]))
+    M, coriolis, J, bias = dynamics(p, c, s, w1, w3)
+    ax, ay = ax - bias[0], ay - bias[1]
+    det = J[0, 0] * J[1, 1] - J[0, 1] * J[1, 0]
+    a1, a3 = (J[1, 1] * ax - J[0, 1] * ay) / det, (J[0, 0] * ay - J[1, 0] * ax) / det
+    tau1 = M[0, 0] * a1 + M[0, 1] * a3 + coriolis[0]
+    tau3 = M[1, 0] * a1 + M[1, 1] * a3 + coriolis[1]
+    return q[0], q[2], w1, w3, tau1, tau3
+
+
+@njit(cache=True, error_model="numpy")
+def _tip_of(
+    p: Matrix, q1: float, q3: float, w1: float, w3: float, side: float
+) -> tuple[float, float, float, float]:
+    """Place and velocity of the tip for angles and rates of the motors."""
+    f = solve_forward(p, q1, q3, side)
+    c, s = np.array((f[0], f[2], f[4], f[6])), np.array((f[1], f[3], f[5], f[7]))
+    J = dynamics(p, c, s, w1, w3)[2]
+    return f[8], f[9], J[0, 0] * w1 + J[0, 1] * w3, J[1, 0] * w1 + J[1, 1] * w3

@@ -1,0 +1,92 @@
+"""A controller of a user's own, on any system."""
+
+from hil.control.build import build_reference, build_signal, check_signal, signals_in
+from hil.control.plugin import OwnControl
+from hil.control.steering import Steerable
+from hil.control.tables import SignalsReferenceTable
+from hil.experiment.kind import ControlInputs, ControllerKind, Found, SystemRun
+from hil.loop.channels import RigLayout
+from hil.plugins.code import Facts
+from hil.plugins.load import OwnTable
+from hil.rig.instruments import boards_of, layout_of, outputs_of, signals_of
+
+
+def _made(run: SystemRun, layout: RigLayout) -> OwnControl:
+    """The control stage, given what there is on this rig."""
+    tables, outputs = run.tables, outputs_of(run.tables.devices)
+    references: dict[str, tuple[Steerable, str]] = {}
+    if run.kind.force_signal is not None:
+        force = tables.reference
+        follows = None if isinstance(force, SignalsReferenceTable) else force
+        references["force_reference_N"] = (Steerable(build_reference(follows)), "N")
+        names = ["force"]
+    else:
+        signals = signals_in(tables.reference)
+        channels = {c.name: c for c in layout.channels}
+        names = [name for name in signals if name in channels]
+        for name in names:
+            column = channels[name].column("reference")
+            references[column] = (Steerable(build_signal(signals[name])), channels[name].units)
+    facts = Facts(
+        period_s=run.period_s,
+        channels=tuple(c.name for c in layout.channels),
+        units=tuple(c.units for c in layout.channels),
+        references=tuple(names),
+        cells=tuple(run.model.cell_names),
+        force_on_N=tuple(run.forces_on_N),
+        outputs=tuple(name.partition("_commanded")[0] for name in outputs),
+        lowest=tuple(o.min for o in outputs.values()),
+        highest=tuple(o.max for o in outputs.values()),
+        model=run.model if run.kind.force_signal is not None else None,
+        force=layout.force,
+    )
+    return OwnControl(tables.controller.own, facts, references)
+
+
+def _build(given: ControlInputs) -> OwnControl:
+    return _made(given, given.layout)
+
+
+def _check(run: SystemRun) -> Found:
+    """It can be made for this rig, and its set points be followed."""
+    tables, follows = run.tables, run.tables.reference
+    channels = list(signals_of(tables.devices))
+    for name, signal in signals_in(follows).items():
+        if name not in channels:
+            key = f"reference.signals.{name}"
+            yield key, f"no channel of that name: choose {', '.join(channels)}"
+        else:
+            yield from check_signal(name, signal)
+    if follows is None or isinstance(follows, SignalsReferenceTable):
+        pass
+    elif run.kind.force_signal is None:
+        yield f"reference.kind = '{follows.kind}'", "is for arrays of cells: choose signals"
+    cells = list(run.model.cell_names)
+    gates = [cell for board in boards_of(tables.devices).values() for cell in board.cells]
+    if sorted(cells) == sorted(gates):  # else the rig's own check refuses it
+        _made(run, layout_of(tables, cells))
+
+
+def _plan(run: SystemRun) -> list[str]:
+    """Nothing is known of it but what the guard lets through."""
+    kind, guard = run.tables.controller.kind, run.tables.guard
+    n_cells = len(run.model.cell_names)
+    lines = [
+        f"{kind} decides: {name} between {output.min:g} and {output.max:g}, at most "
+        f"{output.rate_max_per_s:g} a second"
+        for name, output in outputs_of(run.tables.devices).items()
+    ]
+    if n_cells:
+        longest = (
+            ""
+            if guard.cell_on_max_s is None
+            else f", no cell longer than {guard.cell_on_max_s:g} s"
+        )
+        lines.append(
+            f"{kind} decides: at most {guard.cells_on_max or n_cells} of {n_cells} cells at "
+            f"once{longest}"
+        )
+    return lines
+
+
+CONTROLLER = ControllerKind(OwnTable, _build, _check, _plan)

@@ -1,0 +1,33 @@
+"""Links of rubber, bent by cellular arrays; continuous matter as trees of segments."""
+
+from typing import Any
+
+from hil.experiment.kind import BenchPart, SystemKind
+from hil.experiment.twin import twin_of
+from hil.systems.array.build import build_activation, cell_wires
+from hil.systems.soft.build import build_soft
+from hil.systems.soft.controllers import CONTROLLERS
+from hil.systems.soft.system import SoftArraySystem
+from hil.systems.soft.tables import SoftTable
+
+
+def _wires(table: SoftTable, model: SoftArraySystem) -> dict[str, Any]:
+    return cell_wires(table, model.cell_names)
+
+
+SYSTEM = SystemKind(
+    kind="soft_links",
+    table=SoftTable,
+    build=build_soft,
+    estimator=twin_of,
+    controllers=CONTROLLERS,
+    activation=build_activation,
+    wires=_wires,
+    figure="hil.systems.array.figure:still",
+    studies={"soft-chain": "hil.systems.soft.study"},
+    bench={
+        "soft_links": BenchPart(
+            "hil.systems.soft.bench:cost_over_segments", "hil.systems.soft.bench:as_text"
+        ),
+    },
+)

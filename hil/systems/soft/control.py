@@ -1,0 +1,106 @@
+"""The control stage of cells that follow the set point of any channel, such as a curvature."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.control.controller import ArrayEstimate, CellController
+from hil.control.steering import Selective, Steerable, Tunable
+from hil.loop.frame import CELL_UNKNOWN, Column, Commands, Frame
+from hil.systems.array.recruitment.control import Recruiter
+
+
+class MaskRecruiter:
+    """A controller of masks, whose levels are in the channel's unit, as a recruiter."""
+
+    columns: list[Column] = []  # noqa: RUF012  never changed
+
+    def __init__(self, controller: CellController) -> None:
+        self.controller = controller
+
+    @property
+    def demand_N(self) -> float:
+        """What it asks for, in the channel's unit."""
+        return self.controller.demand_N
+
+    def step(self, t_s: float, reference: float, belief: ArrayEstimate, commands: Commands) -> None:
+        self.controller.step(t_s, reference, belief.force_N, commands.cells)
+
+    def write(self, values: NDArray[np.float64]) -> None:
+        """It has no columns of its own."""
+
+
+class SignalCells:
+    """A set point, a channel's reading and a recruiter, as a stage of the tick.
+
+    Parameters
+    ----------
+    slot : of the channel among the readings
+    reference_column, demand_column, units : of the row
+    rest : the channel's value with every cell off, from which the recruiter counts
+    """
+
+    def __init__(
+        self,
+        reference: Steerable,
+        recruiter: Recruiter,
+        slot: int,
+        reference_column: str,
+        demand_column: str,
+        units: str,
+        rest: float,
+        n_cells: int,
+    ) -> None:
+        self.reference = reference
+        self.recruiter = recruiter
+        self._masks = [recruiter.controller] if isinstance(recruiter, MaskRecruiter) else []
+        self._slot = slot
+        self._rest = rest
+        self.columns = [
+            Column(reference_column, units, "reference", "set point; NaN where there is none"),
+            Column(demand_column, units, "commanded", "what the controller asks the cells for"),
+            *recruiter.columns,
+        ]
+        self._belief = ArrayEstimate(
+            cells=np.zeros(n_cells, dtype=np.uint8),
+            usable=np.ones(n_cells, dtype=np.uint8),
+            x=np.zeros(0),
+            theta=np.zeros(n_cells),
+        )
+        for law in self._masks:
+            if isinstance(law, Selective):
+                law.usable = self._belief.usable
+
+    @property
+    def set_points(self) -> dict[str, Steerable]:
+        """The set point that can be held."""
+        return {self.columns[0].name: self.reference}
+
+    def set_gain(self, key: str, value: float) -> None:
+        """Change a gain of the controller; KeyError where it has none of this name."""
+        tunable = [law for law in self._masks if isinstance(law, Tunable)]
+        if not tunable:
+            raise KeyError(key)
+        tunable[0].set_gain(key, value)
+
+    def restart(self) -> None:
+        for law in self._masks:
+            law.restart()
+
+    def bind(self, frame: Frame, measured: NDArray[np.float64], commands: Commands) -> None:
+        self._values = frame.span([column.name for column in self.columns])
+        self._measured = measured
+        self._reported = frame.cells("cells_reported")
+        there = any(column.name == "cells_open" for column in frame.columns)
+        self._open = frame.cells("cells_open") if there else None
+        self._commands = commands
+
+    def step(self, t_s: float) -> None:
+        belief, values = self._belief, self._values
+        np.copyto(belief.cells, self._reported, where=self._reported != CELL_UNKNOWN)
+        if self._open is not None:
+            np.equal(self._open, 0, out=belief.usable, casting="unsafe")
+        belief.force_N = float(self._measured[self._slot]) - self._rest
+        values[0] = self.reference.at(t_s)
+        self.recruiter.step(t_s, values[0] - self._rest, belief, self._commands)
+        values[1] = self.recruiter.demand_N + self._rest
+        self.recruiter.write(values[2:])

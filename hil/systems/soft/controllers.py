@@ -1,0 +1,207 @@
+"""Controllers of cells on soft links, after the set point of one channel."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.control.build import build_signal, check_signal, signals_in
+from hil.control.pid import Pid, PidGains
+from hil.control.reference import NoReference
+from hil.control.schedule import Schedule
+from hil.control.steering import Steerable
+from hil.control.tables import PidTable, ScheduleTable, SignalsReferenceTable, SignalTable
+from hil.errors import ModelError
+from hil.experiment.kind import ControlInputs, ControllerKind, Found, SystemRun
+from hil.loop.frame import units
+from hil.rig.instruments import signals_of
+from hil.systems.array.build import cell_indices
+from hil.systems.array.checks import check_schedule, unknown_cells
+from hil.systems.array.control import ForceControl
+from hil.systems.array.recruitment.broadcast import Broadcaster, BroadcastLaw
+from hil.systems.array.recruitment.build import SEED_BITS
+from hil.systems.array.recruitment.control import BroadcastRecruiter
+from hil.systems.array.recruitment.tables import BroadcastTable
+from hil.systems.soft.build import first_that_falls, static_levels
+from hil.systems.soft.control import MaskRecruiter, SignalCells
+
+REACH_SLACK = 0.02  # of what the cells reach, which a set point may ask beyond it
+
+
+def _schedule_of(run: SystemRun) -> Schedule:
+    model = run.model.arrays
+    steps = [
+        (s.t_s, cell_indices(s.on, model), cell_indices(s.off, model))
+        for s in run.tables.controller.steps
+    ]
+    return Schedule(steps, model.n_cells)
+
+
+def _order_of(run: SystemRun) -> list[int]:
+    """Cells, from 0, that the controller may switch, in the order in which it takes them."""
+    return cell_indices(getattr(run.tables.controller, "order", None) or "all", run.model.arrays)
+
+
+def _followed(run: SystemRun) -> tuple[str, SignalTable]:
+    """The channel that is followed, and its set point."""
+    return next(iter(signals_in(run.tables.reference).items()))
+
+
+def _levels(run: SystemRun) -> NDArray[np.float64]:
+    """The followed signal at rest with the first 0, 1, 2, ... cells on."""
+    signal = signals_of(run.tables.devices)[_followed(run)[0]]
+    return static_levels(run.model, run.forces_on_N, _order_of(run), signal)
+
+
+def _signal_cells(
+    given: ControlInputs, recruiter: MaskRecruiter | BroadcastRecruiter, rest: float
+) -> SignalCells:
+    name, follows = _followed(given)
+    slot = given.layout.slot(name)
+    channel = given.layout.channels[slot]
+    return SignalCells(
+        Steerable(build_signal(follows)), recruiter, slot, channel.column("reference"),
+        channel.column("demand"), units(channel.suffix), rest, given.model.arrays.n_cells,
+    )  # fmt: skip
+
+
+def _build_schedule(given: ControlInputs) -> ForceControl:
+    return ForceControl(NoReference(), _schedule_of(given), None)
+
+
+def _build_pid(given: ControlInputs) -> SignalCells:
+    table = given.tables.controller
+    gains = PidGains(table.k_p, table.k_i_per_s, table.k_d_s, table.derivative_filter_s)
+    order, levels = _order_of(given), _levels(given)
+    pid = Pid(gains, levels, order, table.hysteresis, table.dwell_s, given.period_s)
+    return _signal_cells(given, MaskRecruiter(pid), 0.0)
+
+
+def _build_broadcast(given: ControlInputs) -> SignalCells:
+    table, levels = given.tables.controller, _levels(given)
+    shares = np.diff(levels)
+    zone = 0.5 * float(shares.max()) * (1.0 + 1e-9)
+    caster = Broadcaster(BroadcastLaw(table.law, table.gain, zone, table.period_s), shares)
+    recruiter = BroadcastRecruiter(caster, shares, "measured", given.seed % 2**SEED_BITS)
+    return _signal_cells(given, recruiter, float(levels[0]))
+
+
+def _check_schedule(run: SystemRun) -> Found:
+    if run.tables.reference is not None:
+        yield "reference", "a schedule follows none: remove it"
+    yield from check_schedule(run.tables.controller, run.model.arrays)
+
+
+def _check_pid(run: SystemRun) -> Found:
+    wrong, order = list(_check_followed(run)), run.tables.controller.order
+    if order is not None:
+        wrong += unknown_cells("controller.order", order, run.model.arrays)
+        twice = [c for c, n in Counter(map(str, order)).items() if n > 1]
+        wrong += [("controller.order", f"cell '{twice[0]}' is listed twice")] if twice else []
+    yield from wrong
+    if not wrong:
+        yield from _check_reach(run)
+
+
+def _check_broadcast(run: SystemRun) -> Found:
+    wrong, table = list(_check_followed(run)), run.tables.controller
+    if table.error != "measured":
+        key = "controller.error = 'commanded'"
+        text = (
+            "a soft rig forms it from the channel: give 'measured', and a period_s beyond the "
+            "time in which cells and links settle"
+        )
+        wrong.append((key, text))
+    if table.dead_zone_N is not None:
+        text = "is a force: leave it out, half the largest step is it"
+        wrong.append(("controller.dead_zone_N", text))
+    yield from wrong
+    if not wrong:
+        yield from _check_reach(run)
+
+
+def _check_followed(run: SystemRun) -> Found:
+    """One set point, of a channel of the rig."""
+    tables, channels = run.tables, list(signals_of(run.tables.devices))
+    follows = tables.reference
+    if not isinstance(follows, SignalsReferenceTable) or len(follows.signals) != 1:
+        yield (
+            "reference",
+            f"a {tables.controller.kind} controller follows the set point of one channel: give "
+            f"kind = 'signals' and signals of one of {', '.join(channels)}",
+        )
+        return
+    for name, signal in follows.signals.items():
+        if name not in channels:
+            yield f"reference.signals.{name}", f"no such channel: choose {', '.join(channels)}"
+        yield from check_signal(name, signal)
+
+
+def _check_reach(run: SystemRun) -> Found:
+    """Every cell raises the followed signal, and the set point is within what all reach."""
+    name, table = _followed(run)
+    signal = signals_of(run.tables.devices)[name]
+    if signal not in run.model.outputs:
+        return  # the rig's own check refuses it
+    try:
+        levels = _levels(run)
+    except ModelError as error:
+        yield "model", str(error)
+        return
+    if (falls := first_that_falls(levels, _order_of(run))) is not None:
+        cell = run.model.arrays.cell_names[falls]
+        yield "controller", f"cell '{cell}' does not raise '{signal}': choose another"
+        return
+    low, high = float(levels.min()), float(levels.max())
+    wanted = build_signal(table).extremes(run.duration_s)
+    slack = REACH_SLACK * (high - low)
+    if wanted[0] < low - slack or wanted[1] > high + slack:
+        yield (
+            f"reference.signals.{name}",
+            f"asks for {wanted[0]:g} to {wanted[1]:g}; the cells give {low:.4g} to {high:.4g}",
+        )
+
+
+def _bounds(run: SystemRun, who: str) -> list[str]:
+    return [
+        f"{who}: at most {len(_order_of(run))} of {run.model.arrays.n_cells} cells at once, for "
+        f"up to {run.duration_s:g} s, no cell longer than {run.tables.guard.cell_on_max_s:g} s"
+    ]
+
+
+def _plan_pid(run: SystemRun) -> list[str]:
+    return _bounds(run, "the controller decides")
+
+
+def _plan_broadcast(run: SystemRun) -> list[str]:
+    return _bounds(run, "the cells draw random numbers themselves")
+
+
+def _switches(run: SystemRun) -> Iterator[tuple[float, NDArray[np.uint8]]]:
+    return _schedule_of(run).switched(run.duration_s)
+
+
+def _plan_schedule(run: SystemRun) -> list[str]:
+    """What is switched, and how far each link bends by it."""
+    model, lines, F_N = run.model, [], np.array(run.forces_on_N)
+    for t_s, cells in _switches(run):
+        on = [name for name, lit in zip(model.cell_names, cells, strict=True) if lit]
+        y = dict(zip(model.outputs, model.settled(F_N * cells).tolist(), strict=True))
+        links = run.tables.model.links
+        bent = {link: round(y[f"{link}.curvature_1_per_m"], 3) + 0.0 for link in links}
+        rest = ", ".join(f"{link} at {value:g} 1/m" for link, value in bent.items())
+        what = f"{len(on)} on: {', '.join(on)}" if on else "all off"
+        lines.append(f"{t_s:8.3f} s  {what} (settles with {rest})")
+    return [*lines, f"{run.duration_s:8.3f} s  all off, the run ends"]
+
+
+CONTROLLERS = {
+    "schedule": ControllerKind(
+        ScheduleTable, _build_schedule, _check_schedule, _plan_schedule, switches=_switches
+    ),
+    "pid": ControllerKind(PidTable, _build_pid, _check_pid, _plan_pid),
+    "broadcast": ControllerKind(
+        BroadcastTable, _build_broadcast, _check_broadcast, _plan_broadcast
+    ),
+}

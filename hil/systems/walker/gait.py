@@ -1,0 +1,239 @@
+"""Passive steps of the compass walker down a slope: flight, heel strike, step-to-step map.
+
+No motor turns the hip. A torso hinged there without torque would fall, so its mass sits at the hip
+(assumed), and the coordinates are z = (q3, q4), angles from the slope's normal. The stance foot
+rolls without slipping, x_s' = R q3'. With N = dq/dz constant::
+
+    N^T M N z'' = N^T (Q - c),   c_i = sum_j S_ij sin(q_i - q_j) q_j'^2
+
+and gravity g (sin s, -cos s) in the slope's frame. Straight legs would scuff at mid-stance, as all
+compass walkers do; the foot is let through until it comes down in front of the stance foot. There,
+q4 = -q3, the event is the ideal inert constraint of `hil.systems.walker.model`, and the legs change
+names. It is found between the integrator's steps.
+
+The step-to-step map takes (theta, q3', q4') just after a heel strike to the next.
+
+Source: the paper's section 4; McGeer 1990; Goswami, Thuilot & Espiau 1998 (compass gait).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+from scipy.integrate import solve_ivp
+
+from hil.errors import ModelError
+from hil.mechanics.impact import decompose
+from hil.systems.walker.model import Walker
+
+Matrix = NDArray[np.float64]
+
+STANDARD_GRAVITY_M_PER_S2 = 9.80665
+FALLEN_RAD = 1.2
+LONGEST_STEP_S = 20.0
+TOLERANCE = 1e-10
+SETTLING_STEPS = 8
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step, from just after a heel strike to just after the next.
+
+    Attributes
+    ----------
+    t_s : (n,) array
+        Since the step began; the last is the heel strike.
+    z : (n, 4) array
+        q3, q4 in rad and their rates, before the legs change names.
+    after : (3,) array
+        theta in rad, q3' and q4' in rad/s, after the heel strike.
+    T_c_J : float
+        Lost at the heel strike.
+    impulse_N_s : (2,) array
+        Along the slope, and normal to it, on the new stance foot.
+    lift_off : bool
+    """
+
+    t_s: Matrix
+    z: Matrix
+    after: Matrix
+    T_c_J: float
+    impulse_N_s: Matrix
+    lift_off: bool
+
+    @property
+    def friction_needed(self) -> float:
+        return float(abs(self.impulse_N_s[0]) / self.impulse_N_s[1])
+
+
+class PassiveWalker:
+    """A walker on a slope, hip free.
+
+    Raises
+    ------
+    ModelError
+        A slope that is none; methods: a walker that falls instead of stepping.
+    """
+
+    def __init__(
+        self, walker: Walker, slope_deg: float, g_m_per_s2: float = STANDARD_GRAVITY_M_PER_S2
+    ) -> None:
+        if not (np.isfinite(slope_deg) and 0.0 <= slope_deg < 45.0):
+            raise ModelError(f"slope_deg = {slope_deg:g}: choose 0 to below 45")
+        self.walker, self.g_m_per_s2 = walker, g_m_per_s2
+        self.slope_rad = float(np.deg2rad(slope_deg))
+        m, alpha = walker.masses_kg, walker.alpha_m[:, :2]
+        self.mass_kg = float(m.sum())
+        self._first = m @ alpha
+        self._second = alpha.T @ (m[:, None] * alpha)
+        self._law = np.array([walker.R_m, self.mass_kg, g_m_per_s2, self.slope_rad])
+
+    def energy_J(self, z: ArrayLike) -> tuple[Matrix, Matrix]:
+        """Kinetic and potential energy; the foot's centre starts at 0 and has rolled R q3."""
+        q3, q4, w3, w4 = np.asarray(z, dtype=float).T
+        s, R = self.slope_rad, self.walker.R_m
+        (a, b), S = self._first, self._second
+        vx = R * w3
+        kinetic = (
+            0.5 * self.mass_kg * vx**2
+            + vx * (a * np.cos(q3) * w3 + b * np.cos(q4) * w4)
+            + 0.5 * (S[0, 0] * w3**2 + S[1, 1] * w4**2)
+            + S[0, 1] * np.cos(q3 - q4) * w3 * w4
+        )
+        up = self.mass_kg * R + a * np.cos(q3) + b * np.cos(q4)
+        along = self.mass_kg * R * q3 + a * np.sin(q3) + b * np.sin(q4)
+        return kinetic, self.g_m_per_s2 * (np.cos(s) * up - np.sin(s) * along)
+
+    def step(self, start: ArrayLike, samples_s: float | None = None) -> Step:
+        """From (theta, q3', q4') just after a heel strike to just after the next.
+
+        `samples_s` asks for states at this spacing; the heel strike is found between them.
+        """
+        theta, w3, w4 = (float(part) for part in np.asarray(start, dtype=float))
+        if not 0.0 < theta < np.pi:
+            raise ModelError(f"theta = {np.rad2deg(theta):g} deg: no step")
+        z = np.array([-theta / 2.0, theta / 2.0, w3, w4])
+        upright = self._until(0.0, z, _upright)
+        strike = self._until(upright[0][-1], upright[1][-1], _foot_down)
+        t_s = np.concatenate((upright[0], strike[0][1:]))
+        states = np.concatenate((upright[1], strike[1][1:]))
+        if samples_s is not None:
+            grid = np.arange(0.0, t_s[-1], samples_s)
+            early = grid < upright[0][-1]
+            states = np.vstack((upright[2](grid[early]).T, strike[2](grid[~early]).T, states[-1:]))
+            t_s = np.append(grid, t_s[-1])
+        return self._heel_strike(t_s, states)
+
+    def _until(
+        self, t_s: float, z: Matrix, event: Callable[[float, Matrix], float]
+    ) -> tuple[Matrix, Matrix, Callable[[Matrix], Matrix]]:
+        def motion(_t: float, z: Matrix) -> Matrix:
+            rates: Matrix = _motion(z, self._first, self._second, self._law)
+            return rates
+
+        found = solve_ivp(motion, (t_s, t_s + LONGEST_STEP_S), z, "DOP853", events=(event, _fallen),
+                          rtol=TOLERANCE, atol=TOLERANCE, dense_output=True)  # fmt: skip
+        if not found.success or found.t_events[0].size == 0:
+            raise ModelError("the walker falls: no heel strike follows from this start")
+        return found.t, found.y.T, found.sol
+
+    def _heel_strike(self, t_s: Matrix, states: Matrix) -> Step:
+        q3, q4, w3, w4 = states[-1]
+        walker = self.walker
+        angles = np.array([[q3, q4, 0.0]])
+        M = walker.mass_matrix(angles)[0, :4, :4]
+        A = walker.contact_rows(angles)[0, :, :4]
+        d = decompose(M, A, [walker.R_m * w3, 0.0, w3, w4], closing=[0.0, -1.0])
+        after = np.array([q3 - q4, d.qdot_after[3], d.qdot_after[2]])
+        return Step(t_s, states, after, d.T_c_J, d.impulse, bool(d.qdot_after[1] > 0.0))
+
+    def walk(self, start: ArrayLike, n_steps: int, samples_s: float | None = None) -> list[Step]:
+        """Steps in a row."""
+        steps: list[Step] = []
+        state = np.asarray(start, dtype=float)
+        for _ in range(n_steps):
+            steps.append(self.step(state, samples_s))
+            state = steps[-1].after
+        return steps
+
+    def slope_of_map(self, start: ArrayLike, h: float = 1e-5) -> Matrix:
+        """(3, 3) derivative of the step-to-step map by central differences."""
+        start = np.asarray(start, dtype=float)
+        columns = [
+            (self.step(start + h * e).after - self.step(start - h * e).after) / (2.0 * h)
+            for e in np.eye(3)
+        ]
+        return np.column_stack(columns)
+
+    def gait(self) -> Matrix:
+        """A fixed point, looked for from a row of starts at which the legs swing like pendula.
+
+        Raises
+        ------
+        ModelError
+            None of the starts leads to a gait.
+        """
+        pace = np.sqrt(self.g_m_per_s2 / self.walker.l_m)
+        for theta in np.arange(0.2, 1.2, 0.1):
+            try:
+                state = theta * np.array([1.0, 0.57 * pace, 0.35 * pace])
+                return self.fixed_point(self.walk(state, SETTLING_STEPS)[-1].after)
+            except ModelError:
+                continue
+        raise ModelError(
+            f"no gait found on a slope of {np.rad2deg(self.slope_rad):g} deg: the walker falls, or "
+            "its steps do not repeat: try another slope"
+        )
+
+    def fixed_point(self, guess: ArrayLike) -> Matrix:
+        """(theta, q3', q4') that a step leads back to, by Newton's method."""
+        state = np.asarray(guess, dtype=float)
+        for _ in range(30):
+            miss = self.step(state).after - state
+            if np.max(np.abs(miss)) < 1e-9:
+                return state
+            state = state + np.linalg.solve(np.eye(3) - self.slope_of_map(state), miss)
+        raise ModelError("no gait near this start")
+
+
+def multipliers(slope_of_map: Matrix) -> NDArray[np.complex128]:
+    """Eigenvalues of the map's derivative, largest first; the gait is stable if all are in |1|."""
+    values = np.linalg.eigvals(slope_of_map).astype(np.complex128)
+    return values[np.argsort(-np.abs(values))]
+
+
+def _upright(_t: float, z: Matrix) -> float:
+    return float(z[0])
+
+
+def _foot_down(_t: float, z: Matrix) -> float:
+    return float(z[0] + z[1])
+
+
+def _fallen(_t: float, z: Matrix) -> float:
+    return float(FALLEN_RAD - abs(z[0]))
+
+
+for _event in (_upright, _foot_down, _fallen):
+    _event.terminal = True  # type: ignore[attr-defined]
+_upright.direction = _foot_down.direction = 1.0  # type: ignore[attr-defined]
+
+
+@njit(cache=True)
+def _motion(z: Matrix, first: Matrix, S: Matrix, law: Matrix) -> Matrix:
+    """Z' of (q3, q4, q3', q4')."""
+    R, mass, g, slope = law[0], law[1], law[2], law[3]
+    q3, q4, w3, w4 = z[0], z[1], z[2], z[3]
+    a, b = first[0], first[1]
+    turn = q3 - q4
+    M33 = mass * R * R + 2.0 * R * a * np.cos(q3) + S[0, 0]
+    M34 = R * b * np.cos(q4) + S[0, 1] * np.cos(turn)
+    M44 = S[1, 1]
+    # N^T (Q - c)
+    along = mass * g * np.sin(slope) + a * np.sin(q3) * w3 * w3 + b * np.sin(q4) * w4 * w4
+    f3 = R * along + a * g * np.sin(q3 + slope) - S[0, 1] * np.sin(turn) * w4 * w4
+    f4 = b * g * np.sin(q4 + slope) + S[0, 1] * np.sin(turn) * w3 * w3
+    det = M33 * M44 - M34 * M34
+    return np.array([w3, w4, (M44 * f3 - M34 * f4) / det, (M33 * f4 - M34 * f3) / det])

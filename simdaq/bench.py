@@ -1,0 +1,244 @@
+"""Cards with their signals and faults, the tasks on them, and who holds what."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from simdaq import catalog, errors, names
+from simdaq.card import Card
+from simdaq.channels import Channel
+from simdaq.errors import DaqmxError, SetupError
+from simdaq.scales import Scales
+from simdaq.task import COMMITTED, RESERVED, RUNNING, UNVERIFIED, VERIFIED, Task
+from simdaq.terminals import Fault, Output, Source
+
+
+class Bench:
+    """What a `System` consists of at an instant; `System` lets its time pass.
+
+    Attributes
+    ----------
+    now_s : float
+        The time; what runs on the cards has come this far.
+    origin_unix_s : float
+        What time it was in the world when the bench's was 0.
+    last_created : str
+        Names of the channels that the last call has created.
+    """
+
+    def __init__(self) -> None:
+        self.cards: dict[str, Card] = {}
+        self.tasks: dict[int, Task] = {}
+        self.scales = Scales()
+        self.lock = threading.RLock()
+        self.now_s = 0.0
+        self.origin_unix_s = 0.0
+        self.last_created = ""
+        self._changed = threading.Condition(self.lock)  # what a wait looks at
+        self._reserved: dict[tuple[str, str], Task] = {}
+        self._next_handle = 1
+        self._n_transitions_cleared = 0
+
+    # Cards, signals, faults
+
+    def add(self, model: str, name: str, *, serial: int = 0, chassis: str | None = None) -> Card:
+        """Plug a card in; a module needs its chassis' name.
+
+        Raises
+        ------
+        SetupError
+            The model is not known, or the name is taken.
+        """
+        if name in self.cards:
+            raise SetupError(f"card {name!r}: there is already one of this name")
+        if chassis is not None and chassis not in self.cards:
+            raise SetupError(f"card {name!r}: there is no chassis {chassis!r}")
+        place = None if chassis is None else self.cards[chassis]
+        card = Card(name, catalog.model(model), serial or 0x1A00000 + len(self.cards), place)
+        self.cards[name] = card
+        return card
+
+    def feed(self, terminal: str, source: Source) -> None:
+        """Wire a signal to an input.
+
+        A number, or a function of time in s that takes a float or an array. `Dev1/ai0`: volts
+        (V/V where a bridge sits there, the sensor's own unit for other sensors); `Dev1/ctr0`: an
+        encoder's angle in revolutions; `Dev1/port0/line0`: a level, high above 0.5; `Dev1/PFI0`,
+        `Dev1/ctr0`: `Pulses`.
+        """
+        card, short = self._terminal(terminal)
+        with self.lock:
+            found = card.terminal(short)
+            found.source, found.fed = source, True
+
+    def output(self, terminal: str) -> float:
+        """What an output puts out now: volts of `Dev1/ao0`, 0 or 1 of `Dev1/port0/line0`."""
+        card, short = self._terminal(terminal)
+        with self.lock:
+            return card.output(short).at(self.now_s)
+
+    def watch(self, terminal: str) -> Output:
+        """Record every change of an output: `changes` of the answer, a list of (t_s, value)."""
+        card, short = self._terminal(terminal)
+        found = card.output(short)
+        found.watched = True
+        return found
+
+    def inject(self, terminal: str, fault: Fault | None) -> None:
+        """Break an input: `stuck` at its value now, `high rail`, `low rail`; None mends it."""
+        card, short = self._terminal(terminal)
+        found = card.terminal(short)
+        with self.lock:
+            found.fault = None
+            found.frozen = float(found.at(self.now_s))
+            found.fault = fault
+
+    def unplug(self, card: str) -> None:
+        """Pull a card's cable: every task on it fails from now on, its outputs are gone."""
+        with self.lock:
+            self.cards[card].plugged = False
+            self._changed.notify_all()
+
+    def plug(self, card: str) -> None:
+        """Put it back: it comes up as after power-on, all outputs at 0."""
+        with self.lock:
+            self._power_up(self.cards[card])
+            self.cards[card].plugged = True
+
+    def stall(self, card: str, *, stalled: bool = True) -> None:
+        """Make a card deliver no samples, as when a bus hangs."""
+        self.cards[card].stalled = stalled
+
+    def deliver_every(self, card: str, seconds: float) -> None:
+        """Make a card hand its samples over in packets, as on USB or Ethernet."""
+        self.cards[card].transfer_s = seconds
+
+    def _power_up(self, card: Card) -> None:
+        card.expired = False
+        for output in card.outputs.values():
+            output.put(self.now_s, 0.0)
+        for task in list(self.tasks.values()):
+            if card in task.cards:
+                self.stop(task)
+                self.release(task, UNVERIFIED)
+
+    def _terminal(self, terminal: str) -> tuple[Card, str]:
+        device, short = names.split(terminal)
+        if device not in self.cards or not short:
+            raise SetupError(f"{terminal!r}: there is no such terminal")
+        return self.cards[device], short.removeprefix("_")
+
+    def card(self, name: str) -> Card:
+        """The card of this name, or DaqmxError."""
+        found = self.cards.get(name)
+        if found is None:
+            raise DaqmxError(errors.INVALID_DEVICE, Device_Specified=name)
+        return found
+
+    # Tasks
+
+    def create(self, name: str) -> Task:
+        """A new task."""
+        if any(t.name == name for t in self.tasks.values()) and name:
+            raise DaqmxError(errors.DUPLICATE_TASK, Task_Name=name)
+        handle = self._next_handle
+        self._next_handle += 1
+        task = Task(handle, name or f"_unnamedTask<{handle - 1}>")
+        self.tasks[handle] = task
+        return task
+
+    def task(self, handle: int) -> Task:
+        """The task behind a handle, or DaqmxError."""
+        found = self.tasks.get(handle)
+        if found is None:
+            raise DaqmxError(errors.INVALID_TASK)
+        return found
+
+    def clear(self, task: Task) -> None:
+        """Stop a task and forget it; its outputs stay as they are."""
+        self.stop(task)
+        self._free(task)
+        if self.tasks.pop(task.handle, None) is not None:
+            self._n_transitions_cleared += task.n_transitions
+
+    @property
+    def n_transitions(self) -> int:
+        """Of all tasks from state to state."""
+        return self._n_transitions_cleared + sum(t.n_transitions for t in self.tasks.values())
+
+    def add_channels(self, task: Task, channels: Sequence[Channel]) -> None:
+        """Give a task what one call creates."""
+        for channel in channels:
+            task.add(channel)
+            self.release(task, UNVERIFIED)
+        self.last_created = names.flatten(c.name for c in channels)
+
+    # What tasks reserve
+
+    def reserve(self, task: Task) -> None:
+        """Give a task all it needs, or nothing.
+
+        Raises
+        ------
+        DaqmxError
+            The cards cannot do what it asks, or another task holds something of it.
+        """
+        if task.state < VERIFIED:
+            task.verify()
+        if task.state < RESERVED:
+            self._must_be_free(task)
+            for card, resource in task.resources():
+                self._reserved[card.name, resource] = task
+            task.state = RESERVED
+
+    def commit(self, task: Task) -> None:
+        """Reserve, and program the cards."""
+        self.reserve(task)
+        task.state = max(task.state, COMMITTED)
+
+    def release(self, task: Task, state: int) -> None:
+        """Take back what a task holds; its state falls to this one."""
+        self._free(task)
+        task.state = min(task.state, state)
+
+    def stop(self, task: Task) -> None:
+        """Stop; nothing happens to a task that does not run.
+
+        The task returns to where it was before its start, which frees what the start has
+        reserved (NI-DAQmx Help, "Transitioning the State Backwards").
+        """
+        if task.state == RUNNING:
+            assert task.run is not None
+            task.run.stop(self.now_s)
+            task.state = COMMITTED
+            task.implicit = False
+            if task.state_before_start < RESERVED:
+                self.release(task, task.state_before_start)
+            task.state = task.state_before_start
+        task.pending = None
+
+    def _free(self, task: Task) -> None:
+        for key in [k for k, holder in self._reserved.items() if holder is task]:
+            del self._reserved[key]
+
+    def _must_be_free(self, task: Task) -> None:
+        """Raise DaqmxError where another task holds what this one needs.
+
+        The watchdog of a chassis needs all of it, while it starts (NI, cDAQ-9185/9189 User Manual,
+        "Watchdog Timer").
+        """
+        if task.kind == "watchdog" and task.device is not None and task.device.is_chassis:
+            family = {card.name for card in task.device.family}
+            for (card_name, _), other in self._reserved.items():
+                if card_name in family and other is not task:
+                    raise task.error(
+                        errors.WATCHDOG_NOT_FIRST, Device=card_name, Held_by_Task=other.name
+                    )
+        for card, resource in task.resources():
+            holder = self._reserved.get((card.name, resource))
+            if holder is not None and holder is not task:
+                raise task.error(
+                    errors.RESERVED, Device=card.name, Resource=resource,
+                    Held_by_Task=holder.name,
+                )  # fmt: skip

@@ -1,0 +1,240 @@
+"""Functions that make, start, time and trigger tasks, and custom scales."""
+
+from __future__ import annotations
+
+from nidaqmx.constants import SampleTimingType, TaskMode, TriggerType
+
+from simdaq import errors
+from simdaq.errors import DaqmxError
+from simdaq.inputs import wait_until_done
+from simdaq.system import System
+from simdaq.task import RESERVED, RUNNING, UNVERIFIED, VERIFIED, Task
+from simdaq.timing import Timing, Trigger
+
+
+def set_runtime_environment(system: System, **_: str) -> None:
+    """The program names its language; nothing depends on it."""
+    del system
+
+
+def create_task(system: System, *, session_name: str) -> int:
+    """A new, empty task."""
+    return system.create(session_name).handle
+
+
+def clear_task(system: System, *, task: int) -> None:
+    """Stop and forget."""
+    system.clear(system.task(task))
+
+
+def start_task(system: System, *, task: int) -> None:
+    """Start."""
+    system.start(system.task(task))
+
+
+def stop_task(system: System, *, task: int) -> None:
+    """Stop; a finite task that is not done yet answers with NI's warning."""
+    owner = system.task(task)
+    system.catch_up()
+    early = owner.state == RUNNING and not owner.done and owner.timing.finite
+    system.stop(owner)
+    if early and not owner.timing.on_demand:
+        raise owner.error(errors.STOPPED_BEFORE_DONE)
+
+
+def task_control(system: System, *, task: int, action: int) -> None:
+    """Move a task through its states."""
+    owner = system.task(task)
+    if action == TaskMode.TASK_START.value:
+        system.start(owner)
+    elif action == TaskMode.TASK_STOP.value:
+        system.stop(owner)
+    elif action == TaskMode.TASK_VERIFY.value:
+        owner.verify()
+    elif action == TaskMode.TASK_RESERVE.value:
+        system.reserve(owner)
+    elif action == TaskMode.TASK_COMMIT.value:
+        system.commit(owner)
+    elif action == TaskMode.TASK_UNRESERVE.value:
+        if owner.state == RUNNING:
+            raise owner.error(errors.RUNNING)
+        system.release(owner, VERIFIED)
+    elif action == TaskMode.TASK_ABORT.value:
+        system.stop(owner)
+        system.release(owner, VERIFIED)
+    else:
+        raise owner.error(errors.BAD_VALUE, Property="Task.Action", Requested_Value=action)
+
+
+def is_task_done(system: System, *, task: int) -> bool:
+    """Whether all is over; an error that stopped the task is raised."""
+    owner = system.task(task)
+    if owner.pending is not None:
+        raise owner.pending
+    return owner.done
+
+
+def wait_until_task_done(system: System, *, task: int, time_to_wait: float) -> None:
+    """Wait."""
+    wait_until_done(system, system.task(task), time_to_wait)
+
+
+def configure_logging(
+    system: System, *, task: int, file_path: str, logging_mode: int, group_name: str,
+    operation: int,
+) -> None:  # fmt: skip
+    """Log what the task acquires to a TDMS file."""
+    owner = system.task(task)
+    if owner.state == RUNNING:
+        raise owner.error(errors.PROPERTY_WHILE_RUNNING, Property="Logging.Mode")
+    owner.properties["read", "logging_file_path"] = file_path
+    owner.properties["read", "logging_mode"] = logging_mode
+    owner.properties["read", "logging_tdms_group_name"] = group_name
+    owner.properties["read", "logging_tdms_operation"] = operation
+
+
+def _retime(system: System, task: int, timing: Timing) -> None:
+    owner = system.task(task)
+    if owner.state == RUNNING:
+        raise owner.error(errors.PROPERTY_WHILE_RUNNING, Property="SampTimingType")
+    if not owner.channels:
+        raise owner.error(errors.NO_CHANNELS)
+    system.release(owner, UNVERIFIED)
+    owner.timing = timing
+
+
+def cfg_samp_clk_timing(
+    system: System, *, task: int, source: str, rate: float, active_edge: int, sample_mode: int,
+    samps_per_chan: int,
+) -> None:  # fmt: skip
+    """By a sample clock."""
+    _retime(
+        system, task,
+        Timing(SampleTimingType.SAMPLE_CLOCK.value, rate, source, active_edge, sample_mode,
+               int(samps_per_chan)),
+    )  # fmt: skip
+
+
+def cfg_implicit_timing(
+    system: System, *, task: int, sample_mode: int, samps_per_chan: int
+) -> None:
+    """By the signal itself: every period is a sample."""
+    _retime(
+        system, task,
+        Timing(SampleTimingType.IMPLICIT.value, mode=sample_mode, samples=int(samps_per_chan)),
+    )  # fmt: skip
+
+
+def cfg_change_detection_timing(
+    system: System, *, task: int, rising_edge_chan: str, falling_edge_chan: str,
+    sample_mode: int, samps_per_chan: int,
+) -> None:  # fmt: skip
+    """By changes of digital lines."""
+    owner = system.task(task)
+    _retime(
+        system, task,
+        Timing(SampleTimingType.CHANGE_DETECTION.value, mode=sample_mode,
+               samples=int(samps_per_chan)),
+    )  # fmt: skip
+    owner.properties["timing", "change_detect_di_rising_edge_physical_chans"] = rising_edge_chan
+    owner.properties["timing", "change_detect_di_falling_edge_physical_chans"] = falling_edge_chan
+
+
+def _trigger(system: System, task: int, name: str, trigger: Trigger) -> Task:
+    owner = system.task(task)
+    if owner.state == RUNNING:
+        raise owner.error(errors.PROPERTY_WHILE_RUNNING, Property="Trigger")
+    setattr(owner, name, trigger)
+    system.release(owner, RESERVED - 1)
+    return owner
+
+
+def cfg_dig_edge_start_trig(
+    system: System, *, task: int, trigger_source: str, trigger_edge: int
+) -> None:
+    """Start at an edge of a terminal."""
+    kind = TriggerType.DIGITAL_EDGE.value
+    _trigger(system, task, "start_trigger", Trigger(kind, trigger_source, trigger_edge))
+
+
+def cfg_anlg_edge_start_trig(
+    system: System, *, task: int, trigger_source: str, trigger_slope: int, trigger_level: float
+) -> None:
+    """Start where an analogue channel crosses a level."""
+    kind = TriggerType.ANALOG_EDGE.value
+    trigger = Trigger(kind, trigger_source, trigger_slope, trigger_level)
+    _trigger(system, task, "start_trigger", trigger)
+
+
+def disable_start_trig(system: System, *, task: int) -> None:
+    """Start at once."""
+    _trigger(system, task, "start_trigger", Trigger())
+
+
+def cfg_dig_edge_ref_trig(
+    system: System, *, task: int, trigger_source: str, trigger_edge: int, pretrigger_samples: int
+) -> None:
+    """Stop a set number of samples after an edge of a terminal."""
+    kind = TriggerType.DIGITAL_EDGE.value
+    trigger = Trigger(kind, trigger_source, trigger_edge, pretrigger=int(pretrigger_samples))
+    _trigger(system, task, "reference_trigger", trigger)
+
+
+def cfg_anlg_edge_ref_trig(
+    system: System, *, task: int, trigger_source: str, trigger_slope: int, trigger_level: float,
+    pretrigger_samples: int,
+) -> None:  # fmt: skip
+    """Stop a set number of samples after an analogue channel crosses a level."""
+    kind = TriggerType.ANALOG_EDGE.value
+    trigger = Trigger(kind, trigger_source, trigger_slope, trigger_level, int(pretrigger_samples))
+    _trigger(system, task, "reference_trigger", trigger)
+
+
+def disable_ref_trig(system: System, *, task: int) -> None:
+    """No reference trigger."""
+    _trigger(system, task, "reference_trigger", Trigger())
+
+
+def export_signal(system: System, *, task: int, signal_id: int, output_terminal: str) -> None:
+    """Lead a signal of a task out at a terminal; nothing outside is there to see it."""
+    owner = system.task(task)
+    owner.properties["exported_signal", str(signal_id)] = output_terminal
+
+
+def connect_terms(
+    system: System, *, source_terminal: str, destination_terminal: str, signal_modifiers: int
+) -> None:
+    """Routes between terminals of the simulated cards are only looked up."""
+    del signal_modifiers
+    for terminal in (source_terminal, destination_terminal):
+        device = terminal.lstrip("/").partition("/")[0]
+        if device not in system.cards:
+            raise DaqmxError(errors.UNKNOWN_DEVICE_IN_TERMINAL, Source_Terminal=terminal)
+
+
+def disconnect_terms(system: System, *, source_terminal: str, destination_terminal: str) -> None:
+    """Undo it."""
+    connect_terms(
+        system, source_terminal=source_terminal, destination_terminal=destination_terminal,
+        signal_modifiers=0,
+    )  # fmt: skip
+
+
+def reset_device(system: System, *, device_name: str) -> None:
+    """Abort everything on a device, its modules with a chassis; its outputs go to 0."""
+    card = system.card(device_name)
+    card.must_be_there()
+    reset = card.family if card.is_chassis else [card]
+    for task in list(system.tasks.values()):
+        if any(c in reset for c in task.cards):
+            system.stop(task)
+            system.release(task, UNVERIFIED)
+    for one in reset:
+        one.expired = False
+        for output in one.outputs.values():
+            output.put(system.now_s, 0.0)
+
+
+def self_test_device(system: System, *, device_name: str) -> None:
+    """A plugged-in card passes."""
+    system.card(device_name).must_be_there()

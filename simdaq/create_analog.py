@@ -1,0 +1,218 @@
+"""The DAQmxCreateAI... and DAQmxCreateAO... functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from nidaqmx.constants import (
+    BridgeUnits,
+    ChannelType,
+    TerminalConfiguration,
+    UsageTypeAI,
+    UsageTypeAO,
+)
+
+from simdaq import errors, names, scales
+from simdaq.channels import AnalogInput, AnalogOutput, Channel
+from simdaq.errors import DaqmxError
+from simdaq.system import System
+
+FROM_CUSTOM_SCALE = 10065
+# Quantities that a terminal's source gives in the channel's own unit.
+SENSORS = {
+    "create_ai_thrmcpl_chan": (UsageTypeAI.TEMPERATURE_THERMOCOUPLE, "temp"),
+    "create_airtd_chan": (UsageTypeAI.TEMPERATURE_RTD, "temp"),
+    "create_ai_thrmstr_chan_iex": (UsageTypeAI.TEMPERATURE_THERMISTOR, "temp"),
+    "create_ai_thrmstr_chan_vex": (UsageTypeAI.TEMPERATURE_THERMISTOR, "temp"),
+    "create_ai_temp_built_in_sensor_chan": (UsageTypeAI.TEMPERATURE_BUILT_IN_SENSOR, "temp"),
+    "create_ai_current_chan": (UsageTypeAI.CURRENT, "current"),
+    "create_ai_current_rms_chan": (UsageTypeAI.CURRENT_ACRMS, "current_acrms"),
+    "create_ai_voltage_rms_chan": (UsageTypeAI.VOLTAGE_ACRMS, "voltage_acrms"),
+    "create_ai_resistance_chan": (UsageTypeAI.RESISTANCE, "resistance"),
+    "create_ai_strain_gage_chan": (UsageTypeAI.STRAIN_STRAIN_GAGE, "strain"),
+}
+BRIDGE_KINDS = {
+    "force": UsageTypeAI.FORCE_BRIDGE,
+    "pressure": UsageTypeAI.PRESSURE_BRIDGE,
+    "torque": UsageTypeAI.TORQUE_BRIDGE,
+}
+
+
+def _add_inputs(
+    system: System,
+    task: int,
+    physical_channel: str,
+    name_to_assign_to_channel: str,
+    usage: UsageTypeAI,
+    properties: dict[str, Any],
+    *,
+    curve: scales.Scaling = scales.identity,
+    physical_signal: bool = False,
+) -> None:
+    owner = system.task(task)
+    physicals = names.unflatten(physical_channel)
+    if not physicals:
+        raise owner.error(errors.BAD_NAME, Physical_Channel_Name=repr(physical_channel))
+    created: list[Channel] = []
+    labels = names.labels(name_to_assign_to_channel, physicals)
+    for label, physical in zip(labels, physicals, strict=True):
+        device, rest = names.split(physical)
+        card = system.card(device)
+        short = card.check(rest, "ai")
+        assert card.model.ai is not None
+        if usage not in card.model.ai.usages:
+            raise DaqmxError(
+                errors.WRONG_CHANNEL_TYPE, "The card cannot measure this.",
+                Physical_Channel_Name=physical, Measurement_Type=usage.name,
+            )  # fmt: skip
+        found = dict(properties)
+        found["ai_meas_type"] = usage.value
+        found["chan_type"] = ChannelType.ANALOG_INPUT.value
+        custom = None
+        if found.get("ai_custom_scale_name"):
+            custom = system.scales.get(found["ai_custom_scale_name"])
+        configuration = found.get("ai_term_cfg", TerminalConfiguration.DEFAULT.value)
+        if configuration == TerminalConfiguration.DEFAULT.value:
+            found["ai_term_cfg"] = TerminalConfiguration.DIFF.value
+        elif card.model.ai.differential_only and configuration in (
+            TerminalConfiguration.RSE.value,
+            TerminalConfiguration.NRSE.value,
+        ):
+            raise DaqmxError(
+                errors.BAD_VALUE, Property="AI.TermCfg", Requested_Value=configuration,
+                Channel_Name=physical,
+            )  # fmt: skip
+        created.append(
+            AnalogInput(
+                label, physical, "ai", card, short, found,
+                curve=curve, custom=custom, physical_signal=physical_signal,
+            )
+        )  # fmt: skip
+    system.add_channels(owner, created)
+
+
+def create_ai_voltage_chan(
+    system: System, *, task: int, physical_channel: str, name_to_assign_to_channel: str,
+    terminal_config: int, min_val: float, max_val: float, units: int, custom_scale_name: str,
+    **_: Any,
+) -> None:  # fmt: skip
+    """Volts."""
+    _add_inputs(
+        system, task, physical_channel, name_to_assign_to_channel, UsageTypeAI.VOLTAGE,
+        {"ai_min": min_val, "ai_max": max_val, "ai_term_cfg": terminal_config,
+         "ai_voltage_units": units,
+         "ai_custom_scale_name": custom_scale_name if units == FROM_CUSTOM_SCALE else ""},
+    )  # fmt: skip
+
+
+def create_ai_voltage_chan_with_excit(system: System, **kwargs: Any) -> None:
+    """Volts, with an excitation that the card supplies."""
+    create_ai_voltage_chan(system, **kwargs)
+
+
+def create_ai_bridge_chan(
+    system: System, *, task: int, physical_channel: str, name_to_assign_to_channel: str,
+    min_val: float, max_val: float, units: int, bridge_config: int, voltage_excit_source: int,
+    voltage_excit_val: float, nominal_bridge_resistance: float, custom_scale_name: str,
+) -> None:  # fmt: skip
+    """A bare bridge: V/V or mV/V."""
+    milli = units == BridgeUnits.MILLIVOLTS_PER_VOLT.value
+    _add_inputs(
+        system, task, physical_channel, name_to_assign_to_channel, UsageTypeAI.BRIDGE,
+        {"ai_min": min_val, "ai_max": max_val, "ai_bridge_units": units,
+         "ai_bridge_cfg": bridge_config, "ai_excit_src": voltage_excit_source,
+         "ai_excit_val": voltage_excit_val, "ai_bridge_nom_resistance": nominal_bridge_resistance,
+         "ai_custom_scale_name": custom_scale_name if units == FROM_CUSTOM_SCALE else ""},
+        curve=scales.polynomial([0.0, 1e3 if milli else 1.0]),
+    )  # fmt: skip
+
+
+def _bridge_sensor(kind: str, curve: Callable[[dict[str, Any]], scales.Scaling]) -> Any:
+    def create(system: System, **k: Any) -> None:
+        scaling = scales.bridge(k["electrical_units"], curve(k), k["physical_units"], k["units"])
+        custom = k.get("custom_scale_name", "") if k["units"] == FROM_CUSTOM_SCALE else ""
+        _add_inputs(
+            system, k["task"], k["physical_channel"], k["name_to_assign_to_channel"],
+            BRIDGE_KINDS[kind],
+            {"ai_min": k["min_val"], "ai_max": k["max_val"], f"ai_{kind}_units": k["units"],
+             "ai_bridge_cfg": k["bridge_config"], "ai_excit_src": k["voltage_excit_source"],
+             "ai_excit_val": k["voltage_excit_val"],
+             "ai_bridge_nom_resistance": k["nominal_bridge_resistance"],
+             "ai_bridge_electrical_units": k["electrical_units"],
+             "ai_bridge_physical_units": k["physical_units"], "ai_custom_scale_name": custom},
+            curve=scaling,
+        )  # fmt: skip
+
+    return create
+
+
+def _two_points(k: dict[str, Any]) -> scales.Scaling:
+    electrical: Sequence[float] = (k["first_electrical_val"], k["second_electrical_val"])
+    return scales.two_points(electrical, (k["first_physical_val"], k["second_physical_val"]))
+
+
+def _table(k: dict[str, Any]) -> scales.Scaling:
+    return scales.table(k["electrical_vals"], k["physical_vals"])
+
+
+def _polynomial(k: dict[str, Any]) -> scales.Scaling:
+    return scales.polynomial(k["forward_coeffs"])
+
+
+create_ai_force_bridge_two_point_lin_chan = _bridge_sensor("force", _two_points)
+create_ai_force_bridge_table_chan = _bridge_sensor("force", _table)
+create_ai_force_bridge_polynomial_chan = _bridge_sensor("force", _polynomial)
+create_ai_pressure_bridge_two_point_lin_chan = _bridge_sensor("pressure", _two_points)
+create_ai_pressure_bridge_table_chan = _bridge_sensor("pressure", _table)
+create_ai_pressure_bridge_polynomial_chan = _bridge_sensor("pressure", _polynomial)
+create_ai_torque_bridge_two_point_lin_chan = _bridge_sensor("torque", _two_points)
+create_ai_torque_bridge_table_chan = _bridge_sensor("torque", _table)
+create_ai_torque_bridge_polynomial_chan = _bridge_sensor("torque", _polynomial)
+
+
+def _sensor(usage: UsageTypeAI, stem: str) -> Any:
+    def create(system: System, **k: Any) -> None:
+        units = k.get("units", 0)
+        custom = k.get("custom_scale_name", "") if units == FROM_CUSTOM_SCALE else ""
+        _add_inputs(
+            system, k["task"], k["physical_channel"], k["name_to_assign_to_channel"], usage,
+            {"ai_min": k.get("min_val", -100.0), "ai_max": k.get("max_val", 100.0),
+             f"ai_{stem}_units": units, "ai_custom_scale_name": custom,
+             "ai_term_cfg": k.get("terminal_config", TerminalConfiguration.DEFAULT.value)},
+            physical_signal=True,
+        )  # fmt: skip
+
+    return create
+
+
+globals().update({name: _sensor(*what) for name, what in SENSORS.items()})
+
+
+def create_ao_voltage_chan(
+    system: System, *, task: int, physical_channel: str, name_to_assign_to_channel: str,
+    min_val: float, max_val: float, units: int, custom_scale_name: str,
+) -> None:  # fmt: skip
+    """Volts out."""
+    owner = system.task(task)
+    physicals = names.unflatten(physical_channel)
+    if not physicals:
+        raise owner.error(errors.BAD_NAME, Physical_Channel_Name=repr(physical_channel))
+    created: list[Channel] = []
+    labels = names.labels(name_to_assign_to_channel, physicals)
+    for label, physical in zip(labels, physicals, strict=True):
+        device, rest = names.split(physical)
+        card = system.card(device)
+        short = card.check(rest, "ao")
+        from_scale = units == FROM_CUSTOM_SCALE
+        created.append(
+            AnalogOutput(
+                label, physical, "ao", card, short,
+                {"ao_min": min_val, "ao_max": max_val, "ao_voltage_units": units,
+                 "ao_output_type": UsageTypeAO.VOLTAGE.value,
+                 "ao_custom_scale_name": custom_scale_name if from_scale else "",
+                 "chan_type": ChannelType.ANALOG_OUTPUT.value},
+                custom=system.scales.get(custom_scale_name) if from_scale else None,
+            )
+        )  # fmt: skip
+    system.add_channels(owner, created)

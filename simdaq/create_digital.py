@@ -1,0 +1,72 @@
+"""The DAQmxCreateDIChan and DAQmxCreateDOChan functions."""
+
+from __future__ import annotations
+
+from nidaqmx.constants import ChannelType, LineGrouping
+
+from simdaq import errors, names
+from simdaq.channels import DigitalLines
+from simdaq.errors import DaqmxError
+from simdaq.system import System
+
+
+def create_di_chan(
+    system: System, *, task: int, lines: str, name_to_assign_to_lines: str, line_grouping: int
+) -> None:
+    """Lines in."""
+    _create(system, task, lines, name_to_assign_to_lines, line_grouping, "di")
+
+
+def create_do_chan(
+    system: System, *, task: int, lines: str, name_to_assign_to_lines: str, line_grouping: int
+) -> None:
+    """Lines out."""
+    _create(system, task, lines, name_to_assign_to_lines, line_grouping, "do")
+
+
+def _create(system: System, task: int, lines: str, name: str, grouping: int, kind: str) -> None:
+    owner = system.task(task)
+    physicals = names.unflatten(lines)
+    given = names.unflatten(name)
+    if not physicals:
+        raise owner.error(errors.BAD_NAME, Physical_Channel_Name=repr(lines))
+    found = []
+    for physical in physicals:
+        device, rest = names.split(physical)
+        card = system.card(device)
+        short = card.check(rest, kind)
+        found.append((physical, card, short))
+    chan_type = ChannelType.DIGITAL_INPUT if kind == "di" else ChannelType.DIGITAL_OUTPUT
+    properties = {"chan_type": chan_type.value, f"{kind}_num_lines": 1}
+    if grouping == LineGrouping.CHAN_FOR_ALL_LINES.value:
+        _, card, _ = found[0]
+        if any(other is not card for _, other, _ in found):
+            raise DaqmxError(errors.BAD_VALUE, "One channel has lines of one device.")
+        every = tuple(line for _, _, short in found for line in card.lines(short))
+        # A range in the name would read as several channels.
+        label = given[0] if given else lines.split(":")[0].split(",")[0].strip()
+        if not given and len(every) > 1 and len(found) > 1:
+            label += "..."
+        channel = DigitalLines(
+            label, names.flatten(p for p, _, _ in found), kind, card, every[0],
+            {**properties, f"{kind}_num_lines": len(every)}, lines=every,
+        )  # fmt: skip
+        system.add_channels(owner, [channel])
+        return
+    singles = [
+        (physical if len(card.lines(short)) == 1 else f"{card.name}/{line}", card, line)
+        for physical, card, short in found
+        for line in card.lines(short)
+    ]
+    if len(singles) > 1 and len(given) == 1:
+        given = [f"{given[0]}{i}" for i in range(len(singles))]
+    system.add_channels(
+        owner,
+        [
+            DigitalLines(
+                given[i] if i < len(given) else physical, physical, kind, card, line,
+                dict(properties), lines=(line,),
+            )
+            for i, (physical, card, line) in enumerate(singles)
+        ],
+    )  # fmt: skip

@@ -1,0 +1,138 @@
+"""Errors as NI-DAQmx numbers them, with texts of this package, and errors of setting it up."""
+
+INVALID_TASK = -200088
+DUPLICATE_TASK = -200089
+COUNTER_NEEDS_CLOCK = -200303
+INVALID_DEVICE = -200220
+NO_SUCH_CHANNEL = -200170
+WRONG_CHANNEL_TYPE = -200430
+MIXED_CHANNEL_TYPES = -200559
+CHANNEL_ALREADY_IN_TASK = -200489
+CHANNEL_NOT_IN_TASK = -200486
+NO_CHANNELS = -200478
+BAD_NAME = -200428
+BAD_VALUE = -200077
+TOO_MANY_CHANNELS_FOR_RATE = -200081
+RATE_TOO_LOW = -200331
+RESERVED = -50103
+LOST_DEVICE = -201003
+BEYOND_LAST_SAMPLE = -200278
+OVERWRITTEN = -200279
+NOT_YET_THERE = -200284
+NOT_YET_WRITTEN = -200292
+WAIT_TIMED_OUT = -200560
+NOT_RUNNING = -200983
+RUNNING = -200479
+PROPERTY_WHILE_RUNNING = -200557
+PROPERTY_NOT_SUPPORTED = -200197
+PROPERTY_NOT_IN_CONTEXT = -200452
+FUNCTION_NOT_SUPPORTED = -209876
+NO_WATCHDOG = -200662
+WATCHDOG_EXPIRED = -200678
+CHASSIS_EXPIRED = -201478
+WATCHDOG_NOT_FIRST = -201477
+NO_BUFFER = -201062
+WRITE_NOT_STARTED = -200846
+WRITE_CHANNELS_DIFFER = -200524
+REGENERATION_STARVED = -200290
+NOTHING_WRITTEN = -200462
+BAD_AO_DATA = -200561
+NO_SUCH_SCALE = -200378
+NO_SUCH_TERMINAL = -89120
+UNKNOWN_DEVICE_IN_TERMINAL = -89130
+START_TRIGGER_NOT_SUPPORTED = -200261
+NO_LOG_FILE = -201310
+LOG_NEEDS_CLOCK = -201299
+ONLY_LOGGED = -201301
+DEFECT = -50202
+
+STOPPED_BEFORE_DONE = 200010
+
+TEXTS = {
+    COUNTER_NEEDS_CLOCK: "A counter has no sample clock of its own: name an outer one.",
+    DUPLICATE_TASK: "There is already a task of this name.",
+    INVALID_TASK: "This task does not exist, or was closed.",
+    INVALID_DEVICE: "No device of this name is present.",
+    NO_SUCH_CHANNEL: "The device has no such physical channel.",
+    WRONG_CHANNEL_TYPE: "The physical channel is of another type than the virtual channel.",
+    MIXED_CHANNEL_TYPES: "A task holds channels of one type only.",
+    CHANNEL_ALREADY_IN_TASK: "The task already has a channel of this name.",
+    CHANNEL_NOT_IN_TASK: "The task has no channel of this name.",
+    NO_CHANNELS: "The task has no channels.",
+    BAD_NAME: "The name is empty or malformed.",
+    BAD_VALUE: "The value is not one that this property can have.",
+    TOO_MANY_CHANNELS_FOR_RATE: "The converter cannot visit so many channels at this rate.",
+    RATE_TOO_LOW: "The sample clock cannot run so slowly.",
+    RESERVED: "The resource is reserved: another task holds it.",
+    LOST_DEVICE: "The device cannot be accessed: it was unplugged, or has lost its power.",
+    BEYOND_LAST_SAMPLE: "These samples will never come: the acquisition is over.",
+    OVERWRITTEN: "Samples were overwritten before they were read: read more often, read more at a "
+    "time, sample more slowly, or enlarge the buffer.",
+    NOT_YET_THERE: "Not all of the samples came within the timeout.",
+    NOT_YET_WRITTEN: "There was no room in the buffer within the timeout.",
+    WAIT_TIMED_OUT: "The task was not done within the timeout.",
+    NOT_RUNNING: "The task is not running.",
+    RUNNING: "This cannot be done while the task runs.",
+    PROPERTY_WHILE_RUNNING: "This property cannot be set while the task runs.",
+    PROPERTY_NOT_SUPPORTED: "The device does not support this property.",
+    PROPERTY_NOT_IN_CONTEXT: "This property means nothing for this task.",
+    FUNCTION_NOT_SUPPORTED: "The simulated device does not support this function.",
+    NO_WATCHDOG: "The device has no watchdog timer.",
+    WATCHDOG_EXPIRED: "The watchdog timer has expired: outputs are in their expiration states.",
+    CHASSIS_EXPIRED: "The watchdog timer of the chassis has expired: reset the chassis.",
+    WATCHDOG_NOT_FIRST: "A watchdog task cannot be reserved while other tasks of its chassis are.",
+    NO_BUFFER: "These lines cannot be read or written by a clock.",
+    WRITE_NOT_STARTED: "With auto start off, one sample can only be written to a running task.",
+    WRITE_CHANNELS_DIFFER: "The data are for another number of channels than the task has.",
+    REGENERATION_STARVED: "The generation ran out of new samples, and may not repeat old ones.",
+    NOTHING_WRITTEN: "The generation cannot start: nothing was written to its buffer.",
+    BAD_AO_DATA: "A value to write is outside the output's range.",
+    NO_SUCH_SCALE: "No custom scale has this name.",
+    NO_SUCH_TERMINAL: "The device has no such terminal.",
+    UNKNOWN_DEVICE_IN_TERMINAL: "The terminal names a device that is not present.",
+    START_TRIGGER_NOT_SUPPORTED: "The task supports no such start trigger.",
+    NO_LOG_FILE: "The file to log to cannot be opened or made.",
+    LOG_NEEDS_CLOCK: "Only what a clock acquires can be logged.",
+    ONLY_LOGGED: "In this logging mode samples go to the file only.",
+    DEFECT: "The simulated driver has a defect.",
+    STOPPED_BEFORE_DONE: "The task was stopped before it was done.",
+}
+
+
+class SetupError(Exception):
+    """What was asked of the simulation is wrong or missing here: one line with the remedy."""
+
+
+class PortError(Exception):
+    """The server cannot have its port."""
+
+
+class DaqmxError(Exception):
+    """What a DAQmx function answers instead of success.
+
+    Attributes
+    ----------
+    code : int
+        NI-DAQmx's status code.
+    detail : str
+        The extended information: text, then who and what, then the code.
+    samples : int
+        Samples per channel that were read or written all the same.
+    """
+
+    def __init__(self, code: int, note: str = "", /, **facts: object) -> None:
+        self.code = code
+        self.samples = 0
+        lines = [f"{TEXTS[code]} {note}".strip()]
+        lines += [f"{name.replace('_', ' ')}: {value}" for name, value in facts.items()]
+        self.facts = lines
+        super().__init__(code)
+
+    @property
+    def detail(self) -> str:
+        return "\n".join([*self.facts, f"\nStatus Code: {self.code}"])
+
+
+def text(code: int) -> str:
+    """A code's text, as DAQmxGetErrorString gives it."""
+    return TEXTS.get(code, f"Status {code} of NI-DAQmx, which the simulated driver never gives.")

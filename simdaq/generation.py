@@ -1,0 +1,106 @@
+"""Clocked generations: samples from a buffer to the outputs."""
+
+from __future__ import annotations
+
+import numpy as np
+from nidaqmx.constants import RegenerationMode
+from numpy.typing import NDArray
+
+from simdaq import errors, routes
+from simdaq.bench import Bench
+from simdaq.channels import AnalogOutput, DigitalLines
+from simdaq.run import Run
+from simdaq.task import Task
+from simdaq.timing import ExternalClock, InternalClock
+
+Block = NDArray[np.float64]
+
+
+class OutputRun(Run):
+    """A clocked generation of what was written.
+
+    Attributes
+    ----------
+    data : (channels, samples) array
+        What repeats, or, where nothing may repeat, what is still to come.
+    """
+
+    def __init__(self, bench: Bench, task: Task) -> None:
+        if task.written is None:
+            raise task.error(errors.NOTHING_WRITTEN)
+        self.task = task
+        timing = task.timing
+        n = float(timing.samples) if timing.finite else np.inf
+        mode = task.properties.get(("write", "regen_mode"))
+        self.repeats = mode != RegenerationMode.DONT_ALLOW_REGENERATION.value
+        self.data: Block = np.array(task.written)
+        asked = int(task.properties.get(("buffer", "output_buf_size"), 0))
+        self.capacity = max(asked, self.data.shape[1])
+        self.clock: InternalClock | ExternalClock = routes.sample_clock(bench, task, n)
+        self.write_position = self.data.shape[1]
+        self._starved = False
+
+    @property
+    def done(self) -> bool:
+        return self.clock.done or self._starved
+
+    @property
+    def planned(self) -> float:
+        return self.clock.n
+
+    @property
+    def total(self) -> int:
+        return self.clock.taken
+
+    @property
+    def space(self) -> int:
+        """Samples a channel that can be written now."""
+        return self.capacity if self.repeats else int(self.capacity - self.data.shape[1])
+
+    def when(self, more: int) -> float | None:
+        return self.clock.when(more)
+
+    def room_s(self, n: int) -> float | None:
+        """When there is room for n samples."""
+        return self.clock.when(n - self.space)
+
+    def step(self, after_s: float, until_s: float) -> None:
+        if self._starved or any(c.stalled or not c.plugged for c in self.task.cards):
+            return
+        before = self.clock.taken
+        times = self.clock.take(after_s, until_s)
+        self.fresh = times
+        n = len(times)
+        if not n:
+            return
+        if self.repeats:
+            block = self.data[:, (before + np.arange(n)) % self.data.shape[1]]
+        else:
+            there = self.data.shape[1]
+            if there < n:
+                self._starved = True
+                self.task.pending = self.task.error(errors.REGENERATION_STARVED)
+                n, times = there, times[:there]
+            block, self.data = self.data[:, :n], self.data[:, n:]
+        for channel, row in zip(self.task.channels, block, strict=True):
+            _put(channel, times, row)
+
+    def write(self, block: Block) -> None:
+        """More samples while running."""
+        n = block.shape[1]
+        self.write_position += n
+        if not self.repeats:
+            self.data = np.concatenate((self.data, block), axis=1)
+            return
+        size = self.data.shape[1]
+        start = self.write_position % size if n < size else 0
+        where = (start + np.arange(min(n, size))) % size
+        self.data[:, where] = block[:, :size]
+
+
+def _put(channel: object, times: Block, row: Block) -> None:
+    """Samples of a channel to its output."""
+    if isinstance(channel, AnalogOutput):
+        channel.output.put_block(times, row)
+    elif isinstance(channel, DigitalLines):
+        channel.drive_block(times, row)

@@ -1,0 +1,155 @@
+"""Reading: out of the buffer of an acquisition, or single samples on demand."""
+
+from __future__ import annotations
+
+import numpy as np
+from nidaqmx.constants import (
+    LoggingMode,
+    ReadRelativeTo,
+)
+from numpy.typing import NDArray
+
+from simdaq import errors
+from simdaq.acquisition import InputRun
+from simdaq.channels import AnalogInput, DigitalLines, is_infinite
+from simdaq.errors import DaqmxError
+from simdaq.system import System
+from simdaq.task import RUNNING, Task
+
+Block = NDArray[np.float64]
+ALL = -1
+
+
+def read(system: System, task: Task, n: int, timeout_s: float) -> tuple[Block, DaqmxError | None]:
+    """Raw samples (channels, n); n = -1 is all there are.
+
+    The error, if any, comes with the samples that were there all the same.
+    """
+    if not task.channels:
+        raise task.error(errors.NO_CHANNELS)
+    if not task.is_input:
+        raise task.error(errors.WRONG_CHANNEL_TYPE)
+    for card in task.cards:
+        card.must_work()
+    if task.timing.on_demand:
+        return _read_on_demand(system, task, 1 if n == ALL else n, timeout_s)
+    if task.state != RUNNING:
+        system.start(task, implicit=True)
+    if task.pending is not None:
+        raise task.pending
+    if task.properties.get(("read", "logging_mode")) == LoggingMode.LOG.value:
+        raise task.error(errors.ONLY_LOGGED)
+    run = task.run
+    assert isinstance(run, InputRun)
+    return _read_buffer(system, task, run, n, timeout_s)
+
+
+def _read_buffer(
+    system: System, task: Task, run: InputRun, n: int, timeout_s: float
+) -> tuple[Block, DaqmxError | None]:
+    buffer = run.buffer
+    _seek(task, run)
+    if n == ALL:
+        everything = not task.properties.get(("read", "read_all_avail_samp"), False)
+        whole = task.timing.samples - buffer.position % max(task.timing.samples, 1)
+        n = whole if task.timing.finite and everything else run.ready
+    if task.timing.single_point:
+        # The newest sample that was not read yet, else the next one; never an older one.
+        buffer.position = max(buffer.position, buffer.written - 1)
+    there = system.wait(
+        lambda: run.ready >= n or run.done or not _present(task),
+        lambda: run.when(n - run.ready),
+        timeout_s,
+    )
+    for card in task.cards:
+        card.must_work()
+    if buffer.lost and run.ready < n:
+        task.pending = task.error(errors.OVERWRITTEN, Property="BufferOverflow")
+    if buffer.lost:
+        raise task.error(errors.OVERWRITTEN, Samples_Per_Channel_in_Buffer=buffer.capacity)
+    got = min(n, run.ready)
+    block = buffer.take(got)
+    failure = None
+    if got < n:
+        code = errors.BEYOND_LAST_SAMPLE if there and run.done else errors.NOT_YET_THERE
+        failure = task.error(code, Samples_Read=got, Samples_Requested=n, Timeout_s=timeout_s)
+        failure.samples = got
+    elif task.implicit and run.done and not run.ready:
+        system.stop(task)
+    return block, failure
+
+
+def _present(task: Task) -> bool:
+    return all(card.plugged for card in task.cards)
+
+
+def _seek(task: Task, run: InputRun) -> None:
+    """Move the reading position to where the read properties say."""
+    relative, offset = task.relative_to()
+    buffer = run.buffer
+    if relative == ReadRelativeTo.MOST_RECENT_SAMPLE.value:
+        buffer.position = max(buffer.written + offset, 0)
+    elif relative == ReadRelativeTo.FIRST_SAMPLE.value:
+        buffer.position = max(offset, buffer.written - buffer.capacity)
+
+
+def _read_on_demand(
+    system: System, task: Task, n: int, timeout_s: float
+) -> tuple[Block, DaqmxError | None]:
+    """Samples taken now, n of them as fast as software goes: all at the same instant."""
+    if task.state != RUNNING:
+        system.start(task, implicit=True)
+    there = _wait_for_counters(system, task, timeout_s) if task.kind == "ci" else True
+    if not there or any(card.stalled for card in task.cards):
+        if task.implicit:
+            system.stop(task)
+        rows = sum(c.rows for c in task.channels)
+        return np.empty((rows, 0)), task.error(
+            errors.NOT_YET_THERE, Samples_Read=0, Samples_Requested=n, Timeout_s=timeout_s
+        )
+    now_s = system.now_s
+    values: list[float] = []
+    for channel in task.channels:
+        if isinstance(channel, AnalogInput | DigitalLines):
+            values.append(channel.sample_now(now_s))
+        else:
+            values += np.ravel(channel.sample(np.array([now_s]))).tolist()
+    if task.implicit:
+        system.stop(task)
+    column = np.array(values)[:, None]
+    return column if n == 1 else np.repeat(column, n, axis=1), None
+
+
+def _wait_for_counters(system: System, task: Task, timeout_s: float) -> bool:
+    def ready() -> bool:
+        times = [c.ready_s(system.now_s) for c in task.channels]
+        return all(t is not None and t <= system.now_s for t in times)
+
+    def when() -> float | None:
+        times = [c.ready_s(system.now_s) for c in task.channels]
+        known = [t for t in times if t is not None]
+        return max(known) if len(known) == len(times) else None
+
+    return system.wait(ready, when, timeout_s)
+
+
+def wait_until_done(system: System, task: Task, timeout_s: float) -> None:
+    """Wait for a finite task to end.
+
+    Raises
+    ------
+    DaqmxError
+        It did not within the timeout.
+    """
+
+    def remaining() -> float | None:
+        run = task.run
+        if run is None or not np.isfinite(run.planned):
+            return None
+        return run.when(max(int(run.planned) - run.total, 1))
+
+    if not system.wait(lambda: task.done, remaining, timeout_s):
+        forever = is_infinite(timeout_s)
+        raise task.error(errors.WAIT_TIMED_OUT, Timeout_s="none" if forever else timeout_s)
+    if task.pending is not None:
+        raise task.pending

@@ -1,0 +1,142 @@
+"""C source of the simulated libnidaqmx: every function of the API, each led into Python.
+
+cffi's embedding mode makes a function `simdaq_...` in Python for every `DAQmx...`, which calls it
+from C. Functions with a variable number of arguments cannot be written in Python and are unpacked
+here: `Get...Attribute` always has one pointer and a size, `Set...Attribute` a double, a whole
+number or a pointer, by the attribute's type. A Ctrl-C that falls into the Python of a call cannot
+leave it as an exception; it is raised again as a signal when the call is over.
+"""
+
+from __future__ import annotations
+
+from simdaq.package_api import Function, PackageApi
+
+SONAME = "libnidaqmx.so.1"
+INTERRUPTED = 0x7FFFFFFF  # answered by Python alone, never by the library
+MODULE = "_hil_simulated_nidaqmx"
+# Fixed arguments before the attribute: a task, a name.
+OWNERS = {
+    "Buffer": ("buffer", True, False),
+    "CalInfo": ("cal_info", False, True),
+    "Chan": ("chan", True, True),
+    "Device": ("device", False, True),
+    "ExportedSignal": ("exported_signal", True, False),
+    "PersistedChan": ("persisted_chan", False, True),
+    "PersistedScale": ("persisted_scale", False, True),
+    "PersistedTask": ("persisted_task", False, True),
+    "PhysicalChan": ("physical_chan", False, True),
+    "Read": ("read", True, False),
+    "Scale": ("scale", False, True),
+    "SystemInfo": ("system_info", False, False),
+    "Task": ("task", True, False),
+    "Timing": ("timing", True, False),
+    "TimingEx": ("timing", True, True),
+    "Trig": ("trig", True, False),
+    "Watchdog": ("watchdog", True, True),
+    "Write": ("write", True, False),
+}
+OWNER_NAMES = sorted({owner for owner, _, _ in OWNERS.values()})
+TYPES = "typedef struct { uint64_t lsb; int64_t msb; } daqmx_time;\n"
+INNER = """
+int32_t simdaq_get(int32_t owner, void *task, char *name, int32_t number, void *value,
+                   uint32_t size);
+int32_t simdaq_set(int32_t owner, void *task, char *name, int32_t number, double real,
+                   uint64_t whole, uint32_t size);
+int32_t simdaq_unsupported(char *function);
+"""
+
+
+def embedding_api(api: PackageApi) -> str:
+    """Functions that Python answers."""
+    lines = [TYPES, INNER]
+    for function in api.functions:
+        if not function.variadic:
+            lines.append(f"int32_t {inner_name(function)}({_types(function)});")
+    return "\n".join(lines)
+
+
+def inner_name(function: Function) -> str:
+    """Of the Python function behind a C function."""
+    return f"simdaq_{function.c_name}"
+
+
+def _types(function: Function) -> str:
+    return ", ".join(a.c_type for a in function.arguments) or "void"
+
+
+def _wrapped(function: Function) -> str:
+    given = [f"{a.c_type} a{i}" for i, a in enumerate(function.arguments)]
+    passed = ", ".join(f"a{i}" for i in range(len(function.arguments)))
+    inner = inner_name(function)
+    return (
+        f"extern int32_t {inner}({_types(function)});\n"
+        f"CFFI_DLLEXPORT int32_t {function.c_name}({', '.join(given) or 'void'})\n"
+        f"{{\n    return answered({inner}({passed}));\n}}"
+    )
+
+
+def c_source(api: PackageApi) -> str:
+    """Functions that C answers."""
+    cases = sorted(
+        {
+            (OWNER_NAMES.index(a.owner) << 16) | a.number
+            for a in api.attributes.values()
+            if a.type == "double" and a.owner in OWNER_NAMES
+        }
+    )
+    lines = [
+        "#include <signal.h>", "#include <stdarg.h>", "#include <stdint.h>", TYPES,
+        "static int32_t answered(int32_t code)", "{", f"    if (code != {INTERRUPTED})",
+        "        return code;", "    raise(SIGINT);", "    return 0;", "}",
+        *(f"extern {line}" for line in _statements(INNER)),
+        "static int is_real(int32_t owner, int32_t number)", "{",
+        "    switch ((owner << 16) | number) {",
+        *(f"    case {case}:" for case in cases),
+        "        return 1;", "    default:", "        return 0;", "    }", "}",
+    ]  # fmt: skip
+    for function in api.functions:
+        lines.append(_variadic(function.c_name) if function.variadic else _wrapped(function))
+    return "\n".join(lines)
+
+
+def _statements(text: str) -> list[str]:
+    return [" ".join(s.split()) + ";" for s in text.split(";") if s.strip()]
+
+
+def _variadic(c_name: str) -> str:
+    stem = c_name.removeprefix("DAQmx")
+    verb, rest = stem[:3], stem[3:]
+    owner = OWNERS.get(rest.replace("Attribute", "")) if "Attribute" in rest else None
+    if owner is None or verb not in ("Get", "Set"):
+        return (
+            f"CFFI_DLLEXPORT int32_t {c_name}(void *first, ...)\n{{\n"
+            f'    (void)first;\n    return simdaq_unsupported("{c_name}");\n}}'
+        )
+    name, has_task, has_name = owner
+    fixed = (["void *task"] if has_task else []) + (["char *name"] if has_name else [])
+    fixed.append("int32_t number")
+    task, label = "task" if has_task else "0", "name" if has_name else "0"
+    index = OWNER_NAMES.index(name)
+    lines = [f"CFFI_DLLEXPORT int32_t {c_name}({', '.join(fixed)}, ...)", "{", "    va_list rest;",
+             "    va_start(rest, number);"]  # fmt: skip
+    if verb == "Get":
+        lines += [
+            "    void *value = va_arg(rest, void *);",
+            "    uint32_t size = va_arg(rest, uint32_t);",
+            "    va_end(rest);",
+            f"    return answered(simdaq_get({index}, {task}, {label}, number, value, size));",
+        ]
+    else:
+        lines += [
+            "    double real = 0.0;",
+            "    uint64_t whole = 0;",
+            f"    if (is_real({index}, number))",
+            "        real = va_arg(rest, double);",
+            "    else",
+            "        whole = va_arg(rest, uint64_t);",
+            "    uint32_t size = va_arg(rest, uint32_t);",
+            "    va_end(rest);",
+            f"    return answered(simdaq_set({index}, {task}, {label}, number, real, whole,",
+            "                               size));",
+        ]
+    return "\n".join([*lines, "}"])

@@ -1,0 +1,52 @@
+"""Names as NI-DAQmx writes them: lists and ranges of channels, terminals."""
+
+import re
+from collections.abc import Iterable
+
+from simdaq import errors
+from simdaq.errors import DaqmxError
+
+_RANGE = re.compile(r"^(?P<stem>.*?)(?P<first>\d+):(?P<stem2>.*?)(?P<last>\d+)$")
+
+
+def unflatten(text: str) -> list[str]:
+    """`Dev1/ai0:2, Dev1/ai7` -> Dev1/ai0, Dev1/ai1, Dev1/ai2, Dev1/ai7; ranges may run down."""
+    names: list[str] = []
+    for part in (p.strip() for p in text.split(",")):
+        found = _RANGE.match(part)
+        if not part:
+            continue
+        if found is None:
+            names.append(part)
+            continue
+        first, last = int(found["first"]), int(found["last"])
+        step = 1 if last >= first else -1
+        names += [f"{found['stem']}{n}" for n in range(first, last + step, step)]
+    return names
+
+
+def flatten(names: Iterable[str]) -> str:
+    """The list as one text, ranges not contracted: every reader of the format takes that."""
+    return ", ".join(names)
+
+
+def split(physical: str) -> tuple[str, str]:
+    """`Dev1/port0/line3` or `/Dev1/PFI0` -> device, rest; a bare `Dev1` has no rest.
+
+    Raises
+    ------
+    DaqmxError
+        Nothing is there.
+    """
+    device, _, rest = physical.strip().lstrip("/").partition("/")
+    if not device:
+        raise DaqmxError(errors.BAD_NAME, Name=repr(physical))
+    return device, rest
+
+
+def labels(given: str, physicals: list[str]) -> list[str]:
+    """Names of the channels that one call creates: those given, else the physical ones."""
+    found = unflatten(given)
+    if len(physicals) > 1 and len(found) == 1:
+        found = [f"{found[0]}{i}" for i in range(len(physicals))]
+    return [found[i] if i < len(found) else p for i, p in enumerate(physicals)]

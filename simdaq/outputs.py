@@ -1,0 +1,88 @@
+"""Writing: into the buffer of a generation, or single values on demand."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simdaq import errors, watchdog
+from simdaq.channels import AnalogOutput, DigitalLines
+from simdaq.generation import OutputRun
+from simdaq.system import System
+from simdaq.task import RUNNING, Task
+
+Block = NDArray[np.float64]
+
+
+def write(system: System, task: Task, block: Block, *, auto_start: bool, timeout_s: float) -> int:
+    """Write (channels, samples): volts, or words; samples per channel that were taken.
+
+    Raises
+    ------
+    DaqmxError
+        The task is no output, has other channels, cannot start, or has no room in time.
+    """
+    if not task.channels:
+        raise task.error(errors.NO_CHANNELS)
+    if task.kind not in ("ao", "do"):
+        raise task.error(errors.WRONG_CHANNEL_TYPE)
+    for card in task.cards:
+        card.must_work()
+        if watchdog.holds(system, card, task.kind):
+            raise task.error(errors.WATCHDOG_EXPIRED, Device=card.name)
+    if block.shape[0] != len(task.channels):
+        raise task.error(
+            errors.WRITE_CHANNELS_DIFFER, Number_of_Channels_in_Task=len(task.channels),
+            Number_of_Channels_in_Data=block.shape[0],
+        )  # fmt: skip
+    if task.kind == "ao":
+        rows = [c.quantised(row) for c, row in zip(task.channels, block, strict=True)
+                if isinstance(c, AnalogOutput)]  # fmt: skip
+        block = np.stack(rows)
+    if task.timing.on_demand:
+        return _write_now(system, task, block, auto_start=auto_start)
+    return _write_buffer(system, task, block, auto_start=auto_start, timeout_s=timeout_s)
+
+
+def _write_now(system: System, task: Task, block: Block, *, auto_start: bool) -> int:
+    if task.state != RUNNING and not auto_start:
+        raise task.error(errors.WRITE_NOT_STARTED)
+    if task.state != RUNNING:
+        system.start(task, implicit=True)
+    now_s = system.now_s
+    for channel, row in zip(task.channels, block, strict=True):
+        if isinstance(channel, AnalogOutput):
+            channel.output.put(now_s, float(row[-1]))
+        elif isinstance(channel, DigitalLines):
+            channel.drive(now_s, int(row[-1]))
+    if task.implicit:
+        system.stop(task)
+    return int(block.shape[1])
+
+
+def _write_buffer(
+    system: System, task: Task, block: Block, *, auto_start: bool, timeout_s: float
+) -> int:
+    if task.pending is not None:
+        raise task.pending
+    n = int(block.shape[1])
+    if task.state == RUNNING:
+        run = task.run
+        assert isinstance(run, OutputRun)
+        there = system.wait(lambda: run.space >= n or run.done, lambda: run.room_s(n), timeout_s)
+        if task.pending is not None:
+            raise task.pending
+        if not there:
+            raise task.error(errors.NOT_YET_WRITTEN, Timeout_s=timeout_s)
+        run.write(block)
+        return n
+    asked = int(task.properties.get(("buffer", "output_buf_size"), 0))
+    held = task.written
+    if held is not None and held.shape[1] + n <= asked:
+        task.written = np.concatenate((held, block), axis=1)
+    else:
+        task.written = np.array(block)
+    system.reserve(task)
+    if auto_start:
+        system.start(task)
+    return n

@@ -1,0 +1,49 @@
+"""What a running task does, and its callbacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+class Run:
+    """What a running task does; see `acquisition`, `generation`, `pulse_outputs`, `watchdog`."""
+
+    fresh: Any = ()  # times of the samples of the last step, for those who share the clock
+
+    def step(self, after_s: float, until_s: float) -> None:
+        """Do what is due in (after_s, until_s]."""
+
+    def stop(self, t_s: float) -> None:
+        """Leave things as a stop leaves them."""
+
+    @property
+    def done(self) -> bool:
+        return False
+
+    deadline_s: float = float("inf")  # when it does something by itself
+
+    @property
+    def planned(self) -> float:
+        """Samples per channel after which all is over."""
+        return float("inf")
+
+    @property
+    def total(self) -> int:
+        """Samples per channel so far."""
+        return 0
+
+    def when(self, more: int) -> float | None:
+        """When that many more samples are there, if it can be known."""
+        del more
+        return None
+
+
+@dataclass
+class Event:
+    """A callback after every `n` samples, or at the end (n = 0)."""
+
+    n: int
+    call: Callable[..., Any]
+    seen: int = 0

@@ -1,0 +1,207 @@
+"""Simulated cards whose time passes. Nothing here knows how a program talks to them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from simdaq import errors
+from simdaq.acquisition import InputRun
+from simdaq.bench import Bench
+from simdaq.channels import is_infinite
+from simdaq.generation import OutputRun
+from simdaq.pulse_outputs import PulseRun
+from simdaq.run import Event, Run
+from simdaq.task import RUNNING, VERIFIED, Task
+from simdaq.timing import NONE
+from simdaq.watchdog import WatchdogRun
+
+LOOK_S = 1e-3  # how often a wait looks again where nobody knows when something will come
+PATIENCE_S = 3600.0  # of a wait without timeout on a clock that runs only while one waits
+SOFTWARE_TIMED = Run()
+
+
+class System(Bench):
+    """Simulated cards and the tasks on them, in time.
+
+    Parameters
+    ----------
+    pace : how time goes on
+        "held": only by `advance_to`, and a call that would have to wait times out at once;
+        "free": by itself while a call waits, in no time, and by `advance_to`;
+        a function: it tells the time in s, as a wall clock does.
+    """
+
+    def __init__(self, pace: str | Callable[[], float] = "held") -> None:
+        super().__init__()
+        self._pace = pace if isinstance(pace, str) else "wall"
+        self._wall_s = pace if callable(pace) else None
+        self._due: list[tuple[Event, tuple[Any, ...]]] = []
+        self._dispatcher: threading.Thread | None = None
+
+    # Time
+
+    def advance_to(self, t_s: float) -> None:
+        """Let the time come to t_s: samples are taken, outputs put out, callbacks called.
+
+        A callback runs at the very time of its event; time does not run backwards.
+        """
+        while True:
+            with self.lock:
+                event_s = self._next_event_s()
+                stop_s = t_s if event_s is None else min(max(event_s, self.now_s), t_s)
+                self._step_to(stop_s)
+                due, self._due = self._due, []
+            for event, arguments in due:
+                event.call(*arguments)
+            if self.now_s >= t_s and not due:
+                return
+
+    def catch_up(self) -> None:
+        """On a wall clock, come to the present."""
+        if self._wall_s is not None:
+            self._step_to(max(self._wall_s(), self.now_s))
+
+    def _step_to(self, t_s: float) -> None:
+        after_s, self.now_s = self.now_s, max(t_s, self.now_s)
+        running = [t for t in self.tasks.values() if t.state == RUNNING and t.run is not None]
+        # Those whose clock others share come first.
+        running.sort(key=lambda t: not t.has_own_clock)
+        for task in running:
+            assert task.run is not None
+            task.run.step(after_s, self.now_s)
+            self._tell(task)
+        for task in running:
+            if task.run is not None:
+                task.run.fresh = NONE
+        if self._due and self._wall_s is not None:
+            self._changed.notify_all()
+
+    def _tell(self, task: Task) -> None:
+        run, event = task.run, task.events.get("every_n")
+        assert run is not None
+        if event is not None:
+            while run.total - event.seen >= event.n:
+                event.seen += event.n
+                self._due.append((event, (event.n,)))
+        event = task.events.get("done")
+        if event is not None and run.done and not task.done_told:
+            task.done_told = True
+            code = 0 if task.pending is None else task.pending.code
+            self._due.append((event, (code,)))
+        event = task.events.get("signal")
+        if event is not None:
+            self._due += [(event, ())] * len(run.fresh)
+
+    def _next_event_s(self) -> float | None:
+        soonest: float | None = None
+        for task in self.tasks.values():
+            if task.state != RUNNING or task.run is None:
+                continue
+            if self.now_s < task.run.deadline_s < (soonest or np.inf):
+                soonest = task.run.deadline_s
+            if not task.events:
+                continue
+            event = task.events.get("every_n")
+            more = [1] if "signal" in task.events else []
+            if event is not None:
+                more.append(event.n - (task.run.total - event.seen))
+            if "done" in task.events and np.isfinite(task.run.planned):
+                more.append(int(task.run.planned) - task.run.total)
+            for n in more:
+                when_s = task.run.when(max(n, 1)) if not task.run.done else None
+                if when_s is not None and (soonest is None or when_s < soonest):
+                    soonest = when_s
+        return soonest
+
+    def wait(
+        self,
+        ready: Callable[[], bool],
+        when: Callable[[], float | None],
+        timeout_s: float,
+    ) -> bool:
+        """Wait, as this system's time allows, until ready; False: the timeout came first."""
+        if ready():
+            return True
+        if self._pace == "held":
+            return False
+        patience_s = PATIENCE_S if self._pace == "free" else np.inf
+        deadline_s = self.now_s + (patience_s if is_infinite(timeout_s) else timeout_s)
+        while not ready():
+            if self.now_s >= deadline_s:
+                return False
+            known_s = when()
+            # What was due and has not come is looked for like what nobody knows of.
+            look_s = known_s if known_s and known_s > self.now_s else self.now_s + LOOK_S
+            self._pass_time(min(look_s, deadline_s))
+        return True
+
+    def _pass_time(self, until_s: float) -> None:
+        if self._wall_s is None:
+            self.advance_to(until_s)
+            return
+        self._changed.wait(max(until_s - self._wall_s(), 1e-5))
+        self.catch_up()
+
+    def listen(self, task: Task, kind: str, event: Event | None) -> None:
+        """Call back on an event of a task; None ends that."""
+        if event is None:
+            task.events.pop(kind, None)
+            return
+        task.events[kind] = event
+        if self._wall_s is not None and self._dispatcher is None:
+            self._dispatcher = threading.Thread(
+                target=self._dispatch, name="simulated NI-DAQmx events", daemon=True
+            )
+            self._dispatcher.start()
+
+    def _dispatch(self) -> None:
+        """On a wall clock: call callbacks when they are due, from a thread of their own."""
+        assert self._wall_s is not None
+        while True:
+            with self.lock:
+                self.catch_up()
+                due, self._due = self._due, []
+                if not due:
+                    event_s = self._next_event_s()
+                    pause_s = 10 * LOOK_S if event_s is None else event_s - self.now_s
+                    self._changed.wait(min(max(pause_s, 1e-4), 10 * LOOK_S))
+            for event, arguments in due:
+                event.call(*arguments)
+
+    # Starting
+
+    def start(self, task: Task, *, implicit: bool = False) -> None:
+        """Start; one that runs already is an error, unless a read or a write starts it."""
+        if task.state == RUNNING:
+            if implicit:
+                return
+            raise task.error(errors.RUNNING)
+        for card in task.cards:
+            card.must_work()
+        before = task.state
+        self.commit(task)
+        task.state_before_start = max(before, VERIFIED)
+        task.implicit = implicit
+        task.pending = None
+        task.done_told = False
+        for event in task.events.values():
+            event.seen = 0
+        task.start_trigger.at_s = task.reference_trigger.at_s = None
+        task.run = self._make_run(task)
+        task.state = RUNNING
+        self._step_to(self.now_s)  # what is due at this very moment, such as the first sample
+
+    def _make_run(self, task: Task) -> Run:
+        if task.kind == "co":
+            return PulseRun(self, task)
+        if task.kind == "watchdog":
+            return WatchdogRun(self, task)
+        if task.timing.on_demand:
+            for channel in task.channels:
+                channel.begin(self.now_s)
+            return SOFTWARE_TIMED
+        return OutputRun(self, task) if task.kind in ("ao", "do") else InputRun(self, task)

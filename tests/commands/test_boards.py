@@ -1,0 +1,353 @@
+"""Boards on the bench, played by the shipped firmware behind a pty, in wall time."""
+
+import contextlib
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hil import open_run
+from hil.__main__ import main
+from hil.devices.board import listing, protocol
+from hil.devices.board.bundled_firmware import shipped_hash
+from hil.devices.board.driver import CellBoard
+from hil.devices.board.native import built
+from hil.devices.board.port import SerialPort
+from hil.errors import DeviceError
+from hil.loop.guard import names_of
+from hil.record.read import DamagedError
+
+FIRMWARE = Path(__file__).resolve().parents[2] / "firmware"
+# Runs on the real clock want the machine one at a time.
+pytestmark = pytest.mark.xdist_group("real time")
+
+
+@contextlib.contextmanager
+def _behind_a_pty(program):
+    with subprocess.Popen([program, "6", "42"], stdout=subprocess.PIPE, text=True) as board:
+        try:
+            yield board.stdout.readline().strip()
+        finally:
+            board.terminate()
+            assert board.wait(10) == 0
+
+
+@pytest.fixture
+def pty_board():
+    """Path of a pty with a six-cell board behind it."""
+    with _behind_a_pty(built("board_pty")) as path:
+        yield path
+
+
+def _errors(capsys):
+    """What stands on standard error beside the warnings that the shipped values are assumed."""
+    return [line for line in capsys.readouterr().err.splitlines() if "warning: " not in line]
+
+
+def test_a_run_drives_a_board_behind_a_serial_port(pty_board, configs, tmp_path):
+    out = tmp_path / "run.h5"
+    words = ["run", str(configs / "miga6/all_on.toml"), "--backend", "board=bench,daq=sim"]
+    words += ["--set", f"devices.board.port={pty_board}", "--set", "loop.overrun='skip'"]
+    words += ["--set", "guard.reading_age_max_s=0.05", "--duration", "1.0", "--out", str(out)]
+    words += ["--set", "devices.board.estop=none"]
+    assert main(words) in (0, 3)  # a machine that stalls for 50 ms is tripped, and rightly
+    run = open_run(out)
+    assert run.attrs["clock"] == "real"
+    assert run.attrs["simulated"] == "SIMULATED: daq"
+    assert "source" not in run["muscle.1.current_A"].attrs
+    on = run.cells_reported.values == 1
+    assert on.all(axis=1).any()
+    currents_A = run["muscle.1.current_A"].values
+    assert np.nanmax(currents_A) == pytest.approx(0.195, abs=0.01)  # what this board draws
+
+
+def test_a_board_unplugged_in_the_run_is_one_line_and_the_recording_is_whole(
+    configs, capsys, tmp_path, monkeypatch
+):
+    """The process behind the pty is killed with all cells on."""
+    out = tmp_path / "run.h5"
+    board = subprocess.Popen([built("board_pty"), "6", "42"], stdout=subprocess.PIPE, text=True)
+    path = board.stdout.readline().strip()
+    write = CellBoard.write
+
+    def write_until_unplugged(driver, t_s, commands):
+        write(driver, t_s, commands)
+        if t_s > 0.2 and not driver.simulated and board.poll() is None:
+            board.kill()
+            board.wait(10)
+
+    monkeypatch.setattr(CellBoard, "write", write_until_unplugged)
+    words = ["run", str(configs / "miga6/all_on.toml"), "--backend", "board=bench,daq=sim"]
+    words += ["--set", f"devices.board.port={path}", "--set", "loop.overrun='skip'"]
+    words += ["--set", "guard.reading_age_max_s=0.05", "--duration", "2.0", "--out", str(out)]
+    words += ["--set", "devices.board.estop=none"]
+    assert main(words) == 4
+    board.stdout.close()
+    said = _errors(capsys)
+    assert len(said) == 1
+    assert f"board: {path} " in said[0]
+    assert "is it unplugged?" in said[0]
+    assert main(["verify", str(out)]) == 0
+    run = open_run(out)
+    assert run.attrs["outcome"] == "aborted"
+    assert 0.2 <= run.t_s.values[-1] < 2.0
+    assert run.cells_commanded.values[-2].all()
+    assert not run.cells_commanded.values[-1].any()
+
+
+def test_a_board_on_a_serial_port_that_is_reset_in_the_run_trips_it(
+    configs, capsys, tmp_path, monkeypatch
+):
+    board = subprocess.Popen([built("board_pty"), "6", "42"], stdout=subprocess.PIPE, text=True)
+    path = board.stdout.readline().strip()
+    write, was_reset = CellBoard.write, []
+
+    def write_and_reset(driver, t_s, commands):
+        write(driver, t_s, commands)
+        if t_s > 0.2 and not driver.simulated and not was_reset:
+            was_reset.append(t_s)
+            board.send_signal(signal.SIGUSR1)
+
+    monkeypatch.setattr(CellBoard, "write", write_and_reset)
+    out = tmp_path / "run.h5"
+    words = ["run", str(configs / "miga6/all_on.toml"), "--backend", "board=bench,daq=sim"]
+    words += ["--set", f"devices.board.port={path}", "--set", "loop.overrun='skip'"]
+    words += ["--duration", "2.0", "--out", str(out), "--set", "devices.board.estop=none"]
+    assert main(words) == 3
+    board.terminate()
+    assert board.wait(10) == 0
+    board.stdout.close()
+    assert "board_reset" in capsys.readouterr().out
+    run = open_run(out)
+    tripped_s = run.t_s.values[run.fault_bits.values != 0][0]
+    assert was_reset[0] < tripped_s < was_reset[0] + 0.2
+    assert "board_reset" in names_of(int(run.fault_bits.values[-1]))
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_board_whose_host_is_killed_or_stopped_in_the_run_is_off_by_itself(
+    number, pty_board, configs, tmp_path
+):
+    out = tmp_path / "run.h5"
+    words = [sys.executable, "-m", "hil", "run", str(configs / "miga6/all_on.toml"), "--out", out]
+    words += ["--backend", "board=bench,daq=sim", "--set", f"devices.board.port={pty_board}"]
+    words += ["--set", "loop.overrun='skip'", "--set", "devices.board.estop=none"]
+    host = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline_s = time.monotonic() + 60.0
+    while not (out.is_file() and _last_on(out)) and time.monotonic() < deadline_s:
+        time.sleep(0.05)
+    host.send_signal(number)
+    time.sleep(0.3)  # three times as long as a board may be left alone
+    if number == signal.SIGSTOP:
+        host.send_signal(signal.SIGCONT)
+        assert host.wait(60) == 3  # the board's own fault, and late ticks, trip the run
+        assert "board_fault" in names_of(int(open_run(out).fault_bits.values[-1]))
+        return
+    host.wait(10)
+    port = SerialPort("board", pty_board)
+    port.write(b"\0" + protocol.encode("read", 1))
+    (answer,) = [m for m in protocol.Decoder().feed(port.read(1.0) + port.read(0.2)) if m.seq == 1]
+    port.close()
+    assert "host_silent" in protocol.fault_names(answer["fault_bits"])
+    assert not any(answer["duty_per_255"])
+
+
+def _last_on(path):
+    """Whether the last row on file has every cell reported on."""
+    try:
+        reported = open_run(path).cells_reported.values
+    except DamagedError:  # looked at while it was being made
+        return False
+    return len(reported) > 0 and bool((reported[-1] == 1).all())
+
+
+def test_a_run_whose_rehearsal_trips_is_refused_before_the_bench_is_touched(
+    configs, tmp_path, capsys
+):
+    words = ["run", str(configs / "miga6/all_on.toml"), "--backend", "board=bench,daq=sim"]
+    words += ["--set", "guard.force_max_N=1.0", "--out", str(tmp_path / "run.h5")]
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert "its rehearsal on a simulated rig tripped at" in said
+    assert "force_high" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bench_cannot_run_on_the_virtual_clock(configs, capsys, tmp_path):
+    words = ["run", str(configs / "miga6/all_on.toml"), "--backend", "board=bench,daq=sim"]
+    assert main([*words, "--clock", "virtual", "--out", str(tmp_path / "run.h5")]) == 2
+    assert "runs in real time" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_board_that_is_not_there_is_named_and_leaves_no_recording(configs, capsys, tmp_path):
+    words = ["run", str(configs / "miga6/all_on.toml"), "--backend", "board=bench,daq=sim"]
+    assert main([*words, "--out", str(tmp_path / "run.h5")]) == 4
+    assert "no board with USB serial number HIL-0001" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_board_with_other_firmware_than_hil_ships_is_refused_unless_the_rig_names_it(
+    configs, tmp_path
+):
+    own = 0x0BADCAFE
+    folder = tmp_path / "build"
+    make = ["make", "--silent", "-C", str(FIRMWARE), f"BUILD={folder}", f"FIRMWARE_HASH={own:08x}"]
+    subprocess.run([*make, str(folder / "board_pty")], check=True)
+    words = ["run", str(configs / "miga6/all_on.toml"), "--backend", "board=bench,daq=sim"]
+    words += ["--set", "loop.overrun='skip'", "--set", "guard.reading_age_max_s=0.05"]
+    words += ["--set", "devices.board.estop=none", "--duration", "0.3"]
+    with _behind_a_pty(folder / "board_pty") as path:
+        words += ["--set", f"devices.board.port={path}"]
+        command = [sys.executable, "-m", "hil", *words, "--out", str(tmp_path / "refused.h5")]
+        refused = subprocess.run(command, capture_output=True, text=True)
+        assert refused.returncode == 4
+        (line,) = [text for text in refused.stderr.splitlines() if "warning: " not in text]
+        assert f"board: runs firmware 0badcafe, not {shipped_hash():08x}: hil board flash" in line
+        assert 'devices.board.firmware = "0badcafe"' in line
+        assert not (tmp_path / "refused.h5").exists()
+        assert not any(listing.ask(path, "read")["duty_per_255"])
+        assert listing.identity(path)["seq_taken"] < 10  # it was asked, and not armed
+        named = ["--set", "devices.board.firmware='0badcafe'", "--out", str(tmp_path / "run.h5")]
+        assert main([*words, *named]) in (0, 3)
+    assert open_run(tmp_path / "run.h5").sizes["tick"] > 0
+
+
+def test_the_hash_that_hil_ships_is_the_one_that_its_own_board_reports(pty_board):
+    assert listing.identity(pty_board)["firmware_hash"] == shipped_hash()
+
+
+@pytest.mark.parametrize("wrong", ["0badcaf", "0BADCAFE", "0badcafe0", "shipped"])
+def test_a_hash_that_is_none_is_refused_with_its_key(configs, capsys, wrong):
+    words = ["check", str(configs / "miga6/all_on.toml")]
+    assert main([*words, "--set", f"devices.board.firmware='{wrong}'"]) == 2
+    assert "devices.board.firmware" in capsys.readouterr().err
+
+
+def test_a_card_without_its_driver_is_one_line_and_leaves_nothing(
+    configs, tmp_path, capsys, monkeypatch
+):
+    from nidaqmx.errors import DaqNotFoundError
+    from nidaqmx.system import System
+
+    def not_there():
+        raise DaqNotFoundError("no library")
+
+    monkeypatch.setattr(System, "local", not_there)
+    words = ["--backend", "board=sim,daq=bench", "--out", str(tmp_path / "run.h5")]
+    assert main(["run", str(configs / "miga6/all_on.toml"), *words]) == 4
+    said = _errors(capsys)
+    assert len(said) == 1
+    assert "NI-DAQmx is not installed" in said[0]
+    assert "use --backend sim or emulated" in said[0]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_limits_are_read_set_with_consent_and_kept(pty_board, capsys, monkeypatch):
+    assert main(["board", "limits", pty_board, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["serial"] == 42
+    assert found["wire_agrees"] is True
+    assert found["limits"] == protocol.default_limits()
+    change = ["board", "limits", pty_board, "--set", "on_time_max_ms=20000"]
+    monkeypatch.setattr("builtins.input", lambda prompt: "no")
+    assert main(change) == 5
+    assert "on_time_max_ms: 10000 -> 20000" in capsys.readouterr().out
+    assert main([*change, "--yes"]) == 0
+    capsys.readouterr()
+    assert main(["board", "limits", pty_board, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["limits"]["on_time_max_ms"] == 20000
+
+
+@pytest.mark.parametrize("value", ["on_time_max_ms=0", "on_time_max_ms=60001", "on_time=1",
+                                   "on_time_max_ms=x"])  # fmt: skip
+def test_a_limit_that_the_board_cannot_have_is_refused(pty_board, capsys, value):
+    assert main(["board", "limits", pty_board, "--set", value, "--yes"]) == 2
+    assert capsys.readouterr().err.startswith(f"--set {value}: ")
+
+
+def test_a_board_held_by_someone_is_not_taken(pty_board, capsys):
+    holder = SerialPort("holder", pty_board)
+    assert main(["board", "limits", pty_board]) == 4
+    assert "cannot be opened" in capsys.readouterr().err
+    holder.close()
+    assert main(["board", "limits", pty_board]) == 0
+
+
+def test_ports_are_listed_as_lines_or_json(capsys):
+    assert main(["devices", "--json"]) == 0
+    assert "serial_ports" in json.loads(capsys.readouterr().out)
+    assert main(["devices"]) == 0
+    assert capsys.readouterr().out.strip()
+
+
+class OtherVersion:
+    """A port to a board that answers in the version of the wire before this one."""
+
+    def __init__(self, *where):
+        self._answer = b""
+
+    def write(self, data):
+        body = bytes((protocol.VERSION - 1, protocol.ANSWERS["identity"], 1)) + bytes(55)
+        self._answer = protocol.framed(body)
+
+    def read(self, timeout_s):
+        answer, self._answer = self._answer, b""
+        return answer
+
+    def close(self):
+        """Nothing to close."""
+
+
+def test_a_board_of_another_version_of_the_wire_is_to_be_flashed(capsys, monkeypatch):
+    monkeypatch.setattr("hil.devices.board.listing.SerialPort", OtherVersion)
+    assert main(["board", "limits", "usb:HIL-0001"]) == 4
+    said = capsys.readouterr().err.strip()
+    assert said.endswith("its firmware speaks another version of the protocol: hil board flash")
+
+
+def _errno_of_opening(path):
+    """What a program of another user, which asks for no lock, is told; 0: it has the line too."""
+    child = os.fork()
+    if child == 0:
+        try:
+            if os.getuid() == 0:
+                os.setuid(65534)  # root is let in everywhere
+            os.open(path, os.O_RDWR | os.O_NOCTTY)
+        except OSError as error:
+            os._exit(error.errno)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_line_in_use_is_refused_to_every_other_program_and_free_again_afterwards(pty_board):
+    os.chmod(pty_board, 0o666)
+    port = SerialPort("board", pty_board)
+    assert _errno_of_opening(pty_board) == errno.EBUSY
+    with pytest.raises(DeviceError, match=f"board: {pty_board} cannot be opened.*held by process"):
+        SerialPort("board", pty_board)
+    port.close()
+    assert _errno_of_opening(pty_board) == 0
+
+
+def test_a_simulated_line_is_free_again_after_its_host_was_killed(pty_board):
+    os.chmod(pty_board, 0o666)
+    code = "import sys, time; from hil.devices.board.port import SerialPort; "
+    code += "port = SerialPort('board', sys.argv[1]); print(flush=True); time.sleep(60)"
+    host = subprocess.Popen([sys.executable, "-c", code, pty_board], stdout=subprocess.PIPE)
+    host.stdout.readline()
+    assert _errno_of_opening(pty_board) == errno.EBUSY
+    host.kill()
+    host.wait(10)
+    host.stdout.close()
+    deadline_s = time.monotonic() + 30
+    while _errno_of_opening(pty_board) and time.monotonic() < deadline_s:
+        time.sleep(0.1)
+    assert _errno_of_opening(pty_board) == 0

@@ -1,0 +1,203 @@
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from hil.__main__ import main
+
+GROUPS = {
+    "Run and look": "run check campaign gui report replay export verify recover",
+    "Rig and calibration": "devices board calibrate recalibrate logbook",
+    "Models and studies": "model topologies identify study",
+    "Tools": "doctor bench simboard simdaq examples completion",
+}
+COMMANDS = " ".join(GROUPS.values()).split()
+ENVIRONMENT = {**os.environ, "_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "\n"}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(command, capsys):
+    with pytest.raises(SystemExit) as left:
+        main([command, "--help"])
+    assert left.value.code == 0
+    assert f"example: hil {command}" in capsys.readouterr().out
+
+
+def test_help_lists_every_command_in_its_group_on_one_line_of_80_columns(capsys):
+    assert main([]) == 2
+    found, title = {}, ""
+    for line in capsys.readouterr().out.partition("\noptions:")[0].splitlines():
+        assert len(line) <= 80
+        if line.endswith(":"):
+            title = line[:-1]
+        elif title and line:
+            name, text = line.split(maxsplit=1)
+            assert text
+            found[title] = f"{found.get(title, '')} {name}".strip()
+    assert found == GROUPS
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["rnu"], "hil: unknown command 'rnu': did you mean 'run'?"),
+        (["calibrat", "x"], "hil: unknown command 'calibrat': did you mean 'calibrate'?"),
+        (["run", "x.toml", "--duraton", "4"],
+         "hil run: unknown option --duraton: did you mean '--duration'?"),
+        (["run", "x.toml", "--bakend=sim"],
+         "hil run: unknown option --bakend: did you mean '--backend'?"),
+        (["export", "x.h5", "--to", "cvs"], "hil export: unknown --to 'cvs': did you mean 'csv'?"),
+        (["board", "limit"], "hil board: unknown what 'limit': did you mean 'limits'?"),
+        (["export", "x.h5", "--to", "zip"],
+         "hil export: unknown --to 'zip': choose csv, mat, mcap: see hil export --help"),
+        (["verify", "a.h5", "b.h5"],
+         "hil verify: one argument too many: 'b.h5': see hil verify --help"),
+    ],
+)  # fmt: skip
+def test_a_wrong_word_gets_one_line_with_the_nearest_right_one(words, expected, capsys):
+    with pytest.raises(SystemExit) as left:
+        main(words)
+    assert left.value.code == 2
+    assert capsys.readouterr().err == f"{expected}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["calibrate", "force_transduser"], "did you mean 'force_transducer'?"),
+        (["study", "fingerprit"], "did you mean 'fingerprint'?"),
+    ],
+)
+def test_a_wrong_kind_of_calibration_or_study_gets_the_nearest_right_one(words, expected, capsys):
+    assert main(words) == 2
+    assert expected in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("hil rec", {"recover", "recalibrate"}),
+        ("hil run --du", {"--duration"}),
+        ("hil run --clock ", {"real", "virtual"}),
+        ("hil run configs/miga6/pi", {"configs/miga6/pid.toml"}),
+        ("hil report RE", set()),
+        ("hil calibrate spr", {"spring_constants"}),
+        ("hil study soft", {"soft-chain"}),
+        ("hil run --duration ", set()),
+    ],
+)
+def test_tab_completes_commands_options_and_files_of_the_right_type(
+    typed, expected, tmp_path, configs
+):
+    answer = tmp_path / "answer"
+    environment = ENVIRONMENT | {
+        "COMP_LINE": typed, "COMP_POINT": str(len(typed)), "_ARGCOMPLETE_STDOUT_FILENAME": answer
+    }  # fmt: skip
+    words = [sys.executable, "-m", "hil"]
+    subprocess.run(words, env=environment, cwd=configs.parent, timeout=60, check=True)
+    assert {word.strip() for word in answer.read_text().split("\n") if word} == expected
+
+
+def test_bash_runs_the_script_for_tab_completion(capsys):
+    assert main(["completion", "bash"]) == 0
+    script = capsys.readouterr().out
+    shown = subprocess.run(
+        ["bash", "-c", f"{script}\ncomplete -p hil"], capture_output=True, text=True, check=True
+    )
+    assert shown.stdout.split()[-1] == "hil"
+
+
+def test_help_imports_no_module_that_a_command_needs():
+    code = "import sys, hil.commands.command_line as c; c.command_line(); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"argcomplete", "difflib", "h5py", "numba", "numpy", "pydantic", "scipy", "xarray"}
+    assert not heavy & set(done.stdout.split())
+
+
+def test_version_is_the_distributions(capsys):
+    from importlib.metadata import version
+
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.strip() == version("hil-arrays")
+
+
+def test_run_prints_its_summary_with_the_timing_verdict(configs, tmp_path, capsys):
+    words = ["run", str(configs / "miga6/pid.toml"), "--out", str(tmp_path / "run.h5")]
+    assert main([*words, "--duration", "0.5"]) == 0
+    said = capsys.readouterr().out
+    assert "complete: 500 rows" in said
+    assert "virtual clock" in said
+    assert "measured over reference" in said
+
+
+def test_run_prints_valid_json(configs, tmp_path, capsys):
+    out = tmp_path / "run.h5"
+    words = ["run", str(configs / "miga6/all_on.toml"), "--out", str(out), "--json"]
+    assert main([*words, "--duration", "0.001"]) == 0
+    found = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert found["file"] == str(out)
+    assert found["outcome"] == "complete"
+    assert found["rows"] == 1
+
+
+def test_the_energise_plan_names_cells_times_and_static_forces(configs, capsys):
+    path = str(configs / "miga6/all_on.toml")
+    assert main(["check", path, "--energise-plan", "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)["checked"][0]["energise_plan"]
+    assert [line.split("s")[0].strip() for line in plan] == ["0.000", "3.000", "5.000"]
+    assert plan[0].count("muscle.") == 6
+    assert "all off" in plan[1]
+
+
+def test_a_pids_plan_gives_its_bounds(configs, capsys):
+    path = str(configs / "miga6/pid.toml")
+    order = ["--set", "controller.order=[1, 2]"]
+    assert main(["check", path, "--energise-plan", *order]) == 0
+    assert "at most 2 of 6 cells" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("ending", ["npz", "mat"])
+def test_model_writes_its_matrices_and_names(configs, tmp_path, ending, capsys):
+    import scipy.io
+
+    out = tmp_path / f"model.{ending}"
+    assert main(["model", str(configs / "miga6/rig.toml"), "--out", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["order"] == 12
+    found = np.load(out) if ending == "npz" else scipy.io.loadmat(out)
+    assert found["A"].shape == (12, 12)
+    assert len(found["states"]) == 12
+
+
+def test_verify_and_recover_speak_json(all_on, capsys):
+    assert main(["verify", str(all_on), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["whole"], found["faults"], found["rows"]) == (True, [], 5000)
+    assert main(["recover", str(all_on), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["recovered"] is False
+
+
+def test_examples_are_copied_out_once_and_check(tmp_path, capsys):
+    assert main(["examples", str(tmp_path / "mine")]) == 0
+    files = sorted((tmp_path / "mine").rglob("*.toml"))
+    assert main(["check", *map(str, files)]) == 0
+    capsys.readouterr()
+    assert main(["examples", str(tmp_path / "mine")]) == 2
+    assert "exists already" in capsys.readouterr().err
+
+
+def test_an_internal_error_is_one_line_and_a_code_of_its_own(configs, monkeypatch, capsys):
+    def broken(*args):
+        raise AttributeError("oops")
+
+    monkeypatch.delenv("HIL_DEBUG", raising=False)
+    monkeypatch.setattr("hil.runs.check.check", broken)
+    assert main(["check", str(configs / "miga6/rig.toml")]) == 1
+    said = capsys.readouterr().err
+    assert "AttributeError: oops" in said
+    assert len(said.splitlines()) == 1
+    monkeypatch.setenv("HIL_DEBUG", "1")
+    with pytest.raises(AttributeError, match="oops"):
+        main(["check", str(configs / "miga6/rig.toml")])

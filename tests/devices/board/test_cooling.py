@@ -1,0 +1,145 @@
+"""A board whose wires are warm is armed once they have cooled, and the person at it knows why."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from hil.__main__ import main
+from hil.devices.board import protocol
+from hil.devices.board.cooling import armed_once_cool, seconds_to_cool
+from hil.devices.board.driver import WRAP_S
+from hil.devices.board.native import NativeBoard
+from hil.devices.board.self_test import SimulatedOperator
+from hil.devices.injection import Injection
+from hil.devices.injection_tables import FaultTable
+from hil.errors import DeviceError
+from hil.experiment.load import load
+from hil.loop import loop
+from hil.loop.clock import VirtualClock
+from hil.loop.states import NUMBERS
+from hil.runs import assembly
+
+
+def _board(**limits):
+    table = protocol.default_limits() | limits
+    board = NativeBoard(1, table, 0.0, np.random.default_rng(0))
+    for cell in range(12):
+        board.sense(cell, 0.2, 0.0, 25.0)
+    return board, table, _ask(board)
+
+
+def _ask(board):
+    decoder, numbers = protocol.Decoder(), itertools.count(2)  # its limits were stored with 1
+
+    def ask(command, **fields):
+        board.write(protocol.encode(command, next(numbers) % 256, **fields))
+        return decoder.feed(board.read(1.0))[0]
+
+    return ask
+
+
+def _arm(board, table, ask, operator=None):
+    crc = protocol.limits_crc(table)
+    tau_s = 1e-3 * table["heat_time_constant_ms"]
+    return armed_once_cool("board", ask, operator or SimulatedOperator(board), tau_s, crc, 0xFFF)
+
+
+def test_a_simulated_board_has_been_powered_for_long_and_is_armed_at_once(capsys):
+    board, table, ask = _board(heat_time_constant_ms=60_000)
+    board.advance(10_000)
+    before_s = board.sent_s()
+    assert protocol.result_name(_arm(board, table, ask)["result"]) == "done"
+    assert board.sent_s() == before_s
+    assert capsys.readouterr().err == ""
+
+
+def test_after_a_reset_it_waits_for_two_time_constants_and_says_so(capsys):
+    board, table, ask = _board(heat_time_constant_ms=14_000)
+    ask("set_limits", limits=table)  # all heat counts as used up
+    board.advance(10_000)
+    before_s = board.sent_s()
+    assert protocol.result_name(_arm(board, table, ask)["result"]) == "done"
+    waited_s = board.sent_s() - before_s
+    assert 14.0 * np.log(8) - 0.1 <= waited_s <= 14.0 * np.log(8) * 1.03 + 0.2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "board: waits 30 s until its wires have cooled"
+    assert len(lines) == 3  # every ten seconds
+
+
+def test_a_board_that_never_cools_is_given_up_with_one_line():
+    board, table, ask = _board()
+    ask("set_limits", limits=table)
+    board.advance(10_000)
+
+    class Idle(SimulatedOperator):
+        def wait(self, duration_s):
+            pass
+
+    with pytest.raises(DeviceError, match=r"^board: refused to be armed: .*have not cooled") as one:
+        _arm(board, table, ask, Idle(board))
+    assert "\n" not in str(one.value)
+
+
+@pytest.mark.parametrize(
+    ("heat", "seconds"), [([0, 31], 0.0), ([255, 3], 2.079), ([], 0.0), ([0, 64], 0.697)]
+)
+def test_the_hottest_cell_says_how_long(heat, seconds):
+    assert seconds_to_cool(heat, 1.0) == pytest.approx(seconds, abs=2e-3)
+
+
+def test_the_limit_that_the_budget_replaces_is_still_accepted(configs, tmp_path, capsys):
+    old = "devices.board.limits.current_continuous_mA=200"
+    words = ["check", str(configs / "miga6/all_on.toml"), "--set", old]
+    assert main(words) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert "current_continuous_mA" in said[0]
+    assert "heat_max_cA2ms with heat_time_constant_ms replaces it" in said[0]
+
+
+TAU_S, RESET_S, ASKED = 0.6, 0.010, 15
+
+
+class Window(assembly.NoSink):
+    """Arms at a tick and keeps every row."""
+
+    def __init__(self, frame):
+        self._frame, self.rows = frame, []
+
+    def requests(self, tick):
+        return [("arm", 1.0, "")] if tick == ASKED else []
+
+    def push(self):
+        self.rows.append(self._frame.row[0].copy())
+        return True
+
+
+@pytest.mark.parametrize("hot", [["board_a"], ["board_b"], ["board_a", "board_b"], []])
+def test_a_window_that_arms_warm_boards_waits_tick_by_tick_until_all_have_cooled(configs, hot):
+    """Heat counts as used up after a reset and falls to an eighth within tau ln 8, 1.25 s."""
+    boards = ("board_a", "board_b")
+    tau_ms = round(1e3 * TAU_S)
+    sets = [f"devices.{b}.limits.heat_time_constant_ms={tau_ms}" for b in boards]
+    config = load(configs / "array14/pid.toml", [*sets, "experiment.duration_s=0.02"])
+    faults = [FaultTable(kind="board_reset", at_s=RESET_S, device=name) for name in hot]
+    stages = assembly.build(config, 1, injection=Injection(faults))
+    sink = Window(stages.frame)
+    assembly.prove(stages.rig)
+    parts = assembly.parts_of(config, stages, VirtualClock(), sink, armed=False)
+    assert loop.run(parts) == "complete"
+    rows = np.array(sink.rows)
+    state, t_s = rows["guard_state"], rows["t_s"]
+    began = int(np.flatnonzero(state == NUMBERS["running"])[0])
+    wait_s = RESET_S + TAU_S * np.log(8) - 1e-3 * ASKED if hot else 0.0
+    assert 1e-3 * (began - ASKED) == pytest.approx(wait_s, abs=0.05 * wait_s + 2e-3)
+    assert (state[ASKED:began] == NUMBERS["armed"]).all()
+    assert not rows["cells_commanded"][:began].any()
+    assert not rows["cells_reported"][1 : began + 1].any()
+    assert rows["cells_commanded"][began:].any()
+    # a board that is waited for within a tick would let its own time pass there
+    np.testing.assert_allclose(t_s, 1e-3 * np.arange(len(rows)), atol=1e-9)
+    for name in boards:
+        passed_s = np.diff(rows[f"{name}_t_s"][ASKED:]) % WRAP_S
+        np.testing.assert_allclose(passed_s, 1e-3, atol=2e-4)
+        assert (rows[f"{name}_age_s"][1:] < 2e-3).all()

@@ -1,0 +1,306 @@
+"""`hil check` and `hil board limits --from`: what a rig's boards protect."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hil.__main__ import main
+from hil.devices.board import protocol
+from hil.devices.board.scan import scan_s
+from hil.errors import ConfigError
+from hil.experiment.load import load, load_protections
+from hil.mechanics.sma.limits import Thermal, held_for_s
+from hil.runs import assembly
+
+RIG = "configs/wires4/rig.toml"
+LIMITS = "devices.board.limits"
+
+
+@pytest.fixture(autouse=True)
+def _at_the_root(monkeypatch, pytestconfig):
+    monkeypatch.chdir(pytestconfig.rootpath)
+
+
+@pytest.fixture
+def hil(capsys):
+    def run(*args):
+        code = main([str(a) for a in args])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def test_check_says_how_hot_each_wire_may_come(hil):
+    code, out, _ = hil("check", RIG)
+    assert code == 0
+    assert (
+        "'board' lets muscle.1 to muscle.4 come to 180 C in a room of 30 C, 165 C in one of 15 C"
+        in out
+    )
+
+
+@pytest.mark.parametrize("file", ["rig.toml", "hold.toml", "pulse.toml"])
+def test_a_table_that_does_not_protect_its_wires_is_one_line_with_the_remedy(hil, file):
+    """Half an ampere for ten seconds: the table that every board once came with."""
+    sets = ["--set", f"{LIMITS}.heat_max_cA2ms=50000000"]
+    code, out, err = hil("check", f"configs/wires4/{file}", *sets)
+    assert (code, out) == (2, "")
+    assert len(err.strip().splitlines()) == 1
+    assert err.startswith("--set")
+    for word in (f"{LIMITS}.heat_max_cA2ms = 50000000", "'muscle.1'", "more than 1000 C",
+                 "temperature_max_C is 180", "hil board limits --from"):  # fmt: skip
+        assert word in err
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        f"{LIMITS}.heat_time_constant_ms=300",  # it forgets faster than the wire cools
+        f"{LIMITS}.current_max_mA=1200",  # a dead converter is noticed after 20 ms
+        "devices.supply.current_A=1.1",  # a short is noticed a scan late
+        "devices.board.every=1",  # a scan takes longer
+        "loop.period_s=0.0009",
+        "devices.board.ambient_range_C=[15.0, 40.0]",
+        "model.arrays.muscle.activation.temperature_max_C=150.0",
+        "model.arrays.muscle.activation.convection_W_per_m2_K=90.0",
+    ],
+)
+def test_whatever_makes_a_wire_hotter_is_counted(hil, change):
+    sets = ["--set", change]
+    if "convection" in change:  # the record beside the value says another, which --set may
+        sets += ["--set", "plant.arrays.muscle.activation.convection_W_per_m2_K=90.0"]
+    code, _, err = hil("check", RIG, *sets)
+    assert code == 2
+    assert "could take the wire of 'muscle.1' to" in err
+
+
+def test_a_real_board_is_not_opened_with_limits_that_burn_its_wires():
+    config = load("configs/wires4/hold.toml", [f"{LIMITS}.heat_max_cA2ms=50000000"])
+    with pytest.raises(ConfigError, match=r"could take the wire of 'muscle\.1'"):
+        assembly.build(config, 1, {"board": "bench", "daq": "sim", "supply": "sim"})
+    assembly.build(config, 1)  # a simulated one burns nothing
+
+
+BROADCAST = """
+rig = "rig.toml"
+
+[experiment]
+name = "drawn"
+duration_s = 4.0
+
+[reference]
+kind = "sine"
+mean_N = 0.6
+amplitude_N = 0.2
+frequency_Hz = 0.1
+
+[controller]
+kind = "broadcast"
+period_s = 2.0
+"""
+
+
+def test_a_scan_is_as_long_as_the_commands_that_a_run_sends_make_it(rigs):
+    """Every 1 ms, masks: 7.25 ms. Of a rig alone nobody knows: a run may broadcast, 14.75 ms."""
+    sets = ["devices.board.every=1"]
+    alone, masks = (
+        load_protections(rigs / "wires4/rig.toml", sets)[0].bench.scan_s,
+        load(rigs / "wires4/hold.toml", sets).protections()[0].bench.scan_s,
+    )
+    assert (masks, alone) == (scan_s("set_mask", 1e-3), scan_s("broadcast", 1e-3))
+    assert alone > masks
+    # `every` above 1 is refused with a broadcast
+    for every in (2, 5):
+        there = load_protections(rigs / "wires4/rig.toml", [f"devices.board.every={every}"])[0]
+        assert there.bench.scan_s == scan_s("set_mask", every * 1e-3)
+
+
+def test_check_reckons_with_the_broadcasts_of_an_experiment(rigs, hil):
+    (rigs / "wires4/drawn.toml").write_text(BROADCAST)
+    code, _, err = hil("check", rigs / "wires4/drawn.toml", "--set", "devices.board.every=1")
+    assert code == 2
+    assert "could take the wire of 'muscle.1' to" in err
+
+
+def test_the_limits_that_it_writes_go_into_the_rig_and_hold(rigs, hil):
+    """Round trip: out of a rig without them, into its file, and check passes."""
+    path = rigs / "wires4/rig.toml"
+    text = path.read_text()
+    start, end = text.index("[devices.board.limits]"), text.index("[devices.daq]")
+    bare = "[devices.board.limits]\non_time_max_ms = 20000\n\n"
+    path.write_text(text[:start] + bare + text[end:])
+    assert hil("check", path)[0] == 2
+    code, table, err = hil("board", "limits", "--from", path)
+    assert (code, err) == (0, "")
+    assert table.startswith("[devices.board.limits]\n")
+    # a comment beside every figure
+    assert all("#" in line for line in table.strip().splitlines()[1:])
+    path.write_text(text[:start] + table + "\n" + text[end:])
+    assert hil("check", path)[0] == 0
+    assert hil("board", "limits", "--from", path)[1] == table
+
+
+def test_the_shipped_table_is_what_it_writes(hil):
+    code, out, _ = hil("board", "limits", "--from", RIG, "--json")
+    assert code == 0
+    shipped = load("configs/wires4/hold.toml").tables.devices["board"].limits
+    for name, value in json.loads(out)["board"].items():
+        assert shipped[name] == value
+
+
+def test_it_writes_into_a_file_that_is_not_there_yet(hil, tmp_path):
+    out = tmp_path / "limits.toml"
+    assert hil("board", "limits", "--from", RIG, "--out", out)[0] == 0
+    assert "heat_max_cA2ms" in out.read_text()
+    code, _, err = hil("board", "limits", "--from", RIG, "--out", out)
+    assert code == 2
+    assert "exists" in err
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["limits"], "give a PORT"),
+        (["limits", "usb:HIL-1", "--from", RIG], "without PORT"),
+        (["flash", "--from", RIG], "works only with limits"),
+        (["limits", "--from", "configs/miga6/rig.toml"], "no wire is described"),
+    ],
+)
+def test_what_it_cannot_do_is_one_line(hil, args, said):
+    code, out, err = hil("board", *args)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_a_rig_whose_wires_nobody_described_is_warned_of(hil):
+    code, out, _ = hil("check", "configs/miga6/rig.toml")
+    assert code == 0
+    assert "configs/miga6/rig.toml: devices.board: hil cannot say what its limits protect" in out
+
+
+WIRE = """
+[devices.board.wire]
+diameter_m = 100e-6
+length_m = 0.1
+supply_V = 1.8
+martensite_Ohm_per_m = 126.0
+austenite_Ohm_per_m = 113.0
+convection_W_per_m2_K = 125.0
+"""
+
+
+def test_the_wire_of_a_board_is_described_in_its_own_table(rigs, hil):
+    """And where no supply is known, a short beyond what the board measures is warned of."""
+    path = rigs / "miga6/rig.toml"
+    text = path.read_text()
+    end = text.index("[devices.daq]")
+    path.write_text(text[:end] + WIRE + text[end:])
+    protection = load_protections(path)[0]
+    assert [cell.cell for cell in protection.cells] == [f"muscle.{n}" for n in range(1, 7)]
+    out = hil("check", path)[1] + hil("check", path)[2]
+    assert "supply_current_max_A" in out or "could take the wire" in out
+    limited = path.read_text().replace(WIRE, f"supply_current_max_A = 0.5\n{WIRE}")
+    path.write_text(limited)
+    assert load_protections(path)[0].bench.supply_A == 0.5
+
+
+def test_every_shipped_rig_passes_its_check(hil):
+    rigs = sorted(Path("configs").glob("*/rig.toml"))
+    assert len(rigs) > 10
+    assert hil("check", *rigs)[0] == 0
+
+
+def test_the_time_constant_and_the_budget_are_limits_of_the_board():
+    assert {"heat_max_cA2ms", "heat_time_constant_ms", "current_max_mA"} <= set(protocol.LIMITS)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "devices.board.supply_current_max_A=1e300",
+        "model.arrays.muscle.activation.martensite_Ohm_per_m=1e300",
+        "model.arrays.muscle.activation.martensite_Ohm_per_m=1e-300",
+        "model.arrays.muscle.activation.austenite_Ohm_per_m=1e-300",
+    ],
+)
+def test_no_figure_of_a_wire_or_its_supply_is_beyond_reckoning(hil, change):
+    """They are squared: these came out as a defect of the program."""
+    code, out, err = hil("check", RIG, "--set", change)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"--set {change}")
+    assert "must be" in err
+
+
+def test_a_budget_of_nothing_lasts_no_time_at_all():
+    nothing = Thermal(0.0, 1.0, 1.0, 2.0, 0.02, 2)
+    assert str(held_for_s(0.1, nothing)) == "0.0"
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "other"),
+    [
+        (["current_on_min_mA=222"], "current_on_min_mA = 222", "current_max_mA = 222"),
+        (["current_max_mA=20"], "current_on_min_mA = 20", "current_max_mA = 20"),
+        (["current_full_scale_mA=1"], "current_full_scale_mA = 1", "current_max_mA = 222"),
+        (["current_full_scale_mA=222"], "current_full_scale_mA = 222", "current_max_mA = 222"),
+        (["temperature_counts_min=900", "temperature_counts_max=900"],
+         "temperature_counts_min = 900", "temperature_counts_max = 900"),
+    ],
+)  # fmt: skip
+def test_limits_of_which_one_leaves_another_without_effect_are_refused(hil, changes, key, other):
+    """A reading is at most 1023/1024 of full scale; the board's own checks are by `<` and `>`."""
+    words = [word for change in changes for word in ("--set", f"{LIMITS}.{change}")]
+    for file in ("rig.toml", "hold.toml"):
+        code, out, err = hil("check", f"configs/wires4/{file}", *words)
+        assert (code, out) == (2, "")
+        assert len(err.strip().splitlines()) == 1
+        assert f"{LIMITS}.{key}: " in err
+        assert other in err
+        assert "supply" not in err
+
+
+def test_limits_that_a_board_can_just_tell_apart_pass(hil):
+    """224 mA: the highest reading is 223 mA, beyond the limit of 222 mA."""
+    words = ["--set", f"{LIMITS}.current_full_scale_mA=224", "--set",
+             f"{LIMITS}.current_on_min_mA=221"]  # fmt: skip
+    code, _, err = hil("check", "configs/miga6/rig.toml", *words, "--set",
+                       f"{LIMITS}.current_max_mA=222")  # fmt: skip
+    assert (code, err) == (0, "")
+
+
+def test_the_time_on_that_the_guard_asks_for_is_in_the_table_that_it_writes(rigs, hil):
+    """A board's default of 10 s is shorter than the guard's 20 s."""
+    path = rigs / "wires4/rig.toml"
+    text = path.read_text()
+    start, end = text.index("[devices.board.limits]"), text.index("[devices.daq]")
+    path.write_text(text[:start] + text[end:])
+    code, table, err = hil("board", "limits", "--from", path)
+    assert (code, err) == (0, "")
+    assert "on_time_max_ms = 20000  # as guard.cell_on_max_s" in table
+    assert json.loads(hil("board", "limits", "--from", path, "--json")[1])["board"][
+        "on_time_max_ms"] == 20_000  # fmt: skip
+    path.write_text(text[:start] + table + "\n" + text[end:])
+    assert hil("check", path)[0] == 0
+    shorter = table.replace("on_time_max_ms = 20000", "on_time_max_ms = 15000")
+    path.write_text(text[:start] + shorter + "\n" + text[end:])
+    code, _, err = hil("board", "limits", "--from", path)
+    assert code == 2
+    assert "guard.cell_on_max_s = 20" in err
+    assert "devices.board.limits.on_time_max_ms" in err
+
+
+@pytest.mark.parametrize("entry", ["", "current_max_mA = 1100\n"])
+def test_the_table_it_writes_stays_below_what_the_sensor_shows(rigs, hil, entry):
+    """A converter whose scale ends at 1 A, below the default of 1.2 A."""
+    path = rigs / "wires4/rig.toml"
+    text = path.read_text()
+    start, end = text.index("[devices.board.limits]"), text.index("[devices.daq]")
+    bare = f"[devices.board.limits]\ncurrent_full_scale_mA = 1000\n{entry}\n"
+    path.write_text(text[:start] + bare + text[end:])
+    assert hil("check", path)[0] == 2
+    code, table, err = hil("board", "limits", "--from", path, "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(table)["board"]["current_max_mA"] == 222

@@ -1,0 +1,147 @@
+"""The documentation's extensions, installed as a package is: one file and one line each."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from math import acos
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hil
+
+LAB = Path(__file__).parent / "lab"
+LENGTH_M, MASS_KG, G = 0.3, 0.5, 9.81
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """A folder as pip would leave it: the package beside its dist-info."""
+    folder = tmp_path_factory.mktemp("site")
+    shutil.copytree(LAB / "hil_lab", folder / "hil_lab")
+    info = folder / "hil_lab-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: hil-lab\nVersion: 1.0\n")
+    shutil.copy(LAB / "entry_points.txt", info)
+    return folder
+
+
+@pytest.fixture
+def command(lab, tmp_path, pytestconfig):
+    """`python -m hil WORDS` where the lab's package is installed; its answer."""
+
+    def run(*words, code=0, module=("-m", "hil"), text=None):
+        python = module if text is None else ("-c", text)
+        root = pytestconfig.rootpath
+        paths = os.pathsep.join(map(str, (lab, root, root / "gui")))
+        environment = os.environ | {"PYTHONPATH": paths, "QT_QPA_PLATFORM": "offscreen"}
+        done = subprocess.run([sys.executable, *python, *map(str, words)], cwd=tmp_path,
+                              env=environment, capture_output=True, text=True)  # fmt: skip
+        assert done.returncode == code, done.stderr
+        return done.stdout + done.stderr
+
+    return run
+
+
+def test_a_pendulum_runs_replays_and_is_reported_with_its_own_section(command, tmp_path):
+    file, run = LAB / "pendulum.toml", tmp_path / "run.h5"
+    assert "a valid experiment" in command("check", file)
+    command("run", file, "--out", run)
+    assert "identical in 2000 rows" in command("replay", run)
+    command("report", run)
+    assert "The largest angle is" in (tmp_path / "run.html").read_text()
+    # The push's work lifts the mass: u theta = m g l (1 - cos(theta_max)), before damping.
+    angle_rad = hil.open_run(run).angle_measured_rad.values
+    pushed_rad = float(angle_rad[101])
+    lifted = 0.5 * pushed_rad / (MASS_KG * G * LENGTH_M)
+    assert np.nanmax(angle_rad) == pytest.approx(acos(1.0 - lifted), rel=0.03)
+
+
+def test_the_window_draws_the_pendulums_rod(command):
+    text = (
+        "import sys; from pathlib import Path; from PySide6.QtWidgets import QApplication\n"
+        "app = QApplication([])\n"
+        "from hil_gui.data import load_settings, preview\n"
+        "from hil_gui.path_view import PathView\n"
+        "path = Path(sys.argv[1]); view = PathView()\n"
+        "view.show_limb(preview(path, load_settings(path, {})))\n"
+        "print(view.has_points, view.limb._bones[0].getData()[1].tolist())\n"
+    )
+    assert "True [0.0, -0.3]" in command(LAB / "pendulum.toml", text=text)
+
+
+@pytest.fixture
+def rig(configs, tmp_path):
+    """The six cells, as a rig that the lab's parts are put into."""
+    shutil.copytree(configs, tmp_path / "configs")
+    shutil.copytree(configs.parent / "calibration", tmp_path / "calibration")
+    return tmp_path / "configs" / "miga6" / "pid.toml"
+
+
+def test_a_force_sensor_stands_for_the_cards_channel(command, rig, tmp_path):
+    table = rig.parent / "rig.toml"
+    text = table.read_text()
+    card = text[text.index("[devices.daq]") : text.index("# Signals instead")]
+    plant_card = text[text.index("# Signals instead") : text.index("[guard]")]
+    ours = (
+        '[devices.cell]\nkind = "load_cell"\nport = "/dev/ttyACM9"\nnewtons_per_count = 0.001\n'
+        "[devices.cell.channels.force]\nsim = {noise_rms = 0.0019}\n"
+    )
+    table.write_text(text.replace(card, ours).replace(plant_card, ""))
+    run = tmp_path / "run.h5"
+    command("run", rig, "--out", run)
+    assert "identical in" in command("replay", run)
+    command("report", run)
+    recorded = hil.open_run(run)
+    residual_N = (recorded.force_measured_N - recorded.force_model_N).values
+    assert np.std(np.diff(recorded.force_measured_N.values[:100])) == pytest.approx(
+        0.0019 * 2**0.5, rel=0.25
+    )
+    assert np.nanmax(np.abs(residual_N)) < 0.5
+    assert "port" in command("check", rig, "--set", "devices.cell.port=1", code=2)
+
+
+def test_a_controller_switches_the_cells_about_its_set_point(command, rig, tmp_path):
+    text = rig.read_text()
+    rig.write_text(text[: text.index("[controller]")] + '[controller]\nkind = "threshold"\n')
+    assert "at most 6 cells at once" in command("check", rig, "--energise-plan")
+    run = tmp_path / "run.h5"
+    command("run", rig, "--out", run)
+    assert "identical in" in command("replay", run)
+    command("report", run)
+    recorded = hil.open_run(run)
+    force_N, wanted_N = recorded.force_measured_N.values, recorded.force_reference_N.values
+    asked = recorded.cells_commanded.values.all(axis=1)
+    before = recorded.fault_bits.values == 0
+    known = np.isfinite(force_N) & np.isfinite(wanted_N) & before
+    assert (asked == (force_N < wanted_N))[known].all()
+    assert asked[known].any()
+
+
+def test_a_cell_kind_is_the_cell_of_its_equivalent_spring(command, rig):
+    springs = "k_pe_N_per_m=20.0, k_ae_N_per_m=1000.0, b_N_s_per_m=500.0"
+    soft = "{kind='soft', k_se_N_per_m=600.0, k_soft_N_per_m=300.0, " + springs + "}"
+    miga = "{kind='miga', k_se_N_per_m=200.0, " + springs + "}"
+    found = []
+    for cell in (soft, miga):
+        sets = [f"{table}.arrays.muscle.cell={cell}" for table in ("model", "plant")]
+        words = [word for change in sets for word in ("--set", change)]
+        found.append(json.loads(command("model", rig, *words, "--json")))
+    assert found[0]["poles"][0]["real_per_s"] == pytest.approx(found[1]["poles"][0]["real_per_s"])
+    statics = [f["statics"]["muscle"]["stiffness_N_per_m"] for f in found]
+    assert statics[0] == pytest.approx(statics[1], rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("change", "meant"),
+    [("model.kind=pendulm", "pendulum"), ("controller.kind=pussh", "push"),
+     ("devices.daq.kind=load_cel", "load_cell")],
+)  # fmt: skip
+def test_an_unknown_kind_names_the_nearest_and_all_there_are(command, change, meant):
+    said = command("check", LAB / "pendulum.toml", "--set", change, code=2)
+    line = next(line for line in said.splitlines() if "unknown" in line)
+    assert f"did you mean '{meant}'?" in line
+    assert line.count(f"'{meant}'") == 2

@@ -1,0 +1,347 @@
+"""Controllers, references, models and devices of one's own: run, timed, refused, replayed."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hil
+from hil.__main__ import main
+from hil.bench import plugin
+from hil.devices.plugin import OwnDevice, OwnPlace
+from hil.errors import DeviceError
+from hil.experiment.load import load
+from hil.plugins import code
+from hil.record.read import own_of
+from hil.runs import session
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "own"
+KINDS = ("controller", "reference", "model", "device")
+HEAD = """import numpy as np
+class C:
+    def __init__(self, facts, values):
+        self.n, self.k = facts.n_commands, 0
+    def step(self, now):
+        self.k += 1
+"""
+EXPERIMENT = """rig = "{rig}"
+[experiment]
+name = "my own"
+duration_s = {duration_s}
+[controller]
+kind = "mine.py:C"
+"""
+
+
+@pytest.fixture
+def mine(tmp_path, configs):
+    """Write a file of one's own beside an experiment on the six-cell array; its path."""
+
+    def write(source, extra="", duration_s=0.2, rig="miga6"):
+        (tmp_path / "mine.py").write_text(source)
+        path = tmp_path / "mine.toml"
+        head = EXPERIMENT.format(rig=f"{rig}.toml", duration_s=duration_s)
+        if not (tmp_path / "configs").exists():
+            shutil.copytree(configs, tmp_path / "configs")
+            shutil.copytree(configs.parent / "calibration", tmp_path / "calibration")
+        path.write_text(head.replace(f"{rig}.toml", f"configs/{rig}/rig.toml") + extra)
+        return path
+
+    return write
+
+
+def _said(capsys):
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1, lines
+    return lines[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_example_of_each_kind_runs_and_replays(kind, tmp_path):
+    path = hil.run(EXAMPLES / f"{kind}.toml", out=tmp_path / "run.h5")
+    assert hil.open_run(path).attrs["outcome"] == "complete"
+    assert main(["replay", str(path)]) == 0
+
+
+def test_the_pendulum_of_the_examples_swings_with_the_period_of_a_pendulum():
+    config = load(EXAMPLES / "model.toml", ("model.friction_N_m_s=0.0",))
+    system = config.system()
+    # from rest a constant torque swings it about its new rest: sin q = tau / (m g l)
+    m, length_m, g, tau_N_m = 0.2, 0.3, 9.81, 1e-3
+    n = 4000
+    angle = np.empty(n)
+    for k in range(n):
+        system.step(np.zeros(0), np.array([tau_N_m]))
+        angle[k] = system.y[0]
+    rest = np.arcsin(tau_N_m / (m * g * length_m))
+    up = np.flatnonzero((angle[:-1] < rest) & (angle[1:] >= rest))
+    period_s = np.diff(up).mean() * config.tables.loop.period_s
+    # 2 pi sqrt(l/g) for small swings (here 1.7 mrad); seven periods, a tick of 2 ms at each end
+    assert period_s == pytest.approx(2 * np.pi * np.sqrt(length_m / g), abs=2 * 0.002 / 6)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("        raise ValueError('no')", "line 7, class C, in step(): ValueError: no"),
+        ("        return np.full(self.n, np.nan)", "line 5, class C: step() gives nan as number 1"),
+        ("        return np.ones(3)", "step() gives shape (3,): give an array of shape (6,)"),
+        ("        pass", "step() gives None: give an array of shape (6,)"),
+        ("        return ['on'] * 6", "step() gives ['on', 'on'"),
+        ("        return 0.5 * np.ones(self.n)", "step() gives 0.5 for a cell: give 0 or 1"),
+        (
+            "        now.measured[0] = 0.0",
+            "line 7, class C, in step(): ValueError: assignment dest",
+        ),
+        ("        now.t_s = 0.0", "line 7, class C, in step(): FrozenInstanceError"),
+        ("        raise SystemExit(3)", "line 7, class C, in step(): SystemExit: 3"),
+        ("        return now['force_N']", "no such column: force_N: choose force_model_N"),
+    ],
+)
+def test_a_controller_that_fails_is_refused_with_its_line_before_anything_is_on(
+    body, said, mine, tmp_path, capsys
+):
+    path = mine(HEAD + body + "\n")
+    assert main(["run", str(path), "--out", str(tmp_path / "run.h5")]) == 2
+    line = _said(capsys)
+    assert str(tmp_path / "mine.py") in line
+    assert said in line
+    assert line.endswith("nothing was energised")
+    assert not (tmp_path / "run.h5").exists()
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("import nosuch\n", "mine.py, line 1: does not import: ModuleNotFoundError"),
+        ("x = 1\nclass C: def\n", "mine.py, line 2: invalid syntax"),
+        ("class D: pass\n", "has no class 'C': it has D"),
+        ("C = 3\n", "has no class 'C': it has none"),
+        (
+            "class C:\n    def __init__(self, facts, values): pass\n",
+            "mine.py, line 1, class C: has no method step(self, now)",
+        ),
+        ("class C:\n    def step(self, now): pass\n", "no method __init__(self, facts, values)"),
+        (
+            "class C:\n    def __init__(self, a, b): pass\n    def step(self): pass\n",
+            "mine.py, line 3, class C: step must take (self, now)",
+        ),
+        (
+            "class C:\n    def __init__(self, facts, values): self.x = facts.y\n"
+            "    def step(self, now): pass\n",
+            "mine.py, line 2, class C, in __init__(): AttributeError",
+        ),
+        (
+            HEAD.replace("    def __init__", "    columns = ['a']\n    def __init__")
+            + "        pass\n",
+            "columns must be a dict from names to units",
+        ),
+    ],
+)
+def test_check_refuses_a_class_that_cannot_be_one(source, said, mine, capsys):
+    assert main(["check", str(mine(source))]) == 2
+    assert said in _said(capsys)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("controller.kind=nosuch.py:C", "nosuch.py: no such file beside the one that names it"),
+        ("controller.kind=nosuch:C", "name a Python file and a class in it"),
+        ("controller.kind=mien", "unknown: choose 'schedule'"),
+        (
+            "controller.k_q=1.0",
+            "controller.k_q: unknown key: MyController has k_p, k_i_per_s, cell_N",
+        ),
+        ("controller.k_p=-1.0", "controller.k_p = -1.0: must be greater than or equal to 0"),
+        ("controller.k_p=much", "controller.k_p = 'much': must be a valid number"),
+        ("controller.budget_s=0.0", "controller.budget_s = 0.0: must be greater than 0"),
+    ],
+)
+def test_a_table_of_ones_own_is_checked_like_any_other(change, said, capsys):
+    assert main(["check", str(EXAMPLES / "controller.toml"), "--set", change]) == 2
+    assert said in _said(capsys)
+
+
+def test_a_file_beside_it_is_not_imported_since_a_recording_keeps_one(mine, tmp_path, capsys):
+    (tmp_path / "helper.py").write_text("x = 1\n")
+    assert main(["check", str(mine("import helper\n"))]) == 2
+    assert "a recording keeps one file: put all into it, or make a package" in _said(capsys)
+
+
+def test_a_controller_over_its_budget_is_refused_with_what_it_took(mine, tmp_path, capsys):
+    path = mine("import time\n" + HEAD + "        time.sleep(0.002)\n        return [0] * self.n\n")
+    assert main(["run", str(path), "--out", str(tmp_path / "run.h5")]) == 2
+    line = _said(capsys)
+    assert "mine.py, line 3, class C: mine.py:C takes " in line
+    assert "ms at the median" in line
+    assert "its budget is 0.5 ms of a period of 1 ms" in line
+    # a larger budget, on the virtual clock, is the user's to give
+    words = ["--set", "controller.budget_s=1.0", "--out", str(tmp_path / "run.h5")]
+    assert main(["run", str(path), *words]) == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("        if self.k > 2500: 1 / 0\n", "line 7, class C, in step(): ZeroDivisionError"),
+        ("        if self.k > 2500: return [np.nan] * 6\n", "line 5, class C: step() gives nan"),
+        ("        while self.k > 2500: pass\n", "line 7, class C, in step(): has not returned"),
+    ],
+)  # fmt: skip
+def test_one_that_fails_in_the_run_trips_with_all_cells_off_and_the_recording_whole(
+    body, said, mine, tmp_path, capsys
+):
+    path = mine(HEAD + body + "        return np.ones(self.n)\n", duration_s=3.0)
+    out = tmp_path / "run.h5"
+    assert main(["run", str(path), "--out", str(out)]) == 3
+    printed = capsys.readouterr().out
+    assert "tripped by own_code_failed; everything is off" in printed
+    assert said in printed
+    run = hil.open_run(out)
+    assert run.cells_commanded.values[2400].all()
+    assert not run.cells_commanded.values[2500:].any()
+    assert main(["verify", str(out)]) == 0
+    assert main(["replay", str(out)]) == 0
+
+
+def test_a_model_that_fails_in_the_run_trips_too(tmp_path):
+    text = (EXAMPLES / "model.py").read_text()
+    assert "        h, u, x" in text
+    fails = (
+        "        self.k = getattr(self, 'k', 0) + 1\n        assert self.k < 2100\n        h, u, x"
+    )
+    (tmp_path / "model.py").write_text(text.replace("        h, u, x", fails))
+    shutil.copy(EXAMPLES / "model.toml", tmp_path)
+    config = load(tmp_path / "model.toml", ("experiment.duration_s=6.0",))
+    found = session.run(config, out=tmp_path / "run.h5")
+    assert found.outcome == "tripped"
+    assert found.summary["first_fault"] == ["own_code_failed"]
+    assert hil.open_run(found.path).attrs["outcome"] == "tripped"
+
+
+def test_a_replay_takes_the_recorded_source_not_the_file_of_today(mine, tmp_path):
+    source = HEAD + "        return (np.arange(self.n) < self.k // 50).astype(float)\n"
+    path = mine(source)
+    out = hil.run(path, out=tmp_path / "run.h5")
+    kept = own_of(out)["controller"]
+    assert kept["source"] == source
+    assert kept["kind"] == "mine.py:C"
+    (tmp_path / "mine.py").write_text("gone = True\n")
+    assert main(["replay", str(out)]) == 0
+
+
+def test_its_own_columns_stand_in_the_recording(tmp_path):
+    run = hil.open_run(hil.run(EXAMPLES / "controller.toml", out=tmp_path / "run.h5"))
+    wanted = run["controller.wanted_cells"].values
+    assert run["controller.integral_N"].attrs["units"] == "N"
+    assert np.array_equal(run.cells_commanded.values.sum(axis=1), wanted)
+
+
+def test_an_installed_package_offers_its_classes_by_name(mine, tmp_path, monkeypatch):
+    site = tmp_path / "site"
+    info = site / "lab_controllers-1.2.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lab-controllers\nVersion: 1.2\n")
+    (info / "entry_points.txt").write_text("[hil.controllers]\nlab = lab_controllers:C\n")
+    (site / "lab_controllers.py").write_text(HEAD + "        return [1] * self.n\n")
+    monkeypatch.syspath_prepend(site)
+    from hil.plugins.load import installed
+
+    installed.cache_clear()
+    path = mine("")
+    path.write_text(path.read_text().replace("mine.py:C", "lab"))
+    out = hil.run(path, out=tmp_path / "run.h5")
+    assert own_of(out)["controller"]["package"] == "lab-controllers 1.2"
+    assert main(["replay", str(out)]) == 0
+    installed.cache_clear()
+
+
+class _Gauge:
+    def __init__(self, answers):
+        self.answers = answers
+
+    def __call__(self, values):
+        gauge = self
+
+        class Made:
+            def open(self): ...
+
+            def read(self, t_s):
+                return gauge.answers(t_s)
+
+            def close(self): ...
+
+        return Made()
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        (lambda t_s: 1 / 0, "ZeroDivisionError"),
+        (lambda t_s: [1.0, 2.0], r"read\(\) must give 1 numbers"),
+        (lambda t_s: "far", r"read\(\) must give 1 numbers"),
+    ],
+)
+def test_a_device_of_ones_own_that_fails_is_a_device_that_failed(answers, said):
+    cls = type("G", (), {"__new__": lambda c, values: _Gauge(answers)(values)})
+    used = code.Own("g.py:G", cls, None, Path("g.py"), "", {"read": 4})
+    device = OwnDevice("gauge", used, ["x"], [], OwnPlace(0, 0), lambda: 0.0, 1.0)
+    device.open()
+    with pytest.raises(DeviceError, match=f"gauge: g.py, line .*class G.*{said}"):
+        device.prove(print)
+
+
+def test_a_device_that_answers_too_slowly_is_refused_before_arming():
+    times = iter(np.arange(0.0, 10.0, 0.02).tolist())
+    cls = type("G", (), {"__new__": lambda c, values: _Gauge(lambda t_s: [0.0])(values)})
+    used = code.Own("g.py:G", cls, None, Path("g.py"), "", {"read": 4})
+    device = OwnDevice("gauge", used, ["x"], [], OwnPlace(0, 0), lambda: next(times), 0.005)
+    device.open()
+    with pytest.raises(DeviceError, match="takes 20 ms at the median, 20 ms at worst, of 5 ms"):
+        device.prove(print)
+
+
+# The contract that anyone may run
+
+
+def _contract(*words, folder):
+    environment = os.environ | {"PYTHONPATH": str(EXAMPLES.parents[1])}
+    command = [sys.executable, "-m", "pytest", "-p", "hil.contract", "-q", "--hil-contract", *words]
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_the_contract_accepts_a_template_and_says_what_a_class_breaks(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for kind in KINDS:
+        assert main(["examples", "--template", kind]) == 0
+    assert main(["examples", "--template", "model"]) == 2  # is there already
+    files = "".join((tmp_path / f"my_{kind}.py").read_text() for kind in KINDS)
+    (tmp_path / "all_four.py").write_text(files)
+    good = _contract("all_four.py", folder=tmp_path)
+    assert good.returncode == 0, good.stdout
+    assert "14 passed" in good.stdout
+    counting = HEAD.replace("self.n, self.k = facts.n_commands, 0", "self.n = facts.n_commands")
+    (tmp_path / "bad.py").write_text(
+        counting.replace("class C:", "class C:\n    k = 0").replace("self.k += 1", "C.k += 1")
+        + "        return (np.arange(self.n) < C.k % 7).astype(float)\n"
+    )
+    bad = _contract("bad.py", folder=tmp_path)
+    assert bad.returncode == 1
+    assert "gives another answer at tick 0 when made anew" in bad.stdout
+    assert "Traceback" not in bad.stdout
+
+
+def test_the_benchmark_says_what_a_tick_of_ones_own_costs(monkeypatch, tmp_path):
+    monkeypatch.setattr(plugin, "ROUNDS", 1)
+    monkeypatch.setattr(plugin, "TICKS", 50)
+    found = plugin.measure(tmp_path)
+    assert list(found) == ["controller", "reference", "model"]
+    assert all(0.0 < row[key] < 1.0 for row in found.values() for key in ("own_s", "built_in_s"))
+    assert plugin.as_text(found).count("with hil's") == 3

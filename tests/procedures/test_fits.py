@@ -1,0 +1,100 @@
+"""Intervals hold the truth as often as they say; what no fit should be made of is refused."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from hil.errors import ConfigError
+from hil.procedures.fits import (
+    linear,
+    nonlinear,
+    refuse_implausible,
+    refuse_saturated,
+    refuse_stuck,
+    refuse_unit_slip,
+)
+
+# Of 1000 acts, 95 % intervals that hold the truth: beyond these once in a thousand such tests.
+FEW, MANY = binom.ppf((0.0005, 0.9995), 1000, 0.95)
+
+
+def test_intervals_of_a_line_hold_the_truth_in_95_of_100_acts():
+    """Student's distribution is exact for normal errors, with six readings as with many."""
+    rng, x, truth = np.random.default_rng(1), np.linspace(0.0, 4.0, 6), np.array([2.0, -1.0])
+    X = np.column_stack((x, np.ones_like(x)))
+    held = np.zeros(2)
+    for _ in range(1000):
+        fit = linear(X, X @ truth + 0.1 * rng.standard_normal(6), ("k", "c"), "line")
+        held += [abs(fit.values[i] - truth[i]) <= fit.half_width(i) for i in range(2)]
+    assert (held >= FEW).all()
+    assert (held <= MANY).all()
+
+
+def test_intervals_of_an_exponential_hold_the_truth_in_95_of_100_acts():
+    rng, t, truth = np.random.default_rng(2), np.linspace(0.0, 3.0, 60), np.array([0.4, 1.0, -0.8])
+
+    def curve(p):
+        return p[1] + p[2] * np.exp(-t / p[0])
+
+    held = np.zeros(3)
+    for _ in range(400):
+        y = curve(truth) + 0.01 * rng.standard_normal(60)
+        fit = nonlinear(lambda p, y=y: curve(p) - y, [0.5, 0.9, -0.7], ("tau", "a", "b"), "decay")
+        held += [abs(fit.values[i] - truth[i]) <= fit.half_width(i) for i in range(3)]
+    low, high = binom.ppf((0.0005, 0.9995), 400, 0.95)
+    assert (held >= low).all()
+    assert (held <= high).all()
+
+
+def test_the_covariance_is_that_of_the_normal_equations():
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((12, 3)), rng.standard_normal(12)
+    fit = linear(X, y, "abc", "x")
+    s2 = np.sum((y - X @ fit.values) ** 2) / 9
+    np.testing.assert_allclose(fit.covariance, s2 * np.linalg.inv(X.T @ X), rtol=1e-10)
+
+
+def test_too_few_readings_are_refused():
+    with pytest.raises(ConfigError, match="spring: 3 readings are too few for 2 values"):
+        linear(np.ones((3, 2)), np.ones(3), ("k", "c"), "spring")
+
+
+def test_a_collinear_set_is_refused_with_what_it_cannot_tell_apart():
+    same = np.column_stack((np.full(6, 0.002), np.ones(6)))
+    with pytest.raises(ConfigError, match="collinear set: the readings cannot separate k and F_0"):
+        linear(same, np.ones(6), ("k", "F_0"), "spring")
+
+
+@pytest.mark.parametrize(
+    ("slip", "words"),
+    [
+        (1000.0, "off by 1000: kg, not g"),
+        (0.001, "off by 1000: kg, not t"),
+        (9.80665, "off by g = 9.81: kilograms, not newtons"),
+        (1 / 9.80665, "off by g = 9.81: newtons, not kilograms"),
+    ],
+)
+def test_a_wrong_unit_is_named(slip, words):
+    with pytest.raises(ConfigError, match=words):
+        refuse_unit_slip(1.04 * 0.22 * slip, 0.22, "the sensitivity", "mend it")
+
+
+def test_an_expected_figure_may_be_off_by_a_third():
+    refuse_implausible(0.28, 0.22, "the sensitivity")
+    with pytest.raises(ConfigError, match="something else was measured"):
+        refuse_implausible(0.31, 0.22, "the sensitivity")
+
+
+def test_a_saturated_reading_is_named():
+    with pytest.raises(ConfigError, match=r"reading 3 of 3, 2\.5 mV/V, is saturated"):
+        refuse_saturated([0.1, 0.2, 2.5], 2.5, "mV/V", "x")
+    with pytest.raises(ConfigError, match="saturated"):
+        refuse_saturated([0.1, float("nan")], 2.5, "mV/V", "x")
+
+
+def test_a_reading_that_stops_short_of_its_range_is_noticed():
+    """An amplifier at its own rail, or a weight forgotten."""
+    loads = [0.0, 1.0, 2.0, 4.0, 8.0]
+    refuse_stuck(loads, [0.0, 0.22, 0.45, 0.89, 1.78], "N", "x")
+    with pytest.raises(ConfigError, match="hardly changes from 4 to 8 N: saturated, stuck"):
+        refuse_stuck(loads, [0.0, 0.22, 0.45, 0.89, 0.91], "N", "x")

@@ -1,0 +1,244 @@
+"""Procedures whose readings are typed: what is known comes out within what is stated."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+from scipy.stats import t as student
+
+from hil.__main__ import main
+from hil.calibration.files import load_any
+from hil.errors import ConfigError
+from hil.procedures import encoder, masses, pantograph, springs, transducer
+from hil.procedures.act import read_act
+from hil.procedures.kinds import KINDS, TYPED, act_kind, template
+
+ACTS = 150
+FEW, MANY = binom.ppf((0.0005, 0.9995), ACTS, 0.95)
+
+
+def act_of(kind, *sets):
+    return read_act(None, template(kind), act_kind(kind), list(sets))
+
+
+def rehearsed(kind, seed, *sets, truth=lambda known: known):
+    """(truth, what the procedure makes of its readings)."""
+    act, procedure = act_of(kind, *sets), TYPED[kind]
+    known = truth(procedure.rehearsal(act, seed))
+    readings = {
+        step.key: known.read(step, 1000 * seed + i) for i, step in enumerate(procedure.steps(act))
+    }
+    return known.truth, procedure.finish(act, readings)
+
+
+@pytest.mark.parametrize("kind", ["spring_constants", "masses", "encoder", "pantograph_geometry"])
+def test_stated_intervals_hold_the_truth_in_95_of_100_acts(kind):
+    held = {}
+    for seed in range(ACTS):
+        truth, found = rehearsed(kind, seed)
+        u = np.sqrt(np.diag(found["covariance"]))
+        k = student.ppf(0.975, found["dof"])
+        for (name, value), one in zip(found["values"].items(), u, strict=True):
+            held[name] = held.get(name, 0) + (abs(value - truth[name]) <= k * one)
+    if kind == "encoder":
+        assert held.pop("direction") == ACTS
+    assert min(held.values()) >= FEW
+    # Rounding of scales and positioners counts in the spread and in its own term: a little wide.
+    assert min(held.values()) <= MANY
+
+
+def smooth(known):
+    return dataclasses.replace(known, hysteresis=0.0, creep=0.0)
+
+
+def test_a_transducers_deflection_over_force_is_held_in_95_of_100_acts():
+    """Zeros that drift, as ASTM E74 takes them; the fit is linear, so Student's law is exact."""
+    held = np.zeros(2)
+    act = act_of("force_transducer")
+    every, F = transducer.loads(act.procedure), None
+    for seed in range(ACTS):
+        known = smooth(transducer.rehearsal(act, seed))
+        y = np.array([
+            known.read(step, 1000 * seed + i) for i, step in enumerate(transducer.steps(act))
+        ])[: len(every)]  # fmt: skip
+        F = np.array([load.force_N for load in every])
+        fit = transducer._fit(act.procedure, every, y, F)
+        held += [abs(fit.values[i] - known.g[i]) <= fit.half_width(i) for i in range(2)]
+    assert (held >= FEW).all()
+    assert (held <= MANY).all()
+
+
+def test_a_force_through_the_record_is_within_its_uncertainty_with_hysteresis_too():
+    """At three forces of each of 150 acts; a loop's uncertainty makes it wider than 95 %."""
+    held = 0
+    for seed in range(ACTS):
+        truth, found = rehearsed("force_transducer", seed)
+        C = np.array(found["model"]["covariance_N2"])
+        c = np.array(found["model"]["coefficients_N"])
+        known = np.array(list(truth.values()))
+        for d in (0.4, 1.0, 1.8):
+            g = d ** np.arange(3)
+            held += abs((c - known) @ g) <= 1.96 * np.sqrt(g @ C @ g)
+    assert held >= binom.ppf(0.0005, 3 * ACTS, 0.95)
+
+
+def test_hysteresis_creep_and_nonlinearity_are_those_of_the_transducer():
+    """0.05, 0.03 and 0.1 % of 8.8 N; of a parabola, a quarter of its bend is nonlinearity."""
+    truth = dict.fromkeys(("hysteresis_N", "creep_N", "nonlinearity_N"), 0.0)
+    for seed in range(20):
+        _, found = rehearsed(
+            "force_transducer", seed,
+            truth=lambda known: dataclasses.replace(known, noise_mV_per_V=1e-7, drift_mV_per_V=0.0),
+        )  # fmt: skip
+        for key in truth:
+            truth[key] += found["fit"][key] / 20
+    top_N = 0.9 * 9.80665 * (1 - 1.2 / 8000)
+    share = max(4 * x * (1 - x) for x in (1 / 9, 2 / 9, 4 / 9, 6 / 9))  # of the weights hung
+    assert truth["hysteresis_N"] == pytest.approx(0.0005 * share * top_N, rel=0.01)
+    assert truth["creep_N"] == pytest.approx(0.0003 * top_N, rel=0.01)
+    # The loop's middle bends by 2 hysteresis more than the rise.
+    assert truth["nonlinearity_N"] == pytest.approx((0.001 + 0.001) / 4 * top_N, rel=0.02)
+
+
+def test_the_lower_limit_factor_is_2_4_standard_deviations_of_a_reading():
+    """Mean over 150 acts of an estimate of 0.2 uV/V, 25 degrees of freedom: within 4 errors."""
+    factors = []
+    for seed in range(ACTS):
+        _, found = rehearsed("force_transducer", seed, truth=smooth)
+        slope = 2.0 / 9.0
+        factors.append(found["fit"]["lower_limit_factor_N"] * slope / 2.4)
+        assert found["fit"]["class_a_min_N"] == 400 * found["fit"]["lower_limit_factor_N"]
+    spread = 0.0002 / np.sqrt(2 * 25 * ACTS)
+    # The sensitivity is within 1 % of its label, evenly.
+    assert np.mean(factors) == pytest.approx(0.0002, abs=4 * spread + 0.0002 * 0.003)
+
+
+def test_the_inverted_polynomial_gives_the_force_back():
+    g = np.array([0.22, -3e-5])
+    c, _ = transducer.inverted(g, np.zeros((2, 2)), 8.8)
+    F = np.linspace(0.0, 8.8, 9)
+    d = g[0] * F + g[1] * F**2
+    # Left over is of the third order: (g_2 F / g_1)^2 F = 1.3e-5 N.
+    np.testing.assert_allclose(np.polyval(c[::-1], d), F, atol=2e-5)
+
+
+def test_the_covariance_turned_around_is_that_of_drawn_curves():
+    rng, g = np.random.default_rng(5), np.array([0.22, -3e-5])
+    C = np.array([[4e-10, -4e-11], [-4e-11, 6e-12]])
+    _, turned = transducer.inverted(g, C, 8.8)
+    drawn = [transducer.inverted(one, C, 8.8)[0] for one in rng.multivariate_normal(g, C, 4000)]
+    # A variance from 4000 draws is good to 2.2 %.
+    np.testing.assert_allclose(np.cov(np.array(drawn).T)[1:, 1:], turned[1:, 1:], rtol=0.1)
+
+
+def test_a_certificate_is_refused_once_in_a_thousand_when_true_and_always_of_another_transducer():
+    refused = 0
+    for seed in range(300):
+        try:
+            rehearsed("certificate", seed)
+        except ConfigError:
+            refused += 1
+    assert refused <= binom.ppf(0.9995, 300, 0.001)
+
+    def other(known):
+        c = known.coefficients_N
+        return dataclasses.replace(known, coefficients_N=(c[0], 1.01 * c[1], c[2]))
+
+    with pytest.raises(ConfigError, match="the weights disagree with it"):
+        rehearsed("certificate", 1, truth=other)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_template_is_an_act(kind):
+    assert read_act(None, template(kind), act_kind(kind), []).article.serial
+
+
+@pytest.mark.parametrize("kind", list(TYPED))
+def test_a_rehearsal_ends_in_a_record_that_says_so_and_repeats(kind, tmp_path, capsys):
+    for name in ("a", "b"):
+        assert main(["calibrate", kind, "--rehearse", "--seed", "3",
+                     "--out", str(tmp_path / f"{name}.toml")]) == 0  # fmt: skip
+    assert "(truth " in capsys.readouterr().out
+    record = load_any(tmp_path / "a.toml", named_by="test")
+    assert record.record.status == "simulated"
+    assert record.text.startswith("# SIMULATED")
+    assert record.text == (tmp_path / "b.toml").read_text()
+    assert not list(tmp_path.glob("*.journal"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "words"),
+    [
+        ("force_transducer", "procedure.weights_kg=[100.0, 200.0, 400.0, 600.0, 900.0]",
+         "off by 1000: kg, not g"),
+        ("force_transducer", "procedure.weights_kg=[0.98, 1.96, 3.92, 5.88, 8.83]",
+         "off by g = 9.81: kilograms, not newtons"),
+        ("force_transducer", "procedure.weights_kg=[0.5]", "too few"),
+        ("force_transducer", "procedure.weights_kg=[0.5, 0.5, 0.5, 0.5]", "collinear set"),
+        ("certificate", "procedure.weights_kg=[0.1, 0.2, 0.4]", "at least 5"),
+        ("certificate", "procedure.weights_kg=[0.5, 0.5, 0.5, 0.5, 0.5]", "collinear set"),
+        ("certificate", "procedure.weights_kg=[98.0, 196.0, 392.0, 588.0, 883.0]", "off by 1000"),
+        ("spring_constants", "procedure.stretch_m=[0.0, 1.0, 2.0, 3.0]", "metres, not millimetres"),
+        ("spring_constants", "procedure.stretch_m=[0.002, 0.002, 0.002]", "collinear set"),
+        ("spring_constants", "procedure.expected_N_per_m=[20.0]", "one figure a spring"),
+        ("encoder", "procedure.angles_rad=[45.0, 90.0, 135.0]", "radians, not degrees"),
+        ("encoder", "procedure.angles_rad=[0.7, 0.7, 0.7]", "collinear set"),
+        ("pantograph_geometry", "procedure.x_m=[0.0]", "12"),
+        ("pantograph_geometry", "procedure.y_m=[140.0, 140.0, 140.0, 220.0, 220.0, 220.0, 270.0, "
+         "270.0, 290.0, 180.0, 180.0, 180.0]", "metres, not millimetres"),
+        ("masses", "procedure.repeats=1", "too few"),
+        ("masses", "procedure.weights=3", "unknown key"),
+        ("masses", "act.by=3", "must be a text"),
+    ],
+)  # fmt: skip
+def test_acts_that_cannot_end_well_are_refused_with_the_reason(
+    kind, change, words, tmp_path, capsys
+):
+    out = tmp_path / "record.toml"
+    assert main(["calibrate", kind, "--rehearse", "--set", change, "--out", str(out)]) == 2
+    assert words in capsys.readouterr().err
+    assert not out.exists()
+
+
+class TestReadings:
+    def finish(self, kind, change):
+        act, procedure = act_of(kind), TYPED[kind]
+        known = procedure.rehearsal(act, 1)
+        readings = {s.key: known.read(s, i) for i, s in enumerate(procedure.steps(act))}
+        return procedure.finish(act, {key: change(key, v) for key, v in readings.items()})
+
+    def test_in_another_unit_are_refused(self):
+        with pytest.raises(ConfigError, match=r"a weighing in kg .* off by 1000: kg, not g"):
+            self.finish("masses", lambda key, v: 1000.0 * v)
+        with pytest.raises(ConfigError, match=r"k_pe_N_per_m is .* off by 1000"):
+            self.finish("spring_constants", lambda key, v: 1000.0 * v)
+        with pytest.raises(ConfigError, match=r"sensitivity .* off by 1000"):
+            self.finish("force_transducer", lambda key, v: 0.001 * v)
+
+    def test_at_the_end_of_the_range_are_refused(self):
+        with pytest.raises(ConfigError, match=r"is saturated: the range ends at 2\.5 mV/V"):
+            self.finish("force_transducer", lambda key, v: 2.5 if v > 1.9 else v)
+        with pytest.raises(ConfigError, match="saturated"):
+            self.finish("spring_constants", lambda key, v: v if v < 3.0 else 9.5)
+
+    def test_that_stay_where_they_were_are_refused(self):
+        with pytest.raises(ConfigError, match="hardly changes from"):
+            self.finish("force_transducer", lambda key, v: min(v, 1.37))
+
+    def test_of_an_encoder_whose_pulses_were_taken_for_edges_are_refused(self):
+        with pytest.raises(ConfigError, match=r"(99\d\d|100\d\d) counts a turn were read"):
+            self.finish("encoder", lambda key, v: round(v / 4))
+
+    def test_of_two_points_mixed_up_are_refused(self):
+        def mixed(key, v):
+            return v + 0.05 if key.startswith("point 3") else v
+
+        with pytest.raises(ConfigError, match="was a point mixed up"):
+            self.finish("pantograph_geometry", mixed)
+
+
+def test_modules_state_the_kind_of_their_record():
+    kinds = {m.KIND for m in (encoder, masses, pantograph, springs, transducer)}
+    assert kinds == {"encoder", "masses", "pantograph_geometry", "spring_constants",
+                     "force_transducer"}  # fmt: skip

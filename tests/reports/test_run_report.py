@@ -1,0 +1,143 @@
+import json
+import re
+import shutil
+import struct
+
+import h5py
+import numpy as np
+import pytest
+
+import hil
+from hil.__main__ import main
+from hil.record import summary
+from hil.record.layout import LIBVER
+from hil.runs import session
+from hil.runs.campaign.figures import figures_of
+
+
+def report_of(path, folder, capsys):
+    """Write the report by the command; size of the figure and text of the page."""
+    assert main(["report", str(path), "--out", str(folder), "--json"]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    written = json.loads(said.out)["reports"][0]
+    with open(written["figure"], "rb") as file:
+        head = file.read(24)
+    assert head[:8] == b"\x89PNG\r\n\x1a\n"
+    with open(written["page"], encoding="utf-8") as file:
+        return struct.unpack(">II", head[16:24]), file.read()
+
+
+def test_a_report_has_its_figure_its_events_and_says_simulated(all_on, tmp_path, capsys):
+    (width, height), page = report_of(all_on, tmp_path / "deep/folder", capsys)
+    assert min(width, height) > 600
+    assert '<span class="simulated">SIMULATED</span>' in page
+    assert "all on for three seconds" in page
+    assert "started on the virtual clock" in page
+    assert "ended: complete" in page
+    assert "data:image/png;base64," in page
+    assert "more than sensor noise" in page
+    assert "k_se_N_per_m = 386.52" in page
+    assert 'src="http' not in page
+
+
+def test_the_figure_itself_says_simulated(all_on):
+    from hil.reports.run_report import draw
+
+    figure = draw(hil.open_run(all_on))
+    texts = [text.get_text() for text in (*figure.texts, *figure.axes[0].texts)]
+    assert texts.count("SIMULATED") == 2
+    run = hil.open_run(all_on)
+    run.attrs["simulated"] = ""
+    figure = draw(run)
+    assert "SIMULATED" not in [t.get_text() for t in (*figure.texts, *figure.axes[0].texts)]
+
+
+def test_the_figures_curves_are_the_recording(all_on):
+    from hil.reports.run_report import draw
+
+    run = hil.open_run(all_on)
+    lines = {line.get_label(): line for line in draw(run).axes[0].lines}
+    for label, name in (("measured", "force_measured_N"), ("simulated (twin)", "force_model_N")):
+        x, y = lines[label].get_data()
+        ticks = np.rint(np.asarray(x) / 0.001).astype(int)
+        np.testing.assert_array_equal(y, run[name].values[ticks])
+        assert np.max(y) == run[name].values.max()
+
+
+def test_a_tripped_run_is_reported_with_its_fault(configs, tmp_path, capsys):
+    out = tmp_path / "run.h5"
+    experiment = str(configs / "miga6/all_on.toml")
+    assert main(["run", experiment, "--out", str(out), "--set", "guard.force_max_N=1.0"]) == 3
+    assert "force_high" in capsys.readouterr().out
+    _, page = report_of(out, tmp_path, capsys)
+    assert "Tripped:" in page
+    assert "force_high" in page
+    said = r"([\d.]+) s: force_high: force ([\d.]+) N, limit 1 N \(guard\.force_max_N\)"
+    (at_s, force_N), *_ = re.findall(said, page)
+    run = hil.open_run(out)
+    tripped = np.flatnonzero(run.fault_bits.values)[0]
+    assert float(at_s) == pytest.approx(run.t_s.values[tripped])
+    assert float(force_N) == pytest.approx(run.force_measured_N.values[tripped], rel=1e-3)
+    assert '<span class="fault">tripped</span>' in page
+
+
+def test_a_run_cut_off_is_reported_with_its_figures(all_on, tmp_path, capsys):
+    out = shutil.copy(all_on, tmp_path / "cut.h5")
+    with h5py.File(out, "r+", libver=LIBVER) as file:
+        for column in file["ticks"].values():
+            column.resize(2500, axis=0)
+        file.attrs["outcome"] = "running"
+        file.attrs["summary"] = "{}"
+    for outcome in ("running", "recovered"):
+        _, page = report_of(out, tmp_path, capsys)
+        assert f'<span class="fault">{outcome}</span>' in page
+        assert "SIMULATED" in page
+        assert "no readings" not in page
+        assert "VAF" in page
+        assert main(["recover", str(out)]) == 0
+        capsys.readouterr()
+
+
+@pytest.mark.parametrize("n_ticks", [1, 2, 3, 10])
+def test_a_run_of_few_ticks_is_reported(configs, tmp_path, n_ticks, capsys):
+    out = tmp_path / "run.h5"
+    words = ["run", str(configs / "miga6/all_on.toml"), "--out", str(out)]
+    assert main([*words, "--duration", str(n_ticks * 0.001)]) == 0
+    capsys.readouterr()
+    assert len(hil.open_run(out).t_s) == n_ticks
+    _, page = report_of(out, tmp_path, capsys)
+    assert "SIMULATED" in page
+
+
+def test_a_run_with_lost_readings_is_reported(configs, tmp_path, capsys):
+    out = tmp_path / "run.h5"
+    lost = "devices.daq.channels.force.sim.reading_lost_probability"
+    words = ["run", str(configs / "miga6/pid.toml"), "--out", str(out), "--duration", "1"]
+    assert main([*words, "--set", f"{lost}=0.4"]) == 0
+    assert main([*words, "--force", "--set", f"{lost}=1.0"]) == 3
+    capsys.readouterr()
+    _, page = report_of(out, tmp_path, capsys)
+    assert "reading_stale" in page
+
+
+def test_a_name_that_looks_like_markup_is_shown_as_text(configs, tmp_path, capsys):
+    out = tmp_path / "run.h5"
+    words = ["run", str(configs / "miga6/all_on.toml"), "--out", str(out), "--duration", "0.01"]
+    assert main([*words, "--set", "experiment.name='<script>$x^$ &amp; µ'"]) == 0
+    capsys.readouterr()
+    _, page = report_of(out, tmp_path, capsys)
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_a_leg_that_stands_still_is_held_in_summary_page_and_table(configs, tmp_path, capsys):
+    config = hil.load(configs / "leg/still.toml", ["experiment.duration_s=1.0"])
+    result = session.run(config, out=tmp_path / "run.h5", seed=0)
+    said = summary.as_text(result.path, result.summary)
+    assert "height: VAF not meaningful (constant signal), RMS" in said
+    # Of height and angle; no VAF with a figure beside them.
+    assert said.count("VAF") == said.count("VAF not meaningful (constant signal)") == 2
+    _, page = report_of(result.path, tmp_path, capsys)
+    assert page.count('<td class="n">constant</td>') == 2
+    assert figures_of(result.path, result.summary, {})["height_vaf"] is None

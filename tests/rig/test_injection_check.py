@@ -1,0 +1,133 @@
+"""Faults of `--inject` that a run would never meet are refused; those that it meets are felt."""
+
+import pytest
+
+import hil
+from hil.__main__ import main
+from hil.devices.injection import Injection
+from hil.devices.injection_tables import FaultTable
+from hil.experiment.load import load
+from hil.runs.replay import replay
+from hil.runs.session import run
+
+RUN_S = 0.05
+ABSENT = {
+    'kind = "wire_open"\nat_s = 0.0\ncell = 7': "cell = 7: cells are counted on a board, 1 to 6",
+    'kind = "board_reset"\nat_s = 0.0\ndevice = "bored"': "'bored': no board of this rig: choose b",
+    'kind = "supply_mute"\nat_s = 0.0': "the rig has no supply",
+    'kind = "enable_stuck_low"\nat_s = 0.0': "the rig has no enable line",
+    'kind = "card_estop_open"\nat_s = 0.0': "the rig has no card with an e-stop line",
+    'kind = "sensor_stuck"\nat_s = 0.0\ndevice = "daq"': "no channel of a card of this rig: choose",
+    'kind = "force_lost"\nat_s = 0.05': "at_s = 0.05: the run ends at 0.05 s",
+}
+
+
+def words_of(configs, tmp_path, fault, *more):
+    file = tmp_path / "faults.toml"
+    file.write_text(f"[[fault]]\n{fault}\n")
+    out = ["--out", str(tmp_path / "run.h5")]
+    experiment = str(configs / "miga6/all_on.toml")
+    return ["run", experiment, "--duration", str(RUN_S), "--inject", str(file), *out, *more]
+
+
+@pytest.mark.parametrize("fault", ABSENT)
+def test_a_fault_that_the_run_would_never_meet_is_refused(fault, configs, tmp_path, capsys):
+    assert main(words_of(configs, tmp_path, fault)) == 2
+    line = capsys.readouterr().err
+    assert line.startswith("--inject: fault 1, ")
+    assert ABSENT[fault] in line
+    assert line.count("\n") == 1
+    assert not (tmp_path / "run.h5").exists()
+
+
+@pytest.mark.parametrize(
+    ("fault", "more", "why"),
+    [
+        ('kind = "machine_stalls"\nat_s = 0.0', ["--clock", "real"], "on the virtual clock only"),
+        ('kind = "sensor_nan"\nat_s = 0.0', ["--backend", "emulated"], "not on an emulated card"),
+    ],
+)
+def test_a_fault_that_this_backend_or_clock_cannot_have_is_refused(
+    fault, more, why, configs, tmp_path, capsys
+):
+    assert main(words_of(configs, tmp_path, fault, *more)) == 2
+    assert why in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("kind", "value"), [("machine_stalls", 0.0), ("machine_sleeps", 30.0)])
+def test_a_machine_that_stands_still_between_two_ticks_is_felt_in_the_next(
+    kind, value, configs, tmp_path
+):
+    config = load(configs / "miga6/all_on.toml", [f"experiment.duration_s={RUN_S}"])
+    fault = FaultTable(kind=kind, at_s=0.0205, value=value)
+    result = run(config, out=tmp_path / "run.h5", injection=Injection([fault]))
+    assert result.outcome == "tripped"
+    assert result.summary["first_fault"] == [
+        {"machine_stalls": "loop_late", "machine_sleeps": "machine_slept"}[kind]
+    ]
+
+
+def test_a_force_beyond_all_measure_is_a_reading_at_the_rail(configs, tmp_path):
+    config = load(configs / "miga6/all_on.toml", [f"experiment.duration_s={RUN_S}"])
+    fault = FaultTable(kind="force_offset", at_s=0.02, value=1e308)
+    result = run(config, out=tmp_path / "run.h5", injection=Injection([fault]))
+    assert result.summary["first_fault"] == ["channel_untrue"]
+
+
+def test_two_devices_in_one_line_of_a_trip_are_told_apart(configs, tmp_path, capsys):
+    file = tmp_path / "faults.toml"
+    file.write_text('[[fault]]\nkind = "board_reset"\nat_s = 0.02\n')
+    words = ["run", str(configs / "array14/groups.toml"), "--duration", str(RUN_S)]
+    assert main([*words, "--inject", str(file), "--out", str(tmp_path / "run.h5")]) == 3
+    assert "; board_b was reset: it is disarmed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("backend", ["sim", "emulated,daq=sim"])
+@pytest.mark.parametrize("rig", ["miga6/all_on", "array14/broadcast"])
+def test_a_reset_in_the_very_last_tick_trips(rig, backend, configs, tmp_path, capsys):
+    """Of 50 ticks the last reads at 0.049 s what was commanded before the reset."""
+    file, out = tmp_path / "faults.toml", tmp_path / "run.h5"
+    file.write_text('[[fault]]\nkind = "board_reset"\nat_s = 0.048\n')
+    words = ["run", str(configs / f"{rig}.toml"), "--duration", "0.05", "--backend", backend]
+    assert main([*words, "--inject", str(file), "--out", str(out)]) == 3
+    assert "tripped by board_reset; everything is off" in capsys.readouterr().out
+    run = hil.open_run(out)
+    assert run.attrs["outcome"] == "tripped"
+    assert len(run.t_s) == 50
+    events = zip(run.event_level.values, run.event_text.values, strict=True)
+    assert [text for level, text in events if level == "fault" and "was reset: it is" in text]
+    assert replay(out) == (50, None)
+
+
+@pytest.mark.parametrize("backend", ["sim", "emulated,daq=sim"])
+def test_a_run_whose_board_works_to_its_end_is_complete(backend, configs, tmp_path):
+    words = ["run", str(configs / "miga6/all_on.toml"), "--duration", "0.05", "--backend", backend]
+    assert main([*words, "--out", str(tmp_path / "run.h5")]) == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("port_unplugged", "board: the port is gone: is it unplugged?; recorder: was killed; "),
+        ("board_reset", "tripped by board_reset; recorder: was killed; "),
+    ],
+)
+def test_a_fault_in_the_tick_in_which_the_recorder_is_killed_is_named_beside_it(
+    kind, said, configs, tmp_path, capsys
+):
+    file, out = tmp_path / "faults.toml", tmp_path / "run.h5"
+    both = (kind, "recorder_killed")
+    file.write_text("".join(f'[[fault]]\nkind = "{k}"\nat_s = 0.1\n' for k in both))
+    words = ["run", str(configs / "miga6/all_on.toml"), "--duration", "0.2"]
+    assert main([*words, "--inject", str(file), "--out", str(out)]) == 4
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == f"{said}what it wrote is in {out}: repair it with hil recover"
+    assert main(["recover", str(out)]) == 0
+
+
+def test_a_recorder_that_is_killed_alone_is_named_alone(configs, tmp_path, capsys):
+    file = tmp_path / "faults.toml"
+    file.write_text('[[fault]]\nkind = "recorder_killed"\nat_s = 0.1\n')
+    words = ["run", str(configs / "miga6/all_on.toml"), "--duration", "0.2"]
+    assert main([*words, "--inject", str(file), "--out", str(tmp_path / "run.h5")]) == 4
+    assert capsys.readouterr().err.startswith("recorder: was killed; what it wrote is in ")

@@ -1,0 +1,164 @@
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hil
+from hil.__main__ import main
+from hil.loop import tap as taps
+from hil.record import layout
+
+# Runs on the real clock want the machine one at a time.
+pytestmark = pytest.mark.xdist_group("real time")
+
+
+def test_an_existing_recording_is_replaced_only_by_force(configs, tmp_path, capsys):
+    out = tmp_path / "run.h5"
+    words = ["run", str(configs / "miga6/all_on.toml"), "--out", str(out), "--duration", "0.01"]
+    assert main(words) == 0
+    before = out.read_bytes()
+    assert main(words) == 2
+    assert out.read_bytes() == before
+    assert main([*words, "--force", "--seed", "9"]) == 0
+    assert hil.open_run(out).attrs["seed"] == 9
+
+
+def test_without_out_the_recording_is_named_after_rig_experiment_and_time(
+    configs, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    config = hil.load(configs / "miga6/all_on.toml", ("experiment.duration_s=0.01",))
+    paths = [hil.run(config), hil.run(config)]
+    assert len(set(paths)) == 2
+    for path in paths:
+        assert path.parent.name == "runs"
+        assert path.name.startswith("miga6-all_on-2")
+
+
+def test_nothing_is_left_when_a_run_cannot_start(configs, tmp_path, monkeypatch, capsys):
+    from hil.runs import session
+
+    def broken(config):
+        raise hil.errors.DeviceError("board: held by another process")
+
+    monkeypatch.setattr(session, "compile_tick", broken)
+    out = tmp_path / "run.h5"
+    assert main(["run", str(configs / "miga6/all_on.toml"), "--out", str(out)]) == 4
+    assert capsys.readouterr().err == "board: held by another process\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_left_when_the_file_cannot_be_made(configs, tmp_path, monkeypatch, capsys):
+    import h5py
+
+    real = h5py.Group.create_dataset
+
+    def full(self, name, *args, **options):
+        if name == "events":
+            raise OSError(28, "No space left on device")
+        return real(self, name, *args, **options)
+
+    monkeypatch.setattr(h5py.Group, "create_dataset", full)
+    out = tmp_path / "run.h5"
+    assert main(["run", str(configs / "miga6/all_on.toml"), "--out", str(out)]) == 2
+    assert "cannot be written" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_outcome_that_contract_does_not_know_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="'fine' is not one of"):
+        layout.finish(tmp_path / "run.h5", "fine", {})
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_the_whole_group_still_gives_a_closed_recording(configs, tmp_path, number):
+    """As a terminal's Ctrl-C or hang-up does, which reaches every process of the run."""
+    out = tmp_path / "run.h5"
+    loop = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "hil", "run", str(configs / "miga6/all_on.toml")),
+            *("--clock", "real", "--duration", "60", "--out", str(out)),
+            *("--set", "loop.overrun='skip'"),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        wait_for_rows(loop, 300)
+        os.killpg(loop.pid, number)
+        said, errors = loop.communicate(timeout=60)
+    finally:
+        loop.kill()
+        loop.wait()
+    assert (loop.returncode, errors) == (130, ""), said
+    assert said.startswith("aborted: ")
+    run = hil.open_run(out)
+    assert run.attrs["outcome"] == "aborted"
+    assert len(run.t_s) >= 300
+    assert f"stopped by {number.name}" in run.event_text.values.tolist()
+    assert main(["verify", str(out)]) == 0
+    ticks = run.t_s.values / 0.001
+    np.testing.assert_allclose(ticks, np.rint(ticks), atol=1e-6)
+
+
+def wait_for_rows(loop, n):
+    """Return when this run has written n rows to its tap."""
+    while loop.poll() is None:
+        for path in Path("/dev/shm").glob(f"hil-{loop.pid}-*.tap"):
+            with contextlib.suppress(ValueError, OSError):
+                if taps.attach(path).ticks.written >= n:
+                    return
+        time.sleep(0.005)
+    raise AssertionError(loop.stderr.read())
+
+
+COMPILES = """
+import gc, json, sys
+from dataclasses import replace
+from numba.core.dispatcher import Dispatcher
+from hil.experiment.load import load
+from hil.loop import loop
+from hil.loop.clock import VirtualClock
+from hil.runs import assembly
+
+def compiled():
+    kernels = [d for d in gc.get_objects() if isinstance(d, Dispatcher)]
+    return {d.py_func.__qualname__: len(d.signatures) for d in kernels}
+
+for path, sets in json.loads(sys.argv[1]):
+    config = load(path, sets)
+    assembly.compile_tick(config)
+    before = compiled()
+    stages = assembly.build(config, 0)
+    assembly.prove(stages.rig)
+    n_ticks = round(0.6 / config.tables.loop.period_s)
+    parts = assembly.parts_of(config, stages, VirtualClock(), assembly.NoSink())
+    loop.run(replace(parts, n_ticks=n_ticks))
+    stages.rig.close()
+    for name, count in compiled().items():
+        if before.get(name, 0) != count:
+            print(path, name)
+"""
+
+
+def test_no_tick_of_a_run_compiles(configs):
+    # a process of its own: here other tests have compiled everything
+    tested = ["observer.wire_failures={}",
+              "surroundings={ambient_C=23.0, ambient_uncertainty_C=0.5}"]  # fmt: skip
+    files = [
+        ("array14/pid.toml", []), ("miga6/all_on.toml", []), ("slider/steps.toml", []),
+        ("wires4/follow.toml", []), ("wires4/hold.toml", tested), ("array14/optimal.toml", []),
+    ]  # fmt: skip
+    runs = json.dumps([(str(configs / file), sets) for file, sets in files])
+    words = [sys.executable, "-c", COMPILES, runs]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout == ""

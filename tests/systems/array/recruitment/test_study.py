@@ -1,0 +1,142 @@
+"""Trials and the full-information optimum of the recruitment study, on the smallest array."""
+
+import json
+
+import numpy as np
+import pytest
+
+from hil.mechanics.sma.wire import wire_laws
+from hil.runs.study import run_study
+from hil.systems.array.recruitment import study, study_controllers, study_failures
+from hil.systems.array.recruitment import study_plant as plants
+from hil.systems.array.recruitment import study_trial as trial
+from hil.systems.array.recruitment.study_commission import commission, met, seconds
+from hil.systems.array.recruitment.study_controllers import UNTOLD, control_of, size_principle
+from hil.systems.array.recruitment.study_optimum import GRID_S, least_error
+from hil.systems.array.system import ArraySystem
+
+SETTINGS = {"PID": (0.4, 0.8, 0.2), "broadcast, LMS": (0.2, 1.5, 0.0),
+            "size principle": (0.8, 0.1, 0.1), UNTOLD: (3.0, 2.0, 4),
+            "optimal": (0.1, 5, 30)}  # fmt: skip
+TOTAL_N = plants.nominal(6).total_N
+
+
+def rmse(name, kind="reach", seed=1):
+    follow = plants.reference(kind, TOTAL_N)
+    truth, know = met(6, seed)
+    know = plants.nominal(6) if name == UNTOLD else know
+    control = control_of(know, name, SETTINGS[name], follow, seed)
+    return trial.run(know, control, truth, follow, seed)
+
+
+def test_a_trial_repeats_bit_for_bit():
+    first, again = (rmse("broadcast, LMS") for _ in range(2))
+    assert np.array_equal(first.force_N, again.force_N)
+
+
+def test_no_controller_beats_the_full_information_optimum():
+    follow = plants.reference("reach", TOTAL_N)
+    truth, _ = met(6, 1)
+    blocks = round(16.0 / GRID_S)
+    best_N, on = least_error(truth, follow, np.zeros((blocks, 6), dtype=np.uint8), sweeps=3)
+    assert on.shape == (blocks, 6)
+    for name in SETTINGS:
+        assert rmse(name).rmse_N > best_N
+
+
+def test_planning_on_commissioned_wires_halves_the_error_of_a_nominal_sigmoid():
+    """What commissioning is for: the plan's timing, by which the other is 0.2 s early or late."""
+    assert rmse("optimal").rmse_N < 0.75 * rmse(UNTOLD).rmse_N
+
+
+def test_the_optimum_is_simulated_on_the_very_plant():
+    follow, (truth, _) = plants.reference("steps", TOTAL_N), met(6, 2)
+    sub = round(GRID_S / plants.PERIOD_S)
+    start = np.zeros((round(16.0 / GRID_S), 6), dtype=np.uint8)
+    best_N, on = least_error(truth, follow, start, sweeps=1)
+    system = ArraySystem(truth.model, truth.activation, plants.PERIOD_S)
+    output, error = truth.model.outputs.index(plants.RIGHT), []
+    for k in range(1600):
+        system.step(on[k // sub].copy())
+        error.append(follow.at((k + 1) * plants.PERIOD_S) - system.y[output])
+    assert best_N == pytest.approx(np.sqrt(np.mean(np.square(error))), rel=1e-12)
+
+
+def test_the_plant_is_off_by_no_more_than_it_says():
+    for seed in range(20):
+        first = plants.plant(6, seed)
+        F_N = np.array([a.force_on_N for a in first.activation])
+        assert np.abs(F_N / plants.FORCE_ON_N - 1.0).max() <= plants.OFF
+        then = plants.later(first, seed)
+        change = np.array([a.force_on_N for a in then.activation]) / F_N - 1.0
+        assert 0.0 < np.abs(change).max() <= 0.02
+        air_C = {a.wire.ambient_C for a in then.activation}
+        assert len(air_C) == 1
+        assert abs(air_C.pop() - 25.0) <= 2.0
+        assert len(set(plants.dead_cells(6, seed, 2))) == 2
+
+
+def test_commissioning_finds_what_every_cell_gives():
+    """Against the shares of the plant's own statics; 2 mN of noise, a zero, a delay not told."""
+    truth = plants.plant(6, 4)
+    know = commission(truth, 4)
+    F_N = np.array([a.force_on_N for a in truth.activation])
+    shares = truth.model.static_gain(plants.RIGHT) * F_N
+    assert know.shares_N == pytest.approx(shares, rel=0.02)
+    assert abs(know.zero_N) <= plants.ZERO_N + 0.001
+    assert seconds(6) == 37.0
+
+
+def test_groups_are_ordered_by_what_a_cell_adds():
+    know = plants.nominal(6)
+    law = size_principle(know, 0.0, 0.1, 0.1).recruiter.law
+    assert np.all(np.diff(know.shares_N[law.order]) >= -1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [("optimal", study_failures.DIES), ("size principle", study_failures.BREAKS)],
+)
+def test_a_cell_of_commissioned_wires_that_fails_is_named_by_force_alone(name, how):
+    named, wrong, false, *_ = study_failures.one((6, name, SETTINGS[name], 50_001, True, how))
+    assert named < study_failures.WITHIN_S
+    assert (wrong, false) == (0, 0)
+
+
+def test_commissioning_tells_slow_wires_from_late_readings():
+    """Heating and cooling against the plant's own; one pulse alone leaves them 23 % uncertain."""
+    truth = plants.plant(6, 4)
+    know = commission(truth, 4)
+    for column in (2, 4):  # convection and power, over the heat capacity and what enters with it
+        own, found = (wire_laws([a.wire for a in x.activation]) for x in (truth, know))
+        reach = [law[:, 7] - law[:, 3] if column == 4 else 1.0 for law in (own, found)]
+        rates = [law[:, column] / law[:, 0] / r for law, r in zip((own, found), reach, strict=True)]
+        assert rates[1] == pytest.approx(rates[0], rel=0.06)
+
+
+def test_the_study_runs_and_says_what_was_reached(tmp_path, monkeypatch):
+    """With one setting a controller and short waits, so that it takes seconds."""
+    few = {name: settings[:1] for name, settings in study.SETTINGS.items()}
+    names = ("PID", UNTOLD, "optimal")
+    for module in (study, study_controllers):
+        monkeypatch.setattr(module, "SETTINGS", few)
+    monkeypatch.setattr(study, "CONTROLLERS", names)
+    monkeypatch.setattr(study.page, "CONTROLLERS", names)
+    monkeypatch.setattr(study_failures, "FAILURE_CONTROLLERS", ("optimal",))
+    monkeypatch.setattr(study, "SWEEPS", {6: 1})
+    monkeypatch.setattr(study, "BOUND_ROUNDS", 10)
+    monkeypatch.setattr(study_failures, "FIRST_S", 3.0)
+    monkeypatch.setattr(study_failures, "HEALTHY_S", 3.0)
+    sets = ["cells=[6]", "seeds=3", "failure_seeds=1", "healthy_hours=0.001", "workers=1",
+            "dead_percent=[0.0]", "bound_seeds=1"]  # fmt: skip
+    found = run_study("recruitment", sets, tmp_path)
+    stored = json.loads((tmp_path / "results.json").read_text())
+    assert stored["ratio_to_optimum"] == found["ratio_to_optimum"]
+    assert set(found["ratio_to_optimum"]) == {f"6 cells, {name}" for name in names}
+    for figure in found["figures"]:
+        assert (tmp_path / figure["file"]).stat().st_size > 10_000
+    assert any("of the optimum:" in note for note in found["notes"])
+    assert any("with a bound from below" in note for note in found["notes"])
+    assert stored["bound"].keys() <= stored["optimum"].keys()
+    for plant, least in stored["bound"].items():
+        assert 0.0 < least < stored["optimum"][plant]

@@ -1,0 +1,99 @@
+"""Wires planned with by their own law on a rig: from configuration to recording and replay."""
+
+import numpy as np
+import pytest
+
+import hil
+from hil.errors import ConfigError
+from hil.experiment.load import load
+from hil.runs.replay import replay
+
+LEVEL_N = 1.543 / 4.0  # four like cells
+SETS = [
+    "observer.disturbance_N_per_sqrt_s=0.3",
+    "observer.wire_failures={switch_suspects=true}",
+]
+READ_OFF = ["surroundings={ambient_C=23.0, ambient_uncertainty_C=0.5}"]  # as the plant has it
+EXPERIMENT = """
+rig = "{rig}"
+[experiment]
+name = "wires planned with"
+duration_s = 6.0
+[reference]
+kind = "sine"
+mean_N = 0.8
+amplitude_N = 0.3
+frequency_Hz = 0.1
+[controller]
+kind = "optimal"
+plan_s = 0.2
+budget_s = 0.05
+levels_per_tick = 2000
+"""
+
+
+@pytest.fixture
+def planned(pytestconfig, tmp_path):
+    """Loads the experiment with more lines for its controller, and more sets."""
+
+    def loaded(more="horizon_s = 5.0", sets=(), room=READ_OFF):
+        rig = pytestconfig.rootpath / "configs/wires4/rig.toml"
+        path = tmp_path / "planned.toml"
+        path.write_text(EXPERIMENT.format(rig=rig) + more)
+        return load(path, [*SETS, *room, *sets])
+
+    return loaded
+
+
+def test_wires_follow_a_sine_and_the_run_replays(planned, tmp_path):
+    path = hil.run(planned(), out=tmp_path / "run.h5", seed=1)
+    run = hil.open_run(path)
+    error_N = (run.force_measured_N - run.force_reference_N).values[3500:]
+    assert np.sqrt(np.mean(error_N**2)) < 0.5 * LEVEL_N  # the nearest level, and a little late
+    assert not run.plan_late.values[3500:].any()
+    assert not run.cells_failed.values.any()
+    assert replay(path) == (run.sizes["tick"], None)
+
+
+@pytest.mark.parametrize("key", ["n_blocks = 6", "sample_s = 0.05"])
+def test_keys_that_wires_have_no_use_for_are_refused(planned, key):
+    name = key.split()[0]
+    with pytest.raises(ConfigError, match=f"controller.{name}.* is not for a model whose cells"):
+        planned(f"horizon_s = 5.0\n{key}")
+
+
+def test_a_horizon_too_short_to_see_a_wire_pull_is_refused(planned):
+    with pytest.raises(ConfigError, match=r"the wires need [23]\.\d s for 90 % of their force"):
+        planned("horizon_s = 1.0")
+
+
+def test_tests_of_both_kinds_at_once_are_refused(planned):
+    with pytest.raises(ConfigError, match="give either failures or wire_failures, not both"):
+        planned(sets=["observer.failures={}"])
+
+
+def test_tests_of_wires_are_refused_where_nobody_knows_how_warm_the_room_is(planned):
+    with pytest.raises(ConfigError, match="2 K of air can look like a dead cell"):
+        planned(room=())
+
+
+def test_a_room_that_is_read_reaches_the_plan_and_the_tests(planned, tmp_path):
+    """The plant's room is 2 K colder than the model's; the card has a thermometer."""
+    room = [
+        "surroundings={ambient_channel='room', ambient_uncertainty_C=0.3}",
+        "devices.daq.channels.room={kind='voltage', terminal='ai1', signal='ambient_C', "
+        "units_per_V=10.0}",
+    ]
+    path = hil.run(planned(room=room), out=tmp_path / "run.h5", seed=1)
+    run = hil.open_run(path)
+    error_N = (run.force_measured_N - run.force_reference_N).values[3500:]
+    assert np.sqrt(np.mean(error_N**2)) < 0.5 * LEVEL_N
+    assert not run.cells_failed.values.any()
+    assert replay(path) == (run.sizes["tick"], None)
+
+
+@pytest.mark.parametrize("key", ["wires", "wire_failures"])
+def test_wires_are_refused_where_cells_are_none(configs, key):
+    sets = [f"observer.{key}={{}}"]
+    with pytest.raises(ConfigError, match="some cells are wires and some are not"):
+        load(configs / "miga6/pid.toml", sets)
