@@ -19,7 +19,7 @@ from pydantic_core import PydanticUndefined
 import hil
 from hil.commands.command_line import command_line as whole_command_line
 from hil.experiment.schema import RunTables
-from hil.plugins.load import OwnTable
+from hil.plugins.load import PluginTable
 from hil.runs.campaign.tables import CampaignTables
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -162,7 +162,7 @@ def _kind(table: type[BaseModel]) -> str:
     """The kind's name; of a table that needs none, what it is called in the code."""
     if "kind" not in table.model_fields:
         return table.__name__.removesuffix("Table")
-    if issubclass(table, OwnTable):
+    if issubclass(table, PluginTable):
         return '`"FILE.py:Class"`'
     return _type(table.model_fields["kind"].annotation).replace("\\|", "or")
 

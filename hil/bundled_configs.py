@@ -38,7 +38,7 @@ def copy_examples(folder: Path) -> list[Path]:
 
 
 def copy_template(kind: str, file: Path | None) -> Path:
-    """Copy the shipped controller, reference, model or device to start one's own from.
+    """Copy the shipped controller, reference, model or device to start a plug-in from.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""`pytest --hil-contract mine.py`: what a class of one's own is held to, as tests of it.
+"""`pytest --hil-contract mine.py`: the contract of a plug-in class, as tests.
 
 A plugin of pytest; what is checked stands in `hil.runs.contract_checks`. With `--hil-experiment`
 the classes get the values and the rig of that experiment, else their defaults and a stand-in.
@@ -14,7 +14,7 @@ from hil.errors import ConfigError, DeviceError
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("hil", "one's own controllers, references, models and devices")
+    group = parser.getgroup("hil", "plug-in controllers, references, models and devices")
     group.addoption("--hil-contract", metavar="FILE.py", help="try the classes of this file")
     group.addoption(
         "--hil-experiment", metavar="EXPERIMENT.toml", help="with the values and rig of this one"
@@ -46,7 +46,7 @@ def pytest_pycollect_makemodule(
 
 
 class ContractFile(pytest.Module):
-    """A file of one's own, as a place of tests."""
+    """A plug-in file, as a place of tests."""
 
     def collect(self) -> Iterable[pytest.Item]:
         from hil.runs.contract_checks import checks_of

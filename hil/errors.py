@@ -15,8 +15,8 @@ class ModelError(ValueError):
     """The parts do not make a model; the message names the array, point or cell."""
 
 
-class OwnError(ConfigError):
-    """Code of one's own failed: one line with its file, line and class.
+class PluginError(ConfigError):
+    """Plug-in code failed: one line with its file, line and class.
 
     In a run the loop takes it for a fault; before one it is bad input like any other.
     """

@@ -23,7 +23,7 @@ class Session:
     feed : Feed or None
         The run that is shown.
     message : Label
-        The last remark.
+        The last message.
     """
 
     def __init__(self, settings: QSettings, parent: QWidget) -> None:
@@ -63,7 +63,7 @@ class Session:
         return str(Path(recent[0]).parent) if recent else str(Path.cwd())
 
     def say(self, text: str) -> None:
-        """A remark that does not ask for attention."""
+        """A message that does not ask for attention."""
         self.message.setText(text)
 
     def complain(self, title: str, text: str) -> None:

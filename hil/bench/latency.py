@@ -153,12 +153,12 @@ def measure(config: Config, backend: Mapping[str, str], duration_s: float) -> di
         raise ConfigError(
             f"{config.path}: --loopback switches a cell and reads a force: give a rig with both"
         )
-    relay = _Relay(learn_ticks, layout.slot(layout.force))
-    stages = replace(built, control=relay)
-    edges = _Edges(stages.frame, n_ticks)
+    relay = _Relay(learn_ticks, layout.index(layout.force))
+    pipeline = replace(built, control=relay)
+    edges = _Edges(pipeline.frame, n_ticks)
     clock: Clock = RealClock(realtime.spin_s(None, period_s)) if on_bench else VirtualClock()
-    parts = replace(assembly.parts_of(config, stages, clock, edges), n_ticks=n_ticks)
-    assembly.prove(stages.rig)
+    parts = replace(assembly.parts_of(config, pipeline, clock, edges), n_ticks=n_ticks)
+    assembly.self_test(pipeline.rig)
     try:
         if on_bench:
             with realtime.prepared():
@@ -167,9 +167,9 @@ def measure(config: Config, backend: Mapping[str, str], duration_s: float) -> di
             loop.run(parts)
     finally:
         try:
-            stages.rig.safe()
+            pipeline.rig.safe()
         finally:
-            stages.rig.close()
+            pipeline.rig.close()
     cell = config.system().cell_names[0]
     t_s, on = edges.t_s[2 * learn_ticks : edges.n], edges.on[2 * learn_ticks : edges.n]
     changes_s = t_s[1:][on[1:] != on[:-1]]

@@ -1,4 +1,4 @@
-"""`hil bench`: what a tick costs with a controller, a reference or a model of one's own."""
+"""`hil bench`: what a tick costs with a plug-in controller, reference or model."""
 
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ def as_text(figures: dict[str, Any]) -> str:
     """The figures as a table."""
     lines = []
     for what, row in figures.items():
-        name = f"{what} of one's own, {row['stage']} stage"
+        name = f"plug-in {what}, {row['stage']} stage"
         own_us, built_in_us = 1e6 * row["own_s"], 1e6 * row["built_in_s"]
         lines.append(f"{name:<44} {own_us:>13.1f} us   with hil's {built_in_us:.1f} us")
     return "\n".join(lines)

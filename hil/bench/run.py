@@ -14,7 +14,7 @@ from typing import Any
 from hil import bundled_configs
 from hil.bench import board as bench_board
 from hil.bench import daq as bench_daq
-from hil.bench import plugin as bench_own
+from hil.bench import plugin as bench_plugin
 from hil.bench import realtime as bench_realtime
 from hil.bench import recorder as bench_recorder
 from hil.bench import window as bench_window
@@ -83,7 +83,7 @@ def measure(
             "virtual_run": lambda: _virtual_run(folder),
             "real_time": lambda: bench_realtime.measure(plan.loops, folder, progress=progress),
             "recorder": lambda: bench_recorder.measure(plan.recorder_s),
-            "own": lambda: bench_own.measure(folder),
+            "own": lambda: bench_plugin.measure(folder),
             "board": lambda: bench_board.measure(plan.exchanges),
             "daq": bench_daq.measure,
             "window": lambda: bench_window.measure(WINDOW_S),
@@ -108,7 +108,7 @@ def as_text(figures: dict[str, Any]) -> str:
         "virtual_run": lambda tick: _tick_text(tick, figures.get("real_time")),
         "real_time": bench_realtime.as_text,
         "recorder": bench_recorder.as_text,
-        "own": bench_own.as_text,
+        "own": bench_plugin.as_text,
         "board": bench_board.as_text,
         "daq": bench_daq.as_text,
         "window": bench_window.as_text,

@@ -76,18 +76,18 @@ def run(period_s: float, n_ticks: int, recorded: str | None, out: str) -> dict[s
 
 
 def _dropped(config: Config) -> tuple[float, NDArray[np.float64], dict[str, Any]]:
-    stages = assembly.build(config, 0)
-    times = _Times(stages.frame, config.n_ticks)
+    pipeline = assembly.build(config, 0)
+    times = _Times(pipeline.frame, config.n_ticks)
     assembly.compile_tick(config)
     clock = RealClock(realtime.spin_s(None, config.tables.loop.period_s))
-    parts = assembly.parts_of(config, stages, clock, times)
-    assembly.prove(stages.rig)
+    parts = assembly.parts_of(config, pipeline, clock, times)
+    assembly.self_test(pipeline.rig)
     try:
         with realtime.prepared() as granted:
             loop.run(parts)
     finally:
-        stages.rig.safe()
-        stages.rig.close()
+        pipeline.rig.safe()
+        pipeline.rig.close()
     rows = times.rows[: times.n]
     medians = np.median(rows[:, 3:], axis=0).tolist()
     stages_s = dict(zip(STAGES, medians, strict=True))

@@ -1,4 +1,4 @@
-"""Calibration records: one immutable TOML file an act, with a hash of its own content.
+"""Calibration records: one immutable TOML file a session, with a hash of its own content.
 
 A record says which article was calibrated, by whom, when, against what, and what came out. Its
 `hash` is over everything else in the file, so that a value changed by hand is found.
@@ -257,13 +257,13 @@ def overlaps(records: Sequence[Record]) -> list[str]:
 
 
 def may_be_of(text: str, found: Record) -> bool:
-    """Whether a file's text could be a record of the same act on the same article; quick."""
+    """Whether a file's text could be a record of the same kind on the same article; quick."""
     record = found.record
     return "hil-calibration/" in text and record.kind in text and record.article.serial in text
 
 
 def _of_one_article(a: Record, b: Record) -> bool:
-    """Same thing, same kind of act."""
+    """Same thing, same kind of calibration."""
     one, other = a.record, b.record
     names = [(r.kind, r.article.maker, r.article.model, r.article.serial) for r in (one, other)]
     return names[0] == names[1]

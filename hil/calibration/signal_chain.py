@@ -233,13 +233,13 @@ class ZeroCheck:
     ----------
     zero, noise_rms : float
         Mean and standard deviation, raw units.
-    remarks : tuple of str
+    messages : tuple of str
         What is unlike the commissioning figures.
     """
 
     zero: float
     noise_rms: float
-    remarks: tuple[str, ...]
+    messages: tuple[str, ...]
 
 
 def check_zero(
@@ -252,19 +252,19 @@ def check_zero(
 ) -> ZeroCheck:
     """Zero and noise of (n,) raw samples against commissioning figures; None where there is none.
 
-    A noise of twice or less than a quarter of what it was is worth a remark: a loose shield, or a
+    A noise of twice or less than a quarter of what it was is worth a message: a loose shield, or a
     conditioner that passes nothing on.
     """
     zero, noise = float(samples.mean()), float(samples.std())
-    remarks = []
+    messages = []
     if zero_ratio is not None and zero_tolerance_N is not None:
         drift_N = (chain.ratio(zero) - zero_ratio) * chain.coefficients[1]
         if abs(drift_N) > zero_tolerance_N:
-            remarks.append(
+            messages.append(
                 f"zero is {drift_N:+.3g} N from commissioning, {zero_tolerance_N:g} N is usual"
             )
     if noise_rms is not None and noise_rms > 0.0:
         share = noise / noise_rms
         if share > 2.0 or share < 0.25:
-            remarks.append(f"noise is {share:.2g} times that of commissioning")
-    return ZeroCheck(zero, noise, tuple(remarks))
+            messages.append(f"noise is {share:.2g} times that of commissioning")
+    return ZeroCheck(zero, noise, tuple(messages))

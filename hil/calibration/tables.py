@@ -1,4 +1,4 @@
-"""Tables of calibration records, one TOML file an act; `hil.calibration.files` reads them.
+"""Tables of calibration records, one TOML file a session; `hil.calibration.files` reads them.
 
 A force transducer's record holds its polynomial; every other record holds values under the names
 that the configuration has for them, with the covariance of all.

@@ -26,7 +26,7 @@ def add_to(group: Group) -> None:
     )
     c.add_argument("kind", metavar="KIND", help=", ".join(CALIBRATIONS))
     c.add_argument(
-        "act",
+        "session",
         type=path_of,
         nargs="?",
         metavar="SESSION.toml",
@@ -87,7 +87,7 @@ def add_to(group: Group) -> None:
         'hil logbook WIRES4-01 --swap muscle.3 --note "new wire, 0.10 mm"',
     )
     c.add_argument(
-        "article",
+        "specimen",
         nargs="?",
         metavar="SERIAL|FILE.toml",
         help="serial number, or a file that names it (default: all specimens)",
@@ -120,9 +120,9 @@ def calibrate(args: argparse.Namespace) -> int:
         say(template(args.kind), end="")
         return DONE
     asked = Asked(
-        kind=args.kind, act=args.act, sets=tuple(args.set), rehearse=args.rehearse, seed=args.seed,
-        rig=args.rig, run=args.run, backend=args.backend, channel=args.channel, out=args.out,
-        supersedes=tuple(args.supersedes), undo=args.undo,
+        kind=args.kind, session=args.session, sets=tuple(args.set), rehearse=args.rehearse,
+        seed=args.seed, rig=args.rig, run=args.run, backend=args.backend, channel=args.channel,
+        out=args.out, supersedes=tuple(args.supersedes), undo=args.undo,
     )  # fmt: skip
     records = go_through(asked)
     if args.json:
@@ -143,12 +143,12 @@ def recalibrate(args: argparse.Namespace) -> int:
     done = anew(args.run, args.record, args.channel, args.out)
     if args.json:
         print_json({"file": str(done.path), "channel": done.channel, "unit": done.unit,
-                     "largest_change": done.largest_change, "remarks": done.remarks})  # fmt: skip
+                     "largest_change": done.largest_change, "remarks": done.messages})  # fmt: skip
     else:
         say(f"{done.path}: {done.channel} recalibrated")
         say(f"  readings changed by at most {done.largest_change:.4g} {done.unit}")
-        for remark in done.remarks:
-            say(f"  {remark}")
+        for message in done.messages:
+            say(f"  {message}")
         say(f"  {args.run} stays as it was")
     return DONE
 
@@ -156,7 +156,7 @@ def recalibrate(args: argparse.Namespace) -> int:
 def logbook(args: argparse.Namespace) -> int:
     from hil.runs import logbook_page
 
-    books = logbook_page.chosen(args.article, args.folder, args.simulated)
+    books = logbook_page.chosen(args.specimen, args.folder, args.simulated)
     if args.swap is not None or args.note:
         logbook_page.write(books, args.swap, args.note)
     if args.json:

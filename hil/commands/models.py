@@ -173,7 +173,7 @@ def identify(args: argparse.Namespace) -> int:
 
     from hil.identification import page as identify_page
     from hil.identification.identify import Asked, identify_files
-    from hil.identification.record import Act, write
+    from hil.identification.record import Session, write
 
     if args.out is not None:
         if not args.by or not args.serial:
@@ -192,8 +192,8 @@ def identify(args: argparse.Namespace) -> int:
         say(identify_page.as_text(found))
         say(f"page:   {page}")
     if args.out is not None:
-        act = Act(args.by, args.serial, args.valid_days)
-        record = write(args.out, recorded, found, act, datetime.date.today())
+        session = Session(args.by, args.serial, args.valid_days)
+        record = write(args.out, recorded, found, session, datetime.date.today())
         facts |= {"record": str(args.out), "record_id": record.id}
         if not args.json:
             say(f"record: {args.out} ({record.id})")

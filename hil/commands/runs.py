@@ -155,7 +155,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _say_article(config: Any, backend: str, clock: str | None) -> None:
-    """What the article on the bench has been through, before it goes through more."""
+    """What the specimen on the bench has been through, before it goes through more."""
     from hil.runs import logbook, session
 
     book = logbook.logbook_of(config, session.where_it_runs(config, backend, clock)[0])
@@ -177,7 +177,7 @@ def check(args: argparse.Namespace) -> int:
     from hil.experiment import board_limits
     from hil.experiment.load import doubts_of, load, load_protections
     from hil.experiment.plan import energise_plan
-    from hil.runs.calibration_status import standings_of_file
+    from hil.runs.calibration_status import statuses_of_file
     from hil.runs.check import check as check_file
 
     today = datetime.now(UTC).date()
@@ -190,8 +190,8 @@ def check(args: argparse.Namespace) -> int:
             if args.strict:
                 lines = [
                     f"{path}: {line}"
-                    for standing in standings_of_file(path, kind, args.set, today)
-                    for line in standing.refused(on_bench=True)
+                    for status in statuses_of_file(path, kind, args.set, today)
+                    for line in status.refused(on_bench=True)
                 ]
                 faults += dict.fromkeys(lines)
             if kind in ("rig", "experiment"):

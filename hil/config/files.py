@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hil.config.replaced import warn_of_replaced
+from hil.config.replaced import renamed, warn_of_replaced
 from hil.errors import ConfigError, one_line
 
-BENCH_KEYS = ("article", "surroundings")
+BENCH_KEYS = ("specimen", "ambient")
 EXPERIMENT_KEYS = (
     "experiment", "reference", "controller", "record", "guard", "validation", *BENCH_KEYS,
 )  # fmt: skip
@@ -58,7 +58,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
     """An experiment over its rig, or a rig alone; `[plant]` is `[model]` with its differences."""
-    own = read_toml(path)
+    own = _read(path)
     sources: list[tuple[str, Mapping[str, Any]]] = []
     table: dict[str, Any] = {}
     limits: Any = None
@@ -69,7 +69,7 @@ def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
         rig_path = path.parent / rig_name
         if not rig_path.is_file():
             raise ConfigError(f"{path}: rig = {rig_name!r}: no such file beside the experiment")
-        rig = read_toml(rig_path)
+        rig = _read(rig_path)
         _refuse_foreign(rig_path, rig, RIG_KEYS, "a rig")
         _refuse_foreign(path, own, EXPERIMENT_KEYS, "an experiment")
         limits = rig.get("guard")
@@ -78,16 +78,16 @@ def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
     table = merge(table, own)
     sources.append((str(path), own))
     for text in sets:
-        change = parse_set(text)
+        name = f"--set {one_line(text)}"
+        change = _renamed(name, parse_set(text))
         table = merge(table, change)
-        sources.append((f"--set {one_line(text)}", change))
+        sources.append((name, change))
     for name, source in sources:
         _refuse_looser_guard(name, source.get("guard"), limits)
-        warn_of_replaced(name, source)
     _read_trace(path, table.get("reference"))
     model = table.get("model")
     if isinstance(model, dict):
-        table["model"] = model = _in_the_room(model, table.get("surroundings"))
+        table["model"] = model = _in_the_room(model, table.get("ambient"))
         differences = table.get("plant", {})
         if not isinstance(differences, dict):
             raise ConfigError(f"{path}: plant: give a table of what differs from [model]")
@@ -95,9 +95,19 @@ def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
     return Merged(table, sources)
 
 
-def _in_the_room(model: dict[str, Any], surroundings: Any) -> dict[str, Any]:
+def _read(path: Path) -> dict[str, Any]:
+    return _renamed(str(path), read_toml(path))
+
+
+def _renamed(source: str, table: dict[str, Any]) -> dict[str, Any]:
+    """The table under present names; a warning for each key that is obsolete."""
+    warn_of_replaced(source, table)
+    return renamed(table)
+
+
+def _in_the_room(model: dict[str, Any], ambient: Any) -> dict[str, Any]:
     """The model with its thermal cells in air of the entered room temperature."""
-    ambient_C = surroundings.get("ambient_C") if isinstance(surroundings, dict) else None
+    ambient_C = ambient.get("ambient_C") if isinstance(ambient, dict) else None
     arrays = model.get("arrays")
     if ambient_C is None or not isinstance(arrays, dict):
         return model

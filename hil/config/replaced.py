@@ -1,4 +1,4 @@
-"""Obsolete configuration keys and their replacements: removed, with one warning."""
+"""Obsolete configuration keys: removed or renamed, with one warning each."""
 
 import sys
 from collections.abc import Mapping
@@ -6,12 +6,20 @@ from typing import Any
 
 from hil.platform.terminal import say
 
+#: Tables of a rig or an experiment that have another name now.
+TABLES = {"article": "specimen", "surroundings": "ambient"}
 #: Limits of a board that its firmware no longer has.
 LIMITS = {
     "current_continuous_mA": "has no effect: heat_max_cA2ms with heat_time_constant_ms replaces it "
     "(`hil board limits --from RIG` computes both)",
 }
 _said: set[str] = set()
+
+
+def renamed(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The table with the present names of its tables; a name that is there already stays."""
+    old = {key: name for key, name in TABLES.items() if key in table and name not in table}
+    return {old.get(key, key): value for key, value in table.items()}
 
 
 def without_replaced(limits: Any) -> Any:
@@ -22,12 +30,17 @@ def without_replaced(limits: Any) -> Any:
 
 
 def warn_of_replaced(source: str, table: Mapping[str, Any]) -> None:
-    """Say of each such key in a file, once, where it stands and what replaces it."""
+    """Warn of each such key in a file, once: where it stands and what replaces it."""
+    for key in sorted(TABLES.keys() & table.keys()):
+        _warn(f"warning: {source}: [{key}] is called [{TABLES[key]}] now: rename it")
     devices = table.get("devices")
     for name, device in devices.items() if isinstance(devices, Mapping) else ():
         limits = device.get("limits") if isinstance(device, Mapping) else None
         for key in LIMITS.keys() & (limits if isinstance(limits, Mapping) else ()):
-            line = f"warning: {source}: devices.{name}.limits.{key} {LIMITS[key]}"
-            if line not in _said:
-                _said.add(line)
-                say(line, file=sys.stderr)
+            _warn(f"warning: {source}: devices.{name}.limits.{key} {LIMITS[key]}")
+
+
+def _warn(line: str) -> None:
+    if line not in _said:
+        _said.add(line)
+        say(line, file=sys.stderr)

@@ -13,7 +13,7 @@ from hil.config.table import Table
 from hil.errors import ConfigError, did_you_mean, one_line
 
 T = TypeVar("T", bound=Table)
-OWN_PLACES = {  # where a class of one's own may stand, and the entry points of installed ones
+PLUGIN_PLACES = {  # where a plug-in class may stand, and the entry points of installed ones
     "controller": "hil.controllers",
     "reference": "hil.references",
     "model": "hil.models",
@@ -88,7 +88,7 @@ def _line(merged: Merged, path: Sequence[str | int], detail: ErrorDetails) -> st
         case "union_tag_invalid":
             shown = f" = {_short(context['tag'])}"
             kinds = [tag.strip("'") for tag in context["expected_tags"].split(", ")]
-            own = None if CELL_PLACE in path else OWN_PLACES.get(str(path[0]))
+            own = None if CELL_PLACE in path else PLUGIN_PLACES.get(str(path[0]))
             if own is not None:
                 kinds += [point.name for point in entry_points(group=own)]
             near = did_you_mean(str(context["tag"]), kinds) or ":"

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from hil.control import reference
-from hil.control.plugin import OwnReference
+from hil.control.plugin import PluginReference
 from hil.control.tables import (
     ChirpReferenceTable,
     ForceReferenceTable,
@@ -20,7 +20,7 @@ from hil.control.tables import (
     StepsReferenceTable,
     TraceReferenceTable,
 )
-from hil.plugins.load import OwnTable
+from hil.plugins.load import PluginTable
 
 
 def build_signal(table: SignalTable) -> reference.Reference:
@@ -32,8 +32,8 @@ def build_signal(table: SignalTable) -> reference.Reference:
             return reference.Ramp(table.t_s, table.value)
         case SignalSineTable():
             return reference.Sine(table.mean, table.amplitude, table.frequency_Hz)
-        case OwnTable():
-            return OwnReference(table.own)
+        case PluginTable():
+            return PluginReference(table.plugin)
 
 
 def build_reference(table: ForceReferenceTable | None) -> reference.Reference:
@@ -57,8 +57,8 @@ def build_reference(table: ForceReferenceTable | None) -> reference.Reference:
             )
         case TraceReferenceTable():
             return reference.Ramp(table.t_s, table.force_N)
-        case OwnTable():
-            return OwnReference(table.own)
+        case PluginTable():
+            return PluginReference(table.plugin)
 
 
 def signals_in(table: object) -> dict[str, SignalTable]:
@@ -78,5 +78,5 @@ def check_times(
 
 def check_signal(name: str, table: SignalTable) -> Iterator[tuple[str, str]]:
     """The times of a channel's set points."""
-    if not isinstance(table, SignalSineTable | OwnTable):
+    if not isinstance(table, SignalSineTable | PluginTable):
         yield from check_times(f"reference.signals.{name}", table.t_s, table.value, "value")

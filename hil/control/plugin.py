@@ -1,4 +1,4 @@
-"""Controllers and references of one's own, as the loop sees them."""
+"""Plug-in controllers and references, as the loop sees them."""
 
 from collections.abc import Mapping, Sequence
 from math import nan
@@ -9,17 +9,17 @@ from numpy.typing import NDArray
 
 from hil.control.steering import Steerable
 from hil.loop.frame import Column, Commands, Frame
-from hil.plugins.code import Facts, Now, Own, Used, read_only
+from hil.plugins.code import Facts, Now, Plugin, Used, read_only
 
 LONG_S = 1000.0
 EXTREMES_AT = 1001  # times at which a reference is looked at that does not say its extremes
 
 
-class OwnReference:
-    """A set point as a function of time, by a class of one's own with `at(t_s)`."""
+class PluginReference:
+    """A set point as a function of time, by a plug-in class with `at(t_s)`."""
 
-    def __init__(self, own: Own) -> None:
-        self._used = own.make()
+    def __init__(self, plugin: Plugin) -> None:
+        self._used = plugin.make()
 
     def at(self, t_s: float) -> float:
         return self._used.number("at", t_s)
@@ -31,8 +31,8 @@ class OwnReference:
         return min(seen), max(seen)
 
 
-class OwnControl:
-    """A controller of one's own as a stage of the tick.
+class PluginControl:
+    """A plug-in controller as a stage of the tick.
 
     Its class has `step(now)`, which gives a 0 or 1 for every cell, then a value for every output.
     What it names in `columns` (name to unit) stands in the row as `controller.<name>`, read from
@@ -44,9 +44,9 @@ class OwnControl:
     """
 
     def __init__(
-        self, own: Own, facts: Facts, references: Mapping[str, tuple[Steerable, str]]
+        self, plugin: Plugin, facts: Facts, references: Mapping[str, tuple[Steerable, str]]
     ) -> None:
-        self._own = own
+        self._plugin = plugin
         self._facts = facts
         self._references = [reference for reference, _ in references.values()]
         self.set_points = {name: reference for name, (reference, _) in references.items()}
@@ -59,20 +59,20 @@ class OwnControl:
                 for name, (_, unit) in references.items()
             ),
             *(
-                Column(f"controller.{name}", unit, "commanded", f"{name} of {own.kind}")
+                Column(f"controller.{name}", unit, "commanded", f"{name} of {plugin.kind}")
                 for name, unit in self._kept.items()
             ),
         ]
         self._wanted = np.full(len(self._references), nan)
 
     def _made(self) -> Used:
-        return self._own.make(self._facts)
+        return self._plugin.make(self._facts)
 
     def _columns_of(self, said: object) -> dict[str, str]:
         pairs = said.items() if isinstance(said, Mapping) else [(said, None)]
         for name, unit in pairs:
             if not (isinstance(name, str) and isinstance(unit, str) and name.isidentifier()):
-                self._own.refuse("", "columns must be a dict from names to units")
+                self._plugin.refuse("", "columns must be a dict from names to units")
         return dict(said) if isinstance(said, Mapping) else {}
 
     def bind(self, frame: Frame, measured: NDArray[np.float64], commands: Commands) -> None:
@@ -111,7 +111,7 @@ class OwnControl:
         n_cells = len(self._cells)
         if not _switch(asked[:n_cells], self._cells):
             wrong = next(v for v in asked[:n_cells].tolist() if v not in (0.0, 1.0))
-            self._own.refuse("step", f"step() gives {wrong:g} for a cell: give 0 or 1")
+            self._plugin.refuse("step", f"step() gives {wrong:g} for a cell: give 0 or 1")
         self._outputs[:] = asked[n_cells:]
         if self._kept:
             self._keep(self._own_columns, list(self._kept))
@@ -120,7 +120,7 @@ class OwnControl:
         for i, name in enumerate(names):
             value = getattr(self._used.made, name, None)
             if not isinstance(value, int | float | np.number | np.bool_):
-                self._own.refuse("step", f"columns names '{name}', of which it has no number")
+                self._plugin.refuse("step", f"columns names '{name}', of which it has no number")
             into[i] = value
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import Discriminator, Field, PlainValidator, Tag, model_validator
 
 from hil.config.table import Cells, Name, NotNegative, Positive, Table, cell_list
-from hil.plugins.load import OwnTable, kind_tag, kinds
+from hil.plugins.load import PluginTable, kind_tag, kinds
 
 
 class StepsReferenceTable(Table):
@@ -100,7 +100,7 @@ SignalTable = Annotated[
         Field(discriminator="kind"),
         Tag("built_in"),
     ]
-    | Annotated[OwnTable, Tag("own")],
+    | Annotated[PluginTable, Tag("own")],
     Discriminator(kind_tag("reference", kinds(SignalStepsTable, SignalRampTable, SignalSineTable))),
 ]
 
@@ -120,12 +120,12 @@ KnownReferenceTable = (
     | ReachReferenceTable
     | TraceReferenceTable
 )
-ForceReferenceTable = KnownReferenceTable | OwnTable
+ForceReferenceTable = KnownReferenceTable | PluginTable
 ReferenceTable = Annotated[
     Annotated[
         KnownReferenceTable | SignalsReferenceTable, Field(discriminator="kind"), Tag("built_in")
     ]
-    | Annotated[OwnTable, Tag("own")],
+    | Annotated[PluginTable, Tag("own")],
     Discriminator(
         kind_tag("reference", kinds(*get_args(KnownReferenceTable), SignalsReferenceTable))
     ),

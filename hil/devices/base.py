@@ -34,7 +34,7 @@ class Device(Protocol):
         """Set where to write, before the first tick."""
         ...
 
-    def prove(self, say: Callable[[str], None]) -> list[str]:
+    def self_test(self, say: Callable[[str], None]) -> list[str]:
         """Test its protection before a run, with nothing on; returns one phrase per result.
 
         Parameters
@@ -47,7 +47,7 @@ class Device(Protocol):
         """Allow switching, at the start of a run; devices that switch nothing ignore it."""
         ...
 
-    def remarks(self) -> list[Message]:
+    def messages(self) -> list[Message]:
         """New messages since the last call: from connecting, arming or the run."""
         ...
 
@@ -70,7 +70,7 @@ class Device(Protocol):
 class PowerSource(Protocol):
     """A device that supplies or switches power: on before anything is armed."""
 
-    def come_on(self) -> None:
+    def enable(self) -> None:
         """Switch on; idempotent."""
         ...
 
@@ -86,7 +86,7 @@ class PowerSource(Protocol):
         """Feed the watchdog of this device."""
         ...
 
-    def cut(self) -> None:
+    def disable(self) -> None:
         """Switch off at once; `safe` verifies it."""
         ...
 

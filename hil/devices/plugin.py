@@ -9,17 +9,17 @@ from numpy.typing import NDArray
 
 from hil.devices.base import time_columns
 from hil.devices.sim.plant import SimPlant
-from hil.errors import DeviceError, OwnError
+from hil.errors import DeviceError, PluginError
 from hil.loop.channels import Readings
 from hil.loop.frame import Column, Commands, Frame
 from hil.loop.stages import Message
-from hil.plugins.code import Own, Used, read_only
+from hil.plugins.code import Plugin, Used, read_only
 
 PROOF_READS = 50
 
 
 @dataclass(frozen=True)
-class OwnPlace:
+class PluginPlace:
     """Where its readings and commands stand in the rig's: first channel, first output."""
 
     channel: int
@@ -27,7 +27,7 @@ class OwnPlace:
 
 
 @dataclass(frozen=True)
-class OwnChannel:
+class PluginChannel:
     """A channel, and what it gives when it is simulated: an output of the plant, or a value."""
 
     name: str
@@ -36,7 +36,7 @@ class OwnChannel:
     noise_rms: float
 
 
-class OwnDevice:
+class PluginDevice:
     """A user's class with `open()`, `read(t_s)` and `close()`, on the bench.
 
     `read` gives a number a channel; NaN where there is none. One that has outputs has
@@ -54,15 +54,15 @@ class OwnDevice:
     def __init__(
         self,
         name: str,
-        own: Own,
+        plugin: Plugin,
         channels: Sequence[str],
         rest: Sequence[float],
-        place: OwnPlace,
+        place: PluginPlace,
         now_s: Callable[[], float],
         budget_s: float,
     ) -> None:
         self.name = name
-        self._own = own
+        self._plugin = plugin
         self._channels = len(channels)
         self._rest = np.array(rest, dtype=np.float64)
         self._place = place
@@ -84,7 +84,7 @@ class OwnDevice:
         if self._used is not None and hasattr(self._used.made, method):
             try:
                 self._used.call(method, *args)
-            except OwnError as error:
+            except PluginError as error:
                 raise DeviceError(f"{self.name}: {error}") from None
 
     def _take(self, t_s: float) -> NDArray[np.float64]:
@@ -92,26 +92,27 @@ class OwnDevice:
             raise DeviceError(f"{self.name}: is not open")
         try:
             answer = np.asarray(self._used.call("read", t_s), dtype=np.float64)
-        except OwnError as error:
+        except PluginError as error:
             raise DeviceError(f"{self.name}: {error}") from None
         except (TypeError, ValueError):
             answer = np.zeros((0, 0))
         if answer.shape != (self._channels,):
-            line = self._own.lines.get("read", 1)
+            line = self._plugin.lines.get("read", 1)
             raise DeviceError(
-                f"{self.name}: {self._own.file}, line {line}, class {self._own.cls.__name__}: "
-                f"read() must give {self._channels} numbers, one a channel"
+                f"{self.name}: {self._plugin.file}, line {line}, class "
+                f"{self._plugin.cls.__name__}: read() must give {self._channels} numbers, "
+                "one a channel"
             )
         return answer
 
     def open(self) -> None:
         try:
-            self._used = self._own.make()
-        except OwnError as error:
+            self._used = self._plugin.make()
+        except PluginError as error:
             raise DeviceError(f"{self.name}: {error}") from None
         self._ask("open")
 
-    def prove(self, say: Callable[[str], None]) -> list[str]:
+    def self_test(self, say: Callable[[str], None]) -> list[str]:
         """Test that it meets its time budget: the time of a reading, with nothing on."""
         took_s = []
         for _ in range(PROOF_READS):
@@ -124,9 +125,10 @@ class OwnDevice:
             f"worst, of {1e3 * self._budget_s:.3g} ms"
         )
         if worst_s > self._budget_s:
+            line = self._plugin.lines.get("read", 1)
             raise DeviceError(
-                f"{self.name}: {self._own.file}, line {self._own.lines.get('read', 1)}, class "
-                f"{self._own.cls.__name__}: {said}: make it faster, or give the device a larger "
+                f"{self.name}: {self._plugin.file}, line {line}, class "
+                f"{self._plugin.cls.__name__}: {said}: make it faster, or give the device a larger "
                 "every"
             )
         return [said]
@@ -134,7 +136,7 @@ class OwnDevice:
     def arm(self) -> None:
         """Its outputs follow the commands at once."""
 
-    def remarks(self) -> list[Message]:
+    def messages(self) -> list[Message]:
         """No messages."""
         return []
 
@@ -173,7 +175,7 @@ class OwnDevice:
             self._used = None
 
 
-class SimOwnDevice(OwnDevice):
+class SimPluginDevice(PluginDevice):
     """The same device without its class: readings of the plant with noise, outputs that act on it.
 
     Parameters
@@ -187,15 +189,15 @@ class SimOwnDevice(OwnDevice):
     def __init__(
         self,
         name: str,
-        own: Own,
-        channels: Sequence[OwnChannel],
+        plugin: Plugin,
+        channels: Sequence[PluginChannel],
         rest: Sequence[float],
-        place: OwnPlace,
+        place: PluginPlace,
         plant: SimPlant,
         driven: Sequence[int],
         draws: Callable[[str], np.random.Generator],
     ) -> None:
-        super().__init__(name, own, [c.name for c in channels], rest, place, _no_clock, 0.0)
+        super().__init__(name, plugin, [c.name for c in channels], rest, place, _no_clock, 0.0)
         self._sim = channels
         self._plant = plant
         self._driven = driven
@@ -205,7 +207,7 @@ class SimOwnDevice(OwnDevice):
     def open(self) -> None:
         """Nothing is held."""
 
-    def prove(self, say: Callable[[str], None]) -> list[str]:
+    def self_test(self, say: Callable[[str], None]) -> list[str]:
         """Nothing stands behind it."""
         return []
 

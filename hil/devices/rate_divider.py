@@ -16,13 +16,13 @@ from hil.loop.frame import CELL_UNKNOWN, Commands, Frame
 
 
 class RateDivider:
-    """Schedule of a device's turns, and the values of its slots in between.
+    """Schedule of a device's turns, and the values of its channels in between.
 
     Parameters
     ----------
     every : int
         Periods from one turn to the next; the first tick is one.
-    slots : its channels (or the board itself) among the readings' validity
+    indices : its channels (or the board itself) among the readings' validity
     gates : cells behind a board; none of a card, whose outputs are set in every period
     """
 
@@ -30,13 +30,13 @@ class RateDivider:
         self,
         every: int,
         period_s: float,
-        slots: Sequence[int],
+        indices: Sequence[int],
         gates: Sequence[int] = (),
     ) -> None:
         self._every = every
         self._period_s = period_s
-        self._slots = np.array(slots)
-        self._sources = sum(1 << slot for slot in slots)
+        self._indices = np.array(indices)
+        self._sources = sum(1 << index for index in indices)
         self._gates: NDArray[np.int64] = np.array(gates, dtype=np.int64)
         self._last = -1  # number of the turn that was last taken
         self._came = False
@@ -64,7 +64,7 @@ class RateDivider:
         """There is no reading at this tick."""
         r = self._readings
         r.mark_valid(self._sources, 0)
-        r.measured[self._slots[self._slots < len(r.measured)]] = math.nan
+        r.measured[self._indices[self._indices < len(r.measured)]] = math.nan
         r.cells_reported[self._gates] = CELL_UNKNOWN
         self._values[self._blank] = math.nan
         self._values[self._age] += t_s - self._of_last_tick_s

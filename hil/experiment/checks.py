@@ -64,26 +64,26 @@ def rig(tables: RigTables, model: Any) -> Found:
 
 
 def _bench(tables: RigTables, cards: dict[str, NidaqTable], n_cells: int) -> Found:
-    """Article and room against the cells and the channels."""
-    ohms = tables.article and tables.article.wire_resistance_Ohm
+    """Specimen and ambient against the cells and the channels."""
+    ohms = tables.specimen and tables.specimen.wire_resistance_Ohm
     if ohms and len(ohms) not in (1, n_cells):
         yield (
-            "article.wire_resistance_Ohm",
+            "specimen.wire_resistance_Ohm",
             f"{len(ohms)} values for {n_cells} cells: give one, or one a cell",
         )
     tests = tables.observer and tables.observer.wire_failures
-    if tests is not None and tables.surroundings is None:
+    if tests is not None and tables.ambient is None:
         yield (
             "observer.wire_failures",
-            "2 K of air can look like a dead cell: give surroundings.ambient_C, as read off, "
-            "or surroundings.ambient_channel",
+            "2 K of air can look like a dead cell: give ambient.ambient_C, as read off, "
+            "or ambient.ambient_channel",
         )
-    room = tables.surroundings and tables.surroundings.ambient_channel
+    room = tables.ambient and tables.ambient.ambient_channel
     measured = {n: c.signal for card in cards.values() for n, c in card.channels.items()}
     if room and measured.get(room) != AMBIENT:
         fitting = [name for name, signal in measured.items() if signal == AMBIENT]
         yield (
-            f"surroundings.ambient_channel = '{room}'",
+            f"ambient.ambient_channel = '{room}'",
             f"no channel of kind 'voltage' with signal = '{AMBIENT}' has that name: "
             f"{f'choose {fitting[0]}' if fitting else 'add one'}",
         )
@@ -232,7 +232,7 @@ def _signal(key: str, channel: AnyChannelTable, outputs: Sequence[str]) -> Found
 
 
 def _plugin_devices(tables: RigTables, cards: dict[str, NidaqTable], model: Any) -> Found:
-    """Channels and outputs of devices of one's own: their names, and what they stand for."""
+    """Channels and outputs of plug-in devices: their names, and what they stand for."""
     signals, inputs = system_kind(tables.model).signals(model), tuple(model.inputs)
     taken = {n for card in cards.values() for n in (*card.channels, *card.outputs)}
     for name, device in own_devices(tables.devices).items():

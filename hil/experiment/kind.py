@@ -186,7 +186,7 @@ class SystemKind:
     Attributes
     ----------
     kind : of `[model]`
-    table : its keys; None for a class of a user's own, whose keys are its own
+    table : its keys; None for a plug-in class, whose keys are its own
     build : the model that a table describes, at a period; ModelError naming the key
     estimator : the twin or observer of a run: (tables, a new system, layout)
     controllers : by their `kind`

@@ -13,15 +13,15 @@ from hil.calibration.files import Calibration
 from hil.calibration.sources import Sourced, load_sources
 from hil.config.files import Merged, read_merged
 from hil.config.validate import validated
-from hil.errors import ConfigError, ModelError, OwnError, one_line
+from hil.errors import ConfigError, ModelError, PluginError, one_line
 from hil.experiment import board_limits, checks
 from hil.experiment.kind import ControllerKind, SystemKind, SystemRun
 from hil.experiment.recorded import as_it_meant
 from hil.experiment.registry import controller_kind, system_kind
 from hil.experiment.schema import ModelTables, RigTables, RunTables
 from hil.mechanics.system import System
-from hil.plugins.code import Own
-from hil.plugins.load import load_own, own_tables
+from hil.plugins.code import Plugin
+from hil.plugins.load import load_plugins, plugin_tables
 from hil.rig import calibrated, run_tables
 from hil.rig.instruments import force_channel_doubts, with_force_channel
 from hil.rig.tables import DeviceTable
@@ -45,7 +45,7 @@ class Config:
     sources : sequence of Sourced
         The records that other tables name; none where it comes from a recording.
     logbook : Path
-        Folder of the article's logbook.
+        Folder of the specimen's logbook.
     doubts : sequence of str
         What the files leave to be guessed, a line each; runs warn of it.
     """
@@ -98,9 +98,9 @@ class Config:
         return "" if signal is None else signal(self.models[0])
 
     @property
-    def own(self) -> dict[str, Own]:
-        """The classes of one's own that it uses, by key."""
-        return {".".join(path): table.own for path, _, table in own_tables(self.tables)}
+    def plugins(self) -> dict[str, Plugin]:
+        """The plug-in classes that it uses, by key."""
+        return {".".join(path): table.plugin for path, _, table in plugin_tables(self.tables)}
 
     @property
     def rig_name(self) -> str:
@@ -163,7 +163,7 @@ def from_toml(
     Parameters
     ----------
     records : the calibration of every channel
-    code : the code of one's own that may run, by key; no other does, and no file is looked for
+    code : the plug-in code that may run, by key; no other does, and no file is looked for
     """
     table = as_it_meant(table)
     return _run(path, Merged(table, [(str(path), table)]), records or {}, code or {})
@@ -178,7 +178,7 @@ def _run(
     tables = validated(RunTables, merged)
     doubts = _doubts(tables, merged)
     tables = with_force_channel(tables)
-    load_own(tables, merged, code)
+    load_plugins(tables, merged, code)
     models = _models(tables, merged, tables.loop.period_s)
     sources: list[Sourced] = []
     if records is None:
@@ -187,7 +187,7 @@ def _run(
     try:
         found = [*checks.rig(tables, models[0]), *calibrated.check(tables, records)]
         found += checks.run(SystemRun(system_kind(tables.model), tables, models[0]))
-    except OwnError as error:
+    except PluginError as error:
         raise ConfigError(f"{path}: {error}") from None
     raise_all(merged, found)
     return Config(path, tables, models, records, sources, _logbook(tables, merged), doubts)
@@ -220,11 +220,11 @@ def _doubts(tables: RigTables, merged: Merged) -> list[str]:
 
 def _logbook(tables: RigTables, merged: Merged) -> Path:
     """The folder of logbooks; a path is relative to the file that names it."""
-    if tables.article is None or tables.article.logbook is None:
+    if tables.specimen is None or tables.specimen.logbook is None:
         return LOGBOOK
-    origin = merged.origin(("article", "logbook"))
+    origin = merged.origin(("specimen", "logbook"))
     folder = Path() if origin.startswith("--set") else Path(origin).parent
-    return folder / tables.article.logbook
+    return folder / tables.specimen.logbook
 
 
 def load_model(path: str | Path, sets: Iterable[str] = ()) -> tuple[Any, NDArray[np.float64]]:
@@ -248,7 +248,7 @@ def load_model(path: str | Path, sets: Iterable[str] = ()) -> tuple[Any, NDArray
 
 
 def system_from_toml(path: Path, table: dict[str, Any], period_s: float) -> System:
-    """The model of a configuration that a recording carries, at rest; no code of one's own runs.
+    """The model of a configuration that a recording carries, at rest; no plug-in code runs.
 
     Raises
     ------
@@ -257,7 +257,7 @@ def system_from_toml(path: Path, table: dict[str, Any], period_s: float) -> Syst
     own = {key: value for key, value in table.items() if key in ("model", "plant")}
     merged = Merged(own, [(str(path), own)])
     tables = validated(ModelTables, merged)
-    load_own(tables, merged, {})
+    load_plugins(tables, merged, {})
     model = _models(tables, merged, period_s)[0]
     return system_kind(tables.model).new_system(tables.model, model, period_s)
 
@@ -277,14 +277,14 @@ def _model_tables(path: str | Path, sets: Iterable[str]) -> tuple[ModelTables, M
     merged = read_merged(Path(path), sets)
     table = {key: value for key, value in merged.table.items() if key in ("model", "plant")}
     tables = validated(ModelTables, Merged(table, merged.sources))
-    load_own(tables, merged)
+    load_plugins(tables, merged)
     return tables, merged
 
 
 def check_model(merged: Merged) -> None:
     """ConfigError where a file with nothing but a model is wrong."""
     tables = validated(ModelTables, merged)
-    load_own(tables, merged)
+    load_plugins(tables, merged)
     _models(tables, merged)
     load_sources(tables, merged)
 
@@ -292,7 +292,7 @@ def check_model(merged: Merged) -> None:
 def check_rig(merged: Merged) -> None:
     """ConfigError where a rig is wrong, a line each."""
     tables = validated(RigTables, merged)
-    load_own(tables, merged)
+    load_plugins(tables, merged)
     model = _models(tables, merged, tables.loop.period_s)[0]
     records = calibrated.load_records(tables.devices, merged)
     load_sources(tables, merged)
@@ -316,7 +316,7 @@ def load_protections(
     table = {k: v for k, v in merged.table.items() if k in RigTables.model_fields}
     tables = validated(RigTables, Merged(table, merged.sources))
     tables, derived = board_limits.completed(tables) if complete else (tables, {})
-    load_own(tables, merged)
+    load_plugins(tables, merged)
     model = _models(tables, merged, tables.loop.period_s)[0]
     raise_all(merged, list(checks.rig(tables, model)))
     boards = board_limits.protections(tables, model)
@@ -331,7 +331,7 @@ def _models(
     for key, table in (("model", tables.model), ("plant", tables.plant)):
         try:
             built.append(system_kind(table).build(table, period_s))
-        except OwnError as error:
+        except PluginError as error:
             origin = merged.origin((key, "kind"))
             raise ConfigError(one_line(f"{origin}: {key}.kind = '{table.kind}': {error}")) from None
         except ModelError as error:

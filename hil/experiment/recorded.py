@@ -4,14 +4,16 @@ import copy
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from hil.config.replaced import renamed
+
 
 def as_it_meant(table: Mapping[str, Any]) -> dict[str, Any]:
     """The configuration of a recording, with what programs of its time took for granted.
 
     Recordings say both since: a sigmoid without `law` was the unscaled one, and of several force
-    channels the first in the file was controlled.
+    channels the first in the file was controlled. Tables have their present names.
     """
-    made = copy.deepcopy(dict(table))
+    made = renamed(copy.deepcopy(dict(table)))
     for activation in _activations(made):
         if activation.get("kind") == "sigmoid":
             activation.setdefault("law", "unscaled")

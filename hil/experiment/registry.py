@@ -11,7 +11,7 @@ from typing import Any
 
 from hil.experiment.kind import ControllerKind, SystemKind
 from hil.plugins.descriptors import installed, loaded
-from hil.plugins.load import OwnTable
+from hil.plugins.load import PluginTable
 
 __all__ = ["loaded"]
 
@@ -31,7 +31,7 @@ STUDIES = {  # of no kind of system
     "identification": "hil.identification.study",
     "walker": "hil.systems.walker.study",
 }
-PLUGIN = "hil.systems.plugin"  # a class in a user's own file
+PLUGIN = "hil.systems.plugin"  # a class in a user's file
 
 
 @cache
@@ -80,7 +80,7 @@ def controllers(kind: str) -> Mapping[str, ControllerKind]:
 
 def system_kind(table: Any) -> SystemKind:
     """The kind of system that a table of `[model]` describes."""
-    return _described(PLUGIN) if isinstance(table, OwnTable) else systems()[table.kind]
+    return _described(PLUGIN) if isinstance(table, PluginTable) else systems()[table.kind]
 
 
 def controllers_of(system: SystemKind) -> Mapping[str, ControllerKind]:
@@ -90,7 +90,7 @@ def controllers_of(system: SystemKind) -> Mapping[str, ControllerKind]:
 
 def controller_kind(system: SystemKind, table: Any) -> ControllerKind | None:
     """The controller of this system that `[controller]` names; None where it has no such."""
-    if isinstance(table, OwnTable):
+    if isinstance(table, PluginTable):
         plugin: ControllerKind = import_module(PLUGIN).CONTROLLER
         return plugin
     return controllers_of(system).get(table.kind)

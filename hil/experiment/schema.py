@@ -10,20 +10,20 @@ from pydantic import Discriminator, Field, Tag
 from hil.config.table import Name, Table
 from hil.experiment.acceptance import ValidationTable
 from hil.experiment.registry import controllers_of, systems
-from hil.plugins.load import OwnTable, Role, kind_tag, kinds
+from hil.plugins.load import PluginTable, Role, kind_tag, kinds
 from hil.rig import run_tables
 from hil.rig.kinds import device_kinds
-from hil.rig.tables import OwnDeviceTable
+from hil.rig.tables import PluginDeviceTable
 
 
 def _any_of(role: Role, tables: list[type[Table]]) -> Any:
-    """One of these tables by its `kind`, or a class of a user's own."""
+    """One of these tables by its `kind`, or a plug-in class."""
     built_in: Any = Annotated[
         Union[tuple(tables)],  # noqa: UP007  made at import
         Field(discriminator="kind"),
     ]
     return Annotated[
-        Annotated[built_in, Tag("built_in")] | Annotated[OwnTable, Tag("own")],
+        Annotated[built_in, Tag("built_in")] | Annotated[PluginTable, Tag("own")],
         Discriminator(kind_tag(role, kinds(*tables))),
     ]
 
@@ -48,7 +48,7 @@ else:
             Field(discriminator="kind"),
             Tag("built_in"),
         ]
-        | Annotated[OwnDeviceTable, Tag("own")],
+        | Annotated[PluginDeviceTable, Tag("own")],
         Discriminator(kind_tag("device", frozenset(device_kinds()))),
     ]
     Model = _any_of("model", [system.table for system in systems().values()])

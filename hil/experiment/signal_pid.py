@@ -17,7 +17,7 @@ def _build(given: ControlInputs) -> SignalPid:
     names = list(outputs)
     made = []
     for channel_name, loop in tables.controller.loops.items():
-        slot, channel = channels[channel_name]
+        index, channel = channels[channel_name]
         column = next(n for n in names if n.partition("_commanded")[0] == loop.output)
         made.append(
             SignalLoop(
@@ -25,7 +25,7 @@ def _build(given: ControlInputs) -> SignalPid:
                 gains=PidGains(loop.k_p, loop.k_i_per_s, loop.k_d_s, loop.derivative_filter_s),
                 reference_column=channel.column("reference"),
                 units=channel.units,
-                channel=slot,
+                channel=index,
                 output=names.index(column),
                 low=outputs[column].min,
                 high=outputs[column].max,

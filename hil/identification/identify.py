@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.errors import ConfigError
-from hil.identification import adequacy, parameters, tellable
+from hil.identification import adequacy, identifiability, parameters
 from hil.identification.adequacy import Adequacy
 from hil.identification.fit import STEPS_OF_A_FIT, Fit, bootstrap, fit
 from hil.identification.grey_box import GreyBox
+from hil.identification.identifiability import Weak
 from hil.identification.known import Known, known_of
 from hil.identification.noise import Noise, noise_of
 from hil.identification.runs import Recorded, RunData, read_run, sources_of
-from hil.identification.tellable import Weak
 from hil.record.progress import count_progress
 from hil.record.read import experiment_of
 
@@ -80,15 +80,15 @@ class Identified:
     ----------
     held : dict of str to float
         Parameters that kept the configuration's value.
-    told : keys of those of them whose uncertainty a record states
+    stated : keys of those of them whose uncertainty a record states
     weak : what the data do not tell apart among all that was offered
     covariance : (P + T, P + T) array
-        Of the fitted values and of those that are `told`; the transducer's slope included.
+        Of the fitted values and of those that are `stated`; the transducer's slope included.
     """
 
     parameters: tuple[Parameter, ...]
     held: dict[str, float]
-    told: tuple[str, ...]
+    stated: tuple[str, ...]
     weak: tuple[Weak, ...]
     adequacy: Adequacy
     noise: Noise
@@ -124,8 +124,8 @@ def identify_files(
             )
     tables = parameters.tables_of(first.model)
     with count_progress("fit", STEPS_OF_A_FIT + asked.bootstrap, progress) as done:
-        spread = parameters.spread(tables, asked.each)
-        known = known_of(spread, sources_of(first))
+        expanded = parameters.expanded(tables, asked.each)
+        known = known_of(expanded, sources_of(first))
         return recorded, identify(tables, [r.data for r in recorded], asked, done, known)
 
 
@@ -159,7 +159,7 @@ def identify(
 
     `known` is what records say of the parameters: those that are held count with it.
     """
-    tables = parameters.spread(tables, asked.each)
+    tables = parameters.expanded(tables, asked.each)
     known_keys = parameters.candidates(tables)
     fixed = parameters.matching(asked.fix, known_keys, "--fix")
     offered = [key for key in known_keys if key not in fixed]
@@ -168,13 +168,13 @@ def identify(
     box = GreyBox(tables, tuple(offered), tuple(runs))
     noise = noise_of(runs)
     rms_N = noise.rms_N if np.isfinite(noise.rms_N) else _rough_noise_N(runs)
-    fisher = tellable.information(box, noise, rms_N, box.start)
+    fisher = identifiability.information(box, noise, rms_N, box.start)
     noise_N = noise.total_rms_N if np.isfinite(noise.rms_N) else rms_N
-    weak = tellable.weak_directions(box, fisher, box.start, noise_N, rms_N)
+    weak = identifiability.weak_directions(box, fisher, box.start, noise_N, rms_N)
     if asked.free:
         free = parameters.matching(asked.free, offered, "--free")
     else:
-        free = tellable.chosen(offered, fisher)
+        free = identifiability.chosen(offered, fisher)
         if not free:
             raise ConfigError(
                 "no parameter is identifiable from these runs: the force hardly changes beyond "
@@ -196,12 +196,12 @@ def identify(
         else np.zeros((0, len(free)))
     )
     held = {key: parameters.get(tables, key) for key in known_keys if key not in free}
-    covariance, told = _with_held(box, noise, found, _with_slope(box, found), known, list(held))
-    values = np.concatenate((np.exp(found.theta), [held[key] for key in told]))
+    covariance, stated = _with_held(box, noise, found, _with_slope(box, found), known, list(held))
+    values = np.concatenate((np.exp(found.theta), [held[key] for key in stated]))
     return Identified(
         tuple(_parameters(box, found, judged, spread, covariance)),
         held,
-        told,
+        stated,
         tuple(weak),
         judged,
         noise,

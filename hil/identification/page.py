@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 
 from hil.errors import ConfigError
 from hil.identification.adequacy import COARSE_S, FALSE_ALARM
+from hil.identification.identifiability import short
 from hil.identification.identify import Identified, Parameter
 from hil.identification.runs import Recorded
-from hil.identification.tellable import short
 from hil.pages.html import embedded, rendered
 from hil.pages.style import MEASURED, MODEL, RESIDUAL, decimated, mark_simulated, plot_style
 from hil.record.summary import plain
@@ -56,7 +56,7 @@ def as_dict(recorded: Sequence[Recorded], found: Identified) -> dict[str, Any]:
                 ],
                 "covariance": found.covariance,
                 "held": found.held,
-                "held_with_uncertainty": list(found.told),
+                "held_with_uncertainty": list(found.stated),
                 "not_told_apart": [
                     {
                         "factors": weak.factors,
@@ -113,7 +113,7 @@ def _held(found: Identified) -> str:
     n = len(found.parameters)
     sigma = np.sqrt(np.diag(found.covariance))[n:]
     said = {key: f" (σ {100 * s / found.held[key]:.2g} %)"
-            for key, s in zip(found.told, sigma, strict=True)}  # fmt: skip
+            for key, s in zip(found.stated, sigma, strict=True)}  # fmt: skip
     return ", ".join(
         f"{short(key)} = {value:.6g}{said.get(key, '')}" for key, value in found.held.items()
     )

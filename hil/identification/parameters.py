@@ -62,7 +62,7 @@ def _each(path: str, values: Sequence[float]) -> list[str]:
     return [f"{path}.{n}" for n in range(1, len(values) + 1)]
 
 
-def spread(tables: Tables, keys: Iterable[str]) -> Tables:
+def expanded(tables: Tables, keys: Iterable[str]) -> Tables:
     """The tables with a list in place of one value for all, for these keys."""
     made = copy.deepcopy(tables)
     for key in keys:

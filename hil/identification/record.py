@@ -11,9 +11,9 @@ import numpy as np
 from hil.calibration.files import Record
 from hil.calibration.write import raw_table, values_table, write_record
 from hil.errors import ConfigError
+from hil.identification.identifiability import short
 from hil.identification.identify import Identified
 from hil.identification.runs import Recorded
-from hil.identification.tellable import short
 from hil.platform.provenance import software
 
 VALID_DAYS = 365
@@ -21,7 +21,7 @@ ROUNDING = 1e-5
 
 
 @dataclass(frozen=True)
-class Act:
+class Session:
     """Who identified which article."""
 
     by: str
@@ -33,7 +33,7 @@ def write(
     path: Path,
     recorded: Sequence[Recorded],
     found: Identified,
-    act: Act,
+    session: Session,
     today: datetime.date,
     supersedes: Sequence[str] = (),
 ) -> Record:
@@ -47,7 +47,7 @@ def write(
     """
     if not found.adequacy.adequate:
         raise ConfigError(f"--out {path}: no record is written: {found.adequacy.sentence()}")
-    arrays = {key.split(".")[1] for key in (*(p.key for p in found.parameters), *found.told)}
+    arrays = {key.split(".")[1] for key in (*(p.key for p in found.parameters), *found.stated)}
     unlike = any(".cell." in p.key and p.key.split(".")[3].isdigit() for p in found.parameters)
     if len(arrays) > 1 or unlike:
         raise ConfigError(
@@ -60,11 +60,11 @@ def write(
     table: dict[str, Any] = {
         "kind": "parameters",
         "status": "simulated" if any(r.simulated for r in recorded) else "measured",
-        "article": {"name": f"array {array} of {first.rig}", "serial": act.serial},
+        "article": {"name": f"array {array} of {first.rig}", "serial": session.serial},
         "act": {
-            "by": act.by,
+            "by": session.by,
             "date": today,
-            "valid_until": today + datetime.timedelta(days=act.valid_days),
+            "valid_until": today + datetime.timedelta(days=session.valid_days),
             "method": "hil identify: least squares of the array's equations to recorded force",
             "software": f"hil-arrays {software()['hil-arrays']}",
             "supersedes": list(supersedes),
@@ -72,12 +72,12 @@ def write(
         "model": values_table(
             "parameters",
             {short(p.key): p.value for p in found.parameters}
-            | {short(key): found.held[key] for key in found.told},
+            | {short(key): found.held[key] for key in found.stated},
             # Written with six digits: values that go with a held one are correlated so closely
             # that their rounding would leave no covariance. 1e-5 more of each variance heals it.
             found.covariance + np.diag(ROUNDING * np.diag(found.covariance)),
             equation="force of the array at its transducer, cells as reported",
-            basis=["measured"] * len(found.parameters) + ["derived"] * len(found.told),
+            basis=["measured"] * len(found.parameters) + ["derived"] * len(found.stated),
             degrees_of_freedom=float(found.fit.degrees_of_freedom),
             residual_rms=found.fit.rms_N,
         ),

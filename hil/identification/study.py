@@ -29,10 +29,10 @@ from hil.devices.sim.daq import SimChannel, SimDaq
 from hil.devices.sim.plant import SimPlant
 from hil.identification import parameters
 from hil.identification.grey_box import GreyBox, with_zeros
+from hil.identification.identifiability import short
 from hil.identification.identify import Asked, Identified, identify
 from hil.identification.noise import Noise
 from hil.identification.runs import Reading, RunData
-from hil.identification.tellable import short
 from hil.loop.channels import Channel, RigLayout
 from hil.loop.frame import Column, Frame
 from hil.pages.style import MEASURED, MODEL, mark_simulated, plot_style
@@ -194,7 +194,7 @@ def _readings(
     row = [Column(c.column("measured"), "N", "measured", "force") for c in layout.channels]
     row.append(Column("valid_bits", "1", "measured", "valid readings", flags=("force",)))
     frame = Frame([*daq.columns, *row])
-    force = layout.slot(layout.force)
+    force = layout.index(layout.force)
     readings, _ = layout.bind(frame)
     readings = replace(readings, cells_reported=np.zeros(cells.shape[1], dtype=np.uint8))
     daq.bind(frame, readings)

@@ -129,7 +129,7 @@ class RigLayout:
         """Name of the channel whose force is controlled; empty if there is none."""
         return next((channel.name for channel in self.channels if channel.force == "main"), "")
 
-    def slot(self, name: str) -> int:
+    def index(self, name: str) -> int:
         """Slot of a channel in the readings; KeyError unless exactly one has this name."""
         for i, channel in enumerate(self.channels):
             if channel.name == name:

@@ -6,7 +6,7 @@ from typing import Protocol
 from hil.loop.clock import Clock
 from hil.loop.frame import Frame
 from hil.loop.guard import Guard
-from hil.loop.lateness import Evidence
+from hil.loop.lateness import LatenessCauses
 from hil.loop.requests import Inputs, RequestChannel
 from hil.loop.stages import Control, Estimator, LoopRig
 from hil.loop.trip_report import TripReport
@@ -39,7 +39,7 @@ class LoopContext:
         The run starts at once; otherwise it waits until a window arms it.
     tolerated_overruns : int or None
         Periods missed in a row that are worth an event; None for no event.
-    evidence : Evidence or None
+    lateness : LatenessCauses or None
         Reports what else ran when a tick was late, after its row.
     until : WaitCondition or None
         Ends a run that only waits.
@@ -59,5 +59,5 @@ class LoopContext:
     after_trip_ticks: int
     armed: bool = True
     tolerated_overruns: int | None = None
-    evidence: Evidence | None = None
+    lateness: LatenessCauses | None = None
     until: WaitCondition | None = None

@@ -78,7 +78,7 @@ def _steal_s() -> float:
     return steal / os.sysconf("SC_CLK_TCK")
 
 
-class Evidence:
+class LatenessCauses:
     """Collects the counts of a run.
 
     Parameters

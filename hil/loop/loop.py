@@ -9,7 +9,7 @@ A plug-in that fails trips the guard; if it is a model, the run ends as well.
 
 from math import nan
 
-from hil.errors import DeviceError, OwnError
+from hil.errors import DeviceError, PluginError
 from hil.loop import guard as guards
 from hil.loop.context import LoopContext
 from hil.loop.frame import Column
@@ -68,7 +68,7 @@ def run(context: LoopContext) -> str:
         except DeviceError as error:
             _end_tripped(context, reporter, t_s, guards.DEVICE_FAILED, error)
             raise
-        except OwnError as error:  # a model: there is no estimate, or no plant, any more
+        except PluginError as error:  # a model: there is no estimate, or no plant, any more
             _end_tripped(context, reporter, t_s, guards.OWN_CODE_FAILED, error)
             return "tripped"
         stopwatch.stop()
@@ -102,7 +102,7 @@ def _arm(context: LoopContext, progress: Progress) -> None:
         return
     if not context.guard.arm():
         state = context.rig.states.now
-        raise RuntimeError(f"armed while {state}: a rig proves itself first")
+        raise RuntimeError(f"armed while {state}: run the rig's self-test first")
     _start(context, progress)
 
 
@@ -125,7 +125,7 @@ def _start(context: LoopContext, progress: Progress) -> None:
 
 def _note_messages(context: LoopContext, tick: int, t_s: float) -> None:
     """Put the devices' messages among the events, their figures among the inputs."""
-    for device, message in context.rig.remarks():
+    for device, message in context.rig.messages():
         context.sink.event(t_s, message.level, device, message.text)
         if message.name:
             context.sink.input(tick, t_s, message.name, message.value, message.about)
@@ -144,7 +144,7 @@ def _control(context: LoopContext, progress: Progress, reporter: TripReporter) -
     if context.guard.running:
         try:
             context.control.step(progress.experiment_t_s)
-        except OwnError as error:
+        except PluginError as error:
             reporter.trip(guards.OWN_CODE_FAILED, progress.t_s, str(error))
 
 
@@ -168,8 +168,8 @@ def _record(
         guard.trip(guards.DISK_LOW if sink.disk_low else guards.RECORDER_DEAD)
     if context.rig.has_news():
         _note_messages(context, progress.tick, t_s)
-    if context.evidence is not None and late_s > context.evidence.late_s:
-        context.evidence.look(t_s, late_s)
+    if context.lateness is not None and late_s > context.lateness.late_s:
+        context.lateness.look(t_s, late_s)
     if guard.fault_bits:
         reporter.report(t_s)
         if not progress.tripped:

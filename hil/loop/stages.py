@@ -76,7 +76,7 @@ class LoopRig(Protocol):
         """Whether a device has a message; asked at every tick."""
         ...
 
-    def remarks(self) -> list[tuple[str, Message]]:
+    def messages(self) -> list[tuple[str, Message]]:
         """Messages of the devices since the last call, with their names."""
         ...
 

@@ -1,4 +1,4 @@
-"""Work spread over the cores of this machine or of a Dask cluster."""
+"""Work in parallel on the cores of this machine or of a Dask cluster."""
 
 import logging
 import signal

@@ -1,8 +1,8 @@
-"""Code of one's own in a run: what it is told, and how its calls are watched.
+"""Plug-in code in a run: what it is told, and how its calls are watched.
 
 A controller, reference, model or device can be a class in a user's file. It gets plain values and
-read-only arrays. An exception or an invalid answer becomes one `OwnError` with the file, line and
-class; a call that does not return is interrupted.
+read-only arrays. An exception or an invalid answer becomes one `PluginError` with the file, line
+and class; a call that does not return is interrupted.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.errors import OwnError, one_line
+from hil.errors import PluginError, one_line
 
 HUNG_S = 1.0  # of a single call
 SAID_MAX = 160  # characters of what somebody else's exception says
@@ -26,7 +26,7 @@ SAID_MAX = 160  # characters of what somebody else's exception says
 
 @dataclass(frozen=True)
 class Facts:
-    """What a controller of one's own is told of its rig.
+    """What a plug-in controller is told of its rig.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Now:
-    """One tick as a controller of one's own sees it; its arrays may not be written.
+    """One tick as a plug-in controller sees it; its arrays may not be written.
 
     `now["force_estimate_N"]` is any column that twin and observer fill.
 
@@ -99,8 +99,8 @@ def read_only(values: NDArray[Any]) -> NDArray[Any]:
 
 
 @dataclass(frozen=True)
-class Own:
-    """A class of one's own, loaded, with the values of its table.
+class Plugin:
+    """A plug-in class, loaded, with the values of its table.
 
     Attributes
     ----------
@@ -129,35 +129,35 @@ class Own:
     def refuse(self, method: str, why: str) -> NoReturn:
         """Say what one of its methods, or the class, does wrong."""
         line = self.lines.get(method, self.lines.get("", 1))
-        raise OwnError(f"{self.file}, line {line}, class {self.cls.__name__}: {why}")
+        raise PluginError(f"{self.file}, line {line}, class {self.cls.__name__}: {why}")
 
     @contextlib.contextmanager
     def _guarded(self) -> Iterator[None]:
         _start_watch()
         try:
             yield
-        except OwnError:
+        except PluginError:
             raise
         except (Exception, SystemExit, _Hung) as error:
-            raise OwnError(said(error, self)) from None
+            raise PluginError(said(error, self)) from None
         finally:
             _end_watch()
 
 
 class Used:
-    """One object of a class of one's own, whose calls are guarded and watched."""
+    """One object of a plug-in class, whose calls are guarded and watched."""
 
-    def __init__(self, own: Own, made: Any) -> None:
-        self.own = own
+    def __init__(self, plugin: Plugin, made: Any) -> None:
+        self.plugin = plugin
         self.made = made
 
     def call(self, method: str, *args: Any) -> Any:
-        """What its method gives; OwnError where it raises or does not return."""
+        """What its method gives; PluginError where it raises or does not return."""
         _start_watch()
         try:
             return getattr(self.made, method)(*args)
         except (Exception, SystemExit, _Hung) as error:
-            raise OwnError(said(error, self.own)) from None
+            raise PluginError(said(error, self.plugin)) from None
         finally:
             _end_watch()
 
@@ -167,13 +167,13 @@ class Used:
         try:
             values = np.asarray(answer, dtype=np.float64)
         except (TypeError, ValueError):
-            self.own.refuse(method, f"{method}() gives {_short(answer)}: give {n} numbers")
+            self.plugin.refuse(method, f"{method}() gives {_short(answer)}: give {n} numbers")
         if values.shape != (n,):
             shape = _short(answer) if values.shape == () else f"shape {values.shape}"
-            self.own.refuse(method, f"{method}() gives {shape}: give an array of shape ({n},)")
+            self.plugin.refuse(method, f"{method}() gives {shape}: give an array of shape ({n},)")
         if not np.isfinite(values).all():
             at = int(np.flatnonzero(~np.isfinite(values))[0])
-            self.own.refuse(method, f"{method}() gives {values[at]} as number {at + 1} of {n}")
+            self.plugin.refuse(method, f"{method}() gives {values[at]} as number {at + 1} of {n}")
         return values
 
     def number(self, method: str, *args: Any) -> float:
@@ -182,22 +182,22 @@ class Used:
         try:
             value = float(answer)
         except (TypeError, ValueError):
-            self.own.refuse(method, f"{method}() gives {_short(answer)}: give a number")
+            self.plugin.refuse(method, f"{method}() gives {_short(answer)}: give a number")
         if not np.isfinite(value):
-            self.own.refuse(method, f"{method}() gives {value}")
+            self.plugin.refuse(method, f"{method}() gives {value}")
         return value
 
 
-def said(error: BaseException, own: Own) -> str:
-    """One line: where in the file of one's own an exception came from, and what it says."""
-    name = own.cls.__name__
+def said(error: BaseException, plugin: Plugin) -> str:
+    """One line: where in the plug-in file an exception came from, and what it says."""
+    name = plugin.cls.__name__
     frames = [
         (frame.f_code.co_name, line)
         for frame, line in walk_tb(error.__traceback__)
-        if frame.f_code.co_filename == str(own.file)
+        if frame.f_code.co_filename == str(plugin.file)
     ]
-    function, line = frames[-1] if frames else ("", own.lines.get("", 1))
-    where = f"{own.file}, line {line}, class {name}" + (f", in {function}()" if function else "")
+    function, line = frames[-1] if frames else ("", plugin.lines.get("", 1))
+    where = f"{plugin.file}, line {line}, class {name}" + (f", in {function}()" if function else "")
     if isinstance(error, _Hung):
         return f"{where}: has not returned after {_limit_s:g} s"
     return f"{where}: {what(error)}"

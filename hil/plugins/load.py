@@ -1,4 +1,4 @@
-"""Classes of one's own in the configuration: `kind = "mine.py:MyController"`, or an installed one.
+"""Plug-in classes in the configuration: `kind = "mine.py:MyController"`, or an installed one.
 
 A file is named relative to the file that names it. It is one file, so that a recording can keep
 the whole of it; what needs more is a package, whose classes have names of their own by an entry
@@ -25,8 +25,8 @@ from pydantic_core import ErrorDetails
 
 from hil.config.files import Merged
 from hil.config.table import Positive, Table
-from hil.errors import ConfigError, OwnError, one_line
-from hil.plugins.code import Own, what
+from hil.errors import ConfigError, PluginError, one_line
+from hil.plugins.code import Plugin, what
 
 Role = Literal["controller", "reference", "model", "device"]
 GROUPS: dict[Role, str] = {
@@ -50,25 +50,25 @@ MADE_WITH: dict[Role, tuple[str, ...]] = {
 }
 
 
-class OwnTable(Table):
-    """A class of one's own; keys that are not here are its values."""
+class PluginTable(Table):
+    """A plug-in class; keys that are not here are its values."""
 
     model_config = ConfigDict(extra="allow")
 
     kind: str
     budget_s: Positive | None = Field(default=None)
-    _own: Own | None = PrivateAttr(default=None)
+    _plugin: Plugin | None = PrivateAttr(default=None)
 
     @property
-    def own(self) -> Own:
+    def plugin(self) -> Plugin:
         """The class, once the configuration is loaded."""
-        if self._own is None:
+        if self._plugin is None:
             raise RuntimeError(f"{self.kind} is not loaded")
-        return self._own
+        return self._plugin
 
-    def load(self, own: Own) -> None:
+    def load(self, plugin: Plugin) -> None:
         """Keep the class that its kind names."""
-        self._own = own
+        self._plugin = plugin
 
     def own_values(self) -> dict[str, Any]:
         """What stands in it beside the keys above."""
@@ -87,7 +87,7 @@ def kinds(*tables: type[Table]) -> frozenset[str]:
 
 
 def kind_tag(role: Role, built_in: frozenset[str]) -> Callable[[Any], str]:
-    """What tells a table of one's own from one of hil's: a ':' in its kind, or an entry point."""
+    """What tells a plug-in's table from one of hil's: a ':' in its kind, or an entry point."""
 
     def tag(table: Any) -> str:
         kind = table.get("kind") if isinstance(table, dict) else getattr(table, "kind", None)
@@ -98,26 +98,26 @@ def kind_tag(role: Role, built_in: frozenset[str]) -> Callable[[Any], str]:
     return tag
 
 
-def own_tables(tables: Any) -> Iterator[tuple[tuple[str, ...], Role, OwnTable]]:
-    """Every table of one's own with its keys, in a run's, a rig's or a model's tables."""
+def plugin_tables(tables: Any) -> Iterator[tuple[tuple[str, ...], Role, PluginTable]]:
+    """Every plug-in table with its keys, in a run's, a rig's or a model's tables."""
     roles: tuple[tuple[str, Role], ...] = (
         ("model", "model"), ("plant", "model"), ("controller", "controller"),
         ("reference", "reference"),
     )  # fmt: skip
     for key, role in roles:
         table = getattr(tables, key, None)
-        if isinstance(table, OwnTable):
+        if isinstance(table, PluginTable):
             yield (key,), role, table
     for name, signal in getattr(getattr(tables, "reference", None), "signals", {}).items():
-        if isinstance(signal, OwnTable):
+        if isinstance(signal, PluginTable):
             yield ("reference", "signals", name), "reference", signal
     for name, device in getattr(tables, "devices", {}).items():
-        if isinstance(device, OwnTable):
+        if isinstance(device, PluginTable):
             yield ("devices", name), "device", device
 
 
-def load_own(tables: Any, merged: Merged, recorded: Mapping[str, str] | None = None) -> None:
-    """Load every class of one's own that the tables name.
+def load_plugins(tables: Any, merged: Merged, recorded: Mapping[str, str] | None = None) -> None:
+    """Load every plug-in class that the tables name.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def load_own(tables: Any, merged: Merged, recorded: Mapping[str, str] | None = N
         One line a class: file, line, and what is wrong with it or its values.
     """
     faults = []
-    for path, role, table in own_tables(tables):
+    for path, role, table in plugin_tables(tables):
         key = ".".join(path)
         origin = merged.origin((*path, "kind"))
         try:
@@ -143,7 +143,7 @@ def load_own(tables: Any, merged: Merged, recorded: Mapping[str, str] | None = N
                 one_line(f"{merged.origin((*path, name))}: {key}.{name}{text}")
                 for name, text in error.found
             ]
-        except OwnError as error:
+        except PluginError as error:
             faults.append(one_line(f"{origin}: {key}.kind = '{table.kind}': {error}"))
     if faults:
         raise ConfigError("\n".join(faults))
@@ -152,7 +152,7 @@ def load_own(tables: Any, merged: Merged, recorded: Mapping[str, str] | None = N
 def _recorded(recorded: Mapping[str, str], key: str) -> str:
     """The source that a recording keeps for a key, never one beside it or at a path it names."""
     if key not in recorded:
-        raise OwnError("the recording keeps no source of it, and no other file is run for it")
+        raise PluginError("the recording keeps no source of it, and no other file is run for it")
     return recorded[key]
 
 
@@ -161,7 +161,7 @@ class _WrongValuesError(Exception):
         self.found = found
 
 
-def _load(table: OwnTable, role: Role, origin: str, recorded: str | None) -> Own:
+def _load(table: PluginTable, role: Role, origin: str, recorded: str | None) -> Plugin:
     name, _, class_name = table.kind.partition(":")
     package = ""
     if class_name:
@@ -176,16 +176,16 @@ def _load(table: OwnTable, role: Role, origin: str, recorded: str | None) -> Own
     cls = getattr(module, class_name, None)
     if not isinstance(cls, type):
         there = ", ".join(_classes(source)) or "none"
-        raise OwnError(f"{file}: has no class '{class_name}': it has {there}")
-    own = Own(table.kind, cls, None, file, source, lines, package)
-    _refuse_unfit(own, role)
+        raise PluginError(f"{file}: has no class '{class_name}': it has {there}")
+    plugin = Plugin(table.kind, cls, None, file, source, lines, package)
+    _refuse_unfit(plugin, role)
     values = _values(cls, table.own_values())
-    return Own(table.kind, cls, values, file, source, lines, package)
+    return Plugin(table.kind, cls, values, file, source, lines, package)
 
 
 def _from_file(name: str, folder: Path, recorded: str | None) -> tuple[ModuleType, Path, str]:
     if not name.endswith(".py"):
-        raise OwnError("name a Python file and a class in it, such as 'mine.py:MyController'")
+        raise PluginError("name a Python file and a class in it, such as 'mine.py:MyController'")
     file = folder / name
     if recorded is not None:
         file = _kept(recorded, Path(name).name)
@@ -193,11 +193,11 @@ def _from_file(name: str, folder: Path, recorded: str | None) -> tuple[ModuleTyp
     try:
         source = file.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise OwnError(f"{file}: no such file beside the one that names it") from None
+        raise PluginError(f"{file}: no such file beside the one that names it") from None
     except OSError as error:
-        raise OwnError(f"{file}: cannot be read ({error.strerror})") from None
+        raise PluginError(f"{file}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
-        raise OwnError(f"{file}: not UTF-8 text") from None
+        raise PluginError(f"{file}: not UTF-8 text") from None
     return _executed(str(file), source), file, source
 
 
@@ -227,14 +227,14 @@ def _executed(file: str, source: str) -> ModuleType:
     try:
         exec(compile(source, file, "exec"), module.__dict__)
     except SyntaxError as error:
-        raise OwnError(f"{file}, line {error.lineno}: {error.msg}") from None
+        raise PluginError(f"{file}, line {error.lineno}: {error.msg}") from None
     except (Exception, SystemExit) as error:
         line = next((n for name, n in reversed(_frames(error)) if name == file), None)
         text = what(error)
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing and (Path(file).parent / f"{missing}.py").is_file():
             text += ": a recording keeps one file: put all into it, or make a package"
-        raise OwnError(f"{file}, line {line or 1}: does not import: {text}") from None
+        raise PluginError(f"{file}, line {line or 1}: does not import: {text}") from None
     return module
 
 
@@ -249,7 +249,7 @@ def _from_package(point: EntryPoint) -> tuple[ModuleType, Path, str]:
         module = sys.modules[point.module]
         return module, Path(inspect.getfile(module)), inspect.getsource(module)
     except (Exception, SystemExit) as error:
-        raise OwnError(f"{where}: does not import: {what(error)}") from None
+        raise PluginError(f"{where}: does not import: {what(error)}") from None
 
 
 def _classes(source: str) -> list[str]:
@@ -268,18 +268,18 @@ def _lines(source: str, class_name: str) -> dict[str, int]:
     return lines
 
 
-def _refuse_unfit(own: Own, role: Role) -> None:
+def _refuse_unfit(plugin: Plugin, role: Role) -> None:
     """Methods that are missing, or that cannot take what they are given."""
     wanted = {**METHODS[role], "__init__": len(MADE_WITH[role])}
     for method, n in wanted.items():
-        function = getattr(own.cls, method, None)
+        function = getattr(plugin.cls, method, None)
         given = ", ".join(("self", *_given(role, method)))
         if not callable(function) or function is object.__init__:
-            own.refuse("", f"has no method {method}({given})")
+            plugin.refuse("", f"has no method {method}({given})")
         try:
-            inspect.signature(function).bind(own.cls, *[None] * n)
+            inspect.signature(function).bind(plugin.cls, *[None] * n)
         except TypeError:
-            own.refuse(method, f"{method} must take ({given})")
+            plugin.refuse(method, f"{method} must take ({given})")
         except ValueError:
             continue  # a compiled class, whose signature nobody knows
 

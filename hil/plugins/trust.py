@@ -1,6 +1,6 @@
-"""Code of one's own that this user has run or read: hashes of sources, kept per user.
+"""Plug-in code that this user has run or read: hashes of sources, kept per user.
 
-A recording keeps the source of a class of one's own. It runs again only where its SHA-256 stands in
+A recording keeps the source of a plug-in class. It runs again only where its SHA-256 stands in
 `$XDG_STATE_HOME/hil/trusted` (`~/.local/state/hil/trusted`): `hil run` puts down what it runs
 itself, `hil replay --trust` what somebody has read.
 """

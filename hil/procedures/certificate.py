@@ -24,9 +24,9 @@ from hil.calibration.signal_chain import Chain
 from hil.calibration.tables import PolynomialTable
 from hil.config.table import NotNegative, Positive, Table
 from hil.errors import ConfigError
-from hil.procedures.act import TransducerFile
 from hil.procedures.fits import refuse_implausible, refuse_saturated, refuse_unit_slip
 from hil.procedures.procedure import Readings, Step
+from hil.procedures.session_file import TransducerFile
 from hil.procedures.transducer import AIR_KG_PER_M3
 
 KIND = "force_transducer"
@@ -71,7 +71,7 @@ class Settings(Table):
     reading_u_mV_per_V: Positive = 0.0005
 
 
-Act = TransducerFile[Settings]
+Session = TransducerFile[Settings]
 
 
 def _forces_N(s: Settings) -> NDArray[np.float64]:
@@ -83,24 +83,24 @@ def _chain(s: Settings) -> Chain:
     return Chain(1.0, 0.0, tuple(s.certificate.coefficients_N))
 
 
-def steps(act: Act) -> list[Step]:
-    s = act.procedure
+def steps(session: Session) -> list[Step]:
+    s = session.procedure
     if len(set(s.weights_kg)) < 5:
         raise ConfigError(
             "procedure.weights_kg: five different weights, or they say nothing new: a collinear set"
         )
     largest = float(_forces_N(s).max())
-    if largest > 1.5 * act.article.capacity_N:
+    if largest > 1.5 * session.article.capacity_N:
         what = "procedure.weights_kg: the largest load in N"
-        refuse_unit_slip(largest, act.article.capacity_N, what, "give the weights in kg")
-        refuse_implausible(largest, act.article.capacity_N, what)
+        refuse_unit_slip(largest, session.article.capacity_N, what, "give the weights in kg")
+        refuse_implausible(largest, session.article.capacity_N, what)
     hung = [Step(f"weight {i}", f"hang on {m:g} kg alone, wait until it stands", "mV/V")
             for i, m in enumerate(s.weights_kg, start=1)]  # fmt: skip
     return [Step("zero", "nothing hangs on it", "mV/V"), *hung]
 
 
-def finish(act: Act, readings: Readings) -> dict[str, Any]:
-    s, F = act.procedure, _forces_N(act.procedure)
+def finish(session: Session, readings: Readings) -> dict[str, Any]:
+    s, F = session.procedure, _forces_N(session.procedure)
     y = np.array([readings[f"weight {i}"] for i in range(1, len(F) + 1)])
     low, high = s.certificate.range_mV_per_V
     d = y - readings["zero"]
@@ -130,7 +130,9 @@ def finish(act: Act, readings: Readings) -> dict[str, Any]:
         )
     return {
         "status": "certificate",
-        "conditioner": act.conditioner.model_dump(exclude_none=True) if act.conditioner else None,
+        "conditioner": session.conditioner.model_dump(exclude_none=True)
+        if session.conditioner
+        else None,
         "model": s.certificate.model_dump(exclude_none=True),
         "raw": {
             "force_N": F,
@@ -168,8 +170,8 @@ class Truth:
         return zero + Chain(1.0, 0.0, self.coefficients_N).raw(F) + noise
 
 
-def rehearsal(act: Act, seed: int) -> Truth:
-    s = act.procedure
+def rehearsal(session: Session, seed: int) -> Truth:
+    s = session.procedure
     c, C = s.certificate.coefficients_N, np.array(s.certificate.covariance_N2)
     drawn = np.random.default_rng(seed).multivariate_normal(c, C)
     return Truth(s, tuple(drawn.tolist()))

@@ -17,9 +17,9 @@ from pydantic import Field
 
 from hil.config.table import NotNegative, Table
 from hil.errors import ConfigError
-from hil.procedures.act import ActFile
 from hil.procedures.fits import linear
 from hil.procedures.procedure import Readings, Step
+from hil.procedures.session_file import SessionFile
 
 KIND = "encoder"
 METHOD = "compared with known angles"
@@ -48,15 +48,15 @@ class Settings(Table):
     reference_u_rad: NotNegative = 0.0005
 
 
-Act = ActFile[Settings]
+Session = SessionFile[Settings]
 
 
 def _angles(s: Settings) -> list[float]:
     return s.angles_rad * s.repeats
 
 
-def steps(act: Act) -> list[Step]:
-    s = act.procedure
+def steps(session: Session) -> list[Step]:
+    s = session.procedure
     if max(map(abs, s.angles_rad), default=0.0) > 4.0 * np.pi:
         raise ConfigError(
             f"procedure.angles_rad: {max(map(abs, s.angles_rad)):g} rad: off by 57.3: "
@@ -68,10 +68,10 @@ def steps(act: Act) -> list[Step]:
     ]
 
 
-def finish(act: Act, readings: Readings) -> dict[str, Any]:
-    s = act.procedure
+def finish(session: Session, readings: Readings) -> dict[str, Any]:
+    s = session.procedure
     theta = np.array(_angles(s))
-    c = np.array([readings[step.key] for step in steps(act)])
+    c = np.array([readings[step.key] for step in steps(session)])
     # Counts over angles: angles are what may be all alike.
     line = linear(np.column_stack((theta, np.ones_like(c))), c, ("the slope", "the offset"), KIND)
     direction = float(np.sign(line.values[0]))
@@ -118,8 +118,8 @@ class Truth:
         return float(round(turns * s.counts_per_turn))
 
 
-def rehearsal(act: Act, seed: int) -> Truth:
-    s, rng = act.procedure, np.random.default_rng(seed)
+def rehearsal(session: Session, seed: int) -> Truth:
+    s, rng = session.procedure, np.random.default_rng(seed)
     return Truth(
         s, float(rng.uniform(-3.0, 3.0)), float(rng.choice([-1.0, 1.0])),
         s.reference_u_rad * float(rng.standard_normal()),

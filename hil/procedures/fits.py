@@ -4,7 +4,7 @@
 
 with nu = n - k degrees of freedom. With independent normal errors of one variance
 (p^_i - p_i) / sqrt(C_ii) has Student's distribution of nu degrees, so that
-p^_i +- t_{0.975, nu} sqrt(C_ii) holds the truth in 95 % of all acts. The nonlinear fit uses the
+p^_i +- t_{0.975, nu} sqrt(C_ii) holds the truth in 95 % of all sessions. The nonlinear fit uses the
 Jacobian at its solution for X.
 
 Source: JCGM 100:2008 (GUM), 4.2, G.3 and H.3; Draper & Smith, Applied Regression Analysis, ch. 2.
@@ -183,9 +183,9 @@ def refuse_stuck(loads: ArrayLike, readings: ArrayLike, unit: str, what: str) ->
         return
     mean = np.array([y[order][x[order] == level].mean() for level in levels])
     slopes = np.diff(mean) / np.diff(levels)
-    usual = np.median(slopes)
+    median = np.median(slopes)
     for i, slope in enumerate(slopes):
-        if slope * np.sign(usual) < 0.25 * abs(usual):
+        if slope * np.sign(median) < 0.25 * abs(median):
             raise ConfigError(
                 f"{what}: the reading hardly changes from {levels[i]:.4g} to {levels[i + 1]:.4g} "
                 f"{unit}: saturated, stuck, or a load that was not there"

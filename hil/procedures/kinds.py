@@ -14,8 +14,8 @@ from hil.procedures import (
     springs,
     transducer,
 )
-from hil.procedures.act import ActFile, AnyAct
 from hil.procedures.procedure import Typed
+from hil.procedures.session_file import AnySession, SessionFile
 
 TYPED: dict[str, Typed[Any]] = {
     "certificate": certificate,
@@ -29,10 +29,10 @@ TYPED: dict[str, Typed[Any]] = {
 
 @dataclass(frozen=True)
 class OnRig:
-    """A procedure of one run: a template, its act, and what makes values of a recording."""
+    """A procedure of one run: a template, its session, and what makes values of a recording."""
 
     template: str
-    act: type[AnyAct]
+    session: type[AnySession]
     method: str
     cell: bool
     finish: Callable[..., dict[str, dict[str, Any]]]
@@ -43,21 +43,22 @@ def _of_one_cell(fit: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, 
 
 
 ON_RIG = {
-    "damping": OnRig(response.DAMPING, ActFile[response.Settings],
+    "damping": OnRig(response.DAMPING, SessionFile[response.Settings],
                      "one cell between fixed ends, response time", True,
                      _of_one_cell(response.damping)),
-    "activation": OnRig(response.ACTIVATION, ActFile[response.ActivationSettings],
+    "activation": OnRig(response.ACTIVATION, SessionFile[response.ActivationSettings],
                         "one cell between fixed ends, profile", True,
                         lambda path, cell, settings, channel:
                         {"": response.activation(path, cell, settings)}),
-    "cell_force": OnRig(response.CELL_FORCE, ActFile[response.ForceSettings],
+    "cell_force": OnRig(response.CELL_FORCE, SessionFile[response.ForceSettings],
                         "one cell between fixed ends, on and off", True,
                         _of_one_cell(response.cell_force)),
-    "daq_channel": OnRig(channels.TEMPLATE, ActFile[channels.Settings],
+    "daq_channel": OnRig(channels.TEMPLATE, SessionFile[channels.Settings],
                          "raw readings at rest", False,
                          lambda path, cell, settings, channel:
                          channels.daq_channel(path, settings, channel)),
-    "latency": OnRig(channels.LATENCY, ActFile[response.Settings], "shift against the twin", False,
+    "latency": OnRig(channels.LATENCY, SessionFile[response.Settings],
+                     "shift against the twin", False,
                      lambda path, cell, settings, channel: channels.latency(path, channel)),
 }  # fmt: skip
 KINDS = (*TYPED, *ON_RIG)
@@ -68,6 +69,6 @@ def template(kind: str) -> str:
     return TYPED[kind].TEMPLATE if kind in TYPED else ON_RIG[kind].template
 
 
-def act_kind(kind: str) -> type[AnyAct]:
+def session_kind(kind: str) -> type[AnySession]:
     """What its file has to be."""
-    return TYPED[kind].Act if kind in TYPED else ON_RIG[kind].act
+    return TYPED[kind].Session if kind in TYPED else ON_RIG[kind].session

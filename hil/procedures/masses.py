@@ -13,9 +13,9 @@ import numpy as np
 from pydantic import Field
 
 from hil.config.table import NotNegative, Positive, Table
-from hil.procedures.act import ActFile
 from hil.procedures.fits import linear, refuse_implausible, refuse_saturated, refuse_unit_slip
 from hil.procedures.procedure import Readings, Step
+from hil.procedures.session_file import SessionFile
 
 KIND = "masses"
 METHOD = "weighed"
@@ -45,11 +45,11 @@ class Settings(Table):
     relative_u: NotNegative = 1e-4
 
 
-Act = ActFile[Settings]
+Session = SessionFile[Settings]
 
 
-def steps(act: Act) -> list[Step]:
-    s = act.procedure
+def steps(session: Session) -> list[Step]:
+    s = session.procedure
     return [
         Step(f"mass {i}, weighing {j}", f"mass {i} on the scales, tared before", "kg")
         for i in range(1, s.n_masses + 1)
@@ -57,9 +57,9 @@ def steps(act: Act) -> list[Step]:
     ]
 
 
-def finish(act: Act, readings: Readings) -> dict[str, Any]:
-    s = act.procedure
-    m = np.array([readings[step.key] for step in steps(act)])
+def finish(session: Session, readings: Readings) -> dict[str, Any]:
+    s = session.procedure
+    m = np.array([readings[step.key] for step in steps(session)])
     which = np.repeat(np.arange(s.n_masses), s.repeats)
     for value in m:
         refuse_unit_slip(float(value), s.expected_kg, "masses: a weighing in kg", "type it in kg")
@@ -100,7 +100,7 @@ class Truth:
         return round(read / digit) * digit if digit else read
 
 
-def rehearsal(act: Act, seed: int) -> Truth:
-    s, rng = act.procedure, np.random.default_rng(seed)
+def rehearsal(session: Session, seed: int) -> Truth:
+    s, rng = session.procedure, np.random.default_rng(seed)
     masses = s.expected_kg * (1.0 + 0.1 * rng.uniform(-1.0, 1.0, s.n_masses))
     return Truth(s, tuple(masses.tolist()), 1.0 + s.relative_u * float(rng.standard_normal()))

@@ -2,7 +2,7 @@
 `hil.runs.session.run`.
 
 Nothing is switched outside the guard: a procedure's run is a run like any other, recorded, with the
-rig's limits, the proof of its boards and a rehearsal before a bench is touched.
+rig's limits, the self-test of its boards and a rehearsal before a bench is touched.
 """
 
 import dataclasses
@@ -123,23 +123,23 @@ def at_rest(
     """
     backends = parse_backend(backend, config.tables)
     period_s = config.tables.loop.period_s
-    stages = assembly.build(config, seed, backends)
-    missing = [name for name in columns if name not in (c.name for c in stages.frame.columns)]
+    pipeline = assembly.build(config, seed, backends)
+    missing = [name for name in columns if name not in (c.name for c in pipeline.frame.columns)]
     if missing:
         raise ConfigError(f"{config.path}: the rig has no column {missing[0]}")
-    rows = _Rows(stages.frame, columns, max(2, round(duration_s / period_s)))
+    rows = _Rows(pipeline.frame, columns, max(2, round(duration_s / period_s)))
     bench = "bench" in backends.values()
     clock: Clock = RealClock(realtime.spin_s(None, period_s)) if bench else VirtualClock()
-    parts = assembly.parts_of(config, stages, clock, rows, armed=False)
+    parts = assembly.parts_of(config, pipeline, clock, rows, armed=False)
     rows.stop = parts.inputs.stop
-    stages.rig.open()
+    pipeline.rig.open()
     try:
         loop.run(parts)
     finally:
         try:
-            stages.rig.safe()
+            pipeline.rig.safe()
         finally:
-            stages.rig.close()
+            pipeline.rig.close()
     # The first row comes before the first sample of a card.
     return {name: float(np.nanmean(values[1:])) for name, values in rows.kept.items()}
 

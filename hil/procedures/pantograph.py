@@ -19,9 +19,9 @@ from pydantic import Field
 
 from hil.config.table import Positive, Table
 from hil.errors import ConfigError
-from hil.procedures.act import ActFile
 from hil.procedures.fits import nonlinear, refuse_implausible
 from hil.procedures.procedure import Readings, Step
+from hil.procedures.session_file import SessionFile
 from hil.systems.pantograph.linkage import TURNS, Parameters, solve_inverse
 
 KIND = "pantograph_geometry"
@@ -56,11 +56,11 @@ class Settings(Table):
     angle_u_rad: Annotated[float, Field(gt=0.0, le=0.1)] = 0.0003
 
 
-Act = ActFile[Settings]
+Session = SessionFile[Settings]
 
 
-def steps(act: Act) -> list[Step]:
-    s = act.procedure
+def steps(session: Session) -> list[Step]:
+    s = session.procedure
     if len(s.x_m) != len(s.y_m):
         raise ConfigError(f"procedure.y_m: {len(s.y_m)} values for {len(s.x_m)} of x_m")
     far = max((float(np.hypot(x, y)) for x, y in zip(s.x_m, s.y_m, strict=True)), default=0.0)
@@ -89,9 +89,9 @@ def angles(s: Settings, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
     return found
 
 
-def finish(act: Act, readings: Readings) -> dict[str, Any]:
-    s = act.procedure
-    q = np.array([readings[step.key] for step in steps(act)]).reshape(-1, 2)
+def finish(session: Session, readings: Readings) -> dict[str, Any]:
+    s = session.procedure
+    q = np.array([readings[step.key] for step in steps(session)]).reshape(-1, 2)
     if np.abs(q).max(initial=0.0) > 2.0 * np.pi:
         raise ConfigError(
             f"pantograph_geometry: an angle of {np.abs(q).max():g}: radians, not degrees"
@@ -138,7 +138,7 @@ class Truth:
         return float(q[int(point) - 1, 0 if which == "q1" else 1]) + 0.01 + noise
 
 
-def rehearsal(act: Act, seed: int) -> Truth:
-    s, rng = act.procedure, np.random.default_rng(seed)
+def rehearsal(session: Session, seed: int) -> Truth:
+    s, rng = session.procedure, np.random.default_rng(seed)
     off = 1.0 + 0.01 * rng.uniform(-1.0, 1.0, 3)
     return Truth(s, (s.l_1_m * float(off[0]), s.l_2_m * float(off[1]), s.l_5_m * float(off[2])))

@@ -1,7 +1,7 @@
 """A procedure's readings, one after the other, kept as they come: a journal that survives a kill.
 
 Every reading is a line of the journal, on disk before the next one is asked for. The same command
-goes on where the journal ends; a journal of another act is refused.
+goes on where the journal ends; a journal of another session is refused.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from hil.calibration.files import digest
 from hil.errors import ConfigError
-from hil.procedures.act import AnyAct
+from hil.procedures.session_file import AnySession
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Rehearsal(Protocol):
     def read(self, step: Step, seed: int) -> float: ...
 
 
-A = TypeVar("A", bound=AnyAct)
+A = TypeVar("A", bound=AnySession)
 
 
 class Typed(Protocol[A]):
@@ -60,15 +60,15 @@ class Typed(Protocol[A]):
     KIND: str
     METHOD: str
     TEMPLATE: str
-    Act: type[A]
+    Session: type[A]
 
-    def steps(self, act: A) -> list[Step]:
+    def steps(self, session: A) -> list[Step]:
         """Every reading, in order; ConfigError for what cannot be calibrated like this."""
         ...
 
-    def rehearsal(self, act: A, seed: int) -> Rehearsal: ...
+    def rehearsal(self, session: A, seed: int) -> Rehearsal: ...
 
-    def finish(self, act: A, readings: Readings) -> dict[str, Any]:
+    def finish(self, session: A, readings: Readings) -> dict[str, Any]:
         """`[model]` and whatever else the record has; ConfigError for readings that are none."""
         ...
 
@@ -105,8 +105,8 @@ class Journal:
             raise ConfigError(f"{self.path}: is damaged: remove it and begin anew") from None
         if found and found[0] != head:
             raise ConfigError(
-                f"{self.path}: holds readings of another act: end that one, remove the journal, or "
-                "choose another --out"
+                f"{self.path}: holds readings of another session: end that one, remove the "
+                "journal, or choose another --out"
             )
         for line in found[1:]:
             if "undo" in line:

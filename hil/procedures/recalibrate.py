@@ -39,7 +39,7 @@ class Recalibrated:
     channel: str
     largest_change: float
     unit: str
-    remarks: tuple[str, ...]
+    messages: tuple[str, ...]
 
 
 def recalibrate(
@@ -69,13 +69,13 @@ def recalibrate(
     if out.exists():
         raise ConfigError(f"{out}: exists already: choose another --out")
     config = config_of(path, run)
-    stages = assembly.build(config, int(run.attrs.get("seed", 0)))
-    place = next(c for c in stages.rig.layout.channels if c.name == name)
-    changed, remarks = _readings(run, kept, place, record, config.tables.loop.period_s)
+    pipeline = assembly.build(config, int(run.attrs.get("seed", 0)))
+    place = next(c for c in pipeline.rig.layout.channels if c.name == name)
+    changed, messages = _readings(run, kept, place, record, config.tables.loop.period_s)
     run[place.column("measured")].values[:] = changed
     if f"{name}.force_measured_N" in run:
         run[f"{name}.force_measured_N"].values[:] = changed
-    columns = _estimated(run, stages, config.tables.loop.period_s)
+    columns = _estimated(run, pipeline, config.tables.loop.period_s)
     columns |= {
         column: run[column].values
         for column in (place.column("measured"), f"{name}.force_measured_N")
@@ -86,7 +86,7 @@ def recalibrate(
     partial = out.with_name(out.name + ".new")
     try:
         shutil.copyfile(path, partial)
-        rewrite(partial, path, name, kept, record, columns, remarks)
+        rewrite(partial, path, name, kept, record, columns, messages)
         period_s, clock = config.tables.loop.period_s, str(run.attrs["clock"])
         n = config.n_ticks if run.attrs["outcome"] == "complete" else None
         figures = summarise(partial, period_s, clock, n)
@@ -97,7 +97,7 @@ def recalibrate(
     finally:
         partial.unlink(missing_ok=True)
     largest = float(differences.max(initial=0.0))
-    return Recalibrated(out, name, largest, place.suffix.removeprefix("_"), tuple(remarks))
+    return Recalibrated(out, name, largest, place.suffix.removeprefix("_"), tuple(messages))
 
 
 def _channel(path: Path, kept: dict[str, dict[str, Any]], record: Record, asked: str | None) -> str:
@@ -153,7 +153,7 @@ def _readings(
         new = record.chain(bridge=own.get("raw_unit") == "mV/V")
     else:
         raise ConfigError(f"{record.path}: has no conditioner, and {place.name} was read in volts")
-    remarks = _beyond(record, new, raw)
+    messages = _beyond(record, new, raw)
     zeros = _inputs(run, "zero", place.name)
     if zeros:
         zero = zeros[-1][1]
@@ -165,7 +165,7 @@ def _readings(
             else new.zeroed(old.offset + old.raw_per_ratio * zero)
         )
         old = Chain(old.raw_per_ratio, old.offset, old.coefficients, zero)
-    return new.value(raw) - _tared(run, place, old, new, period_s), remarks
+    return new.value(raw) - _tared(run, place, old, new, period_s), messages
 
 
 def _old_chain(own: dict[str, Any]) -> Chain:
@@ -214,14 +214,14 @@ def _tared(
     return tared
 
 
-def _estimated(run: xr.Dataset, stages: assembly.Stages, period_s: float) -> dict[str, Any]:
+def _estimated(run: xr.Dataset, pipeline: assembly.Pipeline, period_s: float) -> dict[str, Any]:
     """The estimator's columns over readings that are not those of the recording any more."""
-    rig = ReplayRig(run, stages.rig.layout)
-    stages.bind(rig)
-    frame, estimator = stages.frame, stages.estimator
+    rig = ReplayRig(run, pipeline.rig.layout)
+    pipeline.bind(rig)
+    frame, estimator = pipeline.frame, pipeline.estimator
     names = [column.name for column in estimator.columns if column.name in run]
     found = {name: np.empty_like(run[name].values) for name in names}
-    outputs = [run[name].values for name in stages.rig.layout.outputs]
+    outputs = [run[name].values for name in pipeline.rig.layout.outputs]
     ticks = np.rint(run.t_s.values / period_s).astype(int)
     t_at = frame.index("t_s")
     for row, tick in enumerate(ticks.tolist()):

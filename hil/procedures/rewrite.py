@@ -31,7 +31,7 @@ def rewrite(
     kept: dict[str, dict[str, Any]],
     record: Record,
     columns: dict[str, Any],
-    remarks: list[str],
+    messages: list[str],
 ) -> None:
     """Columns, the channel's calibration, and where it all comes from."""
     own = kept[name]
@@ -65,7 +65,7 @@ def rewrite(
                     channel.pop("zero_V", None)
         file.attrs["experiment"] = tomli_w.dumps(table)
         text = f"{name}: recalibrated from {history['was']} to {record.id}"
-        _add_events(file, [("info", text), *(("warning", f"{name}: {r}") for r in remarks)])
+        _add_events(file, [("info", text), *(("warning", f"{name}: {r}") for r in messages)])
 
 
 def _channel_attributes(own: dict[str, Any], record: Record, created: str) -> dict[str, Any]:
@@ -124,15 +124,15 @@ def settle(partial: Path, figures: dict[str, Any], name: str, record: Record, cr
         summary = json.loads(file.attrs["summary"])
         started = summary.get("timing", {})
         summary |= figures | {"timing": started}
-        standing = summary.setdefault("calibration", {})
-        for key, lines in standing.items():
+        calibration = summary.setdefault("calibration", {})
+        for key, lines in calibration.items():
             others = [x for x in lines if x != name and not x.startswith(f"{name}: ")]
-            standing[key] = others
+            calibration[key] = others
         label = f"{name}: calibration {record.id}"
         until = record.record.act.valid_until.isoformat()
         if created[:10] > until:
-            standing.setdefault("expired", []).append(f"{label} expired on {until}")
+            calibration.setdefault("expired", []).append(f"{label} expired on {until}")
         if record.record.status in ("assumed", "simulated"):
             which = {"assumed": "assumed", "simulated": "rehearsed"}[record.record.status]
-            standing.setdefault(which, []).append(f"{label} is {record.record.status}")
+            calibration.setdefault(which, []).append(f"{label} is {record.record.status}")
         file.attrs["summary"] = json.dumps(summary)

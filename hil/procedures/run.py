@@ -11,8 +11,7 @@ from hil.calibration.files import Record, load_any, parse_any
 from hil.calibration.write import raw_table, signed, values_table, write_record
 from hil.config.files import parse_set
 from hil.errors import ConfigError, remedy
-from hil.procedures.act import AnyAct, act_of, read_act, refuse_overlap
-from hil.procedures.kinds import KINDS, ON_RIG, TYPED, OnRig, act_kind, template
+from hil.procedures.kinds import KINDS, ON_RIG, TYPED, OnRig, session_kind, template
 from hil.procedures.on_rig import (
     RigUsed,
     at_rest,
@@ -23,6 +22,7 @@ from hil.procedures.on_rig import (
     simulated,
 )
 from hil.procedures.procedure import Journal, Read, Rehearsal, Step, Typed, ask, gather
+from hil.procedures.session_file import AnySession, read_session, refuse_overlap, session_of
 from hil.rig.calibrated import cards_of
 from hil.rig.instruments import channels_of
 
@@ -36,13 +36,13 @@ class Asked:
 
     Attributes
     ----------
-    act : the act's file, or None for a rehearsal by the template
+    session : the session file, or None for a rehearsal by the template
     rig : RIG.toml, whose channel is read or whose cell is switched
     run : a recording instead of a new run
     """
 
     kind: str
-    act: Path | None = None
+    session: Path | None = None
     sets: tuple[str, ...] = ()
     rehearse: bool = False
     seed: int = 0
@@ -76,28 +76,29 @@ def calibrate(asked: Asked) -> list[Done]:
     if asked.kind not in KINDS:
         found = remedy(asked.kind, (*KINDS, "literature"))
         raise ConfigError(f"calibrate '{asked.kind}': unknown{found}")
-    if asked.act is None and not asked.rehearse:
+    if asked.session is None and not asked.rehearse:
         raise ConfigError(
-            f"calibrate {asked.kind}: give its act, which begins with "
-            f"hil calibrate {asked.kind} --template > act.toml, or --rehearse"
+            f"calibrate {asked.kind}: give its session file, which begins with "
+            f"hil calibrate {asked.kind} --template > session.toml, or --rehearse"
         )
-    own = tuple(text for text in asked.sets if _is_of_the_act(text))
-    rest = tuple(text for text in asked.sets if not _is_of_the_act(text))
-    act = read_act(asked.act, template(asked.kind), act_kind(asked.kind), list(own))
+    own = tuple(text for text in asked.sets if _is_of_the_session(text))
+    rest = tuple(text for text in asked.sets if not _is_of_the_session(text))
+    session = read_session(asked.session, template(asked.kind), session_kind(asked.kind), list(own))
     supersedes = [load_any(path, named_by="--supersedes") for path in asked.supersedes]
     today = datetime.now(UTC).date()
-    out = asked.out or _default_out(asked, act, today)
+    out = asked.out or _default_out(asked, session, today)
     if asked.rehearse:
         _make_room(out)
-    elif act.article.serial == REHEARSAL:
+    elif session.article.serial == REHEARSAL:
         raise ConfigError(
-            f"{asked.act}: article.serial = '{REHEARSAL}': give the one on its label, or --rehearse"
+            f"{asked.session}: article.serial = '{REHEARSAL}': give the one on its label, "
+            "or --rehearse"
         )
     if out.exists():
         raise ConfigError(f"{out}: exists already: a record is never changed: choose another --out")
     if asked.kind in TYPED:
-        return [_typed(asked, act, TYPED[asked.kind], out, supersedes, today, rest)]
-    return _on_rig(asked, act, ON_RIG[asked.kind], out, supersedes, today, rest)
+        return [_typed(asked, session, TYPED[asked.kind], out, supersedes, today, rest)]
+    return _on_rig(asked, session, ON_RIG[asked.kind], out, supersedes, today, rest)
 
 
 def _make_room(out: Path) -> None:
@@ -106,14 +107,14 @@ def _make_room(out: Path) -> None:
         out.unlink()
 
 
-def _is_of_the_act(text: str) -> bool:
+def _is_of_the_session(text: str) -> bool:
     return next(iter(parse_set(text))) in (
         "article", "act", "conditions", "conditioner", "procedure"
     )  # fmt: skip
 
 
-def _default_out(asked: Asked, act: AnyAct, today: date | None) -> Path:
-    serial = "".join(c if c.isalnum() or c in "-_" else "-" for c in act.article.serial)
+def _default_out(asked: Asked, session: AnySession, today: date | None) -> Path:
+    serial = "".join(c if c.isalnum() or c in "-_" else "-" for c in session.article.serial)
     if asked.rehearse:
         return Path("runs") / f"rehearsal-{asked.kind}-{asked.seed}.toml"
     dated = "" if today is None else f"-{today}"
@@ -122,20 +123,20 @@ def _default_out(asked: Asked, act: AnyAct, today: date | None) -> Path:
 
 def _typed(
     asked: Asked,
-    act: AnyAct,
+    session: AnySession,
     procedure: Typed[Any],
     out: Path,
     supersedes: list[Record],
     today: date,
     rest: tuple[str, ...],
 ) -> Done:
-    steps = procedure.steps(act)
-    journal = _journal(asked, act, out, [step.key for step in steps])
+    steps = procedure.steps(session)
+    journal = _journal(asked, session, out, [step.key for step in steps])
     rehearsal: Rehearsal | None = None
     simulated_reading = asked.rehearse
     read: Read
     if asked.rehearse:
-        known = rehearsal = procedure.rehearsal(act, asked.seed)
+        known = rehearsal = procedure.rehearsal(session, asked.seed)
 
         def read_known(step: Step, i: int) -> float:
             return float(known.read(step, asked.seed * 100_003 + i))
@@ -155,7 +156,7 @@ def _typed(
         )
         raise
     try:
-        found = procedure.finish(act, readings)
+        found = procedure.finish(session, readings)
     except ConfigError as error:
         if asked.rehearse:
             journal.close()
@@ -164,26 +165,26 @@ def _typed(
             f"{error} (the readings stay in {journal.path}: --undo N takes the last N back)"
         ) from None
     table = _table(
-        procedure.KIND, act, procedure.METHOD, today, supersedes, simulated_reading, found
+        procedure.KIND, session, procedure.METHOD, today, supersedes, simulated_reading, found
     )
     done = _write(out, table, found, rehearsal.truth if rehearsal else {})
     journal.close()
     return done
 
 
-def _journal(asked: Asked, act: AnyAct, out: Path, keys: list[str]) -> Journal:
+def _journal(asked: Asked, session: AnySession, out: Path, keys: list[str]) -> Journal:
     """Of these readings of this article and no others.
 
-    What was typed stays when the act's file is mended; what a program read belongs to its values.
+    What was typed stays when the session file is mended; what a program read belongs to its values.
     """
     of: dict[str, Any] = {
-        "kind": asked.kind, "serial": act.article.serial, "steps": keys,
+        "kind": asked.kind, "serial": session.article.serial, "steps": keys,
         "how": [asked.rehearse, str(asked.rig), str(asked.run), asked.backend, asked.channel],
     }  # fmt: skip
     if asked.rehearse or asked.rig is not None:
-        of |= {"act": act.model_dump(mode="json"), "seed": asked.seed, "sets": asked.sets}
+        of |= {"act": session.model_dump(mode="json"), "seed": asked.seed, "sets": asked.sets}
     # Without the date: a long procedure goes on the next day.
-    beside = out if asked.out or asked.rehearse else _default_out(asked, act, None)
+    beside = out if asked.out or asked.rehearse else _default_out(asked, session, None)
     journal = Journal(beside.with_suffix(".journal"), of)
     for key in [key for key in keys if key in journal.readings][::-1][: asked.undo]:
         journal.undo(key)
@@ -230,20 +231,20 @@ def _resting_channel(asked: Asked, sets: tuple[str, ...]) -> Callable[[str], flo
 
 def _on_rig(
     asked: Asked,
-    act: AnyAct,
+    session: AnySession,
     procedure: OnRig,
     out: Path,
     supersedes: list[Record],
     today: date,
     sets: tuple[str, ...],
 ) -> list[Done]:
-    settings = act.procedure
+    settings = session.procedure
     if (asked.rig is None) == (asked.run is None):
         raise ConfigError(
             f"calibrate {asked.kind}: give either --rig RIG.toml for a new run, or --run RUN.h5"
         )
     truth: dict[str, float] = {}
-    journal = _journal(asked, act, out, ["recording"])
+    journal = _journal(asked, session, out, ["recording"])
     if asked.rig is not None:
         used = RigUsed(asked.rig, asked.backend, sets)
         config = used.config(*settings.schedule())
@@ -268,7 +269,7 @@ def _on_rig(
     for name, values in found.items():
         values["files"] = {path.name: sha256(path)}
         table = _table(
-            asked.kind, act, procedure.method, today, supersedes, simulated(path), values
+            asked.kind, session, procedure.method, today, supersedes, simulated(path), values
         )
         if name and len(found) > 1:
             table["article"]["serial"] += f" {name}"
@@ -286,14 +287,14 @@ def _known(truth: dict[str, float], name: str) -> dict[str, float]:
 
 def _table(
     kind: str,
-    act: AnyAct,
+    session: AnySession,
     method: str,
     today: date,
     supersedes: list[Record],
     simulated_reading: bool,
     found: dict[str, Any],
 ) -> dict[str, Any]:
-    common = act_of(act, method, today, supersedes, simulated_reading)
+    common = session_of(session, method, today, supersedes, simulated_reading)
     if "status" in found and not simulated_reading:
         common["status"] = found["status"]
     table = {"kind": kind, **common}

@@ -22,7 +22,6 @@ from pydantic import Field
 
 from hil.config.table import NotNegative, Positive, Table
 from hil.errors import ConfigError
-from hil.procedures.act import ActFile
 from hil.procedures.fits import (
     Fit,
     linear,
@@ -32,6 +31,7 @@ from hil.procedures.fits import (
     refuse_unit_slip,
 )
 from hil.procedures.procedure import Readings, Step
+from hil.procedures.session_file import SessionFile
 
 KIND = "spring_constants"
 METHOD = "stretched between two micro-positioners, force read at every stretch"
@@ -68,15 +68,15 @@ class Settings(Table):
     force_relative_u: NotNegative = 0.0025
 
 
-Act = ActFile[Settings]
+Session = SessionFile[Settings]
 
 
 def _sequence(s: Settings) -> list[float]:
     return [*s.stretch_m, *s.stretch_m[::-1]] * s.repeats
 
 
-def steps(act: Act) -> list[Step]:
-    s = act.procedure
+def steps(session: Session) -> list[Step]:
+    s = session.procedure
     if len(s.expected_N_per_m) != len(s.springs):
         raise ConfigError("procedure.expected_N_per_m: give one figure a spring")
     if max(s.stretch_m, default=0.0) - min(s.stretch_m, default=0.0) > 0.1:
@@ -91,8 +91,8 @@ def steps(act: Act) -> list[Step]:
     ]
 
 
-def finish(act: Act, readings: Readings) -> dict[str, Any]:
-    s = act.procedure
+def finish(session: Session, readings: Readings) -> dict[str, Any]:
+    s = session.procedure
     x = np.array(_sequence(s))
     fits: list[Fit] = []
     raw: dict[str, Any] = {"stretch_m": x}
@@ -140,8 +140,8 @@ class Truth:
         return force + self.noise_N * float(rng.standard_normal())
 
 
-def rehearsal(act: Act, seed: int) -> Truth:
-    s, rng = act.procedure, np.random.default_rng(seed)
+def rehearsal(session: Session, seed: int) -> Truth:
+    s, rng = session.procedure, np.random.default_rng(seed)
     k: dict[str, float] = {spring: expected * (1.0 + 0.05 * float(rng.uniform(-1.0, 1.0)))
          for spring, expected in zip(s.springs, s.expected_N_per_m, strict=True)}  # fmt: skip
     return Truth(s, k, 1.0 + s.force_relative_u * float(rng.standard_normal()))

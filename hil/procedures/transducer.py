@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from hil.config.table import NotNegative, Positive, Table
-from hil.procedures.act import TransducerFile
 from hil.procedures.fits import (
     Fit,
     linear,
@@ -36,6 +35,7 @@ from hil.procedures.fits import (
     refuse_unit_slip,
 )
 from hil.procedures.procedure import Readings, Step
+from hil.procedures.session_file import TransducerFile
 
 KIND = "force_transducer"
 METHOD = "dead weights, up and down between zeros; deflection over force"
@@ -82,7 +82,7 @@ class Settings(Table):
     creep_s: NotNegative = 60.0
 
 
-Act = TransducerFile[Settings]
+Session = TransducerFile[Settings]
 
 
 @dataclass(frozen=True)
@@ -115,13 +115,13 @@ def loads(s: Settings) -> list[Load]:
     return found
 
 
-def steps(act: Act) -> list[Step]:
-    s = act.procedure
+def steps(session: Session) -> list[Step]:
+    s = session.procedure
     largest = float(forces_N(s).max(initial=0.0))
-    if largest > 1.5 * act.article.capacity_N:
+    if largest > 1.5 * session.article.capacity_N:
         what = "procedure.weights_kg: the largest load in N"
-        refuse_unit_slip(largest, act.article.capacity_N, what, "give the weights in kg")
-        refuse_implausible(largest, act.article.capacity_N, what)
+        refuse_unit_slip(largest, session.article.capacity_N, what, "give the weights in kg")
+        refuse_implausible(largest, session.article.capacity_N, what)
     masses = {round(F, 9): m for F, m in zip(forces_N(s).tolist(), s.weights_kg, strict=True)}
     found = []
     for load in loads(s):
@@ -138,12 +138,12 @@ def steps(act: Act) -> list[Step]:
     return found
 
 
-def finish(act: Act, readings: Readings) -> dict[str, Any]:
-    s, every = act.procedure, loads(act.procedure)
+def finish(session: Session, readings: Readings) -> dict[str, Any]:
+    s, every = session.procedure, loads(session.procedure)
     y = np.array([readings[load.key] for load in every])
     F = np.array([load.force_N for load in every])
     fitted = _fit(s, every, y, F)
-    found, rated = abs(float(fitted.values[0])), abs(s.rated_mV_per_V / act.article.capacity_N)
+    found, rated = abs(float(fitted.values[0])), abs(s.rated_mV_per_V / session.article.capacity_N)
     what = f"{KIND}: the sensitivity in mV/V per N"
     refuse_unit_slip(found, rated, what, "give the weights in kg and the readings in mV/V")
     refuse_saturated(y, s.range_mV_per_V, "mV/V", KIND)
@@ -164,7 +164,9 @@ def finish(act: Act, readings: Readings) -> dict[str, Any]:
     if "creep, later" in readings:
         extra["creep_N"] = (readings["creep, later"] - readings["creep, at once"]) / float(g[0])
     return {
-        "conditioner": act.conditioner.model_dump(exclude_none=True) if act.conditioner else None,
+        "conditioner": session.conditioner.model_dump(exclude_none=True)
+        if session.conditioner
+        else None,
         "model": {
             "kind": "polynomial",
             "coefficients_N": [float(f"{value:.9g}") for value in c],
@@ -320,7 +322,7 @@ class Truth:
         return float(np.polyval([*self.g[::-1], 0.0], F))
 
 
-def rehearsal(act: Act, seed: int) -> Truth:
-    s = act.procedure
+def rehearsal(session: Session, seed: int) -> Truth:
+    s = session.procedure
     off = 1.0 + 0.01 * float(np.random.default_rng(seed).uniform(-1.0, 1.0))
-    return Truth(s, off * s.rated_mV_per_V / act.article.capacity_N)
+    return Truth(s, off * s.rated_mV_per_V / session.article.capacity_N)

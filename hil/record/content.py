@@ -16,7 +16,7 @@ import numpy as np
 from hil.errors import ConfigError, one_line
 from hil.loop.tap import EVENT, INPUT
 from hil.record import shapes
-from hil.record.layout import OWN, RAW, RECORDED
+from hil.record.layout import PLUGINS, RAW, RECORDED
 
 Test = Callable[[Any], bool]
 REMEDY = "use the original file"
@@ -206,7 +206,7 @@ def _notes(file: h5py.File) -> Iterator[str]:
 
 def _groups(file: h5py.File) -> Iterator[str]:
     """Folders that are looked through, and what must be in each."""
-    for folder in ("calibration", "records", "model", RAW, OWN):
+    for folder in ("calibration", "records", "model", RAW, PLUGINS):
         group = file.get(folder)
         if group is not None and not isinstance(group, h5py.Group):
             yield f"'{folder}' is not a group"
@@ -231,13 +231,13 @@ def _groups(file: h5py.File) -> Iterator[str]:
         for key, samples in item.items():
             if not _is_list(samples, "fiu"):
                 yield f"'{RAW}/{name}/{key}' is not a list of numbers"
-    for name, item in _inside(file, OWN):
+    for name, item in _inside(file, PLUGINS):
         if not (_is_list(item, "u") and item.dtype.itemsize == 1):
-            yield f"'{OWN}/{name}' is not the text of a file"
+            yield f"'{PLUGINS}/{name}' is not the text of a file"
         elif not _decodes(item[:].tobytes()):
-            yield f"'{OWN}/{name}' is not UTF-8"
+            yield f"'{PLUGINS}/{name}' is not UTF-8"
         else:
-            yield from _kinds(f"{OWN}/{name}", _attributes(item), CODE)
+            yield from _kinds(f"{PLUGINS}/{name}", _attributes(item), CODE)
 
 
 def _needs_of_channel(kept: Mapping[str, Any]) -> tuple[str, ...]:

@@ -25,8 +25,8 @@ def export(path: Path, kind: str, out: Path | None = None, *, progress: bool = F
     target = path.with_suffix(f".{kind}") if out is None else out
     try:
         if kind == "mcap":
-            with count_progress("ticks", run.sizes["tick"], progress) as told:
-                write_mcap(run, target, told)
+            with count_progress("ticks", run.sizes["tick"], progress) as done:
+                write_mcap(run, target, done)
         else:
             {"csv": _to_csv, "mat": _to_mat}[kind](run, target)
     except OSError as error:

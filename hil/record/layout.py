@@ -27,7 +27,7 @@ LIBVER = ("v110", "v110")
 RECORDED = "recorded_rows"
 RINGS = ("ticks", "events", "inputs")  # the order of the counts in RECORDED, raw after them
 RAW = "raw"
-OWN = "own"
+PLUGINS = "own"
 OUTCOMES = ("running", "complete", "tripped", "aborted", "recovered")
 
 
@@ -41,7 +41,7 @@ def create(
     model: Mapping[str, Any],
     raw: Mapping[str, RawSamples] | None = None,
     records: Mapping[str, Mapping[str, Any]] | None = None,
-    own: Mapping[str, Mapping[str, str]] | None = None,
+    plugins: Mapping[str, Mapping[str, str]] | None = None,
 ) -> None:
     """Make the file with all groups, datasets and attributes, and no rows yet.
 
@@ -51,8 +51,8 @@ def create(
     try:
         _write(partial, columns, attributes, rows_per_chunk, calibration, model, raw or {},
                records or {})  # fmt: skip
-        if own:
-            _write_own(partial, own)
+        if plugins:
+            _write_plugins(partial, plugins)
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
@@ -120,12 +120,12 @@ def _write(
             group.create_dataset(name, data=array)
 
 
-def _write_own(path: Path, own: Mapping[str, Mapping[str, str]]) -> None:
-    """Code of one's own by the key that names it: the text as a dataset, the rest about it."""
+def _write_plugins(path: Path, plugins: Mapping[str, Mapping[str, str]]) -> None:
+    """Plug-in code by the key that names it: the text as a dataset, the rest about it."""
     with h5py.File(path, "r+", libver=LIBVER) as file:
-        for key, facts in own.items():
+        for key, facts in plugins.items():
             text = np.frombuffer(facts["source"].encode(), dtype=np.uint8)
-            dataset = file.create_dataset(f"{OWN}/{key}", data=text)
+            dataset = file.create_dataset(f"{PLUGINS}/{key}", data=text)
             dataset.attrs["description"] = "UTF-8 text of the file"
             for name, value in facts.items():
                 if name != "source":

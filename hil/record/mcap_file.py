@@ -50,8 +50,8 @@ _INPUT_SCHEMA = {
 }
 
 
-def write_mcap(run: xr.Dataset, target: Path, told: Callable[[int], None]) -> None:
-    """Write the file; `told` hears how many more ticks are done.
+def write_mcap(run: xr.Dataset, target: Path, progress: Callable[[int], None]) -> None:
+    """Write the file; `progress` hears how many more ticks are done.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def write_mcap(run: xr.Dataset, target: Path, told: Callable[[int], None]) -> No
             for number, rows in channels:
                 writer.add_message(number, time_ns, _packed(next(rows)), time_ns, tick)
             if tick % 1000 == 999:
-                told(1000)
+                progress(1000)
         _write_events(writer, run, start_ns)
         _write_inputs(writer, run, start_ns)
         writer.finish()

@@ -16,7 +16,7 @@ import numpy as np
 from hil.errors import ConfigError, one_line
 from hil.record import superblock
 from hil.record.content import refuse_malformed
-from hil.record.layout import FORMAT, OWN, RAW, RECORDED, RINGS, text_of
+from hil.record.layout import FORMAT, PLUGINS, RAW, RECORDED, RINGS, text_of
 from hil.record.safe_open import refuse_hostile, refuse_larger_than_memory
 
 if TYPE_CHECKING:
@@ -165,13 +165,13 @@ def experiment_in(attributes: Mapping[str, Any], path: str | Path) -> dict[str, 
         raise ConfigError(f"{path}: attribute 'experiment' is not TOML ({said})") from None
 
 
-def own_of(path: str | Path) -> dict[str, dict[str, str]]:
+def plugins_of(path: str | Path) -> dict[str, dict[str, str]]:
     """The user's code that a recording was made with, by the key that names it."""
     with open_h5(path) as file:
         return {
             name: {key: text_of(value) for key, value in dataset.attrs.items()}
             | {"source": dataset[:].tobytes().decode()}
-            for name, dataset in file.get(OWN, {}).items()
+            for name, dataset in file.get(PLUGINS, {}).items()
         }
 
 

@@ -301,8 +301,8 @@ def as_text(path: Path, summary: dict[str, Any]) -> str:
             f"worst run {timing['worst_run_periods']} periods"
         )
         if timing["late_ticks"] and timing.get("kernel"):
-            told = {key: nan if n is None else n for key, n in timing["kernel"].items()}
-            kernel = Counts(**told).as_text()
+            counts = {key: nan if n is None else n for key, n in timing["kernel"].items()}
+            kernel = Counts(**counts).as_text()
             lines.append(f"  late {timing['late_ticks']} times; in this run: {kernel}")
     return "\n".join(lines)
 

@@ -1,4 +1,4 @@
-"""Tables of the article under test and of the room."""
+"""Tables of the specimen under test and of the room."""
 
 from typing import Annotated
 
@@ -14,8 +14,8 @@ def _serial(value: str) -> str:
     return value
 
 
-class ArticleTable(Table):
-    """The article whose logbook a run goes into.
+class SpecimenTable(Table):
+    """The specimen whose logbook a run goes into.
 
     `logbook` is the folder, relative to the file that names it. A wire's energy is its measured
     current times the supply's voltage: measured by the rig's one supply, else `supply_V`, else that
@@ -32,7 +32,7 @@ class ArticleTable(Table):
     ) = None
 
 
-class SurroundingsTable(Table):
+class AmbientTable(Table):
     """The room: its temperature as entered by hand, or the channel that measures it.
 
     Thermal cells of the model use it as the temperature of the air; so do those of [plant] if they
@@ -44,7 +44,7 @@ class SurroundingsTable(Table):
     ambient_uncertainty_C: NotNegative | None = None
 
     @model_validator(mode="after")
-    def _says_it_once(self) -> "SurroundingsTable":
+    def _says_it_once(self) -> "AmbientTable":
         if (self.ambient_C is None) == (self.ambient_channel is None):
             raise ValueError("give ambient_C, as read off, or ambient_channel, which measures it")
         if self.ambient_uncertainty_C is None:

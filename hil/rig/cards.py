@@ -14,12 +14,12 @@ from hil.devices.nidaq.channels import (
     Acquisition,
     AnalogInput,
     AnalogOutput,
+    Baseline,
     Bridge,
     CardPlan,
     EncoderInput,
     Line,
     Place,
-    Usual,
 )
 from hil.devices.nidaq.driver import NiDaq
 from hil.devices.nidaq.emulated import (
@@ -38,7 +38,7 @@ from hil.mechanics.system import System
 from hil.rig import instruments
 from hil.rig.calibrated import cards_of, per_tick, range_raw
 from hil.rig.kinds import Built, DeviceInputs
-from hil.rig.places import attended, places
+from hil.rig.places import keeping_alive, places
 from hil.rig.run_tables import RigConfig
 from hil.rig.streams import stream
 from hil.rig.tables import AnalogChannelTable, AnyChannelTable, EncoderChannelTable, NidaqTable
@@ -56,16 +56,16 @@ def missing(backend: str) -> str:
 def build(given: DeviceInputs) -> Built:
     """The card, on the bench or in the emulated one, or simulated."""
     table, layout = given.table, given.layout
-    slots, output_slot = places(table, layout)
+    indices, output_index = places(table, layout)
     passes_s = given.wait_s
     if given.backend == "emulated":
-        passes_s = attended(given.bench.pass_s, given.attend)
+        passes_s = keeping_alive(given.bench.pass_s, given.keep_alive)
     card = build_card(
         given.name,
         given.config,
         given.system,
         given.plant,
-        Place(slots.start, output_slot),
+        Place(indices.start, output_index),
         given.draws,
         given.backend,
         given.bench,
@@ -73,7 +73,7 @@ def build(given: DeviceInputs) -> Built:
         sleep_s=passes_s,
         played=given.behind_card,
     )
-    turn = RateDivider(table.every, given.period_s, slots) if table.every > 1 else None
+    turn = RateDivider(table.every, given.period_s, indices) if table.every > 1 else None
     return card, turn
 
 
@@ -195,13 +195,13 @@ def _analog(
 ) -> AnalogInput:
     record = config.records.get(name)
     chain = channel.chain(record)
-    bridge, usual = None, Usual()
+    bridge, baseline = None, Baseline()
     if channel.bridge is not None:
         bridge = Bridge(channel.bridge.excitation_V, channel.bridge.resistance_Ohm)
     if record is not None:
         known = record.record.commissioning
         noise = known.noise_rms_mV_per_V
-        usual = Usual(
+        baseline = Baseline(
             zero_ratio=known.zero_mV_per_V,
             zero_tolerance=known.zero_tolerance_N,
             noise_rms_raw=None if noise is None else noise * chain.raw_per_ratio,
@@ -216,7 +216,7 @@ def _analog(
         wiring=channel.wiring,
         bridge=bridge,
         tare=channel.tare,
-        usual=usual,
+        baseline=baseline,
         shunt_line=channel.shunt_line or "",
     )
 

@@ -36,21 +36,21 @@ def build(given: DeviceInputs) -> Built:
     place = BoardPlace(
         gates=tuple(cells.index(cell) for cell in board.cells),
         cell_names=tuple(board.cells),
-        slot=len(layout.channels) + layout.boards.index(name),
+        index=len(layout.channels) + layout.boards.index(name),
         first_gate=layout.gate_of[cells.index(board.cells[0])],
     )
     limits = protocol.default_limits() | board.limits
     connect: Callable[[], Port]
     operator: Operator
     if given.backend == "bench":
-        connect = partial(SerialPort, name, board.port, given.now_s, given.now_s, given.attend)
+        connect = partial(SerialPort, name, board.port, given.now_s, given.now_s, given.keep_alive)
         given.plant.follow(place.gates)
         operator = SomebodyAtTheBench(given.wait_s)
     elif given.backend == "emulated":
         chip = EmulatedBoard(given.number + 1, _limits_on(injection, limits))
         given.plant.wire(_meddled(chip, name, injection), place.gates)
         operator = SimulatedOperator(chip)
-        connect = partial(SerialPort, name, chip.url, chip.sent_s, chip.arrived_s, given.attend)
+        connect = partial(SerialPort, name, chip.url, chip.sent_s, chip.arrived_s, given.keep_alive)
     else:
         lost = board.sim.reply_lost_probability
         far_end = NativeBoard(given.number + 1, _limits_on(injection, limits), lost, given.draws())
@@ -75,7 +75,7 @@ def build(given: DeviceInputs) -> Built:
     )
     if board.every == 1:
         return device, None
-    return device, RateDivider(board.every, given.period_s, [place.slot], place.gates)
+    return device, RateDivider(board.every, given.period_s, [place.index], place.gates)
 
 
 def _power_of(tables: RigTables) -> tuple[str, ...]:

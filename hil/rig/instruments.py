@@ -127,7 +127,7 @@ def supplies_of(devices: Mapping[str, DeviceTable]) -> dict[str, SupplyTable]:
 def own_devices(
     devices: Mapping[str, DeviceTable],
 ) -> dict[str, InstrumentTable]:
-    """The instruments that are no cards: devices of one's own, and those of packages."""
+    """The instruments that are no cards: plug-in devices, and those of packages."""
     return of_role("instrument", devices)
 
 

@@ -40,7 +40,7 @@ class DeviceInputs:
     behind_card : the plant runs on a card of its own
     come_to : brings the simulated plant to a time
     now_s : the clock by which exchanges are timed
-    sleep_s : lets time pass; `wait_s` keeps the power on meanwhile, as `attend` does at once
+    sleep_s : lets time pass; `wait_s` keeps the power on meanwhile, as `keep_alive` does at once
     """
 
     name: str
@@ -59,7 +59,7 @@ class DeviceInputs:
     now_s: Callable[[], float]
     sleep_s: Callable[[float], None]
     wait_s: Callable[[float], None]
-    attend: Callable[[], None]
+    keep_alive: Callable[[], None]
 
     @property
     def period_s(self) -> float:
@@ -101,7 +101,7 @@ BUILT_IN: Mapping[str, DeviceKind] = {
     "nidaq": DeviceKind(NidaqTable, "hil.rig.cards:build", "hil.rig.cards:missing"),
     "supply": DeviceKind(SupplyTable, "hil.rig.supply:build", "hil.rig.supply:missing"),
 }
-PLUGIN = "hil.rig.plugin:build"  # of a class in a user's own file, or of a package
+PLUGIN = "hil.rig.plugin:build"  # of a class in a user's file, or of a package
 
 
 @cache

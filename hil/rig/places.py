@@ -10,22 +10,22 @@ from hil.loop.frame import unit_suffix
 
 def places(device: Any, layout: RigLayout) -> tuple[range, int]:
     """Its channels, side by side, and its first output."""
-    first = layout.slot(next(iter(device.channels))) if device.channels else 0
+    first = layout.index(next(iter(device.channels))) if device.channels else 0
     outputs = [f"{n}_commanded{unit_suffix(o.drives)}" for n, o in device.outputs.items()]
     at = layout.outputs.index(outputs[0]) if outputs else 0
     return range(first, first + len(device.channels)), at
 
 
-def attended(
-    sleep_s: Callable[[float], None], attend: Callable[[], None]
+def keeping_alive(
+    sleep_s: Callable[[float], None], keep_alive: Callable[[], None]
 ) -> Callable[[float], None]:
     """A sleep in short pieces that calls a function between them."""
 
     def wait_s(duration_s: float) -> None:
         while duration_s > 0.0:
-            attend()
+            keep_alive()
             sleep_s(min(duration_s, LOOK_S))
             duration_s -= LOOK_S
-        attend()
+        keep_alive()
 
     return wait_s

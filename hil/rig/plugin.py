@@ -1,4 +1,4 @@
-"""Instruments that are classes: of one's own, or of a package; on the bench or simulated.
+"""Plug-in instruments: classes of a file or of a package; on the bench or simulated.
 
 A package brings one with `DeviceKind(table, instrument(cls))`: a table that is an
 `InstrumentTable`, and a class with `open()`, `read(t_s)` and `close()` that is made with the table.
@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hil.devices.plugin import OwnChannel, OwnDevice, OwnPlace, SimOwnDevice
+from hil.devices.plugin import PluginChannel, PluginDevice, PluginPlace, SimPluginDevice
 from hil.devices.rate_divider import RateDivider
-from hil.plugins.code import Own
+from hil.plugins.code import Plugin
 from hil.rig.kinds import Built, DeviceInputs
 from hil.rig.places import places
 
@@ -26,32 +26,38 @@ def instrument(cls: type) -> Callable[[DeviceInputs], Built]:
 
 def _built(given: DeviceInputs, cls: type) -> Built:
     file, lines = inspect.getfile(cls), inspect.getsourcelines(cls)
-    own = Own(given.table.kind, cls, given.table, Path(file), "".join(lines[0]), {"": lines[1]})
-    return _device(given, own)
+    plugin = Plugin(
+        given.table.kind, cls, given.table, Path(file), "".join(lines[0]), {"": lines[1]}
+    )
+    return _device(given, plugin)
 
 
 def build(given: DeviceInputs) -> Built:
-    """The device of a class in a user's own file."""
-    return _device(given, given.table.own)
+    """The device of a class in a user's file."""
+    return _device(given, given.table.plugin)
 
 
-def _device(given: DeviceInputs, own: Own) -> Built:
+def _device(given: DeviceInputs, plugin: Plugin) -> Built:
     """The device; simulated unless it is on the bench."""
     table, name = given.table, given.name
-    slots, output = places(table, given.layout)
-    turn = RateDivider(table.every, given.period_s, slots) if table.every > 1 else None
-    place = OwnPlace(slots.start, output)
+    indices, output = places(table, given.layout)
+    turn = RateDivider(table.every, given.period_s, indices) if table.every > 1 else None
+    place = PluginPlace(indices.start, output)
     rest = [min(max(0.0, o.min), o.max) for o in table.outputs.values()]
     if given.backend == "bench":
         budget_s = table.budget_s or BUDGET_SHARE * given.period_s
         channels = list(table.channels)
-        return OwnDevice(name, own, channels, rest, place, given.now_s, budget_s), turn
+        return PluginDevice(name, plugin, channels, rest, place, given.now_s, budget_s), turn
     simulated = [
-        OwnChannel(channel_name, _output(channel, given), channel.sim.value, channel.sim.noise_rms)
+        PluginChannel(
+            channel_name, _output(channel, given), channel.sim.value, channel.sim.noise_rms
+        )
         for channel_name, channel in table.channels.items()
     ]
     driven = [list(given.system.inputs).index(o.drives) for o in table.outputs.values()]
-    return SimOwnDevice(name, own, simulated, rest, place, given.plant, driven, given.draws), turn
+    return SimPluginDevice(
+        name, plugin, simulated, rest, place, given.plant, driven, given.draws
+    ), turn
 
 
 def _output(channel: Any, given: DeviceInputs) -> int | None:

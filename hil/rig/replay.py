@@ -69,7 +69,7 @@ class ReplayRig:
     def has_cooled(self) -> bool:
         return True
 
-    def remarks(self) -> list[tuple[str, Message]]:
+    def messages(self) -> list[tuple[str, Message]]:
         """None: the recording contains them."""
         return []
 

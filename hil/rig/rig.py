@@ -30,7 +30,7 @@ from hil.rig.calibrated import cards_of
 from hil.rig.cards import build_plant_card
 from hil.rig.instruments import layout_of
 from hil.rig.kinds import DeviceInputs, device_kind
-from hil.rig.places import attended
+from hil.rig.places import keeping_alive
 from hil.rig.run_tables import RigConfig, RigTables
 from hil.rig.tables import Role
 
@@ -70,7 +70,7 @@ class Rig:
         self.layout = layout
         self.states = States()
         self._devices = devices
-        self._slow = [device for device in devices if isinstance(device, PowerSource)]
+        self._power_sources = [device for device in devices if isinstance(device, PowerSource)]
         self._coming_on = False
         self.stopped: Callable[[], bool] = _never
         boards = [device for device in devices if isinstance(device, CellBoard)]
@@ -157,7 +157,7 @@ class Rig:
         self._copies: list[tuple[int, int]] = []
         if self._one_of_several:
             own = frame.index(f"{self._one_of_several}.force_measured_N")
-            self._copies.append((self.layout.slot(self._one_of_several), own))
+            self._copies.append((self.layout.index(self._one_of_several), own))
         self._card_flags = {
             name: next(c.flags for c in frame.columns if c.name == f"{name}_fault_bits")
             for name in self.layout.cards
@@ -194,25 +194,25 @@ class Rig:
                 found[device.name] = (device, samples)
         return found
 
-    def prove(self, say: Callable[[str], None]) -> list[str]:
+    def self_test(self, say: Callable[[str], None]) -> list[str]:
         """Test the protection of every device; returns the results, one line per device.
 
         Power is on during the test, since a board tests its wires when armed, and off afterwards.
         """
-        slow = {id(device) for device in self._slow}
-        last = sorted(self._devices, key=lambda device: id(device) in slow)
+        sources = {id(device) for device in self._power_sources}
+        last = sorted(self._devices, key=lambda device: id(device) in sources)
         self.states.on("test")
         try:
             with self._power():
-                proved = []
+                tested = []
                 for device in last:
-                    proved.append((device.name, device.prove(say)))
-                    self.attend()
+                    tested.append((device.name, device.self_test(say)))
+                    self.keep_alive()
         except DeviceError:
             self.states.on("fault")
             raise
         self.states.on("pass")
-        return [f"{name}: {', '.join(phrases)}" for name, phrases in proved if phrases]
+        return [f"{name}: {', '.join(phrases)}" for name, phrases in tested if phrases]
 
     def arm(self) -> None:
         """Allow switching, once all power is on.
@@ -222,23 +222,23 @@ class Rig:
         with self._power():
             for device in self._devices:
                 device.arm()
-                self.attend()
+                self.keep_alive()
 
     @contextlib.contextmanager
     def _power(self) -> Iterator[None]:
         """Switch power on: supplies, then the enable lines."""
         self._coming_on = True
         try:
-            self.attend()
-            for device in reversed(self._slow):
-                device.come_on()
+            self.keep_alive()
+            for device in reversed(self._power_sources):
+                device.enable()
                 device.wait()
-                self.attend()
+                self.keep_alive()
             yield
         finally:
             self._coming_on = False
 
-    def attend(self) -> None:
+    def keep_alive(self) -> None:
         """Called during waits: keeps power on and handles a stop request.
 
         Raises
@@ -246,15 +246,15 @@ class Rig:
         StopError
             A stop was requested before the run began.
         """
-        for device in self._slow:
+        for device in self._power_sources:
             device.alive()
         if self._coming_on and self.stopped():
             raise StopError
 
     def ready(self) -> bool:
         """Whether all power is on; call repeatedly: each call switches on the next part."""
-        for device in reversed(self._slow):
-            device.come_on()
+        for device in reversed(self._power_sources):
+            device.enable()
             if not device.ready():
                 return False
         return True
@@ -263,12 +263,12 @@ class Rig:
         """Whether boards can be armed at once; called within a tick until they can."""
         return all(board.has_cooled() for board in self._all_boards)
 
-    def remarks(self) -> list[tuple[str, Message]]:
+    def messages(self) -> list[tuple[str, Message]]:
         """New messages of the devices, with the device's name."""
-        return [(device.name, remark) for device in self._devices for remark in device.remarks()]
+        return [(device.name, message) for device in self._devices for message in device.messages()]
 
     def has_news(self) -> bool:
-        """Whether a device has a message since the last call of `remarks`."""
+        """Whether a device has a message since the last call of `messages`."""
         return any(board.has_news for board in self._boards)
 
     def troubles(self, on_s: NDArray[np.float64]) -> dict[str, list[str]]:
@@ -314,7 +314,7 @@ class Rig:
         name = channel or self.layout.force
         if name not in {c.name for c in self.layout.channels if c.force}:
             raise ValueError(f"there is no force channel '{channel}'")
-        self._tare[self.layout.slot(name)] += newtons
+        self._tare[self.layout.index(name)] += newtons
         self._tared = True
 
     def read(self, t_s: float) -> None:
@@ -329,8 +329,8 @@ class Rig:
                 device.read(t_s)
         if self._tared:
             self.readings.measured[:] -= self._tare
-        for slot, column in self._copies:
-            self._values[column] = self.readings.measured[slot]
+        for index, column in self._copies:
+            self._values[column] = self.readings.measured[index]
 
     def write(self, t_s: float) -> None:
         if self._paced:
@@ -346,7 +346,10 @@ class Rig:
 
         Power goes off first, since that never blocks.
         """
-        _each([device.cut for device in self._slow] + [device.safe for device in self._devices])
+        _each(
+            [device.disable for device in self._power_sources]
+            + [device.safe for device in self._devices]
+        )
 
     def close(self) -> None:
         """Close all devices, even if some fail."""
@@ -442,8 +445,8 @@ def build_rig(
     """
     tables, period_s = config.tables, config.tables.loop.period_s
 
-    def attend() -> None:
-        rig.attend()
+    def keep_alive() -> None:
+        rig.keep_alive()
 
     system = plant_system or config.system(plant=True)
     if injection is not None:
@@ -481,8 +484,8 @@ def build_rig(
             come_to=come_to,
             now_s=now_s,
             sleep_s=sleep_s,
-            wait_s=attended(sleep_s, attend),
-            attend=attend,
+            wait_s=keeping_alive(sleep_s, keep_alive),
+            keep_alive=keep_alive,
         )
         device, turn = loaded(device_kind(table).build)(given)
         devices.append(device)

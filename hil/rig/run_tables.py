@@ -13,7 +13,7 @@ from hil.calibration.files import Calibration
 from hil.config.table import Name, NotNegative, Positive, Table, Title
 from hil.control.tables import ReferenceTable
 from hil.mechanics.system import System
-from hil.rig.bench_tables import ArticleTable, SurroundingsTable
+from hil.rig.bench_tables import AmbientTable, SpecimenTable
 from hil.rig.plant_card import PlantCardTable
 from hil.rig.tables import DeviceTable
 
@@ -103,8 +103,8 @@ class RigTables(ModelTables):
     guard: GuardTable
     observer: Any = None
     plant_card: PlantCardTable | None = None
-    article: ArticleTable | None = None
-    surroundings: SurroundingsTable | None = None
+    specimen: SpecimenTable | None = None
+    ambient: AmbientTable | None = None
 
 
 class RunTables(RigTables):

@@ -30,7 +30,7 @@ from hil.config.table import (
 )
 from hil.mechanics.sma.limits import TEMPERATURE_MAX_C
 from hil.mechanics.sma.wire import SmaWire
-from hil.plugins.load import OwnTable
+from hil.plugins.load import PluginTable
 
 WIRE = SmaWire()
 
@@ -332,7 +332,7 @@ class NidaqTable(DeviceTable):
     sim: SimCardTable = SimCardTable()
 
 
-class OwnSimTable(Table):
+class PluginSimTable(Table):
     """A simulated channel of a user-written device: its signal, or `value`, with noise."""
 
     value: float = 0.0
@@ -344,7 +344,7 @@ class ReadingTable(MeasuredTable):
 
     kind: str
     signal: str | None = None
-    sim: OwnSimTable = OwnSimTable()
+    sim: PluginSimTable = PluginSimTable()
 
 
 class ForceReadingTable(ReadingTable):
@@ -356,8 +356,8 @@ class ForceReadingTable(ReadingTable):
     kind: Literal["force"] = "force"
 
 
-class OwnChannelTable(ReadingTable):
-    """A reading of a device of one's own, in the unit of the model's `signal` that it measures.
+class PluginChannelTable(ReadingTable):
+    """A reading of a plug-in device, in the unit of the model's `signal` that it measures.
 
     If it measures no signal of the model, `units` gives its unit.
     """
@@ -383,18 +383,18 @@ class InstrumentTable(DeviceTable):
         return []
 
 
-class OwnDeviceTable(OwnTable, InstrumentTable):
-    """A device of one's own; its class gives a value a channel and takes one an output."""
+class PluginDeviceTable(PluginTable, InstrumentTable):
+    """A plug-in device; its class gives a value a channel and takes one an output."""
 
     model_config = ConfigDict(extra="allow")
 
     every: Every = 1
-    channels: dict[Name, OwnChannelTable] = {}
+    channels: dict[Name, PluginChannelTable] = {}
     outputs: dict[Name, ActuatorTable] = {}
 
     def lacks(self) -> list[str]:
         """Methods that its outputs need."""
-        cls, file = self.own.cls, self.own.file
+        cls, file = self.plugin.cls, self.plugin.file
         missing = [m for m in ("write", "safe") if not callable(getattr(cls, m, None))]
         return [
             f"class {cls.__name__} in {file} has no method {m}()" for m in missing if self.outputs

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.devices.injection import Injection
-from hil.errors import ConfigError, OwnError
+from hil.errors import ConfigError, PluginError
 from hil.experiment import board_limits
 from hil.experiment.kind import ControlInputs
 from hil.experiment.load import Config
@@ -24,8 +24,8 @@ from hil.loop.stages import Control, Estimator
 from hil.loop.trip_report import TripReport
 from hil.loop.wait_condition import WaitCondition
 from hil.mechanics.system import System
-from hil.plugins import code as own
-from hil.plugins.load import own_tables
+from hil.plugins import code as plugin_code
+from hil.plugins.load import plugin_tables
 from hil.rig.instruments import AMBIENT, outputs_of, signals_of
 from hil.rig.replay import ReplayRig
 from hil.rig.rig import Rig, build_rig
@@ -36,7 +36,7 @@ TIMED_TICKS = 2000
 PASSES_MAX = 6
 TIMED_S = 2.0  # after which a rehearsal has seen enough
 UNCOUNTED = 10  # first ticks, in which something may still compile
-BUDGET_SHARE = 0.5  # of a period, that code of one's own may take where its table says nothing
+BUDGET_SHARE = 0.5  # of a period, that plug-in code may take where its table says nothing
 HUNG_REHEARSED_S = 10.0  # of a first call, which may compile
 
 
@@ -69,11 +69,11 @@ class FaultyControl:
         if self._injection.active("controller_nan"):
             self._outputs[:] = np.nan
         if self._injection.active("controller_raises"):
-            raise OwnError("injected")
+            raise PluginError("injected")
 
 
 @dataclass(frozen=True)
-class Stages:
+class Pipeline:
     """A rig, and what estimates and controls on it, bound to one row."""
 
     rig: Rig
@@ -94,7 +94,7 @@ def build(
     backends: Mapping[str, str] | None = None,
     injection: Injection | None = None,
     plant: System | None = None,
-) -> Stages:
+) -> Pipeline:
     boards = board_limits.protections(config.tables, config.models[0])
     on_bench = [b for b in boards if (backends or {}).get(b.name) == "bench"]
     board_limits.refuse(config.path, on_bench)
@@ -107,14 +107,14 @@ def build(
     if injection is not None:
         control = FaultyControl(control, injection)
     frame = Frame([*loop.columns(), *rig.columns, *estimator.columns, *control.columns])
-    stages = Stages(rig, estimator, control, frame)
-    stages.bind(rig)
-    return stages
+    pipeline = Pipeline(rig, estimator, control, frame)
+    pipeline.bind(rig)
+    return pipeline
 
 
 def parts_of(
     config: Config,
-    stages: Stages,
+    pipeline: Pipeline,
     clock: Clock,
     sink: RowSink,
     rig: Rig | ReplayRig | None = None,
@@ -127,15 +127,15 @@ def parts_of(
     nothing of what was on before.
     """
     tables, period_s = config.tables, config.tables.loop.period_s
-    rig = stages.rig if rig is None else rig
-    stages.bind(rig)
-    layout = stages.rig.layout
+    rig = pipeline.rig if rig is None else rig
+    pipeline.bind(rig)
+    layout = pipeline.rig.layout
     limits = _limits(tables, layout)
     checks = guard.Guard(limits, layout.n_cells, period_s, rig.states)
     if until is not None:
-        until.bind(stages.frame)
+        until.bind(pipeline.frame)
         armed = False
-    checks.bind(stages.frame, layout, rig.readings, rig.commands, with_model=until is None)
+    checks.bind(pipeline.frame, layout, rig.readings, rig.commands, with_model=until is None)
     set_points = {
         channel.column("reference"): (signal.min, signal.max)
         for channel, signal in zip(layout.channels, limits.signals, strict=True)
@@ -148,13 +148,13 @@ def parts_of(
     return LoopContext(
         clock=clock,
         rig=rig,
-        estimator=stages.estimator,
-        control=stages.control,
+        estimator=pipeline.estimator,
+        control=pipeline.control,
         guard=checks,
         inputs=inputs.Inputs(
-            sink, stages.control, checks, rig, set_points, tare_max_N, measured, was_armed=armed
+            sink, pipeline.control, checks, rig, set_points, tare_max_N, measured, was_armed=armed
         ),
-        frame=stages.frame,
+        frame=pipeline.frame,
         report=TripReport(limits, layout, period_s, tables.guard.force_max_N or np.inf),
         sink=sink,
         period_s=period_s,
@@ -206,10 +206,10 @@ def _limits(tables: RunTables, layout: RigLayout) -> guard.Limits:
     )
 
 
-def prove(rig: Rig) -> None:
+def self_test(rig: Rig) -> None:
     """Connect to a rig and run its self-test; prompts the operator on the terminal."""
     rig.open()
-    rig.prove(ask_somebody)
+    rig.self_test(ask_somebody)
 
 
 def ask_somebody(what: str) -> None:
@@ -221,11 +221,11 @@ def compile_tick(config: Config) -> None:
 
     Two, and on to where a first sample of force has been looked at and a first plan applied.
     """
-    stages = build(config, 0)
-    prove(stages.rig)
+    pipeline = build(config, 0)
+    self_test(pipeline.rig)
     n_ticks = 2 + round(_longest_wait_s(config) / config.tables.loop.period_s)
-    loop.run(replace(parts_of(config, stages, VirtualClock(), NoSink()), n_ticks=n_ticks))
-    stages.rig.close()
+    loop.run(replace(parts_of(config, pipeline, VirtualClock(), NoSink()), n_ticks=n_ticks))
+    pipeline.rig.close()
 
 
 def _longest_wait_s(config: Config) -> float:
@@ -242,14 +242,14 @@ def rehearse(config: Config, seed: int) -> None:
     ConfigError
         It tripped; with the cause and the time.
     """
-    stages = build(config, seed)
-    prove(stages.rig)
+    pipeline = build(config, seed)
+    self_test(pipeline.rig)
     heard = HearingSink()
-    parts = parts_of(config, stages, VirtualClock(), heard)
+    parts = parts_of(config, pipeline, VirtualClock(), heard)
     parts = replace(parts, n_ticks=min(config.n_ticks, REHEARSED_TICKS), after_trip_ticks=0)
     outcome = loop.run(parts)
     t_s = float(parts.frame.values[parts.frame.index("t_s")])
-    stages.rig.close()
+    pipeline.rig.close()
     if outcome == "tripped":
         causes = ", ".join(heard.faults)
         raise ConfigError(
@@ -258,8 +258,8 @@ def rehearse(config: Config, seed: int) -> None:
         )
 
 
-def rehearse_own(config: Config, seed: int) -> list[str]:
-    """Code of one's own on a simulated rig, timed before anything is opened; how long it takes.
+def rehearse_plugins(config: Config, seed: int) -> list[str]:
+    """Plug-in code on a simulated rig, timed before anything is opened; how long it takes.
 
     The same ticks twice, or up to PASSES_MAX times: what a tick costs is the least, so that neither
     compiling nor a machine that stalls now and then counts. Median and worst are within the budget.
@@ -269,14 +269,14 @@ def rehearse_own(config: Config, seed: int) -> list[str]:
     ConfigError
         It fails, or takes too long.
     """
-    stages = {"model": "estimate_stage_s", "controller": "control_stage_s",
+    stage_columns = {"model": "estimate_stage_s", "controller": "control_stage_s",
               "reference": "control_stage_s"}  # fmt: skip
-    timed = {k: o for k, o in config.own.items() if k.partition(".")[0] in stages}
+    timed = {k: o for k, o in config.plugins.items() if k.partition(".")[0] in stage_columns}
     if not timed:
         return []
     took_s = np.zeros(0)
-    names = sorted(set(stages.values()))
-    with own.watched(HUNG_REHEARSED_S):
+    names = sorted(set(stage_columns.values()))
+    with plugin_code.watched(HUNG_REHEARSED_S):
         compile_tick(config)
         for n in range(1, PASSES_MAX + 1):
             again_s = _stage_times_s(config, seed, names)
@@ -284,7 +284,7 @@ def rehearse_own(config: Config, seed: int) -> list[str]:
             took_s = np.minimum(took_s[:shared], again_s[:shared]) if n > 1 else again_s
             lines = []
             for key, used in timed.items():
-                of_stage_s = took_s[:, names.index(stages[key.partition(".")[0]])]
+                of_stage_s = took_s[:, names.index(stage_columns[key.partition(".")[0]])]
                 lines.append(_within_budget(config, key, used, of_stage_s, last=n == PASSES_MAX))
             if n > 1 and all(lines):
                 break
@@ -296,7 +296,7 @@ def _stage_times_s(config: Config, seed: int, names: Sequence[str]) -> NDArray[n
     n_ticks = min(config.n_ticks, TIMED_TICKS)
     rehearsed = build(config, seed)
     sink = TimingSink(rehearsed.frame, names, n_ticks)
-    prove(rehearsed.rig)
+    self_test(rehearsed.rig)
     parts = parts_of(config, rehearsed, VirtualClock(), sink)
     sink.stop = parts.inputs.stop
     loop.run(replace(parts, n_ticks=n_ticks, after_trip_ticks=0))
@@ -307,7 +307,7 @@ def _stage_times_s(config: Config, seed: int, names: Sequence[str]) -> NDArray[n
 
 
 def _within_budget(
-    config: Config, key: str, used: own.Own, took_s: NDArray[np.float64], *, last: bool
+    config: Config, key: str, used: plugin_code.Plugin, took_s: NDArray[np.float64], *, last: bool
 ) -> str:
     """How long it takes; empty where the worst tick is beyond the budget and may be tried again.
 
@@ -317,7 +317,7 @@ def _within_budget(
         The median is beyond the budget, or the worst tick still is.
     """
     period_s = config.tables.loop.period_s
-    table = next(t for path, _, t in own_tables(config.tables) if ".".join(path) == key)
+    table = next(t for path, _, t in plugin_tables(config.tables) if ".".join(path) == key)
     budget_s = table.budget_s or BUDGET_SHARE * period_s
     median_s, worst_s = float(np.median(took_s)), float(took_s.max())
     said = (
@@ -364,7 +364,7 @@ class HearingSink(NoSink):
 
 
 class TimingSink(NoSink):
-    """Keeps how long some stages of every tick took, and why code of one's own failed."""
+    """Keeps how long some stages of every tick took, and why plug-in code failed."""
 
     def __init__(self, frame: Frame, names: Sequence[str], n_rows: int) -> None:
         self.names = list(names)

@@ -16,7 +16,7 @@ REMEDY = "hil calibrate, then name its record in the rig"
 
 
 @dataclass(frozen=True)
-class Standing:
+class CalibrationStatus:
     """A line for each finding.
 
     Attributes
@@ -68,19 +68,19 @@ class Standing:
         return asdict(self)
 
 
-def standing_of(
+def status_of(
     devices: Mapping[str, DeviceTable],
     records: Mapping[str, Calibration],
     sources: Sequence[Sourced],
     today: date,
     unprotected: Sequence[str] = (),
-) -> Standing:
+) -> CalibrationStatus:
     """Look at every record that a configuration names, and at its neighbours in the folder."""
     used: list[tuple[str, Record]] = [*records.items(), *((s.table, s.source) for s in sources)]
     once = {found.path: (name, found) for name, found in reversed(used)}
     known = {path: found for path, (_, found) in once.items()}
     departed = [line for s in sources for line in s.departures]
-    said = Standing(departed=departed, unprotected=list(unprotected))
+    said = CalibrationStatus(departed=departed, unprotected=list(unprotected))
     for name, found in used:
         _note(said, name, found, today)
     for name, found in once.values():
@@ -92,7 +92,9 @@ def standing_of(
     return said
 
 
-def standings_of_file(path: Path, kind: str, sets: Sequence[str], today: date) -> list[Standing]:
+def statuses_of_file(
+    path: Path, kind: str, sets: Sequence[str], today: date
+) -> list[CalibrationStatus]:
     """The same of a valid file as `hil.config.check` names its kind; of a record, what it says.
 
     Raises
@@ -104,27 +106,27 @@ def standings_of_file(path: Path, kind: str, sets: Sequence[str], today: date) -
     from hil.runs.campaign.plan import load_campaign  # which both load what names their records
 
     if kind == "calibration record":
-        return [_standing(load_any(path, named_by=str(path)), today)]
+        return [_status(load_any(path, named_by=str(path)), today)]
     if kind == "campaign":
         configs = list(load_campaign(path).configs.values())
     elif kind == "experiment":
         configs = [load(path, sets)]
     else:
         boards = load_protections(path, sets) if kind == "rig" else []
-        return [standing_of(*load_calibrations(path, sets), today, doubts(boards))]
+        return [status_of(*load_calibrations(path, sets), today, doubts(boards))]
     return [
-        standing_of(c.tables.devices, c.records, c.sources, today, doubts(c.protections()))
+        status_of(c.tables.devices, c.records, c.sources, today, doubts(c.protections()))
         for c in configs
     ]
 
 
-def _standing(found: Record, today: date) -> Standing:
-    said = Standing()
+def _status(found: Record, today: date) -> CalibrationStatus:
+    said = CalibrationStatus()
     _note(said, found.path.stem, found, today)
     return said
 
 
-def _note(said: Standing, name: str, found: Record, today: date) -> None:
+def _note(said: CalibrationStatus, name: str, found: Record, today: date) -> None:
     """Doubts about one calibration."""
     label = f"{name}: calibration {found.id}"
     if found.expired(today):

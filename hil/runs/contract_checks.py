@@ -1,6 +1,6 @@
 """Contract of user-written controllers, references, models and devices.
 
-Each check is a function without arguments that raises `OwnError`, or `AssertionError` with one
+Each check is a function without arguments that raises `PluginError`, or `AssertionError` with one
 line. A controller without an experiment is tried on a stand-in: six cells that each add to a
 force, or, where it cannot work with these, an output that moves a slide.
 """
@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from hil.config.files import Merged
-from hil.errors import ConfigError, OwnError
+from hil.errors import ConfigError, PluginError
 from hil.experiment.load import load
-from hil.plugins.code import Facts, Now, Own, Used, read_only
-from hil.plugins.load import METHODS, OwnTable, Role, load_own
-from hil.rig.tables import OwnDeviceTable
+from hil.plugins.code import Facts, Now, Plugin, Used, read_only
+from hil.plugins.load import METHODS, PluginTable, Role, load_plugins
+from hil.rig.tables import PluginDeviceTable
 from hil.runs import assembly
 
 Check = Callable[[], object]
@@ -47,28 +47,30 @@ def checks_of(file: Path, experiment: Path | None, opened: bool) -> list[tuple[s
     Raises
     ------
     ConfigError
-        It does not load, or has no class that could be one's own controller, reference, model or
+        It does not load, or has no class that could be a controller, reference, model or
         device.
     """
     if experiment is not None:
         config = load(experiment)
-        used = {key: own for key, own in config.own.items() if own.file.resolve() == file}
+        used = {
+            key: plugin for key, plugin in config.plugins.items() if plugin.file.resolve() == file
+        }
         if not used:
             raise ConfigError(f"{experiment}: uses no class of {file}")
-        found = [(_role_of_key(key), own) for key, own in used.items() if key != "plant"]
+        found = [(_role_of_key(key), plugin) for key, plugin in used.items() if key != "plant"]
         rehearsal = [("rehearsal: fits its rig, in time", partial(_rehearsed, experiment))]
     else:
         found = _classes(file)
         rehearsal = []
-    makers: dict[Role, Callable[[Own, bool], list[tuple[str, Check]]]] = {
+    makers: dict[Role, Callable[[Plugin, bool], list[tuple[str, Check]]]] = {
         "controller": _of_controller,
         "reference": _of_reference,
         "model": _of_model,
         "device": _of_device,
     }
     checks: list[tuple[str, Check]] = []
-    for role, own in found:
-        checks += [(f"{own.cls.__name__}: {n}", c) for n, c in makers[role](own, opened)]
+    for role, plugin in found:
+        checks += [(f"{plugin.cls.__name__}: {n}", c) for n, c in makers[role](plugin, opened)]
     return checks + rehearsal
 
 
@@ -78,7 +80,7 @@ def _role_of_key(key: str) -> Role:
     return roles[key.partition(".")[0]]
 
 
-def _classes(file: Path) -> list[tuple[Role, Own]]:
+def _classes(file: Path) -> list[tuple[Role, Plugin]]:
     """The classes of a file with the methods of a role, with the defaults of their values."""
     try:
         nodes = ast.parse(file.read_text(encoding="utf-8")).body
@@ -90,11 +92,11 @@ def _classes(file: Path) -> list[tuple[Role, Own]]:
         role = _role(node) if isinstance(node, ast.ClassDef) else None
         if role is not None and isinstance(node, ast.ClassDef):
             kind = f"{file.name}:{node.name}"
-            make = OwnDeviceTable if role == "device" else OwnTable
+            make = PluginDeviceTable if role == "device" else PluginTable
             table = make(kind=kind)
             tables = _Tables(role, table)
             try:
-                load_own(tables, Merged({}, [(str(file), {})]))
+                load_plugins(tables, Merged({}, [(str(file), {})]))
             except ConfigError as error:
                 raise ConfigError(
                     f"{error} (with --hil-experiment EXPERIMENT.toml it gets the values it has "
@@ -102,7 +104,7 @@ def _classes(file: Path) -> list[tuple[Role, Own]]:
                     if ": missing: add it" in str(error)
                     else str(error)
                 ) from None
-            found.append((role, table.own))
+            found.append((role, table.plugin))
     if not found:
         methods = "; ".join(f"{role}: {', '.join(names)}" for role, names in METHODS.items())
         raise ConfigError(f"{file}: has no class with the methods of a {methods}")
@@ -112,7 +114,7 @@ def _classes(file: Path) -> list[tuple[Role, Own]]:
 class _Tables:
     """One user's table in its place in a configuration."""
 
-    def __init__(self, role: Role, table: OwnTable) -> None:
+    def __init__(self, role: Role, table: PluginTable) -> None:
         self.devices = {"device": table} if role == "device" else {}
         if role != "device":
             setattr(self, role, table)
@@ -130,10 +132,12 @@ def _role(node: ast.ClassDef) -> Role | None:
 
 
 def _rehearsed(experiment: Path) -> None:
-    assembly.rehearse_own(load(experiment), 0)
+    assembly.rehearse_plugins(load(experiment), 0)
 
 
-def _in_time(own: Own, method: str, timed: Callable[[], list[float]], period_s: float) -> None:
+def _in_time(
+    plugin: Plugin, method: str, timed: Callable[[], list[float]], period_s: float
+) -> None:
     """The cost of a call is the minimum of a few passes, to exclude stalls of the computer."""
     took_s = timed()
     budget_s = assembly.BUDGET_SHARE * period_s
@@ -141,7 +145,7 @@ def _in_time(own: Own, method: str, timed: Callable[[], list[float]], period_s: 
         took_s = [min(both) for both in zip(took_s, timed(), strict=True)]
         if max(took_s) <= budget_s:
             return
-    own.refuse(
+    plugin.refuse(
         method,
         f"{method}() takes {1e3 * median(took_s):.3g} ms at the median, {1e3 * max(took_s):.3g} ms "
         f"at worst, beyond {1e3 * budget_s:.3g} ms, half a period",
@@ -151,29 +155,29 @@ def _in_time(own: Own, method: str, timed: Callable[[], list[float]], period_s: 
 # Controllers
 
 
-def _of_controller(own: Own, opened: bool) -> list[tuple[str, Check]]:
+def _of_controller(plugin: Plugin, opened: bool) -> list[tuple[str, Check]]:
     facts = CELLS
     try:
-        _run_controller(own, CELLS)
-    except OwnError:
+        _run_controller(plugin, CELLS)
+    except PluginError:
         try:
-            _run_controller(own, SLIDE)
+            _run_controller(plugin, SLIDE)
             facts = SLIDE
-        except OwnError:
+        except PluginError:
             facts = CELLS
     return [
-        ("gives a command for every cell and output", partial(_run_controller, own, facts)),
-        ("works without a reading or a set point", partial(_blind, own, facts)),
-        ("is reproducible", partial(_repeats, own, facts)),
-        ("takes at most half a period", partial(_controller_in_time, own, facts)),
+        ("gives a command for every cell and output", partial(_run_controller, plugin, facts)),
+        ("works without a reading or a set point", partial(_blind, plugin, facts)),
+        ("is reproducible", partial(_repeats, plugin, facts)),
+        ("takes at most half a period", partial(_controller_in_time, plugin, facts)),
     ]
 
 
 def _run_controller(
-    own: Own, facts: Facts, missing: int = 0, took_s: list[float] | None = None
+    plugin: Plugin, facts: Facts, missing: int = 0, took_s: list[float] | None = None
 ) -> list[list[float]]:
     """Its commands in a loop with the stand-in; every `missing`-th reading is not there."""
-    made = own.make(facts)
+    made = plugin.make(facts)
     rng = np.random.default_rng(1)
     state, commands = 0.0, []
     cells = np.zeros(len(facts.cells), dtype=np.uint8)
@@ -193,10 +197,10 @@ def _run_controller(
         if took_s is not None:
             took_s.append(perf_counter() - began_s)
         if before != (now.reference.tobytes(), now.measured.tobytes(), now.cells.tobytes()):
-            own.refuse("step", "step() changes what it is given")
+            plugin.refuse("step", "step() changes what it is given")
         switched = asked[: len(cells)]
         if not np.isin(switched, (0.0, 1.0)).all():
-            own.refuse("step", f"step() gives {switched.tolist()} for cells: give 0 or 1")
+            plugin.refuse("step", f"step() gives {switched.tolist()} for cells: give 0 or 1")
         cells[:] = switched
         driven = float(asked[len(cells) :].sum()) * 1e-3
         state += 0.01 * (0.35 * float(cells.sum()) - state) if len(cells) else driven * PERIOD_S
@@ -204,88 +208,88 @@ def _run_controller(
     return commands
 
 
-def _blind(own: Own, facts: Facts) -> None:
-    _run_controller(own, facts, missing=7)
+def _blind(plugin: Plugin, facts: Facts) -> None:
+    _run_controller(plugin, facts, missing=7)
 
 
-def _repeats(own: Own, facts: Facts) -> None:
-    first, second = _run_controller(own, facts), _run_controller(own, facts)
+def _repeats(plugin: Plugin, facts: Facts) -> None:
+    first, second = _run_controller(plugin, facts), _run_controller(plugin, facts)
     for k, (a, b) in enumerate(zip(first, second, strict=True)):
         if a != b:
-            own.refuse(
+            plugin.refuse(
                 "step", f"step() gives another answer at tick {k} when made anew: a replay "
                 "would differ: draw from a seeded generator, keep nothing in the class",
             )  # fmt: skip
 
 
-def _controller_in_time(own: Own, facts: Facts) -> None:
+def _controller_in_time(plugin: Plugin, facts: Facts) -> None:
     def timed() -> list[float]:
         took_s: list[float] = []
-        _run_controller(own, facts, took_s=took_s)
+        _run_controller(plugin, facts, took_s=took_s)
         return took_s
 
-    _in_time(own, "step", timed, facts.period_s)
+    _in_time(plugin, "step", timed, facts.period_s)
 
 
 # References
 
 
-def _of_reference(own: Own, opened: bool) -> list[tuple[str, Check]]:
+def _of_reference(plugin: Plugin, opened: bool) -> list[tuple[str, Check]]:
     return [
-        ("gives a number at every time", partial(_numbers, own)),
-        ("depends on time alone", partial(_of_time_alone, own)),
-        ("takes at most half a period", partial(_reference_in_time, own)),
+        ("gives a number at every time", partial(_numbers, plugin)),
+        ("depends on time alone", partial(_of_time_alone, plugin)),
+        ("takes at most half a period", partial(_reference_in_time, plugin)),
     ]
 
 
-def _numbers(own: Own) -> None:
-    made = own.make()
+def _numbers(plugin: Plugin) -> None:
+    made = plugin.make()
     for t_s in np.linspace(0.0, 60.0, 6001).tolist():
         made.number("at", t_s)
 
 
-def _of_time_alone(own: Own) -> None:
-    made, other = own.make(), own.make()
+def _of_time_alone(plugin: Plugin) -> None:
+    made, other = plugin.make(), plugin.make()
     times = np.linspace(0.0, 20.0, 401).tolist()
     forth = [made.number("at", t_s) for t_s in times]
     back = [other.number("at", t_s) for t_s in reversed(times)][::-1]
     for t_s, a, b in zip(times, forth, back, strict=True):
         if a != b:
-            own.refuse("at", f"at({t_s:g}) gives {a:g} and, asked in another order, {b:g}")
+            plugin.refuse("at", f"at({t_s:g}) gives {a:g} and, asked in another order, {b:g}")
 
 
-def _reference_in_time(own: Own) -> None:
+def _reference_in_time(plugin: Plugin) -> None:
     def timed() -> list[float]:
-        made, took_s = own.make(), []
+        made, took_s = plugin.make(), []
         for k in range(N_TICKS):
             began_s = perf_counter()
             made.number("at", k * PERIOD_S)
             took_s.append(perf_counter() - began_s)
         return took_s
 
-    _in_time(own, "at", timed, PERIOD_S)
+    _in_time(plugin, "at", timed, PERIOD_S)
 
 
 # Models
 
 
-def _of_model(own: Own, opened: bool) -> list[tuple[str, Check]]:
+def _of_model(plugin: Plugin, opened: bool) -> list[tuple[str, Check]]:
     return [
-        ("is a system with names and outputs at rest", partial(_system, own)),
-        ("gives its outputs a period later", partial(_run_model, own)),
-        ("is reproducible", partial(_model_repeats, own)),
-        ("takes at most half a period", partial(_model_in_time, own)),
+        ("is a system with names and outputs at rest", partial(_system, plugin)),
+        ("gives its outputs a period later", partial(_run_model, plugin)),
+        ("is reproducible", partial(_model_repeats, plugin)),
+        ("takes at most half a period", partial(_model_in_time, plugin)),
     ]
 
 
-def _system(own: Own) -> Any:
-    from hil.plugins.system import OwnSystem
+def _system(plugin: Plugin) -> Any:
+    from hil.plugins.system import PluginSystem
 
-    return OwnSystem(own, PERIOD_S)
+    return PluginSystem(plugin, PERIOD_S)
 
 
-def _run_model(own: Own, took_s: list[float] | None = None) -> list[list[float]]:
-    system = _system(own)
+def _run_model(plugin: Plugin, took_s: list[float] | None = None) -> list[list[float]]:
+    system = _system(plugin)
     rng = np.random.default_rng(1)
     found = []
     for k in range(N_TICKS):
@@ -301,46 +305,48 @@ def _run_model(own: Own, took_s: list[float] | None = None) -> list[list[float]]
     return found
 
 
-def _model_repeats(own: Own) -> None:
-    if _run_model(own) != _run_model(own):
-        own.refuse("step", "step() gives another answer when made anew: keep nothing in the class")
+def _model_repeats(plugin: Plugin) -> None:
+    if _run_model(plugin) != _run_model(plugin):
+        plugin.refuse(
+            "step", "step() gives another answer when made anew: keep nothing in the class"
+        )
 
 
-def _model_in_time(own: Own) -> None:
+def _model_in_time(plugin: Plugin) -> None:
     def timed() -> list[float]:
         took_s: list[float] = []
-        _run_model(own, took_s)
+        _run_model(plugin, took_s)
         return took_s
 
-    _in_time(own, "step", timed, PERIOD_S)
+    _in_time(plugin, "step", timed, PERIOD_S)
 
 
 # Devices
 
 
-def _of_device(own: Own, opened: bool) -> list[tuple[str, Check]]:
-    checks: list[tuple[str, Check]] = [("is made without being opened", partial(_made, own))]
-    if opened or callable(getattr(own.cls, "pretend", None)):
+def _of_device(plugin: Plugin, opened: bool) -> list[tuple[str, Check]]:
+    checks: list[tuple[str, Check]] = [("is made without being opened", partial(_made, plugin))]
+    if opened or callable(getattr(plugin.cls, "pretend", None)):
         how = "open" if opened else "pretend"
         checks += [
-            (f"reads numbers ({how})", partial(_read, own, how)),
-            (f"is closed twice ({how})", partial(_closed_twice, own, how)),
+            (f"reads numbers ({how})", partial(_read, plugin, how)),
+            (f"is closed twice ({how})", partial(_closed_twice, plugin, how)),
         ]
     return checks
 
 
-def _made(own: Own) -> None:
-    own.make()
+def _made(plugin: Plugin) -> None:
+    plugin.make()
 
 
-def _opened(own: Own, how: str) -> Used:
-    made = own.make()
+def _opened(plugin: Plugin, how: str) -> Used:
+    made = plugin.make()
     made.call(how)
     return made
 
 
-def _read(own: Own, how: str) -> None:
-    made = _opened(own, how)
+def _read(plugin: Plugin, how: str) -> None:
+    made = _opened(plugin, how)
     try:
         shape = None
         for k in range(50):
@@ -348,16 +354,16 @@ def _read(own: Own, how: str) -> None:
             try:
                 values = np.asarray(answer, dtype=np.float64)
             except (TypeError, ValueError):
-                own.refuse("read", f"read() gives {answer!r}: give an array of numbers")
+                plugin.refuse("read", f"read() gives {answer!r}: give an array of numbers")
             if values.ndim != 1 or (shape is not None and values.shape != shape):
-                own.refuse("read", f"read() gives shape {values.shape}: give a number a channel")
+                plugin.refuse("read", f"read() gives shape {values.shape}: give a number a channel")
             shape = values.shape
     finally:
         made.call("close")
 
 
-def _closed_twice(own: Own, how: str) -> None:
-    made = _opened(own, how)
+def _closed_twice(plugin: Plugin, how: str) -> None:
+    made = _opened(plugin, how)
     if hasattr(made.made, "safe"):
         made.call("safe")
     made.call("close")

@@ -156,7 +156,7 @@ SCENARIOS = (
            sets=("devices.board.limits.heat_max_cA2ms=1000000",)),
     _board("current_low", "cell_current", 0.0),
     _board("current_when_off", "cell_leakage", 0.5, sets=(_FEW,)),
-    # what may be open is used up, and a cell set apart is watched
+    # what may be open is used up, and a cell isolated is watched
     _board("current_low", "wire_open", cell=2, sets=(_ONE_OPEN,), also=(
         FaultTable(kind="wire_open", at_s=0.5, cell=5),)),
     _board("current_when_off", "cell_leakage", 0.5, cell=5, sets=(_ONE_OPEN,), also=(

@@ -12,7 +12,7 @@ from hil.calibration.files import transducers_of
 from hil.errors import ConfigError, one_line
 from hil.experiment.load import Config, from_toml
 from hil.plugins import trust
-from hil.record.read import calibrations_of, experiment_of, open_run, own_of
+from hil.record.read import calibrations_of, experiment_of, open_run, plugins_of
 
 # Tab, form feed, the space that does not break: in anybody's editor, and where they seem to be.
 HARMLESS = "\t\f\u00a0"
@@ -48,7 +48,7 @@ def kept_code(path: Path) -> list[KeptCode]:
     """The code stored in a recording; for an installed package only its name is stored."""
     return [
         KeptCode(key, facts.get("kind", ""), facts.get("file", ""), facts["source"])
-        for key, facts in own_of(path).items()
+        for key, facts in plugins_of(path).items()
         if not facts.get("package")
     ]
 

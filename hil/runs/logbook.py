@@ -1,8 +1,8 @@
-"""Usage history of an article: cycles, time on and energy of every wire, faults, swaps.
+"""Usage history of a specimen: cycles, time on and energy of every wire, faults, swaps.
 
-Each article has a ledger. A run is announced before anything is energised and counted from its
+Each specimen has a ledger. A run is announced before anything is energised and counted from its
 recording at its end; one that was killed in between is counted when the next begins. Runs whose
-boards are simulated go into a separate ledger, below `simulated/`, never into that of the article.
+boards are simulated go into a separate ledger, below `simulated/`, never into that of the specimen.
 """
 
 import contextlib
@@ -45,17 +45,17 @@ class Wire:
     @property
     def method(self) -> str:
         if self.supply_V is not None:
-            whose = "article.supply_V" if self.typed else "the model's supply"
+            whose = "specimen.supply_V" if self.typed else "the model's supply"
             return f"measured current times {self.supply_V:g} V, {whose}"
         if self.resistance_Ohm is not None:
-            ohms = f"{self.resistance_Ohm:g} Ohm, article.wire_resistance_Ohm"
+            ohms = f"{self.resistance_Ohm:g} Ohm, specimen.wire_resistance_Ohm"
             return f"measured current squared times {ohms}"
-        return "not known: give article.supply_V or article.wire_resistance_Ohm"
+        return "not known: give specimen.supply_V or specimen.wire_resistance_Ohm"
 
 
 @dataclass
 class Totals:
-    """Sums over an article's life, and of every cell since its last swap.
+    """Sums over a specimen's life, and of every cell since its last swap.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Totals:
 
 
 class Logbook:
-    """The ledger of one article, in a folder."""
+    """The ledger of one specimen, in a folder."""
 
     def __init__(self, folder: Path, serial: str, *, simulated: bool) -> None:
         self.serial = serial
@@ -159,26 +159,26 @@ def _sum(total: dict[str, Any], more: Mapping[str, Any]) -> None:
 
 
 def logbook_of(config: Config, backends: Mapping[str, str]) -> Logbook | None:
-    """The logbook of a run; None if its rig names no article."""
-    article = config.tables.article
-    if article is None:
+    """The logbook of a run; None if its rig names no specimen."""
+    specimen = config.tables.specimen
+    if specimen is None:
         return None
     boards = list(boards_of(config.tables.devices))
     real = bool(boards) and all(backends.get(name) == "bench" for name in boards)
-    return Logbook(config.logbook, article.serial, simulated=not real)
+    return Logbook(config.logbook, specimen.serial, simulated=not real)
 
 
 def wires_of(config: Config) -> dict[str, Wire]:
     """The energy method of every cell."""
-    article, system = config.tables.article, config.system()
+    specimen, system = config.tables.specimen, config.system()
     wires = {}
     for i, cell in enumerate(system.cell_names):
         model_V = float(system.wires.supply_V[i])
-        if article is not None and article.supply_V is not None:
-            wires[cell] = Wire(article.supply_V)
+        if specimen is not None and specimen.supply_V is not None:
+            wires[cell] = Wire(specimen.supply_V)
         elif np.isfinite(model_V):
             wires[cell] = Wire(model_V, typed=False)
-        elif article is not None and (ohms := article.wire_resistance_Ohm) is not None:
+        elif specimen is not None and (ohms := specimen.wire_resistance_Ohm) is not None:
             wires[cell] = Wire(resistance_Ohm=ohms[i % len(ohms)])
         else:
             wires[cell] = Wire()
@@ -298,7 +298,7 @@ def opening(book: Logbook) -> str:
         The logbook is damaged.
     """
     totals = book.totals()
-    what = "SIMULATED article" if book.simulated else "article"
+    what = "SIMULATED specimen" if book.simulated else "specimen"
     if not totals.runs:
         return f"{what} {book.serial}: its first run in {book.path}"
     cells = totals.since_swap

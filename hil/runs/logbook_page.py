@@ -11,31 +11,31 @@ from hil.platform.provenance import user
 from hil.runs.logbook import Logbook, books_in, opening
 
 
-def chosen(article: str | None, folder: Path | None, simulated: bool) -> list[Logbook]:
-    """The logbook of a serial number or of the article that a file names, or all of a folder.
+def chosen(specimen: str | None, folder: Path | None, simulated: bool) -> list[Logbook]:
+    """The logbook of a serial number or of the specimen that a file names, or all of a folder.
 
     Raises
     ------
     ConfigError
-        There is no such logbook; or the file names no article.
+        There is no such logbook; or the file names no specimen.
     """
-    if article is not None and article.endswith(".toml"):
-        path = Path(article)
+    if specimen is not None and specimen.endswith(".toml"):
+        path = Path(specimen)
         merged = read_merged(path)
-        table = merged.table.get("article")
+        table = merged.table.get("specimen")
         if not isinstance(table, dict) or not isinstance(table.get("serial"), str):
-            raise ConfigError(f"{path}: article.serial: missing: its runs have no logbook")
-        article, own = table["serial"], table.get("logbook")
+            raise ConfigError(f"{path}: specimen.serial: missing: its runs have no logbook")
+        specimen, own = table["serial"], table.get("logbook")
         if folder is None and isinstance(own, str):
-            folder = Path(merged.origin(("article", "logbook"))).parent / own
+            folder = Path(merged.origin(("specimen", "logbook"))).parent / own
     books = books_in(folder or LOGBOOK, simulated=simulated)
-    if article is None:
+    if specimen is None:
         return books
-    found = [book for book in books if book.serial == article]
+    found = [book for book in books if book.serial == specimen]
     if not found:
         there = ", ".join(book.serial for book in books) or "none"
         raise ConfigError(
-            one_line(f"{article}: no logbook of it in {folder or LOGBOOK}: there are {there}")
+            one_line(f"{specimen}: no logbook of it in {folder or LOGBOOK}: there are {there}")
         )
     return found
 
@@ -46,7 +46,7 @@ def write(books: list[Logbook], cell: str | None, note: str) -> None:
     Raises
     ------
     ConfigError
-        Not exactly one article is named, or it has no such cell.
+        Not exactly one specimen is named, or it has no such cell.
     """
     if len(books) != 1:
         raise ConfigError("--swap, --note: say into which logbook: hil logbook SERIAL ...")

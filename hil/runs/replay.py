@@ -18,8 +18,8 @@ from hil.loop import guard, loop
 from hil.loop.clock import VirtualClock
 from hil.loop.frame import Frame
 from hil.loop.requests import Request, Stop
-from hil.plugins import code as own
-from hil.record.read import open_run, own_of
+from hil.plugins import code as plugin_code
+from hil.record.read import open_run, plugins_of
 from hil.rig.instruments import gates_in_the_file
 from hil.rig.replay import ReplayRig
 from hil.runs import assembly
@@ -133,9 +133,9 @@ def replay(path: Path, code: Mapping[str, str] | None = None) -> tuple[int, Diff
     run = open_run(path)
     if not run.sizes["tick"]:
         raise ConfigError(f"{path}: has no rows")
-    kept = own_of(path)
+    kept = plugins_of(path)
     config = config_of(path, run, code)
-    for key, used in config.own.items():
+    for key, used in config.plugins.items():
         was = kept.get(key, {}).get("package", "")
         if used.package and used.source != kept.get(key, {}).get("source", used.source):
             raise ConfigError(
@@ -143,21 +143,21 @@ def replay(path: Path, code: Mapping[str, str] | None = None) -> tuple[int, Diff
                 f"than that of {used.package}: install it to replay"
             )
     tables = config.tables
-    stages = assembly.build(config, int(run.attrs.get("seed", 0)))
-    layout = stages.rig.layout
+    pipeline = assembly.build(config, int(run.attrs.get("seed", 0)))
+    layout = pipeline.rig.layout
     if "gates" not in run.attrs:
         gates = gates_in_the_file(config.tables.devices, config.system().cell_names)
         layout = replace(layout, gate_of=gates)
     rig = ReplayRig(run, layout)
     period_s = tables.loop.period_s
     clock = _RecordedClock(run.t_s.values, run.late_s.values, run.fault_bits.values, period_s)
-    comparing = _Comparing(run, stages.frame)
+    comparing = _Comparing(run, pipeline.frame)
     starts = run.input_value.values[run.input_name.values == "start"]
     armed = bool(starts[0]) if len(starts) else True
-    parts = assembly.parts_of(config, stages, clock, comparing, rig, armed)
+    parts = assembly.parts_of(config, pipeline, clock, comparing, rig, armed)
     comparing.stop = parts.inputs.stop
     n_ticks = round(float(run.t_s.values[-1]) / period_s) + 1
-    with own.watched():
+    with plugin_code.watched():
         loop.run(replace(parts, n_ticks=n_ticks))
     return comparing.rows, comparing.difference
 

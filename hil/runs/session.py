@@ -22,13 +22,13 @@ from hil.experiment.load import Config
 from hil.loop import guard, loop, requests
 from hil.loop.clock import Clock, RealClock, StallingClock, VirtualClock, sees_sleep
 from hil.loop.context import LoopContext
-from hil.loop.lateness import Evidence
+from hil.loop.lateness import LatenessCauses
 from hil.mechanics.system import System
 from hil.platform import realtime, sleep
 from hil.platform.provenance import software, user
 from hil.platform.terminal import say
 from hil.platform.window import watch_this_run
-from hil.plugins import code as own
+from hil.plugins import code as plugin_code
 from hil.plugins import trust
 from hil.record import layout
 from hil.record.progress import show_progress
@@ -40,15 +40,15 @@ from hil.rig.instruments import GATES
 from hil.rig.rig import Rig, parse_backend
 from hil.runs import logbook as logbooks
 from hil.runs.assembly import (
-    Stages,
+    Pipeline,
     ask_somebody,
     build,
     compile_tick,
     parts_of,
     rehearse,
-    rehearse_own,
+    rehearse_plugins,
 )
-from hil.runs.calibration_status import Standing, standing_of
+from hil.runs.calibration_status import CalibrationStatus, status_of
 
 
 @dataclass(frozen=True)
@@ -126,35 +126,35 @@ def run(
     if injection is not None:
         duration_s = config.n_ticks * config.tables.loop.period_s
         refuse_absent(injection.faults, config.tables.devices, backends, clock, duration_s)
-    standing = standing_now(config, backends, strict=strict)
+    status = status_now(config, backends, strict=strict)
     if on_bench:
-        for line in standing.warnings(on_bench=True):
+        for line in status.warnings(on_bench=True):
             say(f"warning: {line}", file=sys.stderr)
     path = _output_path(config, out, force)
-    timed = [*rehearse_own(config, seed), *_trust_own(config)]
+    timed = [*rehearse_plugins(config, seed), *_trust_plugins(config)]
     if on_bench:
         rehearse(config, seed)
-    stages = build(config, seed, backends, injection, plant)
-    raw_B = sum(s.per_tick * s.dtype.itemsize for _, s in stages.rig.samplers().values())
-    check_disk(path, config.n_ticks, stages.frame.dtype.itemsize + raw_B)
+    pipeline = build(config, seed, backends, injection, plant)
+    raw_B = sum(s.per_tick * s.dtype.itemsize for _, s in pipeline.rig.samplers().values())
+    check_disk(path, config.n_ticks, pipeline.frame.dtype.itemsize + raw_B)
     book = logbooks.logbook_of(config, backends)
-    said = _surroundings(config)
+    said = _ambient(config)
     if book is not None:
         said |= {"article": book.serial, "logbook": logbooks.opening(book)}
-    _create_recording(path, config, stages, clock, backend, seed, {**said, **(attributes or {})})
+    _create_recording(path, config, pipeline, clock, backend, seed, {**said, **(attributes or {})})
     bar = label if progress else ""
     try:
-        with own.watched(), logbooks.kept(book, config, path):
+        with plugin_code.watched(), logbooks.kept(book, config, path):
             return _run_recorded(
                 config,
                 path,
-                stages,
+                pipeline,
                 clock,
                 bar,
                 armed,
                 window,
                 injection,
-                standing,
+                status,
                 timed,
                 on_bench,
             )
@@ -163,7 +163,7 @@ def run(
         raise ConfigError(one_line(f"{config.path}: model: {error}")) from None
 
 
-def standing_now(config: Config, backends: Mapping[str, str], *, strict: bool) -> Standing:
+def status_now(config: Config, backends: Mapping[str, str], *, strict: bool) -> CalibrationStatus:
     """Status of a configuration's calibrations today, and of board limits on the bench.
 
     Raises
@@ -173,13 +173,11 @@ def standing_now(config: Config, backends: Mapping[str, str], *, strict: bool) -
     """
     boards = [board for board in config.protections() if backends[board.name] == "bench"]
     unprotected = [f"{config.path}: {line}" for line in board_limits.doubts(boards)]
-    standing = standing_of(
-        config.tables.devices, config.records, config.sources, _today(), unprotected
-    )
+    status = status_of(config.tables.devices, config.records, config.sources, _today(), unprotected)
     on_bench = "bench" in backends.values()
-    if strict and (refused := standing.refused(on_bench=on_bench)):
+    if strict and (refused := status.refused(on_bench=on_bench)):
         raise ConfigError(f"--strict: {'; '.join(refused)}")
-    return standing
+    return status
 
 
 def where_it_runs(config: Config, backend: str, clock: str | None) -> tuple[dict[str, str], str]:
@@ -203,13 +201,13 @@ def where_it_runs(config: Config, backend: str, clock: str | None) -> tuple[dict
 def _run_recorded(
     config: Config,
     path: Path,
-    stages: Stages,
+    pipeline: Pipeline,
     clock_name: str,
     bar: str,
     armed: bool,
     window: bool,
     injection: Injection | None,
-    standing: Standing,
+    status: CalibrationStatus,
     timed: list[str],
     on_bench: bool,
 ) -> Result:
@@ -219,10 +217,10 @@ def _run_recorded(
     clock: Clock = RealClock(spin_s) if clock_name == "real" else VirtualClock()
     if injection is not None and clock_name == "virtual":
         clock = StallingClock(injection.stall_s, injection.asleep_s)
-    samplers = stages.rig.samplers()
+    samplers = pipeline.rig.samplers()
     sink = Sink(
         path,
-        stages.frame,
+        pipeline.frame,
         period_s=config.tables.loop.period_s,
         flush_s=record.flush_s,
         fsync_s=record.fsync_s,
@@ -236,21 +234,21 @@ def _run_recorded(
         injection.at_start("recorder_killed", partial(os.kill, sink.pid, signal.SIGKILL))
     try:
         compile_tick(config)
-        parts = parts_of(config, stages, clock, sink, armed=armed)
+        parts = parts_of(config, pipeline, clock, sink, armed=armed)
         if clock_name == "real":
-            evidence = Evidence(sink.event, parts.period_s)
-            parts = replace(parts, evidence=evidence)
-        stages.rig.states.tell = sink.show_state
-        stages.rig.open()
+            lateness = LatenessCauses(sink.event, parts.period_s)
+            parts = replace(parts, lateness=lateness)
+        pipeline.rig.states.tell = sink.show_state
+        pipeline.rig.open()
     except BaseException:
         sink.abandon()
         raise
-    stages.rig.stopped = lambda: bool(parts.inputs.stop.reason)
+    pipeline.rig.stopped = lambda: bool(parts.inputs.stop.reason)
     outcome, error, loop_s = "aborted", "", float("nan")
     kernel: dict[str, Any] = {}
     with stop_on_signals(parts.inputs.stop):
         try:
-            with safe_at_the_end(stages.rig):
+            with safe_at_the_end(pipeline.rig):
                 sink.wait_ready()
                 if window:
                     watch_this_run(path)
@@ -258,25 +256,25 @@ def _run_recorded(
                     sink.input(0, 0.0, "start", float(armed))
                     how = "" if armed else ", not armed"
                     sink.event(0.0, "info", "session", f"started on the {clock_name} clock{how}")
-                    for level, line in standing.events(on_bench=on_bench):
+                    for level, line in status.events(on_bench=on_bench):
                         sink.event(0.0, level, "calibration", line)
                     for line in config.doubts:
                         sink.event(0.0, "warning", "configuration", line)
                     for line in timed:
                         sink.event(0.0, "info", "own code", line)
-                    for line in stages.rig.prove(ask_somebody):
+                    for line in pipeline.rig.self_test(ask_somebody):
                         sink.event(0.0, "info", "self-test", line)
                     with _prepared(clock_name, sink, spin_s):
-                        if parts.evidence is not None:
-                            parts.evidence.begin()
+                        if parts.lateness is not None:
+                            parts.lateness.begin()
                         began_s = perf_counter()
                         try:
                             ended = loop.run(parts)
                             outcome = ended if ended == "tripped" else outcome
                         finally:
                             loop_s = perf_counter() - began_s
-                            if parts.evidence is not None:
-                                kernel = parts.evidence.total()
+                            if parts.lateness is not None:
+                                kernel = parts.lateness.total()
             outcome = loop.look_back(parts, ended)
         except StopError:
             outcome = "aborted"
@@ -284,7 +282,7 @@ def _run_recorded(
             error = str(failure) or type(failure).__name__
             raise
         finally:
-            result = _close(sink, parts, outcome, error, loop_s, kernel, standing)
+            result = _close(sink, parts, outcome, error, loop_s, kernel, status)
     return result
 
 
@@ -307,7 +305,7 @@ def _close(
     error: str,
     loop_s: float,
     kernel: dict[str, Any],
-    standing: Standing,
+    status: CalibrationStatus,
 ) -> Result:
     t_s = float(parts.frame.values[parts.frame.index("t_s")])
     stopped_by = parts.inputs.stop.reason
@@ -329,7 +327,7 @@ def _close(
         "error": error,
         "rows_lost": lost,
         "loop_s": plain(loop_s),
-        "calibration": standing.as_dict(),
+        "calibration": status.as_dict(),
         **summarise(sink.path, parts.period_s, parts.clock.name, whole),
     }
     if isinstance(parts.clock, RealClock):
@@ -419,14 +417,14 @@ def _output_path(config: Config, out: str | Path | None, force: bool) -> Path:
 def _create_recording(
     path: Path,
     config: Config,
-    stages: Stages,
+    pipeline: Pipeline,
     clock: str,
     backend: str,
     seed: int,
     more: Mapping[str, str | int | float],
 ) -> None:
     tables = config.tables
-    simulated = stages.rig.simulated
+    simulated = pipeline.rig.simulated
     attributes: dict[str, str | int | float] = {
         **more,
         "backend": backend,
@@ -445,23 +443,23 @@ def _create_recording(
     try:
         layout.create(
             path,
-            stages.frame.columns,
+            pipeline.frame.columns,
             attributes,
             rows_per_chunk=int(min(4096, max(256, 1.0 / tables.loop.period_s))),
             calibration=calibrated.calibrations(tables, config.records, _today()),
             records=sources.kept(config.sources, _today()),
             model=_matrices(config),
-            raw={name: samples for name, (_, samples) in stages.rig.samplers().items()},
-            own=_sources(config),
+            raw={name: samples for name, (_, samples) in pipeline.rig.samplers().items()},
+            plugins=_sources(config),
         )
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written ({error}): choose another --out") from None
 
 
-def _trust_own(config: Config) -> list[str]:
+def _trust_plugins(config: Config) -> list[str]:
     """Trust the user's code of this run for a replay; a line if that cannot be stored."""
     try:
-        for used in config.own.values():
+        for used in config.plugins.values():
             if not used.package:
                 trust.trust(trust.sha256_of(used.source), f"{used.file.name}, by hil run")
     except ConfigError as error:
@@ -479,7 +477,7 @@ def _sources(config: Config) -> dict[str, dict[str, str]]:
             "sha256": trust.sha256_of(used.source),
             "source": used.source,
         }
-        for key, used in config.own.items()
+        for key, used in config.plugins.items()
     }
 
 
@@ -493,9 +491,9 @@ def _matrices(config: Config) -> dict[str, Any]:
     return names | config.kind.recorded(table, model)
 
 
-def _surroundings(config: Config) -> dict[str, str | float]:
+def _ambient(config: Config) -> dict[str, str | float]:
     """The room temperature as attributes of a recording; a measured one is in its column."""
-    table = config.tables.surroundings
+    table = config.tables.ambient
     if table is None:
         return {}
     known = {"ambient_uncertainty_C": table.ambient_uncertainty_C or 0.0}

@@ -60,7 +60,7 @@ def draw_again(
 ) -> Recruitment:
     """Run the model on cells that draw anew at every message; `done` hears of every draw.
 
-    Those that a board had set apart, `cells_open` (n, N), are off whatever they draw.
+    Those that a board had isolated, `cells_open` (n, N), are off whatever they draw.
     """
     table = box.table_at(box.start)
     model, activation = build_model(table), build_activation(table)

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from hil.errors import ConfigError
 from hil.identification import parameters
-from hil.identification.tellable import short
+from hil.identification.identifiability import short
 from hil.pages.html import embedded, rendered
 from hil.pages.style import (
     CELL,
@@ -92,7 +92,7 @@ def _one(v: Validated) -> dict[str, Any]:
                 "u_D_N": c.u_D_N,
                 "u_num_N": c.u_num_N,
                 "u_val_N": c.u_val_N,
-                "error_told_from_uncertainty": c.told,
+                "error_told_from_uncertainty": c.resolved,
             }
             for c in v.comparisons
         ],
@@ -233,7 +233,7 @@ def _comparisons(axis: Axes, v: Validated) -> None:
     axis.set_title("E = S − D with ±2 u_val", fontsize=9, color="0.3")
     axis.axvline(0.0, color="0.7", lw=0.8)
     for i, c in enumerate(v.comparisons):
-        color = FAULT if c.told else MEASURED
+        color = FAULT if c.resolved else MEASURED
         axis.errorbar(1e3 * c.error_N, -i, xerr=2e3 * c.u_val_N, fmt="o", ms=4, color=color,
                       capsize=3, lw=1.0)  # fmt: skip
     axis.set_yticks(-np.arange(len(v.comparisons)), [_what(c) for c in v.comparisons], fontsize=8)
@@ -375,7 +375,7 @@ def _run(v: Validated) -> dict[str, Any]:
                 f"{1e3 * c.u_num_N:.1g}",
                 f"{1e3 * c.u_val_N:.2f}",
                 f"{abs(c.error_N) / c.u_val_N:.2f}" if c.u_val_N > 0.0 else "–",
-                "distinguishable from the uncertainty" if c.told else "within the uncertainty",
+                "distinguishable from the uncertainty" if c.resolved else "within the uncertainty",
             )
             for c in v.comparisons
         ],

@@ -69,7 +69,7 @@ class Comparison:
         return float(np.sqrt(self.u_input_N**2 + self.u_D_N**2 + self.u_num_N**2))
 
     @property
-    def told(self) -> bool:
+    def resolved(self) -> bool:
         """The model's error is distinguishable from the uncertainty of the comparison (k = 2)."""
         return abs(self.error_N) > 2.0 * self.u_val_N
 
@@ -172,7 +172,7 @@ def validate(
     noise_N = noise.total_rms_N if noise.source == "rest" else stated_rms_N(data)
     transducer = recorded.config.records.get(force_channel(recorded.config.tables))
     found = uncertainty_of(tables, data, known, transducer, noise_N, done=done)
-    notes += _remarks(recorded, data, known, found, transducer is None)
+    notes += _messages(recorded, data, known, found, transducer is None)
     figures = figures_of(data.force_N, found.simulated_N)
     inside = np.abs(data.force_N - found.simulated_N) <= Z_95 * found.u_val_N
     box = GreyBox(tables, (), (data,))
@@ -218,7 +218,7 @@ def _before_a_trip(recorded: Recorded) -> tuple[RunData, list[str]]:
     return cut, [f"the run tripped: only its first {period * data.period_s:.3g} s are compared"]
 
 
-def _remarks(
+def _messages(
     recorded: Recorded, data: RunData, known: Known, found: Uncertainty, no_transducer: bool
 ) -> list[str]:
     said = []
@@ -235,9 +235,9 @@ def _remarks(
         said.append("the transducer has no calibration: the band omits its slope")
     if recorded.simulated:
         said.append("readings are SIMULATED: this validates software, not an array")
-    standing = json.loads(recorded.run.attrs.get("summary", "{}")).get("calibration", {})
-    said += standing.get("expired", [])
-    said += standing.get("departed", [])
+    calibration = json.loads(recorded.run.attrs.get("summary", "{}")).get("calibration", {})
+    said += calibration.get("expired", [])
+    said += calibration.get("departed", [])
     if "force_model_N" in recorded.run:
         twin_N = recorded.run.force_model_N.values
         ideal = data.reading.delay_s == 0.0 and data.reading.bandwidth_Hz > 10.0 / data.period_s

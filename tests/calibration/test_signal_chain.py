@@ -186,7 +186,7 @@ def samples(mean_V=0.0, rms_V=0.002, n=4000):
 
 def test_a_zero_as_at_commissioning_gives_no_remark():
     found = check_zero(samples(0.05), CHAIN, **USUAL)
-    assert found.remarks == ()
+    assert found.messages == ()
     assert found.zero == pytest.approx(0.05)
     assert found.noise_rms == pytest.approx(0.002)
 
@@ -194,16 +194,16 @@ def test_a_zero_as_at_commissioning_gives_no_remark():
 def test_a_drifted_zero_is_told_in_newtons():
     # 0.1 V are 0.02 mV/V, 95 mN
     found = check_zero(samples(-0.1), CHAIN, **USUAL)
-    assert len(found.remarks) == 1
-    assert "-0.095 N" in found.remarks[0]
+    assert len(found.messages) == 1
+    assert "-0.095 N" in found.messages[0]
 
 
 @pytest.mark.parametrize(("rms_V", "share"), [(0.006, "3"), (0.0002, "0.1")])
 def test_a_noise_unlike_commissioning_is_told(rms_V, share):
     found = check_zero(samples(rms_V=rms_V), CHAIN, **USUAL)
-    assert found.remarks == (f"noise is {share} times that of commissioning",)
+    assert found.messages == (f"noise is {share} times that of commissioning",)
 
 
 def test_without_commissioning_figures_nothing_is_said():
     unknown = {"zero_ratio": None, "zero_tolerance_N": None, "noise_rms": None}
-    assert check_zero(samples(3.0, 1.0), CHAIN, **unknown).remarks == ()
+    assert check_zero(samples(3.0, 1.0), CHAIN, **unknown).messages == ()

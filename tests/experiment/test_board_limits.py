@@ -227,7 +227,7 @@ def test_the_time_constant_and_the_budget_are_limits_of_the_board():
     ],
 )
 def test_no_figure_of_a_wire_or_its_supply_is_beyond_reckoning(hil, change):
-    """They are squared: these came out as a defect of the program."""
+    """They are squared: these came out as an internal error."""
     code, out, err = hil("check", RIG, "--set", change)
     assert (code, out) == (2, "")
     assert err.startswith(f"--set {change}")

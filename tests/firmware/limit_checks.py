@@ -456,7 +456,7 @@ def _break(board, cell, *on):
 
 
 def open_cells(board):
-    """As many as the limit allows are set apart, whoever asks for them; one more is the fault."""
+    """As many as the limit allows are isolated, whoever asks for them; one more is the fault."""
     every, few = range(12), (0, 3, 5, 11)
     for most in (0, 1, 3):
         board.limit(open_cells_max=most)
@@ -495,7 +495,7 @@ def open_cells(board):
 
 
 def open_by_how_much(board):
-    """A cell is set apart below current_on_min_mA, and only after persistence_scans."""
+    """A cell is isolated below current_on_min_mA, and only after persistence_scans."""
     board.limit(current_on_min_mA=125, open_cells_max=2)
     board.ready()
     for counts in (n for n in board.sweep(64) if n < 80):
@@ -524,7 +524,7 @@ def open_by_how_much(board):
 
 
 def open_at_arming(board):
-    """The probe's policy is the same: what the limit allows is set apart before anything is on."""
+    """The probe's policy is the same: what the limit allows is isolated before anything is on."""
     for most in (0, 1, 2):
         board.limit(open_cells_max=most)
         for n_open in range(most + 2):
@@ -548,7 +548,7 @@ def open_at_arming(board):
 
 
 def set_apart_and_watched(board):
-    """A cell set apart that draws current all the same, or grows hot, trips as any other."""
+    """A cell isolated that draws current all the same, or grows hot, trips as any other."""
     for most in (1, 16):
         board.limit(current_off_max_mA=125, open_cells_max=most)
         for counts in (n for n in board.sweep(64) if n < 80):

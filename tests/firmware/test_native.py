@@ -18,7 +18,7 @@ def test_a_fuzz_loop_finds_no_memory_error_under_the_sanitisers(tmp_path):
         done = subprocess.run([fuzz, "100000", seed], capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
         # it means something only if some of the rounds ran with cells switched on, some with open
-        # ones set apart, and some into each of the faults
+        # isolated ones, and some into each of the faults
         first, *reached = done.stdout.splitlines()
         assert int(first.split(",")[1].split()[0]) > 1000
         rounds = {name: int(n) for name, n in map(str.split, reached)}

@@ -1,4 +1,4 @@
-"""Cells with open wires are set apart: how soon, and how rarely a healthy one is."""
+"""Cells with open wires are isolated: how soon, and how rarely a healthy one is."""
 
 import re
 from pathlib import Path

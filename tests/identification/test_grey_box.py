@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from hil.identification import parameters, tellable
+from hil.identification import identifiability, parameters
 from hil.identification.grey_box import GreyBox
 from hil.identification.noise import Noise
 from hil.identification.runs import Reading, read_run
@@ -19,7 +19,7 @@ K_PE, MASS = "arrays.muscle.cell.k_pe_N_per_m", "arrays.muscle.mass_kg"
 
 def box(free=DRAWN, index=0, **changes):
     run = make_rig(3, index).data
-    tables = parameters.spread(TABLES, ())
+    tables = parameters.expanded(TABLES, ())
     for key, value in changes.items():
         parameters.put(tables, key, value)
     return GreyBox(tables, tuple(free), (run,))
@@ -35,7 +35,7 @@ def test_with_the_configured_parameters_it_says_what_the_twin_recorded(all_on):
 
 @pytest.mark.parametrize("kind", ["step", "sigmoid", "thermal"])
 def test_a_response_is_the_system_stepped_period_by_period(kind):
-    tables = parameters.spread(TABLES, ())
+    tables = parameters.expanded(TABLES, ())
     tables["arrays"]["muscle"]["activation"] = {"kind": kind}
     table = ModelTable.model_validate(tables)
     model, activation = build_model(table), build_activation(table)
@@ -114,9 +114,9 @@ def test_cells_with_another_parallel_spring_can_give_the_very_same_force():
 def test_what_force_alone_cannot_tell_is_said_and_held():
     offered = parameters.candidates(TABLES)
     made = box(free=offered)
-    fisher = tellable.information(made, Noise(0.002), 0.002, made.start)
-    assert tellable.chosen(offered, fisher) == list(DRAWN)
-    found = tellable.weak_directions(made, fisher, made.start, 0.002, 0.002)
+    fisher = identifiability.information(made, Noise(0.002), 0.002, made.start)
+    assert identifiability.chosen(offered, fisher) == list(DRAWN)
+    found = identifiability.weak_directions(made, fisher, made.start, 0.002, 0.002)
     assert [weak.structural for weak in found] == [True, True]
     scale, parallel = found
     # All stiffnesses, the damper and the masses alike: displacements shrink, tensions stay.
@@ -132,13 +132,13 @@ def test_what_force_alone_cannot_tell_is_said_and_held():
 
 
 def test_the_outer_masses_of_fixed_ends_move_nothing():
-    tables = parameters.spread(TABLES, ["mass_kg"])
+    tables = parameters.expanded(TABLES, ["mass_kg"])
     free = parameters.candidates(tables)
     made = GreyBox(tables, tuple(free), (make_rig(3, 0).data,))
-    fisher = tellable.information(made, Noise(0.002), 0.002, made.start)
+    fisher = identifiability.information(made, Noise(0.002), 0.002, made.start)
     alone = [
         next(iter(weak.factors))
-        for weak in tellable.weak_directions(made, fisher, made.start, 0.002, 0.002)
+        for weak in identifiability.weak_directions(made, fisher, made.start, 0.002, 0.002)
         if len(weak.factors) == 1
     ]
     assert alone == [f"{MASS}.1", f"{MASS}.5"]

@@ -9,7 +9,7 @@ import pytest
 from hil.experiment.load import load
 from hil.loop import loop
 from hil.loop.clock import VirtualClock
-from hil.loop.lateness import EVENTS_MAX, Counts, Evidence, counts
+from hil.loop.lateness import EVENTS_MAX, Counts, LatenessCauses, counts
 from hil.record.summary import timing
 from hil.runs import assembly, session
 
@@ -39,9 +39,9 @@ def test_only_what_there_was_is_put_in_words():
 
 def test_late_ticks_are_looked_at_but_not_all_of_a_burst_nor_without_end():
     said = []
-    evidence = Evidence(lambda *event: said.append(event), 0.001)
+    lateness = LatenessCauses(lambda *event: said.append(event), 0.001)
     for tick in range(10_000):
-        evidence.look(tick * 0.001, 0.0007)
+        lateness.look(tick * 0.001, 0.0007)
     assert len(said) == EVENTS_MAX
     t_s = np.array([event[0] for event in said])
     assert np.diff(t_s).min() >= 0.02 - 1e-12
@@ -49,8 +49,8 @@ def test_late_ticks_are_looked_at_but_not_all_of_a_burst_nor_without_end():
 
 
 def test_no_late_tick_is_looked_at_where_the_look_would_make_the_next_one_late():
-    assert Evidence(print, 0.00025).late_s == float("inf")
-    assert Evidence(print, 0.0005).late_s == 0.00025
+    assert LatenessCauses(print, 0.00025).late_s == float("inf")
+    assert LatenessCauses(print, 0.0005).late_s == 0.00025
 
 
 def test_the_loop_looks_after_the_row_of_a_late_tick_only(configs):
@@ -70,11 +70,11 @@ def test_the_loop_looks_after_the_row_of_a_late_tick_only(configs):
             order.append((t_s, source))
 
     config = load(configs / "miga6/all_on.toml", ("experiment.duration_s=0.3",))
-    stages = assembly.build(config, 0)
+    pipeline = assembly.build(config, 0)
     rows = Rows()
-    parts = assembly.parts_of(config, stages, LateAt(), rows)
-    assembly.prove(stages.rig)
-    loop.run(replace(parts, evidence=Evidence(rows.event, 0.001)))
+    parts = assembly.parts_of(config, pipeline, LateAt(), rows)
+    assembly.self_test(pipeline.rig)
+    loop.run(replace(parts, lateness=LatenessCauses(rows.event, 0.001)))
     assert [i for i in order if i != "row"] == [(0.1, "kernel"), (0.2, "kernel")]
     assert order[101] == (0.1, "kernel")
     assert order[:101] == ["row"] * 101

@@ -77,10 +77,10 @@ class LateClock:
 
 def parts_of(configs, *sets, clock=None, experiment="miga6/all_on.toml", dead_after=None):
     config = load(configs / experiment, sets)
-    stages = assembly.build(config, 0)
-    sink = Rows(stages.frame, dead_after)
-    parts = assembly.parts_of(config, stages, clock or VirtualClock(), sink)
-    assembly.prove(parts.rig)
+    pipeline = assembly.build(config, 0)
+    sink = Rows(pipeline.frame, dead_after)
+    parts = assembly.parts_of(config, pipeline, clock or VirtualClock(), sink)
+    assembly.self_test(parts.rig)
     return parts, sink
 
 
@@ -335,8 +335,8 @@ def wrecked_run(configs, out, monkeypatch, wreck):
     made = {}
     real_parts = session.parts_of
 
-    def parts_with_wreck(config, stages, clock, sink, **more):
-        parts = real_parts(config, stages, clock, sink, **more)
+    def parts_with_wreck(config, pipeline, clock, sink, **more):
+        parts = real_parts(config, pipeline, clock, sink, **more)
         if isinstance(sink, session.Sink):
             parts = wreck(parts)
             made["parts"] = parts

@@ -29,7 +29,7 @@ NAN = float("nan")
 
 
 class Asked:
-    """A sink that keeps rows and remarks, and asks for changes at given ticks."""
+    """A sink that keeps rows and messages, and asks for changes at given ticks."""
 
     def __init__(self, frame, asked):
         self._frame, self._asked = frame, asked
@@ -54,10 +54,10 @@ class Asked:
 
 def run(configs, asked, *sets, experiment="miga6/pid.toml", armed=True):
     config = load(configs / experiment, ("experiment.duration_s=0.6", *sets))
-    stages = assembly.build(config, 0)
-    sink = Asked(stages.frame, asked)
-    parts = assembly.parts_of(config, stages, VirtualClock(), sink, armed=armed)
-    assembly.prove(stages.rig)
+    pipeline = assembly.build(config, 0)
+    sink = Asked(pipeline.frame, asked)
+    parts = assembly.parts_of(config, pipeline, VirtualClock(), sink, armed=armed)
+    assembly.self_test(pipeline.rig)
     return loop.run(parts), sink
 
 

@@ -123,12 +123,12 @@ class Rigs:
         config = load(self._configs / experiment, ("experiment.duration_s=0.1", *sets))
         return config, assembly.build(config, 0, injection=Injection(faults))
 
-    def run(self, *faults, armed=True, proved=True, asked=None, fails=None, stopped=False, **of):
+    def run(self, *faults, armed=True, tested=True, asked=None, fails=None, stopped=False, **of):
         """Connect, prove, tick and let go, as a session does."""
-        config, stages = self.built(*faults, **of)
-        rig, control = stages.rig, stages.control
+        config, pipeline = self.built(*faults, **of)
+        rig, control = pipeline.rig, pipeline.control
         sink = Asking(asked or {})
-        parts = assembly.parts_of(config, stages, VirtualClock(), sink, armed=armed)
+        parts = assembly.parts_of(config, pipeline, VirtualClock(), sink, armed=armed)
         n_ticks = config.n_ticks
         if fails is not None:
             parts = replace(parts, control=Failing(control, fails))
@@ -137,7 +137,7 @@ class Rigs:
         parts = replace(parts, sink=Ending(sink, stop, n_ticks, parts.frame))
         try:
             with session.safe_at_the_end(rig):
-                assembly.prove(rig) if proved else rig.open()
+                assembly.self_test(rig) if tested else rig.open()
                 if stopped:
                     rig.stopped = lambda: True
                 return loop.run(parts)
@@ -198,11 +198,11 @@ def test_every_state_is_reached_and_every_transition_of_the_table_is_fired_by_a_
 ):
     assert rigs.run() == "complete"  # off to running, and back
     assert rigs.run(armed=False) == "aborted"  # ready, let go of
-    assert rigs.run(armed=False, proved=False) == "aborted"  # only connected, as a wait
+    assert rigs.run(armed=False, tested=False) == "aborted"  # only connected, as a wait
     for trip in (FORCE, OPEN):
         assert rigs.run(trip) == "tripped"  # from running
         assert rigs.run(trip, armed=False) == "tripped"  # from ready
-        assert rigs.run(trip, armed=False, proved=False) == "tripped"  # from connected
+        assert rigs.run(trip, armed=False, tested=False) == "tripped"  # from connected
     later = OPEN.model_copy(update={"at_s": 0.06})
     assert rigs.run(FORCE, later) == "tripped"  # an e-stop after a fault
     assert rigs.run(fails=0.02) == "ZeroDivisionError"  # a defect while running
@@ -220,14 +220,14 @@ def test_every_state_is_reached_and_every_transition_of_the_table_is_fired_by_a_
     assert rigs.run(stopped=True) == "StopError"  # while its boards are being armed
 
     # a self-test that fails, and one that somebody stops
-    _, stages = rigs.built()
-    monkeypatch.setattr(stages.rig._devices[0], "prove", _refuses)
-    with pytest.raises(DeviceError), session.safe_at_the_end(stages.rig):
-        assembly.prove(stages.rig)
-    _, stages = rigs.built()
-    stages.rig.stopped = lambda: True
-    with pytest.raises(StopError), session.safe_at_the_end(stages.rig):
-        assembly.prove(stages.rig)
+    _, pipeline = rigs.built()
+    monkeypatch.setattr(pipeline.rig._devices[0], "self_test", _refuses)
+    with pytest.raises(DeviceError), session.safe_at_the_end(pipeline.rig):
+        assembly.self_test(pipeline.rig)
+    _, pipeline = rigs.built()
+    pipeline.rig.stopped = lambda: True
+    with pytest.raises(StopError), session.safe_at_the_end(pipeline.rig):
+        assembly.self_test(pipeline.rig)
 
     table = {(state, event, to) for state, row in TABLE.items() for event, to in row.items()}
     assert table - rigs.fired == set()
@@ -240,10 +240,10 @@ def _refuses(say):
 
 def test_a_rig_that_has_not_proved_itself_is_not_armed(configs):
     config = load(configs / "miga6/all_on.toml")
-    stages = assembly.build(config, 0)
-    parts = assembly.parts_of(config, stages, VirtualClock(), assembly.NoSink())
-    stages.rig.open()
-    with pytest.raises(RuntimeError, match="a rig proves itself first"):
+    pipeline = assembly.build(config, 0)
+    parts = assembly.parts_of(config, pipeline, VirtualClock(), assembly.NoSink())
+    pipeline.rig.open()
+    with pytest.raises(RuntimeError, match="run the rig's self-test first"):
         loop.run(parts)
 
 

@@ -215,10 +215,10 @@ class TenTicks:
 
 def test_a_run_that_waits_to_be_armed_notes_a_sleep_and_trips_nothing(configs):
     config = hil.load(configs / "miga6/all_on.toml")
-    stages = assembly.build(config, 0)
-    sink = Rows(stages.frame)
-    parts = assembly.parts_of(config, stages, Napping(3), sink, armed=False)
-    stages.rig.open()
+    pipeline = assembly.build(config, 0)
+    sink = Rows(pipeline.frame)
+    parts = assembly.parts_of(config, pipeline, Napping(3), sink, armed=False)
+    pipeline.rig.open()
     loop.run(replace(parts, until=TenTicks()))
     assert len(sink.rows) == 11
     assert not sink["fault_bits"].any()

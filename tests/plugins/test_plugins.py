@@ -1,4 +1,4 @@
-"""Controllers, references, models and devices of one's own: run, timed, refused, replayed."""
+"""Plug-in controllers, references, models and devices: run, timed, refused, replayed."""
 
 import os
 import shutil
@@ -12,11 +12,11 @@ import pytest
 import hil
 from hil.__main__ import main
 from hil.bench import plugin
-from hil.devices.plugin import OwnDevice, OwnPlace
+from hil.devices.plugin import PluginDevice, PluginPlace
 from hil.errors import DeviceError
 from hil.experiment.load import load
 from hil.plugins import code
-from hil.record.read import own_of
+from hil.record.read import plugins_of
 from hil.runs import session
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "own"
@@ -39,7 +39,7 @@ kind = "mine.py:C"
 
 @pytest.fixture
 def mine(tmp_path, configs):
-    """Write a file of one's own beside an experiment on the six-cell array; its path."""
+    """Write a plug-in file beside an experiment on the six-cell array; its path."""
 
     def write(source, extra="", duration_s=0.2, rig="miga6"):
         (tmp_path / "mine.py").write_text(source)
@@ -228,7 +228,7 @@ def test_a_replay_takes_the_recorded_source_not_the_file_of_today(mine, tmp_path
     source = HEAD + "        return (np.arange(self.n) < self.k // 50).astype(float)\n"
     path = mine(source)
     out = hil.run(path, out=tmp_path / "run.h5")
-    kept = own_of(out)["controller"]
+    kept = plugins_of(out)["controller"]
     assert kept["source"] == source
     assert kept["kind"] == "mine.py:C"
     (tmp_path / "mine.py").write_text("gone = True\n")
@@ -256,7 +256,7 @@ def test_an_installed_package_offers_its_classes_by_name(mine, tmp_path, monkeyp
     path = mine("")
     path.write_text(path.read_text().replace("mine.py:C", "lab"))
     out = hil.run(path, out=tmp_path / "run.h5")
-    assert own_of(out)["controller"]["package"] == "lab-controllers 1.2"
+    assert plugins_of(out)["controller"]["package"] == "lab-controllers 1.2"
     assert main(["replay", str(out)]) == 0
     installed.cache_clear()
 
@@ -289,21 +289,21 @@ class _Gauge:
 )
 def test_a_device_of_ones_own_that_fails_is_a_device_that_failed(answers, said):
     cls = type("G", (), {"__new__": lambda c, values: _Gauge(answers)(values)})
-    used = code.Own("g.py:G", cls, None, Path("g.py"), "", {"read": 4})
-    device = OwnDevice("gauge", used, ["x"], [], OwnPlace(0, 0), lambda: 0.0, 1.0)
+    used = code.Plugin("g.py:G", cls, None, Path("g.py"), "", {"read": 4})
+    device = PluginDevice("gauge", used, ["x"], [], PluginPlace(0, 0), lambda: 0.0, 1.0)
     device.open()
     with pytest.raises(DeviceError, match=f"gauge: g.py, line .*class G.*{said}"):
-        device.prove(print)
+        device.self_test(print)
 
 
 def test_a_device_that_answers_too_slowly_is_refused_before_arming():
     times = iter(np.arange(0.0, 10.0, 0.02).tolist())
     cls = type("G", (), {"__new__": lambda c, values: _Gauge(lambda t_s: [0.0])(values)})
-    used = code.Own("g.py:G", cls, None, Path("g.py"), "", {"read": 4})
-    device = OwnDevice("gauge", used, ["x"], [], OwnPlace(0, 0), lambda: next(times), 0.005)
+    used = code.Plugin("g.py:G", cls, None, Path("g.py"), "", {"read": 4})
+    device = PluginDevice("gauge", used, ["x"], [], PluginPlace(0, 0), lambda: next(times), 0.005)
     device.open()
     with pytest.raises(DeviceError, match="takes 20 ms at the median, 20 ms at worst, of 5 ms"):
-        device.prove(print)
+        device.self_test(print)
 
 
 # The contract that anyone may run

@@ -14,7 +14,7 @@ from hil.procedures.fits import (
     refuse_unit_slip,
 )
 
-# Of 1000 acts, 95 % intervals that hold the truth: beyond these once in a thousand such tests.
+# Of 1000 sessions, 95 % intervals that hold the truth: beyond these once in a thousand such tests.
 FEW, MANY = binom.ppf((0.0005, 0.9995), 1000, 0.95)
 
 

@@ -22,8 +22,8 @@ from hil.procedures.kinds import template
 from hil.procedures.on_rig import one_cell
 from hil.runs import session
 
-ACTS = 80
-FEW, MANY = binom.ppf((0.0005, 0.9995), ACTS, 0.95)
+SESSIONS = 80
+FEW, MANY = binom.ppf((0.0005, 0.9995), SESSIONS, 0.95)
 PERIOD_S, NOISE_N = 0.005, 0.002
 
 
@@ -63,7 +63,7 @@ class TestDamping:
         fall = rise[-1] * np.exp(-(t[off:] - t[off]) / tau)
         clean = np.concatenate((np.zeros(on), rise, fall))
         known = SimpleNamespace(k_se=miga.k_se, k_ae=miga.k_ae, sum_u=lambda: 0.0, force="force")
-        for _ in range(ACTS):
+        for _ in range(SESSIONS):
             noisy = clean + NOISE_N * rng.standard_normal(len(t))
             recorded(monkeypatch, noisy, t, on, off)
             found = response.damping("run.h5", known)
@@ -125,7 +125,7 @@ def test_rate_and_delay_of_either_edge_hold_the_truth_in_95_of_100_acts(silicone
              for theta in (up, down)]  # fmt: skip
     clean = 0.38 * np.concatenate((np.full(on, parts[0][0]), *parts))
     held = dict.fromkeys(truth, 0)
-    for _ in range(ACTS):
+    for _ in range(SESSIONS):
         recorded(monkeypatch, clean + NOISE_N * rng.standard_normal(len(t)), t, on, off)
         settings = response.ActivationSettings()
         found = response.activation("run.h5", silicone, settings)
@@ -247,14 +247,14 @@ def test_nothing_is_switched_without_the_rigs_guard(configs, tmp_path, capsys):
 def test_a_recording_calibrates_as_its_run_does(configs, tmp_path, capsys):
     path = tmp_path / "pulse.h5"
     session.run(hil.load(configs / "miga1/pulse.toml"), out=path, seed=0)
-    (tmp_path / "act.toml").write_text(template("damping").replace("REHEARSAL", "C-1"))
-    words = ["calibrate", "damping", str(tmp_path / "act.toml"), "--run", str(path)]
+    (tmp_path / "session.toml").write_text(template("damping").replace("REHEARSAL", "C-1"))
+    words = ["calibrate", "damping", str(tmp_path / "session.toml"), "--run", str(path)]
     assert main([*words, "--out", str(tmp_path / "a.toml")]) == 0
     (rehearsed,) = calibrated(tmp_path, capsys.readouterr() and capsys, "damping",
                               configs / "miga1/rig.toml")  # fmt: skip
     found = load_any(tmp_path / "a.toml", named_by="test")
     assert found.value("b_N_s_per_m") == rehearsed["values"]["b_N_s_per_m"]
-    assert found.record.status == "simulated"  # whatever the act says
+    assert found.record.status == "simulated"  # whatever the session file says
 
 
 @pytest.mark.parametrize(
@@ -285,10 +285,10 @@ def pressed(tmp_path, capsys, monkeypatch):
 
     def go(kind, rig, channel, n):
         text = template(kind).replace("REHEARSAL", "A-1")
-        (tmp_path / "act.toml").write_text(text)
+        (tmp_path / "session.toml").write_text(text)
         monkeypatch.setattr(sys, "stdin", io.StringIO("\n" * n))
         out = str(tmp_path / "record.toml")
-        code = main(["calibrate", kind, str(tmp_path / "act.toml"), "--rig", str(rig),
+        code = main(["calibrate", kind, str(tmp_path / "session.toml"), "--rig", str(rig),
                      "--channel", channel, "--out", out])  # fmt: skip
         return code, capsys.readouterr().err
 
@@ -330,8 +330,8 @@ def test_a_channel_that_cannot_be_read_like_this_is_refused(
 
 
 def test_the_templates_serial_number_is_not_an_articles(tmp_path, capsys):
-    (tmp_path / "act.toml").write_text(template("masses"))
-    assert main(["calibrate", "masses", str(tmp_path / "act.toml")]) == 2
+    (tmp_path / "session.toml").write_text(template("masses"))
+    assert main(["calibrate", "masses", str(tmp_path / "session.toml")]) == 2
     assert "article.serial = 'REHEARSAL': give the one on its label" in capsys.readouterr().err
 
 
@@ -352,9 +352,9 @@ def test_what_is_printed_for_the_rigs_table_is_taken_by_it(rigs, tmp_path, capsy
     session.run(hil.load(rigs / "miga1/pulse.toml"), out=recording, seed=0)
     # A rehearsal's record may not be mistaken for a measured one; here the bench is made up.
     monkeypatch.setattr("hil.procedures.run.simulated", lambda path: False)
-    (tmp_path / "act.toml").write_text(template("damping").replace("REHEARSAL", "C-1"))
+    (tmp_path / "session.toml").write_text(template("damping").replace("REHEARSAL", "C-1"))
     out = tmp_path / "calibration/damper_c1.toml"
-    assert main(["calibrate", "damping", str(tmp_path / "act.toml"), "--run", str(recording),
+    assert main(["calibrate", "damping", str(tmp_path / "session.toml"), "--run", str(recording),
                  "--out", str(out)]) == 0  # fmt: skip
     said = capsys.readouterr().out
     (literal,) = re.findall(r"^ +(b_N_s_per_m = [\d.]+)$", said, flags=re.MULTILINE)

@@ -19,33 +19,35 @@ WEIGHINGS = [0.01583, 0.01584, 0.01583, 0.0190, 0.0190, 0.01901, 0.0145, 0.01449
 
 
 @pytest.fixture
-def act(tmp_path):
-    path = tmp_path / "act.toml"
+def session(tmp_path):
+    path = tmp_path / "session.toml"
     path.write_text(template("masses").replace("REHEARSAL", "M-1"))
     return path
 
 
-def command(act, out):
-    return [sys.executable, "-m", "hil", "calibrate", "masses", str(act), "--out", str(out)]
+def command(session, out):
+    return [sys.executable, "-m", "hil", "calibrate", "masses", str(session), "--out", str(out)]
 
 
 def typed(readings):
     return "".join(f"{value}\n" for value in readings).encode()
 
 
-def test_a_procedure_killed_in_the_middle_goes_on_and_ends_in_the_same_record(act, tmp_path):
+def test_a_procedure_killed_in_the_middle_goes_on_and_ends_in_the_same_record(session, tmp_path):
     whole, cut = tmp_path / "whole/record.toml", tmp_path / "cut/record.toml"
-    done = subprocess.run(command(act, whole), input=typed(WEIGHINGS), capture_output=True,
+    done = subprocess.run(command(session, whole), input=typed(WEIGHINGS), capture_output=True,
                           timeout=300, check=False)  # fmt: skip
     assert done.returncode == 0, done.stderr
-    with subprocess.Popen(command(act, cut), stdin=subprocess.PIPE, stderr=subprocess.PIPE) as busy:
+    with subprocess.Popen(
+        command(session, cut), stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as busy:
         busy.stdin.write(typed(WEIGHINGS[:7]))
         busy.stdin.flush()
         for line in busy.stderr:
             if line.startswith(b"[8/15]"):
                 os.kill(busy.pid, signal.SIGKILL)
     assert busy.returncode == -signal.SIGKILL
-    rest = subprocess.run(command(act, cut), input=typed(WEIGHINGS[7:]), capture_output=True,
+    rest = subprocess.run(command(session, cut), input=typed(WEIGHINGS[7:]), capture_output=True,
                           timeout=300, check=False)  # fmt: skip
     assert rest.returncode == 0, rest.stderr
     assert b"continues after 7 readings" in rest.stderr
@@ -75,7 +77,7 @@ def test_a_journal_killed_within_its_first_line_begins_anew(tmp_path):
 
 def test_a_journal_of_another_act_is_refused(tmp_path):
     Journal(tmp_path / "a.journal", {"serial": "A"}).add("one", 1.0)
-    with pytest.raises(ConfigError, match="holds readings of another act"):
+    with pytest.raises(ConfigError, match="holds readings of another session"):
         Journal(tmp_path / "a.journal", {"serial": "B"})
 
 
@@ -100,27 +102,29 @@ def test_a_reading_taken_back_is_asked_for_again(tmp_path):
 
 
 @pytest.fixture
-def calibrated(act, monkeypatch, capsys):
+def calibrated(session, monkeypatch, capsys):
     """Runs the command with these readings piped in: (exit code, what it said)."""
 
     def go(out, readings, *more):
         monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{v}\n" for v in readings)))
-        code = main(["calibrate", "masses", str(act), "--out", str(out), *more])
+        code = main(["calibrate", "masses", str(session), "--out", str(out), *more])
         said = capsys.readouterr()
         return code, said.out + said.err
 
     return go
 
 
-def test_what_was_typed_stays_when_the_fit_refuses_and_the_act_is_mended(act, calibrated, tmp_path):
+def test_what_was_typed_stays_when_the_fit_refuses_and_the_session_file_is_mended(
+    session, calibrated, tmp_path
+):
     """Somebody said 0.1 kg and weighed 0.016: no need to weigh everything again."""
-    right = act.read_text()
-    act.write_text(right.replace("expected_kg = 0.016 ", "expected_kg = 0.1 "))
+    right = session.read_text()
+    session.write_text(right.replace("expected_kg = 0.016 ", "expected_kg = 0.1 "))
     code, said = calibrated(tmp_path / "record.toml", WEIGHINGS)
     assert code == 2
     assert "something else was measured" in said
     assert "the readings stay in" in said
-    act.write_text(right)
+    session.write_text(right)
     code, said = calibrated(tmp_path / "record.toml", [])
     assert code == 0
     assert "mass_kg.1 = 0.0158" in said

@@ -11,38 +11,39 @@ from hil.__main__ import main
 from hil.calibration.files import load_any
 from hil.errors import ConfigError
 from hil.procedures import encoder, masses, pantograph, springs, transducer
-from hil.procedures.act import read_act
-from hil.procedures.kinds import KINDS, TYPED, act_kind, template
+from hil.procedures.kinds import KINDS, TYPED, session_kind, template
+from hil.procedures.session_file import read_session
 
-ACTS = 150
-FEW, MANY = binom.ppf((0.0005, 0.9995), ACTS, 0.95)
+SESSIONS = 150
+FEW, MANY = binom.ppf((0.0005, 0.9995), SESSIONS, 0.95)
 
 
-def act_of(kind, *sets):
-    return read_act(None, template(kind), act_kind(kind), list(sets))
+def session_of(kind, *sets):
+    return read_session(None, template(kind), session_kind(kind), list(sets))
 
 
 def rehearsed(kind, seed, *sets, truth=lambda known: known):
     """(truth, what the procedure makes of its readings)."""
-    act, procedure = act_of(kind, *sets), TYPED[kind]
-    known = truth(procedure.rehearsal(act, seed))
+    session, procedure = session_of(kind, *sets), TYPED[kind]
+    known = truth(procedure.rehearsal(session, seed))
     readings = {
-        step.key: known.read(step, 1000 * seed + i) for i, step in enumerate(procedure.steps(act))
+        step.key: known.read(step, 1000 * seed + i)
+        for i, step in enumerate(procedure.steps(session))
     }
-    return known.truth, procedure.finish(act, readings)
+    return known.truth, procedure.finish(session, readings)
 
 
 @pytest.mark.parametrize("kind", ["spring_constants", "masses", "encoder", "pantograph_geometry"])
 def test_stated_intervals_hold_the_truth_in_95_of_100_acts(kind):
     held = {}
-    for seed in range(ACTS):
+    for seed in range(SESSIONS):
         truth, found = rehearsed(kind, seed)
         u = np.sqrt(np.diag(found["covariance"]))
         k = student.ppf(0.975, found["dof"])
         for (name, value), one in zip(found["values"].items(), u, strict=True):
             held[name] = held.get(name, 0) + (abs(value - truth[name]) <= k * one)
     if kind == "encoder":
-        assert held.pop("direction") == ACTS
+        assert held.pop("direction") == SESSIONS
     assert min(held.values()) >= FEW
     # Rounding of scales and positioners counts in the spread and in its own term: a little wide.
     assert min(held.values()) <= MANY
@@ -55,24 +56,24 @@ def smooth(known):
 def test_a_transducers_deflection_over_force_is_held_in_95_of_100_acts():
     """Zeros that drift, as ASTM E74 takes them; the fit is linear, so Student's law is exact."""
     held = np.zeros(2)
-    act = act_of("force_transducer")
-    every, F = transducer.loads(act.procedure), None
-    for seed in range(ACTS):
-        known = smooth(transducer.rehearsal(act, seed))
+    session = session_of("force_transducer")
+    every, F = transducer.loads(session.procedure), None
+    for seed in range(SESSIONS):
+        known = smooth(transducer.rehearsal(session, seed))
         y = np.array([
-            known.read(step, 1000 * seed + i) for i, step in enumerate(transducer.steps(act))
+            known.read(step, 1000 * seed + i) for i, step in enumerate(transducer.steps(session))
         ])[: len(every)]  # fmt: skip
         F = np.array([load.force_N for load in every])
-        fit = transducer._fit(act.procedure, every, y, F)
+        fit = transducer._fit(session.procedure, every, y, F)
         held += [abs(fit.values[i] - known.g[i]) <= fit.half_width(i) for i in range(2)]
     assert (held >= FEW).all()
     assert (held <= MANY).all()
 
 
 def test_a_force_through_the_record_is_within_its_uncertainty_with_hysteresis_too():
-    """At three forces of each of 150 acts; a loop's uncertainty makes it wider than 95 %."""
+    """At three forces of each of 150 sessions; a loop's uncertainty makes it wider than 95 %."""
     held = 0
-    for seed in range(ACTS):
+    for seed in range(SESSIONS):
         truth, found = rehearsed("force_transducer", seed)
         C = np.array(found["model"]["covariance_N2"])
         c = np.array(found["model"]["coefficients_N"])
@@ -80,7 +81,7 @@ def test_a_force_through_the_record_is_within_its_uncertainty_with_hysteresis_to
         for d in (0.4, 1.0, 1.8):
             g = d ** np.arange(3)
             held += abs((c - known) @ g) <= 1.96 * np.sqrt(g @ C @ g)
-    assert held >= binom.ppf(0.0005, 3 * ACTS, 0.95)
+    assert held >= binom.ppf(0.0005, 3 * SESSIONS, 0.95)
 
 
 def test_hysteresis_creep_and_nonlinearity_are_those_of_the_transducer():
@@ -102,14 +103,14 @@ def test_hysteresis_creep_and_nonlinearity_are_those_of_the_transducer():
 
 
 def test_the_lower_limit_factor_is_2_4_standard_deviations_of_a_reading():
-    """Mean over 150 acts of an estimate of 0.2 uV/V, 25 degrees of freedom: within 4 errors."""
+    """Mean over 150 sessions of an estimate of 0.2 uV/V, 25 degrees of freedom: within 4 errors."""
     factors = []
-    for seed in range(ACTS):
+    for seed in range(SESSIONS):
         _, found = rehearsed("force_transducer", seed, truth=smooth)
         slope = 2.0 / 9.0
         factors.append(found["fit"]["lower_limit_factor_N"] * slope / 2.4)
         assert found["fit"]["class_a_min_N"] == 400 * found["fit"]["lower_limit_factor_N"]
-    spread = 0.0002 / np.sqrt(2 * 25 * ACTS)
+    spread = 0.0002 / np.sqrt(2 * 25 * SESSIONS)
     # The sensitivity is within 1 % of its label, evenly.
     assert np.mean(factors) == pytest.approx(0.0002, abs=4 * spread + 0.0002 * 0.003)
 
@@ -150,8 +151,8 @@ def test_a_certificate_is_refused_once_in_a_thousand_when_true_and_always_of_ano
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_template_is_an_act(kind):
-    assert read_act(None, template(kind), act_kind(kind), []).article.serial
+def test_every_template_is_a_session(kind):
+    assert read_session(None, template(kind), session_kind(kind), []).article.serial
 
 
 @pytest.mark.parametrize("kind", list(TYPED))
@@ -203,10 +204,10 @@ def test_acts_that_cannot_end_well_are_refused_with_the_reason(
 
 class TestReadings:
     def finish(self, kind, change):
-        act, procedure = act_of(kind), TYPED[kind]
-        known = procedure.rehearsal(act, 1)
-        readings = {s.key: known.read(s, i) for i, s in enumerate(procedure.steps(act))}
-        return procedure.finish(act, {key: change(key, v) for key, v in readings.items()})
+        session, procedure = session_of(kind), TYPED[kind]
+        known = procedure.rehearsal(session, 1)
+        readings = {s.key: known.read(s, i) for i, s in enumerate(procedure.steps(session))}
+        return procedure.finish(session, {key: change(key, v) for key, v in readings.items()})
 
     def test_in_another_unit_are_refused(self):
         with pytest.raises(ConfigError, match=r"a weighing in kg .* off by 1000: kg, not g"):

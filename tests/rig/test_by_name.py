@@ -65,14 +65,14 @@ class Rows:
 def recorded(path):
     """Every column of a short run by name, and every flag by column and name; no timing."""
     config = load(path)
-    stages = assembly.build(config, 3)
-    sink = Rows(stages.frame)
-    parts = assembly.parts_of(config, stages, VirtualClock(), sink)
-    assembly.prove(stages.rig)
+    pipeline = assembly.build(config, 3)
+    sink = Rows(pipeline.frame)
+    parts = assembly.parts_of(config, pipeline, VirtualClock(), sink)
+    assembly.self_test(pipeline.rig)
     loop.run(replace(parts, n_ticks=TICKS))
-    stages.rig.close()
+    pipeline.rig.close()
     rows, found = np.array(sink.rows), {}
-    for column in stages.frame.columns:
+    for column in pipeline.frame.columns:
         if column.role == "timing" and column.name != "t_s":
             continue
         if column.flags:
@@ -153,10 +153,10 @@ def miga6(rigs, channels, **loop_keys):
 def test_a_voltage_above_the_force_is_not_what_the_pid_regulates(rigs):
     """Set point 0.6 N, held within half of a cell's 0.287 N; by volts all cells go on."""
     config = load(miga6(rigs, {"volts": VOLTS, "force": None}))
-    stages = assembly.build(config, 1)
-    sink = Rows(stages.frame)
-    parts = assembly.parts_of(config, stages, VirtualClock(), sink)
-    assembly.prove(stages.rig)
+    pipeline = assembly.build(config, 1)
+    sink = Rows(pipeline.frame)
+    parts = assembly.parts_of(config, pipeline, VirtualClock(), sink)
+    assembly.self_test(pipeline.rig)
     assert loop.run(replace(parts, n_ticks=3000)) == "complete"
     force_N = np.array([row["force_measured_N"] for row in sink.rows[2000:]])
     assert force_N.mean() == pytest.approx(0.6, abs=0.15)

@@ -117,7 +117,7 @@ class Witness:
             "enable",
             lambda _, line, high: f"line {'high' if high else 'low'}",
         )
-        self._note(monkeypatch, CellBoard, "prove", lambda *_: "board proved")
+        self._note(monkeypatch, CellBoard, "self_test", lambda *_: "board self-test")
         self._note(monkeypatch, CellBoard, "arm", lambda *_: "board armed")
         self._note(monkeypatch, CellBoard, "write", lambda *_: "ticks")
         self._note(monkeypatch, CellBoard, "safe", lambda *_: "board disarmed")
@@ -164,7 +164,7 @@ def test_power_comes_on_before_the_boards_and_goes_off_before_they_are_left(
     config = fed(configs, rig="wires4/hold.toml")
     assert run(config, backend, tmp_path / "run.h5").outcome == "complete"
     assert witness.seen[witness.seen.index("supply 8 V") :] == [
-        "supply 8 V", "line high", "board armed", "board proved", "line low", "supply 0 V",
+        "supply 8 V", "line high", "board armed", "board self-test", "line low", "supply 0 V",
         "supply 8 V", "line high", "board armed", "ticks",
         "line low", "board disarmed", "supply 0 V", "board closed",
     ]  # fmt: skip
@@ -182,7 +182,7 @@ def interrupt(_):
     os.kill(os.getpid(), signal.SIGINT)
 
 
-@pytest.mark.parametrize("at", ["prove", "arm", "settle", "write"])
+@pytest.mark.parametrize("at", ["self_test", "arm", "settle", "write"])
 @pytest.mark.parametrize("act", [refuse, crash, interrupt])
 def test_whatever_fails_in_between_the_line_goes_low_before_the_boards_are_left(
     at, act, configs, tmp_path, monkeypatch, witness
@@ -208,7 +208,7 @@ def test_whatever_fails_in_between_the_line_goes_low_before_the_boards_are_left(
     assert hil.open_run(tmp_path / "run.h5").attrs["outcome"] == "aborted"
     last_high = len(witness.seen) - 1 - witness.seen[::-1].index("line high")
     after = [w for w in witness.seen[last_high + 1 :] if w != "supply 8 V"]
-    # the proof's and the run's, or no further than the proof
+    # the self-test's and the run's, or no further than the self-test
     assert witness.seen.count("line high") == (2 if at == "write" else 1)
     ended = after[after.index("line low") :]
     assert ended == ["line low", "board disarmed", "supply 0 V", "board closed"]
@@ -272,7 +272,7 @@ def test_a_line_that_breaks_in_the_run_is_a_cell_without_current(configs, tmp_pa
     assert "board_fault" in result.summary["first_fault"]
 
 
-@pytest.mark.parametrize("killed_in", ["prove", "arm"])
+@pytest.mark.parametrize("killed_in", ["self_test", "arm"])
 def test_a_host_that_is_killed_while_a_board_is_asked_leaves_the_line_to_the_watchdog(
     killed_in, configs, monkeypatch
 ):
@@ -287,7 +287,7 @@ def test_a_host_that_is_killed_while_a_board_is_asked_leaves_the_line_to_the_wat
 
     monkeypatch.setattr(CellBoard, killed_in, killed)
     with pytest.raises(Killed):
-        rig.prove(print) if killed_in == "prove" else rig.arm()
+        rig.self_test(print) if killed_in == "self_test" else rig.arm()
     system = device(rig, "daq")._bench.system
     assert system.output(TERMINAL) == 1.0
     system.advance_to(system.now_s + 0.051)
@@ -325,7 +325,7 @@ def test_a_watchdog_is_fed_while_a_board_takes_its_time(configs, monkeypatch):
 def test_a_window_that_arms_has_the_same_order_tick_by_tick(backend, configs):
     sets = ("devices.daq.enable_settle_s=0.02",)
     config = fed(configs, *sets, rig="wires4/hold.toml", duration_s=0.03)
-    stages = assembly.build(config, 1, backends_of(config, backend))
+    pipeline = assembly.build(config, 1, backends_of(config, backend))
     rows = []
 
     class Window(assembly.NoSink):
@@ -333,7 +333,7 @@ def test_a_window_that_arms_has_the_same_order_tick_by_tick(backend, configs):
             return [("arm", 1.0, "")] if tick == 5 else []
 
         def push(self):
-            frame = stages.frame
+            frame = pipeline.frame
             rows.append(
                 {
                     name: frame.row[name][0]
@@ -342,12 +342,12 @@ def test_a_window_that_arms_has_the_same_order_tick_by_tick(backend, configs):
             )
             return True
 
-    assembly.prove(stages.rig)
+    assembly.self_test(pipeline.rig)
     try:
-        loop.run(assembly.parts_of(config, stages, VirtualClock(), Window(), armed=False))
+        loop.run(assembly.parts_of(config, pipeline, VirtualClock(), Window(), armed=False))
     finally:
-        stages.rig.safe()
-        stages.rig.close()
+        pipeline.rig.safe()
+        pipeline.rig.close()
 
     def first(name, value):
         return next(i for i, row in enumerate(rows) if row[name] == value)

@@ -68,13 +68,13 @@ current_max_mA = 222
 def calibrated(measured, monkeypatch, capsys):
     """The same with a record made by hand: the readings of docs/calibration.md, typed in."""
     rig, record = measured / "miga6/rig.toml", measured.parent / "calibration/f1.toml"
-    act = measured.parent / "act.toml"
+    session = measured.parent / "session.toml"
     capsys.readouterr()
     assert main(["calibrate", "certificate", "--template"]) == 0
-    act.write_text(capsys.readouterr().out.replace("REHEARSAL", "F-1"))
+    session.write_text(capsys.readouterr().out.replace("REHEARSAL", "F-1"))
     readings = "0.0103\n0.2277\n0.4451\n0.8797\n1.3143\n1.9661\n"
     monkeypatch.setattr("sys.stdin", io.StringIO(readings))
-    assert main(["calibrate", "certificate", str(act), "--out", str(record)]) == 0
+    assert main(["calibrate", "certificate", str(session), "--out", str(record)]) == 0
     rig.write_text(rig.read_text().replace("rehearsed.toml", "f1.toml"))
     return measured
 

@@ -1,4 +1,4 @@
-"""A logbook counts what an article's wires have been through, once, whatever ends a run."""
+"""A logbook counts what a specimen's wires have been through, once, whatever ends a run."""
 
 import json
 import multiprocessing
@@ -31,7 +31,7 @@ def bench(rigs, monkeypatch):
 
 
 def run(*more, out=None):
-    words = ["run", "pulse.toml", "--set", "article.serial=W4-01", "--set", STEPS, *more]
+    words = ["run", "pulse.toml", "--set", "specimen.serial=W4-01", "--set", STEPS, *more]
     return main([*words, "--json", *(["--out", out] if out else [])])
 
 
@@ -84,7 +84,7 @@ def test_the_voltage_that_a_supply_measures_comes_first(bench, capsys):
 
 def test_it_is_carried_from_run_to_run_and_shown_when_the_next_starts(bench, capsys):
     run()
-    assert "SIMULATED article W4-01: its first run" in capsys.readouterr().err
+    assert "SIMULATED specimen W4-01: its first run" in capsys.readouterr().err
     once = totals().cells["muscle.1"]
     run()
     said = capsys.readouterr().err
@@ -117,7 +117,7 @@ def test_a_swapped_wire_begins_anew_and_its_past_is_kept(bench, capsys):
 
 
 def test_simulated_runs_never_touch_the_articles_own_logbook(bench, capsys):
-    config = load("pulse.toml", ["article.serial=W4-01"])
+    config = load("pulse.toml", ["specimen.serial=W4-01"])
     real = {"board": "bench", "daq": "sim"}
     for backends, simulated in (
         (real, False),
@@ -178,12 +178,12 @@ def test_without_an_article_there_is_no_logbook(bench, capsys):
     assert main(["logbook"]) == 0
     assert "no logbooks" in capsys.readouterr().out
     assert main(["logbook", "rig.toml"]) == 2
-    assert "article.serial: missing" in capsys.readouterr().err
+    assert "specimen.serial: missing" in capsys.readouterr().err
 
 
 def test_the_folder_is_the_users_beside_the_file_that_names_it(bench, capsys):
     rig = bench / "rig.toml"
-    rig.write_text(rig.read_text() + '\n[article]\nserial = "W4-02"\nlogbook = "../books"\n')
+    rig.write_text(rig.read_text() + '\n[specimen]\nserial = "W4-02"\nlogbook = "../books"\n')
     assert main(["run", str(bench / "pulse.toml"), "--duration", "0.01"]) == 0
     assert (bench.parent / "books/simulated/W4-02.jsonl").is_file()
     capsys.readouterr()
@@ -194,11 +194,11 @@ def test_the_folder_is_the_users_beside_the_file_that_names_it(bench, capsys):
 @pytest.mark.parametrize(
     ("sets", "said"),
     [
-        (["article.serial=../x"], "article.serial = '../x': a serial number has"),
-        (["article.about=x"], "article.serial: missing"),
-        (["article.serial=x", "article.supply_V=0.0"], "article.supply_V"),
+        (["specimen.serial=../x"], "specimen.serial = '../x': a serial number has"),
+        (["specimen.about=x"], "specimen.serial: missing"),
+        (["specimen.serial=x", "specimen.supply_V=0.0"], "specimen.supply_V"),
         (
-            ["article.serial=x", "article.wire_resistance_Ohm=[1.0, 2.0]"],
+            ["specimen.serial=x", "specimen.wire_resistance_Ohm=[1.0, 2.0]"],
             "2 values for 4 cells: give one, or one a cell",
         ),
     ],

@@ -25,7 +25,7 @@ def totals(serial="W4-01", simulated=True):
 
 def test_a_killed_run_is_counted_from_its_recording_when_the_next_begins(rigs, monkeypatch):
     monkeypatch.chdir(rigs / "wires4")
-    words = ["--set", "article.serial=W4-01", "--set", "experiment.duration_s=18.0"]
+    words = ["--set", "specimen.serial=W4-01", "--set", "experiment.duration_s=18.0"]
     words += ["--set", "controller.steps=[{t_s=0.0, on=[1]}]", "--set", "loop.overrun=skip"]
     words += ["--out", "cut.h5"]
     command = [sys.executable, "-m", "hil", "run", "pulse.toml", *words]
@@ -38,7 +38,7 @@ def test_a_killed_run_is_counted_from_its_recording_when_the_next_begins(rigs, m
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert next(iter(totals().open.values()))["file"].endswith("cut.h5")
-    more = ["--set", "article.serial=W4-01", "--duration", "0.01"]
+    more = ["--set", "specimen.serial=W4-01", "--duration", "0.01"]
     assert main(["run", "pulse.toml", *more]) == 0
     found = totals()
     assert not found.open
@@ -69,8 +69,8 @@ def test_runs_and_campaigns_on_a_board_at_the_bench_count_for_the_article(
     rig = rig.replace("[devices.board]\n", f"[devices.board]\n{port}")
     # While it waits, with all cells off, a machine that stalls does not end the campaign.
     rig = rig.replace("[guard]\n", "[guard]\nreading_age_max_s = 1.0\n")
-    article = '\n[article]\nserial = "M6-01"\nwire_resistance_Ohm = 10.0\n'
-    Path("rig.toml").write_text(rig.replace("period_s = 0.001", "period_s = 0.01") + article)
+    specimen = '\n[specimen]\nserial = "M6-01"\nwire_resistance_Ohm = 10.0\n'
+    Path("rig.toml").write_text(rig.replace("period_s = 0.001", "period_s = 0.01") + specimen)
     Path("two.toml").write_text(
         """
         campaign = {name = "two", experiments = ["all_on.toml"], repeats = 2}
@@ -92,5 +92,5 @@ def test_runs_and_campaigns_on_a_board_at_the_bench_count_for_the_article(
         # 10 ms, and a run has 30: three at each end may be missed or stand too long.
         assert counts["energy_J"] == pytest.approx(0.195**2 * 10.0 * counts["on_s"], rel=0.2)
     assert found.energy_from["muscle.1"].startswith("measured current squared times 10 Ohm")
-    assert "article M6-01: its first run" in capsys.readouterr().err
+    assert "specimen M6-01: its first run" in capsys.readouterr().err
     assert not (Path("logbook") / "simulated").exists()

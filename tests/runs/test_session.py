@@ -138,12 +138,12 @@ for path, sets in json.loads(sys.argv[1]):
     config = load(path, sets)
     assembly.compile_tick(config)
     before = compiled()
-    stages = assembly.build(config, 0)
-    assembly.prove(stages.rig)
+    pipeline = assembly.build(config, 0)
+    assembly.self_test(pipeline.rig)
     n_ticks = round(0.6 / config.tables.loop.period_s)
-    parts = assembly.parts_of(config, stages, VirtualClock(), assembly.NoSink())
+    parts = assembly.parts_of(config, pipeline, VirtualClock(), assembly.NoSink())
     loop.run(replace(parts, n_ticks=n_ticks))
-    stages.rig.close()
+    pipeline.rig.close()
     for name, count in compiled().items():
         if before.get(name, 0) != count:
             print(path, name)
@@ -153,7 +153,7 @@ for path, sets in json.loads(sys.argv[1]):
 def test_no_tick_of_a_run_compiles(configs):
     # a process of its own: here other tests have compiled everything
     tested = ["observer.wire_failures={}",
-              "surroundings={ambient_C=23.0, ambient_uncertainty_C=0.5}"]  # fmt: skip
+              "ambient={ambient_C=23.0, ambient_uncertainty_C=0.5}"]  # fmt: skip
     files = [
         ("array14/pid.toml", []), ("miga6/all_on.toml", []), ("slider/steps.toml", []),
         ("wires4/follow.toml", []), ("wires4/hold.toml", tested), ("array14/optimal.toml", []),

@@ -19,18 +19,18 @@ def commands(config, n_ticks, spoil=None, seed=0):
     spoil : function of the plant's system, optional
         Overwrites its state and returns a function that puts it back.
     """
-    stages = assembly.build(config, seed)
+    pipeline = assembly.build(config, seed)
     seen = []
 
     class Sink(assembly.NoSink):
         def push(self):
-            c = stages.rig.commands
+            c = pipeline.rig.commands
             draw = c.broadcast.p_on, c.broadcast.q_off
             seen.append((c.cells.tolist(), draw, c.outputs.tolist()))
             return True
 
-    parts = assembly.parts_of(config, stages, VirtualClock(), Sink())
-    system = next(d._plant for d in stages.rig._devices if hasattr(d, "_plant"))._system
+    parts = assembly.parts_of(config, pipeline, VirtualClock(), Sink())
+    system = next(d._plant for d in pipeline.rig._devices if hasattr(d, "_plant"))._system
     read, write, undo = parts.rig.read, parts.rig.write, []
 
     def read_and_spoil(t_s):
@@ -44,7 +44,7 @@ def commands(config, n_ticks, spoil=None, seed=0):
         write(t_s)
 
     parts.rig.read, parts.rig.write = read_and_spoil, restore_and_write
-    assembly.prove(parts.rig)
+    assembly.self_test(parts.rig)
     assert loop.run(replace(parts, n_ticks=n_ticks)) == "complete"
     assert len(seen) == n_ticks
     return seen

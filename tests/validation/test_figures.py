@@ -15,7 +15,7 @@ from hil.identification.known import known_of
 from hil.identification.runs import Reading, RunData
 from hil.identification.study import TABLES, make_rig
 from hil.systems.array.build import build_model
-from hil.systems.array.force_levels import shares_N
+from hil.systems.array.force_levels import static_gains_N
 from hil.systems.array.tables import ModelTable
 from hil.validation import draws
 from hil.validation.draws import draw_again
@@ -166,8 +166,8 @@ def test_cells_drawn_again_have_the_variance_of_their_probabilities(set_apart):
     apart = np.zeros((n, 6), dtype=np.uint8)
     apart[:, 2] = set_apart
     found = draw_again(box, data, [(0, p1, 0.0), (4500, p2, q2)], cells_open=apart)
-    model = build_model(ModelTable.model_validate(parameters.spread(TABLES, ())))
-    s = shares_N(model, np.full(6, 4.0), "muscle.right_N")
+    model = build_model(ModelTable.model_validate(parameters.expanded(TABLES, ())))
+    s = static_gains_N(model, np.full(6, 4.0), "muscle.right_N")
     s[2] *= 1 - set_apart
     # 4.5 s are twelve time constants: statics hold to 1e-5; ripple is a per cent of a step.
     for at, pi in ((4400, p1), (8900, p1 * (1 - q2) + (1 - p1) * p2)):

@@ -18,7 +18,7 @@ from hil.devices.base import time_columns
 from hil.devices.board import fuses, protocol
 from hil.devices.board.cooling import armed_once_cool, seconds_to_cool
 from hil.devices.board.port import Port
-from hil.devices.board.self_test import MARGIN_S, RESET_REMEDY, Operator, prove_estop, prove_silence
+from hil.devices.board.self_test import MARGIN_S, RESET_REMEDY, Operator, check_estop, check_silence
 from hil.devices.board.words import CURRENT, ON_TIME, TEMPERATURE, fault_order, words_of
 from hil.errors import DeviceError
 from hil.loop.channels import Readings
@@ -53,7 +53,7 @@ class BoardPlace:
         The model's cell (from 0) behind every gate.
     cell_names : sequence of str
         Their names, gate by gate.
-    slot : int
+    index : int
         Where its validity stands in the readings.
     first_gate : int
         Gates of the boards before it: a broadcast's draws go by the number of the gate.
@@ -61,7 +61,7 @@ class BoardPlace:
 
     gates: tuple[int, ...]
     cell_names: tuple[str, ...]
-    slot: int
+    index: int
     first_gate: int = 0
 
 
@@ -113,7 +113,7 @@ class CellBoard:
         self._gates = slice(first, first + len(place.gates)) if in_a_row else np.array(place.gates)
         self._bit = 1 << np.arange(len(place.gates))
         self._masks: dict[bytes, int] = {}
-        self._open = self._told_open = 0  # isolated cells, as last answered; reported
+        self._open = self._reported_open = 0  # isolated cells, as last answered; reported
         self._patterns: dict[int, NDArray[np.uint8]] = {}
         self._limits = dict(limits)
         self._time_constant_s = 1e-3 * self._limits["heat_time_constant_ms"]
@@ -235,16 +235,16 @@ class CellBoard:
         remedy = "make -C firmware host" if self.simulated else "hil board flash"
         return f"{self.name}: its firmware speaks another version of the protocol: {remedy}"
 
-    def prove(self, say: Callable[[str], None]) -> list[str]:
+    def self_test(self, say: Callable[[str], None]) -> list[str]:
         """Test that the board stops without commands and that its e-stop is seen open."""
-        prove_silence(self.name, self._ask, self.arm, self._operator)
-        proved = ["watchdog tested"]
+        check_silence(self.name, self._ask, self.arm, self._operator)
+        tested = ["watchdog tested"]
         if self._estop:
-            prove_estop(self.name, self._ask, self._operator, say)
-            proved.append("e-stop seen open")
+            check_estop(self.name, self._ask, self._operator, say)
+            tested.append("e-stop seen open")
         self._pending = None
         self._is_armed = False
-        return proved
+        return tested
 
     def arm(self) -> None:
         """Allow switching; its answer is the reading of the first tick.
@@ -266,7 +266,7 @@ class CellBoard:
         self._took_s = math.nan  # no command of the run
         self._is_armed, self._link, self._betrayed = True, 0, {}
         self._drawn_tick = 0
-        self._told_open = 0
+        self._reported_open = 0
         self._set_apart(answer["cells_open"])
 
     def has_cooled(self) -> bool:
@@ -283,7 +283,7 @@ class CellBoard:
 
     def _set_apart(self, cells_open: int) -> None:
         self._open = cells_open
-        self._told_open &= cells_open
+        self._reported_open &= cells_open
         row = self._readings.cells_open
         if len(row):
             row[self._gates] = (cells_open & self._bit) != 0
@@ -291,11 +291,11 @@ class CellBoard:
     @property
     def has_news(self) -> bool:
         """Whether a newly isolated cell has not been reported yet."""
-        return bool(self._open & ~self._told_open)
+        return bool(self._open & ~self._reported_open)
 
-    def remarks(self) -> list[Message]:
+    def messages(self) -> list[Message]:
         """Newly isolated cells; a board reports all else in its fault bits."""
-        fresh, self._told_open = self._open & ~self._told_open, self._open
+        fresh, self._reported_open = self._open & ~self._reported_open, self._open
         names = self._place.cell_names
         found = [name for i, name in enumerate(names) if fresh >> i & 1]
         return [Message("warning", f"{name}: {OPEN_WIRE}") for name in found]
@@ -317,7 +317,7 @@ class CellBoard:
         pending, self._pending = self._pending, None
         answer = pending or self._collect(self._timeout_s)
         r, place = self._readings, self._place
-        r.mark_valid(1 << place.slot, 0 if answer is None else 1 << place.slot)
+        r.mark_valid(1 << place.index, 0 if answer is None else 1 << place.index)
         self._wires[:] = math.nan
         self._values[self._round_trip] = math.nan if answer is None else self._took_s
         if answer is None:

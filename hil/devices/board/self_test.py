@@ -69,7 +69,7 @@ class SomebodyAtTheBench:
         return False
 
 
-def prove_silence(name: str, ask: Ask, arm: Callable[[], None], operator: Operator) -> None:
+def check_silence(name: str, ask: Ask, arm: Callable[[], None], operator: Operator) -> None:
     """Arm, send nothing, and wait for the board to latch; it is left disarmed and clear.
 
     Raises
@@ -91,7 +91,7 @@ def prove_silence(name: str, ask: Ask, arm: Callable[[], None], operator: Operat
     _clear(name, ask)
 
 
-def prove_estop(name: str, ask: Ask, operator: Operator, say: Say) -> None:
+def check_estop(name: str, ask: Ask, operator: Operator, say: Say) -> None:
     """Wait for the e-stop loop to open and close once; the board is left disarmed and clear.
 
     Raises

@@ -24,26 +24,26 @@ def look(
     DeviceError
         A channel is at its rail or dead, or a shunt does not change it as it should.
     """
-    chains, remarks = [c.chain for c in plan.analog], []
+    chains, messages = [c.chain for c in plan.analog], []
     samples = inputs.sampled(plan.before_s)
     _refuse_troubles(name, plan, inputs, samples)
     for i, channel in enumerate(plan.analog):
-        usual = channel.usual
+        baseline = channel.baseline
         found = check_zero(
             samples[i],
             channel.chain,
-            zero_ratio=usual.zero_ratio,
-            zero_tolerance_N=usual.zero_tolerance,
-            noise_rms=usual.noise_rms_raw,
+            zero_ratio=baseline.zero_ratio,
+            zero_tolerance_N=baseline.zero_tolerance,
+            noise_rms=baseline.noise_rms_raw,
         )
-        remarks += [Message("warning", f"{channel.name}: {text}") for text in found.remarks]
+        messages += [Message("warning", f"{channel.name}: {text}") for text in found.messages]
         if channel.tare:
             chains[i] = channel.chain.zeroed(found.zero)
             text = f"{channel.name}: zero taken at {found.zero:.6g} {channel.unit}"
-            remarks.append(Message("info", text, "zero", chains[i].zero_ratio, channel.name))
+            messages.append(Message("info", text, "zero", chains[i].zero_ratio, channel.name))
         if channel.shunt_line:
-            remarks.append(_check_shunt(name, plan, inputs, outputs, i, found.zero))
-    return chains, remarks
+            messages.append(_check_shunt(name, plan, inputs, outputs, i, found.zero))
+    return chains, messages
 
 
 def _refuse_troubles(
@@ -75,17 +75,17 @@ def _check_shunt(
     It says nothing of the transducer. Source: Interface Inc., Shunt Calibration for Dummies.
     """
     channel: AnalogInput = plan.analog[i]
-    usual = channel.usual
-    if usual.shunt_ratio is None or usual.shunt_tolerance is None:
+    baseline = channel.baseline
+    if baseline.shunt_ratio is None or baseline.shunt_tolerance is None:
         return Message("warning", f"{channel.name}: its record has no shunt figure to compare with")
     with said_by(name, f"shunt of '{channel.name}'"), outputs.shunt(channel):
         shunted = float(inputs.sampled(plan.before_s)[i].mean())
     change = channel.chain.ratio(shunted) - channel.chain.ratio(zero)
-    if abs(change - usual.shunt_ratio) > usual.shunt_tolerance:
+    if abs(change - baseline.shunt_ratio) > baseline.shunt_tolerance:
         raise DeviceError(
             f"{name}: the shunt changes '{channel.name}' by {change:.4g} mV/V, "
-            f"{usual.shunt_ratio:g} +/- {usual.shunt_tolerance:g} at commissioning: look at wires, "
-            "excitation and gain"
+            f"{baseline.shunt_ratio:g} +/- {baseline.shunt_tolerance:g} at commissioning: look at "
+            "wires, excitation and gain"
         )
     return Message(
         "info", f"{channel.name}: the shunt changes it by {change:.4g} mV/V, as expected"

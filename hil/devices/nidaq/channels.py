@@ -19,7 +19,7 @@ class Bridge:
 
 
 @dataclass(frozen=True)
-class Usual:
+class Baseline:
     """What a healthy channel showed at commissioning; None where nobody looked.
 
     Attributes
@@ -62,7 +62,7 @@ class AnalogInput:
     wiring: Wiring = "default"
     bridge: Bridge | None = None
     tare: bool = False
-    usual: Usual = Usual()
+    baseline: Baseline = Baseline()
     shunt_line: str = ""
 
     @property

@@ -67,7 +67,7 @@ class NiDaq:
         self._analog_at, self._encoders_at = places(plan)
         self._analog_mask = sum(1 << at for at in self._analog_at)
         self._encoder_mask = sum(1 << at for at in self._encoders_at)
-        self._remarks: list[Message] = []
+        self._messages: list[Message] = []
         self._raw_sink: RawSink | None = None
         self._locks: list[CardLock] = []
         self._inputs: Inputs | None = None
@@ -114,8 +114,8 @@ class NiDaq:
         self._raw_at = [frame.index(c.raw_column) for c in self._plan.inputs]
         self._readings = readings
 
-    def remarks(self) -> list[Message]:
-        found, self._remarks = self._remarks, []
+    def messages(self) -> list[Message]:
+        found, self._messages = self._messages, []
         return found
 
     def open(self) -> None:
@@ -138,7 +138,7 @@ class NiDaq:
                         f"mistaken for measured ones: use --backend {name}=emulated"
                     )
                 text = f"{device_name} is a {abilities.describe(device)}"
-                self._remarks.append(Message("info", text))
+                self._messages.append(Message("info", text))
             owners = {str(o.name): o for o in map(abilities.owner_of, devices.values())}
             serials = {n: int(o.serial_num) for n, o in owners.items() if not o.is_simulated}
         for owner, serial in sorted(serials.items()):
@@ -152,8 +152,8 @@ class NiDaq:
                 self._lines = LineReader(plan)
                 self._refuse_open_estop()
             self._inputs = Inputs(name, plan)
-        self._chains, remarks = before.look(name, plan, self._inputs, self._outputs)
-        self._remarks += remarks
+        self._chains, messages = before.look(name, plan, self._inputs, self._outputs)
+        self._messages += messages
         self._set_pace(self._inputs.packet_s)
         if self._raw_sink is not None:
             self._inputs.record_raw(self._raw_sink)
@@ -171,13 +171,13 @@ class NiDaq:
                 f"{self.name}: {text}, guard.reading_age_max_s = {self._plan.age_max_s:g}: raise "
                 "it, or choose acquisition = 'on_demand'"
             )
-        self._remarks.append(Message("info", text))
+        self._messages.append(Message("info", text))
 
     def _refuse_open_estop(self) -> None:
         if self._lines is not None:
             before.refuse_open_estop(self.name, self._plan.lines_in, self._lines.levels())
 
-    def come_on(self) -> None:
+    def enable(self) -> None:
         """Enable lines high, behind a watchdog that runs by then."""
         outputs = self._outputs
         if not self._plan.lines_out or (outputs is not None and outputs.enabled):
@@ -204,14 +204,14 @@ class NiDaq:
             with said_by(self.name, "watchdog"):
                 self._outputs.reset_watchdog()
 
-    def cut(self) -> None:
+    def disable(self) -> None:
         """Enable lines low; whatever fails, `safe` has another turn."""
         self._settled_s = math.inf
         if self._outputs is not None:
             with said_by(self.name, "cannot be switched off"):
                 self._outputs.enable(False)
 
-    def prove(self, say: Callable[[str], None]) -> list[str]:
+    def self_test(self, say: Callable[[str], None]) -> list[str]:
         """The boards were looked at by the power of its enable lines, which are low again."""
         if not self._plan.lines_out or self._outputs is None:
             return []
@@ -230,7 +230,7 @@ class NiDaq:
         if not outputs.started:
             with said_by(self.name, "start"):
                 self._refuse_open_estop()
-                self._remarks += [r for r in outputs.start() if r not in self._remarks]
+                self._messages += [r for r in outputs.start() if r not in self._messages]
                 self._hold_lines()
         return outputs
 
@@ -251,7 +251,7 @@ class NiDaq:
         if self._inputs is None or self._outputs is None:
             raise DeviceError(f"{self.name}: is not open")
         with said_by(self.name, "start"):
-            self._remarks += self._outputs.watch()
+            self._messages += self._outputs.watch()
             self._hold_lines()
             self._inputs.start()
         self._tick = round(t_s / self._period_s)
@@ -299,7 +299,7 @@ class NiDaq:
         return faults
 
     def _give_analog(self, inputs: Inputs, there: bool) -> int:
-        """Readings of the analogue inputs into their slots; what is wrong with them."""
+        """Readings of the analogue inputs into their channels; what is wrong with them."""
         r, faults, valid, first = self._readings, 0, 0, self._place.channel
         for i, at in enumerate(self._analog_at):
             troubles = int(inputs.filter.troubles[i]) if there else 0

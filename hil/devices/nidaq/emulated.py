@@ -272,8 +272,8 @@ class EmulatedDaq:
         self._bench.open()
         self._driver.open()
 
-    def come_on(self) -> None:
-        self._driver.come_on()
+    def enable(self) -> None:
+        self._driver.enable()
         self._bench.follow_lines()
 
     def wait(self) -> None:
@@ -285,20 +285,20 @@ class EmulatedDaq:
     def alive(self) -> None:
         self._driver.alive()
 
-    def cut(self) -> None:
-        self._driver.cut()
+    def disable(self) -> None:
+        self._driver.disable()
         self._bench.follow_lines()
 
-    def prove(self, say: Callable[[str], None]) -> list[str]:
-        proved = self._driver.prove(say)
+    def self_test(self, say: Callable[[str], None]) -> list[str]:
+        tested = self._driver.self_test(say)
         self._bench.follow_lines()
-        return proved
+        return tested
 
     def arm(self) -> None:
         self._driver.arm()
 
-    def remarks(self) -> list[Message]:
-        return self._driver.remarks()
+    def messages(self) -> list[Message]:
+        return self._driver.messages()
 
     def read(self, t_s: float) -> None:
         self._bench.report(self._readings.cells_reported)

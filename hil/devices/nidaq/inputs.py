@@ -52,7 +52,7 @@ class Inputs:
             self.close()
             raise
         rails, steps = self._analog.converters if self._analog is not None else ([], [])
-        noise = [c.usual.noise_rms_raw for c in plan.analog]
+        noise = [c.baseline.noise_rms_raw for c in plan.analog]
         dead_after = [
             0 if rms is None else frozen_after(rms, step, plan.acquisition.rate_Hz)
             for rms, step in zip(noise, steps, strict=True)

@@ -46,7 +46,7 @@ class Outputs:
 
     def start(self) -> list[Message]:
         """Watchdogs first, then the outputs at rest; what is to be said about the watchdogs."""
-        plan, remarks = self._plan, self.watch()
+        plan, messages = self._plan, self.watch()
         if plan.lines_out:
             self._lines = LineWriter([plan.physical(line.terminal) for line in plan.lines_out])
             self._lines.set_all(False)
@@ -55,7 +55,7 @@ class Outputs:
             self._analog.rest()
         self.reset_watchdog()
         self.started = True
-        return remarks
+        return messages
 
     def put(self, values: NDArray[np.float64]) -> None:
         """Actuators' values, in their own units."""

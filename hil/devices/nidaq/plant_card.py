@@ -117,14 +117,14 @@ class PlantCard:
             self._writer = AnalogWriter(self._plan, self._plan.outputs)
             self._put()
 
-    def prove(self, say: Callable[[str], None]) -> list[str]:
+    def self_test(self, say: Callable[[str], None]) -> list[str]:
         """It switches nothing."""
         return []
 
     def arm(self) -> None:
         """It switches nothing."""
 
-    def remarks(self) -> list[Message]:
+    def messages(self) -> list[Message]:
         return []
 
     def read(self, t_s: float) -> None:

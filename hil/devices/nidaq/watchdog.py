@@ -88,7 +88,7 @@ class Watchdogs:
             return []
         if plan.watchdog == "off":
             return [Message("warning", f"watchdog off: {UNWATCHED}")]
-        remarks = []
+        messages = []
         for owner, (lines, voltages) in self._owners().items():
             made: list[Any] = []
             try:
@@ -99,15 +99,15 @@ class Watchdogs:
                     text = "the watchdog had expired in an earlier run: cleared"
                     said.append(Message("warning", text))
                 self._running += made
-                remarks += said
+                messages += said
             except DaqError as error:
                 close_all(made)
                 if plan.watchdog == "required":
                     self.close()
                     raise self._missing(owner, error) from None
                 why = describe(self._name, error, f"watchdog of {owner}")
-                remarks.append(Message("warning", f"no watchdog, {UNWATCHED}: {why}"))
-        return remarks
+                messages.append(Message("warning", f"no watchdog, {UNWATCHED}: {why}"))
+        return messages
 
     def _missing(self, owner: str, error: Exception) -> DeviceError:
         why = describe(self._name, error, f"watchdog of {owner}")
@@ -124,7 +124,7 @@ class Watchdogs:
 
         plan = self._plan
         made.append(dog := WatchdogTask(owner, timeout=plan.watchdog_s))
-        covered, remarks = [], []
+        covered, messages = [], []
         if lines:
             low = [DOExpirationState(plan.physical(x.terminal), Level.LOW) for x in lines]
             dog.cfg_watchdog_do_expir_states(low)
@@ -144,12 +144,12 @@ class Watchdogs:
                     raise
                 why = describe(self._name, error)
                 text = f"the watchdog does not cover analogue outputs: {why}"
-                remarks.append(Message("warning", text))
+                messages.append(Message("warning", text))
         text = (
             f"watchdog: {', '.join(covered)} after {plan.watchdog_s:g} s without the program, "
             f"by {owner}"
         )
-        return [Message("info", text), *remarks]
+        return [Message("info", text), *messages]
 
     def reset(self) -> None:
         """Feed them: the program lives."""

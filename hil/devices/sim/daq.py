@@ -122,7 +122,7 @@ class SimDaq:
         self._last_t_s = [0.0] * len(channels)
         self._injection = injection
         self._stuck = [0.0] * len(channels)
-        self._remarks: list[Message] = []
+        self._messages: list[Message] = []
 
     @property
     def columns(self) -> list[Column]:
@@ -148,7 +148,7 @@ class SimDaq:
             c.chain.zeroed(raw + c.offset_raw) if c.tare else c.chain
             for c, raw in zip(self._channels, self._filtered, strict=True)
         ]
-        self._remarks = [
+        self._messages = [
             Message("info", f"{c.name}: zero taken", "zero", chain.zero_ratio, c.name)
             for c, chain in zip(self._channels, self._chains, strict=True)
             if c.tare
@@ -197,13 +197,13 @@ class SimDaq:
                 if valid:
                     self._last_t_s[i] = t_s
             self._values[self._raw[i]] = raw
-            slot = self._place.channel + i
-            r.measured[slot] = self._chains[i].value(raw)
+            index = self._place.channel + i
+            r.measured[index] = self._chains[i].value(raw)
             if i in self._analog and (raw <= channel.low_raw or raw >= channel.high_raw):
                 faults |= card_fault(self._analog.index(i), AT_RAIL)
                 valid = False
             if valid:
-                there |= 1 << slot
+                there |= 1 << index
         r.mark_valid(self._sources, there)
         estop_open = self._injection is not None and self._injection.active(
             "card_estop_open", self.name
@@ -239,7 +239,7 @@ class SimDaq:
             self._plant.inputs[output.input] = output.set_to(float(commands.outputs[i]))
         if self._lines_out:
             if not commands.enabled[0]:
-                self.cut()
+                self.disable()
             self._put_lines(self._high)
             high = (1 << len(self._lines_out)) - 1 << len(self._lines_in)
             before = int(self._bits[self._lines_at]) & ~high
@@ -252,7 +252,7 @@ class SimDaq:
             stuck = self._injection is not None and self._injection.active("enable_stuck_low", line)
             self._plant.enable(f"{self.name}/{line}", high and not stuck)
 
-    def come_on(self) -> None:
+    def enable(self) -> None:
         """Enable lines high."""
         if self._lines_out and not self._high:
             self._put_lines(True)
@@ -270,29 +270,29 @@ class SimDaq:
     def alive(self) -> None:
         """Nobody watches."""
 
-    def cut(self) -> None:
+    def disable(self) -> None:
         """Enable lines low."""
         self._put_lines(False)
         self._settled_s = math.inf
 
-    def prove(self, say: Callable[[str], None]) -> list[str]:
+    def self_test(self, say: Callable[[str], None]) -> list[str]:
         """The boards were looked at by the power of its enable lines, which are low again."""
         if not self._lines_out:
             return []
-        self.cut()
+        self.disable()
         return [f"{', '.join(self._lines_out)} high during the boards' self-test, then low"]
 
     def arm(self) -> None:
         """Outputs follow the commands at once."""
 
-    def remarks(self) -> list[Message]:
+    def messages(self) -> list[Message]:
         """Zeros that were taken, as a card says them: old runs are recalibrated by them."""
-        found, self._remarks = self._remarks, []
+        found, self._messages = self._messages, []
         return found
 
     def safe(self) -> None:
         """All outputs to zero, enable lines low."""
-        self.cut()
+        self.disable()
         for output in self._outputs:
             self._plant.inputs[output.input] = 0.0
 

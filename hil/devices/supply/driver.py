@@ -80,9 +80,9 @@ class Watch:
 
     def confirmed(self, answer: Answer) -> bool:
         """An answer that was asked for after the command says that it is obeyed."""
-        return answer.asked_s >= self.since_s and self._as_told(answer)
+        return answer.asked_s >= self.since_s and self._as_commanded(answer)
 
-    def _as_told(self, answer: Answer) -> bool:
+    def _as_commanded(self, answer: Answer) -> bool:
         if not self.want_on:
             return answer.on == 0.0
         s = self._settings
@@ -97,7 +97,7 @@ class Watch:
             found |= SILENT
         heard = answer.asked_s >= self.since_s
         if self.want_on:
-            if (late and heard and not self._as_told(answer)) or (
+            if (late and heard and not self._as_commanded(answer)) or (
                 answer.on == 1.0 and answer.voltage_V > s.voltage_V + s.tolerance_V
             ):
                 found |= WRONG
@@ -116,18 +116,18 @@ class SupplyDevice:
         self.settings = settings
         self.answer = Answer()
         self.watch = Watch(settings)
-        self._remarks: list[Message] = []
+        self._messages: list[Message] = []
 
     @property
     def columns(self) -> list[Column]:
         name, sim = self.name, self.simulated
         s = self.settings
-        told = f"set to {s.voltage_V:g} V and {s.current_A:g} A"
+        set_values = f"set to {s.voltage_V:g} V and {s.current_A:g} A"
         rows: tuple[tuple[str, str, str], ...] = (
             (f"{name}_age_s", "s", f"age of {name}'s last answer at the tick"),
             (f"{name}_t_s", "s", f"when {name} gave it"),
-            (f"{name}_voltage_V", "V", f"voltage it measures, {told}"),
-            (f"{name}_current_A", "A", f"current it measures, {told}"),
+            (f"{name}_voltage_V", "V", f"voltage it measures, {set_values}"),
+            (f"{name}_current_A", "A", f"current it measures, {set_values}"),
             (f"{name}_on", "1", "whether it reports its output on"),
         )
         columns = [
@@ -146,8 +146,8 @@ class SupplyDevice:
         self._bits = frame.bits
         self._faults_at = frame.bit_index(f"{self.name}_fault_bits")
 
-    def remarks(self) -> list[Message]:
-        found, self._remarks = self._remarks, []
+    def messages(self) -> list[Message]:
+        found, self._messages = self._messages, []
         return found
 
     def _note(self, now_s: float, t_s: float) -> None:
@@ -183,7 +183,7 @@ class SupplyDevice:
         return {f"supply_{flag}": [words[1 << i]]
                 for i, flag in enumerate(FLAGS) if faults >> i & 1}  # fmt: skip
 
-    def told(self) -> str:
+    def set_values(self) -> str:
         """What it is told, for people."""
         return f"{self.settings.voltage_V:g} V, at most {self.settings.current_A:g} A"
 
@@ -253,7 +253,7 @@ class Supply(SupplyDevice):
             raise DeviceError(f"{self.name}: {why}")
         self.watch.since_s = self._now_s()
         identity = shared["text"][0].decode(errors="replace")
-        self._remarks.append(Message("info", f"{identity}: {self.told()}"))
+        self._messages.append(Message("info", f"{identity}: {self.set_values()}"))
 
     def _why(self) -> str:
         shared, process = self._shared, self._process
@@ -286,7 +286,7 @@ class Supply(SupplyDevice):
         if self.watch.tell(want_on, now_s):
             self._shared["want_on"] = int(want_on)
 
-    def come_on(self) -> None:
+    def enable(self) -> None:
         """Told to be on; `ready` says when it is."""
         self._tell(True)
 
@@ -298,7 +298,7 @@ class Supply(SupplyDevice):
         if self._shared is not None:
             self._shared["alive_s"] = self._now_s()
 
-    def cut(self) -> None:
+    def disable(self) -> None:
         """Told to be off; `safe` waits for it."""
         if self._shared is not None:
             self._tell(False)
@@ -338,7 +338,7 @@ class Supply(SupplyDevice):
         a = self.answer
         return f"output {'on' if a.on else 'off'}, {a.voltage_V:.4g} V, {a.current_A:.3g} A"
 
-    def prove(self, say: Callable[[str], None]) -> list[str]:
+    def self_test(self, say: Callable[[str], None]) -> list[str]:
         """Told to be on before, it was; told to be off, it is, and says so.
 
         Raises

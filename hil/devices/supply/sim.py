@@ -70,7 +70,7 @@ class SimSupply(SupplyDevice):
                 (t_s + self._obey_s + (self._fault("supply_late") or 0.0), want_on)
             )
 
-    def come_on(self) -> None:
+    def enable(self) -> None:
         """Told to be on; `ready` says when it is."""
         self._tell(True, self._t_s)
 
@@ -80,7 +80,7 @@ class SimSupply(SupplyDevice):
     def alive(self) -> None:
         """Nobody watches."""
 
-    def cut(self) -> None:
+    def disable(self) -> None:
         """Told to be off; `safe` sees to it."""
         self._tell(False, self._t_s)
 
@@ -103,7 +103,7 @@ class SimSupply(SupplyDevice):
                 f"{self.name}: commanded on, it reports output on, {volts:.4g} V, {amps:.3g} A"
             )
 
-    def prove(self, say: Callable[[str], None]) -> list[str]:
+    def self_test(self, say: Callable[[str], None]) -> list[str]:
         """Told to be on before, it was; told to be off, it is."""
         self.safe()
         return ["was on at its voltage, and off after its cut"]

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from hil.errors import ConfigError
 from hil.record.sink import check_disk
-from hil.runs.assembly import build, rehearse, rehearse_own
+from hil.runs.assembly import build, rehearse, rehearse_plugins
 from hil.runs.campaign.journal import JOURNAL
 from hil.runs.campaign.operator import operator_for
+from hil.runs.campaign.parallel import check_apart
 from hil.runs.campaign.plan import WRONG_SAID, Campaign, Combination, Trial, load_campaign
 from hil.runs.campaign.runner import Options, Runner, Say
-from hil.runs.campaign.spread import check_apart
 from hil.runs.campaign.waits import check_columns
-from hil.runs.session import standing_now, where_it_runs
+from hil.runs.session import status_now, where_it_runs
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def launch(
     for config in campaign.configs.values():
         backends, clock = where_it_runs(config, backend, clock)
         on_bench = on_bench or "bench" in backends.values()
-        standing_now(config, backends, strict=strict)
+        status_now(config, backends, strict=strict)
     need_rows, row_B = _look_at_rows(campaign)
     apart = _apart(campaign, backend, clock, rehearsal, scheduler)
     operator = operator_for(path, tables, answers, rehearsal)
@@ -101,7 +101,7 @@ def _look_at_runs(campaign: Campaign, on_bench: bool) -> None:
     for combination, trial in _first(campaign).items():
         config = campaign.configs[combination]
         try:
-            rehearse_own(config, trial.seed)
+            rehearse_plugins(config, trial.seed)
             if on_bench:
                 rehearse(config, trial.seed)
         except ConfigError as error:

@@ -20,8 +20,8 @@ from hil.runs.campaign.figures import figures_of
 from hil.runs.campaign.journal import JOURNAL, Progress, progress_of, refuse_outside, time_text
 from hil.runs.campaign.lines import attempt_of, attributes_of, begin_line, end_line, now
 from hil.runs.campaign.operator import Operator
+from hil.runs.campaign.parallel import FROM_TRIALS, run_parallel
 from hil.runs.campaign.plan import Campaign, Trial
-from hil.runs.campaign.spread import FROM_TRIALS, spread
 
 Say = Callable[[str], None]
 DONE, TRIPPED, ANSWER_NO, INTERRUPTED = 0, 3, 5, 130
@@ -222,7 +222,7 @@ class Runner:
         then = rule.then if rule.do == "retry" else rule.do
         advance: Callable[[int], None]
         with count_progress("trials", len(work), self.options.progress) as advance:
-            for number, found in spread(
+            for number, found in run_parallel(
                 self.campaign, work, self.options.scheduler, self.options.strict
             ):
                 trial, attempt, file = begun[number]

@@ -16,7 +16,7 @@ from hil.loop.stages import HotStart
 from hil.loop.wait_condition import Condition, WaitCondition
 from hil.mechanics.system import System
 from hil.platform import realtime
-from hil.runs.assembly import NoSink, Stages, build, compile_tick, parts_of
+from hil.runs.assembly import NoSink, Pipeline, build, compile_tick, parts_of
 from hil.runs.campaign.tables import CampaignTables, ConditionTable
 from hil.runs.session import safe_at_the_end, stop_on_signals, where_it_runs
 
@@ -128,27 +128,27 @@ def _look(
 ) -> tuple[str, list[str]]:
     """The loop's outcome, and the faults that tripped it or the signal that ended it."""
     backends, clock = where_it_runs(config, backend, clock)
-    stages = build(config, seed, backends, plant=plant)
+    pipeline = build(config, seed, backends, plant=plant)
     table = config.tables.loop
     time: Clock = VirtualClock()
     if clock == "real":
         time = RealClock(realtime.spin_s(table.spin_s, table.period_s))
         compile_tick(config)
-    _assume_hot(config, stages)
-    parts = parts_of(config, stages, time, NoSink(), until=until)
-    stages.rig.open()
+    _assume_hot(config, pipeline)
+    parts = parts_of(config, pipeline, time, NoSink(), until=until)
+    pipeline.rig.open()
     prepared = realtime.prepared() if clock == "real" else contextlib.nullcontext()
-    with stop_on_signals(parts.inputs.stop), safe_at_the_end(stages.rig), prepared:
-        stages.rig.safe()  # a supply says so, before the first tick asks
+    with stop_on_signals(parts.inputs.stop), safe_at_the_end(pipeline.rig), prepared:
+        pipeline.rig.safe()  # a supply says so, before the first tick asks
         outcome = loop.run(parts)
     faults, stopped_by = guard.names_of(parts.guard.first_bits), parts.inputs.stop.reason
     return outcome, faults or ([stopped_by] if stopped_by else [])
 
 
-def _assume_hot(config: Config, stages: Stages) -> None:
+def _assume_hot(config: Config, pipeline: Pipeline) -> None:
     """The twin knows nothing of what was on before: its wires begin as hot as they may be."""
-    if isinstance(stages.estimator, HotStart):
+    if isinstance(pipeline.estimator, HotStart):
         cells = config.model.cell_names
         hottest = thermal_cells(config.tables.model, config.model)
         hottest_C = [hottest[c].temperature_max_C if c in hottest else np.nan for c in cells]
-        stages.estimator.assume_hot(np.array(hottest_C))
+        pipeline.estimator.assume_hot(np.array(hottest_C))

@@ -29,7 +29,7 @@ TIP = tuple(f"tip_{axis}_reference_m" for axis in "xyz")
 
 
 @dataclass
-class ArmBelief:
+class ArmEstimate:
     """What the estimator makes of the arm at the current tick.
 
     Attributes
@@ -98,14 +98,14 @@ class Pointing:
         self,
         movement: Movement,
         law: PairLaw,
-        belief: ArmBelief,
+        estimate: ArmEstimate,
         angles: Sequence[str],
         outputs: Sequence[int],
         high: ArrayLike,
         tonic: Sequence[tuple[int, float]],
         period_s: float,
     ) -> None:
-        self._movement, self._law, self._belief = movement, law, belief
+        self._movement, self._law, self._estimate = movement, law, estimate
         self._at = np.array(outputs, dtype=np.int64)
         self._high = np.asarray(high, dtype=float)
         self._tonic = tonic
@@ -131,7 +131,7 @@ class Pointing:
         self._row[:9] = m.theta[row]
         self._row[9:] = m.tip_m[row]
         _activate(
-            m.A[row], m.omega[row], m.torque[row], self._belief.A, self._belief.omega, law.k,
+            m.A[row], m.omega[row], m.torque[row], self._estimate.A, self._estimate.omega, law.k,
             law.d, law.k_i, law.torque_max, law.coactivation, self._period_s, self._sum, self._at,
             self._high, self._outputs,
         )  # fmt: skip

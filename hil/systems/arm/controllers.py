@@ -85,7 +85,7 @@ def _kept(table: PointingTable) -> dict[str, float]:
 def _build(given: ControlInputs) -> Pointing:
     tables, table, model = given.tables, given.tables.controller, given.tables.model
     measured, outputs = signals_of(tables.devices), outputs_of(tables.devices)
-    channels, belief, period_s = given.layout.channels, given.estimator.belief, given.period_s
+    channels, estimate, period_s = given.layout.channels, given.estimator.estimate, given.period_s
     movement = build_movement(table, model, period_s)
     names = {measured[channel.name]: channel for channel in channels}
     drives = [output.drives for output in outputs.values()]
@@ -94,7 +94,7 @@ def _build(given: ControlInputs) -> Pointing:
     return Pointing(
         movement,
         law_of(table, model, movement),
-        belief,
+        estimate,
         [
             names[a].column("reference") if a in names
             else f"{a[:-4].replace('.', '_')}_reference_rad"

@@ -21,7 +21,7 @@ from hil.loop.frame import Column, Commands, Frame, unit_suffix, units
 from hil.rig.calibrated import cards_of
 from hil.rig.instruments import outputs_of, signals_of
 from hil.rig.tables import DeviceTable
-from hil.systems.arm.control import ArmBelief
+from hil.systems.arm.control import ArmEstimate
 from hil.systems.arm.system import PLACES, ArmSystem
 from hil.systems.arm.tables import PointingTable
 
@@ -36,7 +36,7 @@ class LinkObserver:
     ----------
     outputs : which of the system's outputs each channel measures
     inputs : which of the commands each of the system's inputs takes, -1 for none
-    slots : where each channel stands in the readings
+    indices : where each channel stands in the readings
     delays : of every channel, periods
     correction_s : T
     """
@@ -47,16 +47,16 @@ class LinkObserver:
         channels: Sequence[Channel],
         outputs: Sequence[int],
         inputs: Sequence[int],
-        slots: Sequence[int],
+        indices: Sequence[int],
         delays: Sequence[int],
         correction_s: float,
     ) -> None:
-        self.belief = ArmBelief()
+        self.estimate = ArmEstimate()
         self._system = system
         self._channels = channels
         self._outputs = np.array(outputs, dtype=np.int64)
         self._taken = np.array(inputs, dtype=np.int64)
-        self._slots = np.array(slots, dtype=np.int64)
+        self._indices = np.array(indices, dtype=np.int64)
         self._delays = np.array(delays, dtype=np.int64)
         pole = np.exp(-system.period_s / correction_s)
         self._gains = 1.0 - pole**2, (1.0 - pole) ** 2 / system.period_s
@@ -104,8 +104,9 @@ class LinkObserver:
                 self._past[self._newest] = system.y
         self._started = True
         _correct(
-            system.q, system.omega, self._past, self._newest, self._measured, self._slots,
-            self._outputs, self._delays, self._gains, self._model, self.belief.A, self.belief.omega,
+            system.q, system.omega, self._past, self._newest, self._measured, self._indices,
+            self._outputs, self._delays, self._gains, self._model, self.estimate.A,
+            self.estimate.omega,
         )  # fmt: skip
         system.look()
         self._row[:N_ANGLES] = system.y[:N_ANGLES]
@@ -137,7 +138,7 @@ def link_observer(
         channels,
         [system.outputs.index(signals[c.name]) for c in channels],
         [drives.index(name) if name in drives else -1 for name in system.inputs],
-        [layout.slot(c.name) for c in channels],
+        [layout.index(c.name) for c in channels],
         [round(delay_s / system.period_s) for delay_s in delays_s],
         table.correction_s,
     )
@@ -145,14 +146,14 @@ def link_observer(
 
 @njit(cache=True, error_model="numpy")
 def _correct(  # type: ignore[no-untyped-def]
-    q, omega, past, newest, measured, slots, outputs, delays, gains, model, A, omega_seen
+    q, omega, past, newest, measured, indices, outputs, delays, gains, model, A, omega_seen
 ):
     """Model's readings, then the state put right by what was read; what is NaN corrects nothing."""
     error = np.zeros((3, 3))
     for c in range(len(outputs)):
         model[c] = past[(newest - delays[c]) % len(past), outputs[c]]
-        if outputs[c] < 9 and np.isfinite(measured[slots[c]]):
-            miss = measured[slots[c]] - model[c]
+        if outputs[c] < 9 and np.isfinite(measured[indices[c]]):
+            miss = measured[indices[c]] - model[c]
             error[outputs[c] // 3, outputs[c] % 3] = np.arctan2(np.sin(miss), np.cos(miss))
     for i in range(3):
         e1, e2, e3 = error[i, 0], error[i, 1], error[i, 2]

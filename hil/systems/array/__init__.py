@@ -10,7 +10,7 @@ from hil.loop.channels import RigLayout
 from hil.rig.instruments import AMBIENT
 from hil.rig.run_tables import RunTables
 from hil.systems.array.build import build_activation, build_model, cell_wires
-from hil.systems.array.build_force import force_signal, right_end, told_of
+from hil.systems.array.build_force import force_signal, nominal_of, right_end
 from hil.systems.array.cell_array import CellArray
 from hil.systems.array.checks import check_reference, check_rig, check_run
 from hil.systems.array.controllers import CONTROLLERS, looks_at_wires_s
@@ -30,17 +30,17 @@ def _system(table: ModelTable, model: CellArray, period_s: float) -> ArraySystem
 
 
 def _estimator(tables: RunTables, system: ArraySystem, layout: RigLayout) -> ForceObserver:
-    told = told_of(tables, system.model)
-    plans = tables.controller.kind == "optimal" and told.has_wires
-    around = tables.surroundings
+    nominal = nominal_of(tables, system.model)
+    plans = tables.controller.kind == "optimal" and nominal.has_wires
+    around = tables.ambient
     room = None if around is None else around.ambient_channel
     return ForceObserver(
-        told.observer(tables.observer, system),
-        np.array([a.force_on_N for a in told.activation]),
-        layout.slot(layout.force),
-        told.tests(tables.observer),
-        told.wires(tables.observer) if plans else None,
-        None if room is None else layout.slot(room),
+        nominal.observer(tables.observer, system),
+        np.array([a.force_on_N for a in nominal.activation]),
+        layout.index(layout.force),
+        nominal.tests(tables.observer),
+        nominal.wires(tables.observer) if plans else None,
+        None if room is None else layout.index(room),
         layout.sets_apart,
         system.cell_names,
     )

@@ -20,7 +20,7 @@ EXPERIMENTS = {
 }
 AS_WIRES = [
     "model.arrays.muscle.activation={kind='thermal'}",
-    "surroundings={ambient_C=25.0, ambient_uncertainty_C=0.5}",
+    "ambient={ambient_C=25.0, ambient_uncertainty_C=0.5}",
 ]
 WIRE_PLAN = [  # n_blocks and sample_s, which wires have no use for, as if left out
     "controller={n_blocks=4, sample_s=0.1, plan_s=0.05, budget_s=0.05, levels_per_tick=2000, "
@@ -79,19 +79,19 @@ def _dearest_s(times: np.ndarray) -> float:
 def _ticks(experiment: str, *, failures: bool, sets: Sequence[str] = ()) -> np.ndarray:
     """Times of ticks on readings that follow the cells, as an ideal rig's would."""
     config = load(bundled_configs.root() / "configs" / "array14" / f"{experiment}.toml", sets)
-    stages = assembly.build(config, 0)
-    estimator, control = stages.estimator, stages.control
+    pipeline = assembly.build(config, 0)
+    estimator, control = pipeline.estimator, pipeline.control
     if not failures and isinstance(estimator, ForceObserver):
         estimator.isolation = None
-    readings, commands = stages.rig.readings, stages.rig.commands
-    t_at = stages.frame.index("t_s")
+    readings, commands = pipeline.rig.readings, pipeline.rig.commands
+    t_at = pipeline.frame.index("t_s")
     every = (1 << readings.n_sources) - 1
     readings.mark_valid(every, every)
-    force = stages.rig.layout.slot(stages.rig.layout.force)
+    force = pipeline.rig.layout.index(pipeline.rig.layout.force)
     times = np.empty(TICKS)
     for k in range(-20, TICKS):
         t_s = (k + 20) * config.tables.loop.period_s
-        stages.frame.values[t_at] = t_s
+        pipeline.frame.values[t_at] = t_s
         readings.measured[force] = 0.1 * commands.cells.sum()
         readings.cells_reported[:] = commands.cells
         began = time.perf_counter()

@@ -4,7 +4,7 @@ from hil.rig.instruments import force_channel, force_channels
 from hil.rig.run_tables import RigTables
 from hil.systems.array.build import build_activation
 from hil.systems.array.cell_array import CellArray
-from hil.systems.array.recruitment.build import Told
+from hil.systems.array.recruitment.build import NominalArray
 
 
 def force_signal(tables: RigTables, model: CellArray) -> str:
@@ -18,7 +18,7 @@ def right_end(model: CellArray) -> str:
     return f"{next(iter(model.arrays))}.right_N"
 
 
-def told_of(tables: RigTables, model: CellArray) -> Told:
+def nominal_of(tables: RigTables, model: CellArray) -> NominalArray:
     """What a recruitment controller and the observer know of the rig."""
     signal = force_signal(tables, model)
-    return Told(model, build_activation(tables.model), signal, tables.loop.period_s)
+    return NominalArray(model, build_activation(tables.model), signal, tables.loop.period_s)

@@ -21,7 +21,7 @@ from hil.systems.array.build import (
     cell_indices,
     recruited_force_N,
 )
-from hil.systems.array.build_force import force_signal, told_of
+from hil.systems.array.build_force import force_signal, nominal_of
 from hil.systems.array.cell_array import CellArray
 from hil.systems.array.recruitment.build import reachable_N
 from hil.systems.array.recruitment.tables import GroupsTable
@@ -58,12 +58,12 @@ def check_run(run: SystemRun) -> Found:
     tables = run.tables
     if not can_be_run(run):
         return
-    told = told_of(tables, run.model)
+    nominal = nominal_of(tables, run.model)
     try:
-        told.observer(tables.observer, told.system())
-        told.tests(tables.observer)
+        nominal.observer(tables.observer, nominal.system())
+        nominal.tests(tables.observer)
         if tables.observer.wires is not None:
-            told.wires(tables.observer)
+            nominal.wires(tables.observer)
     except ModelError as error:
         yield "observer", str(error)
 
@@ -83,7 +83,7 @@ def check_reference(run: SystemRun) -> Found:
             yield from found
             return
     low_N, high_N = build_reference(table).extremes(run.duration_s)
-    most_N = reachable_N(tables.controller, told_of(tables, run.model))
+    most_N = reachable_N(tables.controller, nominal_of(tables, run.model))
     if high_N > most_N * (1.0 + LEVEL_MIN) or low_N < 0.0:
         grouped = isinstance(tables.controller, GroupsTable)
         which = "its groups' cells" if grouped else "cells"

@@ -15,7 +15,7 @@ from hil.experiment.kind import ControlInputs, ControllerKind, Found, SystemRun
 from hil.rig.instruments import boards_of
 from hil.rig.run_tables import RunTables
 from hil.systems.array.build import LEVEL_MIN, cell_indices, recruited_force_N
-from hil.systems.array.build_force import force_signal, told_of
+from hil.systems.array.build_force import force_signal, nominal_of
 from hil.systems.array.checks import can_be_run, check_order, check_schedule
 from hil.systems.array.control import ForceControl
 from hil.systems.array.recruitment.build import build_recruiter
@@ -57,9 +57,9 @@ def _pid_of(run: SystemRun) -> Pid:
 
 def _force_control(given: ControlInputs, cells: CellController) -> ForceControl:
     if isinstance(cells, Selective):
-        cells.usable = given.estimator.belief.usable
+        cells.usable = given.estimator.estimate.usable
     reference = build_reference(_follows(given))
-    return ForceControl(reference, cells, given.layout.slot(given.layout.force))
+    return ForceControl(reference, cells, given.layout.index(given.layout.force))
 
 
 def _build_schedule(given: ControlInputs) -> ForceControl:
@@ -72,15 +72,15 @@ def _build_pid(given: ControlInputs) -> ForceControl:
 
 def _build_recruitment(given: ControlInputs) -> Recruitment:
     """The control stage of a recruiter that looks at the observer's estimate."""
-    tables, told = given.tables, told_of(given.tables, given.model)
+    tables, nominal = given.tables, nominal_of(given.tables, given.model)
     follow = Steerable(build_reference(_follows(given)))
     looks = tables.observer.wire_failures
     diagnosis = None
     draws = isinstance(tables.controller, BroadcastTable)
     if looks is not None and looks.switch_suspects and not draws:
-        diagnosis = Diagnosis(told.shares_N, looks.apart_s)
-    recruiter = build_recruiter(tables.controller, told, follow, given.seed)
-    return Recruitment(follow, recruiter, given.estimator.belief, diagnosis)
+        diagnosis = Diagnosis(nominal.static_gains_N, looks.apart_s)
+    recruiter = build_recruiter(tables.controller, nominal, follow, given.seed)
+    return Recruitment(follow, recruiter, given.estimator.estimate, diagnosis)
 
 
 def _check_schedule(run: SystemRun) -> Found:
@@ -102,8 +102,8 @@ def _check_pid(run: SystemRun) -> Found:
 def _check_recruitment(run: SystemRun) -> Found:
     yield from _needs_reference(run)
     if can_be_run(run):
-        told = told_of(run.tables, run.model)
-        yield from check_recruitment(run.tables.controller, run.tables.observer, told)
+        nominal = nominal_of(run.tables, run.model)
+        yield from check_recruitment(run.tables.controller, run.tables.observer, nominal)
 
 
 def _check_broadcast(run: SystemRun) -> Found:

@@ -12,7 +12,7 @@ from hil.systems.array import analysis
 from hil.systems.array.cell_array import CellArray
 from hil.systems.array.reduction import Reduced, reduce
 
-SHARES_SHOWN_MAX = 20
+GAINS_SHOWN_MAX = 20
 
 
 def describe(asked: ModelAsked) -> Description:
@@ -98,9 +98,9 @@ def as_text(facts: dict[str, Any]) -> str:
             lines.append(f"  stiffness between ends  {statics['stiffness_N_per_m']:.9g} N/m")
         if "stroke_m" in statics:
             lines.append(f"  free contraction        {1e3 * statics['stroke_m']:.6g} mm")
-        if len(statics["shares"]) <= SHARES_SHOWN_MAX:
-            shares = " ".join(f"{share:.4f}" for share in statics["shares"])
-            lines.append(f"  each cell's share, N/N  {shares}")
+        if len(statics["shares"]) <= GAINS_SHOWN_MAX:
+            gains_N = " ".join(f"{gain:.4f}" for gain in statics["shares"])
+            lines.append(f"  static gain of each cell {gains_N}")
         if "n_force_levels" in statics:
             lines.append(
                 f"  force levels            {statics['n_force_levels']}, "
@@ -108,9 +108,7 @@ def as_text(facts: dict[str, Any]) -> str:
             )
     if "reduction" in facts:
         r = facts["reduction"]
-        values = " ".join(
-            f"{value:.3g}" for value in r["hankel_singular_values"][:SHARES_SHOWN_MAX]
-        )
+        values = " ".join(f"{value:.3g}" for value in r["hankel_singular_values"][:GAINS_SHOWN_MAX])
         lines += ["", f"reduced to order {r['order']}, from cells to {', '.join(r['outputs'])}"]
         lines.append(f"  largest gain error      {r['error_bound']:.4g} N/N at any frequency")
         lines.append(f"  Hankel singular values  {values}")

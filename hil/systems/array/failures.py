@@ -1,7 +1,8 @@
 """Robustness: the static force that is left when cells fail.
 
-An electrically dead cell keeps its stiffness and adds no force: its share is missing, no more.
-A mechanically broken cell is gone, so that the load finds other ways and every share changes.
+An electrically dead cell keeps its stiffness and adds no force: its static gain is missing, no
+more. A mechanically broken cell is gone, so that the load finds other ways and every static gain
+changes.
 """
 
 import itertools
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from hil.errors import ModelError
 from hil.systems.array.batch_statics import end_gains
 from hil.systems.array.cell_array import CellArray
-from hil.systems.array.force_levels import shares_N
+from hil.systems.array.force_levels import static_gains_N
 
 Failure = Literal["electrical", "mechanical"]
 
@@ -25,7 +26,7 @@ SUBSETS_MAX = 100_000
 MASSES_MAX = 400
 """Broken cells need a dense solve a set, of an order up to this."""
 NO_FORCE = 1e-9
-"""A force is none below this part of the sum of all |shares| of the array as it was."""
+"""A force is none below this part of the sum of all |static gains| of the array as it was."""
 _BATCH_BYTES = 2**25
 
 
@@ -74,7 +75,7 @@ def after_failures(
 
     Any of the cells that work may fail, each set of them as likely as another. All C(n, k)
     sets are looked at up to SUBSETS_MAX; beyond, n_samples sets are drawn. The electrical mean,
-    min and max are closed forms always, and the probability too unless shares differ in sign.
+    min and max are closed forms always, and the probability too unless static gains differ in sign.
 
     Parameters
     ----------
@@ -102,7 +103,7 @@ def after_failures(
     cells = np.flatnonzero(able)
     if not 0 <= n_failed <= len(cells):
         raise ModelError(f"{n_failed} cells cannot fail: {len(cells)} of this model work")
-    intact = shares_N(model, force_on_N, output)
+    intact = static_gains_N(model, force_on_N, output)
     none_N = NO_FORCE * float(np.abs(intact).sum())
     if kind == "electrical":
         return _after_electrical(intact[cells], n_failed, none_N, n_samples, seed)
@@ -123,24 +124,24 @@ def after_failures(
 
 
 def _after_electrical(
-    shares: NDArray[np.float64], n_failed: int, none_N: float, n_samples: int, seed: int
+    gains_N: NDArray[np.float64], n_failed: int, none_N: float, n_samples: int, seed: int
 ) -> AfterFailures:
-    """Force of the shares that remain when n_failed of them are missing."""
-    n_cells = len(shares)
+    """Force of the static gains that remain when n_failed of them are missing."""
+    n_cells = len(gains_N)
     n_left = n_cells - n_failed
-    rising = np.sort(shares)
-    mean_N = n_left / n_cells * float(shares.sum()) if n_cells else 0.0
+    rising = np.sort(gains_N)
+    mean_N = n_left / n_cells * float(gains_N.sum()) if n_cells else 0.0
     min_N, max_N = float(rising[:n_left].sum()), float(rising[n_failed:].sum())
     if n_cells == 0 or rising[0] >= -none_N or rising[-1] <= none_N:
         # Shares of one sign cannot cancel: no force means that all that add any have failed.
-        n_adding = int((np.abs(shares) > none_N).sum())
+        n_adding = int((np.abs(gains_N) > none_N).sum())
         n_none = comb(n_cells - n_adding, n_failed - n_adding) if n_failed >= n_adding else 0
         p_none = n_none / comb(n_cells, n_failed)
         return AfterFailures(n_failed, mean_N, min_N, max_N, p_none, 0, True)
     n_batch = max(1, _BATCH_BYTES // (8 * n_cells))
-    total_N = float(shares.sum())
+    total_N = float(gains_N.sum())
     forces = [
-        total_N - shares[chosen].sum(axis=1)
+        total_N - gains_N[chosen].sum(axis=1)
         for chosen in _sets(n_cells, n_failed, n_batch, n_samples, seed)
     ]
     seen = _described(np.concatenate(forces), n_failed, none_N, comb(n_cells, n_failed))

@@ -1,6 +1,6 @@
-"""Static force of a cellular array by which cells are on: shares, levels, mean, variance.
+"""Static force of a cellular array by which cells are on: static gains, levels, mean, variance.
 
-The static law is linear: the force at an end is the sum of the shares of the cells that are
+The static law is linear: the force at an end is the sum of the static gains of the cells that are
 on, f = sum_n a_n s_n with a_n = 1 for a cell that is on. All figures follow from the N shares.
 """
 
@@ -13,7 +13,7 @@ from hil.systems.array.cell_array import CellArray
 
 LEVELS_MAX = 2**20
 SAME_LEVEL = 1e-9
-"""Levels closer than this, as a part of the sum of all |shares|, are one level.
+"""Levels closer than this, as a part of the sum of all |static gains|, are one level.
 
 Rounding leaves about 1e-15. Shares of N like cells are fractions whose common denominator is
 the number of spanning trees of the network, so that levels of theirs that differ do so by far
@@ -21,7 +21,7 @@ more.
 """
 
 
-def shares_N(model: CellArray, force_on_N: ArrayLike, output: str) -> NDArray[np.float64]:
+def static_gains_N(model: CellArray, force_on_N: ArrayLike, output: str) -> NDArray[np.float64]:
     """What each cell alone adds to the static force at `output`, in N, (K,).
 
     Parameters
@@ -36,8 +36,8 @@ def shares_N(model: CellArray, force_on_N: ArrayLike, output: str) -> NDArray[np
     return model.static_gain(output) * F_N
 
 
-def levels_N(shares_N: ArrayLike) -> NDArray[np.float64]:
-    """Distinct sums of the shares over all on/off sets, rising, in N.
+def levels_N(static_gains_N: ArrayLike) -> NDArray[np.float64]:
+    """Distinct sums of the static gains over all on/off sets, rising, in N.
 
     Sums are built cell by cell and equal ones merged at once: the cost is the number of cells
     times the number of levels, not 2^N.
@@ -47,21 +47,21 @@ def levels_N(shares_N: ArrayLike) -> NDArray[np.float64]:
     ModelError
         More than LEVELS_MAX levels.
     """
-    shares = np.asarray(shares_N, dtype=float)
-    levels = _distinct_sums(shares, SAME_LEVEL * float(np.abs(shares).sum()), LEVELS_MAX)
+    gains_N = np.asarray(static_gains_N, dtype=float)
+    levels = _distinct_sums(gains_N, SAME_LEVEL * float(np.abs(gains_N).sum()), LEVELS_MAX)
     if not len(levels):
         raise ModelError(
-            f"{len(shares)} cells have more than {LEVELS_MAX} force levels: too many to list"
+            f"{len(gains_N)} cells have more than {LEVELS_MAX} force levels: too many to list"
         )
     return np.asarray(levels)
 
 
 def force_levels_N(model: CellArray, force_on_N: ArrayLike, output: str) -> NDArray[np.float64]:
     """Distinct static forces at `output` over all on/off sets, rising; see `levels_N`."""
-    return levels_N(shares_N(model, force_on_N, output))
+    return levels_N(static_gains_N(model, force_on_N, output))
 
 
-def mean_and_variance_of_k_on(shares_N: ArrayLike, n_on: int) -> tuple[float, float]:
+def mean_and_variance_of_k_on(static_gains_N: ArrayLike, n_on: int) -> tuple[float, float]:
     """Mean (N) and variance (N^2) of the force when n_on cells chosen at random are on.
 
     Every set of k of the N cells is equally likely::
@@ -78,17 +78,17 @@ def mean_and_variance_of_k_on(shares_N: ArrayLike, n_on: int) -> tuple[float, fl
     -----
     Source: Cochran 1977, Sampling Techniques, theorems 2.1 and 2.2 (without replacement).
     """
-    shares = np.asarray(shares_N, dtype=float)
-    n_cells = len(shares)
+    gains_N = np.asarray(static_gains_N, dtype=float)
+    n_cells = len(gains_N)
     if not 0 <= n_on <= n_cells:
         raise ValueError(f"{n_on} of {n_cells} cells cannot be on: give 0 to {n_cells}")
     if n_cells == 1:
-        return float(n_on * shares[0]), 0.0
+        return float(n_on * gains_N[0]), 0.0
     spread = n_on * (n_cells - n_on) / (n_cells - 1)
-    return float(n_on * shares.mean()), float(spread * shares.var())
+    return float(n_on * gains_N.mean()), float(spread * gains_N.var())
 
 
-def mean_and_variance_of_p_on(shares_N: ArrayLike, p_on: float) -> tuple[float, float]:
+def mean_and_variance_of_p_on(static_gains_N: ArrayLike, p_on: float) -> tuple[float, float]:
     """Mean (N) and variance (N^2) of the force when each cell is on with probability p_on.
 
     The cells draw independently: mean = p sum(s), variance = p (1 - p) sum(s^2).
@@ -100,25 +100,25 @@ def mean_and_variance_of_p_on(shares_N: ArrayLike, p_on: float) -> tuple[float, 
     """
     if not 0.0 <= p_on <= 1.0:
         raise ValueError(f"p_on = {p_on:g} is not a probability: give 0 to 1")
-    shares = np.asarray(shares_N, dtype=float)
-    return float(p_on * shares.sum()), float(p_on * (1.0 - p_on) * (shares @ shares))
+    gains_N = np.asarray(static_gains_N, dtype=float)
+    return float(p_on * gains_N.sum()), float(p_on * (1.0 - p_on) * (gains_N @ gains_N))
 
 
 def count_levels(
-    shares: NDArray[np.float64],
+    gains_N: NDArray[np.float64],
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Number of levels, and smallest step between neighbours, of many arrays.
 
     Parameters
     ----------
-    shares : (B, N) array
+    gains_N : (B, N) array
         Of B arrays of N cells.
 
     Returns
     -------
     n_levels : (B,) array
     smallest_step : (B,) array
-        As shares; 0 where there is but one level.
+        As static gains; 0 where there is but one level.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def count_levels(
         More than LEVELS_MAX levels in one of them.
     """
     n_levels, smallest_step = _count_levels(
-        np.ascontiguousarray(shares, dtype=float), SAME_LEVEL, LEVELS_MAX
+        np.ascontiguousarray(gains_N, dtype=float), SAME_LEVEL, LEVELS_MAX
     )
     if not np.all(n_levels):
         raise ModelError(f"an array has more than {LEVELS_MAX} force levels: too many to list")
@@ -135,20 +135,20 @@ def count_levels(
 
 @njit(cache=True)
 def _distinct_sums(
-    shares: NDArray[np.float64], tolerance: float, n_max: int
+    gains_N: NDArray[np.float64], tolerance: float, n_max: int
 ) -> NDArray[np.float64]:
     """Sums of all subsets, rising, those within the tolerance merged; empty beyond n_max."""
     sums = np.zeros(1)
-    for share in shares:
+    for gain_N in gains_N:
         n = len(sums)
         merged = np.empty(2 * n)
         n_merged, i, j = 0, 0, 0
         while i < n or j < n:
-            if j == n or (i < n and sums[i] <= sums[j] + share):
+            if j == n or (i < n and sums[i] <= sums[j] + gain_N):
                 value = sums[i]
                 i += 1
             else:
-                value = sums[j] + share
+                value = sums[j] + gain_N
                 j += 1
             if n_merged == 0 or value - merged[n_merged - 1] > tolerance:
                 merged[n_merged] = value
@@ -161,13 +161,13 @@ def _distinct_sums(
 
 @njit(cache=True)
 def _count_levels(
-    shares: NDArray[np.float64], same_level: float, n_max: int
+    gains_N: NDArray[np.float64], same_level: float, n_max: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    n_arrays = len(shares)
+    n_arrays = len(gains_N)
     n_levels = np.zeros(n_arrays, dtype=np.int64)
     smallest_step = np.zeros(n_arrays)
     for b in range(n_arrays):
-        levels = _distinct_sums(shares[b], same_level * np.abs(shares[b]).sum(), n_max)
+        levels = _distinct_sums(gains_N[b], same_level * np.abs(gains_N[b]).sum(), n_max)
         n_levels[b] = len(levels)
         if len(levels) > 1:
             smallest_step[b] = np.min(np.diff(levels))

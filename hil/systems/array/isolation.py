@@ -6,19 +6,19 @@ share, the residual between measured force and open-loop twin is
     e(t) = sum_n delta_n s_n c_n(t) + b + noise
 
 Healthy cells differ by small delta_n ~ N(0, spread^2); an electrically dead cell n has
-delta_n = -1; a mechanically broken one moves every share, delta_m by mu_m (1 + delta_m) with
+delta_n = -1; a mechanically broken one moves every static gain, delta_m by mu_m (1 + delta_m) with
 mu_m = s'_m / s_m - 1; b is the transducer's zero. Samples are `sample_s` apart, their noise what
-the transducer has and, for `settle_s` after a cell was switched, `doubt` of its share: a cell that
-heats or cools is not known well enough to be held to the model. From the samples' information
-L = sum(phi phi^T / R), v = sum(phi e / R), phi = (s_1 c_1, ..., s_N c_N, 1), the odds of a mean
-m + mu instead of m, both with spread P about them, are exact for Gaussian noise:
+the transducer has and, for `settle_s` after a cell was switched, `doubt` of its static gain: a cell
+that heats or cools is not known well enough to be held to the model. From the samples' information
+L = sum(phi phi^T / R), v = sum(phi e / R), phi = (s_1 c_1, ..., s_N c_N, 1), the odds of a mean m +
+mu instead of m, both with spread P about them, are exact for Gaussian noise:
 
     log B = mu^T (I + L P)^-1 (v - L (m + mu / 2))
 
 Two tests run side by side. *All* data of the last `memory_s`, with m = 0 and the healthy spread,
 find cells that have been dead from the start, once they have been on and off often enough. The
 last `window_s` alone, with m and P learned from the data before it (and `drift` added), find a cell
-that fails now: its share is known by then. A failure is announced when log B passes
+that fails now: its static gain is known by then. A failure is announced when log B passes
 
     log(n_hypotheses x 2 tests x 86400 s / window / false alarms a day)
 
@@ -44,7 +44,7 @@ from hil.errors import ModelError
 from hil.systems.array import isolation_kernel as kernel
 from hil.systems.array.activation import CellActivation
 from hil.systems.array.cell_array import CellArray
-from hil.systems.array.force_levels import shares_N
+from hil.systems.array.force_levels import static_gains_N
 
 HEALTHY, FAILED, SUSPECT = 0, 1, 2
 DAY_S = 86400.0
@@ -63,10 +63,10 @@ class IsolationRules:
     window_s, memory_s : float
         Of the two tests.
     spread, drift : float
-        Standard deviation of a healthy cell's share, relative: among cells, and of one cell
+        Standard deviation of a healthy cell's static gain, relative: among cells, and of one cell
         from what was learned of it.
     settle_s, doubt : float
-        For how long after a switch a cell's share is in doubt, and by how much, relative.
+        For how long after a switch a cell's static gain is in doubt, and by how much, relative.
     noise_N, zero_N : float
         Of a sample; of the transducer's zero.
     confirm_s : float
@@ -144,7 +144,7 @@ def lags(model: CellArray) -> list[Lag]:
     return found
 
 
-def broken_shares_N(model: CellArray, activation: Sequence[CellActivation], output: str) -> Matrix:
+def broken_gains_N(model: CellArray, activation: Sequence[CellActivation], output: str) -> Matrix:
     """Shares (N, N) when cell n (row) is mechanically broken; NaN where nothing is left to hold."""
     F_N = np.array([a.force_on_N for a in activation])
     rows = np.full((model.n_cells, model.n_cells), np.nan)
@@ -155,7 +155,7 @@ def broken_shares_N(model: CellArray, activation: Sequence[CellActivation], outp
             inside = first <= n < first + size
             arrays[name] = replace(array, broken=array.broken | {n - first}) if inside else array
             first += size
-        rows[n] = shares_N(CellArray(model.points, arrays), F_N, output)
+        rows[n] = static_gains_N(CellArray(model.points, arrays), F_N, output)
     return rows
 
 
@@ -164,9 +164,9 @@ class Isolation:
 
     Parameters
     ----------
-    shares_N : (N,) array
+    static_gains_N : (N,) array
     broken_N : (N, N) array
-        As `broken_shares_N` gives them.
+        As `broken_gains_N` gives them.
     lag : sequence of Lag
         Of every cell.
 
@@ -182,14 +182,14 @@ class Isolation:
     def __init__(
         self,
         rules: IsolationRules,
-        shares_N: ArrayLike,
+        static_gains_N: ArrayLike,
         broken_N: ArrayLike,
         lag: Sequence[Lag],
         period_s: float,
     ) -> None:
         self._rules = rules
-        self._shares: Matrix = np.array(shares_N, dtype=float)
-        n = len(self._shares)
+        self._gains_N: Matrix = np.array(static_gains_N, dtype=float)
+        n = len(self._gains_N)
         self._every = max(1, round(rules.sample_s / period_s))
         n_window = max(1, round(rules.window_s / (self._every * period_s)))
         self._keep = float(np.exp(-self._every * period_s / rules.memory_s))
@@ -199,8 +199,8 @@ class Isolation:
         self._on: NDArray[np.uint8] = np.zeros(n, dtype=np.uint8)
         self._settle = max(1, round(rules.settle_s / period_s))
         self._since = np.full(n, self._settle, dtype=np.int64)  # ticks since a cell was switched
-        self._mu = _changes(self._shares, np.asarray(broken_N, dtype=float))
-        able = np.abs(self._shares) > 1e-9 * np.abs(self._shares).sum()
+        self._mu = _changes(self._gains_N, np.asarray(broken_N, dtype=float))
+        able = np.abs(self._gains_N) > 1e-9 * np.abs(self._gains_N).sum()
         self._possible = np.concatenate([able, able & np.isfinite(self._mu[n:]).all(axis=1)])
         self._mu[~self._possible] = 0.0
         m = n + 1
@@ -245,7 +245,7 @@ class Isolation:
         rules = self._rules
         if not np.isnan(residual_N) and t_s >= self._blind_until_s:
             kernel.take(
-                self._shares, self._c, residual_N, self._keep, rules.noise_N**2,
+                self._gains_N, self._c, residual_N, self._keep, rules.noise_N**2,
                 rules.doubt, self._since, self._settle, self._n_samples % len(self._e), self._phi,
                 self._e, self._R, self._L, self._v,
             )  # fmt: skip
@@ -279,7 +279,7 @@ class Isolation:
 
     def _announce(self, t_s: float, test: int, log_B: Matrix, other: float) -> None:
         """Say what has stood for long enough."""
-        n = len(self._shares)
+        n = len(self._gains_N)
         best = int(log_B.argmax())
         tied = np.flatnonzero(log_B >= log_B[best] - self._rules.tie)
         now = frozenset(int(h) % n for h in tied)
@@ -301,7 +301,7 @@ class Isolation:
 
     def _begin_anew(self, t_s: float, cell: int, failure: int) -> None:
         """What was learned, with this failure, is the null hypothesis from now on."""
-        n = len(self._shares)
+        n = len(self._gains_N)
         change = self._mu[failure] * (1.0 + self._mean[1, :n])
         self._base[:] = self._mean[1]
         self._base[:n] += change
@@ -315,14 +315,14 @@ class Isolation:
         self._blind_until_s = t_s + self._rules.settle_s
 
 
-def _changes(shares: Matrix, broken: Matrix) -> Matrix:
-    """Relative change (2N, N) of every share with every cell dead, then every cell broken."""
-    safe = np.where(shares == 0.0, 1.0, shares)
-    return np.vstack([-np.eye(len(shares)), np.where(shares == 0.0, 0.0, broken / safe - 1.0)])
+def _changes(gains_N: Matrix, broken: Matrix) -> Matrix:
+    """Relative change (2N, N) of every static gain with every cell dead, then every cell broken."""
+    safe = np.where(gains_N == 0.0, 1.0, gains_N)
+    return np.vstack([-np.eye(len(gains_N)), np.where(gains_N == 0.0, 0.0, broken / safe - 1.0)])
 
 
 def wide_log_odds(L: Matrix, v: Matrix, P: Matrix) -> float:
-    """Log odds of every share free (spread 1) against the spread P, both about the mean."""
+    """Log odds of every static gain free (spread 1) against the spread P, both about the mean."""
 
     def evidence(spread: Matrix) -> float:
         inner = np.eye(len(v)) + L @ spread

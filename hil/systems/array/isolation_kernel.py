@@ -27,10 +27,10 @@ def count_since(cells, n_periods, on, since):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def take(  # type: ignore[no-untyped-def]
-    shares, c, residual, keep, noise_N2, doubt, since, settle, at, phi, e, R, L, v
+    gains_N, c, residual, keep, noise_N2, doubt, since, settle, at, phi, e, R, L, v
 ):
     """Take a sample into the window; the one that leaves it joins those before."""
-    n, m = len(shares), len(v[0])
+    n, m = len(gains_N), len(v[0])
     for i in range(m):
         a = phi[at, i] / R[at]
         v[0, i] = keep * v[0, i] + a * e[at]
@@ -38,9 +38,9 @@ def take(  # type: ignore[no-untyped-def]
             L[0, i, j] = keep * L[0, i, j] + a * phi[at, j]
     R[at] = noise_N2
     for i in range(n):
-        phi[at, i] = shares[i] * c[i]
+        phi[at, i] = gains_N[i] * c[i]
         if since[i] < settle:
-            R[at] += (doubt * shares[i]) ** 2
+            R[at] += (doubt * gains_N[i]) ** 2
     phi[at, m - 1] = 1.0
     e[at] = residual
     L[1], v[1] = 0.0, 0.0

@@ -66,7 +66,7 @@ class ForceObserver:
         self._activation = np.zeros(n_cells)
         self.isolation = isolation
         self._wires = wires
-        self.belief = ArrayEstimate(
+        self.estimate = ArrayEstimate(
             cells=np.zeros(n_cells, dtype=np.uint8),
             usable=np.ones(n_cells, dtype=np.uint8),
             x=observer.x,
@@ -92,7 +92,7 @@ class ForceObserver:
             for cell in self._wired_names
         ]  # fmt: skip
         if self._tells_failed:
-            states, n = "0 healthy, 1 failed, 2 one of these failed", len(self.belief.cells)
+            states, n = "0 healthy, 1 failed, 2 one of these failed", len(self.estimate.cells)
             columns.append(Column("cells_failed", "1", "model", states, n))
         return columns
 
@@ -107,21 +107,21 @@ class ForceObserver:
         self._readings = readings
 
     def step(self, n_periods: int) -> None:
-        r, observer, belief, values = self._readings, self._observer, self.belief, self._values
+        r, observer, estimate, values = self._readings, self._observer, self.estimate, self._values
         n_steps = n_periods if self._started else 0
         self._started = True
         force_N = float(r.measured[self._force]) if r.is_valid(self._force) else nan
         if self._room is not None and ROOM_C[0] <= r.measured[self._room] <= ROOM_C[1]:
             self._set_air(float(r.measured[self._room]), settled=not n_steps)
-        keep_known(r.cells_reported, belief.cells)
-        observer.step(belief.cells, n_steps, force_N)
-        belief.force_N, belief.disturbance_N = float(values[1]), float(values[2])
+        keep_known(r.cells_reported, estimate.cells)
+        observer.step(estimate.cells, n_steps, force_N)
+        estimate.force_N, estimate.disturbance_N = float(values[1]), float(values[2])
         if len(self._wired):
             self._wires_C[:] = observer.wires.T_C[self._wired]
         if self._wires is not None:
             own, t_s = observer.wires, float(self._t_s[0])
             residual_N = force_N - values[0]
-            self._wires.step(t_s, residual_N, own.T_C, own.xi, belief.cells, n_periods)
+            self._wires.step(t_s, residual_N, own.T_C, own.xi, estimate.cells, n_periods)
         if self.isolation is not None:
             self._isolate(self.isolation, force_N - values[0], n_periods)
         if len(r.cells_open):
@@ -138,7 +138,7 @@ class ForceObserver:
         if self.isolation is None:
             self._failed[:] = HEALTHY
         np.copyto(self._failed, FAILED, where=cells_open != 0)
-        np.not_equal(self._failed, FAILED, out=self.belief.usable, casting="unsafe")
+        np.not_equal(self._failed, FAILED, out=self.estimate.usable, casting="unsafe")
 
     def _set_air(self, T_C: float, *, settled: bool) -> None:
         self._observer.set_ambient(T_C, settled=settled)
@@ -150,14 +150,14 @@ class ForceObserver:
     def _isolate(
         self, isolation: Isolation | WireFailures, residual_N: float, n_periods: int
     ) -> None:
-        belief, t_s = self.belief, float(self._t_s[0])
+        estimate, t_s = self.estimate, float(self._t_s[0])
         if isinstance(isolation, WireFailures):
             own = self._observer.wires
-            isolation.step(t_s, residual_N, own.T_C, own.xi, belief.cells, n_periods)
-            belief.suspicion = isolation.suspicion
+            isolation.step(t_s, residual_N, own.T_C, own.xi, estimate.cells, n_periods)
+            estimate.suspicion = isolation.suspicion
         else:
             self._hold_to_sigmoids(isolation, t_s, residual_N, n_periods)
-        np.not_equal(isolation.state, FAILED, out=belief.usable, casting="unsafe")
+        np.not_equal(isolation.state, FAILED, out=estimate.usable, casting="unsafe")
         self._values[3] = isolation.log_odds
         self._failed[:] = isolation.state
 
@@ -165,4 +165,4 @@ class ForceObserver:
         self, isolation: Isolation, t_s: float, residual_N: float, n_periods: int
     ) -> None:
         np.multiply(self._observer.activation_N, self._per_N, out=self._activation)
-        isolation.step(t_s, residual_N, self._activation, self.belief.cells, n_periods)
+        isolation.step(t_s, residual_N, self._activation, self.estimate.cells, n_periods)

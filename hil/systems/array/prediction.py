@@ -1,7 +1,7 @@
 """What a force will be over the next seconds, as tables: the model of a controller that plans.
 
-Cells that are alike pull through the same dynamics and differ by their shares only. Sampled at
-t_j = lead + j T_s, j = 1..J, after now, with the state x and the sum of shares times activations
+Cells that are alike pull through the same dynamics and differ by their static gains only. Sampled
+at t_j = lead + j T_s, j = 1..J, after now, with the state x and the sum of shares times activations
 v_i at i = 0 (now), 1 (lead), 2 (lead + T_s), ... (linear between),
 
     y_j = Phi_j x + H_ji v_i + sum_b g(t_j - lead - b T) dL_b
@@ -22,11 +22,11 @@ from hil.errors import ModelError
 from hil.mechanics.discrete import discretise
 from hil.systems.array.activation import SIGMOID, UNSCALED, CellActivation, sigmoid_N, two_rows
 from hil.systems.array.cell_array import CellArray
-from hil.systems.array.force_levels import shares_N
+from hil.systems.array.force_levels import static_gains_N
 from hil.systems.array.system import ArraySystem
 
 ALIKE = 0.05
-"""How far one cell's response may be from all cells' at any sample, as a part of its share.
+"""How far one cell's response may be from all cells' at any sample, as a part of its static gain.
 
 The modes of the array ring by less than a hundredth when cells with series dampers switch.
 """
@@ -44,7 +44,7 @@ class Prediction:
     H : (J, J + 2) array
     g : (J,) array
         Response of a unit switched on at `lead`, at every sample.
-    shares_N : (N,) array
+    static_gains_N : (N,) array
     kind : (N,) array
     stop, rate_per_s : (2, N) arrays
         Of every cell's activation, as `hil.systems.array.activation` has them.
@@ -54,7 +54,7 @@ class Prediction:
     Phi: Matrix
     H: Matrix
     g: Matrix
-    shares_N: Matrix
+    static_gains_N: Matrix
     kind: NDArray[np.uint8]
     stop: Matrix
     rate_per_s: Matrix
@@ -79,8 +79,8 @@ def predict(
         Cells whose responses are not alike, thermal cells, or cells that add no force at all.
     """
     F_N = np.array([a.force_on_N for a in activation])
-    shares = shares_N(model, F_N, output)
-    total = float(shares.sum())
+    gains_N = static_gains_N(model, F_N, output)
+    total = float(gains_N.sum())
     if any(a.kind == "thermal" for a in activation):
         raise ModelError(
             "planning does not support thermal cells: give [model] a sigmoid activation"
@@ -107,8 +107,8 @@ def predict(
     return Prediction(
         Phi=np.ascontiguousarray(rows[:, :n]),
         H=np.ascontiguousarray(rows[:, n:]),
-        g=_unit_response(model, activation, shares, row[0], sample_s, n_samples),
-        shares_N=shares,
+        g=_unit_response(model, activation, gains_N, row[0], sample_s, n_samples),
+        static_gains_N=gains_N,
         kind=np.array([a.code for a in activation], dtype=np.uint8),
         stop=two_rows([a.stops for a in activation]),
         rate_per_s=two_rows([a.rates_per_s for a in activation]),
@@ -120,7 +120,7 @@ def predict(
 def _unit_response(
     model: CellArray,
     activation: Sequence[CellActivation],
-    shares: Matrix,
+    gains_N: Matrix,
     output: int,
     sample_s: float,
     n_samples: int,
@@ -139,10 +139,10 @@ def _unit_response(
             y[j] = system.y[output] - at_rest
         return y
 
-    total = float(shares.sum())
-    together = response(np.ones(len(shares), dtype=np.uint8)) / total
-    for n in _one_of_each(shares, activation):
-        alone = response((np.arange(len(shares)) == n).astype(np.uint8)) / shares[n]
+    total = float(gains_N.sum())
+    together = response(np.ones(len(gains_N), dtype=np.uint8)) / total
+    for n in _one_of_each(gains_N, activation):
+        alone = response((np.arange(len(gains_N)) == n).astype(np.uint8)) / gains_N[n]
         if np.abs(alone - together).max() > ALIKE:
             raise ModelError(
                 f"cell {n + 1} responds differently from the others: planning needs cells that "
@@ -152,13 +152,13 @@ def _unit_response(
     return together
 
 
-def _one_of_each(shares: Matrix, activation: Sequence[CellActivation]) -> list[int]:
-    """The first cell of every share and activation, of those that add any force."""
+def _one_of_each(gains_N: Matrix, activation: Sequence[CellActivation]) -> list[int]:
+    """The first cell of every static gain and activation, of those that add any force."""
     seen: dict[object, int] = {}
-    tiny = 1e-9 * float(np.abs(shares).sum())
-    for n, (share, a) in enumerate(zip(shares, activation, strict=True)):
-        if abs(share) > tiny:
-            seen.setdefault((round(share / tiny / 10), a.code, a.rates_per_s, a.stops), n)
+    tiny = 1e-9 * float(np.abs(gains_N).sum())
+    for n, (gain_N, a) in enumerate(zip(gains_N, activation, strict=True)):
+        if abs(gain_N) > tiny:
+            seen.setdefault((round(gain_N / tiny / 10), a.code, a.rates_per_s, a.stops), n)
     return list(seen.values())
 
 
@@ -167,23 +167,23 @@ def free_response(
 ) -> None:
     """Write into y (J,) the force while the cells stay as they are; v (J + 2,) is work space."""
     _free(
-        p.Phi, p.H, p.shares_N, p.kind, p.stop, p.rate_per_s, p.lead_s, p.sample_s, x, theta, on,
-        y, v,
+        p.Phi, p.H, p.static_gains_N, p.kind, p.stop, p.rate_per_s, p.lead_s, p.sample_s, x, theta,
+        on, y, v,
     )  # fmt: skip
 
 
 @njit(cache=True)
-def _free(Phi, H, shares, kind, stop, rate, lead_s, sample_s, x, theta, on, y, v):  # type: ignore[no-untyped-def]
+def _free(Phi, H, gains_N, kind, stop, rate, lead_s, sample_s, x, theta, on, y, v):  # type: ignore[no-untyped-def]
     for i in range(len(v)):
         t_s = 0.0 if i == 0 else lead_s + (i - 1) * sample_s
         total = 0.0
-        for n in range(len(shares)):
+        for n in range(len(gains_N)):
             if kind[n] == SIGMOID or kind[n] == UNSCALED:
                 turn = rate[0, n] * t_s if on[n] else -rate[1, n] * t_s
                 angle = min(stop[1, n], max(-stop[0, n], theta[n] + turn))
-                total += sigmoid_N(shares[n], kind[n], stop[0, n], stop[1, n], angle)
+                total += sigmoid_N(gains_N[n], kind[n], stop[0, n], stop[1, n], angle)
             elif on[n]:
-                total += shares[n]
+                total += gains_N[n]
         v[i] = total
     for j in range(len(y)):
         total = 0.0

@@ -23,7 +23,7 @@ from hil.runs import session
 from hil.systems.array.activation import CellActivation
 from hil.systems.array.analysis import poles, stiffness_N_per_m
 from hil.systems.array.cell_array import CellArray
-from hil.systems.array.force_levels import levels_N, shares_N
+from hil.systems.array.force_levels import levels_N, static_gains_N
 from hil.systems.array.system import ArraySystem
 
 PERIOD_S = 0.001
@@ -104,11 +104,11 @@ def _ringing_Hz(model: CellArray) -> list[float]:
 
 
 def _array14(model: CellArray) -> list[dict[str, Any]]:
-    shares = shares_N(model, np.ones(model.n_cells), RIGHT)
+    gains_N = static_gains_N(model, np.ones(model.n_cells), RIGHT)
     checks = [
-        _check("Fig. 2: all-on force per newton of F", float(shares.sum()), "1.115079480", "N/N"),
+        _check("Fig. 2: all-on force per newton of F", float(gains_N.sum()), "1.115079480", "N/N"),
         _check("Fig. 2: stiffness", stiffness_N_per_m(model, "muscle") or 0.0, "398.359827", "N/m"),
-        _check("Fig. 2: force levels", len(levels_N(shares)), "25"),
+        _check("Fig. 2: force levels", len(levels_N(gains_N)), "25"),
     ]
     expected = ("25.504", "28.718", "44.175", "44.175", "55.481", "62.473")
     for value, text in zip(_ringing_Hz(model), expected, strict=True):
@@ -119,7 +119,7 @@ def _array14(model: CellArray) -> list[dict[str, Any]]:
 def _miga6(model: CellArray) -> list[dict[str, Any]]:
     system = ArraySystem(model, [CellActivation(1.0)] * model.n_cells, PERIOD_S)
     force_N = _response(system, np.ones(model.n_cells, dtype=np.uint8), 5.0)
-    final_N = float(shares_N(model, np.ones(model.n_cells), RIGHT).sum())
+    final_N = float(static_gains_N(model, np.ones(model.n_cells), RIGHT).sum())
     checks = [
         _check("miga6: force after 10 ms", float(force_N[9]), "0.0174767014", "N/N"),
         _check("miga6: force after 100 ms", float(force_N[99]), "0.105021073", "N/N"),
@@ -141,8 +141,8 @@ def _silicone4() -> list[dict[str, Any]]:
         ("four in a chain", "-:1 | &1:1 | &1:1 | &1:1 | &1:-1", "0.0964"),
     ):
         model = CellArray.from_fingerprint(text, cell=cell, mass_kg=0.02, name="muscle")
-        share_N = float(shares_N(model, np.full(4, 6.8), RIGHT)[0])
-        checks.append(_check(f"silicone: force per cell, {what}", share_N, expected, "N"))
+        gain_N = float(static_gains_N(model, np.full(4, 6.8), RIGHT)[0])
+        checks.append(_check(f"silicone: force per cell, {what}", gain_N, expected, "N"))
     return checks
 
 
@@ -159,13 +159,13 @@ def _group_steps(config: Config, duration_s: float) -> dict[int, tuple[Series, f
     """For groups 1..g on: the response from rest, and the static force it goes to."""
     model, activation = config.model, config.activation()
     force_on_N = np.array([a.force_on_N for a in activation])
-    shares = shares_N(model, force_on_N, RIGHT)
+    gains_N = static_gains_N(model, force_on_N, RIGHT)
     steps = {}
     on = np.zeros(model.n_cells, dtype=np.uint8)
     for group, cells in GROUPS.items():
         on[[n - 1 for n in cells]] = 1
         system = ArraySystem(model, activation, PERIOD_S)
-        steps[group] = (_response(system, on, duration_s), float(shares @ on))
+        steps[group] = (_response(system, on, duration_s), float(gains_N @ on))
     return steps
 
 

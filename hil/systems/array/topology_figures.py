@@ -56,7 +56,7 @@ class TopologyFigures:
     """Figures of one topology with like cells, of static law T = K e + phi F.
 
     With w_n the part of a unit motion of the right end that cell n takes (left end fixed, no
-    cell on), s_n = phi F w_n is the cell's share of the blocked force.
+    cell on), s_n = phi F w_n is the cell's static gain of the blocked force.
 
     Attributes
     ----------

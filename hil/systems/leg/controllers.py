@@ -99,8 +99,8 @@ def _drives(tables: RigTables) -> dict[str, str]:
 def _build(given: ControlInputs) -> Antagonists:
     tables, table = given.tables, given.tables.controller
     signal = signals_of(tables.devices)[table.channel]
-    slot = given.layout.slot(table.channel)
-    channel = given.layout.channels[slot]
+    index = given.layout.index(table.channel)
+    channel = given.layout.channels[index]
     reference = build_signal(signals_in(tables.reference)[table.channel])
     outputs, period_s = _outputs(tables), given.period_s
     names = list(outputs)
@@ -114,7 +114,7 @@ def _build(given: ControlInputs) -> Antagonists:
         movement,
         PidGains(table.k_p, table.k_i_per_s, table.k_d_s, table.derivative_filter_s),
         Wiring(
-            slot, names.index(table.raises), names.index(table.lowers),
+            index, names.index(table.raises), names.index(table.lowers),
             channel.column("reference"), channel.column("demand"), units(channel.suffix),
         ),
         (max(table.least, pair[0].min), max(table.least, pair[1].min)),

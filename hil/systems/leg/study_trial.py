@@ -30,8 +30,8 @@ F_MAX_N = {"TA": 1528.0, "SOL": 3883.0}
 class _Rows(assembly.NoSink):
     """Takes the loop's rows and keeps the outputs."""
 
-    def __init__(self, stages: assembly.Stages) -> None:
-        self._commands = stages.rig.commands
+    def __init__(self, pipeline: assembly.Pipeline) -> None:
+        self._commands = pipeline.rig.commands
         self.outputs: list[Matrix] = []
 
     def push(self) -> bool:
@@ -53,10 +53,10 @@ def fly(config: Config, seed: int = 0) -> Trace:
     ModelError
         The guard ended the run.
     """
-    stages = assembly.build(config, seed)
-    rows = _Rows(stages)
-    parts = assembly.parts_of(config, stages, VirtualClock(), rows)
-    assembly.prove(stages.rig)
+    pipeline = assembly.build(config, seed)
+    rows = _Rows(pipeline)
+    parts = assembly.parts_of(config, pipeline, VirtualClock(), rows)
+    assembly.self_test(pipeline.rig)
     outcome = loop.run(parts)
     if outcome != "complete":
         raise ModelError(f"{config.path.stem}: the run ended as {outcome}")

@@ -13,8 +13,8 @@ from hil.systems.pantograph.tables import PantographTable
 
 def _estimator(tables: RunTables, system: PantographSystem, layout: RigLayout) -> ArmObserver:
     channels, outputs = measured_outputs(tables, system, layout)
-    slots = [layout.slot(c.name) for c in channels]
-    return ArmObserver(system, channels, outputs, slots, driven_inputs(tables, system))
+    indices = [layout.index(c.name) for c in channels]
+    return ArmObserver(system, channels, outputs, indices, driven_inputs(tables, system))
 
 
 SYSTEM = SystemKind(

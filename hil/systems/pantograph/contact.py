@@ -24,6 +24,9 @@ Matrix = NDArray[np.float64]
 FREE_STEP_S = 5e-4
 N_STATES = 8
 ROOT_STEPS = 60
+# Where each number of the law that the kernels read stands in its vector.
+N_LAW = 8
+Y, K, ALPHA, MU, SLIP, DAMPING, SIDE, STEP = range(N_LAW)
 
 
 @dataclass(frozen=True)
@@ -104,10 +107,7 @@ class ArmOnPlate:
             )
         self.rig, self.plate = rig, plate
         self.side = 1.0 if start.assembly == "upper" else -1.0
-        self._law = np.array([
-            plate.y_m, plate.k_N_per_m, plate.alpha_s_per_m, plate.mu, plate.slip_m_per_s,
-            damping_N_m_s_per_rad, self.side, plate.step_s,
-        ])  # fmt: skip
+        self._law = _law(plate, damping_N_m_s_per_rad, self.side)
         self._start = start
         self.x = np.zeros(N_STATES)
         self.in_contact = False
@@ -160,6 +160,15 @@ class ArmOnPlate:
         return sum(self.energies_J())
 
 
+def _law(plate: Plate, damping_N_m_s_per_rad: float, side: float) -> Matrix:
+    """The plate's law, the joints' damping and the arm's assembly, as the kernels read them."""
+    law = np.empty(N_LAW)
+    law[Y], law[K], law[ALPHA] = plate.y_m, plate.k_N_per_m, plate.alpha_s_per_m
+    law[MU], law[SLIP], law[STEP] = plate.mu, plate.slip_m_per_s, plate.step_s
+    law[DAMPING], law[SIDE] = damping_N_m_s_per_rad, side
+    return law
+
+
 @njit(cache=True, error_model="numpy")
 def _energies(x: Matrix, p: Matrix, side: float) -> tuple[float, float]:
     f = solve_forward(p, x[0], x[1], side)
@@ -180,15 +189,15 @@ def _motion(
     """Rates of the state, and the tip: x, y, x', y', f_t, f_n."""
     rates = np.zeros(N_STATES)
     w1, w3 = x[2], x[3]
-    f = solve_forward(p, x[0], x[1], law[6])
+    f = solve_forward(p, x[0], x[1], law[SIDE])
     c, s = np.array((f[0], f[2], f[4], f[6])), np.array((f[1], f[3], f[5], f[7]))
     M, coriolis, J, _ = dynamics(p, c, s, w1, w3)
     vx, vy = J[0, 0] * w1 + J[0, 1] * w3, J[1, 0] * w1 + J[1, 1] * w3
     f_n = f_t = 0.0
     if touching:
-        f_n = normal_force(f[9] - law[0], vy, law[1], law[2])
-        f_t = friction_force(f_n, vx, law[3], law[4])
-    b = law[5]
+        f_n = normal_force(f[9] - law[Y], vy, law[K], law[ALPHA])
+        f_t = friction_force(f_n, vx, law[MU], law[SLIP])
+    b = law[DAMPING]
     r1 = tau1 - b * w1 - coriolis[0] + J[0, 0] * f_t - J[1, 0] * f_n
     r3 = tau3 - b * w3 - coriolis[1] + J[0, 1] * f_t - J[1, 1] * f_n
     det = M[0, 0] * M[1, 1] - M[0, 1] * M[1, 0]
@@ -211,7 +220,7 @@ def _step(
     k3 = _motion(x + 0.5 * h * k2, p, law, tau1, tau3, touching)[0]
     k4 = _motion(x + h * k3, p, law, tau1, tau3, touching)[0]
     y = x + h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
-    return y, solve_forward(p, y[0], y[1], law[6])[9] - law[0]
+    return y, solve_forward(p, y[0], y[1], law[SIDE])[9] - law[Y]
 
 
 @njit(cache=True, error_model="numpy")
@@ -219,13 +228,13 @@ def advance(
     x: Matrix, p: Matrix, law: Matrix, tau1: float, tau3: float, duration: float, touching: bool
 ) -> bool:
     """Advance x in place; whether it touches at the end."""
-    t, plate_step = 0.0, law[7]
+    t, plate_step = 0.0, law[STEP]
     while duration - t > 1e-12:
         h = min(plate_step if touching else FREE_STEP_S, duration - t)
         y, d = _step(x, p, law, tau1, tau3, h, touching)
         if (d > 0.0) != touching:
             # Touch or release within this step: where it is, by the Illinois method.
-            before = solve_forward(p, x[0], x[1], law[6])[9] - law[0]
+            before = solve_forward(p, x[0], x[1], law[SIDE])[9] - law[Y]
             low, high, f_low, f_high = 0.0, 1.0, before, d
             share = 1.0
             if f_low * f_high < 0.0:

@@ -46,7 +46,7 @@ def _made(run: SystemRun, layout: RigLayout) -> ImpactControl:
             table.gamma_deg, velocities.tolist(), starts.tolist(), strict=True
         )
     ]
-    at = {signal: layout.slot(channel_of(measured, signal)) for signal in FOLLOWED}
+    at = {signal: layout.index(channel_of(measured, signal)) for signal in FOLLOWED}
     drives = [output.drives for output in outputs.values()]
     torques = drives.index(TORQUES[0]), drives.index(TORQUES[1])
     limits = list(outputs.values())

@@ -26,7 +26,7 @@ class ArmObserver:
     ----------
     outputs : sequence of int
         Which of the system's outputs each channel measures.
-    slots : sequence of int
+    indices : sequence of int
         Where each channel stands among the readings.
     driven : sequence of int
         Which of the system's inputs each actuator's output sets.
@@ -49,14 +49,14 @@ class ArmObserver:
         system: PantographSystem,
         channels: Sequence[Channel],
         outputs: Sequence[int],
-        slots: Sequence[int],
+        indices: Sequence[int],
         driven: Sequence[int],
     ) -> None:
         self._system = system
         self._channels = channels
         self._outputs = np.array(outputs, dtype=np.int64)
         measured = [system.outputs[output] for output in outputs]
-        self._angles = [slots[measured.index(name)] for name in self.ANGLES]
+        self._angles = [indices[measured.index(name)] for name in self.ANGLES]
         self._driven = np.array(driven, dtype=np.int64)
         self._inputs = np.zeros(len(system.inputs))
         pole = np.exp(-system.period_s / self.CORRECTION_S)

@@ -37,7 +37,7 @@ def sections(run: xr.Dataset) -> list[Section]:
             "Measured impacts (the paper's Table IV or VI)",
             ["Mean over the trials ± their standard deviation; below, the standard uncertainty of "
              "the mean from spread, instruments and parameters. Impulses run from onset to the "
-             "end of compression.", *_remarks(impact, printed)],
+             "end of compression.", *_messages(impact, printed)],
             None, ["gamma deg", "trials", *(h for _, h, *_ in SHOWN)],
             _measured_rows(impact, printed),
         ),
@@ -101,27 +101,27 @@ def _measured_rows(impact: Impact, printed: bool) -> list[list[str]]:
     return rows
 
 
-def _remarks(impact: Impact, printed: bool) -> list[str]:
-    remarks = [f"Left out: {text}." for text in impact.failed]
+def _messages(impact: Impact, printed: bool) -> list[str]:
+    messages = [f"Left out: {text}." for text in impact.failed]
     closure = [t.closure for case in impact.cases for t in case.trials if math.isfinite(t.closure)]
     if closure:
-        remarks.append(
+        messages.append(
             "Change of the normal velocity across the whole contact, by the encoders over by "
             f"the force: {np.mean(closure):.4f} ± {np.std(closure):.4f} (1 where encoders, force "
             "sensor and the arm's mass agree)."
         )
     if printed:
-        remarks.append(
+        messages.append(
             "Not reproduced: the printed normal impulses are 10 to 19 % above those that stop this "
             "arm at the printed energies, and the printed tangential ones follow no constant "
             "coefficient of friction."
         )
     else:
-        remarks.append(
+        messages.append(
             "Not reproduced: in the paper's asymmetric pose the tangential impulse is above zero "
             "at 0 deg (1.40 N ms) and 15 deg, although the tip slides to +x."
         )
-    return remarks
+    return messages
 
 
 def write_json(impact: Impact) -> str:

@@ -1,15 +1,15 @@
-"""A system of a user's own: a class in a file, or of an installed package."""
+"""A plug-in system: a class in a file, or of an installed package."""
 
 from hil.experiment.kind import SystemKind
 from hil.experiment.signal_pid import SIGNAL_PID
 from hil.experiment.twin import twin_of
-from hil.plugins.load import OwnTable
-from hil.plugins.system import OwnSystem
+from hil.plugins.load import PluginTable
+from hil.plugins.system import PluginSystem
 from hil.systems.plugin.controllers import CONTROLLER
 
 
-def _build(table: OwnTable, period_s: float) -> OwnSystem:
-    return OwnSystem(table.own, period_s)
+def _build(table: PluginTable, period_s: float) -> PluginSystem:
+    return PluginSystem(table.plugin, period_s)
 
 
 __all__ = ["CONTROLLER", "SYSTEM"]

@@ -1,17 +1,17 @@
-"""A controller of a user's own, on any system."""
+"""A plug-in controller, on any system."""
 
 from hil.control.build import build_reference, build_signal, check_signal, signals_in
-from hil.control.plugin import OwnControl
+from hil.control.plugin import PluginControl
 from hil.control.steering import Steerable
 from hil.control.tables import SignalsReferenceTable
 from hil.experiment.kind import ControlInputs, ControllerKind, Found, SystemRun
 from hil.loop.channels import RigLayout
 from hil.plugins.code import Facts
-from hil.plugins.load import OwnTable
+from hil.plugins.load import PluginTable
 from hil.rig.instruments import boards_of, layout_of, outputs_of, signals_of
 
 
-def _made(run: SystemRun, layout: RigLayout) -> OwnControl:
+def _made(run: SystemRun, layout: RigLayout) -> PluginControl:
     """The control stage, given what there is on this rig."""
     tables, outputs = run.tables, outputs_of(run.tables.devices)
     references: dict[str, tuple[Steerable, str]] = {}
@@ -40,10 +40,10 @@ def _made(run: SystemRun, layout: RigLayout) -> OwnControl:
         model=run.model if run.kind.force_signal is not None else None,
         force=layout.force,
     )
-    return OwnControl(tables.controller.own, facts, references)
+    return PluginControl(tables.controller.plugin, facts, references)
 
 
-def _build(given: ControlInputs) -> OwnControl:
+def _build(given: ControlInputs) -> PluginControl:
     return _made(given, given.layout)
 
 
@@ -89,4 +89,4 @@ def _plan(run: SystemRun) -> list[str]:
     return lines
 
 
-CONTROLLER = ControllerKind(OwnTable, _build, _check, _plan)
+CONTROLLER = ControllerKind(PluginTable, _build, _check, _plan)

@@ -22,8 +22,10 @@ class MaskRecruiter:
         """What it asks for, in the channel's unit."""
         return self.controller.demand_N
 
-    def step(self, t_s: float, reference: float, belief: ArrayEstimate, commands: Commands) -> None:
-        self.controller.step(t_s, reference, belief.force_N, commands.cells)
+    def step(
+        self, t_s: float, reference: float, estimate: ArrayEstimate, commands: Commands
+    ) -> None:
+        self.controller.step(t_s, reference, estimate.force_N, commands.cells)
 
     def write(self, values: NDArray[np.float64]) -> None:
         """It has no columns of its own."""
@@ -34,7 +36,7 @@ class SignalCells:
 
     Parameters
     ----------
-    slot : of the channel among the readings
+    index : of the channel among the readings
     reference_column, demand_column, units : of the row
     rest : the channel's value with every cell off, from which the recruiter counts
     """
@@ -43,7 +45,7 @@ class SignalCells:
         self,
         reference: Steerable,
         recruiter: Recruiter,
-        slot: int,
+        index: int,
         reference_column: str,
         demand_column: str,
         units: str,
@@ -53,14 +55,14 @@ class SignalCells:
         self.reference = reference
         self.recruiter = recruiter
         self._masks = [recruiter.controller] if isinstance(recruiter, MaskRecruiter) else []
-        self._slot = slot
+        self._index = index
         self._rest = rest
         self.columns = [
             Column(reference_column, units, "reference", "set point; NaN where there is none"),
             Column(demand_column, units, "commanded", "what the controller asks the cells for"),
             *recruiter.columns,
         ]
-        self._belief = ArrayEstimate(
+        self._estimate = ArrayEstimate(
             cells=np.zeros(n_cells, dtype=np.uint8),
             usable=np.ones(n_cells, dtype=np.uint8),
             x=np.zeros(0),
@@ -68,7 +70,7 @@ class SignalCells:
         )
         for law in self._masks:
             if isinstance(law, Selective):
-                law.usable = self._belief.usable
+                law.usable = self._estimate.usable
 
     @property
     def set_points(self) -> dict[str, Steerable]:
@@ -95,12 +97,12 @@ class SignalCells:
         self._commands = commands
 
     def step(self, t_s: float) -> None:
-        belief, values = self._belief, self._values
-        np.copyto(belief.cells, self._reported, where=self._reported != CELL_UNKNOWN)
+        estimate, values = self._estimate, self._values
+        np.copyto(estimate.cells, self._reported, where=self._reported != CELL_UNKNOWN)
         if self._open is not None:
-            np.equal(self._open, 0, out=belief.usable, casting="unsafe")
-        belief.force_N = float(self._measured[self._slot]) - self._rest
+            np.equal(self._open, 0, out=estimate.usable, casting="unsafe")
+        estimate.force_N = float(self._measured[self._index]) - self._rest
         values[0] = self.reference.at(t_s)
-        self.recruiter.step(t_s, values[0] - self._rest, belief, self._commands)
+        self.recruiter.step(t_s, values[0] - self._rest, estimate, self._commands)
         values[1] = self.recruiter.demand_N + self._rest
         self.recruiter.write(values[2:])

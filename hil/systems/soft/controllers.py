@@ -58,10 +58,10 @@ def _signal_cells(
     given: ControlInputs, recruiter: MaskRecruiter | BroadcastRecruiter, rest: float
 ) -> SignalCells:
     name, follows = _followed(given)
-    slot = given.layout.slot(name)
-    channel = given.layout.channels[slot]
+    index = given.layout.index(name)
+    channel = given.layout.channels[index]
     return SignalCells(
-        Steerable(build_signal(follows)), recruiter, slot, channel.column("reference"),
+        Steerable(build_signal(follows)), recruiter, index, channel.column("reference"),
         channel.column("demand"), units(channel.suffix), rest, given.model.arrays.n_cells,
     )  # fmt: skip
 
@@ -80,10 +80,10 @@ def _build_pid(given: ControlInputs) -> SignalCells:
 
 def _build_broadcast(given: ControlInputs) -> SignalCells:
     table, levels = given.tables.controller, _levels(given)
-    shares = np.diff(levels)
-    zone = 0.5 * float(shares.max()) * (1.0 + 1e-9)
-    caster = Broadcaster(BroadcastLaw(table.law, table.gain, zone, table.period_s), shares)
-    recruiter = BroadcastRecruiter(caster, shares, "measured", given.seed % 2**SEED_BITS)
+    levels_apart = np.diff(levels)
+    zone = 0.5 * float(levels_apart.max()) * (1.0 + 1e-9)
+    caster = Broadcaster(BroadcastLaw(table.law, table.gain, zone, table.period_s), levels_apart)
+    recruiter = BroadcastRecruiter(caster, levels_apart, "measured", given.seed % 2**SEED_BITS)
     return _signal_cells(given, recruiter, float(levels[0]))
 
 

@@ -88,7 +88,6 @@ class PassiveWalker:
         self.mass_kg = float(m.sum())
         self._first = m @ alpha
         self._second = alpha.T @ (m[:, None] * alpha)
-        self._law = np.array([walker.R_m, self.mass_kg, g_m_per_s2, self.slope_rad])
 
     def energy_J(self, z: ArrayLike) -> tuple[Matrix, Matrix]:
         """Kinetic and potential energy; the foot's centre starts at 0 and has rolled R q3."""
@@ -105,6 +104,17 @@ class PassiveWalker:
         up = self.mass_kg * R + a * np.cos(q3) + b * np.cos(q4)
         along = self.mass_kg * R * q3 + a * np.sin(q3) + b * np.sin(q4)
         return kinetic, self.g_m_per_s2 * (np.cos(s) * up - np.sin(s) * along)
+
+    def accelerations_rad_per_s2(self, z: Matrix) -> Matrix:
+        """q3'' and q4'' at (q3, q4, q3', q4'), the foot rolling."""
+        return self._rates(0.0, z)[2:]
+
+    def _rates(self, _t: float, z: Matrix) -> Matrix:
+        walker = self.walker
+        rates: Matrix = _motion(
+            z, self._first, self._second, walker.R_m, self.mass_kg, self.g_m_per_s2, self.slope_rad
+        )
+        return rates
 
     def step(self, start: ArrayLike, samples_s: float | None = None) -> Step:
         """From (theta, q3', q4') just after a heel strike to just after the next.
@@ -129,12 +139,10 @@ class PassiveWalker:
     def _until(
         self, t_s: float, z: Matrix, event: Callable[[float, Matrix], float]
     ) -> tuple[Matrix, Matrix, Callable[[Matrix], Matrix]]:
-        def motion(_t: float, z: Matrix) -> Matrix:
-            rates: Matrix = _motion(z, self._first, self._second, self._law)
-            return rates
-
-        found = solve_ivp(motion, (t_s, t_s + LONGEST_STEP_S), z, "DOP853", events=(event, _fallen),
-                          rtol=TOLERANCE, atol=TOLERANCE, dense_output=True)  # fmt: skip
+        found = solve_ivp(
+            self._rates, (t_s, t_s + LONGEST_STEP_S), z, "DOP853", events=(event, _fallen),
+            rtol=TOLERANCE, atol=TOLERANCE, dense_output=True,
+        )  # fmt: skip
         if not found.success or found.t_events[0].size == 0:
             raise ModelError("the walker falls: no heel strike follows from this start")
         return found.t, found.y.T, found.sol
@@ -222,9 +230,10 @@ _upright.direction = _foot_down.direction = 1.0  # type: ignore[attr-defined]
 
 
 @njit(cache=True)
-def _motion(z: Matrix, first: Matrix, S: Matrix, law: Matrix) -> Matrix:
+def _motion(
+    z: Matrix, first: Matrix, S: Matrix, R: float, mass: float, g: float, slope: float
+) -> Matrix:
     """Z' of (q3, q4, q3', q4')."""
-    R, mass, g, slope = law[0], law[1], law[2], law[3]
     q3, q4, w3, w4 = z[0], z[1], z[2], z[3]
     a, b = first[0], first[1]
     turn = q3 - q4

@@ -123,10 +123,10 @@ def test_a_window_that_arms_warm_boards_waits_tick_by_tick_until_all_have_cooled
     sets = [f"devices.{b}.limits.heat_time_constant_ms={tau_ms}" for b in boards]
     config = load(configs / "array14/pid.toml", [*sets, "experiment.duration_s=0.02"])
     faults = [FaultTable(kind="board_reset", at_s=RESET_S, device=name) for name in hot]
-    stages = assembly.build(config, 1, injection=Injection(faults))
-    sink = Window(stages.frame)
-    assembly.prove(stages.rig)
-    parts = assembly.parts_of(config, stages, VirtualClock(), sink, armed=False)
+    pipeline = assembly.build(config, 1, injection=Injection(faults))
+    sink = Window(pipeline.frame)
+    assembly.self_test(pipeline.rig)
+    parts = assembly.parts_of(config, pipeline, VirtualClock(), sink, armed=False)
     assert loop.run(parts) == "complete"
     rows = np.array(sink.rows)
     state, t_s = rows["guard_state"], rows["t_s"]

@@ -26,7 +26,7 @@ def native(**limits):
 
 
 def driver(port, **limits):
-    place = BoardPlace(GATES, ("a.3", "a.1", "a.4"), slot=1)
+    place = BoardPlace(GATES, ("a.3", "a.1", "a.4"), index=1)
     made = CellBoard(
         "board", lambda: port, place, protocol.default_limits() | limits,
         hold_s=0.05, answer_timeout_s=0.001, simulated=True,
@@ -313,11 +313,11 @@ def test_a_wire_that_breaks_in_the_run_is_set_apart_and_named_once():
     assert board.gates()[:3].tolist() == [0, 255, 255]
     assert not r.bits("board_fault_bits")
     assert made.has_news
-    assert [remark.text for remark in made.remarks()] == [
+    assert [message.text for message in made.messages()] == [
         "a.3: electrically dead: open wire, found by its board"
     ]
     assert not made.has_news
-    assert made.remarks() == []
+    assert made.messages() == []
 
 
 def test_a_wire_found_open_at_arming_is_named_and_named_again_at_the_next_arming():
@@ -327,7 +327,7 @@ def test_a_wire_found_open_at_arming_is_named_and_named_again_at_the_next_arming
     _, made, _, r = armed(board, **limits)
     for _ in range(2):
         assert r.cells_open.tolist() == [1, 0, 0, 0]
-        assert [remark.text[:4] for remark in made.remarks()] == ["a.1:"]
+        assert [message.text[:4] for message in made.messages()] == ["a.1:"]
         made.safe()
         made.arm()
     made.safe()
@@ -488,7 +488,7 @@ def test_a_reset_while_the_board_is_left_alone_to_prove_itself_is_said_to_be_one
     board.advance = advance_and_reset
     during = "(during its watchdog test|while it was being armed)"
     with pytest.raises(DeviceError, match=f"board: was reset {during}: check its supply"):
-        made.prove(print)
+        made.self_test(print)
 
 
 def test_a_board_that_is_silent_for_a_while_after_its_reset_is_found_once_it_answers():

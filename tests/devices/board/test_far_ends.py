@@ -34,7 +34,7 @@ class Far:
             self.board.sense(cell, 0.2, 0.0, 25.0)
         self.board.advance(100_000)
         self.duty = np.zeros(N_CELLS)
-        place = BoardPlace(GATES, ("a.3", "a.1", "a.4"), slot=0)
+        place = BoardPlace(GATES, ("a.3", "a.1", "a.4"), index=0)
         self.driver = CellBoard(
             "board", lambda: port, place, table, hold_s=0.05, answer_timeout_s=0.5 * PERIOD_S,
             simulated=True, operator=SimulatedOperator(self.board),
@@ -208,8 +208,8 @@ def test_what_the_emulation_lacks_is_named_with_its_packages(monkeypatch):
 
 def test_the_board_proves_that_it_stops_by_itself_and_that_its_estop_opens(far):
     far.driver.open()
-    proved = far.driver.prove(print)
-    assert proved == ["watchdog tested", "e-stop seen open"]
+    tested = far.driver.self_test(print)
+    assert tested == ["watchdog tested", "e-stop seen open"]
     far.driver.arm()
 
 

@@ -8,8 +8,8 @@ from hil.devices.board.native import NativeBoard
 from hil.devices.board.self_test import (
     SimulatedOperator,
     SomebodyAtTheBench,
-    prove_estop,
-    prove_silence,
+    check_estop,
+    check_silence,
 )
 from hil.errors import DeviceError
 
@@ -43,7 +43,7 @@ class Bench:
 
 def test_a_board_left_alone_latches_and_is_clear_again_afterwards():
     bench = Bench()
-    prove_silence("board", bench.ask, bench.arm, SimulatedOperator(bench.board))
+    check_silence("board", bench.ask, bench.arm, SimulatedOperator(bench.board))
     assert bench.ask("read")["fault_bits"] == 0
     assert protocol.STATES["disarmed"] == bench.ask("read")["state"]
 
@@ -60,12 +60,12 @@ def test_a_board_that_goes_on_without_its_host_is_refused():
                 super().wait(0.009)
 
     with pytest.raises(DeviceError, match="did not stop by itself"):
-        prove_silence("board", bench.ask, bench.arm, Chatterbox(bench.board))
+        check_silence("board", bench.ask, bench.arm, Chatterbox(bench.board))
 
 
 def test_an_estop_is_seen_open_and_closed_by_a_simulated_operator_without_asking():
     bench, said = Bench(), []
-    prove_estop("board", bench.ask, SimulatedOperator(bench.board), said.append)
+    check_estop("board", bench.ask, SimulatedOperator(bench.board), said.append)
     assert said == []
     assert bench.ask("read")["fault_bits"] == 0
 
@@ -78,7 +78,7 @@ def test_somebody_is_asked_and_waited_for():
         bench.board.set_estop(10 <= len(waited) < 20)
         bench.board.advance(round(1e6 * duration_s))
 
-    prove_estop("board", bench.ask, SomebodyAtTheBench(sleep_s), said.append)
+    check_estop("board", bench.ask, SomebodyAtTheBench(sleep_s), said.append)
     assert said == ["board: open its e-stop now (30 s)", "board: close its e-stop now (30 s)"]
     assert 20 <= len(waited) < 30
 
@@ -92,5 +92,5 @@ def test_an_estop_that_nobody_opens_is_refused_after_its_time():
         bench.board.advance(1000)
 
     with pytest.raises(DeviceError, match="not seen open within 30 s: nothing was armed"):
-        prove_estop("board", bench.ask, SomebodyAtTheBench(sleep_s), lambda text: None)
+        check_estop("board", bench.ask, SomebodyAtTheBench(sleep_s), lambda text: None)
     assert sum(waited) == pytest.approx(30.0)

@@ -70,7 +70,7 @@ class Bench:
 
     def start(self):
         self.daq.open()
-        self.daq.come_on()
+        self.daq.enable()
         self.daq.wait()
         self.daq.arm()
         self.start_s = self.system.now_s

@@ -46,7 +46,7 @@ class Chassis(Bench):
 def test_the_chassis_switches_its_modules_off_when_the_program_falls_silent(watchdog):
     with Chassis(on_modules(watchdog=watchdog, watchdog_s=0.05)) as bench:
         bench.start()
-        said = [r for r in bench.daq.remarks() if "watchdog" in r.text]
+        said = [r for r in bench.daq.messages() if "watchdog" in r.text]
         assert [r.level for r in said] == ["info"]
         assert "enable lines low, analogue outputs at rest after 0.05 s" in said[0].text
         assert "by cDAQ1" in said[0].text
@@ -73,7 +73,7 @@ def test_a_run_that_waits_to_be_armed_has_its_watchdog_before_it_samples():
         bench.start_s = bench.system.now_s
         bench.commands.enabled[:] = False
         bench.ticks(300)
-        bench.daq.come_on()
+        bench.daq.enable()
         bench.daq.arm()
         bench.commands.enabled[:] = True
         bench.tick(300)
@@ -85,9 +85,9 @@ def test_the_run_after_the_proof_and_the_run_after_a_run_start_their_watchdog_ag
     with Chassis(on_modules(watchdog="required")) as bench:
         for _ in range(2):
             bench.daq.open()
-            bench.daq.come_on()
-            bench.daq.prove(print)
-            bench.daq.come_on()
+            bench.daq.enable()
+            bench.daq.self_test(print)
+            bench.daq.enable()
             bench.daq.wait()
             bench.daq.arm()
             bench.start_s = bench.system.now_s
@@ -120,7 +120,7 @@ def test_another_program_on_the_chassis_is_named_where_its_watchdog_is_required(
             other.do_channels.add_do_chan("cDAQ1Mod2/port0/line7", "", LineGrouping.CHAN_PER_LINE)
             other.start()
             with pytest.raises(DeviceError, match=r"before any other of its tasks.*-201477"):
-                bench.daq.come_on()
+                bench.daq.enable()
         assert bench.feed_line() == 0.0
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hil.calibration.signal_chain import Chain, Encoder
-from hil.devices.nidaq.channels import Bridge, Usual
+from hil.devices.nidaq.channels import Baseline, Bridge
 from hil.errors import DeviceError
 
 from .cards import ESTOP, FORCE, HIP, PERIOD_S, Bench, plan
@@ -186,7 +186,7 @@ def test_a_rail_in_mid_run_is_no_reading_and_a_fault():
 
 
 def test_a_channel_that_froze_is_told_by_its_missing_noise():
-    live = replace(FORCE, usual=Usual(noise_rms_raw=0.002))
+    live = replace(FORCE, baseline=Baseline(noise_rms_raw=0.002))
     with Bench(plan(live), ai0=noisy()) as bench:
         bench.start().ticks(300)
         assert bench.faults() == []
@@ -207,7 +207,7 @@ def test_a_rail_before_the_run_is_refused(fault, words):
 def test_the_zero_is_taken_before_the_run_where_asked():
     with Bench(plan(replace(FORCE, tare=True)), ai0=lambda t: 0.25 + 0.0 * np.asarray(t)) as bench:
         bench.daq.open()
-        zero = next(r for r in bench.daq.remarks() if r.name == "zero")
+        zero = next(r for r in bench.daq.messages() if r.name == "zero")
         assert zero.value == pytest.approx(0.25, abs=STEP_V)
         assert zero.about == "force"
         bench.daq.arm()
@@ -217,12 +217,12 @@ def test_the_zero_is_taken_before_the_run_where_asked():
 
 
 def test_a_drifted_zero_and_a_strange_noise_are_remarked():
-    usual = Usual(zero_ratio=0.0, zero_tolerance=0.05, noise_rms_raw=0.002)
+    baseline = Baseline(zero_ratio=0.0, zero_tolerance=0.05, noise_rms_raw=0.002)
     with Bench(
-        plan(replace(FORCE, usual=usual), before_s=0.1), ai0=noisy(rms_V=0.02, mean_V=0.3)
+        plan(replace(FORCE, baseline=baseline), before_s=0.1), ai0=noisy(rms_V=0.02, mean_V=0.3)
     ) as bench:
         bench.daq.open()
-        texts = [r.text for r in bench.daq.remarks() if r.level == "warning"]
+        texts = [r.text for r in bench.daq.messages() if r.level == "warning"]
     assert len(texts) == 2
     assert "zero is +0.6" in texts[0]
     assert "noise is 9" in texts[1] or "noise is 1" in texts[1]
@@ -231,7 +231,7 @@ def test_a_drifted_zero_and_a_strange_noise_are_remarked():
 SHUNTED = replace(
     FORCE,
     chain=Chain.conditioned(500.0, 0.0, 10.0, [0.0, 4.75]),
-    usual=Usual(shunt_ratio=0.8735, shunt_tolerance=0.005),
+    baseline=Baseline(shunt_ratio=0.8735, shunt_tolerance=0.005),
     shunt_line="port0/line3",
 )
 
@@ -245,7 +245,7 @@ def test_the_shunt_shows_whether_the_conditioners_gain_is_what_it_was(gain, pass
         )
         if passes:
             bench.daq.open()
-            assert any("as expected" in r.text for r in bench.daq.remarks())
+            assert any("as expected" in r.text for r in bench.daq.messages())
         else:
             with pytest.raises(DeviceError, match=r"shunt changes 'force' by 0\.856 mV/V, 0\.8735"):
                 bench.daq.open()

@@ -25,18 +25,18 @@ def test_an_enable_line_is_high_from_before_the_start_until_a_trip_and_low_at_th
             levels.append(bench.level("port0/line1"))
 
         noted(bench.daq.arm)
-        noted(bench.daq.come_on)
+        noted(bench.daq.enable)
         bench.start_s = bench.system.now_s
         noted(bench.tick, 0)
         bench.commands.enabled[:] = False  # as the guard does when it trips
         noted(bench.tick, 1)
         bench.commands.enabled[:] = True  # armed again: it goes high in its turn, after the supply
         noted(bench.tick, 2)
-        noted(bench.daq.come_on)
+        noted(bench.daq.enable)
         noted(bench.tick, 3)
         assert bench.column("daq_line_bits") == 1
-        noted(bench.daq.cut)
-        noted(bench.daq.come_on)
+        noted(bench.daq.disable)
+        noted(bench.daq.enable)
         noted(bench.daq.safe)
     assert levels == [0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0]
 
@@ -81,7 +81,7 @@ def test_a_line_that_another_program_holds_is_refused_before_it_goes_high():
         other.start()
         bench.daq.open()
         with pytest.raises(DeviceError, match=r"held by another task or program.*-50103"):
-            bench.daq.come_on()
+            bench.daq.enable()
         assert bench.level("port0/line1") == 0.0
 
 
@@ -89,7 +89,7 @@ def test_what_an_enable_line_feeds_has_its_time_to_come_up_while_the_watchdog_is
     asked = plan(lines=(SUPPLY,), watchdog_s=0.01, enable_settle_s=0.2)
     with Bench(asked, ai0=1.0) as bench:
         bench.daq.open()
-        bench.daq.come_on()
+        bench.daq.enable()
         high_s = bench.system.now_s
         assert not bench.daq.ready()
         bench.daq.wait()
@@ -104,11 +104,11 @@ def test_within_a_run_the_time_to_come_up_goes_by_ticks():
         bench.commands.enabled[:] = False
         bench.tick(1)
         bench.commands.enabled[:] = True
-        bench.daq.come_on()
+        bench.daq.enable()
         ready = []
         for k in (2, 3, 4, 5):
             bench.tick(k)
-            bench.daq.come_on()
+            bench.daq.enable()
             ready.append(bench.daq.ready())
     assert ready == [False, False, True, True]  # 3 ms after tick 1
 
@@ -117,7 +117,7 @@ def test_a_host_that_dies_before_the_boards_are_armed_leaves_the_line_to_the_wat
     asked = plan(lines=(SUPPLY,), watchdog_s=0.05, enable_settle_s=0.2)
     with Bench(asked, ai0=1.0) as bench:
         bench.daq.open()
-        bench.daq.come_on()
+        bench.daq.enable()
         died_s = bench.system.now_s
         bench.system.advance_to(died_s + 0.049)
         assert bench.level("port0/line1") == 1.0
@@ -128,14 +128,14 @@ def test_a_host_that_dies_before_the_boards_are_armed_leaves_the_line_to_the_wat
 def test_after_the_proof_the_line_is_low_and_nothing_has_to_be_fed():
     with Bench(plan(lines=(SUPPLY,), watchdog_s=0.05), ai0=1.0) as bench:
         bench.daq.open()
-        bench.daq.come_on()
-        (proved,) = bench.daq.prove(print)
-        assert proved == "supply high during the boards' self-test, then low"
+        bench.daq.enable()
+        (tested,) = bench.daq.self_test(print)
+        assert tested == "supply high during the boards' self-test, then low"
         assert bench.level("port0/line1") == 0.0
         bench.system.advance_to(bench.system.now_s + 1.0)
-        bench.daq.come_on()
+        bench.daq.enable()
         assert bench.level("port0/line1") == 1.0
-        said = [r.text for r in bench.daq.remarks()]
+        said = [r.text for r in bench.daq.messages()]
         assert sum("watchdog" in text for text in said) == 1  # that it is there, not that it acted
 
 
@@ -168,7 +168,7 @@ def test_safe_and_close_may_be_called_at_any_time_and_any_number_of_times():
 def test_the_watchdog_switches_off_when_the_program_falls_silent():
     with Bench(plan(lines=(SUPPLY,), watchdog_s=0.05), ai0=1.0) as bench:
         bench.start()
-        said = [r.text for r in bench.daq.remarks()]
+        said = [r.text for r in bench.daq.messages()]
         assert any("watchdog: enable lines low after 0.05 s" in text for text in said)
         bench.ticks(200)  # four times as long as it waits: it is fed
         assert bench.level("port0/line1") == 1.0
@@ -193,17 +193,17 @@ def test_a_run_after_the_watchdog_has_expired_says_so_and_goes_on():
 def test_a_card_without_a_watchdog_says_it_plainly():
     with Bench(plan(lines=(SUPPLY,)), product="PCIe-6251", ai0=1.0) as bench:
         bench.start()
-        remark = next(r for r in bench.daq.remarks() if "watchdog" in r.text)
-    assert remark.level == "warning"
-    assert "no watchdog, outputs stay as they are if the program is killed" in remark.text
-    assert "-200662" in remark.text
+        message = next(r for r in bench.daq.messages() if "watchdog" in r.text)
+    assert message.level == "warning"
+    assert "no watchdog, outputs stay as they are if the program is killed" in message.text
+    assert "-200662" in message.text
 
 
 def test_what_the_watchdog_does_not_cover_is_said():
     """X Series watchdogs hold digital lines only."""
     with Bench(plan(lines=(SUPPLY,), outputs=(MOTOR,)), ai0=1.0) as bench:
         bench.start()
-        texts = [r.text for r in bench.daq.remarks()]
+        texts = [r.text for r in bench.daq.messages()]
     assert any("does not cover analogue outputs" in text for text in texts)
     assert any("watchdog: enable lines low" in text for text in texts)
 

@@ -126,8 +126,8 @@ def test_on_pyvisa_sim_every_dialect_comes_on_and_goes_off(resource, dialect, id
     supply = _supply(f"TCPIP::{resource}::INSTR", f"{SIMULATED}@sim", dialect, patience_s=20.0)
     supply.open()
     try:
-        assert supply.remarks()[0].text.startswith(identity)
-        supply.come_on()
+        assert supply.messages()[0].text.startswith(identity)
+        supply.enable()
         supply.wait()
         assert (supply.answer.on, supply.answer.voltage_V, supply.answer.current_A) == (
             1,
@@ -153,8 +153,10 @@ def test_it_comes_on_is_read_and_is_verified_off(instrument):
     supply.open()
     try:
         assert (instrument.volts, instrument.amps, instrument.on) == (8.0, 1.0, False)
-        assert [r.text for r in supply.remarks()] == ["Bench Works,PS-30,SN7,1.0: 8 V, at most 1 A"]
-        supply.come_on()
+        assert [r.text for r in supply.messages()] == [
+            "Bench Works,PS-30,SN7,1.0: 8 V, at most 1 A"
+        ]
+        supply.enable()
         supply.wait()
         assert instrument.on
         assert (supply.answer.voltage_V, supply.answer.current_A) == (8.0, 0.64)
@@ -180,7 +182,7 @@ def test_an_answer_that_comes_late_does_not_pass_for_the_next_one(instrument):
     supply.open()
     try:
         instrument.late_s = 0.4  # twice what a single answer is waited for
-        supply.come_on()
+        supply.enable()
         supply.wait()
         assert (supply.answer.voltage_V, supply.answer.current_A) == (8.0, 0.64)
         assert sum(line == "*IDN?" for _, line in instrument.heard) >= 2
@@ -201,12 +203,12 @@ def test_one_that_does_not_come_on_or_go_off_is_named(instrument):
     supply.open()
     try:
         instrument.deaf_to = "OUTP ON"
-        supply.come_on()
+        supply.enable()
         with pytest.raises(DeviceError, match=r"commanded on, after 1.1 s it reports output off"):
             supply.wait()
         supply.safe()
         instrument.deaf_to = None
-        supply.come_on()
+        supply.enable()
         supply.wait()
         instrument.deaf_to = "OUTP OFF"
         with pytest.raises(
@@ -214,7 +216,7 @@ def test_one_that_does_not_come_on_or_go_off_is_named(instrument):
         ):
             supply.safe()
         instrument.mute = True
-        supply.come_on()
+        supply.enable()
         with pytest.raises(
             DeviceError, match=r"commanded off, after 1.1 s no answer: SWITCH IT OFF"
         ):
@@ -250,7 +252,7 @@ def test_a_loop_that_hangs_loses_its_supply_and_has_to_come_on_anew(instrument):
     supply = _supply(instrument.resource, patience_s=20.0)
     supply.open()
     try:
-        supply.come_on()
+        supply.enable()
         supply.wait()
         told_s = time.monotonic()
         instrument.off.clear()
@@ -266,7 +268,7 @@ def test_a_loop_that_hangs_loses_its_supply_and_has_to_come_on_anew(instrument):
         supply._take()
         assert supply.watch.faults(supply.answer, RealClock().now_s() + 60.0) & WRONG
         supply.safe()
-        supply.come_on()
+        supply.enable()
         supply.wait()
         assert instrument.on
         supply.safe()
@@ -279,7 +281,7 @@ def test_a_sign_of_life_without_a_tick_keeps_it_on(instrument):
     supply = _supply(instrument.resource, patience_s=20.0)
     supply.open()
     try:
-        supply.come_on()
+        supply.enable()
         supply.wait()
         instrument.off.clear()
         began_s, look = time.monotonic(), threading.Event()
@@ -287,7 +289,7 @@ def test_a_sign_of_life_without_a_tick_keeps_it_on(instrument):
             supply.alive()
             look.wait(0.0025)
         lived = instrument.on and _ons(instrument) == 1
-        supply.cut()
+        supply.disable()
         assert instrument.off.wait(20.0)  # told at once; nobody has waited for an answer yet
         supply.safe()
         assert lived
@@ -300,7 +302,7 @@ def test_a_process_that_stands_still_is_silence_and_a_cut_by_hand(instrument):
     supply.open()
     process = supply._process
     try:
-        supply.come_on()
+        supply.enable()
         supply.wait()
         os.kill(process.pid, signal.SIGSTOP)
         clock = RealClock()
@@ -357,7 +359,7 @@ def test_a_wrong_voltage_in_the_run_trips_and_is_cut(rigs, instrument, tmp_path,
     out = tmp_path / "run.h5"
     path = _rig(rigs, instrument.resource)
     words = [*BENCH, "--duration", "10.0", "--out", str(out)]
-    instrument.drifts_after = 30  # readings: some in the proof, then in the run
+    instrument.drifts_after = 30  # readings: some in the self-test, then in the run
     assert main(["run", str(path), *words]) == 3
     assert "tripped by supply_wrong" in capsys.readouterr().out
     assert not instrument.on
@@ -370,7 +372,7 @@ def test_whoever_kills_the_loop_switches_the_supply_off(rigs, instrument, tmp_pa
     words = [*BENCH, "--duration", "10", "--out", str(tmp_path / "run.h5")]
     loop = subprocess.Popen([sys.executable, "-m", "hil", "run", str(path), *words])
     until_s = time.monotonic() + 100.0
-    while sum(line == "OUTP ON" for _, line in instrument.heard) < 2:  # the proof's, the run's
+    while sum(line == "OUTP ON" for _, line in instrument.heard) < 2:  # the self-test's, the run's
         assert time.monotonic() < until_s
         assert loop.poll() is None
         instrument.off.wait(0.05)

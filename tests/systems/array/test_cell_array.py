@@ -8,7 +8,7 @@ from hil.errors import ModelError
 from hil.systems.array import cells
 from hil.systems.array.analysis import describe, poles, stiffness_N_per_m, unreachable
 from hil.systems.array.cell_array import CellArray
-from hil.systems.array.force_levels import force_levels_N, shares_N
+from hil.systems.array.force_levels import force_levels_N, static_gains_N
 
 MIGA = cells.miga(k_pe_N_per_m=20.0, k_se_N_per_m=386.52, k_ae_N_per_m=1000.0, b_N_s_per_m=500.0)
 SILICONE = cells.hill(k_pe_N_per_m=20.0, k_se_N_per_m=611.0, k_ae_N_per_m=10160.0, b_N_s_per_m=50.0)
@@ -56,9 +56,9 @@ def test_all_cells_share_one_static_law(kind):
 def test_fig_2_gives_the_printed_shares_force_stiffness_levels_and_modes(fig_2):
     F = np.ones(14)
     _, phi = MIGA.static
-    shares = shares_N(fig_2, F, "array.right_N") / phi
+    gains_N = static_gains_N(fig_2, F, "array.right_N") / phi
     printed = [1/3, 1/6, 1/6, 1/6, 1/2, 1/3, 1/2, 1/6, 1/6, 1/6, 1/3, 1/3, 1/3, 1/3]  # fmt: skip
-    np.testing.assert_allclose(shares, printed, rtol=1e-12)
+    np.testing.assert_allclose(gains_N, printed, rtol=1e-12)
     all_on = fig_2.force_at("array.right_N", fig_2.solve_statics(F).tension_N)
     assert digits(all_on, "1.115079480")
     assert digits(stiffness_N_per_m(fig_2, "array"), "398.359827")
@@ -91,7 +91,7 @@ def test_miga6_all_on_gives_the_printed_force(miga6, t_s, printed):
 )  # fmt: skip
 def test_silicone_cells_give_the_printed_force_per_cell(text, printed):
     model = CellArray.from_fingerprint(text, cell=SILICONE, mass_kg=0.02)
-    for share in shares_N(model, np.full(4, 6.8), "array.right_N"):
+    for share in static_gains_N(model, np.full(4, 6.8), "array.right_N"):
         assert digits(share, printed)
 
 
@@ -105,8 +105,8 @@ def test_cells_in_parallel_and_in_series_add_as_springs_do(n):
     assert stiffness_N_per_m(parallel, "array") == pytest.approx(n * K, rel=1e-12)
     assert stiffness_N_per_m(chain, "array") == pytest.approx(K / n, rel=1e-12)
     one = np.eye(n)[0]
-    assert shares_N(parallel, one, "array.right_N")[0] == pytest.approx(phi, rel=1e-12)
-    assert shares_N(chain, one, "array.right_N")[0] == pytest.approx(phi / n, rel=1e-12)
+    assert static_gains_N(parallel, one, "array.right_N")[0] == pytest.approx(phi, rel=1e-12)
+    assert static_gains_N(chain, one, "array.right_N")[0] == pytest.approx(phi / n, rel=1e-12)
 
 
 @pytest.mark.parametrize("n_masses", [1, 2, 7])
@@ -131,11 +131,11 @@ def test_arrays_with_as_many_cells_on_either_side_of_a_mass_do_not_ripple():
 
 def test_blocked_force_of_any_set_is_the_sum_of_its_shares(fig_2):
     rng = np.random.default_rng(3)
-    shares = shares_N(fig_2, np.ones(14), "array.right_N")
+    gains_N = static_gains_N(fig_2, np.ones(14), "array.right_N")
     for _ in range(20):
         on = rng.integers(0, 2, 14)
         force = fig_2.force_at("array.right_N", fig_2.solve_statics(on).tension_N)
-        assert force == pytest.approx(float(shares @ on), rel=1e-12, abs=1e-15)
+        assert force == pytest.approx(float(gains_N @ on), rel=1e-12, abs=1e-15)
 
 
 def test_statics_are_where_the_dynamics_come_to_rest(fig_2):

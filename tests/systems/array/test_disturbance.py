@@ -37,11 +37,11 @@ def test_the_disturbance_is_what_a_dead_cell_does_not_give():
         observer.correct(float(plant.y[output]) + 0.002 * rng.standard_normal())
     F_N = np.zeros(6)
     F_N[2] = 4.0
-    share_N = told.model.force_at("array.right_N", told.model.solve_statics(F_N).tension_N)
+    gain_N = told.model.force_at("array.right_N", told.model.solve_statics(F_N).tension_N)
     # its own steady-state error: 0.05 N/sqrt(s) wandering seen through 2 mN of noise
-    assert observer.disturbance_N == pytest.approx(-share_N, abs=0.02)
+    assert observer.disturbance_N == pytest.approx(-gain_N, abs=0.02)
     assert observer.estimate_N == pytest.approx(float(plant.y[output]), abs=0.01)
-    assert observer.twin_N == pytest.approx(float(plant.y[output]) + share_N, abs=0.01)
+    assert observer.twin_N == pytest.approx(float(plant.y[output]) + gain_N, abs=0.01)
 
 
 def test_without_a_disturbance_none_is_estimated():

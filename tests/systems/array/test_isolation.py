@@ -14,7 +14,7 @@ from hil.systems.array.isolation import (
     Isolation,
     IsolationRules,
     Lag,
-    broken_shares_N,
+    broken_gains_N,
     lags,
 )
 
@@ -168,7 +168,7 @@ def test_the_lag_of_a_cell_is_its_dampers():
 
 def test_shares_with_a_broken_cell_are_those_of_the_array_without_it():
     activation = [CellActivation(4.0)] * 6
-    found = broken_shares_N(MODEL, activation, "array.right_N")
+    found = broken_gains_N(MODEL, activation, "array.right_N")
     for n in range(6):
         model = CellArray.from_fingerprint(
             "-:1 | &1:2 | &1:1 &2:2 | &7:-1", cell=MIGA, mass_kg=0.01583, broken_cells=[n + 1]

@@ -47,7 +47,7 @@ def test_the_free_response_is_what_the_array_does_if_nothing_is_switched(activat
             found.append(system.y[output])
     # the sigmoid, and its stop, are taken as straight between samples: h^2 f''/8 with f'' below
     # 0.1 rate^2 of a newton, and cells unlike in their share ring by less than a hundredth
-    assert y == pytest.approx(np.array(found), abs=0.02 * tables.shares_N.sum())
+    assert y == pytest.approx(np.array(found), abs=0.02 * tables.static_gains_N.sum())
 
 
 def test_the_unit_response_is_that_of_the_cells_switched_on_from_rest():

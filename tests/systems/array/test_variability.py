@@ -17,7 +17,7 @@ from hil.systems.array.force_levels import (
     levels_N,
     mean_and_variance_of_k_on,
     mean_and_variance_of_p_on,
-    shares_N,
+    static_gains_N,
 )
 from hil.systems.array.network import Point
 from oracles.networks import fingerprints
@@ -62,7 +62,7 @@ def test_shares_are_the_forces_of_single_cells(text, seed):
         model.force_at(OUTPUT, model.solve_statics(F[n] * np.eye(n_cells)[n]).tension_N)
         for n in range(n_cells)
     ]
-    np.testing.assert_allclose(shares_N(model, F, OUTPUT), alone, atol=1e-13 * n_cells)
+    np.testing.assert_allclose(static_gains_N(model, F, OUTPUT), alone, atol=1e-13 * n_cells)
 
 
 def test_shares_hold_for_antagonists_on_a_free_load():
@@ -81,16 +81,16 @@ def test_shares_hold_for_antagonists_on_a_free_load():
             model.force_at(output, model.solve_statics(F[n] * np.eye(len(F))[n]).tension_N)
             for n in range(len(F))
         ]
-        np.testing.assert_allclose(shares_N(model, F, output), alone, atol=1e-13)
+        np.testing.assert_allclose(static_gains_N(model, F, output), alone, atol=1e-13)
 
 
 @pytest.mark.parametrize("name", ARRAYS)
 def test_levels_are_those_of_all_sets_one_by_one(name):
     model = build(ARRAYS[name])
-    shares = shares_N(model, np.ones(model.n_cells), OUTPUT)
+    gains_N = static_gains_N(model, np.ones(model.n_cells), OUTPUT)
     on = np.array(list(itertools.product((0, 1), repeat=model.n_cells)))
-    all_levels = np.unique(np.round(on @ shares, 11))
-    np.testing.assert_allclose(force_levels_N(model, np.ones(len(shares)), OUTPUT), all_levels,
+    all_levels = np.unique(np.round(on @ gains_N, 11))
+    np.testing.assert_allclose(force_levels_N(model, np.ones(len(gains_N)), OUTPUT), all_levels,
                                atol=1e-11)  # fmt: skip
 
 
@@ -116,10 +116,10 @@ def test_more_levels_than_can_be_listed_are_refused():
 @pytest.mark.parametrize("name", ["miga6", "silicone4"])
 def test_mean_and_variance_are_those_of_all_sets_of_k(name):
     model = build(ARRAYS[name])
-    shares = shares_N(model, np.ones(model.n_cells), OUTPUT)
+    gains_N = static_gains_N(model, np.ones(model.n_cells), OUTPUT)
     for n_on in range(model.n_cells + 1):
-        forces = [sum(shares[list(s)]) for s in itertools.combinations(range(len(shares)), n_on)]
-        mean_N, variance_N2 = mean_and_variance_of_k_on(shares, n_on)
+        forces = [sum(gains_N[list(s)]) for s in itertools.combinations(range(len(gains_N)), n_on)]
+        mean_N, variance_N2 = mean_and_variance_of_k_on(gains_N, n_on)
         assert mean_N == pytest.approx(np.mean(forces), abs=1e-15)
         assert variance_N2 == pytest.approx(np.var(forces), abs=1e-15)
 
@@ -127,23 +127,23 @@ def test_mean_and_variance_are_those_of_all_sets_of_k(name):
 @pytest.mark.parametrize("p_on", [0.0, 0.3, 0.5, 1.0])
 def test_mean_and_variance_are_those_of_all_sets_weighed_by_p(p_on):
     model = build(ARRAYS["miga6"])
-    shares = shares_N(model, np.ones(6), OUTPUT)
+    gains_N = static_gains_N(model, np.ones(6), OUTPUT)
     on = np.array(list(itertools.product((0, 1), repeat=6)))
     weight = np.prod(np.where(on, p_on, 1.0 - p_on), axis=1)
-    force = on @ shares
-    mean_N, variance_N2 = mean_and_variance_of_p_on(shares, p_on)
+    force = on @ gains_N
+    mean_N, variance_N2 = mean_and_variance_of_p_on(gains_N, p_on)
     assert mean_N == pytest.approx(weight @ force, abs=1e-15)
     assert variance_N2 == pytest.approx(weight @ (force - weight @ force) ** 2, abs=1e-15)
 
 
 def test_mean_and_variance_agree_with_a_draw_of_the_fourteen_cell_array():
     model = build(ARRAYS["array14"])
-    shares = shares_N(model, np.ones(14), OUTPUT)
+    gains_N = static_gains_N(model, np.ones(14), OUTPUT)
     n = 200_000
     keys = np.random.default_rng(3).random((n, 14))
     for force, (mean_N, variance_N2) in (
-        ((np.argsort(keys) < 5) @ shares, mean_and_variance_of_k_on(shares, 5)),
-        ((keys < 0.4) @ shares, mean_and_variance_of_p_on(shares, 0.4)),
+        ((np.argsort(keys) < 5) @ gains_N, mean_and_variance_of_k_on(gains_N, 5)),
+        ((keys < 0.4) @ gains_N, mean_and_variance_of_p_on(gains_N, 0.4)),
     ):
         assert abs(force.mean() - mean_N) < 4.0 * np.sqrt(variance_N2 / n)
         # A variance estimated from n near-normal draws has the relative error sqrt(2/n).

@@ -24,13 +24,13 @@ PERIOD_S = 2.5e-4
 class Watched(assembly.NoSink):
     """Keeps every row, and where the plant truly was."""
 
-    def __init__(self, stages):
-        self.stages, self.rows, self.true = stages, [], []
-        self.plant = stages.rig._devices[0]._plant
+    def __init__(self, pipeline):
+        self.pipeline, self.rows, self.true = pipeline, [], []
+        self.plant = pipeline.rig._devices[0]._plant
         self.arm = self.plant._system.arm
 
     def push(self):
-        self.rows.append(self.stages.frame.row[0].copy())
+        self.rows.append(self.pipeline.frame.row[0].copy())
         self.true.append((*self.arm.energies_J(), self.arm.in_contact, self.arm.tip()[3]))
         return True
 
@@ -41,11 +41,11 @@ def watch_only(watched, parts):
 
 def run_watched(configs, name, sets, before=watch_only):
     config = load(configs / name, sets)
-    stages = assembly.build(config, 0)
-    watched = Watched(stages)
-    parts = assembly.parts_of(config, stages, VirtualClock(), watched)
+    pipeline = assembly.build(config, 0)
+    watched = Watched(pipeline)
+    parts = assembly.parts_of(config, pipeline, VirtualClock(), watched)
     before(watched, parts)
-    assembly.prove(parts.rig)
+    assembly.self_test(parts.rig)
     assert loop.run(parts) == "complete"
     return np.array(watched.rows), np.array(watched.true), config
 

@@ -12,7 +12,7 @@ from hil.systems.soft.control import MaskRecruiter, SignalCells
 
 @pytest.fixture
 def stage():
-    """Four cells of 2 1/m each on a channel in slot 1, which reads 0.5 1/m at rest."""
+    """Four cells of 2 1/m each on the channel of index 1, which reads 0.5 1/m at rest."""
     pid = Pid(PidGains(1.0, 10.0, 0.0, 0.02), 0.5 + 2.0 * np.arange(5), range(4), 0.1, 0.0, 0.01)
     control = SignalCells(
         Steerable(Steps([0.0], [4.6])), MaskRecruiter(pid), 1, "bend_reference_1_per_m",

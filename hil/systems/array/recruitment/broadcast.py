@@ -13,7 +13,7 @@ sum(s^2) / sum(s); of m such cells that may change over, for an error of e cells
     error over N         p = min(1, e / N)
     fixed gain           p = min(1, k e)
 
-With unlike shares s, E (e - sum(s_i b_i))^2 for b_i ~ Bernoulli(p) is least at
+With unlike static gains s, E (e - sum(s_i b_i))^2 for b_i ~ Bernoulli(p) is least at
 p = (2 e S_1 - S_2) / (2 (S_1^2 - S_2)), S_k = sum(s^k) over the cells that may change over; with
 S_2 / S_1 taken as that of the whole array this is the second line.
 
@@ -48,7 +48,7 @@ class Broadcaster:
 
     Parameters
     ----------
-    shares_N : (N,) array
+    static_gains_N : (N,) array
         What each cell adds to the static force.
 
     Attributes
@@ -59,10 +59,10 @@ class Broadcaster:
         Its number, from 1; 0 before the first. A message repeated with it draws nothing.
     """
 
-    def __init__(self, law: BroadcastLaw, shares_N: ArrayLike) -> None:
+    def __init__(self, law: BroadcastLaw, static_gains_N: ArrayLike) -> None:
         self._law = LAWS.index(law.law)
         self._numbers = np.array([law.gain, law.dead_zone_N, law.period_s])
-        self._shares = np.array(shares_N, dtype=float)
+        self._gains_N = np.array(static_gains_N, dtype=float)
         self._state = np.zeros(5)
         self._state[_DEMAND] = np.nan
 
@@ -98,7 +98,7 @@ class Broadcaster:
         """
         return bool(
             _step(
-                self._law, self._numbers, self._shares, self._state, t_s, reference_N, force_N,
+                self._law, self._numbers, self._gains_N, self._state, t_s, reference_N, force_N,
                 usable,
             )
         )  # fmt: skip
@@ -123,7 +123,7 @@ def probability(law, gain, error, movable, n_cells):  # type: ignore[no-untyped-
 
 
 @njit(cache=True)
-def _step(law, numbers, shares, state, t_s, reference, force, usable):  # type: ignore[no-untyped-def]
+def _step(law, numbers, gains_N, state, t_s, reference, force, usable):  # type: ignore[no-untyped-def]
     gain, dead_zone, period_s = numbers
     if t_s < state[_NEXT_S] - 1e-9:
         return False
@@ -133,10 +133,10 @@ def _step(law, numbers, shares, state, t_s, reference, force, usable):  # type: 
     state[_DEMAND] = reference
     state[_P_ON], state[_Q_OFF] = 0.0, 0.0
     total = squares = 0.0
-    for n in range(len(shares)):
+    for n in range(len(gains_N)):
         if usable[n]:
-            total += shares[n]
-            squares += shares[n] * shares[n]
+            total += gains_N[n]
+            squares += gains_N[n] * gains_N[n]
     error = reference - force
     if not abs(error) > dead_zone or total <= 0.0:
         return True

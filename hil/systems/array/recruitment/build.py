@@ -15,8 +15,8 @@ from hil.control.reference import NoReference, Reference
 from hil.errors import ModelError
 from hil.systems.array.activation import CellActivation
 from hil.systems.array.cell_array import CellArray
-from hil.systems.array.force_levels import levels_N, shares_N
-from hil.systems.array.isolation import Isolation, IsolationRules, broken_shares_N, lags
+from hil.systems.array.force_levels import levels_N, static_gains_N
+from hil.systems.array.isolation import Isolation, IsolationRules, broken_gains_N, lags
 from hil.systems.array.prediction import Prediction, free_response, predict
 from hil.systems.array.recruitment.broadcast import Broadcaster, BroadcastLaw
 from hil.systems.array.recruitment.control import (
@@ -53,7 +53,7 @@ SAMPLES_MAX = 200
 
 
 @dataclass(frozen=True)
-class Told:
+class NominalArray:
     """What recruitment works with: the rig's model, its cells' activation, and the force."""
 
     model: CellArray
@@ -62,9 +62,9 @@ class Told:
     period_s: float
 
     @property
-    def shares_N(self) -> NDArray[np.float64]:
+    def static_gains_N(self) -> NDArray[np.float64]:
         F_N = [a.force_on_N for a in self.activation]
-        return shares_N(self.model, F_N, self.signal)
+        return static_gains_N(self.model, F_N, self.signal)
 
     @property
     def has_wires(self) -> bool:
@@ -102,8 +102,8 @@ class Told:
             zero_N=table.zero_N,
             false_alarms_per_day=table.false_alarms_per_day,
         )
-        broken_N = broken_shares_N(self.model, self.activation, self.signal)
-        return Isolation(rules, self.shares_N, broken_N, lags(self.model), self.period_s)
+        broken_N = broken_gains_N(self.model, self.activation, self.signal)
+        return Isolation(rules, self.static_gains_N, broken_N, lags(self.model), self.period_s)
 
     def wire_failures(self, table: ObserverTable) -> WireFailures | None:
         """The same where the cells are wires; ModelError where they are not."""
@@ -112,13 +112,13 @@ class Told:
             return None
         keys = set(WireRules.__dataclass_fields__) & set(type(tests).model_fields)
         rules = WireRules(**{key: getattr(tests, key) for key in keys})
-        cells = wire_model(self.model, self.activation, self.shares_N)
-        broken_N = broken_shares_N(self.model, self.activation, self.signal)
+        cells = wire_model(self.model, self.activation, self.static_gains_N)
+        broken_N = broken_gains_N(self.model, self.activation, self.signal)
         return WireFailures(rules, _errors(table), cells, broken_N, self.period_s)
 
     def wires(self, table: ObserverTable) -> LearnedWires:
         """The wires, to be learned while they work; ModelError where the cells are none."""
-        cells = wire_model(self.model, self.activation, self.shares_N)
+        cells = wire_model(self.model, self.activation, self.static_gains_N)
         return LearnedWires(_errors(table), cells, self.period_s)
 
     def tests(self, table: ObserverTable) -> Isolation | WireFailures | None:
@@ -131,7 +131,7 @@ class Told:
         """When all cells, switched on from rest, have come to THERE of their force."""
         system = ArraySystem(self.model, self.activation, max(self.period_s, 0.01))
         on = np.ones(self.model.n_cells, dtype=np.uint8)
-        goal_N = THERE * float(self.shares_N.sum())
+        goal_N = THERE * float(self.static_gains_N.sum())
         t_s = 0.0
         while system.y[self.output] < goal_N and t_s < 60.0:
             system.step(on)
@@ -144,28 +144,32 @@ def _errors(table: ObserverTable) -> WireErrors:
     return WireErrors(noise_N=table.force_noise_N, **wires.model_dump())
 
 
-def build_recruiter(table: RecruitTable, told: Told, reference: Reference, seed: int) -> Recruiter:
+def build_recruiter(
+    table: RecruitTable, nominal: NominalArray, reference: Reference, seed: int
+) -> Recruiter:
     """The recruiter that `[controller]` describes."""
-    shares = told.shares_N
+    gains_N = nominal.static_gains_N
     match table:
         case BroadcastTable():
-            zone_N = table.dead_zone_N or smallest_dead_zone_N(shares)
+            zone_N = table.dead_zone_N or smallest_dead_zone_N(gains_N)
             law = BroadcastLaw(table.law, table.gain, zone_N, table.period_s)
-            caster = Broadcaster(law, shares)
-            return BroadcastRecruiter(caster, shares, table.error, seed % 2**SEED_BITS)
+            caster = Broadcaster(law, gains_N)
+            return BroadcastRecruiter(caster, gains_N, table.error, seed % 2**SEED_BITS)
         case GroupsTable():
             rules = GroupRules(
                 table.k_p, table.hysteresis, table.dwell_s, table.rest_s, table.rotate_s,
                 table.whole,
             )  # fmt: skip
-            groups = [indices(group, told.model) for group in table.groups]
-            return GroupRecruiter(SizePrinciple(rules, groups, shares))
+            groups = [indices(group, nominal.model) for group in table.groups]
+            return GroupRecruiter(SizePrinciple(rules, groups, gains_N))
         case OptimalTable():
-            return OptimalRecruiter(_optimal(table, told, reference))
+            return OptimalRecruiter(_optimal(table, nominal, reference))
 
 
-def _optimal(table: OptimalTable, told: Told, reference: Reference) -> Optimal | WireOptimal:
-    period_s = told.period_s
+def _optimal(
+    table: OptimalTable, nominal: NominalArray, reference: Reference
+) -> Optimal | WireOptimal:
+    period_s = nominal.period_s
     rules = PlanRules(
         plan_ticks=round(table.plan_s / period_s),
         budget_ticks=max(1, round(table.budget_s / period_s)),
@@ -173,25 +177,28 @@ def _optimal(table: OptimalTable, told: Told, reference: Reference) -> Optimal |
         on_min_s=table.on_min_s,
         off_min_s=table.off_min_s,
     )
-    if told.has_wires:
-        cells = wire_model(told.model, told.activation, told.shares_N)
-        price_N2 = table.price * float(np.abs(cells.shares_N[cells.shares_N != 0.0]).min()) ** 2
+    if nominal.has_wires:
+        cells = wire_model(nominal.model, nominal.activation, nominal.static_gains_N)
+        price_N2 = (
+            table.price
+            * float(np.abs(cells.static_gains_N[cells.static_gains_N != 0.0]).min()) ** 2
+        )
         n_blocks = round(table.horizon_s / table.plan_s)
         return wire_optimal(rules, cells, n_blocks, price_N2, reference, period_s)
     n_samples = round(table.horizon_s / table.sample_s)
     p = predict(
-        told.model, told.activation, told.signal, lead_s=rules.budget_ticks * period_s,
+        nominal.model, nominal.activation, nominal.signal, lead_s=rules.budget_ticks * period_s,
         sample_s=table.sample_s, n_samples=n_samples,
     )  # fmt: skip
     G = block_responses(p, round(table.plan_s / table.sample_s), table.n_blocks)
     work = np.zeros(n_samples + 2)
 
-    def free(belief: ArrayEstimate, cells: NDArray[np.uint8], y: NDArray[np.float64]) -> None:
-        free_response(p, belief.x, belief.theta, cells, y, work)
-        y += belief.disturbance_N
+    def free(estimate: ArrayEstimate, cells: NDArray[np.uint8], y: NDArray[np.float64]) -> None:
+        free_response(p, estimate.x, estimate.theta, cells, y, work)
+        y += estimate.disturbance_N
 
-    levels = level_table(p.shares_N)
-    price_N2 = table.price * float(np.abs(levels.share_N).min()) ** 2
+    levels = level_table(p.static_gains_N)
+    price_N2 = table.price * float(np.abs(levels.gain_N).min()) ** 2
     return Optimal(rules, levels, G, p.sample_s, price_N2, reference, free, period_s)
 
 
@@ -220,9 +227,9 @@ def block_responses(p: Prediction, per_block: int, n_blocks: int) -> NDArray[np.
     return G
 
 
-def smallest_dead_zone_N(shares: NDArray[np.float64]) -> float:
+def smallest_dead_zone_N(gains_N: NDArray[np.float64]) -> float:
     """Half the largest step between force levels, and a little for rounding."""
-    return 0.5 * float(np.diff(levels_N(shares)).max()) * (1.0 + 1e-9)
+    return 0.5 * float(np.diff(levels_N(gains_N)).max()) * (1.0 + 1e-9)
 
 
 def indices(cells: list[int | str], model: CellArray) -> list[int]:
@@ -230,15 +237,17 @@ def indices(cells: list[int | str], model: CellArray) -> list[int]:
     return [c - 1 if isinstance(c, int) else model.cell_names.index(c) for c in cells]
 
 
-def reachable_N(table: object, told: Told) -> float:
+def reachable_N(table: object, nominal: NominalArray) -> float:
     """The largest static force of the cells that the controller may switch."""
-    shares = told.shares_N
+    gains_N = nominal.static_gains_N
     if isinstance(table, GroupsTable):
-        shares = shares[sorted({n for group in table.groups for n in indices(group, told.model)})]
-    return float(shares.clip(0.0).sum())
+        gains_N = gains_N[
+            sorted({n for group in table.groups for n in indices(group, nominal.model)})
+        ]
+    return float(gains_N.clip(0.0).sum())
 
 
-def check(table: RecruitTable, observer: ObserverTable, told: Told) -> Found:
+def check(table: RecruitTable, observer: ObserverTable, nominal: NominalArray) -> Found:
     """What is wrong with a recruitment controller on this rig."""
     if observer.disturbance_N_per_sqrt_s == 0.0:
         yield (
@@ -246,26 +255,26 @@ def check(table: RecruitTable, observer: ObserverTable, told: Told) -> Found:
             f"a {table.kind} controller needs an observer of unknown forces: give how fast one "
             "may wander, such as a tenth of a cell's force",
         )
-    if not told.shares_N.max() > 0.0:
+    if not nominal.static_gains_N.max() > 0.0:
         yield "controller", "no cell adds to the measured force: no cell can be recruited"
         return
     match table:
         case BroadcastTable():
-            yield from _broadcast(table, told)
+            yield from _broadcast(table, nominal)
         case GroupsTable():
-            yield from _groups(table, told)
+            yield from _groups(table, nominal)
         case OptimalTable():
-            yield from _plan(table, told)
+            yield from _plan(table, nominal)
 
 
-def _broadcast(table: BroadcastTable, told: Told) -> Found:
-    shares = told.shares_N
-    if shares.min() < -LEVEL_MIN * np.abs(shares).sum():
-        name = told.model.cell_names[int(shares.argmin())]
+def _broadcast(table: BroadcastTable, nominal: NominalArray) -> Found:
+    gains_N = nominal.static_gains_N
+    if gains_N.min() < -LEVEL_MIN * np.abs(gains_N).sum():
+        name = nominal.model.cell_names[int(gains_N.argmin())]
         yield "controller", f"cell '{name}' takes force away: a broadcast cannot leave it out"
         return
     try:
-        least_N = smallest_dead_zone_N(shares)
+        least_N = smallest_dead_zone_N(gains_N)
     except ModelError as error:
         yield "controller", f"{error}"
         return
@@ -275,12 +284,12 @@ def _broadcast(table: BroadcastTable, told: Told) -> Found:
             f"the largest step between force levels is {2.0 * least_N:.4g} N: below half of it "
             f"some set points are never reached: give at least {least_N * (1 + 1e-4):.4g}",
         )
-    if table.period_s < told.period_s:
+    if table.period_s < nominal.period_s:
         yield (
             f"controller.period_s = {table.period_s:g}",
-            f"give at least loop.period_s = {told.period_s:g}",
+            f"give at least loop.period_s = {nominal.period_s:g}",
         )
-    rise_s = told.rise_s() if table.error == "measured" else 0.0
+    rise_s = nominal.rise_s() if table.error == "measured" else 0.0
     if table.period_s < rise_s:
         yield (
             f"controller.period_s = {table.period_s:g}",
@@ -289,9 +298,9 @@ def _broadcast(table: BroadcastTable, told: Told) -> Found:
         )
 
 
-def _groups(table: GroupsTable, told: Told) -> Found:
-    model = told.model
-    shares, seen = told.shares_N, Counter[int]()
+def _groups(table: GroupsTable, nominal: NominalArray) -> Found:
+    model = nominal.model
+    gains_N, seen = nominal.static_gains_N, Counter[int]()
     for i, group in enumerate(table.groups):
         key = f"controller.groups.{i}"
         if not group:
@@ -311,22 +320,22 @@ def _groups(table: GroupsTable, told: Told) -> Found:
             seen[n] += 1
             if seen[n] == 2:
                 yield key, f"cell '{model.cell_names[n]}' is in two groups: every cell has one"
-            if shares[n] < -LEVEL_MIN * np.abs(shares).sum():
+            if gains_N[n] < -LEVEL_MIN * np.abs(gains_N).sum():
                 yield key, f"cell '{model.cell_names[n]}' takes force away: leave it out"
 
 
-def _plan(table: OptimalTable, told: Told) -> Found:
-    wires = told.has_wires
+def _plan(table: OptimalTable, nominal: NominalArray) -> Found:
+    wires = nominal.has_wires
     for key in ("n_blocks", "sample_s"):
         # a recording holds every key, with its default
         if wires and getattr(table, key) != type(table).model_fields[key].default:
             yield f"controller.{key}", "is not for a model whose cells are wires: leave it out"
             return
     for key, value, unit_key, unit in (
-        ("sample_s", table.sample_s, "loop.period_s", told.period_s),
+        ("sample_s", table.sample_s, "loop.period_s", nominal.period_s),
         *(
             [
-                ("plan_s", table.plan_s, "loop.period_s", told.period_s),
+                ("plan_s", table.plan_s, "loop.period_s", nominal.period_s),
                 ("horizon_s", table.horizon_s, "controller.plan_s", table.plan_s),
             ]
             if wires
@@ -353,7 +362,7 @@ def _plan(table: OptimalTable, told: Told) -> Found:
             f"{table.n_blocks} blocks of {table.plan_s:g} s do not fit: make it longer",
         )
         return
-    rise_s = told.rise_s() if wires else 0.0
+    rise_s = nominal.rise_s() if wires else 0.0
     if table.horizon_s < rise_s:
         yield (
             f"controller.horizon_s = {table.horizon_s:g}",
@@ -362,6 +371,6 @@ def _plan(table: OptimalTable, told: Told) -> Found:
         )
         return
     try:
-        _optimal(table, told, NoReference())
+        _optimal(table, nominal, NoReference())
     except (ModelError, ValueError) as error:
         yield "controller.kind = 'optimal'", f"{error}"

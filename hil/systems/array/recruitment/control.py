@@ -18,7 +18,7 @@ Error = Literal["measured", "commanded"]
 
 
 class Recruiter(Protocol):
-    """Turns a set point and a belief into a mask or a message."""
+    """Turns a set point and an estimate into a mask or a message."""
 
     @property
     def columns(self) -> list[Column]:
@@ -29,7 +29,7 @@ class Recruiter(Protocol):
     def demand_N(self) -> float: ...
 
     def step(
-        self, t_s: float, reference_N: float, belief: ArrayEstimate, commands: Commands
+        self, t_s: float, reference_N: float, estimate: ArrayEstimate, commands: Commands
     ) -> None: ...
 
     def write(self, values: NDArray[np.float64]) -> None:
@@ -50,13 +50,13 @@ class Recruitment:
         self,
         reference: Steerable,
         recruiter: Recruiter,
-        belief: ArrayEstimate,
+        estimate: ArrayEstimate,
         diagnosis: Diagnosis | None = None,
     ) -> None:
         self._diagnosis = diagnosis
         self.reference = reference
         self.recruiter = recruiter
-        self._belief = belief
+        self._estimate = estimate
 
     @property
     def columns(self) -> list[Column]:
@@ -86,10 +86,10 @@ class Recruitment:
 
     def step(self, t_s: float) -> None:
         reference_N = self.reference.at(t_s)
-        self.recruiter.step(t_s, reference_N, self._belief, self._commands)
+        self.recruiter.step(t_s, reference_N, self._estimate, self._commands)
         if self._diagnosis is not None:
-            belief = self._belief
-            self._diagnosis.step(t_s, belief.suspicion, belief.usable, self._commands.cells)
+            estimate = self._estimate
+            self._diagnosis.step(t_s, estimate.suspicion, estimate.usable, self._commands.cells)
         self._values[0] = reference_N
         self._values[1] = self.recruiter.demand_N
         self.recruiter.write(self._values[2:])
@@ -114,10 +114,10 @@ class BroadcastRecruiter:
     ]
 
     def __init__(
-        self, caster: Broadcaster, shares_N: NDArray[np.float64], error: Error, seed: int
+        self, caster: Broadcaster, static_gains_N: NDArray[np.float64], error: Error, seed: int
     ) -> None:
         self._caster = caster
-        self._shares = shares_N
+        self._gains_N = static_gains_N
         self._error = error
         self._seed = seed
 
@@ -126,17 +126,17 @@ class BroadcastRecruiter:
         return self._caster.demand_N
 
     def step(
-        self, t_s: float, reference_N: float, belief: ArrayEstimate, commands: Commands
+        self, t_s: float, reference_N: float, estimate: ArrayEstimate, commands: Commands
     ) -> None:
-        force_N = belief.force_N
+        force_N = estimate.force_N
         if self._error == "commanded":
-            force_N = float(np.dot(self._shares, belief.cells)) + belief.disturbance_N
-        self._caster.step(t_s, reference_N, force_N, belief.usable)
+            force_N = float(np.dot(self._gains_N, estimate.cells)) + estimate.disturbance_N
+        self._caster.step(t_s, reference_N, force_N, estimate.usable)
         message = commands.broadcast
         message.tick = self._caster.tick
         message.p_on, message.q_off = self._caster.p_on, self._caster.q_off
         message.seed = self._seed
-        commands.cells[:] = belief.cells
+        commands.cells[:] = estimate.cells
 
     def write(self, values: NDArray[np.float64]) -> None:
         values[0], values[1] = self._caster.p_on, self._caster.q_off
@@ -156,10 +156,15 @@ class GroupRecruiter:
         return self.law.demand_N
 
     def step(
-        self, t_s: float, reference_N: float, belief: ArrayEstimate, commands: Commands
+        self, t_s: float, reference_N: float, estimate: ArrayEstimate, commands: Commands
     ) -> None:
         self.law.step(
-            t_s, reference_N, belief.force_N, belief.disturbance_N, belief.usable, commands.cells
+            t_s,
+            reference_N,
+            estimate.force_N,
+            estimate.disturbance_N,
+            estimate.usable,
+            commands.cells,
         )
 
     def write(self, values: NDArray[np.float64]) -> None:
@@ -182,11 +187,11 @@ class OptimalRecruiter:
         return self._optimal.demand_N
 
     def step(
-        self, t_s: float, reference_N: float, belief: ArrayEstimate, commands: Commands
+        self, t_s: float, reference_N: float, estimate: ArrayEstimate, commands: Commands
     ) -> None:
-        self._optimal.step(t_s, belief, commands.cells)
+        self._optimal.step(t_s, estimate, commands.cells)
         # Those that have failed go off now; the plan is made without them when it is made anew.
-        np.minimum(commands.cells, belief.usable, out=commands.cells)
+        np.minimum(commands.cells, estimate.usable, out=commands.cells)
 
     def write(self, values: NDArray[np.float64]) -> None:
         values[0], values[1] = self._optimal.late, self._optimal.n_looked_at

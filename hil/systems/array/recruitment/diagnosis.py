@@ -1,9 +1,9 @@
 """A deliberate switch to tell suspects apart: like cells that are on together are one to the force.
 
 While a failure is certain and the cell is not, the likeliest suspect that is on is switched off,
-a healthy cell of the nearest share on in its place, and after `apart_s` the next one; the others
-stay on meanwhile. A suspect that is dead takes no force along as its model cools; one that is
-healthy does. All of it ends once the cell is named. The recruiter's wishes are overridden, not
+a healthy cell of the nearest static gain on in its place, and after `apart_s` the next one; the
+others stay on meanwhile. A suspect that is dead takes no force along as its model cools; one that
+is healthy does. All of it ends once the cell is named. The recruiter's wishes are overridden, not
 changed: it sees what is on.
 """
 
@@ -16,15 +16,15 @@ class Diagnosis:
 
     Parameters
     ----------
-    shares_N : (N,) array
+    static_gains_N : (N,) array
     apart_s : float
         Between switching two suspects.
     """
 
-    def __init__(self, shares_N: ArrayLike, apart_s: float = 0.5) -> None:
-        self._shares = np.asarray(shares_N, dtype=float)
+    def __init__(self, static_gains_N: ArrayLike, apart_s: float = 0.5) -> None:
+        self._gains_N = np.asarray(static_gains_N, dtype=float)
         self._apart_s = apart_s
-        self._hold = np.full(len(self._shares), -1, dtype=np.int8)  # 0 off, 1 on, -1 as wished
+        self._hold = np.full(len(self._gains_N), -1, dtype=np.int8)  # 0 off, 1 on, -1 as wished
         self._last_s = -np.inf
 
     def step(
@@ -60,5 +60,5 @@ class Diagnosis:
         self._hold[out] = 0
         free = ~suspects & (cells == 0) & (usable != 0) & (self._hold == -1)
         if free.any():
-            far = np.where(free, np.abs(self._shares - self._shares[out]), np.inf)
+            far = np.where(free, np.abs(self._gains_N - self._gains_N[out]), np.inf)
             self._hold[int(far.argmin())] = 1

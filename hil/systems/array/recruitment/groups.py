@@ -46,15 +46,15 @@ class SizePrinciple:
     ----------
     groups : sequence of sequences of int
         Cells from 0, the first group recruited first. A cell in none stays off.
-    shares_N : (N,) array
+    static_gains_N : (N,) array
         What each cell adds to the static force.
     """
 
     def __init__(
-        self, rules: GroupRules, groups: Sequence[Sequence[int]], shares_N: ArrayLike
+        self, rules: GroupRules, groups: Sequence[Sequence[int]], static_gains_N: ArrayLike
     ) -> None:
-        self._shares = np.array(shares_N, dtype=float)
-        n_cells = len(self._shares)
+        self._gains_N = np.array(static_gains_N, dtype=float)
+        n_cells = len(self._gains_N)
         self.order = np.array([cell for group in groups for cell in group], dtype=np.int64)
         self._group = np.full(n_cells, -1, dtype=np.int64)
         for i, group in enumerate(groups):
@@ -82,7 +82,7 @@ class SizePrinciple:
     ) -> None:
         """One tick: write the wished cells; `usable` is 0 for those known to have failed."""
         _step(
-            self._rules, self.order, self._group, self._shares, self._on, self._since_s,
+            self._rules, self.order, self._group, self._gains_N, self._on, self._since_s,
             self._state, t_s, reference_N, force_N, disturbance_N, usable,
         )  # fmt: skip
         cells[:] = self._on
@@ -90,7 +90,7 @@ class SizePrinciple:
 
 @njit(cache=True)
 def _step(  # type: ignore[no-untyped-def]
-    rules, order, group, shares, on, since_s, state, t_s, reference, force, disturbance, usable
+    rules, order, group, gains_N, on, since_s, state, t_s, reference, force, disturbance, usable
 ):
     k_p, hysteresis, dwell_s, rest_s, rotate_s, whole = rules
     for n in order:
@@ -98,8 +98,8 @@ def _step(  # type: ignore[no-untyped-def]
             on[n], since_s[n] = 0, t_s
     held = top = 0.0
     for n in order:
-        top += shares[n] if usable[n] else 0.0
-        held += shares[n] if on[n] else 0.0
+        top += gains_N[n] if usable[n] else 0.0
+        held += gains_N[n] if on[n] else 0.0
     if not (np.isnan(force) or np.isnan(reference)):
         wished = reference - disturbance + k_p * (reference - force)
         state[_DEMAND] = min(top, max(0.0, wished))
@@ -108,24 +108,24 @@ def _step(  # type: ignore[no-untyped-def]
         changed = False
         for _ in range(len(order)):
             n = _next_on(order, group, on, since_s, usable, t_s, rest_s)
-            size = _size(n, group, shares, order, on, usable, whole) if n >= 0 else 0.0
+            size = _size(n, group, gains_N, order, on, usable, whole) if n >= 0 else 0.0
             if n < 0 or demand <= held + (0.5 + hysteresis) * size:
                 break
-            held += _switch(n, 1, group, shares, order, on, since_s, usable, t_s, whole)
+            held += _switch(n, 1, group, gains_N, order, on, since_s, usable, t_s, whole)
             changed = True
         joined = changed
         for _ in range(len(order)):
             n = _next_off(order, group, on, since_s)
-            size = _size(n, group, shares, order, on, usable, whole) if n >= 0 else 0.0
+            size = _size(n, group, gains_N, order, on, usable, whole) if n >= 0 else 0.0
             if joined or n < 0 or demand >= held - (0.5 + hysteresis) * size:
                 break
-            held += _switch(n, 0, group, shares, order, on, since_s, usable, t_s, whole)
+            held += _switch(n, 0, group, gains_N, order, on, since_s, usable, t_s, whole)
             changed = True
         if changed:
             state[_CHANGED_S] = t_s
     if rotate_s > 0.0 and not whole and t_s - state[_ROTATED_S] >= rotate_s * (1.0 - 1e-9):
         state[_ROTATED_S] = t_s
-        _rotate(order, group, shares, on, since_s, usable, t_s, rest_s)
+        _rotate(order, group, gains_N, on, since_s, usable, t_s, rest_s)
 
 
 @njit(cache=True)
@@ -156,31 +156,31 @@ def _next_off(order, group, on, since_s):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _size(n, group, shares, order, on, usable, whole):  # type: ignore[no-untyped-def]
+def _size(n, group, gains_N, order, on, usable, whole):  # type: ignore[no-untyped-def]
     """What switching this cell (or its whole group with it) changes."""
     if not whole:
-        return shares[n]
+        return gains_N[n]
     size = 0.0
     for m in order:
         if group[m] == group[n] and usable[m] and on[m] == on[n]:
-            size += shares[m]
+            size += gains_N[m]
     return size
 
 
 @njit(cache=True)
-def _switch(n, to, group, shares, order, on, since_s, usable, t_s, whole):  # type: ignore[no-untyped-def]
+def _switch(n, to, group, gains_N, order, on, since_s, usable, t_s, whole):  # type: ignore[no-untyped-def]
     change = 0.0
     for m in order:
         alike = m == n or (whole and group[m] == group[n] and usable[m])
         if alike and on[m] != to:
             on[m], since_s[m] = to, t_s
-            change += shares[m] if to else -shares[m]
+            change += gains_N[m] if to else -gains_N[m]
     return change
 
 
 @njit(cache=True)
-def _rotate(order, group, shares, on, since_s, usable, t_s, rest_s):  # type: ignore[no-untyped-def]
-    """In every group the longest-on cell is relieved by the longest-rested one of its share."""
+def _rotate(order, group, gains_N, on, since_s, usable, t_s, rest_s):  # type: ignore[no-untyped-def]
+    """In every group the longest-on cell is relieved by the longest-rested of equal static gain."""
     for i in range(len(order)):
         first = i == 0 or group[order[i]] != group[order[i - 1]]
         if not first:
@@ -194,7 +194,9 @@ def _rotate(order, group, shares, on, since_s, usable, t_s, rest_s):  # type: ig
             continue
         fresh = -1
         for n in order:
-            same = group[n] == group[tired] and abs(shares[n] - shares[tired]) <= 1e-9 * shares[n]
+            same = (
+                group[n] == group[tired] and abs(gains_N[n] - gains_N[tired]) <= 1e-9 * gains_N[n]
+            )
             ready = usable[n] and not on[n] and t_s - since_s[n] >= rest_s * (1.0 - 1e-9)
             if same and ready and (fresh < 0 or since_s[n] < since_s[fresh]):
                 fresh = n

@@ -98,7 +98,7 @@ class Optimal:
         self._reference = reference
         self._free = free
         self._period_s = period_s
-        n_cells, n_kinds, n_blocks = len(table.kind), len(table.share_N), G.shape[1]
+        n_cells, n_kinds, n_blocks = len(table.kind), len(table.gain_N), G.shape[1]
         self._y = np.zeros(len(G))
         self._rho = np.zeros(len(G))
         self._on = np.zeros(n_cells, dtype=np.uint8)
@@ -118,28 +118,28 @@ class Optimal:
         """Levels tried in the current search."""
         return self._planner.n_looked_at
 
-    def step(self, t_s: float, belief: ArrayEstimate, cells: NDArray[np.uint8]) -> None:
+    def step(self, t_s: float, estimate: ArrayEstimate, cells: NDArray[np.uint8]) -> None:
         """One tick: write the wished cells."""
         applies, poses, searches = self._turns.next()
         if applies:
             self.late = not self._planner.finished
             _apply(
                 self._table.kind, self._planner.plan[0], self._n_on, self._times, t_s,
-                belief.usable, self._on, self._since_s,
+                estimate.usable, self._on, self._since_s,
             )  # fmt: skip
-            self.demand_N = float(self._planner.plan[0] @ self._table.share_N)
+            self.demand_N = float(self._planner.plan[0] @ self._table.gain_N)
         if poses:
-            self._pose(t_s, belief)
+            self._pose(t_s, estimate)
         if searches:
             self._planner.search(self._rules.levels_per_tick)
         cells[:] = self._on
 
-    def _pose(self, t_s: float, belief: ArrayEstimate) -> None:
+    def _pose(self, t_s: float, estimate: ArrayEstimate) -> None:
         _count(
-            self._table.kind, self._times, t_s, belief.cells, belief.usable, self._on,
+            self._table.kind, self._times, t_s, estimate.cells, estimate.usable, self._on,
             self._since_s, self._n_on, self._n_of, self._locked,
         )  # fmt: skip
-        self._free(belief, self._on, self._y)
+        self._free(estimate, self._on, self._y)
         for j, after_s in enumerate(self._times_s):
             self._rho[j] = self._reference.at(t_s + after_s) - self._y[j]
         if not np.isnan(self._rho[0]):

@@ -49,7 +49,7 @@ class LevelTable:
     ----------
     kind : (N,) array
         Of every cell; -1 for one that adds no force.
-    share_N : (C,) array
+    gain_N : (C,) array
         Of a cell of each kind.
     counts : (V, C) array
         Every set: how many cells of each kind are on.
@@ -61,7 +61,7 @@ class LevelTable:
     """
 
     kind: Counts
-    share_N: Matrix
+    gain_N: Matrix
     counts: Counts
     level_of: Counts
     levels_N: Matrix
@@ -69,12 +69,12 @@ class LevelTable:
     members: Counts
 
 
-def level_table(shares_N: ArrayLike, kinds: Sequence[int] | None = None) -> LevelTable:
+def level_table(static_gains_N: ArrayLike, kinds: Sequence[int] | None = None) -> LevelTable:
     """Every set of like cells, by its force.
 
     Parameters
     ----------
-    shares_N : (N,) array
+    static_gains_N : (N,) array
     kinds : (N,) array, optional
         Cells that may stand for one another share a number; by default those of one share.
 
@@ -83,13 +83,13 @@ def level_table(shares_N: ArrayLike, kinds: Sequence[int] | None = None) -> Leve
     ValueError
         More than SETS_MAX sets, or no cell that adds force.
     """
-    shares = np.asarray(shares_N, dtype=float)
-    tiny = SAME * float(np.abs(shares).sum())
+    gains_N = np.asarray(static_gains_N, dtype=float)
+    tiny = SAME * float(np.abs(gains_N).sum())
     found: dict[tuple[int, int], int] = {}
-    kind = np.full(len(shares), -1, dtype=np.int64)
-    for n, share in enumerate(shares):
-        if abs(share) > tiny:
-            key = (round(share / (10.0 * tiny)), 0 if kinds is None else kinds[n])
+    kind = np.full(len(gains_N), -1, dtype=np.int64)
+    for n, gain_N in enumerate(gains_N):
+        if abs(gain_N) > tiny:
+            key = (round(gain_N / (10.0 * tiny)), 0 if kinds is None else kinds[n])
             kind[n] = found.setdefault(key, len(found))
     if not found:
         raise ValueError("no cell adds to the force")
@@ -98,16 +98,16 @@ def level_table(shares_N: ArrayLike, kinds: Sequence[int] | None = None) -> Leve
         raise ValueError(
             f"{len(found)} kinds of cells make more than {SETS_MAX} sets: too many to plan with"
         )
-    share_N = np.array([shares[kind == c].mean() for c in range(len(found))])
+    gain_N = np.array([gains_N[kind == c].mean() for c in range(len(found))])
     counts = np.array(list(product(*(range(n + 1) for n in n_of))), dtype=np.int64)
-    force = counts @ share_N
+    force = counts @ gain_N
     rising = np.argsort(force, kind="stable")
     new = np.concatenate(([True], np.diff(force[rising]) > 100.0 * tiny))
     level_of = np.empty(len(counts), dtype=np.int64)
     level_of[rising] = np.cumsum(new) - 1
     return LevelTable(
         kind=kind,
-        share_N=share_N,
+        gain_N=gain_N,
         counts=counts,
         level_of=level_of,
         levels_N=force[rising][new],
@@ -145,7 +145,7 @@ class Planner:
     ) -> None:
         self.table = table
         g = np.asarray(G, dtype=float)
-        n_blocks, n_kinds = g.shape[1], len(table.share_N)
+        n_blocks, n_kinds = g.shape[1], len(table.gain_N)
         q, r = np.linalg.qr(g[:, ::-1])
         if np.abs(np.diag(r)).min() <= 1e-9 * np.abs(g).max():
             raise ValueError("a block has no effect within the horizon: make the horizon longer")
@@ -198,7 +198,7 @@ class Planner:
         self._n_of[:] = n_of
         self._locked[:] = locked
         kernel.pose(
-            self.table.share_N, self.table.levels_N, self._L, self._z, self._price, self._least,
+            self.table.gain_N, self.table.levels_N, self._L, self._z, self._price, self._least,
             self._start, self._n_of, self._locked, self.plan, self._at, self._change,
             self._step_N, self._pointers, self._aim, self._cost, self._words, self._best,
         )  # fmt: skip
@@ -207,7 +207,7 @@ class Planner:
         """Go on with the search, over this many levels at most."""
         t = self.table
         kernel.search(
-            t.share_N, t.counts, t.levels_N, t.first, t.members, self._L, self._z, self._price,
+            t.gain_N, t.counts, t.levels_N, t.first, t.members, self._L, self._z, self._price,
             self._least, self._n_of, self._locked, self.plan, self._at, self._change,
             self._step_N, self._pointers, self._aim, self._cost, self._words, self._best,
             n_levels,

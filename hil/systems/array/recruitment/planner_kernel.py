@@ -23,11 +23,11 @@ def _free_to_switch(b, kind, least, locked, change, at, n_of):  # type: ignore[n
 
 
 @njit(cache=True)
-def _enter(b, shares, levels, L, z, at, step_N, pointers, aim):  # type: ignore[no-untyped-def]
+def _enter(b, gains_N, levels, L, z, at, step_N, pointers, aim):  # type: ignore[no-untyped-def]
     """Aim at the level that makes this block's term zero."""
     now = 0.0
-    for c in range(len(shares)):
-        now += at[b, c] * shares[c]
+    for c in range(len(gains_N)):
+        now += at[b, c] * gains_N[c]
     term = z[b]
     for i in range(b):
         term -= L[b, i] * step_N[i]
@@ -39,7 +39,7 @@ def _enter(b, shares, levels, L, z, at, step_N, pointers, aim):  # type: ignore[
 
 @njit(cache=True)
 def pose(  # type: ignore[no-untyped-def]
-    shares, levels, L, z, price, least, start, n_of, locked, plan, at, change, step_N, pointers,
+    gains_N, levels, L, z, price, least, start, n_of, locked, plan, at, change, step_N, pointers,
     aim, cost, words, best,
 ):  # fmt: skip
     """Carry the plan on by a block, as far as it may be, and begin the search for a better one."""
@@ -55,7 +55,7 @@ def pose(  # type: ignore[no-untyped-def]
             change[b, c] = min(on, max(-off, plan[b, c] - at[b, c]))
             at[b + 1, c] = at[b, c] + change[b, c]
             plan[b, c] = at[b + 1, c]
-            step_N[b] += change[b, c] * shares[c]
+            step_N[b] += change[b, c] * gains_N[c]
             total += price * abs(change[b, c])
         term = z[b]
         for i in range(b + 1):
@@ -64,12 +64,12 @@ def pose(  # type: ignore[no-untyped-def]
     best[0] = total
     cost[0] = 0.0
     words[0], words[1] = 0, 0
-    _enter(0, shares, levels, L, z, at, step_N, pointers, aim)
+    _enter(0, gains_N, levels, L, z, at, step_N, pointers, aim)
 
 
 @njit(cache=True)
 def search(  # type: ignore[no-untyped-def]
-    shares, counts, levels, first, members, L, z, price, least, n_of, locked, plan, at, change,
+    gains_N, counts, levels, first, members, L, z, price, least, n_of, locked, plan, at, change,
     step_N, pointers, aim, cost, words, best, n_levels,
 ):  # fmt: skip
     """Go on from the search's place, over n_levels at most."""
@@ -113,7 +113,7 @@ def search(  # type: ignore[no-untyped-def]
         for c in range(n_kinds):
             change[b, c] = counts[chosen, c] - at[b, c]
             at[b + 1, c] = counts[chosen, c]
-            step_N[b] += change[b, c] * shares[c]
+            step_N[b] += change[b, c] * gains_N[c]
         if b == n_blocks - 1:
             best[0] = total
             for i in range(n_blocks):
@@ -121,5 +121,5 @@ def search(  # type: ignore[no-untyped-def]
             continue
         cost[b + 1] = total
         b += 1
-        _enter(b, shares, levels, L, z, at, step_N, pointers, aim)
+        _enter(b, gains_N, levels, L, z, at, step_N, pointers, aim)
     words[0] = b

@@ -2,7 +2,7 @@
 
 Every so often a planner (`hil.systems.array.sma.plan`) looks for the switches of the next seconds,
 with the wires as they are believed to be by now (`hil.systems.array.sma.learning`): their laws and
-shares, and every one's temperature, austenite, and what its lag holds. As in
+static gains, and every one's temperature, austenite, and what its lag holds. As in
 `hil.systems.array.recruitment.optimal` the search has a budget in ticks and a stated number of
 steps a tick, so that neither cost nor result depends on a clock, and what is applied when the
 budget is over is the best plan found. What force has beyond the wires' is taken to stay: no error
@@ -71,7 +71,7 @@ class WireOptimal:
         self._block_s = rules.plan_ticks * period_s
         self._lead_s = rules.budget_ticks * period_s
         n_cells, n_blocks = planner.plan.shape
-        self._shares_N = np.zeros(n_cells)
+        self._static_gains_N = np.zeros(n_cells)
         self._wanted = np.zeros(n_blocks)
         self._on: NDArray[np.uint8] = np.zeros(n_cells, dtype=np.uint8)
         self._since_s = np.full(n_cells, -np.inf)
@@ -86,29 +86,31 @@ class WireOptimal:
         """Steps of a cell predicted in the current search."""
         return self._planner.n_looked_at
 
-    def step(self, t_s: float, belief: ArrayEstimate, cells: NDArray[np.uint8]) -> None:
+    def step(self, t_s: float, estimate: ArrayEstimate, cells: NDArray[np.uint8]) -> None:
         """One tick: write the wished cells."""
         applies, poses, searches = self._turns.next()
         if applies:
             self.late = not self._planner.finished
-            _apply(self._planner.plan, t_s, belief.usable, self._on, self._since_s)
-            self.demand_N = float(self._shares_N @ self._on)
+            _apply(self._planner.plan, t_s, estimate.usable, self._on, self._since_s)
+            self.demand_N = float(self._static_gains_N @ self._on)
         if poses:
-            self._pose(t_s, belief)
+            self._pose(t_s, estimate)
         if searches:
             self._planner.search(self._rules.levels_per_tick)
         cells[:] = self._on
 
-    def _pose(self, t_s: float, belief: ArrayEstimate) -> None:
-        assert belief.wires is not None  # the estimator has learned them
-        _lock(self._times, t_s, belief.cells, belief.usable, self._on, self._since_s, self._locked)
-        wires = belief.wires.look()
-        self._shares_N[:] = wires[1]
+    def _pose(self, t_s: float, estimate: ArrayEstimate) -> None:
+        assert estimate.wires is not None  # the estimator has learned them
+        _lock(
+            self._times, t_s, estimate.cells, estimate.usable, self._on, self._since_s, self._locked
+        )
+        wires = estimate.wires.look()
+        self._static_gains_N[:] = wires[1]
         for j in range(len(self._wanted)):
             after_s = self._lead_s + (j + 1) * self._block_s
-            self._wanted[j] = self._reference.at(t_s + after_s) - belief.wires.unknown_N
+            self._wanted[j] = self._reference.at(t_s + after_s) - estimate.wires.unknown_N
         if not np.isnan(self._wanted[0]):
-            self._planner.pose(wires, self._on, self._locked, belief.usable, self._wanted)
+            self._planner.pose(wires, self._on, self._locked, estimate.usable, self._wanted)
 
 
 @njit(cache=True)

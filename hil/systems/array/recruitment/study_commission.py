@@ -36,8 +36,8 @@ from hil.systems.array.recruitment.study_plant import (
     MASS_KG,
     PERIOD_S,
     RIGHT,
+    KnownArray,
     Plant,
-    Told,
     Transducer,
     later,
     nominal,
@@ -60,7 +60,7 @@ def seconds(n_cells: int) -> float:
     return ZERO_S + n_cells * sum(PULSES_S)
 
 
-def probe(array: Plant | Told, sensor: Transducer | None) -> Vector:
+def probe(array: Plant | KnownArray, sensor: Transducer | None) -> Vector:
     """What is read, a value a tick; without a transducer the force itself."""
     n_cells = array.model.n_cells
     system = ArraySystem(array.model, array.activation, PERIOD_S)
@@ -86,21 +86,21 @@ def _pulses() -> Vector:
     return np.concatenate(each)
 
 
-def commission(truth: Plant, seed: int) -> Told:
+def commission(truth: Plant, seed: int) -> KnownArray:
     """What a controller is told after every cell has been pulsed alone."""
     n_cells = truth.model.n_cells
     read = probe(truth, Transducer(seed, turn=1))
     zero_N = float(read[: round(ZERO_S / PERIOD_S)].mean())
     found = _fits(read - zero_N, n_cells)
     own = found[:, :5]
-    know = told(own, zero_N)
+    know = known_array(own, zero_N)
     for _ in range(ROUNDS):
         own = own + found[:, :5] - _fits(probe(know, None), n_cells)[:, :5]
-        know = told(own, zero_N)
+        know = known_array(own, zero_N)
     return know
 
 
-def told(own: Vector, zero_N: float) -> Told:
+def known_array(own: Vector, zero_N: float) -> KnownArray:
     """The array of cells that are so far from nominal, (N, 5) as `fit` finds them."""
     n_cells = len(own)
     factor = np.exp(own)
@@ -110,7 +110,7 @@ def told(own: Vector, zero_N: float) -> Told:
     activation = tuple(
         CellActivation(float(FORCE_ON_N * f[0]), "thermal", wire=_wire(f)) for f in factor
     )
-    return Told(model, activation, nominal(n_cells).shares_N * factor[:, 0], zero_N)
+    return KnownArray(model, activation, nominal(n_cells).static_gains_N * factor[:, 0], zero_N)
 
 
 def _wire(factor: Vector) -> SmaWire:
@@ -126,8 +126,8 @@ def _wire(factor: Vector) -> SmaWire:
 def _fits(read_N: Vector, n_cells: int) -> Vector:
     n_zero, n_each = round(ZERO_S / PERIOD_S), len(_pulses())
     return np.array([
-        fit(read_N[n_zero + n * n_each : n_zero + (n + 1) * n_each], share)
-        for n, share in enumerate(nominal(n_cells).shares_N)
+        fit(read_N[n_zero + n * n_each : n_zero + (n + 1) * n_each], gain_N)
+        for n, gain_N in enumerate(nominal(n_cells).static_gains_N)
     ])  # fmt: skip
 
 
@@ -141,8 +141,8 @@ def fit(read_N: Vector, nominal_N: float) -> Vector:
     scale_N = 0.01 * nominal_N
 
     def residuals(p: Vector) -> Vector:
-        share, rate = nominal_N * np.exp(p[0]), RATE_PER_S * np.exp(p[1])
-        pulse(wire_laws([_wire(np.exp(p))])[0], share, rate, PERIOD_S, on, y)
+        gain_N, rate = nominal_N * np.exp(p[0]), RATE_PER_S * np.exp(p[1])
+        pulse(wire_laws([_wire(np.exp(p))])[0], gain_N, rate, PERIOD_S, on, y)
         late = np.interp(t_s - p[5] * LATE_S, t_s, y)
         return np.concatenate(((late - read_N) / scale_N, p / SURE))
 
@@ -150,20 +150,20 @@ def fit(read_N: Vector, nominal_N: float) -> Vector:
 
 
 @njit(cache=True)
-def pulse(law, share, rate, period_s, on, y):  # type: ignore[no-untyped-def]
+def pulse(law, gain_N, rate, period_s, on, y):  # type: ignore[no-untyped-def]
     """Write into y the force at every tick of a cell that is on in these."""
     T, xi, lag = law[T_A_AT], 0.0, 0.0
     a = np.exp(-rate * period_s)
     ramp = 1.0 - (1.0 - a) / (rate * period_s)
     for k in range(len(y)):
-        y[k] = share * lag
+        y[k] = gain_N * lag
         before = xi
         T, xi = advance(law, on[k], T, xi, period_s)
         lag = a * lag + (1.0 - a - ramp) * before + ramp * xi
 
 
 @lru_cache(maxsize=4)
-def met(n_cells: int, seed: int) -> tuple[Plant, Told]:
+def met(n_cells: int, seed: int) -> tuple[Plant, KnownArray]:
     """A plant on the day of its trials, and what commissioning had found."""
     first = plant(n_cells, seed)
     return later(first, seed), commission(first, seed)

@@ -24,7 +24,13 @@ from hil.systems.array.recruitment.control import (
 from hil.systems.array.recruitment.groups import GroupRules, SizePrinciple
 from hil.systems.array.recruitment.optimal import Optimal, PlanRules
 from hil.systems.array.recruitment.planner import level_table
-from hil.systems.array.recruitment.study_plant import PERIOD_S, RIGHT, Told, largest_step_N, nominal
+from hil.systems.array.recruitment.study_plant import (
+    PERIOD_S,
+    RIGHT,
+    KnownArray,
+    largest_step_N,
+    nominal,
+)
 from hil.systems.array.recruitment.study_trial import Control
 from hil.systems.array.sma.cells import wire_model
 
@@ -69,14 +75,14 @@ SETTINGS: dict[str, tuple[Setting, ...]] = {
 class PidControl:
     """PID with the nearest-level quantiser, small cells first."""
 
-    def __init__(self, know: Told, k_p: float, k_i_per_s: float, dwell_s: float) -> None:
+    def __init__(self, know: KnownArray, k_p: float, k_i_per_s: float, dwell_s: float) -> None:
         gains = PidGains(k_p, k_i_per_s, 0.0, 0.02)
-        order = np.argsort(know.shares_N, kind="stable").tolist()
-        levels = np.concatenate(([0.0], np.cumsum(know.shares_N[order])))
+        order = np.argsort(know.static_gains_N, kind="stable").tolist()
+        levels = np.concatenate(([0.0], np.cumsum(know.static_gains_N[order])))
         self._pid = Pid(gains, levels, order, 0.2, dwell_s, PERIOD_S)
 
     def step(
-        self, t_s: float, reference_N: float, force_N: float, belief: ArrayEstimate, on: Mask
+        self, t_s: float, reference_N: float, force_N: float, estimate: ArrayEstimate, on: Mask
     ) -> None:
         self._pid.step(t_s, reference_N, force_N, on)
 
@@ -89,10 +95,12 @@ class RecruiterControl:
         self._drawn = 0
 
     def step(
-        self, t_s: float, reference_N: float, force_N: float, belief: ArrayEstimate, on: Mask
+        self, t_s: float, reference_N: float, force_N: float, estimate: ArrayEstimate, on: Mask
     ) -> None:
         message = Broadcast()
-        self.recruiter.step(t_s, reference_N, belief, Commands(on, np.zeros(0), broadcast=message))
+        self.recruiter.step(
+            t_s, reference_N, estimate, Commands(on, np.zeros(0), broadcast=message)
+        )
         if message.tick == self._drawn:
             return
         self._drawn = message.tick
@@ -104,7 +112,7 @@ class RecruiterControl:
                 on[n] = not on[n]
 
 
-def broadcast(know: Told, name: str, setting: Setting, seed: int) -> RecruiterControl:
+def broadcast(know: KnownArray, name: str, setting: Setting, seed: int) -> RecruiterControl:
     """Cells that draw by themselves; the error is formed from what is commanded.
 
     The dead zone is given over half the largest step between the nominal array's levels.
@@ -112,16 +120,18 @@ def broadcast(know: Told, name: str, setting: Setting, seed: int) -> RecruiterCo
     period_s, zone, gain = setting
     zone_N = 0.5 * zone * largest_step_N(know.n_cells) * (1.0 + 1e-9)
     law = BroadcastLaw(BROADCASTS[name], gain, zone_N, period_s)
-    caster = Broadcaster(law, know.shares_N)
-    return RecruiterControl(BroadcastRecruiter(caster, know.shares_N, "commanded", seed))
+    caster = Broadcaster(law, know.static_gains_N)
+    return RecruiterControl(BroadcastRecruiter(caster, know.static_gains_N, "commanded", seed))
 
 
-def size_principle(know: Told, k_p: float, hysteresis: float, dwell_s: float) -> RecruiterControl:
+def size_principle(
+    know: KnownArray, k_p: float, hysteresis: float, dwell_s: float
+) -> RecruiterControl:
     """Groups of cells drawn alike, small ones first."""
     rules = GroupRules(k_p, hysteresis, dwell_s, rest_s=REST_S, rotate_s=ROTATE_S)
-    drawn_N = np.round(nominal(know.n_cells).shares_N, 9)
+    drawn_N = np.round(nominal(know.n_cells).static_gains_N, 9)
     groups = [np.flatnonzero(drawn_N == size).tolist() for size in sorted(set(drawn_N))]
-    return RecruiterControl(GroupRecruiter(SizePrinciple(rules, groups, know.shares_N)))
+    return RecruiterControl(GroupRecruiter(SizePrinciple(rules, groups, know.static_gains_N)))
 
 
 @dataclass(frozen=True)
@@ -147,21 +157,21 @@ def _tables(n_cells: int, planning: Planning) -> tuple[Prediction, Vector]:
     return p, block_responses(p, planning.plan_ticks // planning.sample_ticks, planning.n_blocks)
 
 
-def optimal(know: Told, follow: Reference, planning: Planning) -> RecruiterControl:
+def optimal(know: KnownArray, follow: Reference, planning: Planning) -> RecruiterControl:
     """The planner on the nominal array, which knows the set point to come."""
     p, G = _tables(know.n_cells, planning)
     work = np.zeros(planning.n_samples + 2)
 
-    def free(belief: ArrayEstimate, cells: Mask, y: Vector) -> None:
-        free_response(p, belief.x, belief.theta, cells, y, work)
-        y += belief.disturbance_N
+    def free(estimate: ArrayEstimate, cells: Mask, y: Vector) -> None:
+        free_response(p, estimate.x, estimate.theta, cells, y, work)
+        y += estimate.disturbance_N
 
     rules = PlanRules(
         planning.plan_ticks, 1, planning.levels_per_tick, planning.least_s, planning.least_s
     )
-    price_N2 = planning.price * float(know.shares_N.min()) ** 2
+    price_N2 = planning.price * float(know.static_gains_N.min()) ** 2
     planner = Optimal(
-        rules, level_table(know.shares_N), G, p.sample_s, price_N2, follow, free, PERIOD_S
+        rules, level_table(know.static_gains_N), G, p.sample_s, price_N2, follow, free, PERIOD_S
     )
     return RecruiterControl(OptimalRecruiter(planner))
 
@@ -176,16 +186,18 @@ class WirePlanning:
     steps_per_tick: int = 120_000
 
 
-def wire_optimal(know: Told, follow: Reference, planning: WirePlanning) -> RecruiterControl:
+def wire_optimal(know: KnownArray, follow: Reference, planning: WirePlanning) -> RecruiterControl:
     """The planner on the wires as they were commissioned."""
     rules = PlanRules(planning.plan_ticks, 1, planning.steps_per_tick, 0.0, 0.0)
-    price_N2 = planning.price * float(know.shares_N.min()) ** 2
-    cells = wire_model(know.model, know.activation, know.shares_N)
+    price_N2 = planning.price * float(know.static_gains_N.min()) ** 2
+    cells = wire_model(know.model, know.activation, know.static_gains_N)
     planner = build_wire_optimal(rules, cells, planning.n_blocks, price_N2, follow, PERIOD_S)
     return RecruiterControl(OptimalRecruiter(planner))
 
 
-def control_of(know: Told, name: str, setting: Setting, follow: Reference, seed: int) -> Control:
+def control_of(
+    know: KnownArray, name: str, setting: Setting, follow: Reference, seed: int
+) -> Control:
     """A controller with one of its settings."""
     if name == "PID":
         return PidControl(know, *setting)

@@ -91,7 +91,7 @@ def one(job: Job) -> tuple[float, int, int, float, float, float]:
         know, control_of(know, name, setting, follow, seed), truth, follow, seed,
         duration_s=fails_s + (0.0 if how == HEALTHY else WATCHED_S), tests=tests,
         fails_s=fails_s, breaks=how == BREAKS,
-        diagnosis=Diagnosis(know.shares_N) if swaps else None,
+        diagnosis=Diagnosis(know.static_gains_N) if swaps else None,
     )  # fmt: skip
     named = np.inf
     wrong = false = 0

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hil.control.reference import Reference
 from hil.mechanics.sma.wire import T_A_AT, advance, wire_laws
-from hil.systems.array.force_levels import shares_N
+from hil.systems.array.force_levels import static_gains_N
 from hil.systems.array.recruitment.study_plant import PERIOD_S, RIGHT, Plant
 from hil.systems.array.system import ArraySystem
 
@@ -41,17 +41,17 @@ def least_error(
     """
     laws = wire_laws([a.wire for a in truth.activation])
     F_N = np.array([a.force_on_N for a in truth.activation])
-    shares = shares_N(truth.model, F_N, RIGHT)
+    gains_N = static_gains_N(truth.model, F_N, RIGHT)
     c = truth.model.coefficients
     blend = -np.expm1(c.iota.diagonal() * PERIOD_S)  # iota is minus each cell's rate
     sub = round(GRID_S / PERIOD_S)
     n_ticks = len(start) * sub
     wanted = np.array([follow.at((k + 1) * PERIOD_S) for k in range(n_ticks)])
-    able = np.flatnonzero(np.abs(shares) > 1e-12)
+    able = np.flatnonzero(np.abs(gains_N) > 1e-12)
     on = start.copy()
-    parts = np.zeros((len(shares), n_ticks))
+    parts = np.zeros((len(gains_N), n_ticks))
     for n in able:
-        parts[n] = _response(laws[n], shares[n], blend[n], PERIOD_S, sub, on[:, n])
+        parts[n] = _response(laws[n], gains_N[n], blend[n], PERIOD_S, sub, on[:, n])
     now = float(((wanted - parts.sum(axis=0)) ** 2).sum())
     for finer in FINER:
         for _ in range(sweeps):
@@ -59,10 +59,10 @@ def least_error(
             for n in able:
                 rest = wanted - (parts.sum(axis=0) - parts[n])
                 own = _best(
-                    laws[n], shares[n], blend[n], PERIOD_S, sub, rest, T_BIN_C / finer,
+                    laws[n], gains_N[n], blend[n], PERIOD_S, sub, rest, T_BIN_C / finer,
                     T_BINS * finer, XI_BINS * finer, LAG_BINS * finer,
                 )  # fmt: skip
-                part = _response(laws[n], shares[n], blend[n], PERIOD_S, sub, own)
+                part = _response(laws[n], gains_N[n], blend[n], PERIOD_S, sub, own)
                 left = float(((rest - part) ** 2).sum())
                 if left < now:
                     now, on[:, n], parts[n] = left, own, part
@@ -82,7 +82,7 @@ def _simulated(truth: Plant, on: Mask, wanted: Vector, sub: int) -> float:
 
 
 @njit(cache=True)
-def _response(law, share, blend, period_s, sub, on):  # type: ignore[no-untyped-def]
+def _response(law, gain_N, blend, period_s, sub, on):  # type: ignore[no-untyped-def]
     """What a cell adds to the force after every tick."""
     y = np.empty(len(on) * sub)
     T, xi, lag = law[T_A_AT], 0.0, 0.0
@@ -90,12 +90,12 @@ def _response(law, share, blend, period_s, sub, on):  # type: ignore[no-untyped-
         for i in range(sub):
             T, xi = advance(law, float(on[b]), T, xi, period_s)
             lag += blend * (xi - lag)
-            y[b * sub + i] = share * lag
+            y[b * sub + i] = gain_N * lag
     return y
 
 
 @njit(cache=True)
-def _best(law, share, blend, period_s, sub, rest, T_bin, n_T, n_xi, n_lag):  # type: ignore[no-untyped-def]
+def _best(law, gain_N, blend, period_s, sub, rest, T_bin, n_T, n_xi, n_lag):  # type: ignore[no-untyped-def]
     """The on/off sequence that leaves least of `rest`, by dynamic programming."""
     n_blocks = len(rest) // sub
     n_bins = n_T * (n_xi + 1) * (n_lag + 1)
@@ -117,7 +117,7 @@ def _best(law, share, blend, period_s, sub, rest, T_bin, n_T, n_xi, n_lag):  # t
                 for i in range(sub):
                     t, x = advance(law, float(action), t, x, period_s)
                     z += blend * (x - z)
-                    e = rest[b * sub + i] - share * z
+                    e = rest[b * sub + i] - gain_N * z
                     c += e * e
                 i_T = min(n_T - 1, max(0, int((t - law[T_A_AT]) / T_bin)))
                 i_x, i_z = int(x * n_xi), int(min(1.0, z) * n_lag)

@@ -18,8 +18,8 @@ from hil.mechanics.sma.wire import SmaWire
 from hil.systems.array import cells
 from hil.systems.array.activation import CellActivation
 from hil.systems.array.cell_array import CellArray
-from hil.systems.array.force_levels import levels_N, shares_N
-from hil.systems.array.isolation import broken_shares_N
+from hil.systems.array.force_levels import levels_N, static_gains_N
+from hil.systems.array.isolation import broken_gains_N
 
 PERIOD_S = 0.01
 RIGHT = "array.right_N"
@@ -40,7 +40,7 @@ Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Told:
+class KnownArray:
     """What a controller knows of an array.
 
     Attributes
@@ -51,7 +51,7 @@ class Told:
 
     model: CellArray
     activation: tuple[CellActivation, ...]
-    shares_N: Vector
+    static_gains_N: Vector
     zero_N: float = 0.0
 
     @property
@@ -60,25 +60,25 @@ class Told:
 
     @property
     def total_N(self) -> float:
-        return float(self.shares_N.sum())
+        return float(self.static_gains_N.sum())
 
     @property
     def broken_N(self) -> Vector:
-        return broken_shares_N(self.model, self.activation, RIGHT)
+        return broken_gains_N(self.model, self.activation, RIGHT)
 
 
 @cache
-def nominal(n_cells: int) -> Told:
+def nominal(n_cells: int) -> KnownArray:
     """The array of this many cells as it was drawn, its activation a symmetrical sigmoid."""
     model = CellArray.from_fingerprint(ARRAYS[n_cells], cell=cells.miga(**CELL), mass_kg=MASS_KG)
     activation = tuple([CellActivation(FORCE_ON_N, "sigmoid", RATE_PER_S, DELAY_S)] * n_cells)
-    return Told(model, activation, shares_N(model, np.full(n_cells, FORCE_ON_N), RIGHT))
+    return KnownArray(model, activation, static_gains_N(model, np.full(n_cells, FORCE_ON_N), RIGHT))
 
 
 @cache
 def largest_step_N(n_cells: int) -> float:
     """Between neighbouring force levels of the nominal array."""
-    return float(np.diff(levels_N(nominal(n_cells).shares_N)).max())
+    return float(np.diff(levels_N(nominal(n_cells).static_gains_N)).max())
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from hil.systems.array.recruitment.study_plant import (
     NOISE_N,
     PERIOD_S,
     RIGHT,
+    KnownArray,
     Plant,
-    Told,
     Transducer,
     nominal,
 )
@@ -36,7 +36,7 @@ class Control(Protocol):
     """A controller as a trial drives it."""
 
     def step(
-        self, t_s: float, reference_N: float, force_N: float, belief: ArrayEstimate, on: Mask
+        self, t_s: float, reference_N: float, force_N: float, estimate: ArrayEstimate, on: Mask
     ) -> None:
         """Write the cells that are on from now."""
         ...
@@ -58,7 +58,7 @@ class Result:
 
 
 def run(
-    know: Told,
+    know: KnownArray,
     control: Control,
     truth: Plant,
     follow: Reference,
@@ -91,7 +91,7 @@ def run(
     lot = np.random.default_rng([seed, 5])
     failed = -1
     on, drive = np.zeros((2, n_cells), dtype=np.uint8)
-    belief = ArrayEstimate(
+    estimate = ArrayEstimate(
         np.zeros(n_cells, dtype=np.uint8), np.ones(n_cells, dtype=np.uint8), observer.x,
         observer.theta, wires=wires,
     )  # fmt: skip
@@ -114,15 +114,15 @@ def run(
             wires.step(t_s, residual_N, twin.T_C, twin.xi, on)
         if tests is not None:
             tests.step(t_s, residual_N, twin.T_C, twin.xi, on)
-            belief.usable[:] = tests.state != FAILED
+            estimate.usable[:] = tests.state != FAILED
             log_odds[k] = tests.log_odds
-        belief.force_N, belief.disturbance_N = observer.estimate_N, observer.disturbance_N
-        belief.cells[:] = on
+        estimate.force_N, estimate.disturbance_N = observer.estimate_N, observer.disturbance_N
+        estimate.cells[:] = on
         wanted[k] = follow.at(t_s)
-        control.step(t_s, wanted[k], read_N, belief, on)
+        control.step(t_s, wanted[k], read_N, estimate, on)
         if diagnosis is not None and tests is not None:
-            diagnosis.step(t_s, tests.suspicion, belief.usable, on)
-        switches += int((on != belief.cells).sum())
+            diagnosis.step(t_s, tests.suspicion, estimate.usable, on)
+        switches += int((on != estimate.cells).sum())
         n_on[k] = on.sum()
         if t_s >= fails_s and failed < 0 and ((on != 0) & ~is_dead).any():
             failed = int(lot.choice(np.flatnonzero((on != 0) & ~is_dead)))
@@ -153,18 +153,18 @@ def without(system: ArraySystem, cell: int) -> ArraySystem:
     return then
 
 
-def observer_noise(know: Told) -> ObserverNoise:
-    return ObserverNoise(0.05, NOISE_N, 0.2 * float(know.shares_N.mean()))
+def observer_noise(know: KnownArray) -> ObserverNoise:
+    return ObserverNoise(0.05, NOISE_N, 0.2 * float(know.static_gains_N.mean()))
 
 
-def wire_failures(know: Told, rules: WireRules) -> WireFailures:
-    cells = wire_model(know.model, know.activation, know.shares_N)
+def wire_failures(know: KnownArray, rules: WireRules) -> WireFailures:
+    cells = wire_model(know.model, know.activation, know.static_gains_N)
     return WireFailures(rules, ERRORS, cells, know.broken_N, PERIOD_S)
 
 
-def _learned_wires(know: Told) -> LearnedWires | None:
+def _learned_wires(know: KnownArray) -> LearnedWires | None:
     """None for the array as it was drawn, which nobody said has wires."""
     if know is nominal(know.n_cells):
         return None
-    cells = wire_model(know.model, know.activation, know.shares_N)
+    cells = wire_model(know.model, know.activation, know.static_gains_N)
     return LearnedWires(ERRORS, cells, PERIOD_S)

@@ -33,8 +33,12 @@ class WireBank:
     """
 
     def __init__(self, cells: WireModel) -> None:
-        n = len(cells.shares_N)
-        self._rates, self._direct, self._shares = cells.rate_per_s, cells.direct, cells.shares_N
+        n = len(cells.static_gains_N)
+        self._rates, self._direct, self._gains_N = (
+            cells.rate_per_s,
+            cells.direct,
+            cells.static_gains_N,
+        )
         self.laws = np.repeat(cells.laws[None], 4, axis=0)
         self.wires = np.full((4, n, 3), np.nan)
         self.comes, self.slopes = np.zeros(n), np.zeros((3, n))
@@ -55,7 +59,7 @@ class WireBank:
         every = self._direct * self.wires[:, :, 1] + (1.0 - self._direct) * self.wires[:, :, 2]
         self.comes[:] = every[0]
         np.divide(every[1:] - every[0], STEPS, out=self.slopes)
-        return float(self._shares @ (self._direct * xi + (1.0 - self._direct) * self._lag))
+        return float(self._gains_N @ (self._direct * xi + (1.0 - self._direct) * self._lag))
 
     def set_air(self, T_C: float, *, settled: bool) -> None:
         """The air as it is read; wires that have settled in it are as warm."""

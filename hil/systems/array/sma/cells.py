@@ -1,4 +1,4 @@
-"""Cells that are wires, as planning and tests for failures take them: law, share, lag.
+"""Cells that are wires, as planning and tests for failures take them: law, static gain, lag.
 
 Static force comes through the cell's damper as in `hil.systems.array.isolation`: the part c at
 once, the rest through a first-order lag,
@@ -31,20 +31,20 @@ class WireModel:
     ----------
     laws : (N, 13) array
         As `hil.mechanics.sma.wire.wire_laws` gives them.
-    shares_N, rate_per_s : (N,) arrays
+    static_gains_N, rate_per_s : (N,) arrays
         Static force of a cell long on, and the rate of the lag that it comes through.
     direct : (N,) array
         The part c that comes at once.
     """
 
     laws: Matrix
-    shares_N: Matrix
+    static_gains_N: Matrix
     rate_per_s: Matrix
     direct: Matrix
 
 
 def wire_model(
-    model: CellArray, activation: Sequence[CellActivation], shares_N: Matrix
+    model: CellArray, activation: Sequence[CellActivation], static_gains_N: Matrix
 ) -> WireModel:
     """What is known of an array whose cells are all wires.
 
@@ -58,7 +58,7 @@ def wire_model(
     lag = lags(model)
     return WireModel(
         wire_laws([a.wire for a in activation]),
-        shares_N,
+        static_gains_N,
         np.array([one.rate_per_s for one in lag]),
         np.array([one.direct for one in lag]),
     )

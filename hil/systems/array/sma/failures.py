@@ -28,12 +28,13 @@ there, and the array goes on as one without the cell.
 
 A break is felt at once: breaks hold `sure` of the posterior, or the array rings, as readings
 between two samples show that leave a straight line by `RINGS` times their noise. What it leaves
-behind depends on stiffnesses that force has never shown. So every share is learned anew, with a
-standard deviation of `share_anew`, beside a transient and with the ringing as noise. What has been
-learned is held against every cell that pulled: it has lost its share, and the others' are those of
-the array without it, give or take `LEFT` of every change; and against a knock that broke none.
-Cells whose breaking leaves the same shares, as in a chain, are named together: force alone cannot
-tell them apart. After that the array is not the one that was told, and no more is named.
+behind depends on stiffnesses that force has never shown. So every static gain is learned anew, with
+a standard deviation of `share_anew`, beside a transient and with the ringing as noise. What has
+been learned is held against every cell that pulled: it has lost its static gain, and the others'
+are those of the array without it, give or take `LEFT` of every change; and against a knock that
+broke none. Cells whose breaking leaves the same static gains, as in a chain, are named together:
+force alone cannot tell them apart. After that the array is not the one that was told, and no more
+is named.
 
 Source: Willsky & Jones 1976 (generalised likelihood ratio on a Kalman filter's innovations);
 Basseville & Nikiforov 1993, ch. 7; Ville 1939.
@@ -52,8 +53,8 @@ from hil.systems.array.sma.hypotheses import ELECTRICAL, MECHANICAL, PULLS, chan
 Matrix = NDArray[np.float64]
 Mask = NDArray[np.uint8]
 BREAK = -2  # beside the numbers of cells
-STILL, LEFT = 0.05, 0.3  # of a share, and of its change: how far it may be off after a break
-ALIKE = 1e-6  # of the largest share: what two breaks may leave different
+STILL, LEFT = 0.05, 0.3  # of a static gain, and of its change: how far it may be off after a break
+ALIKE = 1e-6  # of the largest static gain: what two breaks may leave different
 CALM, FOLD_S = 3.0, 5.0  # log odds below which what was learned becomes law, and how often
 
 
@@ -68,7 +69,7 @@ class WireRules:
     moment_s : float
         Of when a cell that died fades, a standard deviation.
     share_anew : float
-        Of every share after a break, relative, another.
+        Of every static gain after a break, relative, another.
     doubt_for_s : float
         After so long an alarm that no single failure explains is given up.
     spawn_s, life_s : float
@@ -100,7 +101,7 @@ class WireFailures:
     Parameters
     ----------
     broken_N : (N, N) array
-        As `hil.systems.array.isolation.broken_shares_N` gives them.
+        As `hil.systems.array.isolation.broken_gains_N` gives them.
 
     Attributes
     ----------
@@ -126,15 +127,15 @@ class WireFailures:
         self.rules = rules
         self._filter = WireFilter(errors, cells, period_s)
         self._rates, self._direct = cells.rate_per_s, cells.direct
-        shares, n = cells.shares_N, len(cells.shares_N)
-        broken = np.asarray(broken_N, dtype=float) - shares
+        gains_N, n = cells.static_gains_N, len(cells.static_gains_N)
+        broken = np.asarray(broken_N, dtype=float) - gains_N
         self._breaks = np.asarray(np.isfinite(broken).all(axis=1))
         self._broken = np.where(self._breaks[:, None], broken, 0.0)
         apart = np.abs(self._broken[:, None] - self._broken).max(axis=2)
         both = self._breaks[:, None] & self._breaks
-        self._alike = np.asarray(both & (apart <= ALIKE * shares.max()))
-        pulls = shares != 0.0
-        self._left = np.where(pulls, self._broken / np.where(pulls, shares, 1.0), 0.0)
+        self._alike = np.asarray(both & (apart <= ALIKE * gains_N.max()))
+        pulls = gains_N != 0.0
+        self._left = np.where(pulls, self._broken / np.where(pulls, gains_N, 1.0), 0.0)
         h = self._filter.sample_s
         self._spawn = max(1, round(rules.spawn_s / h))
         n_alive = max(1, round(rules.life_s / (self._spawn * h)))
@@ -203,10 +204,10 @@ class WireFailures:
         if spawn:
             self._place = (self._place + 1) % self._ghost.shape[1]
         self.log_odds = hold(
-            bank.laws[0], kalman.shares_N, self._rates, self._direct, self._broken, self._breaks,
-            kalman.sample_s, bank.wires[0], bank.comes, cells, self._alive, blind, kalman.keep,
-            kalman.x, kalman.phi, kalman.gain, kalman.nu, kalman.S, self._ghost, self._log,
-            self._sums, self._filtered, self._own, spawn, self._place, self.posterior,
+            bank.laws[0], kalman.static_gains_N, self._rates, self._direct, self._broken,
+            self._breaks, kalman.sample_s, bank.wires[0], bank.comes, cells, self._alive, blind,
+            kalman.keep, kalman.x, kalman.phi, kalman.gain, kalman.nu, kalman.S, self._ghost,
+            self._log, self._sums, self._filtered, self._own, spawn, self._place, self.posterior,
         )  # fmt: skip
 
     def _judge(self, t_s: float) -> None:
@@ -254,7 +255,7 @@ class WireFailures:
         self.state[self.state == SUSPECT] = HEALTHY
         self.state[which] = FAILED
         self.suspicion[:] = 0.0
-        self._filter.shares_N[which] = 0.0
+        self._filter.static_gains_N[which] = 0.0
         self._alive[which] = 0
         self._log[:] = -np.inf
         self._leader, self._agreed = -1, 0
@@ -266,19 +267,19 @@ class WireFailures:
         self._leader, self._agreed = -1, 0
 
     def _learn_anew(self) -> None:
-        """A cell broke: shares are wide open, and a transient dies away."""
+        """A cell broke: static gains are wide open, and a transient dies away."""
         kalman, n = self._filter, len(self.state)
         kalman.x[:] = self._past[0] - self._folded
         kalman.P[:n] = kalman.P[:, :n] = 0.0
         kalman.P[range(n), range(n)] = self.rules.share_anew**2
-        kalman.P[-1, -1] += kalman.shares_N.max() ** 2
-        self._pulled = (kalman.bank.comes > PULLS) & self._breaks & (kalman.shares_N != 0.0)
+        kalman.P[-1, -1] += kalman.static_gains_N.max() ** 2
+        self._pulled = (kalman.bank.comes > PULLS) & self._breaks & (kalman.static_gains_N != 0.0)
         self._log[:] = -np.inf
         self._leader, self._agreed = -1, 0
         self._broke = True
 
     def _look_for_the_broken(self, t_s: float) -> None:
-        """Every cell that pulled, held against the shares learned anew."""
+        """Every cell that pulled, held against the static gains learned anew."""
         n, sure = len(self.state), self.rules.sure
         chance, knock = chances(
             self._filter.x[:n],

@@ -1,16 +1,16 @@
 """What may be wrong with a healthy array of wires, and a Kalman filter that learns it.
 
-With z_n(t) the lag of cell n's austenite, s_n its share, the residual between measured force and
-open-loop twin is
+With z_n(t) the lag of cell n's austenite, s_n its static gain, the residual between measured force
+and open-loop twin is
 
     e = sum_n s_n (a_n z_n + h_n dz_n/dh + c_n dz_n/dc + r dz_n/dr) - d F' + b + w + noise
 
-a healthy array's errors: of share a_n; of the power h_n that heats a wire and of the convection
-c_n that cools it, all three relative; of the air's temperature r in K; the delay d of the reading;
-the transducer's zero b, and what wanders w, the more the more moves. The derivatives are those of
-the wire's own law: beside every wire run three that have a little more power, a little more
-convection and warmer air (`hil.systems.array.sma.bank`). All errors are first-order Gauss-Markov
-with the standard deviations and times of `WireErrors`, so that the filter whitens e.
+a healthy array's errors: of static gain a_n; of the power h_n that heats a wire and of the
+convection c_n that cools it, all three relative; of the air's temperature r in K; the delay d of
+the reading; the transducer's zero b, and what wanders w, the more the more moves. The derivatives
+are those of the wire's own law: beside every wire run three that have a little more power, a little
+more convection and warmer air (`hil.systems.array.sma.bank`). All errors are first-order
+Gauss-Markov with the standard deviations and times of `WireErrors`, so that the filter whitens e.
 
 Source: Anderson & Moore 1979, Optimal Filtering, ch. 3 and 5.
 """
@@ -39,7 +39,7 @@ class WireErrors:
     sample_s : float
         Between samples.
     share, heating, cooling : float
-        Standard deviations, relative, of a cell's share, heating power and convection.
+        Standard deviations, relative, of a cell's static gain, heating power and convection.
     room_K, delay_s, wander_N, zero_N : float
         Standard deviations: of the air's temperature, of the delay of the reading, of what
         wanders, of the zero.
@@ -71,7 +71,7 @@ class WireFilter:
     Attributes
     ----------
     bank : WireBank
-    shares_N : (N,) array
+    static_gains_N : (N,) array
         As told; what is set to 0 gives nothing any longer.
     x, P : (3 N + 4,), (3 N + 4, 3 N + 4) arrays
         Errors in the order a, h, c, r, d, b, w, and their covariance.
@@ -86,8 +86,8 @@ class WireFilter:
     def __init__(self, errors: WireErrors, cells: WireModel, period_s: float) -> None:
         self.errors = errors
         self.bank = WireBank(cells)
-        self.shares_N = cells.shares_N.copy()
-        n = len(self.shares_N)
+        self.static_gains_N = cells.static_gains_N.copy()
+        n = len(self.static_gains_N)
         self._period_s = period_s
         self._every = max(1, round(errors.sample_s / period_s))
         self.sample_s = self._every * period_s
@@ -148,8 +148,8 @@ class WireFilter:
         """Let errors become older by a sample, and hold this force against them."""
         bank = self.bank
         self.nu, self.S = _predict(
-            self.shares_N, bank.comes, bank.slopes, self._before, self.sample_s, force_N, noise_N2,
-            self.errors.stir**2, self.keep, self._Q, self.x, self.P, self.phi, self.gain,
+            self.static_gains_N, bank.comes, bank.slopes, self._before, self.sample_s, force_N,
+            noise_N2, self.errors.stir**2, self.keep, self._Q, self.x, self.P, self.phi, self.gain,
         )  # fmt: skip
         self._before[:] = bank.comes
 
@@ -162,7 +162,7 @@ class WireFilter:
 
         How far x changed; nowhere while little has been learned.
         """
-        n = len(self.shares_N)
+        n = len(self.static_gains_N)
         law = slice(n, 3 * n + 1)
         moved = np.zeros(len(self.x))
         if np.abs(self.x[law] / self.sd[law]).max() >= WORTH:
@@ -174,10 +174,10 @@ class WireFilter:
 
 @njit(cache=True)
 def _predict(  # type: ignore[no-untyped-def]
-    shares, comes, slopes, before, h, force, noise_N2, stir2, keep, Q, x, P, phi, gain
+    gains_N, comes, slopes, before, h, force, noise_N2, stir2, keep, Q, x, P, phi, gain
 ):
     """The innovation and its variance."""
-    n, m = len(shares), len(x)
+    n, m = len(gains_N), len(x)
     for i in range(m):
         x[i] *= keep[i]
         for j in range(m):
@@ -186,7 +186,7 @@ def _predict(  # type: ignore[no-untyped-def]
     phi[3 * n : m] = 0.0
     nu = force
     for i in range(n):
-        s = shares[i]
+        s = gains_N[i]
         moved = s * (comes[i] - before[i])
         phi[i] = s * comes[i]
         phi[n + i] = s * slopes[0, i]

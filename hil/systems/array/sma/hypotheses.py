@@ -16,11 +16,11 @@ PULLS = 0.01  # of its force: a cell whose breaking can be felt
 
 @njit(cache=True)
 def hold(  # type: ignore[no-untyped-def]
-    laws, shares, rates, direct, broken, breaks, h, wires, comes, cells, alive, blind, keep, x,
+    laws, gains_N, rates, direct, broken, breaks, h, wires, comes, cells, alive, blind, keep, x,
     phi, gain, nu, S, ghost, log, sums, filtered, spread, spawn, place, posterior,
 ):  # fmt: skip
     """Every hypothesis beside a predicted sample; the largest log."""
-    n, m, n_alive = len(shares), len(x), ghost.shape[1]
+    n, m, n_alive = len(gains_N), len(x), ghost.shape[1]
     top = -np.inf
     for c in range(n):
         if not alive[c]:
@@ -41,8 +41,8 @@ def hold(  # type: ignore[no-untyped-def]
                     continue
                 g, d = change, 0.0
                 if kind == ELECTRICAL:
-                    g = -shares[c] * (1.0 + x[c]) * (comes[c] - left)
-                    d = -shares[c] * (left - was) / h
+                    g = -gains_N[c] * (1.0 + x[c]) * (comes[c] - left)
+                    d = -gains_N[c] * (left - was) / h
                 own = filtered[kind, c, k]
                 for i in range(m):
                     own[0, i] *= keep[i]
@@ -96,7 +96,7 @@ def chances(
 ) -> tuple[Matrix, float]:
     """Of every cell to be the one that broke, and of none.
 
-    What the readings say of the shares, freed of the prior they were learned with, against a
+    What the readings say of the static gains, freed of the prior they were learned with, against a
     Gaussian for each: after the break they are as in its row of `left`, give or take.
     """
     m = np.vstack([left, np.zeros(len(x))])

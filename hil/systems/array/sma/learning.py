@@ -1,16 +1,16 @@
 """Wires as they are believed to be while they work: what was told of them, corrected by force.
 
 A Kalman filter (`hil.systems.array.sma.filter`) holds every reading against the wires' own laws and
-learns how far share, power, convection and air are off. What it knows of the wires' law becomes
-their law every FOLD_S; the rest stays a first-order correction of where they are. Force that the
-wires so believed do not explain, by a reading that is late, is
+learns how far static gain, power, convection and air are off. What it knows of the wires' law
+becomes their law every FOLD_S; the rest stays a first-order correction of where they are. Force
+that the wires so believed do not explain, by a reading that is late, is
 
     unknown = F - sum_n s_n (1 + a_n) z_n(theta) + d F'
 
 Innovations that are larger than the filter says, nu^2 / S beyond SURPRISED in the mean over
 SURPRISED_FOR_S, mean that something has changed that no healthy array does, such as a cell that
-pulls no longer: what is known of every share then loses ANEW, relative, until it has been learned
-anew.
+pulls no longer: what is known of every static gain then loses ANEW, relative, until it has been
+learned anew.
 
 Source: Ljung 1979 (the extended Kalman filter as a parameter estimator); Xia, Rao, Ying & Shen 1994
 (a filter that forgets when its innovations are too large).
@@ -45,8 +45,8 @@ class LearnedWires:
         self._filter = WireFilter(errors, cells, period_s)
         self._fades = min(1.0, self._filter.sample_s / SURPRISED_FOR_S)
         self._fold_at_s = FOLD_S
-        self._laws, self._shares = cells.laws.copy(), cells.shares_N.copy()
-        self._state = np.zeros((len(self._shares), 3))
+        self._laws, self._gains_N = cells.laws.copy(), cells.static_gains_N.copy()
+        self._state = np.zeros((len(self._gains_N), 3))
         self.unknown_N = 0.0
         self.surprise = 1.0
 
@@ -68,8 +68,8 @@ class LearnedWires:
         if blind:
             return
         kalman.correct()
-        n = len(self._shares)
-        explained_N = kalman.shares_N @ kalman.bank.comes + kalman.phi[:-2] @ kalman.x[:-2]
+        n = len(self._gains_N)
+        explained_N = kalman.static_gains_N @ kalman.bank.comes + kalman.phi[:-2] @ kalman.x[:-2]
         self.unknown_N = float(force_N - explained_N)
         self.surprise += self._fades * (kalman.nu**2 / kalman.S - self.surprise)
         if self.surprise > SURPRISED:
@@ -83,19 +83,19 @@ class LearnedWires:
         """Law (N, 13) and share (N,) of every wire; temperature, austenite and lag (N, 3), now."""
         kalman = self._filter
         _look(
-            kalman.bank.laws[0], kalman.shares_N, kalman.bank.wires, STEPS[:, 0], kalman.x,
-            self._laws, self._shares, self._state,
+            kalman.bank.laws[0], kalman.static_gains_N, kalman.bank.wires, STEPS[:, 0], kalman.x,
+            self._laws, self._gains_N, self._state,
         )  # fmt: skip
-        return self._laws, self._shares, self._state
+        return self._laws, self._gains_N, self._state
 
 
 @njit(cache=True)
-def _look(told, told_N, wires, steps, x, laws, shares, state):  # type: ignore[no-untyped-def]
-    n = len(shares)
-    laws[:] = told
+def _look(nominal, nominal_N, wires, steps, x, laws, gains_N, state):  # type: ignore[no-untyped-def]
+    n = len(gains_N)
+    laws[:] = nominal
     for i in range(n):
         heating, cooling, warmer = x[n + i], x[2 * n + i], x[3 * n]
-        shares[i] = told_N[i] * (1.0 + min(max(x[i], -1.0), 1.0))
+        gains_N[i] = nominal_N[i] * (1.0 + min(max(x[i], -1.0), 1.0))
         laws[i, HEATING] *= 1.0 + heating
         laws[i, COOLING] *= 1.0 + cooling
         laws[i, ROOM] += warmer

@@ -61,8 +61,8 @@ class WirePlanner:
         on_blocks: int,
         off_blocks: int,
     ) -> None:
-        n_cells = len(model.shares_N)
-        self._laws, self._shares = model.laws.copy(), model.shares_N.copy()
+        n_cells = len(model.static_gains_N)
+        self._laws, self._gains_N = model.laws.copy(), model.static_gains_N.copy()
         self._direct = model.direct
         self._lead_s, self._block_s = lead_s, block_s
         self._price = price_N2
@@ -104,7 +104,8 @@ class WirePlanner:
         Parameters
         ----------
         wires : (N, 13), (N,), (N, 3) arrays
-            Law and share of every cell; temperature (degC), austenite and lag as they are now.
+            Law and static gain of every cell; temperature (degC), austenite and lag as they are
+            now.
         on : (N,) array
             From now until the first block.
         locked : (N,) array
@@ -112,10 +113,10 @@ class WirePlanner:
         wanted_N : (M,) array
             Set point less the unknown force, at every block's end.
         """
-        self._laws[:], self._shares[:], self._state[:] = wires
+        self._laws[:], self._gains_N[:], self._state[:] = wires
         self._on[:], self._locked[:], self._usable[:] = on, locked, usable
         kernel.pose(
-            self._laws, self._shares, self._direct, self._lead_lag, self._lag, self._lead_s,
+            self._laws, self._gains_N, self._direct, self._lead_lag, self._lag, self._lead_s,
             self._block_s, self._state, self._on, self._locked, self._usable, wanted_N, self.plan,
             self._y, self._error,
         )  # fmt: skip
@@ -129,9 +130,9 @@ class WirePlanner:
         done = 0
         while done < n_steps and not self.finished:
             n, better, over = self._next, False, True
-            if self._usable[n] and self._shares[n] != 0.0:
+            if self._usable[n] and self._gains_N[n] != 0.0:
                 steps, better, over = kernel.improve(
-                    self._laws[n], self._shares[n], self._direct[n], self._lag[n], self._block_s,
+                    self._laws[n], self._gains_N[n], self._direct[n], self._lag[n], self._block_s,
                     self._state[n], self._on[n], self._locked[n], self._least, self._price,
                     self.plan[n], self._y[n], self._error, self._rest, self._work, self._tried,
                     self._at, self._best, n_steps - done,

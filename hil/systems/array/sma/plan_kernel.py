@@ -25,7 +25,7 @@ def _step(law, lag, h, on, T, xi, z):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def pose(  # type: ignore[no-untyped-def]
-    laws, shares, direct, lead_lag, lag, lead, h, state, on, locked, usable, wanted, plan, y, error
+    laws, gains_N, direct, lead_lag, lag, lead, h, state, on, locked, usable, wanted, plan, y, error
 ):
     n_cells, n_blocks = plan.shape
     error[:] = wanted
@@ -42,13 +42,13 @@ def pose(  # type: ignore[no-untyped-def]
                 plan[n, b] = on[n]
         for b in range(n_blocks):
             T, xi, z = _step(laws[n], lag[n], h, float(plan[n, b]), T, xi, z)
-            y[n, b] = shares[n] * (direct[n] * xi + (1.0 - direct[n]) * z)
+            y[n, b] = gains_N[n] * (direct[n] * xi + (1.0 - direct[n]) * z)
             error[b] -= y[n, b]
 
 
 @njit(cache=True)
 def improve(  # type: ignore[no-untyped-def]
-    law, share, direct, lag, h, state, on, locked, least, price, plan, y, error, rest, work, tried,
+    law, gain_N, direct, lag, h, state, on, locked, least, price, plan, y, error, rest, work, tried,
     at, best, n_steps,
 ):  # fmt: skip
     """Go on looking for this cell's best change, about so many steps far.
@@ -78,7 +78,7 @@ def improve(  # type: ignore[no-untyped-def]
             elif not np.any(planned != on):
                 break
             at[2] = _prefix(
-                law, share, direct, lag, h, state, on, price, base, rest, work[0], best[0]
+                law, gain_N, direct, lag, h, state, on, price, base, rest, work[0], best[0]
             )
             steps += at[2]
             whole = work[0, n_blocks, 3]
@@ -89,10 +89,10 @@ def improve(  # type: ignore[no-untyped-def]
         while at[1] < min(at[2] + 1, n_blocks):
             if steps >= n_steps:
                 if better:
-                    _take(law, share, direct, lag, h, state, found, rest, plan, y, error)
+                    _take(law, gain_N, direct, lag, h, state, found, rest, plan, y, error)
                 return steps, better, False
             more, cost = _stretch(
-                law, share, direct, lag, h, on, least, price, base, rest, work, at[1], best[0],
+                law, gain_N, direct, lag, h, on, least, price, base, rest, work, at[1], best[0],
                 found,
             )  # fmt: skip
             steps += more
@@ -103,28 +103,28 @@ def improve(  # type: ignore[no-untyped-def]
         at[1] = -1
     at[0] = 0
     if better:
-        _take(law, share, direct, lag, h, state, found, rest, plan, y, error)
+        _take(law, gain_N, direct, lag, h, state, found, rest, plan, y, error)
     return steps, better, True
 
 
 @njit(cache=True)
-def _take(law, share, direct, lag, h, state, found, rest, plan, y, error):  # type: ignore[no-untyped-def]
+def _take(law, gain_N, direct, lag, h, state, found, rest, plan, y, error):  # type: ignore[no-untyped-def]
     T, xi, z = state
     for b in range(len(plan)):
         plan[b] = found[b]
         T, xi, z = _step(law, lag, h, float(plan[b]), T, xi, z)
-        y[b] = share * (direct * xi + (1.0 - direct) * z)
+        y[b] = gain_N * (direct * xi + (1.0 - direct) * z)
         error[b] = rest[b] - y[b]
 
 
 @njit(cache=True)
-def _prefix(law, share, direct, lag, h, state, on, price, base, rest, first, best):  # type: ignore[no-untyped-def]
+def _prefix(law, gain_N, direct, lag, h, state, on, price, base, rest, first, best):  # type: ignore[no-untyped-def]
     """The base from its beginning, to its end or to where its error alone is too large."""
     first[0, 0], first[0, 1], first[0, 2], first[0, 3] = state[0], state[1], state[2], 0.0
     before = on
     for b in range(len(base)):
         T, xi, z = _step(law, lag, h, float(base[b]), first[b, 0], first[b, 1], first[b, 2])
-        e = rest[b] - share * (direct * xi + (1.0 - direct) * z)
+        e = rest[b] - gain_N * (direct * xi + (1.0 - direct) * z)
         first[b + 1, 0], first[b + 1, 1], first[b + 1, 2] = T, xi, z
         first[b + 1, 3] = first[b, 3] + e * e
         if base[b] != before:
@@ -137,7 +137,7 @@ def _prefix(law, share, direct, lag, h, state, on, price, base, rest, first, bes
 
 @njit(cache=True)
 def _stretch(  # type: ignore[no-untyped-def]
-    law, share, direct, lag, h, on, least, price, base, rest, work, a, best, found
+    law, gain_N, direct, lag, h, on, least, price, base, rest, work, a, best, found
 ):
     """Steps predicted, and the least cost of the base with a stretch changed that begins here.
 
@@ -154,7 +154,7 @@ def _stretch(  # type: ignore[no-untyped-def]
     for c in range(a + 1, n_blocks + 1):
         b = c - 1
         T, xi, z = _step(law, lag, h, float(to), second[b, 0], second[b, 1], second[b, 2])
-        e = rest[b] - share * (direct * xi + (1.0 - direct) * z)
+        e = rest[b] - gain_N * (direct * xi + (1.0 - direct) * z)
         second[c, 0], second[c, 1], second[c, 2] = T, xi, z
         second[c, 3] = second[b, 3] + e * e
         steps += 1
@@ -169,7 +169,7 @@ def _stretch(  # type: ignore[no-untyped-def]
                 cost += price
             was = base[b]
             T, xi, z = _step(law, lag, h, float(was), T, xi, z)
-            e = rest[b] - share * (direct * xi + (1.0 - direct) * z)
+            e = rest[b] - gain_N * (direct * xi + (1.0 - direct) * z)
             cost += e * e
             steps += 1
             if cost >= best:

@@ -33,7 +33,7 @@ def build(given: ControlInputs) -> ForceControl:
     """The control stage."""
     layout = given.layout
     reference = build_reference(given.tables.reference)
-    return ForceControl(reference, Threshold(), layout.slot(layout.force))
+    return ForceControl(reference, Threshold(), layout.index(layout.force))
 
 
 def plan(run: SystemRun) -> list[str]:

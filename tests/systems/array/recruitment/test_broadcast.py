@@ -180,8 +180,8 @@ def test_a_cell_known_to_have_failed_is_not_counted_on():
 
 
 def test_unlike_shares_expect_no_error_next_under_dead_beat():
-    """Sum of shares of the cells that go on, p (S - f), is the error for any shares."""
-    shares = np.array([0.6, 0.26, 0.34, 0.26, 0.17, 0.17])
-    caster = Broadcaster(BroadcastLaw("dead_beat"), shares)
+    """Sum of static gains of the cells that go on, p (S - f), is the error for any shares."""
+    gains_N = np.array([0.6, 0.26, 0.34, 0.26, 0.17, 0.17])
+    caster = Broadcaster(BroadcastLaw("dead_beat"), gains_N)
     caster.step(0.0, 0.9, 0.6, np.ones(6, dtype=np.uint8))
-    assert caster.p_on * (shares.sum() - 0.6) == pytest.approx(0.9 - 0.6)
+    assert caster.p_on * (gains_N.sum() - 0.6) == pytest.approx(0.9 - 0.6)

@@ -13,10 +13,10 @@ ALL = np.ones(6, dtype=np.uint8)
 PERIOD_S = 0.01
 
 
-def cells_for(demands, rules, *, usable=ALL, groups=GROUPS, shares=SHARES):
+def cells_for(demands, rules, *, usable=ALL, groups=GROUPS, gains_N=SHARES):
     """Cells after every tick at which the array gave just what was asked (no disturbance)."""
-    law = SizePrinciple(rules, groups, shares)
-    cells = np.zeros(len(shares), dtype=np.uint8)
+    law = SizePrinciple(rules, groups, gains_N)
+    cells = np.zeros(len(gains_N), dtype=np.uint8)
     rows = []
     for k, demand in enumerate(demands):
         law.step(k * PERIOD_S, demand, demand, 0.0, usable, cells)
@@ -46,14 +46,14 @@ def test_whole_groups_double_as_in_fig_9():
     groups = [[0], [1], [2, 3], [4, 5, 6, 7], [8, 9, 10, 11, 12, 13, 14, 15]]
     rows = cells_for(
         np.linspace(0.0, 16.0, 800), GroupRules(hysteresis=0.0, dwell_s=0.0, whole=True),
-        usable=np.ones(16, dtype=np.uint8), groups=groups, shares=np.ones(16),
+        usable=np.ones(16, dtype=np.uint8), groups=groups, gains_N=np.ones(16),
     )  # fmt: skip
     assert sorted(set(rows.sum(axis=1))) == [0, 1, 2, 4, 8, 16]
 
 
 def test_rotation_keeps_the_number_on_and_spreads_the_time():
     rules = GroupRules(rotate_s=0.1, rest_s=0.05, dwell_s=0.0)
-    rows = cells_for([2.0] * 2000, rules, groups=[[0, 1, 2, 3]], shares=np.ones(4),
+    rows = cells_for([2.0] * 2000, rules, groups=[[0, 1, 2, 3]], gains_N=np.ones(4),
                      usable=np.ones(4, dtype=np.uint8))  # fmt: skip
     assert set(rows.sum(axis=1)) == {2}
     shares_of_time = rows.mean(axis=0)

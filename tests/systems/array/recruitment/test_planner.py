@@ -46,7 +46,7 @@ def best_by_looking_at_all(table, G, rho, price, least, on, n_of, locked):
         low, high = feasible_change(now, n_of, b, history, locked, least)
         for delta in product(*(range(a, z + 1) for a, z in zip(low, high, strict=True))):
             new = [n + d for n, d in zip(now, delta, strict=True)]
-            walk(b + 1, new, [*history, delta], [*steps, float(np.dot(delta, table.share_N))])
+            walk(b + 1, new, [*history, delta], [*steps, float(np.dot(delta, table.gain_N))])
 
     walk(0, list(on), [], [])
     return best
@@ -61,7 +61,7 @@ def _solved(table, G, rho, price, least, on, n_of, locked):
 
 
 def _no_lock(table, n_blocks):
-    return np.zeros((2, len(table.share_N), n_blocks), dtype=np.int64)
+    return np.zeros((2, len(table.gain_N), n_blocks), dtype=np.int64)
 
 
 @settings(deadline=None, max_examples=25)
@@ -71,10 +71,10 @@ def _no_lock(table, n_blocks):
 )
 def test_without_a_price_the_search_finds_the_best_of_all_plans(seed, least):
     rng = np.random.default_rng(seed)
-    shares = rng.choice([0.2, 0.3, 0.5], size=4)
-    table = level_table(shares)
+    gains_N = rng.choice([0.2, 0.3, 0.5], size=4)
+    table = level_table(gains_N)
     G = lag_response(8, 3, 2)
-    n_of = np.array([(shares == s).sum() for s in table.share_N])
+    n_of = np.array([(gains_N == s).sum() for s in table.gain_N])
     on = np.array([rng.integers(0, n + 1) for n in n_of])
     rho = rng.normal(0.0, 0.4, 8)
     args = (table, G, rho, 0.0, least, on, n_of, _no_lock(table, 3))
@@ -106,14 +106,14 @@ def milp_optimum(table, G, rho, price, on, n_of):
     Columns: changes up and down of every kind and block (integer), then the errors' sizes.
     """
     J, M = G.shape
-    C = len(table.share_N)
+    C = len(table.gain_N)
     n_int = 2 * M * C
     cost = np.concatenate([np.full(n_int, price), np.ones(J)])
     effect = np.zeros((J, n_int))
     for b in range(M):
         for c in range(C):
-            effect[:, b * C + c] = G[:, b] * table.share_N[c]
-            effect[:, M * C + b * C + c] = -G[:, b] * table.share_N[c]
+            effect[:, b * C + c] = G[:, b] * table.gain_N[c]
+            effect[:, M * C + b * C + c] = -G[:, b] * table.gain_N[c]
     eye = np.eye(J)
     rows = [
         so.LinearConstraint(np.hstack([effect, eye]), lb=rho),
@@ -134,7 +134,7 @@ def milp_optimum(table, G, rho, price, on, n_of):
     )  # fmt: skip
     assert found.success
     changes = found.x[: M * C] - found.x[M * C : n_int]
-    return np.rint(changes).reshape(M, C) @ table.share_N, found.fun
+    return np.rint(changes).reshape(M, C) @ table.gain_N, found.fun
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -152,7 +152,7 @@ def test_a_mixed_integer_solver_finds_no_plan_of_less_squared_error(seed):
     planner = _solved(table, G, rho, 0.0, (1, 1), on, n_of, _no_lock(table, 4))
     steps, absolute = milp_optimum(table, G, rho, 0.0, on, n_of)
     assert planner.cost_N2 <= float(((rho - G @ steps) ** 2).sum()) + 1e-9
-    own = np.diff(np.vstack([on, planner.plan]), axis=0) @ table.share_N
+    own = np.diff(np.vstack([on, planner.plan]), axis=0) @ table.gain_N
     assert float(((rho - G @ own) ** 2).sum()) == pytest.approx(planner.cost_N2, abs=1e-9)
     assert np.abs(rho - G @ own).sum() >= absolute - 1e-6
 

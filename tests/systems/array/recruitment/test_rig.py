@@ -180,10 +180,10 @@ def test_a_trace_is_read_from_its_file_and_kept_in_the_recording(configs, tmp_pa
 def test_a_thousand_ticks_keep_nothing_and_need_next_to_none(configs, name):
     """Python's own numbers come and go; no tick holds more than a few hundred of them."""
     config = load(configs / f"array14/{name}.toml")
-    stages = assembly.build(config, 0)
-    readings, commands, values = stages.rig.readings, stages.rig.commands, stages.frame.values
-    stages.estimator.isolation = None
-    t_at = stages.frame.index("t_s")
+    pipeline = assembly.build(config, 0)
+    readings, commands, values = pipeline.rig.readings, pipeline.rig.commands, pipeline.frame.values
+    pipeline.estimator.isolation = None
+    t_at = pipeline.frame.index("t_s")
 
     def ticks(first, n):
         for k in range(first, first + n):
@@ -191,8 +191,8 @@ def test_a_thousand_ticks_keep_nothing_and_need_next_to_none(configs, name):
             readings.mark_valid(0, (1 << readings.n_sources) - 1)
             readings.measured[0] = 0.3 * (k % 7)
             readings.cells_reported[:] = k % 2
-            stages.estimator.step(1)
-            stages.control.step(0.001 * k)
+            pipeline.estimator.step(1)
+            pipeline.control.step(0.001 * k)
 
     ticks(0, 600)
     gc.collect()

@@ -77,12 +77,12 @@ def test_the_plant_is_off_by_no_more_than_it_says():
 
 
 def test_commissioning_finds_what_every_cell_gives():
-    """Against the shares of the plant's own statics; 2 mN of noise, a zero, a delay not told."""
+    """Against the plant's own static gains; 2 mN of noise, a zero, a delay not told."""
     truth = plants.plant(6, 4)
     know = commission(truth, 4)
     F_N = np.array([a.force_on_N for a in truth.activation])
-    shares = truth.model.static_gain(plants.RIGHT) * F_N
-    assert know.shares_N == pytest.approx(shares, rel=0.02)
+    gains_N = truth.model.static_gain(plants.RIGHT) * F_N
+    assert know.static_gains_N == pytest.approx(gains_N, rel=0.02)
     assert abs(know.zero_N) <= plants.ZERO_N + 0.001
     assert seconds(6) == 37.0
 
@@ -90,7 +90,7 @@ def test_commissioning_finds_what_every_cell_gives():
 def test_groups_are_ordered_by_what_a_cell_adds():
     know = plants.nominal(6)
     law = size_principle(know, 0.0, 0.1, 0.1).recruiter.law
-    assert np.all(np.diff(know.shares_N[law.order]) >= -1e-9)
+    assert np.all(np.diff(know.static_gains_N[law.order]) >= -1e-9)
 
 
 @pytest.mark.parametrize(

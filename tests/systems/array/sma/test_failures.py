@@ -172,8 +172,8 @@ def test_a_room_that_is_read_from_the_first_tick_on_blinds_no_test():
 def test_like_wires_on_together_stay_suspects():
     """Two wires of one law and one share: nothing tells them apart while both are on."""
     wires = [WIRES[0], WIRES[0], WIRES[2]]
-    shares = np.array([0.3, 0.3, 0.2])
-    model = WireModel(wire_laws(wires), shares, np.full(3, RATE_PER_S), np.zeros(3))
+    gains_N = np.array([0.3, 0.3, 0.2])
+    model = WireModel(wire_laws(wires), gains_N, np.full(3, RATE_PER_S), np.zeros(3))
     on = np.zeros((200, 3), dtype=np.uint8)
     on[5:, :2] = 1
     own, F = SmaWires(wires, np.ones(3)), np.zeros((2, 3))
@@ -198,7 +198,7 @@ def test_like_wires_on_together_stay_suspects():
 
 
 def broken_at(k, rows, rng, *, rings_N=0.0, period_s=PERIOD_S):
-    """Residuals of three wires switched at random, their shares other ones from tick k on."""
+    """Residuals of three wires switched at random, their static gains other ones from tick k on."""
     n = 400
     on = drawn(rng, n)
     on[k - 40 : k + 1] = 1
@@ -215,7 +215,7 @@ BROKEN = np.array([[0.0, 0.3, 0.2], [0.36, 0.0, 0.33], [0.5, 0.2, 0.0]])
 
 @pytest.mark.parametrize("cell", range(3))
 def test_a_broken_cell_is_named_though_what_it_leaves_is_known_by_and_by(cell):
-    """The others' shares after the break are 20 % off what was told of it."""
+    """The others' static gains after the break are 20 % off what was told of it."""
     left = SHARES + 1.2 * (BROKEN[cell] - SHARES)
     left[cell] = 0.0
     on, e = broken_at(200, left, np.random.default_rng(6 + cell))

@@ -81,14 +81,14 @@ def test_law_air_and_share_of_wires_that_are_off_come_to_what_they_are():
                 convection_W_per_m2_K=w.convection_W_per_m2_K * cooling)
         for w, power, cooling in zip(WIRES, (1.03, 0.98, 1.0), (0.95, 1.04, 1.05), strict=True)
     ]  # fmt: skip
-    shares = SHARES * [1.02, 0.97, 1.01]
+    gains_N = SHARES * [1.02, 0.97, 1.01]
     noise_N = np.random.default_rng(3).normal(0.0, NOISE_N, 1200)
     T, xi = heated(on, truly)
     z = lagged(xi)
-    wires = taught(z @ shares + noise_N, on)
-    laws, shares_N, state = wires.look()
+    wires = taught(z @ gains_N + noise_N, on)
+    laws, static_gains_N, state = wires.look()
     true = wire_laws(truly)
-    assert shares_N == pytest.approx(shares, rel=0.01)
+    assert static_gains_N == pytest.approx(gains_N, rel=0.01)
     # power, convection and air enter what is seen nearly as one: what they do is learned
     assert laws[:, HEATING] == pytest.approx(true[:, HEATING], rel=0.02)
     assert laws[:, COOLING] == pytest.approx(true[:, COOLING], rel=0.04)
@@ -104,9 +104,9 @@ def test_a_cell_that_pulls_no_longer_loses_its_share():
     on = switched(600, seed=4)
     noise_N = np.random.default_rng(5).normal(0.0, NOISE_N, 600)
     wires = taught(lagged(heated(on, dead=(1,))[1]) @ SHARES + noise_N, on)
-    shares_N = wires.look()[1]
-    assert abs(shares_N[1]) < 0.1 * SHARES[1]
-    assert np.delete(shares_N, 1) == pytest.approx(np.delete(SHARES, 1), rel=0.1)
+    static_gains_N = wires.look()[1]
+    assert abs(static_gains_N[1]) < 0.1 * SHARES[1]
+    assert np.delete(static_gains_N, 1) == pytest.approx(np.delete(SHARES, 1), rel=0.1)
 
 
 @pytest.mark.parametrize("jump_N", [0.0, 0.02, -0.1])
@@ -115,8 +115,8 @@ def test_wires_and_what_is_unknown_make_up_what_was_read(jump_N):
     force_N = lagged(heated(on)[1]) @ SHARES
     force_N[-3:] += jump_N
     wires = taught(force_N, on)
-    _, shares_N, state = wires.look()
-    assert shares_N @ state[:, 2] + wires.unknown_N == pytest.approx(force_N[-1], abs=0.004)
+    _, static_gains_N, state = wires.look()
+    assert static_gains_N @ state[:, 2] + wires.unknown_N == pytest.approx(force_N[-1], abs=0.004)
 
 
 def test_a_late_reading_is_not_taken_for_unknown_force():
@@ -136,10 +136,10 @@ def test_a_late_reading_is_not_taken_for_unknown_force():
 
 def test_without_readings_wires_stay_as_told():
     on = switched(100)
-    laws, shares_N, state = taught(np.full(100, np.nan), on).look()
+    laws, static_gains_N, state = taught(np.full(100, np.nan), on).look()
     T, xi = heated(on)
     assert np.array_equal(laws, TOLD)
-    assert np.array_equal(shares_N, SHARES)
+    assert np.array_equal(static_gains_N, SHARES)
     assert state[:, 1] == pytest.approx(xi[-1], abs=1e-12)
     assert state[:, 0] == pytest.approx(T[-1], abs=1e-9)
 

@@ -10,7 +10,7 @@ from hil.mechanics.sma.wire import SmaWire
 from hil.systems.array import cells
 from hil.systems.array.activation import CellActivation
 from hil.systems.array.cell_array import CellArray
-from hil.systems.array.force_levels import shares_N
+from hil.systems.array.force_levels import static_gains_N
 from hil.systems.array.sma.cells import wire_model
 from hil.systems.array.sma.plan import WirePlanner
 from hil.systems.array.system import ArraySystem
@@ -21,7 +21,7 @@ MIGA = cells.miga(k_pe_N_per_m=20.0, k_se_N_per_m=386.52, k_ae_N_per_m=1000.0, b
 ARRAY = CellArray.from_fingerprint("-:3 | &7:-1", cell=MIGA, mass_kg=0.01583)
 ACTIVATION = [CellActivation(4.0, "thermal", wire=SmaWire(specific_heat_J_per_kg_K=c))
               for c in (200.0, 300.0, 400.0)]  # fmt: skip
-SHARES = shares_N(ARRAY, [4.0] * 3, RIGHT)
+SHARES = static_gains_N(ARRAY, [4.0] * 3, RIGHT)
 COLD = np.column_stack([np.full(3, 25.0), np.zeros(3), np.zeros(3)])
 OFF = np.zeros(3, dtype=np.uint8)
 
@@ -33,7 +33,7 @@ def planner(price=0.0, least=(1, 1)):
 
 def posed(p, wanted, on=OFF, locked=(0, 0, 0), usable=(1, 1, 1), state=COLD):
     model = wire_model(ARRAY, ACTIVATION, SHARES)
-    wires = model.laws, model.shares_N, state
+    wires = model.laws, model.static_gains_N, state
     p.pose(wires, on, np.array(locked), np.array(usable, dtype=np.uint8), np.asarray(wanted))
     return p
 

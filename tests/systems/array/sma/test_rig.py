@@ -13,7 +13,7 @@ SETS = [
     "observer.disturbance_N_per_sqrt_s=0.3",
     "observer.wire_failures={switch_suspects=true}",
 ]
-READ_OFF = ["surroundings={ambient_C=23.0, ambient_uncertainty_C=0.5}"]  # as the plant has it
+READ_OFF = ["ambient={ambient_C=23.0, ambient_uncertainty_C=0.5}"]  # as the plant has it
 EXPERIMENT = """
 rig = "{rig}"
 [experiment]
@@ -80,7 +80,7 @@ def test_tests_of_wires_are_refused_where_nobody_knows_how_warm_the_room_is(plan
 def test_a_room_that_is_read_reaches_the_plan_and_the_tests(planned, tmp_path):
     """The plant's room is 2 K colder than the model's; the card has a thermometer."""
     room = [
-        "surroundings={ambient_channel='room', ambient_uncertainty_C=0.3}",
+        "ambient={ambient_channel='room', ambient_uncertainty_C=0.3}",
         "devices.daq.channels.room={kind='voltage', terminal='ai1', signal='ambient_C', "
         "units_per_V=10.0}",
     ]

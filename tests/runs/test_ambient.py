@@ -14,7 +14,7 @@ from hil.mechanics.sma.wire import SmaWire, SmaWires
 from hil.record.metrics import rms
 
 NOISE_N = 0.0022  # of the simulated force channel, and with it the floor of any residual
-TYPED = ["surroundings.ambient_C=20.5", "surroundings.ambient_uncertainty_C=0.5"]
+TYPED = ["ambient.ambient_C=20.5", "ambient.ambient_uncertainty_C=0.5"]
 ROOM = """
 [devices.daq.channels.room]
 kind = "voltage"
@@ -23,7 +23,7 @@ signal = "ambient_C"
 units_per_V = 10.0
 [devices.daq.channels.room.sim]
 noise_rms_V = 0.01
-[surroundings]
+[ambient]
 ambient_channel = "room"
 ambient_uncertainty_C = 0.3
 """
@@ -111,10 +111,10 @@ def test_a_wire_comes_to_the_temperature_of_the_air_around_it():
     [
         (TYPED[:1], "ambient_uncertainty_C: missing"),
         (TYPED[1:], "give ambient_C, as read off, or ambient_channel"),
-        ([*TYPED, "surroundings.ambient_channel=force"], "give ambient_C, as read off, or"),
-        (["surroundings.ambient_C=300.0", TYPED[1]], "surroundings.ambient_C = 300"),
-        (["surroundings.ambient_channel=force", TYPED[1]], "no channel of kind 'voltage' with"),
-        (["surroundings.humidity=3"], "surroundings.humidity: unknown key"),
+        ([*TYPED, "ambient.ambient_channel=force"], "give ambient_C, as read off, or"),
+        (["ambient.ambient_C=300.0", TYPED[1]], "ambient.ambient_C = 300"),
+        (["ambient.ambient_channel=force", TYPED[1]], "no channel of kind 'voltage' with"),
+        (["ambient.humidity=3"], "ambient.humidity: unknown key"),
     ],
 )
 def test_wrong_rooms_are_refused(bench, sets, said):

@@ -113,16 +113,18 @@ def weak_directions(
     n_readings = sum(len(run.rows) for run in box.runs)
     span_N = float(max(np.ptp(run.force_N) for run in box.runs))
     centre = box.readings(theta)
-    most_told = float(np.diag(fisher).max())
+    most_curvature = float(np.diag(fisher).max())
 
     def weak(v: Series) -> Weak:
         shown = np.where(np.abs(v) < SHARE_MIN * np.abs(v).max(), 0.0, v)
         factors = {key: float(np.exp(x)) for key, x in zip(box.free, shown, strict=True) if x}
         moved = box.readings(theta + v)
         most_N = max(float(np.abs(a - b).max()) for a, b in zip(moved, centre, strict=True))
-        told = max(0.0, float(v @ fisher @ v))
-        structural = most_N < NOTHING * span_N or told < ROUNDING * most_told * float(v @ v)
-        rms_N = 0.0 if structural else rms_of_fisher_N * np.sqrt(told / n_readings)
+        curvature = max(0.0, float(v @ fisher @ v))
+        structural = most_N < NOTHING * span_N or curvature < ROUNDING * most_curvature * float(
+            v @ v
+        )
+        rms_N = 0.0 if structural else rms_of_fisher_N * np.sqrt(curvature / n_readings)
         return Weak(factors, float(rms_N), noise_N, structural)
 
     factor = np.log(SHOWN)

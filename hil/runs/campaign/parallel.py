@@ -15,7 +15,7 @@ from hil.runs.campaign.plan import Campaign, Trial
 from hil.runs.campaign.tables import CampaignTables
 
 FROM_TRIALS = 200
-"""So many take minutes one after the other: beyond, they are spread without being asked to."""
+"""So many take minutes one after the other: beyond, they run in parallel without being asked to."""
 
 
 def check_apart(path: Path, tables: CampaignTables, backend: str, clock: str | None) -> None:
@@ -74,7 +74,7 @@ def run_apart(
     }
 
 
-def spread(
+def run_parallel(
     campaign: Campaign,
     trials: list[tuple[Trial, Path, dict[str, str]]],
     scheduler: str | None,

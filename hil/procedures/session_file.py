@@ -1,4 +1,4 @@
-"""What a person says of an act of calibration: the file that `hil calibrate KIND ACT.toml` takes.
+"""Who calibrates what, and how: the file that `hil calibrate KIND SESSION.toml` takes.
 
 [article]     what is calibrated, with its serial number
 [act]         by whom, against what, for how long
@@ -22,7 +22,7 @@ from hil.errors import ConfigError
 from hil.platform.provenance import software
 
 
-class ActTable(Table):
+class SessionTable(Table):
     """Who, against what, for how long; `standard` has the `certificate`."""
 
     by: Title
@@ -34,28 +34,28 @@ class ActTable(Table):
 S = TypeVar("S", bound=Table)
 
 
-class ActFile(Table, Generic[S]):
-    """An act whose `procedure` has these settings."""
+class SessionFile(Table, Generic[S]):
+    """A session whose `procedure` has these settings."""
 
     article: ThingTable
-    act: ActTable
+    act: SessionTable
     conditions: ConditionsTable
     procedure: S
 
 
-class TransducerFile(ActFile[S]):
+class TransducerFile(SessionFile[S]):
     """A force transducer's, with the conditioner that it is read through."""
 
     article: ArticleTable
     conditioner: ConditionerTable | None = None
 
 
-AnyAct = ActFile[Any]
-A = TypeVar("A", bound=AnyAct)
+AnySession = SessionFile[Any]
+A = TypeVar("A", bound=AnySession)
 
 
-def read_act(path: Path | None, template: str, kind: type[A], sets: list[str]) -> A:
-    """A validated act; the template itself where there is no file, for a rehearsal.
+def read_session(path: Path | None, template: str, kind: type[A], sets: list[str]) -> A:
+    """A validated session; the template itself where there is no file, for a rehearsal.
 
     Raises
     ------
@@ -74,24 +74,24 @@ def read_act(path: Path | None, template: str, kind: type[A], sets: list[str]) -
     return validated(kind, Merged(table, sources))
 
 
-def act_of(
-    act: AnyAct, method: str, today: date, supersedes: list[Record], simulated: bool
+def session_of(
+    session: AnySession, method: str, today: date, supersedes: list[Record], simulated: bool
 ) -> dict[str, Any]:
     """`[article]`, `[act]`, `[conditions]` and the status of the record to come."""
     return {
         "status": "simulated" if simulated else "measured",
-        "article": act.article.model_dump(exclude_none=True),
+        "article": session.article.model_dump(exclude_none=True),
         "act": {
-            "by": act.act.by,
+            "by": session.act.by,
             "date": today,
-            "valid_until": today + timedelta(days=act.act.valid_days),
+            "valid_until": today + timedelta(days=session.act.valid_days),
             "method": method,
-            "standard": act.act.standard,
-            "certificate": act.act.certificate,
+            "standard": session.act.standard,
+            "certificate": session.act.certificate,
             "software": _software(),
             "supersedes": [record.record.hash for record in supersedes],
         },
-        "conditions": act.conditions.model_dump(exclude_none=True),
+        "conditions": session.conditions.model_dump(exclude_none=True),
     }
 
 
