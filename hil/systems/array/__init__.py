@@ -106,6 +106,7 @@ SYSTEM = SystemKind(
     studies={
         "fingerprint": "hil.systems.array.study",
         "recruitment": "hil.systems.array.recruitment.study",
+        "wires": "hil.systems.array.wires.study",
     },
     bench={
         "step": BenchPart(

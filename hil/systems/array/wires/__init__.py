@@ -1,0 +1,1 @@
+"""Measured loops of wires, laws fitted to them, and `hil study wires`."""

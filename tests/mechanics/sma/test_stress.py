@@ -1,0 +1,95 @@
+"""The law under stress keeps to Clausius-Clapeyron, closed minor loops and the second law."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+from hil.mechanics.sma.stress import Branch, REFERENCE_Pa, StressLaw
+
+HEATING = Branch(84.0, 8e6, 1.2, shoulder_ratio=8.0, shoulder_at_K=-4.0, core_share=0.5)
+COOLING = Branch(56.0, 7.5e6, 1.3, shoulder_ratio=8.0, shoulder_at_K=-4.0, core_share=0.5)
+LAW = StressLaw(
+    HEATING, COOLING, stroke_min=0.01, stroke_max=0.04, stroke_rate_per_Pa=1.2e-8,
+    modulus_A_Pa=70e9, modulus_M_Pa=28e9,
+)  # fmt: skip
+CONSTANT = StressLaw(HEATING, COOLING, stroke_min=0.04, stroke_max=0.04, stroke_rate_per_Pa=1e-8)
+
+
+def where_half(law, side, stress_Pa):
+    T_C = np.linspace(0.0, 200.0, 200_001)
+    return np.interp(0.5, side(T_C, stress_Pa), T_C)
+
+
+def test_a_constant_stroke_gives_the_straight_line_of_clausius_clapeyron():
+    at = [where_half(CONSTANT, CONSTANT.least, s) for s in (0.0, 100e6, 300e6)]
+    assert at[1] - at[0] == pytest.approx(100.0 / 8.0, abs=2e-3)
+    assert at[2] - at[0] == pytest.approx(300.0 / 8.0, abs=2e-3)
+    cold = [where_half(CONSTANT, CONSTANT.most, s) for s in (0.0, 150e6)]
+    assert cold[1] - cold[0] == pytest.approx(150.0 / 7.5, abs=2e-3)
+
+
+def test_the_slope_follows_the_transformation_strain_when_work_alone_moves_it():
+    branch = Branch(84.0, 8e6, 1.2, work_share=1.0)
+    strains, slopes = [], []
+    for stress_Pa in (20e6, 100e6, 250e6):
+        around = LAW.middle_C(branch, [stress_Pa - 1e3, stress_Pa + 1e3])
+        slopes.append(np.diff(around)[0] / 2e3)
+        both = LAW.strain([0.0, 1.0], 60.0, stress_Pa, 60.0)
+        strains.append(both[0] - both[1])
+    # d T / d sigma = (difference of the phases' strains) / (rho ds), at any stress.
+    assert np.array(slopes) / slopes[0] == pytest.approx(np.array(strains) / strains[0], rel=1e-6)
+
+
+def test_work_is_the_integral_of_the_difference_between_the_phases():
+    expected, _ = quad(
+        lambda s: float(np.diff(LAW.strain([1.0, 0.0], 60.0, s, 60.0))[0]), 0.0, 220e6
+    )
+    assert LAW.work_J_per_m3(220e6) == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_slope_up_to_the_reference_is_the_one_stated():
+    rise_K = LAW.middle_C(HEATING, REFERENCE_Pa) - LAW.middle_C(HEATING, 0.0)
+    assert REFERENCE_Pa / rise_K == pytest.approx(8e6)
+
+
+def test_a_minor_loop_of_temperature_returns_to_its_point():
+    xi = LAW.moved(0.0, 84.0, 50e6)
+    came_by = float(xi)
+    assert 0.1 < came_by < 0.9
+    for T_C in (*np.linspace(84.0, 60.0, 50), *np.linspace(60.0, 84.0, 50)):
+        xi = LAW.moved(xi, T_C, 50e6)
+    assert float(xi) == pytest.approx(came_by, abs=1e-12)
+    larger = LAW.moved(xi, 95.0, 50e6)
+    assert float(larger) == pytest.approx(float(LAW.moved(0.0, 95.0, 50e6)), abs=1e-12)
+
+
+def test_a_minor_loop_of_stress_returns_to_its_point():
+    xi = LAW.moved(0.0, 92.0, 60e6)
+    came_by = float(xi)
+    for stress_Pa in (*np.linspace(60e6, 160e6, 50), *np.linspace(160e6, 60e6, 50)):
+        xi = LAW.moved(xi, 92.0, stress_Pa)
+    assert float(xi) == pytest.approx(came_by, abs=1e-12)
+
+
+def test_a_closed_loop_of_temperature_and_stress_takes_work_and_never_gives_it():
+    """Second law: around a whole cycle under load, heat becomes work only against hysteresis."""
+    T_C = np.concatenate([np.linspace(20.0, 160.0, 4000), np.linspace(160.0, 20.0, 4000)])
+    xi, along = LAW.moved(0.0, 20.0, 100e6), []
+    for T in T_C:
+        xi = LAW.moved(xi, T, 100e6)
+        along.append(float(xi))
+    entropy_loop = np.trapezoid(T_C, along)  # of T d xi: heat taken in hot, given off cold
+    assert entropy_loop > 0.0
+    hysteresis_K = float(LAW.middle_C(HEATING, 100e6) - LAW.middle_C(COOLING, 100e6))
+    assert entropy_loop == pytest.approx(hysteresis_K, rel=0.03)
+
+
+def test_cold_and_hot_ends_have_all_of_one_phase():
+    assert float(LAW.most(-200.0, 200e6)) < 1e-6
+    assert float(LAW.least(400.0, 200e6)) > 1.0 - 1e-6
+
+
+def test_strain_of_austenite_is_elastic_and_of_martensite_has_the_stroke():
+    assert float(LAW.strain(1.0, 100.0, 140e6, 100.0)) == pytest.approx(140e6 / 70e9)
+    whole = 140e6 / 28e9 + 0.04 - 0.03 * np.exp(-1.68)
+    assert float(LAW.strain(0.0, 100.0, 140e6, 100.0)) == pytest.approx(whole)
