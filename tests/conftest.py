@@ -26,6 +26,19 @@ def pytest_addoption(parser):
     parser.addoption("--bench", metavar="CARD", help="NI card on the bench, for -m bench")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Tests that share a module's fixtures go to one worker, so that these are made once."""
+    for item in items:
+        scopes = {
+            definition.scope
+            for definitions in item._fixtureinfo.name2fixturedefs.values()
+            for definition in definitions
+        }
+        if "module" in scopes and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
+
+
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 
 

@@ -132,6 +132,7 @@ def test_the_recorder_is_measured_by_the_kernels_account(tmp_path):
     assert "64 columns" in bench_recorder.as_text(found)
 
 
+@pytest.mark.slow
 def test_the_impact_rig_is_timed_on_both_clocks(tmp_path):
     sets = ("controller.gamma_deg=[0.0]", "controller.repeats=1", "controller.travel_s=0.2",
             "experiment.duration_s=1.1", "loop.overrun='skip'")  # fmt: skip
@@ -141,6 +142,7 @@ def test_the_impact_rig_is_timed_on_both_clocks(tmp_path):
     assert "decompositions in a sweep" in bench_impact.as_text(found)
 
 
+@pytest.mark.slow
 def test_the_arm_is_timed_beside_two_other_programs():
     rows = bench_arm.compare(turns=2)
     assert [row["tool"] for row in rows] == [
@@ -150,6 +152,7 @@ def test_the_arm_is_timed_beside_two_other_programs():
     assert "pinocchio" in bench_arm.as_text(rows)
 
 
+@pytest.mark.slow
 def test_limbs_are_timed_beside_another_program():
     rows = bench_leg.compare(turns=2)
     assert [(row["joints"], row["muscles"]) for row in rows] == [(3, 2), (3, 9)]
@@ -194,6 +197,7 @@ def test_the_command_line_names_every_part(capsys):
     assert "model step, 6 cells" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_soft_links_are_timed_beside_their_peers_one_row_a_size(monkeypatch):
     monkeypatch.setattr(bench_soft, "SEGMENTS", (2, 3))
     monkeypatch.setattr(bench_soft, "PINOCCHIO_SEGMENTS_MAX", 2)

@@ -256,6 +256,7 @@ def _survivors_counted(tmp_path, every: int) -> list[str]:
     return survivors
 
 
+@pytest.mark.slow
 def test_the_checks_notice_some_mutants_of_heat_streaks_and_gates(tmp_path):
     assert _survivors_counted(tmp_path, every=6) == []
 

@@ -51,6 +51,7 @@ def test_errors_are_those_of_the_least_variance(outcome):
     assert ((low < squares) & (squares < high)).all()
 
 
+@pytest.mark.slow
 def test_the_bootstrap_agrees_with_the_information(outcome):
     found = trial(make_rig(21, 0), 100)
     for p in found.parameters:
@@ -82,6 +83,7 @@ def test_masses_that_are_not_alike_are_found_when_they_are_asked_for():
     assert m[2] / m[1] == pytest.approx(1.005, rel=5e-4)
 
 
+@pytest.mark.slow
 def test_two_runs_say_more_than_one():
     rig = make_rig(21, 3)
     one = identify(TABLES, [rig.data], Asked(bootstrap=0))
@@ -117,6 +119,7 @@ def test_a_rest_on_one_code_says_nothing_of_the_noise():
     assert found.rms_N == pytest.approx(np.hypot(0.001, 0.02 / np.sqrt(12.0)))
 
 
+@pytest.mark.slow
 def test_coloured_noise_is_weighed_by_its_filter():
     outcome = run_rigs([make_rig(22, i, ar=0.8) for i in range(2)], 0)
     # 8 intervals; a rig's four are told by one noise, so at most one rig may be out of luck.

@@ -33,6 +33,7 @@ def typed(readings):
     return "".join(f"{value}\n" for value in readings).encode()
 
 
+@pytest.mark.slow
 def test_a_procedure_killed_in_the_middle_goes_on_and_ends_in_the_same_record(session, tmp_path):
     whole, cut = tmp_path / "whole/record.toml", tmp_path / "cut/record.toml"
     done = subprocess.run(command(session, whole), input=typed(WEIGHINGS), capture_output=True,

@@ -117,17 +117,24 @@ def test_names_of_cells_are_looked_at_too(name, hostile, capsys):
     assert "not a name that a run writes" in refused(["export", hostile], capsys)
 
 
-@pytest.mark.parametrize("to", ["csv", "mat", "mcap"])
-def test_names_in_attributes_make_no_file_elsewhere(to, hostile, tmp_path):
-    for text in ("../../escaped", str(tmp_path / "escaped")):
-        with h5py.File(hostile, "r+", libver=LIBVER) as file:
-            texts_of(file, text)
-        for words in (["export", hostile, "--to", to], ["report", hostile],
-                      ["identify", hostile, "--bootstrap", "0"]):  # fmt: skip
-            assert main([str(word) for word in words]) in (0, 2, 5)
+@pytest.mark.parametrize(
+    ("words", "ends"),
+    [
+        (["export", "--to", "csv"], (".csv",)),
+        (["export", "--to", "mat"], (".mat",)),
+        (["export", "--to", "mcap"], (".mcap",)),
+        (["report"], (".png", ".html")),
+        (["identify", "--bootstrap", "0"], ("-identified.html",)),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, list) else "",
+)
+@pytest.mark.parametrize("escape", ["../../escaped", "{tmp_path}/escaped"])
+def test_names_in_attributes_make_no_file_elsewhere(escape, words, ends, hostile, tmp_path):
+    with h5py.File(hostile, "r+", libver=LIBVER) as file:
+        texts_of(file, escape.format(tmp_path=tmp_path))
+    assert main([*words, str(hostile)]) in (0, 2, 5)
     made = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()}
-    assert made <= {f"mail/run{end}" for end in
-                    (".h5", f".{to}", ".png", ".html", "-identified.html")}  # fmt: skip
+    assert made <= {f"mail/run{end}" for end in (".h5", *ends)}
 
 
 def test_a_journal_names_no_file_outside_of_its_folder(configs, hostile, tmp_path, capsys):

@@ -258,6 +258,7 @@ def test_a_cut_copy_is_one_line_of_every_command(all_on, tmp_path, size, capsys)
         assert "defect" not in lines[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(25))
 def test_flipped_bytes_never_end_in_a_trace(all_on, tmp_path, seed, capsys):
     rng = np.random.default_rng(seed)

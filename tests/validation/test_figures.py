@@ -37,6 +37,7 @@ def test_correlated_readings_are_worth_fewer():
     assert correlated_over(ar1(20_000, 0.9, rng)) == pytest.approx(19.0, rel=0.3)
 
 
+@pytest.mark.slow
 def test_intervals_of_a_correlated_error_hold_its_rms_and_vaf():
     rng, a, n = np.random.default_rng(2), 0.9, 4000
     force_N = np.sin(np.linspace(0.0, 20.0, n))
@@ -138,6 +139,7 @@ def test_the_band_of_a_force_is_as_wide_as_the_cells_force_is_uncertain(configs)
     assert found.u_num_N.max() < 1e-9
 
 
+@pytest.mark.slow
 def test_the_band_holds_rigs_as_uncertain_as_their_records():
     values = {"force_on_N": 4.0, "k_ae_N_per_m": 1000.0, "b_N_s_per_m": 500.0}
     C = np.diag([0.2, 50.0, 25.0]) ** 2

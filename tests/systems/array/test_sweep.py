@@ -84,6 +84,7 @@ def test_another_cell_or_mirroring_does_not_reuse_batches(small_batches, tmp_pat
     assert len(sweep(6, CELLS, mirror=True, out=tmp_path)) == 31
 
 
+@pytest.mark.slow
 def test_a_large_sweep_goes_through_dask(small_batches, monkeypatch, tmp_path):
     monkeypatch.setattr(sweeps, "IN_PROCESS_MAX", 40)
     assert sweep(6, CELLS, out=tmp_path) == figures(topologies(6))

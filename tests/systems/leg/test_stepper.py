@@ -62,6 +62,7 @@ def test_the_method_is_of_fourth_order(leg):
     assert order > 3.5, errors
 
 
+@pytest.mark.slow
 def test_the_stiff_leg_moves_as_another_integrator_moves_it(leg):
     _, stepper = moved(leg, [HOLD] * 20 + [LOW] * 20, 1e-3)
     other = LimbStepper(leg)

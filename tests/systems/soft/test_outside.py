@@ -88,6 +88,7 @@ def test_a_block_slides_down_a_slope_with_coulombs_friction():
     assert (along[-1] - along[0]) / 0.2 == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_energy_balances_with_a_pulled_tendon_and_a_beam_that_hits_the_ground():
     beam, n = rubber_beam("solid"), 6
     s = beam.length_m / n

@@ -50,6 +50,8 @@ def test_a_time_between_two_steps_lies_between_their_tips(maxwell, tmp_path):
     assert maxwell[1]["tip_m"][1] == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.slow
+@pytest.mark.slow
 def test_explicit_steps_are_of_order_four_and_meet_the_implicit_ones():
     tree, _ = study_compare.rubber_manipulator("solid", 2)
     ends = [study_compare.rk4_run(tree, h_s, 0.2)[0] for h_s in (4e-4, 2e-4, 1e-4)]
@@ -76,6 +78,7 @@ def test_the_comparison_counts_only_what_is_as_good():
     assert study_compare.ahead(rows) == {"other": [5.0]}
 
 
+@pytest.mark.slow
 def test_every_tool_is_timed_and_drawn(tmp_path, monkeypatch):
     monkeypatch.setattr(bench, "SEGMENTS", (2, 4))
     results = study(tmp_path, "segments=2", "h_s=1e-3")

@@ -114,6 +114,7 @@ def test_commissioning_tells_slow_wires_from_late_readings():
         assert rates[1] == pytest.approx(rates[0], rel=0.06)
 
 
+@pytest.mark.slow
 def test_the_study_runs_and_says_what_was_reached(tmp_path, monkeypatch):
     """With one setting a controller and short waits, so that it takes seconds."""
     few = {name: settings[:1] for name, settings in study.SETTINGS.items()}

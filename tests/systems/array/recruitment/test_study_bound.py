@@ -193,6 +193,7 @@ def test_responses_add_up_to_the_simulated_force():
     assert total == pytest.approx(force, abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_cells", "seed"), [(2, 1), (2, 2), (2, 3)])
 def test_the_bound_is_below_the_best_of_all_sequences_by_the_duality_gap(n_cells, seed):
     """The gap is that to the hulls of all sequences; what the bins leave shrinks as they do."""
@@ -225,6 +226,7 @@ def test_the_descent_never_leaves_more_than_what_it_began_with():
     assert again_N < once_N * 1.001
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_cells", "seed"), [(2, 1), (2, 2), (2, 3), (3, 1)])
 def test_the_descent_ends_where_no_cell_alone_can_better_it(n_cells, seed, monkeypatch):
     monkeypatch.setattr(study_optimum, "GRID_S", HOLD * PERIOD_S)
