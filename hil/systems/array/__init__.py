@@ -1,4 +1,4 @@
-"""Cellular arrays: cells between nodes and points, after MacNair & Ueda."""
+"""Cellular arrays: SMA cells between nodes and points, after MacNair & Ueda."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +21,7 @@ from hil.systems.array.tables import ModelTable, ObserverTable
 
 def _build(table: ModelTable, period_s: float) -> CellArray:
     model = build_model(table)
-    build_activation(table)  # which refuses what makes none
+    build_activation(table)  # raises ModelError for an invalid activation
     return model
 
 
@@ -57,7 +57,7 @@ def _signals(model: CellArray) -> Sequence[str]:
 
 
 def _supply_V(table: ModelTable) -> list[tuple[str, float]]:
-    """What the wires of its arrays are fed with, by key."""
+    """Supply voltage of every array whose cells are wires, by configuration key."""
     found = []
     for name, array in table.arrays.items():
         supply_V = getattr(array.activation, "supply_V", None)

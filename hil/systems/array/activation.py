@@ -1,20 +1,22 @@
-"""From cells switched on and off to activation forces F.
+"""Activation: from cells switched on and off to their activation forces F.
 
-`step`: F is there at once. `sigmoid` (SMA heating and cooling): a state theta per cell with
-theta' = +rate while on, -rate_f while off, clipped to -a = -rate x delay and b = rate_f x delay_f:
+`step`: F changes at once.
+
+`sigmoid` (SMA heating and cooling): each cell has a state theta with theta' = +rate while on and
+-rate_f while off, clipped to -a = -rate x delay and b = rate_f x delay_f:
 
     F = force_on (s(theta) - s(-a)) / (s(b) - s(-a)),   s(theta) = 1 / (1 + exp(-theta))
 
-so that F is 0 while off and force_on when fully on. The fall's rate_f and delay_f are the rise's
-where nothing else is given; then F is half of force_on at `delay`. A cell at rest sits at the lower
-stop; switched at any moment, F does not jump. With `law = "unscaled"` F = force_on s(theta), of
-which s(-a) is left while off and 1 - s(b) missing when on, 0.25 % each for the paper's wire:
-recordings were made by it before the ends were exact. `thermal` (a simulated wire): F = force_on xi
-with the austenite fraction xi of `hil.mechanics.sma.wire`, that is eq. (1), F = k_ae s, with a
-contraction s in proportion to xi.
+F is 0 while off and force_on when fully on. rate_f and delay_f default to the values of the
+rise; F is then half of force_on at `delay`. A cell at rest has theta = -a. F is continuous at every
+switch. `law = "unscaled"` gives F = force_on s(theta): s(-a) remains while off, and 1 - s(b) is
+missing when on, 0.25 % each for the paper's wire. Older recordings were made with this law.
 
-Source: MacNair & Ueda, activation profile of Fig. 10: F / (1 + exp(-(5 t - 6))), corrected: the
-printed expression for switching on falls. Its ends are rescaled as said, which is no part of it.
+`thermal` (a simulated wire): F = force_on xi, with the austenite fraction xi of
+`hil.mechanics.sma.wire`. This is eq. (1), F = k_ae s, with a contraction s proportional to xi.
+
+Source: MacNair & Ueda, activation profile of Fig. 10: F / (1 + exp(-(5 t - 6))), with the sign
+corrected (the printed expression for switching on falls). The rescaling of the ends is ours.
 """
 
 from collections.abc import Sequence
@@ -36,21 +38,21 @@ FLEXINOL = SmaWire()
 
 @dataclass(frozen=True)
 class CellActivation:
-    """Profile of one cell.
+    """Activation profile of one cell.
 
     Attributes
     ----------
     force_on_N : float
-        F of an active cell.
+        F of a cell that is fully on.
     kind : {"step", "sigmoid", "thermal"}
     rate_per_s, delay_s : float
-        Of the sigmoid; the paper's SMA wire has 5/s and 1.2 s.
+        Sigmoid: rate and delay of the rise; 5/s and 1.2 s for the paper's SMA wire.
     fall_rate_per_s, fall_delay_s : float, optional
-        Of its fall, counted from switching a cell off that is fully on.
+        Sigmoid: rate and delay of the fall of a cell that was fully on.
     law : {"rescaled", "unscaled"}
-        Of the sigmoid: whether its ends are exact.
+        Sigmoid: whether F reaches 0 and force_on exactly.
     wire : SmaWire
-        Of a thermal cell.
+        Wire of a thermal cell.
     """
 
     force_on_N: float
@@ -64,24 +66,24 @@ class CellActivation:
 
     @property
     def code(self) -> int:
-        """Of its kind and law, for `switched` and `sigmoid_N`."""
+        """Integer code of kind and law, for the compiled `switched` and `sigmoid_N`."""
         unscaled = self.kind == "sigmoid" and self.law == "unscaled"
         return UNSCALED if unscaled else KINDS[self.kind]
 
     @property
     def rates_per_s(self) -> tuple[float, float]:
-        """Of rise and fall."""
+        """Rates of rise and fall."""
         return self.rate_per_s, self.fall_rate_per_s or self.rate_per_s
 
     @property
     def stops(self) -> tuple[float, float]:
-        """How far theta lies below and above 0 at rest and fully on."""
+        """Limits a and b: theta is clipped to [-a, b]."""
         fall_s = self.delay_s if self.fall_delay_s is None else self.fall_delay_s
         return self.rate_per_s * self.delay_s, self.rates_per_s[1] * fall_s
 
 
 class Activation:
-    """The cells' activation over a fixed period.
+    """Activation of all cells, stepped with a fixed period.
 
     Attributes
     ----------
@@ -90,7 +92,7 @@ class Activation:
     wires : SmaWires
         State and electrical quantities of the thermal cells.
     F_before_N, F_N : (N,) arrays
-        Activation forces at the start (cells already switched) and end of the last period.
+        Activation forces at the start (after switching) and at the end of the last period.
     """
 
     def __init__(self, cells: Sequence[CellActivation], period_s: float) -> None:
@@ -109,26 +111,26 @@ class Activation:
 
     @property
     def arrays(self) -> tuple[NDArray[Any], ...] | None:
-        """What `switched` works on; None where a cell is a wire, which takes more than that."""
+        """Arrays that `switched` needs; None if a cell is thermal, which needs a wire model."""
         if self._thermal:
             return None
         own = (self._force_on, self._kind, self._stop, self._step)
         return (*own, self.theta, self.F_before_N, self.F_N)
 
     def reset(self) -> None:
-        """All cells cold."""
+        """Set all cells cold."""
         self.theta[:] = -self._stop[0]
         at_rest(self._force_on, self._kind, self._stop, self.theta, self.F_N)
         self.F_before_N[:] = self.F_N
         self.wires.reset(self.F_before_N, self.F_N)
 
     def step(self, drive: Drive) -> None:
-        """Advance one period with this drive held.
+        """Advance one period with `drive` held constant.
 
         Parameters
         ----------
         drive : (N,) array
-            Duties 0 to 1. A thermal cell is heated in proportion; any other is on from 1/2.
+            Duties 0 to 1. Heats a thermal cell proportionally; switches other cells on from 0.5.
         """
         if self._thermal:
             self.wires.step(drive, self._period_s, self.F_before_N, self.F_N)
@@ -145,13 +147,13 @@ class Activation:
 
 
 def two_rows(pairs: Sequence[tuple[float, float]]) -> NDArray[np.float64]:
-    """(2, N) of N pairs, also where there are none."""
+    """Return N pairs as a (2, N) array; N may be 0."""
     return np.ascontiguousarray(np.array(pairs, dtype=float).reshape(-1, 2).T)
 
 
 @njit(cache=True)
 def sigmoid_N(force_on, kind, below, above, theta):  # type: ignore[no-untyped-def]
-    """F at theta. With s(theta) = (1 + tanh(theta / 2)) / 2 it is exact at both stops."""
+    """Return F at theta. s(theta) = (1 + tanh(theta / 2)) / 2 makes F exact at both ends."""
     if kind == UNSCALED:
         return force_on / (1.0 + np.exp(-theta))
     low, high = np.tanh(0.5 * below), np.tanh(0.5 * above)
@@ -160,7 +162,7 @@ def sigmoid_N(force_on, kind, below, above, theta):  # type: ignore[no-untyped-d
 
 @njit(cache=True)
 def at_rest(force_on, kind, stop, theta, F):  # type: ignore[no-untyped-def]
-    """Every cell cold."""
+    """Write F of the cold state of every cell."""
     for n in range(len(F)):
         is_sigmoid = kind[n] == SIGMOID or kind[n] == UNSCALED
         F[n] = (
@@ -170,7 +172,7 @@ def at_rest(force_on, kind, stop, theta, F):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def switched(drive, force_on, kind, stop, step, theta, F_before, F):  # type: ignore[no-untyped-def]
-    """One period of every cell that is no wire; `stop`: below, above, `step`: on, off."""
+    """Advance all cells but thermal ones by a period. Rows: `stop` a, b; `step` on, off."""
     for n in range(len(drive)):
         on = 0.5 <= drive[n] <= 1.0
         if kind[n] == SIGMOID or kind[n] == UNSCALED:

@@ -1,4 +1,4 @@
-"""Statics of many small networks at once, each with its own failed cells."""
+"""Statics of many small networks at once, each with its own set of failed cells."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,12 +9,12 @@ Bools = NDArray[np.bool_]
 
 
 def held_masses(left: Ints, right: Ints, live: Bools, fixed: Bools) -> Bools:
-    """Masses that live cells join to a fixed one, fixed ones included.
+    """Return the masses that live cells connect to a fixed mass, fixed masses included.
 
     Parameters
     ----------
     left, right : (N,) or (S, N) int arrays
-        Masses at the ends of every cell, in every system or alike in all.
+        End masses of every cell, in each system or the same in all.
     live : (S, N) bool array
         Cells that carry load.
     fixed : (M,) bool array
@@ -41,23 +41,23 @@ def held_masses(left: Ints, right: Ints, live: Bools, fixed: Bools) -> Bools:
 def end_gains(
     left: Ints, right: Ints, K_N_per_m: Floats, works: Bools, fixed: Bools, at_end: Bools
 ) -> Floats:
-    """Static force at an end per newton that every cell pulls, in N/N.
+    """Return the static force at an end per newton of every cell's force, in N/N.
 
-    As `CellArray.static_gain`, for S systems at once and without phi::
+    Same as `CellArray.static_gain`, for S systems at once and without phi::
 
-        g = h - E z,    E^T K E z = E^T K h    (free masses alone)
+        g = h - E z,    E^T K E z = E^T K h    (free masses only)
 
-    Floating masses are left out of the solve; cells that touch one, and broken cells, have
-    g = 0. Nothing turns into NaN.
+    Floating masses are excluded from the solve. Cells at a floating mass and broken cells have
+    g = 0. The result contains no NaN.
 
     Parameters
     ----------
     left, right : (N,) or (S, N) int arrays
-        Masses at the ends of every cell, in every system or alike in all.
+        End masses of every cell, in each system or the same in all.
     K_N_per_m : (N,) array
-        Static stiffness of every cell while it is whole.
+        Static stiffness of every intact cell.
     works : (S, N) bool array
-        False for a cell that is mechanically broken.
+        False for a mechanically broken cell.
     fixed : (M,) bool array
         Masses that do not move.
     at_end : (N,) or (S, N) bool array
@@ -75,7 +75,7 @@ def end_gains(
     E = (unit[right] - unit[left])[..., free]
     E_T = np.swapaxes(E, -1, -2)
     solved = held[:, free]
-    # A floating mass keeps only the diagonal 1 of its row, so that its z is 0.
+    # A floating mass keeps only the diagonal 1 of its row, which makes its z equal 0.
     L = (E_T * K[:, None, :]) @ E * (solved[:, :, None] & solved[:, None, :])
     L += np.where(solved, 0.0, 1.0)[:, :, None] * np.eye(len(free))
     load = (E_T @ (K * h)[:, :, None])[:, :, 0] * solved

@@ -1,8 +1,8 @@
-"""Model steps side by side with general tools: build time, time a step, error.
+"""Compares model steps with general tools: build time, step time, error.
 
-All simulate the same thing: a cellular array between fixed ends, every cell switched on at 0 and
-held, force at the right end read every millisecond. The error is the largest difference from a
-reference in 80-bit arithmetic, over the largest force.
+All simulate the same case: a cellular array between fixed ends, every cell switched on at t = 0
+and held, the force at the right end read every millisecond. The error is the largest difference
+from a reference in 80-bit arithmetic, relative to the largest force.
 """
 
 import time
@@ -36,7 +36,7 @@ Run = Callable[[], tuple[float, float, Series]]
 
 
 def mesh(width: int, n_layers: int) -> str:
-    """Fingerprint of a cylinder: from every mass two cells, to its own place and the next."""
+    """Return the fingerprint of a cylinder; two cells leave every mass: straight and diagonal."""
     masks = [1 << (2 * i) | 1 << (2 * ((i - 1) % width) + 1) for i in range(width)]
     first = " ".join(f"&{1 << i:X}:2" for i in range(width))
     layer = " ".join(f"&{mask:X}:2" for mask in masks)
@@ -44,7 +44,7 @@ def mesh(width: int, n_layers: int) -> str:
 
 
 def compare() -> list[dict[str, Any]]:
-    """One row a tool and size; times in s, memory in B."""
+    """Return one row per tool and size; times in s, memory in B."""
     rows = []
     for text in FINGERPRINTS:
         rows += _compare_at(text, STEPS)
@@ -54,7 +54,7 @@ def compare() -> list[dict[str, Any]]:
 
 
 def as_text(rows: list[dict[str, Any]]) -> str:
-    """The rows as a table, ratios to this package beside them."""
+    """Return the rows as a table, with step times relative to this package."""
     lines = [f"{'':<14}{'tool':<30}{'build':>10}{'a step':>12}{'ratio':>8}{'error':>10}"]
     own: dict[str, float] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""What recruitment costs a tick: estimating and controlling fourteen cells, without the devices."""
+"""Measures the cost of recruitment per tick: estimator and controller of 14 cells, no devices."""
 
 import statistics
 import time
@@ -22,7 +22,7 @@ AS_WIRES = [
     "model.arrays.muscle.activation={kind='thermal'}",
     "ambient={ambient_C=25.0, ambient_uncertainty_C=0.5}",
 ]
-WIRE_PLAN = [  # n_blocks and sample_s, which wires have no use for, as if left out
+WIRE_PLAN = [  # n_blocks and sample_s, which wires do not use, are set to their defaults
     "controller={n_blocks=4, sample_s=0.1, plan_s=0.05, budget_s=0.05, levels_per_tick=2000, "
     "horizon_s=3.0}",
 ]
@@ -32,10 +32,12 @@ EVERY = 100
 
 
 def compare() -> dict[str, Any]:
-    """Of every controller: estimate and control in s a tick, the median, and the dearest of a
-    period of EVERY ticks (a plan, its search), as the median over periods; both with the tests
-    for failed cells as well, which run at one tick of EVERY. Of cells that are wires the first
-    two; the optimal controller's plan is another one then, and it learns them.
+    """Return the cost of estimator and control per tick, in s, for every controller.
+
+    `tick_p50_s` is the median tick. `dearest_s` is the most expensive tick of a period of EVERY
+    ticks (planning, search), as the median over periods. Both are also measured with the failure
+    tests, which run at one tick of EVERY. For cells that are wires only the first two are
+    measured; there the optimal controller uses another planner and learns the wires.
     """
     found = {}
     for name, experiment in EXPERIMENTS.items():
@@ -58,7 +60,7 @@ def compare() -> dict[str, Any]:
 
 
 def as_text(found: dict[str, Any]) -> str:
-    """The figures as a table."""
+    """Return the figures as a table."""
     lines = [
         f"{'14 cells, estimate and control, a tick':<44}{'median':>12}{'dearest':>12}"
         f"{'with tests':>14}{'dearest':>12}"
@@ -72,12 +74,12 @@ def as_text(found: dict[str, Any]) -> str:
 
 
 def _dearest_s(times: np.ndarray) -> float:
-    """The largest, over the places in a period, of the median over periods."""
+    """Return the largest, over the ticks of a period, of the median over periods."""
     return float(np.median(times.reshape(-1, EVERY), axis=0).max())
 
 
 def _ticks(experiment: str, *, failures: bool, sets: Sequence[str] = ()) -> np.ndarray:
-    """Times of ticks on readings that follow the cells, as an ideal rig's would."""
+    """Return the times of ticks; the readings follow the cells as on an ideal rig."""
     config = load(bundled_configs.root() / "configs" / "array14" / f"{experiment}.toml", sets)
     pipeline = assembly.build(config, 0)
     estimator, control = pipeline.estimator, pipeline.control
@@ -99,6 +101,6 @@ def _ticks(experiment: str, *, failures: bool, sets: Sequence[str] = ()) -> np.n
         control.step(t_s)
         if k >= 0:
             times[k] = time.perf_counter() - began
-        if commands.broadcast.tick:  # cells that draw by a pattern of their own
+        if commands.broadcast.tick:  # the cells draw random numbers themselves
             commands.cells[:] = (np.arange(len(commands.cells)) + k // 250) % 3 == 0
     return times

@@ -1,4 +1,4 @@
-"""`hil bench`: what a step of an array's model costs."""
+"""`hil bench`: cost of a step of an array's model."""
 
 import statistics
 import time
@@ -19,12 +19,12 @@ FINGERPRINTS = {
 
 
 def measure() -> dict[str, float]:
-    """Median time of a step, s, by array."""
+    """Return the median time of a step in s, by array."""
     return {name: _step_s(text) for name, text in FINGERPRINTS.items()}
 
 
 def _step_s(fingerprint: str) -> float:
-    """One exact step of plant or twin, called from Python."""
+    """Return the time of one exact step, called from Python."""
     cell = cells.miga(
         k_pe_N_per_m=20.0, k_se_N_per_m=386.52, k_ae_N_per_m=1000.0, b_N_s_per_m=500.0
     )
@@ -42,7 +42,7 @@ def _step_s(fingerprint: str) -> float:
 
 
 def as_text(steps: dict[str, float]) -> str:
-    """The figures as a table."""
+    """Return the figures as a table."""
     return "\n".join(
         f"{f'model step, {name}':<44} {f'{1e6 * t_s:.2f} us':>16}" for name, t_s in steps.items()
     )

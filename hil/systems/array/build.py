@@ -1,4 +1,4 @@
-"""Tables of cellular arrays -> cells, arrays, activation, and force levels."""
+"""Builds cells, arrays, activation and force levels from the tables of cellular arrays."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -26,19 +26,19 @@ LEVEL_MIN = 1e-9
 
 
 def build_model(table: CellArraysTable) -> CellArray:
-    """The linear model that `[model]` (or `[plant]`) describes.
+    """Return the linear model that `[model]` (or `[plant]`) describes.
 
     Raises
     ------
     ModelError
-        Naming the key below the table.
+        The values do not form a model; the message names the key below the table.
     """
     points = {name: Point(p.support, p.mass_kg) for name, p in table.points.items()}
     return CellArray(points, {name: _array(name, a) for name, a in table.arrays.items()})
 
 
 def build_activation(table: CellArraysTable) -> list[CellActivation]:
-    """How every cell's force rises and falls, in input order."""
+    """Return the activation of every cell, in input order."""
     return [a for name, array in table.arrays.items() for a in _activations(name, array)]
 
 
@@ -65,7 +65,7 @@ def _array(name: str, table: ArrayTable) -> Array:
 
 
 def build_cell(table: Any) -> cells.Cell:
-    """The cell that a table of any kind describes; ValueError where its values make none."""
+    """Return the cell that a table describes; ValueError if its values are invalid."""
     kind = cell_kinds()[table.kind]
     return kind.build(**table.model_dump(exclude={"kind", "record"}))
 
@@ -94,7 +94,7 @@ def _activations(name: str, table: ArrayTable) -> list[CellActivation]:
 def cell_wires(
     table: CellArraysTable, cell_names: Sequence[str]
 ) -> dict[str, tuple[SmaWire, float]]:
-    """The cells that are wires, by name: the wire, and the most it may come to, deg C."""
+    """Return the wire and its maximum temperature in deg C, by name of the cell."""
     thermal = [
         array.activation
         for array in table.arrays.values()
@@ -110,7 +110,7 @@ def cell_wires(
 def recruited_force_N(
     model: CellArray, F_N: list[float], order: list[int], signal: str
 ) -> np.ndarray:
-    """Static force with the first 0, 1, 2, ... cells of the order on."""
+    """Return the static force with the first 0, 1, 2, ... cells of `order` on, in N."""
     levels = [0.0]
     on = np.zeros(model.n_cells)
     for cell in order:
@@ -120,5 +120,5 @@ def recruited_force_N(
 
 
 def cell_indices(cells: Literal["all"] | list[int | str], model: CellArray) -> list[int]:
-    """Cells, from 0, that a configuration names by number (from 1) or name, or all of them."""
+    """Return the 0-based indices of cells given by number (from 1), by name, or as "all"."""
     return list(range(model.n_cells)) if cells == "all" else indices(cells, model)

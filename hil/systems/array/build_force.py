@@ -1,4 +1,4 @@
-"""The force of an array that is controlled: what measures it, and what its cells give."""
+"""The controlled force of an array: which channel measures it and which cells produce it."""
 
 from hil.rig.instruments import force_channel, force_channels
 from hil.rig.run_tables import RigTables
@@ -8,17 +8,17 @@ from hil.systems.array.recruitment.build import NominalArray
 
 
 def force_signal(tables: RigTables, model: CellArray) -> str:
-    """What the controlled force channel measures; empty where the rig has none."""
+    """Return the signal that the controlled force channel measures; empty without a channel."""
     channel = force_channels(tables.devices).get(force_channel(tables))
     return "" if channel is None else channel.signal or right_end(model)
 
 
 def right_end(model: CellArray) -> str:
-    """What a force channel measures that does not say: the first array's right end."""
+    """Return the default signal of a force channel: the right end of the first array."""
     return f"{next(iter(model.arrays))}.right_N"
 
 
 def nominal_of(tables: RigTables, model: CellArray) -> NominalArray:
-    """What a recruitment controller and the observer know of the rig."""
+    """Return the nominal array, which recruitment controllers and the observer use."""
     signal = force_signal(tables, model)
     return NominalArray(model, build_activation(tables.model), signal, tables.loop.period_s)

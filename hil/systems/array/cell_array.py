@@ -37,7 +37,7 @@ class CellArray:
     Raises
     ------
     ModelError
-        When the parts do not make a model; the message names the array, point or cell.
+        The parts do not form a model; the message names the array, point or cell.
 
     Notes
     -----
@@ -67,7 +67,7 @@ class CellArray:
         dead_cells: Sequence[int] = (),
         broken_cells: Sequence[int] = (),
     ) -> CellArray:
-        """One array between the points `left` and `right`; cells are numbered from 1."""
+        """Return one array between the points `left` and `right`; cells count from 1."""
         points = {"left": Point(left), "right": Point(right)}
         array = make_array(
             text,
@@ -112,7 +112,7 @@ class CellArray:
 
     @cached_property
     def _order(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where states sit in [x (n), v (n), d (R)], and driven inputs in [x, v] there."""
+        """Indices of the states, and of the driven inputs, in [x (n), v (n), d (R)]."""
         n = self.nodes.n
         picks = []
         first_node = len(self.points)
@@ -129,7 +129,7 @@ class CellArray:
 
     @property
     def state_order(self) -> NDArray[np.int64]:
-        """Where every state sits among [x of nodes, v of nodes, internal states]."""
+        """Index of every state in [x of nodes, v of nodes, internal states]."""
         return self._order[0]
 
     @cached_property
@@ -168,7 +168,7 @@ class CellArray:
         return A, B.tocsr(), y_z[:, order].tocsr(), D.tocsr()
 
     def _ends(self) -> tuple[sp.csr_array, sp.csr_array]:
-        """Rows that sum the tensions at every array's first and last mass."""
+        """Matrices that sum the tensions at the first and at the last mass of every array."""
         ends = []
         for side in ("left", "right"):
             rows, cells, first = [], [], 0
@@ -185,7 +185,7 @@ class CellArray:
         return ends[0], ends[1]
 
     def _output_rows(self) -> NDArray[np.int64]:
-        """Rows of [left forces, right forces, node positions] in output order."""
+        """Indices of the outputs in [left forces, right forces, node positions]."""
         n_arrays = len(self.arrays)
         rows: list[NDArray[np.int64]] = []
         first_node = 2 * n_arrays + len(self.points)
@@ -221,9 +221,9 @@ class CellArray:
         return self._dense(3)
 
     def to_control(self) -> control.StateSpace:
-        """As a python-control `StateSpace`, dots in names replaced by underscores.
+        """Return a python-control `StateSpace`, with underscores for the dots in names.
 
-        python-control refuses dots in the names of inputs and outputs.
+        python-control does not accept dots in the names of inputs and outputs.
         """
         import control
 
@@ -235,7 +235,7 @@ class CellArray:
 
     @property
     def floating(self) -> list[list[str]]:
-        """Groups of masses that no live cell joins to a support; each is one rigid mode."""
+        """Groups of masses that no live cell connects to a support; each is a rigid-body mode."""
         return [[self.node_names[node] for node in group] for group in self.statics.floating()]
 
     def solve_statics(
@@ -245,7 +245,7 @@ class CellArray:
         force_N: Mapping[str, float] | None = None,
         position_m: Mapping[str, float] | None = None,
     ) -> Statics:
-        """Equilibrium T = K e + phi F at every held mass.
+        """Return the equilibrium T = K e + phi F at every mass that is connected to a support.
 
         Parameters
         ----------
@@ -254,7 +254,7 @@ class CellArray:
         force_N : mapping of str to float
             External force on free points, positive to the right.
         position_m : mapping of str to float
-            Of driven points; 0 where not given.
+            Positions of driven points; default 0.
         """
         node = {name: i for i, name in enumerate(self.points)}
         load_N, held_m = np.zeros(self.nodes.n), np.zeros(self.nodes.n)
@@ -265,9 +265,9 @@ class CellArray:
         return self.statics.solve(np.asarray(F_N, dtype=float), load_N, held_m)
 
     def equilibrium(self, F_N: ArrayLike) -> NDArray[np.float64]:
-        """State in which these constant cell forces leave everything at rest, (n,).
+        """Return the state (n,) at rest under constant cell forces.
 
-        Points rest where they are held; floating masses stay at 0.
+        Driven points are at 0; floating masses stay at 0.
         """
         c, n = self.coefficients, self.nodes.n
         x = np.nan_to_num(self.solve_statics(F_N).position_m)
@@ -280,12 +280,12 @@ class CellArray:
         return z[self.state_order]
 
     def cells_at(self, output: str) -> NDArray[np.bool_]:
-        """Cells whose tensions `array.left_N` or `array.right_N` sums, (K,).
+        """Return a mask (K,) of the cells whose tensions `array.left_N` or `array.right_N` sums.
 
         Raises
         ------
         ModelError
-            Another name.
+            `output` is not an end force of this model.
         """
         name, _, side = output.rpartition(".")
         ends = dict(zip(("left_N", "right_N"), self._ends(), strict=True))
@@ -295,19 +295,19 @@ class CellArray:
         return np.asarray(row.toarray()[0] != 0.0)
 
     def force_at(self, output: str, tension_N: NDArray[np.float64]) -> float:
-        """Sum of tensions at `array.left_N` or `array.right_N`."""
+        """Return the sum of the tensions at `array.left_N` or `array.right_N`."""
         return float(tension_N[self.cells_at(output)].sum())
 
     def static_gain(self, output: str) -> NDArray[np.float64]:
-        """Static force at `output` per newton of every cell's F, in N/N, (K,).
+        """Return the static force at `output` per newton of every cell's F, in N/N, (K,).
 
-        One sparse solve serves all cells; see `StaticNetwork.gain`.
+        See `StaticNetwork.gain`.
         """
         return self.statics.gain(self.cells_at(output))
 
 
 def _with_unused(columns: sp.sparray) -> sp.csr_array:
-    """Columns (x, v) of every driven point, each pair followed by its unused acceleration."""
+    """Insert an unused acceleration column after the columns (x, v) of every driven point."""
     n_driven = columns.shape[1] // 2
     wide = sp.csc_array((columns.shape[0], 3 * n_driven))
     if n_driven:
@@ -330,7 +330,7 @@ def make_array(
     dead_cells: Sequence[int] = (),
     broken_cells: Sequence[int] = (),
 ) -> Array:
-    """An `Array` from its fingerprint; one mass or cell stands for all, cells count from 1."""
+    """Return an `Array`; a single mass or cell applies to all, failed cells count from 1."""
     topology = fingerprint.parse(text)
     mass = np.array(mass_kg, dtype=float)
     if mass.ndim == 0:

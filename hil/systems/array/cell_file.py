@@ -1,4 +1,4 @@
-"""The file of `hil topologies --cell`: one cell for all places."""
+"""Reads the file of `hil topologies --cell`: one cell for all places."""
 
 from pathlib import Path
 
@@ -12,16 +12,16 @@ from hil.systems.array.topology_figures import LikeCells
 
 
 def load_cell(path: Path) -> LikeCells:
-    """Read a cell.
+    """Read a cell from a file.
 
-    The file holds the table of a cell, at its top level or as `[cell]`, and beside it
-    `force_on_N` (1 N where it is not given); or it is the file of a rig or an experiment whose
-    model has like cells throughout (like in statics, which is all that counts here).
+    The file holds the table of a cell, at its top level or as `[cell]`, and optionally
+    `force_on_N` (default 1 N). It can also be the file of a rig or an experiment if all cells of
+    its model have the same static law, since the figures use only statics.
 
     Raises
     ------
     ConfigError
-        Naming file, key and remedy.
+        The file is invalid; the message names file, key and remedy.
     """
     own = read_toml(path)
     try:

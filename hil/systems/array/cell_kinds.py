@@ -1,6 +1,6 @@
-"""The kinds of cells of an array, by the `kind` of `[model.arrays.NAME.cell]`, in one dict.
+"""The kinds of cells, by the `kind` of `[model.arrays.NAME.cell]`, in one dict.
 
-Installed packages bring more, by an entry point in the group GROUP that names a `CellKind`.
+An installed package can add kinds through an entry point in GROUP that refers to a `CellKind`.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,8 +23,8 @@ class CellKind:
 
     Attributes
     ----------
-    table : its keys, its `kind` among them
-    build : the cell, from the other keys by their names; ValueError where they make none
+    table : its configuration keys, including `kind`
+    build : returns the cell from the other keys, passed by name; ValueError for invalid values
     """
 
     table: type[Table]
@@ -87,11 +87,11 @@ BUILT_IN: Mapping[str, CellKind] = {
 
 @cache
 def cell_kinds() -> Mapping[str, CellKind]:
-    """Every kind of cell, those of installed packages among them.
+    """Return every kind of cell, including those of installed packages.
 
     Raises
     ------
     ConfigError
-        An installed one does not import, or takes a kind that is taken.
+        An installed kind cannot be imported, or its name is already in use.
     """
     return {**BUILT_IN, **installed(GROUP, BUILT_IN)}

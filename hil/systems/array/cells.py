@@ -1,12 +1,12 @@
-"""Linear massless cells as sets of coefficients.
+"""Linear massless cells, described by coefficients.
 
-Any linear cell carries the tension T (T > 0 pulls its ends together) and may hold internal
+A linear cell carries the tension T (T > 0 pulls its ends together) and may have internal
 states d_q::
 
     T     = Ke e + Kv e' + sum_q Kd_q d_q + Kf F
     d_q'  = Ze_q e + Zv_q e' + sum_r I_qr d_r + Kp_q F
 
-with the stretch e = x_R - x_L in m and the activation force F > 0, in N, that contracts.
+e = x_R - x_L is the stretch in m. F is the activation force in N; F > 0 contracts the cell.
 
 Source: MacNair & Ueda, eqs (2)-(4) and (8), Fig. 5.
 """
@@ -46,7 +46,7 @@ class Cell:
 
     @property
     def static(self) -> tuple[float, float]:
-        """K in N/m and phi in N/N of the static law T = K e + phi F."""
+        """K in N/m and phi in N/N of the static law T = K e + phi F (no internal state moves)."""
         if not self.n_internal:
             return self.Ke, self.Kf
         d_e, d_F = np.linalg.solve(self.I, np.column_stack((self.Ze, self.Kp))).T
@@ -128,12 +128,12 @@ def custom(
     I: ArrayLike = (),  # noqa: E741  the paper's letter (iota)
     Kp: ArrayLike = (),
 ) -> Cell:
-    """Any linear cell with Q >= 0 internal states, given as arrays.
+    """Return any linear cell with Q >= 0 internal states, given as arrays.
 
     Raises
     ------
     ValueError
-        When the shapes do not agree with each other or a coefficient is not finite.
+        The shapes do not match, a coefficient is not finite, or I is singular.
     """
     vectors = {"Kd": Kd, "Ze": Ze, "Zv": Zv, "Kp": Kp}
     arrays = {name: np.array(value, dtype=float) for name, value in vectors.items()}
@@ -162,7 +162,7 @@ def custom(
 
 
 def _check_springs_and_dampers(**values: float) -> None:
-    """Refuse k_pe below zero, and every other spring or damper not above zero."""
+    """Raise ValueError unless k_pe >= 0 and every other spring and damper is above zero."""
     for name, value in values.items():
         if name == "k_pe_N_per_m":
             if not (np.isfinite(value) and value >= 0.0):

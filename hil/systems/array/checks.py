@@ -1,4 +1,4 @@
-"""What is wrong with a rig or an experiment on a cellular array: (key, text) pairs."""
+"""Checks of a rig or an experiment with a cellular array; each finding is a (key, text) pair."""
 
 from collections import Counter
 
@@ -30,7 +30,7 @@ RIG_ORDER_MAX = 2000
 
 
 def check_rig(tables: RigTables, model: CellArray) -> Found:
-    """An array that can be run, and a channel that measures its force."""
+    """Check that the array can be simulated and that a channel measures its force."""
     if len(model.states) > RIG_ORDER_MAX:
         yield "model", f"order {len(model.states)}: a rig's model may have {RIG_ORDER_MAX} states"
     if model.floating:
@@ -47,14 +47,14 @@ def check_rig(tables: RigTables, model: CellArray) -> Found:
 
 
 def can_be_run(run: SystemRun) -> bool:
-    """Whether the rig's own check found nothing that keeps an experiment from being checked."""
+    """Return whether the rig is sound enough for the checks of an experiment."""
     model = run.model
     is_measured = force_signal(run.tables, model) in model.outputs
     return is_measured and not model.floating and len(model.states) <= RIG_ORDER_MAX
 
 
 def check_run(run: SystemRun) -> Found:
-    """The observer, on the model whose force is controlled."""
+    """Check that the observer can be built for the controlled force."""
     tables = run.tables
     if not can_be_run(run):
         return
@@ -69,7 +69,7 @@ def check_run(run: SystemRun) -> Found:
 
 
 def check_reference(run: SystemRun) -> Found:
-    """The force's set points, within what the cells can do and the guard allows."""
+    """Check that the set points are within reach of the cells and within the guard's limit."""
     tables, table = run.tables, run.tables.reference
     if isinstance(table, SignalsReferenceTable):
         yield "reference.kind = 'signals'", "is for rigs without cells: choose steps, ramp or sine"
@@ -99,7 +99,7 @@ def check_reference(run: SystemRun) -> Found:
 
 
 def check_schedule(table: ScheduleTable, model: CellArray) -> Found:
-    """The cells that it names."""
+    """Check that the cells of a schedule exist."""
     for i, step in enumerate(table.steps):
         for key, cells in (("on", step.on), ("off", step.off)):
             if cells != "all":
@@ -107,7 +107,7 @@ def check_schedule(table: ScheduleTable, model: CellArray) -> Found:
 
 
 def check_order(run: SystemRun) -> Found:
-    """The order in which a PID takes cells: known, once each, none that takes force away."""
+    """Check the recruitment order of a PID: known cells, no duplicates, none lowers the force."""
     table, model = run.tables.controller, run.model
     order: list[int | str] = table.order if table.order is not None else [*model.cell_names]
     unknown = list(unknown_cells("controller.order", order, model))
@@ -135,7 +135,7 @@ def check_order(run: SystemRun) -> Found:
 
 
 def unknown_cells(key: str, cells: list[int | str], model: CellArray) -> Found:
-    """Cells, by number or name, that the model does not have."""
+    """Report cells, given by number or name, that do not exist."""
     for cell in cells:
         known = 1 <= cell <= model.n_cells if isinstance(cell, int) else cell in model.cell_names
         if not known:

@@ -1,4 +1,4 @@
-"""The control stage of a cellular array: one force follows one set point."""
+"""Control stage of a cellular array: one force follows one set point."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,11 +10,11 @@ from hil.loop.frame import Column, Commands, Frame
 
 
 class ForceControl:
-    """A reference and a controller of cells; the rig's force is fed back.
+    """A reference and a controller of cells with force feedback.
 
     Parameters
     ----------
-    channel : where that force stands among the readings; None for a controller that takes none
+    channel : index of the force among the readings; None for a controller without feedback
     """
 
     columns = [  # noqa: RUF012  never changed
@@ -31,13 +31,13 @@ class ForceControl:
 
     @property
     def set_points(self) -> dict[str, Steerable]:
-        """The set point that can be held; none for a controller that follows none."""
+        """The set point that a user can hold; empty without a reference."""
         if isinstance(self.reference.configured, NoReference):
             return {}
         return {"force_reference_N": self.reference}
 
     def set_gain(self, key: str, value: float) -> None:
-        """Change a gain of the controller; KeyError where it has none of this name."""
+        """Change a gain of the controller; KeyError for an unknown name."""
         if not isinstance(self.controller, Tunable):
             raise KeyError(key)
         self.controller.set_gain(key, value)

@@ -31,7 +31,7 @@ from hil.systems.array.recruitment.tables import (
 
 
 def _follows(run: SystemRun) -> ForceReferenceTable | None:
-    """The table of the force's set point; None where there is none."""
+    """Return the reference table of the force; None without a reference."""
     table = run.tables.reference
     return None if isinstance(table, SignalsReferenceTable) else table
 
@@ -43,7 +43,7 @@ def _schedule_of(run: SystemRun) -> Schedule:
 
 
 def _pid_of(run: SystemRun) -> Pid:
-    """A PID on the levels of static force that its cells give, those that add nothing left out."""
+    """Return a PID on the static force levels of its cells, without cells that add no force."""
     model, table = run.model, run.tables.controller
     order = cell_indices(table.order or "all", model)
     gains = PidGains(table.k_p, table.k_i_per_s, table.k_d_s, table.derivative_filter_s)
@@ -71,7 +71,7 @@ def _build_pid(given: ControlInputs) -> ForceControl:
 
 
 def _build_recruitment(given: ControlInputs) -> Recruitment:
-    """The control stage of a recruiter that looks at the observer's estimate."""
+    """Return the control stage of a recruitment controller, which uses the observer's estimate."""
     tables, nominal = given.tables, nominal_of(given.tables, given.model)
     follow = Steerable(build_reference(_follows(given)))
     looks = tables.observer.wire_failures
@@ -154,7 +154,7 @@ def _plan_schedule(run: SystemRun) -> list[str]:
 
 
 def looks_at_wires_s(tables: RunTables) -> float:
-    """Between two looks at wires that are learned or tested."""
+    """Return the time between two updates of wires that are learned or tested."""
     return float((tables.observer.wires or WiresTable()).sample_s)
 
 

@@ -1,4 +1,4 @@
-"""What `hil model` says of an array, its reduction, and its matrices as files."""
+"""`hil model` for an array: its figures as text, its reduction, and its matrices as files."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ GAINS_SHOWN_MAX = 20
 
 
 def describe(asked: ModelAsked) -> Description:
-    """Order, poles and statics; the model is reduced and written where that is asked for."""
+    """Return order, poles and statics; reduce the model and write its matrices on request."""
     model = asked.model
     facts, reduced = analysis.describe(model, asked.forces_on_N), None
     if asked.order is not None:
@@ -31,7 +31,7 @@ def describe(asked: ModelAsked) -> Description:
 
 
 def describe_reduced(reduced: Reduced, outputs: list[str]) -> dict[str, Any]:
-    """Order, bound and Hankel singular values of a balanced reduction."""
+    """Return order, error bound and Hankel singular values of a balanced reduction."""
     return {
         "order": len(reduced.A),
         "outputs": outputs,
@@ -43,12 +43,12 @@ def describe_reduced(reduced: Reduced, outputs: list[str]) -> dict[str, Any]:
 def export(model: CellArray, path: Path, reduced: Reduced | None = None) -> None:
     """Write A, B, C, D and the lists `states`, `inputs`, `outputs` as .npz or .mat.
 
-    A reduced model keeps the inputs and the forces; its states are r1, r2, ...
+    A reduced model keeps all inputs but only the forces as outputs; its states are r1, r2, ...
 
     Raises
     ------
     ConfigError
-        Another ending, or a file that cannot be written.
+        The file name has another ending, or the file cannot be written.
     """
     source = model if reduced is None else reduced
     content = {"A": source.A, "B": source.B, "C": source.C, "D": source.D}
@@ -70,7 +70,7 @@ def export(model: CellArray, path: Path, reduced: Reduced | None = None) -> None
 
 
 def as_text(facts: dict[str, Any]) -> str:
-    """The figures as a page of plain text."""
+    """Return the figures as plain text."""
     lines = [
         f"order {facts['order']}: {facts['n_cells']} cells, {facts['n_inputs']} inputs, "
         f"{facts['n_outputs']} outputs"

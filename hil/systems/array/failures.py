@@ -1,8 +1,7 @@
-"""Robustness: the static force that is left when cells fail.
+"""Robustness: the static force that remains when cells fail.
 
-An electrically dead cell keeps its stiffness and adds no force: its static gain is missing, no
-more. A mechanically broken cell is gone, so that the load finds other ways and every static gain
-changes.
+An electrically dead cell keeps its stiffness but adds no force: only its own static gain is lost.
+A mechanically broken cell carries no load, so the load paths and all static gains change.
 """
 
 import itertools
@@ -22,11 +21,11 @@ from hil.systems.array.force_levels import static_gains_N
 Failure = Literal["electrical", "mechanical"]
 
 SUBSETS_MAX = 100_000
-"""Sets of failed cells are all looked at up to this number, and sampled beyond."""
+"""Up to this number of sets of failed cells, all are evaluated; beyond it, a random sample."""
 MASSES_MAX = 400
-"""Broken cells need a dense solve a set, of an order up to this."""
+"""Largest number of masses for broken cells, which need a dense solve per set."""
 NO_FORCE = 1e-9
-"""A force is none below this part of the sum of all |static gains| of the array as it was."""
+"""A force counts as zero below this fraction of the sum of all |static gains| before failures."""
 _BATCH_BYTES = 2**25
 
 
@@ -38,16 +37,16 @@ class AfterFailures:
     ----------
     n_failed : int
     mean_N, min_N, max_N : float
-        `min_N` and `max_N` of a sample are those seen.
+        For a sample, `min_N` and `max_N` are those of the sample.
     p_no_force : float
-        Probability that no force is left.
+        Probability that no force remains.
     n_sets : int
-        Sets looked at; 0 where a closed form gave everything.
+        Number of sets evaluated; 0 if a closed form gave everything.
     exact : bool
-        False where the sets were sampled.
+        False if the sets were sampled.
     mean_standard_error_N, p_standard_error : float
-        0 where exact. That of p is taken at (x + 1)/(n + 2) for x of n sets, so that it is
-        above 0 even where no set, or every set, left no force.
+        0 if exact. The standard error of p uses the estimate (x + 1)/(n + 2) for x of n sets, so
+        it is above 0 even if no set, or every set, left no force.
     """
 
     n_failed: int
@@ -71,25 +70,26 @@ def after_failures(
     n_samples: int = 20_000,
     seed: int = 0,
 ) -> AfterFailures:
-    """Force left at `output`, all cells on, after n_failed more cells failed.
+    """Return the force that remains at `output`, all cells on, after n_failed more cells failed.
 
-    Any of the cells that work may fail, each set of them as likely as another. All C(n, k)
-    sets are looked at up to SUBSETS_MAX; beyond, n_samples sets are drawn. The electrical mean,
-    min and max are closed forms always, and the probability too unless static gains differ in sign.
+    Any working cells can fail, each set of them with the same probability. All C(n, k) sets are
+    evaluated up to SUBSETS_MAX; beyond that, n_samples sets are drawn. For electrical failures,
+    mean, min and max always are closed forms, and so is the probability unless static gains differ
+    in sign.
 
     Parameters
     ----------
     model : CellArray
-        Failures it has already stay.
+        Its existing failures remain.
     force_on_N : (K,) array
         F of every cell while on.
     output : str
         `array.left_N` or `array.right_N`.
     n_failed : int
-        From 0 to the number of cells that work.
+        From 0 to the number of working cells.
     kind : 'electrical' or 'mechanical'
     n_samples, seed : int
-        Of the draw.
+        Size and seed of the sample.
 
     Raises
     ------
@@ -126,14 +126,14 @@ def after_failures(
 def _after_electrical(
     gains_N: NDArray[np.float64], n_failed: int, none_N: float, n_samples: int, seed: int
 ) -> AfterFailures:
-    """Force of the static gains that remain when n_failed of them are missing."""
+    """Return the figures of the sums that remain without n_failed of the static gains."""
     n_cells = len(gains_N)
     n_left = n_cells - n_failed
     rising = np.sort(gains_N)
     mean_N = n_left / n_cells * float(gains_N.sum()) if n_cells else 0.0
     min_N, max_N = float(rising[:n_left].sum()), float(rising[n_failed:].sum())
     if n_cells == 0 or rising[0] >= -none_N or rising[-1] <= none_N:
-        # Shares of one sign cannot cancel: no force means that all that add any have failed.
+        # Gains of one sign cannot cancel: the force is zero only if all non-zero gains failed.
         n_adding = int((np.abs(gains_N) > none_N).sum())
         n_none = comb(n_cells - n_adding, n_failed - n_adding) if n_failed >= n_adding else 0
         p_none = n_none / comb(n_cells, n_failed)
@@ -154,7 +154,7 @@ def _after_electrical(
 def _sets(
     n_cells: int, n_failed: int, n_batch: int, n_samples: int, seed: int
 ) -> Iterator[NDArray[np.int64]]:
-    """All sets of n_failed of n_cells, or n_samples drawn ones, in batches (S, n_failed)."""
+    """Yield all sets of n_failed of n_cells, or n_samples random sets, in batches (S, n_failed)."""
     if comb(n_cells, n_failed) <= SUBSETS_MAX:
         sets = itertools.combinations(range(n_cells), n_failed)
         while batch := list(itertools.islice(sets, n_batch)):

@@ -1,4 +1,4 @@
-"""The arrays of a configuration, laid out for drawing."""
+"""Pictures of the arrays of a configuration."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,12 +11,12 @@ from hil.systems.array.fingerprint import parse
 
 
 def figure(settings: Mapping[str, Any]) -> Figure:
-    """Arrays whose masses are drawn where the model has them."""
+    """Return the arrays with masses that move as the model computes."""
     return Figure(_pictures(settings), moving=True)
 
 
 def still(settings: Mapping[str, Any]) -> Figure:
-    """Arrays that are part of something else, which is not run for the picture."""
+    """Return arrays that do not move, as parts of another figure."""
     return Figure(_pictures(settings))
 
 

@@ -1,12 +1,12 @@
-"""Topology of a cellular array from its fingerprint text.
+"""Parses the fingerprint text of a cellular array into its topology.
 
-One node ``mask:cells`` a mass, layers split by ``|``::
+Each mass is a node ``mask:cells``; ``|`` separates layers::
 
     -:5 | &1:1 &E:1 &10:3 | &1:1 &6:2 &18:1 | &F:-1
 
-``mask`` is hexadecimal, least significant bit = first cell that leaves the previous layer
-(``-`` = nothing arrives, the left end); ``cells`` is how many cells leave the mass to the
-right (``-1`` = the right end).
+``mask`` is hexadecimal; its least significant bit is the first cell that leaves the previous layer
+(``-`` at the left end, where no cell arrives). ``cells`` is the number of cells that leave the mass
+to the right (``-1`` at the right end).
 
 Source: MacNair & Ueda, fingerprint of Fig. 2 and eq. (12).
 """
@@ -23,17 +23,17 @@ _NODE = re.compile(r"(?P<mask>-|&[0-9A-Fa-f]*|[^:]*):(?P<cells>[^:]*)")
 
 
 class FingerprintError(ValueError):
-    """The text is not a fingerprint; the message names layer and node."""
+    """The text is not a valid fingerprint; the message names layer and node."""
 
 
 @dataclass(frozen=True)
 class Topology:
-    """Which masses every cell joins, both numbered from left to right.
+    """The two masses that each cell connects, numbered from left to right.
 
     Attributes
     ----------
     layers : tuple of int
-        Masses in each layer, first and last included (both 1).
+        Number of masses in each layer; the first and last layer have 1.
     left, right : (N,) int arrays
         Index (from 0) of the mass at the left and right end of every cell.
     """
@@ -71,7 +71,7 @@ class Topology:
 
     @property
     def text(self) -> str:
-        """The fingerprint in canonical form: single blanks, capital hexadecimal digits."""
+        """Fingerprint in canonical form: single spaces, capital hexadecimal digits."""
         starts = np.concatenate(([0], np.cumsum(self.layers)))
         n_leaving = np.bincount(self.left, minlength=self.n_masses)
         first_cell = np.concatenate(([0], np.cumsum(n_leaving)))
@@ -87,12 +87,12 @@ class Topology:
 
 
 def parse(text: str) -> Topology:
-    """Read a fingerprint.
+    """Parse a fingerprint.
 
     Raises
     ------
     FingerprintError
-        For every way in which the text is not a fingerprint, naming layer and node.
+        The text is not a valid fingerprint; the message names layer and node.
     """
     layers = text.split("|")
     if len(layers) < 2:
@@ -145,7 +145,7 @@ def _shortened(node: str) -> str:
 
 
 def _split(node: str, where: str, *, last: bool) -> tuple[str, int]:
-    """One node -> its mask's text and the number of cells that leave it (0 at the right end)."""
+    """Return a node's mask text and the number of cells that leave it (0 at the right end)."""
     match = _NODE.fullmatch(node)
     if match is None:
         raise FingerprintError(f"{where}: a node is written 'mask:cells', such as '&3:2'")
@@ -165,7 +165,7 @@ def _split(node: str, where: str, *, last: bool) -> tuple[str, int]:
 
 
 def _claimed(mask: str, n_available: int, where: str, *, first: bool) -> list[int]:
-    """Cells of the previous layer, from 0, whose bits the mask sets."""
+    """Return the indices (from 0) of the previous layer's cells whose bits the mask sets."""
     if first:
         if mask != "-":
             raise FingerprintError(

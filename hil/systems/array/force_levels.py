@@ -1,7 +1,7 @@
-"""Static force of a cellular array by which cells are on: static gains, levels, mean, variance.
+"""Static force of a cellular array for sets of cells: static gains, levels, mean, variance.
 
 The static law is linear: the force at an end is the sum of the static gains of the cells that are
-on, f = sum_n a_n s_n with a_n = 1 for a cell that is on. All figures follow from the N shares.
+on, f = sum_n a_n s_n with a_n = 1 for a cell that is on. All figures follow from the N gains.
 """
 
 import numpy as np
@@ -13,16 +13,15 @@ from hil.systems.array.cell_array import CellArray
 
 LEVELS_MAX = 2**20
 SAME_LEVEL = 1e-9
-"""Levels closer than this, as a part of the sum of all |static gains|, are one level.
+"""Levels closer than this fraction of the sum of all |static gains| count as one level.
 
-Rounding leaves about 1e-15. Shares of N like cells are fractions whose common denominator is
-the number of spanning trees of the network, so that levels of theirs that differ do so by far
-more.
+Rounding leaves about 1e-15. The gains of N like cells are fractions whose common denominator is
+the number of spanning trees of the network, so their distinct levels differ by far more.
 """
 
 
 def static_gains_N(model: CellArray, force_on_N: ArrayLike, output: str) -> NDArray[np.float64]:
-    """What each cell alone adds to the static force at `output`, in N, (K,).
+    """Return the static force at `output` of each cell alone, in N, (K,).
 
     Parameters
     ----------
@@ -37,15 +36,15 @@ def static_gains_N(model: CellArray, force_on_N: ArrayLike, output: str) -> NDAr
 
 
 def levels_N(static_gains_N: ArrayLike) -> NDArray[np.float64]:
-    """Distinct sums of the static gains over all on/off sets, rising, in N.
+    """Return the distinct sums of the static gains over all on/off sets, ascending, in N.
 
-    Sums are built cell by cell and equal ones merged at once: the cost is the number of cells
-    times the number of levels, not 2^N.
+    Sums are built cell by cell and equal ones are merged at once, so the cost is the number of
+    cells times the number of levels, not 2^N.
 
     Raises
     ------
     ModelError
-        More than LEVELS_MAX levels.
+        There are more than LEVELS_MAX levels.
     """
     gains_N = np.asarray(static_gains_N, dtype=float)
     levels = _distinct_sums(gains_N, SAME_LEVEL * float(np.abs(gains_N).sum()), LEVELS_MAX)
@@ -57,12 +56,12 @@ def levels_N(static_gains_N: ArrayLike) -> NDArray[np.float64]:
 
 
 def force_levels_N(model: CellArray, force_on_N: ArrayLike, output: str) -> NDArray[np.float64]:
-    """Distinct static forces at `output` over all on/off sets, rising; see `levels_N`."""
+    """Return the distinct static forces at `output`, ascending; see `levels_N`."""
     return levels_N(static_gains_N(model, force_on_N, output))
 
 
 def mean_and_variance_of_k_on(static_gains_N: ArrayLike, n_on: int) -> tuple[float, float]:
-    """Mean (N) and variance (N^2) of the force when n_on cells chosen at random are on.
+    """Return mean (N) and variance (N^2) of the force with n_on random cells on.
 
     Every set of k of the N cells is equally likely::
 
@@ -72,7 +71,7 @@ def mean_and_variance_of_k_on(static_gains_N: ArrayLike, n_on: int) -> tuple[flo
     Raises
     ------
     ValueError
-        For n_on outside 0..N.
+        n_on is not in 0..N.
 
     Notes
     -----
@@ -89,14 +88,14 @@ def mean_and_variance_of_k_on(static_gains_N: ArrayLike, n_on: int) -> tuple[flo
 
 
 def mean_and_variance_of_p_on(static_gains_N: ArrayLike, p_on: float) -> tuple[float, float]:
-    """Mean (N) and variance (N^2) of the force when each cell is on with probability p_on.
+    """Return mean (N) and variance (N^2) of the force with each cell on with probability p_on.
 
-    The cells draw independently: mean = p sum(s), variance = p (1 - p) sum(s^2).
+    The cells are independent: mean = p sum(s), variance = p (1 - p) sum(s^2).
 
     Raises
     ------
     ValueError
-        For p_on outside 0..1.
+        p_on is not in 0..1.
     """
     if not 0.0 <= p_on <= 1.0:
         raise ValueError(f"p_on = {p_on:g} is not a probability: give 0 to 1")
@@ -107,23 +106,23 @@ def mean_and_variance_of_p_on(static_gains_N: ArrayLike, p_on: float) -> tuple[f
 def count_levels(
     gains_N: NDArray[np.float64],
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Number of levels, and smallest step between neighbours, of many arrays.
+    """Return the number of levels and the smallest step between neighbours, for many arrays.
 
     Parameters
     ----------
     gains_N : (B, N) array
-        Of B arrays of N cells.
+        Static gains of B arrays of N cells.
 
     Returns
     -------
     n_levels : (B,) array
     smallest_step : (B,) array
-        As static gains; 0 where there is but one level.
+        In the unit of the gains; 0 for a single level.
 
     Raises
     ------
     ModelError
-        More than LEVELS_MAX levels in one of them.
+        One of the arrays has more than LEVELS_MAX levels.
     """
     n_levels, smallest_step = _count_levels(
         np.ascontiguousarray(gains_N, dtype=float), SAME_LEVEL, LEVELS_MAX
@@ -137,7 +136,7 @@ def count_levels(
 def _distinct_sums(
     gains_N: NDArray[np.float64], tolerance: float, n_max: int
 ) -> NDArray[np.float64]:
-    """Sums of all subsets, rising, those within the tolerance merged; empty beyond n_max."""
+    """Return the subset sums, ascending, merged within the tolerance; empty beyond n_max."""
     sums = np.zeros(1)
     for gain_N in gains_N:
         n = len(sums)

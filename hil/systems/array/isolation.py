@@ -1,34 +1,36 @@
-"""Which cell has failed: what the force says against what the cells reported on should give.
+"""Failure isolation: which cell has failed, from measured force and cells reported on.
 
-With c_n(t) the activation of cell n through the lag of its kind (1 for a cell long on) and s_n its
-share, the residual between measured force and open-loop twin is
+Let c_n(t) be the activation of cell n after the lag of its kind (1 for a cell long on) and s_n its
+static gain. The residual between measured force and open-loop twin is
 
     e(t) = sum_n delta_n s_n c_n(t) + b + noise
 
-Healthy cells differ by small delta_n ~ N(0, spread^2); an electrically dead cell n has
-delta_n = -1; a mechanically broken one moves every static gain, delta_m by mu_m (1 + delta_m) with
-mu_m = s'_m / s_m - 1; b is the transducer's zero. Samples are `sample_s` apart, their noise what
-the transducer has and, for `settle_s` after a cell was switched, `doubt` of its static gain: a cell
-that heats or cools is not known well enough to be held to the model. From the samples' information
-L = sum(phi phi^T / R), v = sum(phi e / R), phi = (s_1 c_1, ..., s_N c_N, 1), the odds of a mean m +
-mu instead of m, both with spread P about them, are exact for Gaussian noise:
+Healthy cells differ by small delta_n ~ N(0, spread^2). An electrically dead cell n has
+delta_n = -1. A mechanically broken cell changes every static gain, delta_m by mu_m (1 + delta_m)
+with mu_m = s'_m / s_m - 1. b is the zero offset of the transducer. Samples are `sample_s` apart.
+Their noise is that of the transducer plus, for `settle_s` after a cell was switched, `doubt` times
+its static gain, because the model is uncertain while a cell heats or cools. The samples give the
+information L = sum(phi phi^T / R), v = sum(phi e / R), phi = (s_1 c_1, ..., s_N c_N, 1). The
+log odds of the mean m + mu against m, both with covariance P, are exact for Gaussian noise:
 
     log B = mu^T (I + L P)^-1 (v - L (m + mu / 2))
 
-Two tests run side by side. *All* data of the last `memory_s`, with m = 0 and the healthy spread,
-find cells that have been dead from the start, once they have been on and off often enough. The
-last `window_s` alone, with m and P learned from the data before it (and `drift` added), find a cell
-that fails now: its static gain is known by then. A failure is announced when log B passes
+Two tests run side by side. The first uses all data of the last `memory_s` with m = 0 and the
+spread of healthy cells; it finds cells that were dead from the start, once they have been on and
+off often enough. The second uses only the last `window_s`, with m and P learned from the data
+before the window (plus `drift`); it finds cells that fail during the run, whose static gain has
+been learned by then. A failure is announced when log B exceeds
 
     log(n_hypotheses x 2 tests x 86400 s / window / false alarms a day)
 
-since a likelihood ratio exceeds 1/eps with chance eps at most (Ville's inequality) in each window;
-unless more than one deviation at once (every delta_n free) explains the data better still; and
-once the verdict has stood for `confirm_s`: a cell that has just died still pulls while it cools,
-and looks like a smaller one.
-Hypotheses whose log B is within `tie` of the best cannot be told apart: they are named as a class.
-A cell that was found moves the null hypothesis: what was learned stays, the tests begin anew once
-it has cooled, and the search goes on for the next.
+since a likelihood ratio exceeds 1/eps with probability at most eps (Ville's inequality) in each
+window. Two more conditions apply. No model with several deviations at once (every delta_n free)
+may explain the data better. And the verdict must persist for `confirm_s`, because a cell that has
+just died still pulls while it cools, and looks like a smaller failure.
+
+Hypotheses whose log B is within `tie` of the best are indistinguishable; they are announced as a
+class. After an announcement the failure becomes part of the null hypothesis: what was learned is
+kept, the tests restart once the cell has cooled, and the search for the next failure goes on.
 
 Source: Basseville & Nikiforov 1993, Detection of Abrupt Changes, ch. 2 and 7 (likelihood ratios);
 Kass & Raftery 1995 (Bayes factors).
@@ -54,25 +56,25 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class IsolationRules:
-    """What a healthy array may do, and how often to be wrong.
+    """Tolerances of a healthy array, and accepted rate of false alarms.
 
     Attributes
     ----------
     sample_s : float
-        Between samples.
+        Time between samples.
     window_s, memory_s : float
-        Of the two tests.
+        Window of the second test, memory of the first.
     spread, drift : float
-        Standard deviation of a healthy cell's static gain, relative: among cells, and of one cell
-        from what was learned of it.
+        Relative standard deviation of a healthy cell's static gain: among cells, and of one cell
+        from its learned value.
     settle_s, doubt : float
-        For how long after a switch a cell's static gain is in doubt, and by how much, relative.
+        Time after a switch during which a cell's static gain is uncertain; relative uncertainty.
     noise_N, zero_N : float
-        Of a sample; of the transducer's zero.
+        Standard deviations of a sample and of the transducer's zero offset.
     confirm_s : float
-        For how long a verdict must stand.
+        Time for which a verdict must persist.
     tie : float
-        Log odds within which two failures cannot be told apart.
+        Difference in log odds below which two failures are indistinguishable.
     false_alarms_per_day : float
     """
 
@@ -92,19 +94,19 @@ class IsolationRules:
 
 @dataclass(frozen=True)
 class Finding:
-    """What was announced.
+    """An announced failure.
 
     Attributes
     ----------
     t_s : float
     cells : tuple of int
-        The cell (from 0), or the class of cells that force has not told apart.
+        The cell (from 0), or the class of cells that the force does not distinguish.
     kind : {"electrical", "mechanical"}
-        The more likely one.
+        The more likely kind.
     log_odds : float
-        Of the failure against none.
+        Of the failure against no failure.
     probability : float
-        Of the class among all single failures, none and "something else", equally likely before.
+        Of the class among all single failures, no failure and "other", with equal priors.
     """
 
     t_s: float
@@ -116,16 +118,16 @@ class Finding:
 
 @dataclass(frozen=True)
 class Lag:
-    """How a cell's static force comes: at once (`direct`) and through a first-order lag."""
+    """Response of a cell's static force: a direct part and a first-order lag."""
 
     direct: float
     rate_per_s: float
 
 
 def lags(model: CellArray) -> list[Lag]:
-    """Of every cell, with the array's inertia left out; at most one internal state a cell.
+    """Return the lag of every cell, without the array's inertia; at most one internal state.
 
-    Isometric force of like cells is sum(share_n) through phi(s)/phi(0), and with one internal
+    The isometric force of like cells is sum(gain_n) times phi(s)/phi(0). With one internal
     state phi(s) = Kf + Kd Kp / (s - I).
     """
     c = model.coefficients
@@ -145,7 +147,7 @@ def lags(model: CellArray) -> list[Lag]:
 
 
 def broken_gains_N(model: CellArray, activation: Sequence[CellActivation], output: str) -> Matrix:
-    """Shares (N, N) when cell n (row) is mechanically broken; NaN where nothing is left to hold."""
+    """Return static gains (N, N) with cell n (row) mechanically broken; NaN if none can hold."""
     F_N = np.array([a.force_on_N for a in activation])
     rows = np.full((model.n_cells, model.n_cells), np.nan)
     for n in range(model.n_cells):
@@ -166,16 +168,16 @@ class Isolation:
     ----------
     static_gains_N : (N,) array
     broken_N : (N, N) array
-        As `broken_gains_N` gives them.
+        From `broken_gains_N`.
     lag : sequence of Lag
         Of every cell.
 
     Attributes
     ----------
     state : (N,) uint8 array
-        0 healthy, 1 failed, 2 one of a class with a failure in it.
+        0 healthy, 1 failed, 2 member of a class that contains a failure.
     log_odds : float
-        Of the likeliest failure not yet announced.
+        Of the most likely failure that is not yet announced.
     findings : list of Finding
     """
 
@@ -198,7 +200,7 @@ class Isolation:
         self._lagged, self._c = np.zeros((2, n))
         self._on: NDArray[np.uint8] = np.zeros(n, dtype=np.uint8)
         self._settle = max(1, round(rules.settle_s / period_s))
-        self._since = np.full(n, self._settle, dtype=np.int64)  # ticks since a cell was switched
+        self._since = np.full(n, self._settle, dtype=np.int64)  # ticks since each cell switched
         self._mu = _changes(self._gains_N, np.asarray(broken_N, dtype=float))
         able = np.abs(self._gains_N) > 1e-9 * np.abs(self._gains_N).sum()
         self._possible = np.concatenate([able, able & np.isfinite(self._mu[n:]).all(axis=1)])
@@ -207,7 +209,7 @@ class Isolation:
         self._base, self._drift = np.zeros((2, m))
         self._P0 = np.diag(np.append(np.full(n, rules.spread**2), rules.zero_N**2))
         self._drift[:n], self._drift[-1] = rules.drift**2, (0.1 * rules.zero_N) ** 2
-        # The window's samples (phi, e, R), and the information of those before and of the window.
+        # Samples (phi, e, R) of the window, and the information before and in the window.
         self._phi = np.zeros((n_window, m))
         self._e, self._R = np.zeros(n_window), np.full(n_window, np.inf)
         self._L, self._v = np.zeros((2, m, m)), np.zeros((2, m))
@@ -219,8 +221,8 @@ class Isolation:
             np.log(2.0 * self._possible.sum() * DAY_S / rules.window_s / rules.false_alarms_per_day)
         )
         self._confirm = max(1, round(rules.confirm_s / (self._every * period_s)))
-        self._cells: frozenset[int] = frozenset()  # that every verdict of late has named
-        self._agreed = 0  # verdicts in a row that had a cell in common
+        self._cells: frozenset[int] = frozenset()  # cells common to all recent verdicts
+        self._agreed = 0  # consecutive verdicts with a cell in common
         self._tick = self._n_samples = 0
         self._blind_until_s = -np.inf
         self.state = np.zeros(n, dtype=np.uint8)
@@ -235,7 +237,7 @@ class Isolation:
         cells: NDArray[np.uint8],
         n_periods: int = 1,
     ) -> None:
-        """One tick: the residual (NaN where nothing was read), F over F on, and cells on."""
+        """Process a tick: residual (NaN without a reading), activation (0 to 1), cells on."""
         for _ in range(n_periods):
             kernel.follow(activation, self._direct, self._blend, self._lagged, self._c)
         kernel.count_since(cells, n_periods, self._on, self._since)
@@ -278,7 +280,7 @@ class Isolation:
         self._announce(t_s, best, log_B, other)
 
     def _announce(self, t_s: float, test: int, log_B: Matrix, other: float) -> None:
-        """Say what has stood for long enough."""
+        """Announce a verdict that has persisted for `confirm_s`."""
         n = len(self._gains_N)
         best = int(log_B.argmax())
         tied = np.flatnonzero(log_B >= log_B[best] - self._rules.tie)
@@ -300,7 +302,7 @@ class Isolation:
             self._begin_anew(t_s, cells[0], best)
 
     def _begin_anew(self, t_s: float, cell: int, failure: int) -> None:
-        """What was learned, with this failure, is the null hypothesis from now on."""
+        """Restart the tests; the null hypothesis is now what was learned, with this failure."""
         n = len(self._gains_N)
         change = self._mu[failure] * (1.0 + self._mean[1, :n])
         self._base[:] = self._mean[1]
@@ -316,13 +318,13 @@ class Isolation:
 
 
 def _changes(gains_N: Matrix, broken: Matrix) -> Matrix:
-    """Relative change (2N, N) of every static gain with every cell dead, then every cell broken."""
+    """Return relative gain changes (2N, N): each cell dead, then each cell broken."""
     safe = np.where(gains_N == 0.0, 1.0, gains_N)
     return np.vstack([-np.eye(len(gains_N)), np.where(gains_N == 0.0, 0.0, broken / safe - 1.0)])
 
 
 def wide_log_odds(L: Matrix, v: Matrix, P: Matrix) -> float:
-    """Log odds of every static gain free (spread 1) against the spread P, both about the mean."""
+    """Return the log odds of all gains free (spread 1) against the spread P, about one mean."""
 
     def evidence(spread: Matrix) -> float:
         inner = np.eye(len(v)) + L @ spread

@@ -1,17 +1,17 @@
-"""The compiled part of `hil.systems.array.isolation`: samples, what is learned of them, log odds.
+"""Compiled part of `hil.systems.array.isolation`: samples, learning, log odds.
 
-L[0], v[0] are the information of the samples before the window, L[1], v[1] of the window.
+L[0], v[0] are the information of the samples before the window; L[1], v[1] that of the window.
 """
 
 import numpy as np
 from numba import njit
 
-ALL = 0  # the test on all data; the other one looks at the window
+ALL = 0  # index of the test on all data; test 1 uses the window
 
 
 @njit(cache=True)
 def follow(activation, direct, blend, lagged, c):  # type: ignore[no-untyped-def]
-    """Bring every lag, and c, to the end of a period of this activation."""
+    """Advance every lag, and c, by one period with this activation."""
     for n in range(len(c)):
         lagged[n] += blend[n] * (activation[n] - lagged[n])
         c[n] = direct[n] * activation[n] + (1.0 - direct[n]) * lagged[n]
@@ -19,7 +19,7 @@ def follow(activation, direct, blend, lagged, c):  # type: ignore[no-untyped-def
 
 @njit(cache=True)
 def count_since(cells, n_periods, on, since):  # type: ignore[no-untyped-def]
-    """Periods since every cell was switched."""
+    """Update the number of periods since every cell was switched."""
     for n in range(len(cells)):
         since[n] = 0 if cells[n] != on[n] else since[n] + n_periods
         on[n] = cells[n]
@@ -29,7 +29,7 @@ def count_since(cells, n_periods, on, since):  # type: ignore[no-untyped-def]
 def take(  # type: ignore[no-untyped-def]
     gains_N, c, residual, keep, noise_N2, doubt, since, settle, at, phi, e, R, L, v
 ):
-    """Take a sample into the window; the one that leaves it joins those before."""
+    """Add a sample to the window; move the oldest one to the information before the window."""
     n, m = len(gains_N), len(v[0])
     for i in range(m):
         a = phi[at, i] / R[at]
@@ -85,7 +85,7 @@ def _solve(left, right):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def learn(L, v, base, P0, drift, left, right, P, mean):  # type: ignore[no-untyped-def]
-    """Means and spreads of both tests: [0] the healthy ones, [1] those learned before the window.
+    """Compute mean and spread for both tests: [0] healthy cells, [1] learned before the window.
 
     With (I + L P0) X = (v - L base, I): P = P0 X, mean = base + P0 X_v.
     """
@@ -115,7 +115,7 @@ def learn(L, v, base, P0, drift, left, right, P, mean):  # type: ignore[no-untyp
 def log_odds(  # type: ignore[no-untyped-def]
     L, v, test, P, mean, mu, possible, left, right, shift, log_B
 ):
-    """Log odds (H,) of every failure against none; their largest. Test 0 takes all data."""
+    """Write the log odds (H,) of every failure against none; return the largest. 0: all data."""
     m, n = len(mean), mu.shape[1]
     for i in range(m):
         rest = v[1, i] + (v[0, i] if test == ALL else 0.0)

@@ -1,4 +1,4 @@
-"""Names of states, inputs and outputs; other programs rely on them to the letter."""
+"""Names of states, inputs and outputs. Other programs rely on the exact spelling."""
 
 from collections.abc import Iterator, Mapping
 
@@ -11,7 +11,7 @@ def points_with(points: Mapping[str, Point], support: Support) -> list[str]:
 
 
 def _interior(arrays: Mapping[str, Array]) -> Iterator[tuple[str, int]]:
-    """Every mass between the ends, numbered from 1 in its array."""
+    """Yield the masses between the ends, numbered from 1 in their array."""
     for name, array in arrays.items():
         for mass in range(2, array.topology.n_masses):
             yield name, mass
@@ -28,7 +28,7 @@ def nodes(points: Mapping[str, Point], arrays: Mapping[str, Array]) -> list[str]
 
 
 def states(points: Mapping[str, Point], arrays: Mapping[str, Array], c: Coefficients) -> list[str]:
-    """By array x, v, d; then x and v of every free point (eq. 11)."""
+    """Return x, v, d of every array, then x and v of every free point (eq. 11)."""
     names: list[str] = []
     first_cell = 0
     for (name, array), own in zip(arrays.items(), c.own_states, strict=True):
@@ -45,7 +45,7 @@ def states(points: Mapping[str, Point], arrays: Mapping[str, Array], c: Coeffici
 
 
 def inputs(points: Mapping[str, Point], arrays: Mapping[str, Array]) -> list[str]:
-    """Every cell's F, then free points' forces, then driven points' motion."""
+    """Return F of every cell, then the forces on free points, then the motion of driven points."""
     names = [
         f"{a}.F{n}_N" for a, array in arrays.items() for n in range(1, array.topology.n_cells + 1)
     ]
@@ -56,7 +56,7 @@ def inputs(points: Mapping[str, Point], arrays: Mapping[str, Array]) -> list[str
 
 
 def outputs(points: Mapping[str, Point], arrays: Mapping[str, Array]) -> list[str]:
-    """By array the force at both ends and interior positions; then free points' positions."""
+    """Return end forces and interior positions of every array, then positions of free points."""
     names: list[str] = []
     for name, array in arrays.items():
         names += [f"{name}.left_N", f"{name}.right_N"]

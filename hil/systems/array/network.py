@@ -7,10 +7,10 @@ corrected)::
     gamma_q = W (G - H^T) Kd_q     delta = W (G - H^T) Kf     [G - H^T = -E^T]
     zeta_q = Ze_q E     eta_q = Zv_q E     iota_qr = diag I_qr     kappa_q = diag Kp_q
 
-All masses of all arrays are first put into one list of nodes, connection points once, so
-that the coupling blocks of eqs (30)-(40) are plain rows and columns of the same matrices.
-Then rows and columns are selected: the states of interior masses and free points, the
-inputs of driven points; what is fixed drops out.
+All masses of all arrays are first put into one list of nodes, with each connection point once.
+The coupling blocks of eqs (30)-(40) then are ordinary rows and columns of the same matrices.
+Finally the rows and columns are selected: states of interior masses and free points, and
+inputs of driven points. Fixed points drop out.
 
 Source: MacNair & Ueda, eqs (8)-(40); misprints corrected in (9), (21), (24), (29), (33)-(36).
 """
@@ -32,7 +32,7 @@ Support = Literal["fixed", "free", "driven"]
 
 @dataclass(frozen=True)
 class Point:
-    """Where arrays end: `fixed`, `free` (mass_kg of its own) or `driven` (prescribed motion)."""
+    """An end of arrays: `fixed`, `free` (with a mass) or `driven` (prescribed motion)."""
 
     support: Support = "fixed"
     mass_kg: float = 0.0
@@ -46,7 +46,7 @@ class Array:
     ----------
     topology : Topology
     cells : sequence of Cell
-        One for all, or N of them.
+        One cell for all places, or N cells.
     mass_kg : (M,) array
         Every mass, both ends included.
     start, end : str
@@ -66,10 +66,10 @@ class Array:
 
 @dataclass(frozen=True)
 class Coefficients:
-    """The cells of all arrays as columns; K cells, R internal states in state order.
+    """Coefficients of the cells of all arrays; K cells, R internal states in state order.
 
-    `cell_of` and `q_of` say which cell, and which of its internal states, each of the R is;
-    `own_states` which of the R belong to each array.
+    `cell_of` and `q_of` give the cell and the index q of each internal state; `own_states`
+    gives the range of internal states of each array.
     """
 
     Ke: NDArray[np.float64]
@@ -89,10 +89,10 @@ class Coefficients:
 
 @dataclass(frozen=True)
 class Nodes:
-    """Every mass once: points first, then interior masses array by array.
+    """All masses, each once: points first, then the interior masses of each array.
 
-    `left, right` (K,) give the nodes of every cell of all arrays; `mass_kg` is the total
-    mass at each node (its own plus the end masses of all arrays that meet there).
+    `left` and `right` (K,) are the end nodes of every cell; `mass_kg` is the total mass of each
+    node (its own plus the end masses of all arrays that meet there).
     """
 
     mass_kg: NDArray[np.float64]
@@ -126,7 +126,7 @@ def number_nodes(points: Mapping[str, Point], arrays: Mapping[str, Array]) -> No
     Raises
     ------
     ModelError
-        Unknown or unused points, masses that are not above zero, cells that do not exist.
+        A point is unknown or unused, a mass is not above zero, or a cell does not exist.
     """
     index = {name: i for i, name in enumerate(points)}
     used: set[str] = set()
@@ -196,7 +196,7 @@ def _check_array(name: str, array: Array, points: Mapping[str, int]) -> None:
 
 
 def collect_coefficients(arrays: Mapping[str, Array]) -> Coefficients:
-    """All cells' coefficients, failures applied: dead (F stays 0), broken (carries nothing)."""
+    """Return the coefficients with failures: a dead cell has F = 0, a broken one no tension."""
     columns: dict[str, list[NDArray[np.float64]]] = {
         name: [] for name in ("Ke", "Kv", "Kf", "K_static", "phi", "Kd", "Ze", "Zv", "Kp")
     }
@@ -295,7 +295,7 @@ class Blocks:
 
 
 def assemble(nodes: Nodes, c: Coefficients) -> Blocks:
-    """Eqs (18)-(25) for all arrays at once, over all nodes."""
+    """Evaluate eqs (18)-(25) for all arrays at once, over all nodes."""
     E = nodes.E
     n_cells, n_internal = len(c.Ke), len(c.cell_of)
     R = np.arange(n_internal)

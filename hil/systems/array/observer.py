@@ -1,7 +1,6 @@
-"""The twin and the observer of a cellular array, and its tests for failed cells.
+"""Estimator stage of a cellular array: twin, observer, and tests for failed cells.
 
-The observer (`hil.systems.array.state_observer`) is the twin's model corrected by the measured
-force; its estimate is open to controllers.
+`hil.systems.array.state_observer` holds twin and observer. Controllers can use the estimate.
 """
 
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from hil.systems.array.sma.learning import LearnedWires
 from hil.systems.array.state_observer import ArrayObserver
 
 NO_WIRES: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-ROOM_C = (-50.0, 100.0)  # a reading beyond is not one of a room
+ROOM_C = (-50.0, 100.0)  # readings outside this range are not plausible ambient temperatures
 
 
 class ForceObserver:
@@ -29,19 +28,19 @@ class ForceObserver:
     Parameters
     ----------
     observer : ArrayObserver
-        On the model whose output the rig's force channel measures.
+        Observer of the output that the rig's force channel measures.
     force_on_N : (N,) array
         F of every cell while on.
     force : int
-        Where that channel stands among the readings.
+        Index of the force channel among the readings.
     isolation : Isolation or WireFailures, optional
     wires : LearnedWires, optional
-        For a controller that plans with them.
+        Wire models for a controller that plans with them.
     room : int, optional
-        The channel that measures the air around the wires.
+        Index of the channel that measures the ambient temperature.
     sets_apart : bool
-        Boards set cells apart whose wires are broken: these have failed, whatever the tests say.
-    cells : names of all cells, by which the temperatures of the twin's wires are recorded
+        Boards isolate cells with open wires. These count as failed, whatever the tests find.
+    cells : names of all cells, used to record the temperatures of the twin's wires
     """
 
     def __init__(
@@ -128,7 +127,7 @@ class ForceObserver:
             self._leave_out(r.cells_open)
 
     def assume_hot(self, wire_C: NDArray[np.float64]) -> None:
-        """Let the twin's wires, (N,), start as austenite at these temperatures; NaN leaves one."""
+        """Start the twin's wires (N,) as austenite at these temperatures; NaN skips a wire."""
         wires = self._observer.wires
         known = np.isfinite(wires.T_C) & np.isfinite(wire_C)
         np.copyto(wires.T_C, wire_C, where=known)

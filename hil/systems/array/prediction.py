@@ -1,14 +1,14 @@
-"""What a force will be over the next seconds, as tables: the model of a controller that plans.
+"""Tables that predict a force over the next seconds, for controllers that plan.
 
-Cells that are alike pull through the same dynamics and differ by their static gains only. Sampled
-at t_j = lead + j T_s, j = 1..J, after now, with the state x and the sum of shares times activations
-v_i at i = 0 (now), 1 (lead), 2 (lead + T_s), ... (linear between),
+Cells with the same dynamics differ only by their static gains. With samples at
+t_j = lead + j T_s, j = 1..J, after now, the state x, and the sum v_i of static gains times
+activations at i = 0 (now), 1 (lead), 2 (lead + T_s), ... (linear in between), the force is
 
     y_j = Phi_j x + H_ji v_i + sum_b g(t_j - lead - b T) dL_b
 
-where dL_b is the static force switched on at block b. Phi and H are the exact discrete model; g is
-the response to a unit switched on from rest, its activation included. Switching off from a settled
-state is minus that: the sigmoid of activation is symmetrical.
+dL_b is the static force switched on at block b. Phi and H are the exact discrete model. g is the
+response to a unit force switched on from rest, including its activation. Switching off from a
+settled state gives -g because the sigmoid of activation is symmetrical.
 """
 
 from collections.abc import Sequence
@@ -26,9 +26,9 @@ from hil.systems.array.force_levels import static_gains_N
 from hil.systems.array.system import ArraySystem
 
 ALIKE = 0.05
-"""How far one cell's response may be from all cells' at any sample, as a part of its static gain.
+"""Largest deviation of one cell's response from that of all cells, relative to its static gain.
 
-The modes of the array ring by less than a hundredth when cells with series dampers switch.
+The modes of the array ring by less than 1 % when cells with series dampers switch.
 """
 
 Matrix = NDArray[np.float64]
@@ -36,18 +36,18 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Prediction:
-    """Tables of a model; see the module.
+    """Prediction tables of a model; the module gives the equation.
 
     Attributes
     ----------
     Phi : (J, n) array
     H : (J, J + 2) array
     g : (J,) array
-        Response of a unit switched on at `lead`, at every sample.
+        Response at every sample to a unit force switched on at `lead`.
     static_gains_N : (N,) array
     kind : (N,) array
     stop, rate_per_s : (2, N) arrays
-        Of every cell's activation, as `hil.systems.array.activation` has them.
+        Activation of every cell, as in `hil.systems.array.activation`.
     lead_s, sample_s : float
     """
 
@@ -71,12 +71,12 @@ def predict(
     sample_s: float,
     n_samples: int,
 ) -> Prediction:
-    """Tables for the force at `output`.
+    """Return the tables for the force at `output`.
 
     Raises
     ------
     ModelError
-        Cells whose responses are not alike, thermal cells, or cells that add no force at all.
+        The cells respond differently, are thermal, or add no force.
     """
     F_N = np.array([a.force_on_N for a in activation])
     gains_N = static_gains_N(model, F_N, output)
@@ -92,7 +92,7 @@ def predict(
     B, C, D = model.B[:, :N] @ F_N / total, model.C[row], model.D[row][:, :N] @ F_N / total
     first = discretise(model.A, B[:, None], C, D[:, None], lead_s)
     step = discretise(model.A, B[:, None], C, D[:, None], sample_s)
-    # State, and every grid value of v, as columns that travel together.
+    # Propagate the state and every grid value of v together, as columns of one matrix.
     width = n + n_samples + 2
     x = np.zeros((n, width))
     x[:, :n] = np.eye(n)
@@ -125,8 +125,8 @@ def _unit_response(
     sample_s: float,
     n_samples: int,
 ) -> Matrix:
-    """Response of all cells switched on from rest, over their static force; one cell's too."""
-    pieces = max(1, int(np.ceil(sample_s / 0.005)))  # of the sigmoid, taken as linear between
+    """Return the response of all cells switched on from rest, relative to their static force."""
+    pieces = max(1, int(np.ceil(sample_s / 0.005)))  # the sigmoid is linear within a piece
     period_s = sample_s / pieces
 
     def response(on: NDArray[np.uint8]) -> Matrix:
@@ -153,7 +153,7 @@ def _unit_response(
 
 
 def _one_of_each(gains_N: Matrix, activation: Sequence[CellActivation]) -> list[int]:
-    """The first cell of every static gain and activation, of those that add any force."""
+    """Return the first cell of every combination of static gain and activation."""
     seen: dict[object, int] = {}
     tiny = 1e-9 * float(np.abs(gains_N).sum())
     for n, (gain_N, a) in enumerate(zip(gains_N, activation, strict=True)):
@@ -165,7 +165,7 @@ def _one_of_each(gains_N: Matrix, activation: Sequence[CellActivation]) -> list[
 def free_response(
     p: Prediction, x: Matrix, theta: Matrix, on: NDArray[np.uint8], y: Matrix, v: Matrix
 ) -> None:
-    """Write into y (J,) the force while the cells stay as they are; v (J + 2,) is work space."""
+    """Write into y (J,) the force if no cell is switched; v (J + 2,) is work space."""
     _free(
         p.Phi, p.H, p.static_gains_N, p.kind, p.stop, p.rate_per_s, p.lead_s, p.sample_s, x, theta,
         on, y, v,

@@ -1,9 +1,9 @@
-"""Balanced reduction of an array's model, with the bound on its error.
+"""Balanced reduction of an array's model, with a bound on its error.
 
 Gramians:  A P + P A^T + B B^T = 0,   A^T Q + Q A + C^T C = 0.
 With P = L L^T, Q = R R^T and the singular value decomposition R^T L = U S V^T, the states
-T = L V S^{-1/2} are equally reachable and observable; S holds the Hankel singular values. Keeping
-the first k of them, the error in any frequency response is at most 2 sum_{i>k} s_i.
+T = L V S^{-1/2} are equally reachable and observable; S holds the Hankel singular values. With the
+first k states kept, the error of any frequency response is at most 2 sum_{i>k} s_i.
 
 Source: Moore 1981; Glover 1984, theorem 9.6 (bound); Laub et al. 1987 (square-root method).
 """
@@ -23,14 +23,14 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Reduced:
-    """x' = A x + B u, y = C x + D u of a lower order.
+    """Reduced model x' = A x + B u, y = C x + D u.
 
     Attributes
     ----------
     hankel_singular_values : (n,) array
-        Of the full model, falling; those below 1e-14 of the first are rounding.
+        Of the full model, descending; values below 1e-14 of the first are rounding errors.
     error_bound : float
-        Largest possible gain error at any frequency, in units of y per unit of u.
+        Upper bound of the gain error at any frequency, in units of y per unit of u.
     """
 
     A: Matrix
@@ -42,17 +42,17 @@ class Reduced:
 
 
 def reduce(model: CellArray, order: int, outputs: list[str] | None = None) -> Reduced:
-    """Keep the `order` states that matter most from the inputs to these outputs.
+    """Keep the `order` states that contribute most from the inputs to these outputs.
 
     Parameters
     ----------
-    outputs : names of the model's outputs; by default all. Forces in N and positions in m differ
-        in size by orders of magnitude: name those that matter.
+    outputs : names of the model's outputs, default all. Forces in N and positions in m differ
+        by orders of magnitude, so list only the outputs that matter.
 
     Raises
     ------
     ModelError
-        An unstable or too large model, an order that is not 1..n, an unknown output.
+        The model is unstable or too large, the order is not 1..n, or an output is unknown.
     """
     check_order(model, "reducing the model")
     n = len(model.states)
@@ -83,7 +83,7 @@ def reduce(model: CellArray, order: int, outputs: list[str] | None = None) -> Re
 
 
 def _factor(gramian: Matrix) -> Matrix:
-    """L with L L^T = gramian; negative eigenvalues are rounding and count as zero."""
+    """Return L with L L^T = gramian; negative eigenvalues are rounding errors, set to zero."""
     values, vectors = np.linalg.eigh((gramian + gramian.T) / 2.0)
     factor: Matrix = vectors * np.sqrt(np.maximum(values, 0.0))
     return factor

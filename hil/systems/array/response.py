@@ -1,4 +1,4 @@
-"""What an array's outputs are over a whole run of which every cell's state is known."""
+"""Response of an array over a whole run whose cell states are known."""
 
 import numpy as np
 from numba import njit
@@ -10,12 +10,12 @@ from hil.systems.array.system import ArraySystem
 
 
 def response(system: ArraySystem, output: int, cells: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """One output of a new system now, and after each period with these cells on, (n + 1,).
+    """Return one output of a new system, initially and after each period, (n + 1,).
 
     Parameters
     ----------
     cells : (n, N) array
-        Row k is on over the period k.
+        Row k holds the cells that are on during period k.
     """
     y = np.empty(len(cells) + 1)
     linear, switching = system.linear, system.activation.arrays

@@ -1,10 +1,10 @@
-"""Stepping large arrays: cost in proportion to the number of cells.
+"""Stepping of large arrays; the cost is proportional to the number of cells.
 
-Over one period the solution is a polynomial of h A on the state, summed term by term
-(t_k = h c_k/c_{k-1} A t_{k-1}, inputs entering the first two terms), where A is never formed: one
-pass over cells and masses applies it. The polynomial is the Chebyshev series of exp on the
-imaginary segment [-i theta, i theta], which lightly damped arrays need, cut where its remainder
-falls below REMAINDER of the state's size at every step. That is the only error beside rounding.
+Over one period the solution is a polynomial of h A applied to the state, summed term by term:
+t_k = h c_k/c_{k-1} A t_{k-1}; the inputs enter the first two terms. A is never formed: one pass
+over cells and masses applies it. The polynomial is the Chebyshev series of exp on the imaginary
+segment [-i theta, i theta], which suits lightly damped arrays. It is truncated where its remainder
+falls below REMAINDER relative to the state, at every step. The only other error is rounding.
 
 Source: Tal-Ezer & Kosloff 1984 (Chebyshev propagation); J_k from DLMF 10.12.1.
 """
@@ -31,12 +31,12 @@ Vector = NDArray[np.float64]
 
 
 def rate_bounds_per_s(nodes: Nodes, c: Coefficients) -> tuple[float, float]:
-    """Upper bounds on the oscillating and the damped part of |A|.
+    """Return upper bounds on the oscillating and the damped part of |A|.
 
-    In the norm that measures kinetic and elastic energy, with g_k^2 = max over masses of
+    In the energy norm (kinetic and elastic), with g_k^2 = max over masses of
     2 sum k / mass (cells at the mass): springs give omega = g_Ke, or the internal states' own
-    rate |iota| where that is larger; dampers g_Kv^2, internal states |iota| and their coupling
-    g_k with k = |Kd| (|Ze|/omega + |Zv|).
+    rate |iota| where that is larger; dampers give g_Kv^2; internal states give |iota| and their
+    coupling g_k with k = |Kd| (|Ze|/omega + |Zv|).
     """
 
     def largest(weight: NDArray[Any]) -> float:
@@ -55,10 +55,10 @@ def rate_bounds_per_s(nodes: Nodes, c: Coefficients) -> tuple[float, float]:
 
 
 def series(omega_h: float, damped_h: float) -> Vector:
-    """Ratios c_k/c_{k-1}, k = 1..m, of the polynomial sum_k c_k z^k that stands for exp(z).
+    """Return ratios c_k/c_{k-1}, k = 1..m, of the polynomial sum_k c_k z^k approximating exp(z).
 
-    exp(i theta s) = J_0(theta) + 2 sum_k i^k J_k(theta) T_k(s). Off the segment by a share r of
-    theta, |T_k| <= exp(k asinh r), which decides where the series is cut.
+    exp(i theta s) = J_0(theta) + 2 sum_k i^k J_k(theta) T_k(s). At a distance r theta from the
+    segment, |T_k| <= exp(k asinh r); this bound decides where the series is truncated.
     """
     theta = max(omega_h + damped_h, THETA_MIN)
     off = np.arcsinh(damped_h / theta)
@@ -75,21 +75,21 @@ def series(omega_h: float, damped_h: float) -> Vector:
 
 
 class SparseStepper:
-    """A large array with its state, stepped by a compiled pass over cells and masses.
+    """State of a large array, stepped by a compiled pass over cells and masses.
 
     Parameters
     ----------
     model : CellArray
         Without driven points.
     outputs : sequence of str
-        Which of the model's outputs `y` holds.
+        Outputs of the model that `y` holds.
 
     Attributes
     ----------
     y : (p,) array
-        Outputs at the current instant.
+        Current outputs.
     order, substeps : int
-        Degree of the polynomial, and how often it is applied a period.
+        Degree of the polynomial, and number of substeps per period.
     """
 
     def __init__(
@@ -143,16 +143,16 @@ class SparseStepper:
 
     @property
     def x(self) -> Vector:
-        """State at the current instant, in the order of `model.states`."""
+        """Current state, in the order of `model.states`."""
         return self._z[self._order]
 
     def correct(self, gain: Vector, output: int, error: float, F: Vector) -> None:
-        """Add gain x error to the state and renew the outputs."""
+        """Add gain x error to the state and update the outputs."""
         self._z[self._order] += gain * error
         self.y[:] = self._C @ self._z + self._D @ F
 
     def run(self, F: Vector) -> Vector:
-        """Outputs (k, p) after each of k periods with the forces F[0], F[1], ... (k, N) held."""
+        """Return outputs (k, p) after each of k periods, with forces F (k, N) held constant."""
         y = np.empty((len(F), len(self.y)))
         for k, held in enumerate(F):
             self.step(held, held)

@@ -1,8 +1,8 @@
-"""Twin and observer of a cellular array, stepped together on the cells that are on.
+"""Twin and observer of a cellular array, stepped together with the cells that are on.
 
 The twin runs open loop. The observer is the same model, corrected by the measured force with a
-steady-state Kalman gain (`hil.mechanics.kalman`); an unknown force that wanders takes up what the
-cells that are on do not explain, such as a dead cell, a weak one, or a transducer's zero.
+steady-state Kalman gain (`hil.mechanics.kalman`). A random-walk disturbance force accounts for
+what the model does not explain: a dead or weak cell, or the zero offset of the transducer.
 """
 
 from dataclasses import dataclass
@@ -22,9 +22,9 @@ from hil.systems.array.system import ArraySystem
 
 @dataclass(frozen=True)
 class ObserverNoise:
-    """Standard deviations: of every cell's force over a period, of a reading; of the wandering.
+    """Standard deviations of a cell's force over a period and of a reading; disturbance rate.
 
-    A disturbance of 0 leaves the unknown force out.
+    A disturbance rate of 0 removes the disturbance from the observer.
     """
 
     cell_force_N: float
@@ -33,16 +33,17 @@ class ObserverNoise:
 
 
 class ArrayObserver:
-    """See the module.
+    """Twin and observer on one output of an array.
 
     Attributes
     ----------
     outputs : (3,) array
-        After `step`: the twin's force, the observer's, and the unknown force within it. A view
-        of a row may take its place.
+        After `step`: the twin's force, the observer's force, and the disturbance included in it.
+        May be replaced by a view of a frame's row.
     x : (n,) array
-        The observer's state.
+        State of the observer.
     gain : (n,) or (n + 1,) array
+        Kalman gain; the last element belongs to the disturbance.
     """
 
     def __init__(self, system: ArraySystem, output: int, noise: ObserverNoise) -> None:
@@ -64,7 +65,7 @@ class ArrayObserver:
         self._kernel = self._one_kernel()
 
     def _one_kernel(self) -> tuple[Any, ...] | None:
-        """What `_step` works on, where the model is one it knows: exact, without wires."""
+        """Arguments of the compiled `_step`; None for wires and for large (sparse) models."""
         twin, observer = self._twin.linear, self._stepper
         switching = self._twin.activation.arrays
         if switching is None or not isinstance(twin, LinearStepper):
@@ -78,17 +79,17 @@ class ArrayObserver:
 
     @property
     def activation_N(self) -> NDArray[np.float64]:
-        """F of every cell, now."""
+        """Current F of every cell."""
         return self._twin.activation.F_N
 
     @property
     def theta(self) -> NDArray[np.float64]:
-        """Memory of the sigmoid cells, now: theta of `hil.systems.array.activation`."""
+        """Current state of the sigmoid cells: theta of `hil.systems.array.activation`."""
         return self._twin.activation.theta
 
     @property
     def wires(self) -> SmaWires:
-        """The model's wires, now."""
+        """The twin's wires."""
         return self._twin.activation.wires
 
     @property
@@ -97,21 +98,21 @@ class ArrayObserver:
 
     @property
     def disturbance_N(self) -> float:
-        """The unknown force, which the estimate includes."""
+        """Disturbance force; the estimate includes it."""
         return float(self._disturbance_N[0])
 
     @property
     def twin_N(self) -> float:
-        """The twin's force, now."""
+        """Current force of the twin."""
         return float(self._twin.y[self._output])
 
     @property
     def estimate_N(self) -> float:
-        """The observer's force, now."""
+        """Current force of the observer."""
         return float(self._stepper.y[self._output]) + self.disturbance_N
 
     def step(self, cells: NDArray[np.uint8], n_periods: int, force_N: float) -> None:
-        """Come to the next reading, NaN where there is none: `advance`, `correct`, outputs."""
+        """Advance to the next reading and correct with it; NaN means no reading."""
         if self._kernel is not None:
             _step(n_periods, cells, force_N, self.outputs, *self._kernel)
             return
@@ -122,18 +123,18 @@ class ArrayObserver:
         self.outputs[1], self.outputs[2] = self.estimate_N, self.disturbance_N
 
     def set_ambient(self, T_a_C: float, *, settled: bool) -> None:
-        """The air around the twin's wires, and where they have settled in it, their own."""
+        """Set the ambient temperature; `settled` also sets the wires to it."""
         self._twin.wires.set_ambient(T_a_C, settled=settled)
 
     def advance(self, cells: NDArray[np.uint8], n_periods: int) -> None:
-        """Let periods pass with these cells on."""
+        """Advance `n_periods` periods with these cells on."""
         activation = self._twin.activation
         for _ in range(n_periods):
             self._twin.step(cells)
             self._stepper.step(activation.F_before_N, activation.F_N)
 
     def correct(self, force_N: float) -> None:
-        """Take in a reading of now."""
+        """Correct state and disturbance with a reading of the current force."""
         error_N = force_N - self.estimate_N
         self._disturbance_N[0] += self._gain_d * error_N
         self._stepper.correct(self._gain, self._output, error_N, self._twin.activation.F_N)
@@ -143,7 +144,7 @@ class ArrayObserver:
 def _step(  # type: ignore[no-untyped-def]
     n_periods, cells, force_N, outputs, switching, matrices, states, correction
 ):
-    """`ArrayObserver.step` in one call, by the kernels of activation and stepper."""
+    """`ArrayObserver.step` in one compiled call."""
     force_on, kind, stop, rate, theta, F_before, F = switching
     Ad, B0, B1, C, D = matrices
     x_twin, y_twin, x_observer, y_observer, scratch = states

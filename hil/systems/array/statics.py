@@ -22,9 +22,9 @@ class Statics:
     Attributes
     ----------
     position_m : (n,) array
-        Of every node (points first, then interior masses); NaN where nothing holds it.
+        Position of every node (points first, then interior masses); NaN for floating nodes.
     tension_N : (K,) array
-        Carried by every cell.
+        Tension of every cell.
     """
 
     position_m: Vector
@@ -33,7 +33,7 @@ class Statics:
 
 @dataclass(frozen=True)
 class StaticNetwork:
-    """The springs of a network, factorised once."""
+    """Static equations of a network, factorised once."""
 
     nodes: Nodes
     coefficients: Coefficients
@@ -45,7 +45,7 @@ class StaticNetwork:
 
     @cached_property
     def piece(self) -> NDArray[np.int64]:
-        """Which piece of the network, joined by cells that carry static load, a node is in."""
+        """Connected component of every node; cells with static stiffness are the edges."""
         live = np.flatnonzero(self.coefficients.K_static != 0.0)
         graph = sp.coo_array(
             (np.ones(len(live)), (self.nodes.left[live], self.nodes.right[live])),
@@ -56,19 +56,19 @@ class StaticNetwork:
 
     @cached_property
     def held(self) -> NDArray[np.bool_]:
-        """Nodes that live cells join to a fixed or driven point, these points included."""
+        """Nodes connected by live cells to a fixed or driven point, these points included."""
         holds = np.zeros(self.nodes.n, dtype=bool)
         holds[self.piece[~self.nodes.free]] = True
         return holds[self.piece]
 
     @cached_property
     def solved(self) -> NDArray[np.int64]:
-        """Nodes whose position the springs decide."""
+        """Nodes whose position is an unknown of the static equations."""
         return np.flatnonzero(self.held & self.nodes.free)
 
     @cached_property
     def _factor(self) -> splu:
-        """E^T K E of the solved nodes."""
+        """LU factors of E^T K E over the solved nodes."""
         K = sp.csc_array(self.E.T @ sp.diags_array(self.coefficients.K_static) @ self.E)
         try:
             return splu(sp.csc_matrix(K[:, self.solved].tocsr()[self.solved]))
@@ -78,14 +78,14 @@ class StaticNetwork:
             ) from None
 
     def floating(self) -> list[list[int]]:
-        """Groups of nodes that no live cell joins to a support; each is one rigid mode."""
+        """Return groups of nodes that no live cell connects to a support (rigid-body modes)."""
         groups: dict[int, list[int]] = {}
         for node in np.flatnonzero(~self.held).tolist():
             groups.setdefault(int(self.piece[node]), []).append(node)
         return list(groups.values())
 
     def solve(self, F_N: Vector, load_N: Vector, position_m: Vector) -> Statics:
-        """Equilibrium with external forces (n,) on nodes and held nodes where they are put."""
+        """Return the equilibrium for node loads (n,) and given positions of fixed points."""
         c = self.coefficients
         x = position_m.copy()
         pull = c.phi * F_N
@@ -98,15 +98,15 @@ class StaticNetwork:
         return Statics(x, tension_N)
 
     def gain(self, summed: NDArray[np.bool_]) -> Vector:
-        """Sum of the tensions of these cells per newton of every cell's F, in N/N, (K,).
+        """Return the sum of these cells' tensions per newton of every cell's F, in N/N, (K,).
 
-        With h = 1 for the summed cells and E of the solved nodes alone, the equilibrium
+        With h = 1 for the summed cells and E restricted to the solved nodes, the equilibrium
         E^T (K E x + phi F) = 0 gives the sum h^T (K E x + phi F) = g^T F,
 
             g = phi (h - E z),    E^T K E z = E^T K h,
 
-        so that one solve serves all cells. With fixed ends h - E z is the cell's share of a
-        unit motion of that end. Cells that touch a floating mass have g = 0.
+        so one solve gives the gains of all cells. With fixed ends, h - E z is the stretch of a
+        cell per unit motion of that end. Cells at a floating mass have g = 0.
 
         Source: the static law of section 2 of the fingerprint method; reciprocity (Betti).
         """

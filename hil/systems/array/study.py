@@ -1,4 +1,4 @@
-"""`hil study fingerprint`: the paper's three arrays and Figs. 9, 10 and 11, rerun.
+"""`hil study fingerprint`: reproduces the paper's three arrays and Figs. 9, 10 and 11.
 
 Source: MacNair & Ueda, "Dynamic Cellular Actuator Arrays and Expanded Fingerprint Method for
 Dynamic Modeling".
@@ -40,14 +40,14 @@ Series = NDArray[np.float64]
 
 
 class Values(Table):
-    """What `--set` may change: the length of every step of Fig. 9, and the seed of the noise."""
+    """Values that `--set` can change: duration of every step of Fig. 9, seed of the noise."""
 
     group_on_s: Annotated[float, Field(ge=0.1, le=60.0)] = 3.0
     seed: Annotated[int, Field(ge=0)] = 0
 
 
 def run(out: Path, values: Values) -> dict[str, Any]:
-    """Rerun everything into the folder `out`; the results, as written to results.json."""
+    """Run the whole study into the folder `out`; return the results, as in results.json."""
     configs = bundled_configs.root() / "configs"
     array14 = load(configs / "array14" / "groups.toml")
     miga6 = load(configs / "miga6" / "all_on.toml")
@@ -91,7 +91,7 @@ _CAPTION_11 = (
 
 
 def _check(what: str, value: float, expected: str, unit: str = "") -> dict[str, Any]:
-    """Agrees when it rounds to every digit."""
+    """Compare with a printed value; it agrees if it rounds to every printed digit."""
     digits = len(expected.partition(".")[2])
     return {
         "what": what, "value": value, "expected": expected, "unit": unit,
@@ -156,7 +156,7 @@ def _response(system: ArraySystem, cells: NDArray[np.uint8], duration_s: float) 
 
 
 def _group_steps(config: Config, duration_s: float) -> dict[int, tuple[Series, float]]:
-    """For groups 1..g on: the response from rest, and the static force it goes to."""
+    """Return, for groups 1..g on, the response from rest and the static force."""
     model, activation = config.model, config.activation()
     force_on_N = np.array([a.force_on_N for a in activation])
     gains_N = static_gains_N(model, force_on_N, RIGHT)
@@ -170,7 +170,7 @@ def _group_steps(config: Config, duration_s: float) -> dict[int, tuple[Series, f
 
 
 def _groups(steps: dict[int, tuple[Series, float]]) -> list[dict[str, Any]]:
-    """Each group's own force in units of the first: the paper's Fig. 9 doubles, 1:1:2:4:8."""
+    """Compare each group's own force, in units of group 1, with Fig. 9: 1:1:2:4:8."""
     levels = [0.0, *(final for _, final in steps.values())]
     own = np.diff(levels) / levels[1]
     return [
@@ -199,7 +199,7 @@ def _draw_groups(steps: dict[int, tuple[Series, float]]) -> Figure:
 
 
 def _draw_run(config: Config, path: Path, seed: int) -> Figure:
-    """An experiment on the simulated rig: measured over simulated, and the cells below."""
+    """Run an experiment on the simulated rig; draw measured and simulated force, cells below."""
     session.run(config, seed=seed, out=path, force=True)
     recording = open_run(path)
     t_s, n_on = recording.t_s.values, (recording.cells_reported.values == 1).sum(axis=1)
@@ -226,10 +226,10 @@ def _save(out: Path, name: str, figure: Figure, caption: str) -> dict[str, str]:
 
 
 def _effort(name: str, config: Config) -> dict[str, Any]:
-    """What a user writes and how long the machine takes, against equations by hand.
+    """Compare the user's effort and the computing time with equations written by hand.
 
-    By hand, one equation a state and one term a non-zero coefficient have to be written; with
-    the method one line, the fingerprint, beside the cell's values, whatever the topology.
+    By hand, the user writes one equation per state and one term per non-zero coefficient. With
+    this method, the user writes one line, the fingerprint, and the cell's values.
     """
     model = config.model
     times_s = []

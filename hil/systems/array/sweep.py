@@ -1,4 +1,4 @@
-"""Figures of every topology of N cells, in batches that can be spread, stopped and resumed."""
+"""Figures of every topology of N cells, in batches that run in parallel and can be resumed."""
 
 import hashlib
 import itertools
@@ -17,10 +17,10 @@ from hil.systems.array import topologies
 from hil.systems.array.topology_figures import LikeCells, TopologyFigures, figures
 
 CELLS_MAX = 16
-"""Of 16 cells there are 1.4 million topologies, of every further cell over three times more."""
+"""16 cells have 1.4 million topologies; each further cell multiplies that by more than three."""
 BATCH = 2000
 IN_PROCESS_MAX = 50_000
-"""Topologies up to which a few seconds of this process do; beyond, Dask spreads the batches."""
+"""Up to this number of topologies one process takes a few seconds; beyond it, Dask is used."""
 
 Batch = tuple[int, int]
 Rows = list[TopologyFigures]
@@ -35,7 +35,7 @@ def sweep(
     scheduler: str | None = None,
     progress: bool = False,
 ) -> Rows:
-    """Figures of every topology of n_cells like cells, in the order of `topologies`.
+    """Return the figures of every topology of n_cells like cells, in the order of `topologies`.
 
     Parameters
     ----------
@@ -43,19 +43,20 @@ def sweep(
         1 to CELLS_MAX.
     cells : LikeCells
     mirror : bool
-        One of each pair of mirror images.
+        Include only one of each pair of mirror images.
     out : Path, optional
-        Folder that keeps finished batches: the same sweep goes on from there.
+        Folder for finished batches; the same sweep resumes from it.
     scheduler : str, optional
-        Address of a Dask scheduler; a cluster of this machine's cores where it is not given
-        and the topologies are more than IN_PROCESS_MAX.
+        Address of a Dask scheduler. By default, more than IN_PROCESS_MAX topologies use a
+        cluster of this machine's cores.
     progress : bool
-        Show a bar on a terminal.
+        Show a progress bar on a terminal.
 
     Raises
     ------
     ConfigError
-        n_cells out of range, a folder that cannot be written, no Dask, no scheduler there.
+        n_cells is out of range, the folder cannot be written, Dask is not installed, or no
+        scheduler answers.
     """
     if not 1 <= n_cells <= CELLS_MAX:
         raise ConfigError(f"{n_cells} cells: a table of all topologies is for 1 to {CELLS_MAX}")
@@ -86,7 +87,7 @@ def sweep(
 
 
 def figures_of_slice(start: int, stop: int, n_cells: int, cells: LikeCells, mirror: bool) -> Rows:
-    """Figures of topologies number start to stop - 1, mirror images once if asked."""
+    """Return the figures of topologies start to stop - 1; `mirror` drops mirror images."""
     found = topologies.topologies(n_cells, start, stop)
     if mirror:
         found = filter(topologies.stands_for_its_mirror_image, found)
@@ -94,7 +95,7 @@ def figures_of_slice(start: int, stop: int, n_cells: int, cells: LikeCells, mirr
 
 
 class _Journal:
-    """Finished batches of one sweep, a line each, in a ledger named after the sweep."""
+    """Finished batches of one sweep, one line each, in a file named after the sweep."""
 
     def __init__(self, folder: Path, n_cells: int, cells: LikeCells, mirror: bool) -> None:
         K_N_per_m = cells.cell.static[0]
@@ -116,6 +117,6 @@ class _Journal:
         self._ledger.__exit__()
 
     def keep(self, batch: Batch, rows: Rows) -> None:
-        """Put a finished batch on disk."""
+        """Write a finished batch to disk."""
         start, stop = batch
         self._ledger.add({"start": start, "stop": stop, "rows": [astuple(row) for row in rows]})

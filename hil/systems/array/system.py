@@ -1,4 +1,4 @@
-"""A cellular array with its activation, stepped in time: the plant and the twin alike."""
+"""A cellular array with its activation, stepped in time: used as plant and as twin."""
 
 from collections.abc import Sequence
 
@@ -19,12 +19,12 @@ Stepper = LinearStepper | SparseStepper
 
 
 class ArraySystem:
-    """Cells on and off in, forces and positions out; one period a step.
+    """Steps an array by one period: cell drives in, forces and positions out.
 
-    Up to EXACT_ORDER_MAX states the step is the matrix exponential; beyond it a series summed
-    cell by cell, whose error `hil.systems.array.sparse_step` states. The memory is
-    `activation.theta`, `activation.wires` and `linear.x`. A run starts cold and in equilibrium.
-    External forces and driven points rest at zero.
+    Up to EXACT_ORDER_MAX states, the step uses the matrix exponential. Larger arrays use a
+    series that is summed cell by cell; `hil.systems.array.sparse_step` gives its error. The state
+    is `activation.theta`, `activation.wires` and `linear.x`. A run starts cold and in equilibrium.
+    External forces and the motion of driven points stay at zero.
     """
 
     inputs: tuple[str, ...] = ()
@@ -44,12 +44,12 @@ class ArraySystem:
         self.linear = self.stepper()
 
     def discrete(self) -> Discrete:
-        """The model with the cells' forces as its inputs, discretised exactly."""
+        """Return the model discretised exactly, with the cells' forces as its inputs."""
         model, n = self.model, self.model.n_cells
         return discretise(model.A, model.B[:, :n], model.C, model.D[:, :n], self.period_s)
 
     def stepper(self) -> Stepper:
-        """A new stepper of the linear part, cold and in equilibrium."""
+        """Return a new stepper of the linear part, cold and in equilibrium."""
         rest = Activation(self.cells, self.period_s).F_N
         x0 = self.model.equilibrium(rest) if rest.any() else np.zeros(len(self.model.states))
         if len(x0) <= EXACT_ORDER_MAX:
@@ -58,10 +58,10 @@ class ArraySystem:
 
     @property
     def y(self) -> NDArray[np.float64]:
-        """Outputs now, in the order of `model.outputs`."""
+        """Current outputs, in the order of `model.outputs`."""
         return self.linear.y
 
     def step(self, drive: Drive, inputs: NDArray[np.float64] = NO_INPUTS) -> None:
-        """Advance one period with this drive, a duty 0 to 1 a cell (a mask: 0 or 1), held."""
+        """Advance one period with `drive` held constant: one duty (0 to 1) per cell."""
         self.activation.step(drive)
         self.linear.step(self.activation.F_before_N, self.activation.F_N)

@@ -1,4 +1,4 @@
-"""Tables of cellular arrays: cells, activation, arrays between points, and their observer."""
+"""Configuration tables of cellular arrays: cells, activation, arrays between points, observer."""
 
 from typing import TYPE_CHECKING, Annotated, Literal, Union
 
@@ -40,10 +40,10 @@ class StepTable(Table):
 
 
 class SigmoidTable(Table):
-    """Sigmoid rise, and a fall of the same shape unless it has its own rate and delay.
+    """Sigmoid rise and fall. The fall has the shape of the rise unless it has its own values.
 
-    `law` is "rescaled", with no force while off and force_on_N when fully on, or "unscaled", by
-    which recordings were made that do not say (`systems.array.activation`).
+    `law` is "rescaled" (no force while off, force_on_N when fully on) or "unscaled", the law of
+    older recordings that do not name one (see `systems.array.activation`).
     """
 
     kind: Literal["sigmoid"]

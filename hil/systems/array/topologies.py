@@ -1,18 +1,17 @@
-"""Every topology of N cells once: up to relabelling of masses, and up to mirror image as well.
+"""Enumerates every topology of N cells once, up to relabelling of masses and mirror image.
 
-The cells between two neighbouring layers are a `Joint`: an m x n table of counts, no row and
-no column of it empty. Two tables differ by names alone when a permutation of their rows, and
-any permutation of their columns, turns one into the other. Which permutations of the rows are
-free to choose depends on the layers to the left: the automorphisms of that part, as they act
-on its last layer (a `Group`). Hence
+The cells between two neighbouring layers are a `Joint`: an m x n table of counts without an
+empty row or column. Two tables are equivalent if a permutation of their rows and any permutation
+of their columns turns one into the other. The permitted row permutations depend on the layers to
+the left: they are the automorphisms of that part, acting on its last layer (a `Group`). Hence
 
     topologies up to relabelling  =  chains of orbits of joints,
 
-each orbit under the group that the orbits before it leave. One representative an orbit is
-made, with the group that it leaves; the rest of the chain depends on that group and on the
-number of cells left over, nothing else. Both are remembered, so that no labelled duplicate is
-kept, the number of topologies is known without making any, and any slice of them is reached
-without making those before it.
+with each orbit under the group that the previous orbits leave. The code generates one
+representative per orbit and the group that it leaves. The remaining chain depends only on that
+group and on the number of cells left. Both are cached. So no labelled duplicate is stored, the
+topologies can be counted without generating them, and a slice can be generated without the
+topologies before it.
 
 Source: the layer rule is MacNair & Ueda, eq. (12); orderly generation after Read 1978, "Every
 one a winner".
@@ -29,36 +28,36 @@ import numpy as np
 from hil.systems.array.fingerprint import Topology
 
 Column = tuple[int, ...]
-"""Cells that arrive at one mass, counted by the mass of the previous layer they leave."""
+"""Number of cells that arrive at one mass from each mass of the previous layer."""
 Joint = tuple[Column, ...]
-"""All cells between two layers, a column for every mass of the right one."""
+"""All cells between two layers: one column per mass of the right layer."""
 Group = tuple[tuple[int, ...], ...]
-"""Permutations of a layer's masses that leave everything to its left as it is."""
+"""Permutations of a layer's masses that leave everything to the left unchanged."""
 
 _LEFT_END: Group = ((0,),)
 
 
 def count(n_cells: int) -> int:
-    """Number of topologies of n_cells cells up to isomorphism; makes none of them.
+    """Return the number of topologies of n_cells cells up to isomorphism, without generating them.
 
     Raises
     ------
     ValueError
-        For n_cells below 1.
+        n_cells is below 1.
     """
     _check(n_cells)
     return _n_chains(_LEFT_END, n_cells)
 
 
 def topologies(n_cells: int, start: int = 0, stop: int | None = None) -> Iterator[Topology]:
-    """Every topology of n_cells cells once, always in the same order.
+    """Yield every topology of n_cells cells once, always in the same order.
 
     Parameters
     ----------
     n_cells : int
         At least 1.
     start, stop : int
-        A slice of the whole, as of `range`; reaching `start` costs nothing much.
+        Slice, as in `range`; skipping to `start` is cheap.
 
     Yields
     ------
@@ -68,7 +67,7 @@ def topologies(n_cells: int, start: int = 0, stop: int | None = None) -> Iterato
     Raises
     ------
     ValueError
-        For n_cells below 1 or a negative start.
+        n_cells is below 1, or start is negative.
     """
     _check(n_cells)
     if start < 0:
@@ -79,17 +78,17 @@ def topologies(n_cells: int, start: int = 0, stop: int | None = None) -> Iterato
 
 
 def canonical(topology: Topology) -> Topology:
-    """The same topology, its masses and cells numbered in the one canonical way."""
+    """Return the same topology with masses and cells numbered in canonical order."""
     return _topology(_canonical(_joints(topology)))
 
 
 def mirrored(topology: Topology) -> Topology:
-    """The mirror image, left and right exchanged, in canonical form."""
+    """Return the mirror image (left and right exchanged) in canonical form."""
     return _topology(_canonical(_reversed(_joints(topology))))
 
 
 def stands_for_its_mirror_image(topology: Topology) -> bool:
-    """True for one of each pair of mirror images, and for what is its own mirror image.
+    """Return True for one topology of each mirror pair, and for a mirror-symmetric topology.
 
     Parameters
     ----------
@@ -141,10 +140,10 @@ def _reversed(joints: tuple[Joint, ...]) -> tuple[Joint, ...]:
 
 
 def _canonical(joints: tuple[Joint, ...]) -> tuple[Joint, ...]:
-    """The least chain of joints, layer by layer.
+    """Return the least chain of joints, layer by layer.
 
-    Which of several permutations leads to the least joint does not matter: they differ by a
-    member of the group that the joint leaves, and the next joint is sought over all of it.
+    If several permutations lead to the least joint, any of them will do: they differ by a member
+    of the group that the joint leaves, and the search for the next joint covers that group.
     """
     group = _LEFT_END
     order: tuple[int, ...] = (0,)
@@ -161,7 +160,7 @@ def _canonical(joints: tuple[Joint, ...]) -> tuple[Joint, ...]:
 
 @cache
 def _least(group: Group, joint: Joint) -> tuple[Joint, tuple[int, ...]]:
-    """The least joint of an orbit, and the columns of `joint` in the order that makes it."""
+    """Return the least joint of an orbit, and the order of the columns of `joint` that gives it."""
     best: tuple[Joint, tuple[int, ...]] | None = None
     for permutation in group:
         columns = [tuple(column[i] for i in permutation) for column in joint]
@@ -178,7 +177,7 @@ def _least(group: Group, joint: Joint) -> tuple[Joint, tuple[int, ...]]:
 
 @cache
 def _orbits(group: Group, n_cells: int, n_right: int) -> tuple[tuple[Joint, Group], ...]:
-    """One joint an orbit with the group it leaves: n_cells cells to n_right masses."""
+    """Return one joint per orbit, and the group it leaves: n_cells cells to n_right masses."""
     found = []
     for joint in _sorted_joints(len(group[0]), n_cells, n_right):
         if _is_least(group, joint):
@@ -187,17 +186,17 @@ def _orbits(group: Group, n_cells: int, n_right: int) -> tuple[tuple[Joint, Grou
 
 
 def _sorted_joints(n_left: int, n_cells: int, n_right: int) -> Iterator[Joint]:
-    """Joints whose columns do not fall, built row by row.
+    """Yield the joints whose columns do not decrease, built row by row.
 
-    Columns that are equal so far must not fall in the next row either; so every set of
-    columns comes once.
+    Columns that are equal so far must not decrease in the next row, so each set of columns
+    occurs once.
     """
 
     def extend(rows: list[Column], tied: list[bool], n_over: int) -> Iterator[Joint]:
         n_rows_over = n_left - len(rows)
         if not n_rows_over:
             joint = tuple(zip(*rows, strict=True))
-            if any(joint[0]):  # the least column comes first, an empty one too
+            if any(joint[0]):  # the least column comes first; it must not be empty
                 yield joint
             return
         fewest = n_over if n_rows_over == 1 else 1
@@ -212,7 +211,7 @@ def _sorted_joints(n_left: int, n_cells: int, n_right: int) -> Iterator[Joint]:
 
 @cache
 def _compositions(total: int, n_parts: int) -> tuple[Column, ...]:
-    """All n_parts-tuples of whole numbers >= 0 with this sum, rising."""
+    """Return all n_parts-tuples of integers >= 0 with this sum, in ascending order."""
     if n_parts == 1:
         return ((total,),)
     return tuple(
@@ -224,7 +223,7 @@ def _compositions(total: int, n_parts: int) -> tuple[Column, ...]:
 
 @cache
 def _pickers(group: Group) -> tuple[Callable[[Sequence[int]], Any], ...]:
-    """The permutations as functions, the identity left out."""
+    """Return the permutations as functions, without the identity."""
     return tuple(itemgetter(*p) for p in group if any(i != j for i, j in enumerate(p)))
 
 
@@ -234,7 +233,7 @@ def _is_least(group: Group, joint: Joint) -> bool:
 
 @cache
 def _group_left(group: Group, joint: Joint) -> Group:
-    """Permutations of the columns that a permutation of the rows, in the group, undoes."""
+    """Return the column permutations that some row permutation of the group compensates."""
     positions: dict[Column, list[int]] = {}
     for j, column in enumerate(joint):
         positions.setdefault(column, []).append(j)
@@ -262,10 +261,10 @@ def _group_left(group: Group, joint: Joint) -> Group:
 
 @cache
 def _choices(group: Group, n_cells: int) -> tuple[tuple[Joint, Group, int], ...]:
-    """Next joints, the groups they leave and the cells left over, of n_cells to be placed.
+    """Return the possible next joints, the groups they leave, and the number of cells left over.
 
-    All cells end the chain at the right end; otherwise every mass of the next layer needs a
-    cell that leaves it.
+    Either all cells go to the right end, or every mass of the next layer needs a cell that
+    leaves it.
     """
     found = [(joint, left, 0) for joint, left in _orbits(group, n_cells, 1)]
     for n_placed in range(n_cells - 1, len(group[0]) - 1, -1):
@@ -283,7 +282,7 @@ def _n_chains(group: Group, n_cells: int) -> int:
 
 
 def _chains(group: Group, n_cells: int, start: int) -> Iterator[tuple[Joint, ...]]:
-    """Chains of joints that place n_cells cells, from number `start` on."""
+    """Yield chains of joints that use n_cells cells, from index `start`."""
     for joint, left, n_over in _choices(group, n_cells):
         n_here = _n_chains(left, n_over) if n_over else 1
         if start >= n_here:

@@ -21,7 +21,7 @@ RANKS = {
     "variance_N2": "steadiest first",
     "robustness": "most robust first",
 }
-"""Figures to rank by, and which end of them comes first."""
+"""Figures to rank by, with the order in words."""
 _SMALL_FIRST = ("n_masses", "smallest_step_N", "variance_N2")
 TABLE_ROWS_MAX = 500
 PICTURES_MAX = 3000
@@ -39,7 +39,7 @@ _COLUMNS = (
 
 
 def ranked(rows: Sequence[TopologyFigures], key: str | None) -> list[TopologyFigures]:
-    """Rows by one of RANKS; what is equal to nine digits keeps its order."""
+    """Return rows ranked by one of RANKS; rows equal to nine digits keep their order."""
     if key is None:
         return list(rows)
     sign = 1.0 if key in _SMALL_FIRST else -1.0
@@ -47,7 +47,7 @@ def ranked(rows: Sequence[TopologyFigures], key: str | None) -> list[TopologyFig
 
 
 def cells_text(row: TopologyFigures) -> list[str]:
-    """The figures of a row as a reader sees them, in the order of the columns."""
+    """Return the figures of a row as displayed, in the order of the columns."""
     texts = []
     for _, key, scale, form in _COLUMNS:
         if key == "variance_N2":
@@ -59,7 +59,7 @@ def cells_text(row: TopologyFigures) -> list[str]:
 
 
 def headline(rows: Sequence[TopologyFigures], n_cells: int, mirror: bool) -> str:
-    """How many topologies these are, in words."""
+    """Return the number of topologies in words."""
     noun = "topology" if len(rows) == 1 else "topologies"
     cells = "1 cell" if n_cells == 1 else f"{n_cells} cells"
     return f"{len(rows)} {noun} of {cells}" + (", mirror images once" if mirror else "")
@@ -68,7 +68,7 @@ def headline(rows: Sequence[TopologyFigures], n_cells: int, mirror: bool) -> str
 def print_table(
     rows: Sequence[TopologyFigures], n_cells: int, *, mirror: bool, rank: str | None
 ) -> None:
-    """The first TABLE_ROWS_MAX rows on standard output."""
+    """Print the first TABLE_ROWS_MAX rows."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -98,12 +98,12 @@ def write(
     mirror: bool,
     rank: str | None,
 ) -> tuple[Path, Path]:
-    """`topologies.csv` (SI, all rows) and `topologies.html` in a folder; their paths.
+    """Write `topologies.csv` (SI, all rows) and `topologies.html`; return their paths.
 
     Raises
     ------
     ConfigError
-        Where they cannot be written.
+        The files cannot be written.
     """
     table, page = folder / "topologies.csv", folder / "topologies.html"
     try:
@@ -144,14 +144,14 @@ _PAGE = """{% extends "page" %}
 <p class="sub">{{ order }}. One cell: K = {{ K }} N/m, pulls {{ pull }} N when blocked
 (F = {{ force }} N). All values: topologies.csv.</p>
 <dl class="what">
-<dt>picture</dt><dd>grey: left and right end; blue: masses, one upright line a layer;
+<dt>picture</dt><dd>grey: left and right end; blue: masses, one vertical line per layer;
 orange: cells</dd>
 <dt>blocked force</dt><dd>both ends fixed, all cells on</dd>
-<dt>stroke</dt><dd>free contraction, all cells on, no force on the right end</dd>
-<dt>levels, smallest step</dt><dd>distinct blocked forces over all on/off sets, none on included;
-least distance of two neighbours</dd>
+<dt>stroke</dt><dd>free contraction: all cells on, no force on the right end</dd>
+<dt>levels, smallest step</dt><dd>distinct blocked forces over all on/off sets, including all off;
+smallest distance between neighbouring levels</dd>
 <dt>std. dev.</dt><dd>of the blocked force with each cell on with probability 1/2</dd>
-<dt>robustness</dt><dd>part of the blocked force left after one cell breaks mechanically,
+<dt>robustness</dt><dd>fraction of the blocked force left after one cell breaks mechanically,
 mean over the cells</dd>
 </dl>
 {% if left_out %}<p>The first {{ cards|length }} are shown; {{ left_out }} more are in
@@ -189,7 +189,7 @@ def _rendered(
     return rendered(
         _PAGE,
         title=headline(rows, n_cells, mirror),
-        order="In the order of their making" if rank is None else f"By {rank}: {RANKS[rank]}",
+        order="In the order of generation" if rank is None else f"By {rank}: {RANKS[rank]}",
         K=f"{cells.cell.static[0]:.6g}",
         pull=f"{cells.pull_N:.6g}",
         force=f"{cells.force_on_N:g}",

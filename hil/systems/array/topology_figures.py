@@ -1,4 +1,4 @@
-"""What every topology can do: force, stroke, levels, variability, robustness."""
+"""Figures of topologies: force, stroke, levels, variability, robustness."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _BATCH_BYTES = 2**25
 
 @dataclass(frozen=True)
 class LikeCells:
-    """The one cell that all places of an array hold.
+    """The one cell that is used in all places of an array.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class LikeCells:
     Raises
     ------
     ValueError
-        Where an active cell neither stretches nor pulls: K or phi F not above zero.
+        K or phi F is not above zero: an active cell would not stretch or not pull.
     """
 
     cell: Cell = MIGA
@@ -47,15 +47,15 @@ class LikeCells:
 
     @property
     def pull_N(self) -> float:
-        """What one active cell pulls when blocked, phi F."""
+        """Blocked force phi F of one active cell."""
         return self.cell.static[1] * self.force_on_N
 
 
 @dataclass(frozen=True, slots=True)
 class TopologyFigures:
-    """Figures of one topology with like cells, of static law T = K e + phi F.
+    """Figures of one topology with like cells of the static law T = K e + phi F.
 
-    With w_n the part of a unit motion of the right end that cell n takes (left end fixed, no
+    With w_n the stretch of cell n per unit motion of the right end (left end fixed, no
     cell on), s_n = phi F w_n is the cell's static gain of the blocked force.
 
     Attributes
@@ -66,17 +66,17 @@ class TopologyFigures:
     blocked_force_N : float
         Both ends fixed, all cells on: sum(s).
     stroke_m : float
-        Free contraction: what the right end moves to the left, all cells on, no force on it:
+        Free contraction: motion of the right end to the left, all cells on, no force on it:
         sum(s) / (K sum of w over the cells that arrive at the right end).
     n_force_levels : int
-        Distinct blocked forces over all on/off sets, none on included.
+        Distinct blocked forces over all on/off sets, including all off.
     smallest_step_N : float
         Between neighbouring levels.
     variance_N2 : float
         Of the blocked force with each cell on with probability 1/2: sum(s^2) / 4.
     robustness : float
-        Part of the blocked force of all cells that is left, all others on, when one cell
-        breaks mechanically; the mean over the cells.
+        Fraction of the blocked force left when one cell breaks mechanically and all others
+        are on; the mean over the cells.
     """
 
     fingerprint: str
@@ -92,15 +92,15 @@ class TopologyFigures:
 def figures(
     topologies: Iterable[Topology], cells: LikeCells | None = None
 ) -> list[TopologyFigures]:
-    """Figures of topologies of equally many cells, in their order.
+    """Return the figures of topologies with equal numbers of cells, in their order.
 
-    Topologies of equally many masses are solved together.
+    Topologies with equal numbers of masses are solved together.
 
     Parameters
     ----------
     topologies : iterable of Topology
     cells : LikeCells, optional
-        Miga cells with F = 1 N where not given.
+        Default: Miga cells with F = 1 N.
     """
     cells = cells or LikeCells()
     given = list(topologies)
@@ -119,7 +119,7 @@ def figures(
 
 
 def _figures(batch: Sequence[Topology], cells: LikeCells) -> list[TopologyFigures]:
-    """Figures of topologies alike in their numbers of cells and masses."""
+    """Return the figures of topologies with equal numbers of cells and masses."""
     K, pull_N = cells.cell.static[0], cells.pull_N
     n_masses = batch[0].n_masses
     left = np.array([topology.left for topology in batch])
@@ -152,7 +152,7 @@ def _figures(batch: Sequence[Topology], cells: LikeCells) -> list[TopologyFigure
 def _strain_parts(
     left: NDArray[np.int64], right: NDArray[np.int64], works: NDArray[np.bool_], n_masses: int
 ) -> NDArray[np.float64]:
-    """What each of the like cells takes of a unit motion of the right end, (S, N)."""
+    """Return the stretch of each like cell per unit motion of the right end, (S, N)."""
     ends = np.zeros(n_masses, dtype=bool)
     ends[[0, -1]] = True
     unit_stiffness = np.ones(left.shape[1])

@@ -18,7 +18,7 @@ _SWEEPS = 4
 
 
 def svg(topology: Topology) -> str:
-    """The picture as one `<svg>` element; its colours come from the page's style sheet."""
+    """Return the picture as one `<svg>` element; the page's style sheet sets its colours."""
     x, y = positions(topology)
     parts = [
         f'<svg viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" aria-label="{escape(topology.text)}">',
@@ -38,13 +38,13 @@ def svg(topology: Topology) -> str:
 
 
 def _guides(topology: Topology, x: NDArray[np.float64]) -> str:
-    """A faint upright line a layer."""
+    """Return a faint vertical line per layer."""
     first = list(itertools.accumulate(topology.layers, initial=0))[1:-2]
     return "".join(f"M{x[mass]:.4g} 4V{HEIGHT - 4:.4g}" for mass in first)
 
 
 def _cells(topology: Topology, x: NDArray[np.float64], y: NDArray[np.float64]) -> str:
-    """A curve a cell; cells between the same two masses bow apart."""
+    """Return a curve per cell; cells between the same two masses bow apart."""
     ends = list(zip(topology.left.tolist(), topology.right.tolist(), strict=True))
     curves = []
     for pair in dict.fromkeys(ends):
@@ -53,7 +53,7 @@ def _cells(topology: Topology, x: NDArray[np.float64], y: NDArray[np.float64]) -
         length = np.hypot(x[b] - x[a], y[b] - y[a])
         across = np.array([y[a] - y[b], x[b] - x[a]]) / length
         for k in range(n):
-            # A quadratic curve passes half-way to its control point.
+            # A quadratic Bezier curve reaches half of its control point's offset.
             aside = 2.0 * bow * (k - (n - 1) / 2.0) * across
             mid = np.array([x[a] + x[b], y[a] + y[b]]) / 2.0 + aside
             curves.append(f"M{x[a]:.4g} {y[a]:.4g}Q{mid[0]:.4g} {mid[1]:.4g} {x[b]:.4g} {y[b]:.4g}")
@@ -61,9 +61,10 @@ def _cells(topology: Topology, x: NDArray[np.float64], y: NDArray[np.float64]) -
 
 
 def positions(topology: Topology) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Where the masses stand, (M,) each, in a picture of WIDTH by HEIGHT.
+    """Return x and y of the masses, (M,) each, in a picture of WIDTH by HEIGHT.
 
-    Layers stand evenly from left to right, masses centred, in an order that crosses few cells.
+    Layers are evenly spaced from left to right. Masses are centred, in an order that gives few
+    crossings.
     """
     n_layers = len(topology.layers)
     starts = np.concatenate(([0], np.cumsum(topology.layers)))
@@ -79,8 +80,8 @@ def positions(topology: Topology) -> tuple[NDArray[np.float64], NDArray[np.float
 
     for layer in range(n_layers):
         put(layer, np.arange(topology.layers[layer]))
-    # Barycentre heuristic (Sugiyama 1981): each mass at the mean of its neighbours, in turn
-    # those on the left and those on the right.
+    # Barycentre heuristic (Sugiyama 1981): move each mass to the mean of its neighbours, using
+    # the left and the right neighbours alternately.
     for sweep in range(_SWEEPS):
         here, there = (
             (topology.right, topology.left) if sweep % 2 == 0 else (topology.left, topology.right)

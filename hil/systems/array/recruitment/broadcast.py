@@ -1,21 +1,21 @@
-"""Broadcast control: one message for all cells, two probabilities, no addresses.
+"""Broadcast control: one message with two probabilities for all cells, without addresses.
 
-Every cell draws by itself, so that with N cells, n of them on,
+Every cell draws its own random number. With N cells, n of them on,
 
     n+ = n + Bin(N - n, p) - Bin(n, q)
 
-The laws are one-sided: too little force gives q = 0, too much gives p = 0, and within the dead
-zone p = q = 0, which is absorbing. Forces are counted in cells of the mean size
-sum(s^2) / sum(s); of m such cells that may change over, for an error of e cells,
+The laws are one-sided: too little force gives q = 0, too much gives p = 0. Within the dead zone
+p = q = 0, which is absorbing. Forces are expressed as numbers of cells of the mean size
+sum(s^2) / sum(s). For an error of e cells, with m such cells that can switch,
 
     dead beat            p = min(1, e / m)                      the expected next error is 0
     least mean square    p = (2 e - 1) / (2 (m - 1)), within 0..1; p = 1 for m <= 1 or e > m
     error over N         p = min(1, e / N)
     fixed gain           p = min(1, k e)
 
-With unlike static gains s, E (e - sum(s_i b_i))^2 for b_i ~ Bernoulli(p) is least at
-p = (2 e S_1 - S_2) / (2 (S_1^2 - S_2)), S_k = sum(s^k) over the cells that may change over; with
-S_2 / S_1 taken as that of the whole array this is the second line.
+For different static gains s, E (e - sum(s_i b_i))^2 with b_i ~ Bernoulli(p) is smallest at
+p = (2 e S_1 - S_2) / (2 (S_1^2 - S_2)), S_k = sum(s^k) over the cells that can switch. With
+S_2 / S_1 of the whole array this gives the second line.
 
 Source: Ueda, Odhner & Asada 2007, Int. J. Robotics Research 26(11-12), 1251-1265.
 """
@@ -35,7 +35,7 @@ _NEXT_S, _TICK, _P_ON, _Q_OFF, _DEMAND = range(5)
 
 @dataclass(frozen=True)
 class BroadcastLaw:
-    """How an error becomes probabilities; `gain` (per cell of error) is the fixed gain's."""
+    """Law that turns an error into probabilities; fixed_gain uses `gain` (per cell of error)."""
 
     law: Law
     gain: float = 0.1
@@ -44,19 +44,19 @@ class BroadcastLaw:
 
 
 class Broadcaster:
-    """Keeps time, and turns the force's error into p and q at every broadcast.
+    """Computes p and q from the force error at every broadcast period.
 
     Parameters
     ----------
     static_gains_N : (N,) array
-        What each cell adds to the static force.
+        Static force of each cell.
 
     Attributes
     ----------
     p_on, q_off : float
-        Of the last broadcast.
+        Probabilities of the last broadcast.
     tick : int
-        Its number, from 1; 0 before the first. A message repeated with it draws nothing.
+        Number of the last broadcast, from 1; 0 before the first. Cells ignore a repeated number.
     """
 
     def __init__(self, law: BroadcastLaw, static_gains_N: ArrayLike) -> None:
@@ -80,19 +80,19 @@ class Broadcaster:
 
     @property
     def demand_N(self) -> float:
-        """The set point at the last broadcast."""
+        """Set point at the last broadcast."""
         return float(self._state[_DEMAND])
 
     def step(
         self, t_s: float, reference_N: float, force_N: float, usable: NDArray[np.uint8]
     ) -> bool:
-        """One tick; whether a new broadcast is due.
+        """Process a tick; return whether a new broadcast is due.
 
         Parameters
         ----------
         force_N : float
-            What the error is formed from: the measured force, or that which the cells now on
-            will come to. NaN sends p = q = 0.
+            Force from which the error is formed: the measured force, or the force to which the
+            cells that are on will settle. NaN gives p = q = 0.
         usable : (N,) array
             1 for cells that are not known to have failed.
         """
@@ -106,7 +106,7 @@ class Broadcaster:
 
 @njit(cache=True)
 def probability(law, gain, error, movable, n_cells):  # type: ignore[no-untyped-def]
-    """Chance that one of `movable` cells changes over for `error` cells too few (or too many)."""
+    """Return the probability that one of `movable` cells switches, given the error in cells."""
     if error <= 0.0 or movable <= 0.0:
         return 0.0
     if law == _DEAD_BEAT:

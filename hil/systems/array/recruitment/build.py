@@ -1,4 +1,4 @@
-"""Tables of recruitment controllers -> recruiters, and what is wrong with them.
+"""Builds recruiters from the tables of recruitment controllers, and checks these tables.
 
 Every check yields (key, text) pairs.
 """
@@ -54,7 +54,7 @@ SAMPLES_MAX = 200
 
 @dataclass(frozen=True)
 class NominalArray:
-    """What recruitment works with: the rig's model, its cells' activation, and the force."""
+    """The nominal array for recruitment: the rig's model, cell activation, force signal."""
 
     model: CellArray
     activation: list[CellActivation]
@@ -75,18 +75,18 @@ class NominalArray:
         return self.model.outputs.index(self.signal)
 
     def system(self) -> ArraySystem:
-        """A new one, at rest."""
+        """Return a new system at rest."""
         return ArraySystem(self.model, self.activation, self.period_s)
 
     def observer(self, table: ObserverTable, system: ArraySystem) -> ArrayObserver:
-        """On this system; ModelError where none is stable."""
+        """Return an observer on this system; ModelError if no stable observer exists."""
         noise = ObserverNoise(
             table.cell_force_noise_N, table.force_noise_N, table.disturbance_N_per_sqrt_s
         )
         return ArrayObserver(system, self.output, noise)
 
     def isolation(self, table: FailuresTable | None) -> Isolation | None:
-        """Tests for failed cells, if the rig asks for them."""
+        """Return the failure tests; None if the table is missing."""
         if table is None:
             return None
         rules = IsolationRules(
@@ -106,7 +106,7 @@ class NominalArray:
         return Isolation(rules, self.static_gains_N, broken_N, lags(self.model), self.period_s)
 
     def wire_failures(self, table: ObserverTable) -> WireFailures | None:
-        """The same where the cells are wires; ModelError where they are not."""
+        """Return the failure tests for wires, or None; ModelError if the cells are not wires."""
         tests = table.wire_failures
         if tests is None:
             return None
@@ -117,18 +117,18 @@ class NominalArray:
         return WireFailures(rules, _errors(table), cells, broken_N, self.period_s)
 
     def wires(self, table: ObserverTable) -> LearnedWires:
-        """The wires, to be learned while they work; ModelError where the cells are none."""
+        """Return wire models that are learned during the run; ModelError for other cells."""
         cells = wire_model(self.model, self.activation, self.static_gains_N)
         return LearnedWires(_errors(table), cells, self.period_s)
 
     def tests(self, table: ObserverTable) -> Isolation | WireFailures | None:
-        """Tests for failed cells of either kind."""
+        """Return the failure tests of either kind, or None."""
         if table.failures is not None and table.wire_failures is not None:
             raise ModelError("give either failures or wire_failures, not both")
         return self.wire_failures(table) or self.isolation(table.failures)
 
     def rise_s(self) -> float:
-        """When all cells, switched on from rest, have come to THERE of their force."""
+        """Return the time for all cells, switched on from rest, to reach THERE of the force."""
         system = ArraySystem(self.model, self.activation, max(self.period_s, 0.01))
         on = np.ones(self.model.n_cells, dtype=np.uint8)
         goal_N = THERE * float(self.static_gains_N.sum())
@@ -147,7 +147,7 @@ def _errors(table: ObserverTable) -> WireErrors:
 def build_recruiter(
     table: RecruitTable, nominal: NominalArray, reference: Reference, seed: int
 ) -> Recruiter:
-    """The recruiter that `[controller]` describes."""
+    """Return the recruiter that `[controller]` describes."""
     gains_N = nominal.static_gains_N
     match table:
         case BroadcastTable():
@@ -210,7 +210,7 @@ def wire_optimal(
     reference: Reference,
     period_s: float,
 ) -> WireOptimal:
-    """The controller that plans with wires, over n_blocks times between plans."""
+    """Return the controller that plans with wires, over n_blocks times between plans."""
     block_s = rules.plan_ticks * period_s
     least = [max(1, int(np.ceil(t_s / block_s - 1e-9)))
              for t_s in (rules.on_min_s, rules.off_min_s)]  # fmt: skip
@@ -220,7 +220,7 @@ def wire_optimal(
 
 
 def block_responses(p: Prediction, per_block: int, n_blocks: int) -> NDArray[np.float64]:
-    """G (J, M): the unit's response, shifted by a block a column."""
+    """Return G (J, M): the unit response, shifted by one block per column."""
     G = np.zeros((len(p.g), n_blocks))
     for b in range(n_blocks):
         G[b * per_block :, b] = p.g[: len(p.g) - b * per_block]
@@ -228,17 +228,17 @@ def block_responses(p: Prediction, per_block: int, n_blocks: int) -> NDArray[np.
 
 
 def smallest_dead_zone_N(gains_N: NDArray[np.float64]) -> float:
-    """Half the largest step between force levels, and a little for rounding."""
+    """Return half the largest step between force levels, plus a margin for rounding."""
     return 0.5 * float(np.diff(levels_N(gains_N)).max()) * (1.0 + 1e-9)
 
 
 def indices(cells: list[int | str], model: CellArray) -> list[int]:
-    """Cells, from 0, that a configuration names by number (from 1) or name."""
+    """Return the 0-based indices of cells given by number (from 1) or name."""
     return [c - 1 if isinstance(c, int) else model.cell_names.index(c) for c in cells]
 
 
 def reachable_N(table: object, nominal: NominalArray) -> float:
-    """The largest static force of the cells that the controller may switch."""
+    """Return the largest static force of the cells that the controller can switch."""
     gains_N = nominal.static_gains_N
     if isinstance(table, GroupsTable):
         gains_N = gains_N[
@@ -248,7 +248,7 @@ def reachable_N(table: object, nominal: NominalArray) -> float:
 
 
 def check(table: RecruitTable, observer: ObserverTable, nominal: NominalArray) -> Found:
-    """What is wrong with a recruitment controller on this rig."""
+    """Check a recruitment controller against the nominal array and the observer."""
     if observer.disturbance_N_per_sqrt_s == 0.0:
         yield (
             "observer.disturbance_N_per_sqrt_s = 0",
@@ -327,7 +327,7 @@ def _groups(table: GroupsTable, nominal: NominalArray) -> Found:
 def _plan(table: OptimalTable, nominal: NominalArray) -> Found:
     wires = nominal.has_wires
     for key in ("n_blocks", "sample_s"):
-        # a recording holds every key, with its default
+        # recordings contain every key, so a key equal to its default is accepted
         if wires and getattr(table, key) != type(table).model_fields[key].default:
             yield f"controller.{key}", "is not for a model whose cells are wires: leave it out"
             return

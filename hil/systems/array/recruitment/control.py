@@ -1,4 +1,4 @@
-"""The control stage of recruitment: controllers that work on what the estimator believes."""
+"""Control stage of recruitment: controllers that use the estimate."""
 
 from typing import Literal, Protocol
 
@@ -18,11 +18,11 @@ Error = Literal["measured", "commanded"]
 
 
 class Recruiter(Protocol):
-    """Turns a set point and an estimate into a mask or a message."""
+    """Turns a set point and an estimate into a mask of cells or a broadcast message."""
 
     @property
     def columns(self) -> list[Column]:
-        """What it adds to every row, beside set point and demand."""
+        """Columns besides set point and demand."""
         ...
 
     @property
@@ -33,17 +33,18 @@ class Recruiter(Protocol):
     ) -> None: ...
 
     def write(self, values: NDArray[np.float64]) -> None:
-        """Put its columns' values of this tick into this part of the row."""
+        """Write the values of its columns of this tick."""
         ...
 
 
 class Recruitment:
-    """A set point and a recruiter, as a stage of the tick.
+    """Control stage: a set point and a recruiter.
 
     Parameters
     ----------
     diagnosis : Diagnosis, optional
-        Overrides the recruiter to tell suspects apart; not for a broadcast, which names no cell.
+        Switches suspects individually and overrides the recruiter. Not available for a broadcast,
+        which does not address cells.
     """
 
     def __init__(
@@ -70,14 +71,14 @@ class Recruitment:
 
     @property
     def set_points(self) -> dict[str, Steerable]:
-        """The set point that can be held."""
+        """The set point that a user can hold."""
         return {"force_reference_N": self.reference}
 
     def restart(self) -> None:
-        """Nothing adds up here: recruiters go by what the observer believes."""
+        """Do nothing: recruiters have no integrator; the observer provides integral action."""
 
     def set_gain(self, key: str, value: float) -> None:
-        """No gain may change while it runs."""
+        """Raise KeyError: no gain can change during a run."""
         raise KeyError(key)
 
     def bind(self, frame: Frame, measured: NDArray[np.float64], commands: Commands) -> None:
@@ -96,21 +97,21 @@ class Recruitment:
 
 
 class BroadcastRecruiter:
-    """Sends p and q; the mask of the row is what the cells drew.
+    """Sends p and q; the cells draw the mask themselves.
 
     Parameters
     ----------
     error : {"measured", "commanded"}
-        Formed from the observer's force, for broadcasts further apart than cells take to heat and
-        to cool, or from the force that the cells now on will come to.
+        Force from which the error is formed: the observer's force (for broadcast periods longer
+        than cells take to heat and cool), or the force to which the cells now on will settle.
     seed : int
-        Of the cells' draws.
+        Seed of the cells' random numbers.
     """
 
     columns = [  # noqa: RUF012  never changed
-        Column("p_on", "1", "commanded", "chance of a cell that is off to go on, as broadcast"),
-        Column("q_off", "1", "commanded", "chance of a cell that is on to go off, as broadcast"),
-        Column("broadcast_tick", "1", "commanded", "number of the draw; repeated, none is drawn"),
+        Column("p_on", "1", "commanded", "broadcast probability that an off cell switches on"),
+        Column("q_off", "1", "commanded", "broadcast probability that an on cell switches off"),
+        Column("broadcast_tick", "1", "commanded", "number of the draw; cells ignore a repetition"),
     ]
 
     def __init__(
@@ -144,7 +145,7 @@ class BroadcastRecruiter:
 
 
 class GroupRecruiter:
-    """The size principle on the observer's force and disturbance."""
+    """The size principle, applied to the observer's force and disturbance."""
 
     columns: list[Column] = []  # noqa: RUF012  never changed
 
@@ -168,14 +169,14 @@ class GroupRecruiter:
         )
 
     def write(self, values: NDArray[np.float64]) -> None:
-        """It has no columns of its own."""
+        """Do nothing: there are no columns."""
 
 
 class OptimalRecruiter:
-    """Plans on the observer's state."""
+    """The optimal controller, applied to the observer's state."""
 
     columns = [  # noqa: RUF012  never changed
-        Column("plan_late", "1", "commanded", "1: the search was cut off when its plan was due"),
+        Column("plan_late", "1", "commanded", "1: the search did not finish before its due time"),
         Column("plan_levels", "1", "commanded", "levels tried in the current search"),
     ]
 
@@ -190,7 +191,7 @@ class OptimalRecruiter:
         self, t_s: float, reference_N: float, estimate: ArrayEstimate, commands: Commands
     ) -> None:
         self._optimal.step(t_s, estimate, commands.cells)
-        # Those that have failed go off now; the plan is made without them when it is made anew.
+        # Switch failed cells off at once; the next plan excludes them.
         np.minimum(commands.cells, estimate.usable, out=commands.cells)
 
     def write(self, values: NDArray[np.float64]) -> None:

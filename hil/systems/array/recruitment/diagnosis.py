@@ -1,10 +1,11 @@
-"""A deliberate switch to tell suspects apart: like cells that are on together are one to the force.
+"""Switches suspects deliberately to find which of several similar cells has failed.
 
-While a failure is certain and the cell is not, the likeliest suspect that is on is switched off,
-a healthy cell of the nearest static gain on in its place, and after `apart_s` the next one; the
-others stay on meanwhile. A suspect that is dead takes no force along as its model cools; one that
-is healthy does. All of it ends once the cell is named. The recruiter's wishes are overridden, not
-changed: it sees what is on.
+The force cannot distinguish similar cells that are on together. While a failure is certain but the
+cell is not, this stage switches off the most likely suspect that is on and switches on a healthy
+cell with the nearest static gain instead; after `apart_s` it takes the next suspect. The other
+suspects stay on. Switching off a dead cell does not change the force as its model cools; switching
+off a healthy one does. The procedure ends once the cell is identified. It overrides the commands
+of the recruiter, which sees the cells that really are on.
 """
 
 import numpy as np
@@ -12,31 +13,31 @@ from numpy.typing import ArrayLike, NDArray
 
 
 class Diagnosis:
-    """See the module.
+    """Overrides the commanded cells while suspects cannot be distinguished.
 
     Parameters
     ----------
     static_gains_N : (N,) array
     apart_s : float
-        Between switching two suspects.
+        Time between switching two suspects.
     """
 
     def __init__(self, static_gains_N: ArrayLike, apart_s: float = 0.5) -> None:
         self._gains_N = np.asarray(static_gains_N, dtype=float)
         self._apart_s = apart_s
-        self._hold = np.full(len(self._gains_N), -1, dtype=np.int8)  # 0 off, 1 on, -1 as wished
+        self._hold = np.full(len(self._gains_N), -1, dtype=np.int8)  # 0 off, 1 on, -1 as commanded
         self._last_s = -np.inf
 
     def step(
         self, t_s: float, suspicion: NDArray[np.float64], usable: NDArray[np.uint8],
         cells: NDArray[np.uint8],
     ) -> None:  # fmt: skip
-        """Overwrite the wished cells where that tells suspects apart.
+        """Overwrite the commanded cells if that helps to distinguish suspects.
 
         Parameters
         ----------
         suspicion : (N,) array
-            Chance of each cell to be the one that failed; all 0 while none has.
+            Probability that each cell is the failed one; all 0 without a failure.
         """
         suspects = suspicion > 0.0
         if not suspects.any():

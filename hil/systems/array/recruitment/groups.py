@@ -1,18 +1,19 @@
 """The size principle: ordered groups of cells, recruited small first, released last first.
 
-Demand becomes a number of cells along the order of the groups, with the same nearest-level
-quantiser as the PID has. Within a group the cells take turns: the one that rested longest comes
-on, the one that was on longest goes off, and at rest the group's longest-on cell is relieved every
-`rotate_s` by its longest-rested one. A cell that went off rests for `rest_s` at least; while all
-of a group's cells that are off still rest, the next group takes over.
+A quantiser converts demand to a number of cells along the order of the groups; it is the
+nearest-level quantiser of the PID. Within a group cells alternate: the cell with the longest rest
+is switched on first, the cell with the longest on-time is switched off first. At constant demand,
+every `rotate_s` the cell with the longest rest replaces the one with the longest on-time. A cell
+that was switched off rests for at least `rest_s`. While all off cells of a group still rest, the
+next group takes over.
 
 The demand is
 
     u = r - d + Kp (r - y)
 
-with y the observer's force and d its unknown-force disturbance: what the cells reported on do not
-explain. d is the integral action; it follows the cells that are truly on, so that a guard that
-holds them off, or a set point beyond what they give, winds nothing up.
+with the observer's force y and its disturbance d, which the cells reported on do not explain. d
+provides the integral action. It follows the cells that really are on, so it does not wind up
+when the guard holds cells off or the set point is out of reach.
 
 Source: Henneman 1957 (size principle); MacNair & Ueda, Fig. 9 (groups).
 """
@@ -29,7 +30,7 @@ _DEMAND, _CHANGED_S, _ROTATED_S, _N_ON = range(4)
 
 @dataclass(frozen=True)
 class GroupRules:
-    """Kp in N/N; times in s; `whole` recruits and releases a group at once, as in Fig. 9."""
+    """Kp in N/N; times in s; `whole` switches complete groups, as in Fig. 9."""
 
     k_p: float = 0.0
     hysteresis: float = 0.1
@@ -45,9 +46,9 @@ class SizePrinciple:
     Parameters
     ----------
     groups : sequence of sequences of int
-        Cells from 0, the first group recruited first. A cell in none stays off.
+        Cells from 0; the first group is recruited first. A cell in no group stays off.
     static_gains_N : (N,) array
-        What each cell adds to the static force.
+        Static force of each cell.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class SizePrinciple:
             [rules.k_p, rules.hysteresis, rules.dwell_s, rules.rest_s, rules.rotate_s, rules.whole]
         )
         self._on = np.zeros(n_cells, dtype=np.uint8)
-        self._since_s = np.full(n_cells, -np.inf)  # when each cell was switched last
+        self._since_s = np.full(n_cells, -np.inf)  # time of the last switch of each cell
         self._state = np.zeros(4)
         self._state[_CHANGED_S] = -np.inf
 
@@ -80,7 +81,7 @@ class SizePrinciple:
         usable: NDArray[np.uint8],
         cells: NDArray[np.uint8],
     ) -> None:
-        """One tick: write the wished cells; `usable` is 0 for those known to have failed."""
+        """Write the commanded cells; `usable` is 0 for cells known to have failed."""
         _step(
             self._rules, self.order, self._group, self._gains_N, self._on, self._since_s,
             self._state, t_s, reference_N, force_N, disturbance_N, usable,
@@ -130,7 +131,7 @@ def _step(  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _next_on(order, group, on, since_s, usable, t_s, rest_s):  # type: ignore[no-untyped-def]
-    """The longest-rested cell of the first group that has one which may come on; -1 for none."""
+    """Return the longest-rested available cell of the first group that has one; -1 for none."""
     best = -1
     for n in order:
         if best >= 0 and group[n] != group[best]:
@@ -144,7 +145,7 @@ def _next_on(order, group, on, since_s, usable, t_s, rest_s):  # type: ignore[no
 
 @njit(cache=True)
 def _next_off(order, group, on, since_s):  # type: ignore[no-untyped-def]
-    """The longest-on cell of the last group that has one on; -1 for none."""
+    """Return the cell with the longest on-time of the last group with a cell on; -1 for none."""
     best = -1
     for i in range(len(order) - 1, -1, -1):
         n = order[i]
@@ -157,7 +158,7 @@ def _next_off(order, group, on, since_s):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _size(n, group, gains_N, order, on, usable, whole):  # type: ignore[no-untyped-def]
-    """What switching this cell (or its whole group with it) changes."""
+    """Return the force change of switching this cell (or its group, if `whole`)."""
     if not whole:
         return gains_N[n]
     size = 0.0
@@ -180,7 +181,7 @@ def _switch(n, to, group, gains_N, order, on, since_s, usable, t_s, whole):  # t
 
 @njit(cache=True)
 def _rotate(order, group, gains_N, on, since_s, usable, t_s, rest_s):  # type: ignore[no-untyped-def]
-    """In every group the longest-on cell is relieved by the longest-rested of equal static gain."""
+    """In every group, replace the longest-on cell by the longest-rested one of equal gain."""
     for i in range(len(order)):
         first = i == 0 or group[order[i]] != group[order[i - 1]]
         if not first:

@@ -1,11 +1,11 @@
-"""Optimal on/off control: every so often the best plan for the next seconds, by exact search.
+"""Optimal on/off control: at regular intervals, an exact search finds the best plan.
 
-At the start of every plan the array's own model, from the observer's state, says what the force
-will be if nothing is switched; `Planner` looks for the switches that bring it nearest to the set
-point to come. It has `budget_s` for that, in equal pieces of a stated number of levels a tick, so
-that what a tick costs and what comes out depend on no clock. When the budget is over, the plan's
-first block is applied: the best one found, which is the last plan carried on where no better one
-was. Cells of a kind take turns.
+At the start of every plan the array's own model predicts, from the observer's state, the force
+without any switching. `Planner` searches for the switches that bring the force nearest to the
+coming set point. The search has `budget_s`, divided into equal steps of a fixed number of levels
+per tick, so neither the cost of a tick nor the result depends on a clock. At the end of the budget
+the first block of the best plan found is applied; this is the previous plan, continued, if the
+search found no better one. Cells of the same kind alternate.
 """
 
 from collections.abc import Callable
@@ -24,14 +24,14 @@ Free = Callable[[ArrayEstimate, NDArray[np.uint8], NDArray[np.float64]], None]
 
 @dataclass(frozen=True)
 class PlanRules:
-    """In ticks: between plans, for a search; and how far to look.
+    """Length of a plan and of a search in ticks; effort and limits of the search.
 
     Attributes
     ----------
     levels_per_tick : int
-        Levels that the search tries a tick.
+        Number of levels that the search tries per tick.
     on_min_s, off_min_s : float
-        Smallest time a cell stays on, and off.
+        Minimum times for which a cell stays on, and off.
     """
 
     plan_ticks: int
@@ -42,13 +42,13 @@ class PlanRules:
 
 
 class Turns:
-    """What is due in a tick: to apply the plan that was found, to pose the next, to search."""
+    """Schedule of planning: in which ticks to apply a plan, to pose a new one, to search."""
 
     def __init__(self, rules: PlanRules) -> None:
         self._rules, self._tick = rules, 0
 
     def next(self) -> tuple[bool, bool, bool]:
-        """Of the next tick: applying, posing, searching."""
+        """Return for the next tick: apply, pose, search."""
         n, budget, tick = self._rules.plan_ticks, self._rules.budget_ticks, self._tick
         self._tick += 1
         phase = tick % n
@@ -56,25 +56,26 @@ class Turns:
 
 
 class Optimal:
-    """Plans and carries plans out.
+    """Plans and applies the plans.
 
     Parameters
     ----------
     G : (J, M) array
-        Response at J samples to a unit of static force switched on at each of M blocks.
+        Response at J samples to a unit static force switched on at each of M blocks.
     sample_s : float
-        Between samples; the first is one of them after the plan is applied.
+        Sample time; the first sample is one sample time after the plan is applied.
     price_N2 : float
-        Of a switch; see `Planner`.
-    free : function(belief, cells, y)
-        Writes into y (J,) the force, disturbance included, at the samples if cells stay as given.
+        Cost of a switch; see `Planner`.
+    free : function(estimate, cells, y)
+        Writes into y (J,) the force at the samples, including the disturbance, if no cell is
+        switched.
 
     Attributes
     ----------
     demand_N : float
         Static force of the cells that the plan has on.
     late : bool
-        The last search was not at its end when its plan was due.
+        The last search had not finished when its plan was due.
     """
 
     def __init__(
@@ -119,7 +120,7 @@ class Optimal:
         return self._planner.n_looked_at
 
     def step(self, t_s: float, estimate: ArrayEstimate, cells: NDArray[np.uint8]) -> None:
-        """One tick: write the wished cells."""
+        """Write the commanded cells of this tick."""
         applies, poses, searches = self._turns.next()
         if applies:
             self.late = not self._planner.finished
@@ -148,7 +149,7 @@ class Optimal:
 
 @njit(cache=True)
 def notice(n, t_s, reported, usable, on, since_s):  # type: ignore[no-untyped-def]
-    """Cell n as it was reported; one that cannot be used goes off."""
+    """Update cell n from its reported state; an unusable cell is set off."""
     if reported[n] != on[n]:
         on[n], since_s[n] = reported[n], t_s
     if not usable[n] and on[n]:
@@ -157,7 +158,7 @@ def notice(n, t_s, reported, usable, on, since_s):  # type: ignore[no-untyped-de
 
 @njit(cache=True)
 def _count(kind, times, t_s, reported, usable, on, since_s, n_on, n_of, locked):  # type: ignore[no-untyped-def]
-    """What is on, what there is, and what may not be switched yet at each block."""
+    """Count cells on, usable cells, and cells that must not switch yet at each block."""
     on_min, off_min, lead, block = times
     n_on[:], n_of[:], locked[:] = 0, 0, 0
     for n in range(len(kind)):
@@ -175,7 +176,7 @@ def _count(kind, times, t_s, reported, usable, on, since_s, n_on, n_of, locked):
 
 @njit(cache=True)
 def _apply(kind, wanted, n_on, times, t_s, usable, on, since_s):  # type: ignore[no-untyped-def]
-    """Switch as many cells of each kind as the plan says, those first that stayed longest."""
+    """Switch the planned number of cells of each kind, the longest unchanged ones first."""
     on_min, off_min = times[0], times[1]
     for c in range(len(wanted)):
         change = wanted[c] - n_on[c]

@@ -1,25 +1,25 @@
 """Exact search for the on/off plan that keeps a force nearest to its set point.
 
-At each of M blocks the cells that are on may change; after the last they stay. Over J samples,
-with rho_j the set point less what the force would be if nothing were switched, and dL_b the static
-force switched on at block b (off: negative), the plan minimises
+The cells that are on can change at each of M blocks and stay constant after the last. With J
+samples, rho_j = set point minus predicted force without switching, and dL_b the static force
+switched on at block b (negative: off), the plan minimises
 
     sum_j (rho_j - sum_b G_jb dL_b)^2 + price x (number of switches)
 
-over the sets of cells that can be reached: forces take the distinct levels of the array only, and
-a cell that was switched stays so for its smallest on or off time. Factorised once as G = Q L with
-orthonormal columns of Q and L lower triangular, z = Q^T rho,
+over the reachable sets of cells. The force takes only the distinct levels of the array, and a cell
+that was switched stays so for its minimum on or off time. With the factors G = Q L (orthonormal
+columns of Q, lower triangular L) and z = Q^T rho,
 
     sum_j (...)^2 = |rho|^2 - |z|^2 + sum_b (z_b - sum_{i<=b} L_bi dL_i)^2
 
-each term of which depends on the decisions so far only: a partial sum is the exact least cost over
-all real-valued ways to go on, hence a bound. Levels are tried outwards from the one that makes the
-term zero, and left when the bound passes the best plan found (a sphere decoder). The same level can
-come from several sets of like cells: that with the fewest switches is taken.
+Each term depends only on the decisions so far. A partial sum is the exact minimum cost over all
+real-valued continuations, and so a lower bound. Levels are tried outwards from the one that makes
+the term zero, and abandoned when the bound exceeds the best plan found (a sphere decoder). Several
+sets of like cells can give the same level; the set with the fewest switches is used.
 
-The search keeps its place, so that it can be spread over ticks: `search` looks at a number of
-levels and comes back. It starts from the last plan, carried on: what is not better than that,
-or not found in time, leaves it in place.
+The search keeps its state, so it can be distributed over ticks: `search` tries a number of
+levels and returns. It starts from the previous plan, continued. That plan is used unless the
+search finds a better one in time.
 
 Source: Agrell, Eriksson, Vardy & Zeger 2002 (Schnorr-Euchner search); Geyer & Quevedo 2014
 (sphere decoding for switched plants).
@@ -43,19 +43,19 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class LevelTable:
-    """The distinct force levels of an array of few kinds of cells, and the sets behind each.
+    """Distinct force levels of an array with few kinds of cells, and the sets of each level.
 
     Attributes
     ----------
     kind : (N,) array
-        Of every cell; -1 for one that adds no force.
+        Kind of every cell; -1 for a cell that adds no force.
     gain_N : (C,) array
-        Of a cell of each kind.
+        Static gain of a cell of each kind.
     counts : (V, C) array
-        Every set: how many cells of each kind are on.
+        Every set, as the number of cells of each kind that are on.
     level_of : (V,) array
     levels_N : (K,) array
-        Rising.
+        Ascending.
     first, members : (K + 1,), (V,) arrays
         Sets of level k are members[first[k] : first[k + 1]].
     """
@@ -70,18 +70,18 @@ class LevelTable:
 
 
 def level_table(static_gains_N: ArrayLike, kinds: Sequence[int] | None = None) -> LevelTable:
-    """Every set of like cells, by its force.
+    """Return every set of like cells, sorted by force.
 
     Parameters
     ----------
     static_gains_N : (N,) array
     kinds : (N,) array, optional
-        Cells that may stand for one another share a number; by default those of one share.
+        Interchangeable cells share a number; default: cells with equal static gain.
 
     Raises
     ------
     ValueError
-        More than SETS_MAX sets, or no cell that adds force.
+        There are more than SETS_MAX sets, or no cell adds force.
     """
     gains_N = np.asarray(static_gains_N, dtype=float)
     tiny = SAME * float(np.abs(gains_N).sum())
@@ -117,25 +117,25 @@ def level_table(static_gains_N: ArrayLike, kinds: Sequence[int] | None = None) -
 
 
 class Planner:
-    """The search; see the module.
+    """The search for the best plan; the module gives the method.
 
     Parameters
     ----------
     G : (J, M) array
-        Response at every sample to a unit of static force switched on at each block.
+        Response at every sample to a unit static force switched on at each block.
     price_N2 : float
-        Of a switch, in the units of the sum over samples.
+        Cost of a switch, in the unit of the sum over samples.
     on_blocks, off_blocks : int
-        For how many blocks at least a cell stays on, and off; 1 for no longer than a block.
+        Minimum number of blocks for which a cell stays on, and off; 1 for no minimum.
 
     Attributes
     ----------
     plan : (M, C) array
-        How many cells of each kind are on after every block.
+        Number of cells of each kind that are on after every block.
     cost_N2 : float
-        Of the plan, for the last problem.
+        Cost of the plan for the last problem.
     finished : bool
-        The search has come to its end: no plan is better.
+        The search is complete: no plan is better.
     n_looked_at : int
         Levels tried for the last problem.
     """
@@ -159,14 +159,14 @@ class Planner:
         self._start = np.zeros(n_kinds, dtype=np.int64)
         self._n_of = np.zeros(n_kinds, dtype=np.int64)
         self._locked = np.zeros((2, n_kinds, n_blocks), dtype=np.int64)
-        # The search's place: per depth the set before it, the level aimed at, pointers, cost.
+        # State of the search, per depth: previous set, target level, pointers, cost.
         self._at = np.zeros((n_blocks + 1, n_kinds), dtype=np.int64)
         self._change = np.zeros((n_blocks, n_kinds), dtype=np.int64)
         self._step_N = np.zeros(n_blocks)
         self._pointers = np.zeros((n_blocks, 2), dtype=np.int64)
         self._aim = np.zeros(n_blocks)
         self._cost = np.zeros(n_blocks + 1)
-        self._words = np.array([-1, 0], dtype=np.int64)  # depth (-1: finished), levels looked at
+        self._words = np.array([-1, 0], dtype=np.int64)  # depth (-1: finished), levels tried
         self._best = np.array([np.inf])
 
     @property
@@ -182,15 +182,15 @@ class Planner:
         return int(self._words[1])
 
     def pose(self, rho: Matrix, on: Counts, n_of: Counts, locked: Counts) -> None:
-        """Take a new problem; the plan, carried on by a block, is the first candidate.
+        """Start a new problem; the plan, continued by a block, is the first candidate.
 
         Parameters
         ----------
         rho : (J,) array
         on, n_of : (C,) arrays
-            Cells of each kind that are on, and that there are.
+            Number of cells of each kind that are on, and that exist.
         locked : (2, C, M) array
-            Cells that are on (first) and off (second) and may not be switched yet at each block.
+            Cells that are on (first) and off (second) and must not switch yet at each block.
         """
         np.dot(rho, self._Q, out=self._z)
         self._rest_N2 = float(rho @ rho - self._z @ self._z)
@@ -204,7 +204,7 @@ class Planner:
         )  # fmt: skip
 
     def search(self, n_levels: int) -> None:
-        """Go on with the search, over this many levels at most."""
+        """Continue the search over at most this many levels."""
         t = self.table
         kernel.search(
             t.gain_N, t.counts, t.levels_N, t.first, t.members, self._L, self._z, self._price,

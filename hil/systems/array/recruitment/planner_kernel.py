@@ -1,9 +1,8 @@
-"""The compiled part of `hil.systems.array.recruitment.planner`: the first candidate, and the search
-for a better one.
+"""Compiled part of `hil.systems.array.recruitment.planner`: first candidate and search.
 
-The search's place, by depth b: the set before it `at`, what is switched there `change`, its static
-force `step_N`, the level aimed at `aim`, the next levels below and above it `pointers`, the partial
-sum `cost`. `words` are the depth (-1: finished) and the levels looked at.
+State of the search by depth b: the set before it `at`, the cells switched there `change`, their
+static force `step_N`, the target level `aim`, the next levels below and above it `pointers`, and
+the partial sum `cost`. `words` holds the depth (-1: finished) and the number of levels tried.
 """
 
 import numpy as np
@@ -12,7 +11,7 @@ from numba import njit
 
 @njit(cache=True)
 def _free_to_switch(b, kind, least, locked, change, at, n_of):  # type: ignore[no-untyped-def]
-    """How many cells of a kind may go off, and on, at block b."""
+    """Return how many cells of a kind can switch off, and on, at block b."""
     held_on, held_off = locked[0, kind, b], locked[1, kind, b]
     for i in range(max(0, b - least[0] + 1), b):
         held_on += max(0, change[i, kind])
@@ -24,7 +23,7 @@ def _free_to_switch(b, kind, least, locked, change, at, n_of):  # type: ignore[n
 
 @njit(cache=True)
 def _enter(b, gains_N, levels, L, z, at, step_N, pointers, aim):  # type: ignore[no-untyped-def]
-    """Aim at the level that makes this block's term zero."""
+    """Set the target to the level that makes this block's term zero."""
     now = 0.0
     for c in range(len(gains_N)):
         now += at[b, c] * gains_N[c]
@@ -42,7 +41,7 @@ def pose(  # type: ignore[no-untyped-def]
     gains_N, levels, L, z, price, least, start, n_of, locked, plan, at, change, step_N, pointers,
     aim, cost, words, best,
 ):  # fmt: skip
-    """Carry the plan on by a block, as far as it may be, and begin the search for a better one."""
+    """Continue the plan by a block as far as possible, and start the search for a better one."""
     n_blocks, n_kinds = plan.shape
     for b in range(n_blocks - 1):
         plan[b] = plan[b + 1]
@@ -72,7 +71,7 @@ def search(  # type: ignore[no-untyped-def]
     gains_N, counts, levels, first, members, L, z, price, least, n_of, locked, plan, at, change,
     step_N, pointers, aim, cost, words, best, n_levels,
 ):  # fmt: skip
-    """Go on from the search's place, over n_levels at most."""
+    """Continue the search over at most n_levels levels."""
     n_blocks, n_kinds = plan.shape
     b = words[0]
     for _ in range(n_levels):

@@ -1,12 +1,12 @@
-"""Optimal on/off control of cells that heat and cool, on their own laws.
+"""Optimal on/off control of cells that are wires, with their heating and cooling laws.
 
-Every so often a planner (`hil.systems.array.sma.plan`) looks for the switches of the next seconds,
-with the wires as they are believed to be by now (`hil.systems.array.sma.learning`): their laws and
-static gains, and every one's temperature, austenite, and what its lag holds. As in
-`hil.systems.array.recruitment.optimal` the search has a budget in ticks and a stated number of
-steps a tick, so that neither cost nor result depends on a clock, and what is applied when the
-budget is over is the best plan found. What force has beyond the wires' is taken to stay: no error
-is left standing.
+At regular intervals a planner (`hil.systems.array.sma.plan`) searches for the switches of the next
+seconds. It uses the current estimate of the wires (`hil.systems.array.sma.learning`): laws, static
+gains, and the temperature, austenite fraction and lag state of every wire. As in
+`hil.systems.array.recruitment.optimal` the search has a budget in ticks and a fixed number of
+steps per tick, so neither cost nor result depends on a clock. At the end of the budget the best
+plan found is applied. The part of the force that the wires do not explain is assumed constant,
+which removes steady-state errors.
 """
 
 from typing import Protocol
@@ -24,7 +24,7 @@ Mask = NDArray[np.uint8]
 
 
 class Planner(Protocol):
-    """The search."""
+    """Interface of the search."""
 
     plan: Mask
     n_looked_at: int
@@ -41,21 +41,21 @@ class Planner(Protocol):
 
 
 class WireOptimal:
-    """Plans and carries plans out.
+    """Plans and applies the plans.
 
     Parameters
     ----------
     rules : PlanRules
-        `levels_per_tick` is the number of steps of a cell predicted a tick.
+        `levels_per_tick` is the number of predicted cell steps per tick.
     planner : Planner
-        `hil.systems.array.sma.plan` has it.
+        From `hil.systems.array.sma.plan`.
 
     Attributes
     ----------
     demand_N : float
         Static force of the cells that the plan has on.
     late : bool
-        The last search was not at its end when its plan was due.
+        The last search had not finished when its plan was due.
     """
 
     def __init__(
@@ -83,11 +83,11 @@ class WireOptimal:
 
     @property
     def n_looked_at(self) -> int:
-        """Steps of a cell predicted in the current search."""
+        """Number of predicted cell steps in the current search."""
         return self._planner.n_looked_at
 
     def step(self, t_s: float, estimate: ArrayEstimate, cells: NDArray[np.uint8]) -> None:
-        """One tick: write the wished cells."""
+        """Write the commanded cells of this tick."""
         applies, poses, searches = self._turns.next()
         if applies:
             self.late = not self._planner.finished
@@ -115,7 +115,7 @@ class WireOptimal:
 
 @njit(cache=True)
 def _lock(times, t_s, reported, usable, on, since_s, locked):  # type: ignore[no-untyped-def]
-    """For how many blocks every cell must stay as it is."""
+    """Compute the number of blocks for which every cell must keep its state."""
     on_min, off_min, lead, block = times
     for n in range(len(on)):
         notice(n, t_s, reported, usable, on, since_s)

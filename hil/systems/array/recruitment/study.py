@@ -1,12 +1,12 @@
-"""`hil study recruitment`: all controllers on arrays of 6, 14 and 100 cells they were not told.
+"""`hil study recruitment`: all controllers on arrays of 6, 14 and 100 cells with unknown errors.
 
-Every plant is commissioned first, each cell pulsed twice (`recruitment_commission`), and every
-controller gets what came out, but for "optimal, not commissioned". "optimal" learns the wires
-further while it works. Trials are on the same plant
-another day. Every controller is tuned by one procedure: of its six settings in SETTINGS that with
-the least mean error over the tuning plants and the three set points, without dead cells. The
-plants it is then judged on are others. Dead cells died after commissioning, and nobody was told.
-The optimum is that of `recruitment_optimum`, on the very plant and set point of the trial.
+Every plant is commissioned first: each cell is pulsed twice (`study_commission`). Every
+controller except UNTOLD uses the result; "optimal" also learns the wires during the trial. Trials
+run on the same plant on another day. One procedure tunes all controllers: of the six settings in
+SETTINGS it selects the one with the least mean error over the tuning plants and the three set
+points, without dead cells. The evaluation uses other plants. Dead cells die after commissioning,
+and no controller knows of them. `study_optimum` computes the optimum for the plant and set point
+of each trial.
 """
 
 import os
@@ -41,15 +41,15 @@ from hil.systems.array.recruitment.study_plant import (
 )
 from hil.systems.array.recruitment.study_values import Judged, Optimum, Values
 
-SWEEPS = {6: 12, 14: 12, 100: 2}  # at most, of the descent to the optimum
-BOUND_ROUNDS = 60  # at most, of the search for a bound from below
-BOUND_CELLS_MAX = 14  # a plant of 100 takes ten minutes
-N_TICKS = 1600  # of a trial
+SWEEPS = {6: 12, 14: 12, 100: 2}  # largest number of sweeps of the descent to the optimum
+BOUND_ROUNDS = 60  # largest number of rounds of the search for a lower bound
+BOUND_CELLS_MAX = 14  # a plant of 100 cells takes ten minutes
+N_TICKS = 1600  # length of a trial
 TUNING_SEED = 100_000
 
 
 def run(out: Path, values: Values) -> dict[str, Any]:
-    """Run everything into the folder `out`; the results, as written to results.json."""
+    """Run the whole study into the folder `out`; return the results, as in results.json."""
     workers = values.workers or os.cpu_count() or 1
     with ProcessPoolExecutor(workers) as pool:
         each = partial(_spread, pool)
@@ -62,7 +62,7 @@ def run(out: Path, values: Values) -> dict[str, Any]:
     at_most = _ratios(values, judged, bounds)
     at_least = _ratios(values, judged, {job: optimum[job] for job in bounds})
     return {
-        "title": "Recruitment: every controller on plants that it was not told",
+        "title": "Recruitment: every controller on plants with unknown errors",
         "figures": page.figures(out, values, tuned, judged, optimum, found),
         "tables": page.tables(values, tuned, judged, optimum, bounds, found),
         "notes": [*page.notes(values, ratios, found),
@@ -91,9 +91,9 @@ def _spread(
     jobs: list[Any],
     together: int = 1,
 ) -> Iterator[Any]:
-    """Results in the order of the jobs, with a bar on a terminal.
+    """Yield results in the order of the jobs, with a progress bar on a terminal.
 
-    So many `together` go to one process: trials of a plant, which is commissioned once.
+    `together` jobs go to one process: trials of one plant, which is then commissioned only once.
     """
     with count_progress(what, len(jobs), wanted=True) as advance:
         for result in pool.map(work, jobs, chunksize=together):
@@ -102,7 +102,7 @@ def _spread(
 
 
 def one(job: Job) -> tuple[float, float, float]:
-    """Error over what all cells give, switches a second and a cell, energy in J of one trial."""
+    """Return a trial's relative error, switches per second and cell, and energy in J."""
     n_cells, dead_percent, name, setting, kind, seed = job
     truth, commissioned = met(n_cells, seed)
     know = nominal(n_cells) if name == UNTOLD else commissioned
@@ -134,7 +134,7 @@ def _tune(values: Values, each: Each) -> dict[tuple[int, str], Setting]:
 
 
 def _judge(values: Values, tuned: dict[tuple[int, str], Setting], each: Each) -> Judged:
-    """One trial a seed; set points take turns."""
+    """Run one trial per seed; the set points alternate."""
     jobs = [
         (n, dead, name, tuned[n, name], SET_POINTS[seed % 3], seed)
         for n in values.cells
@@ -170,7 +170,7 @@ def _one_optimum(job: tuple[int, int]) -> float:
 
 
 def _bounds(values: Values, optimum: Optimum, each: Each) -> Optimum:
-    """No sequence on those plants leaves less."""
+    """Compute lower bounds on the error of any sequence, on the plants with an optimum."""
     jobs = [(n, seed) for n, seed in optimum if n <= BOUND_CELLS_MAX and seed < values.bound_seeds]
     return dict(zip(jobs, each("bounds", _one_bound, jobs), strict=True))
 
@@ -184,7 +184,7 @@ def _one_bound(job: tuple[int, int]) -> float:
 
 
 def _ratios(values: Values, judged: Judged, optimum: Optimum) -> dict[str, float]:
-    """Mean over set points of mean error over mean optimum, no cell dead, plant for plant."""
+    """Return, averaged over set points, mean error over mean optimum on the same plants."""
     ratios = {}
     for n in values.cells:
         for name in CONTROLLERS:

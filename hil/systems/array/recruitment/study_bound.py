@@ -1,26 +1,26 @@
-"""A bound from below on what any on/off sequence leaves: the full-information optimum's other side.
+"""A lower bound on the error of any on/off sequence, to compare with `study_optimum`.
 
-The force is r - e = sum_n y_n, each y_n one of the trajectories Y_n that cell n's sequences give.
+The force is r - e = sum_n y_n, where y_n is one of the trajectories Y_n that cell n can produce.
 For every direction u
 
     |e| |u| >= u . e = u . r - sum_n u . y_n >= u . r - sum_n max_{Y_n} u . y
 
-so that (u . r - sum_n h_n(u)) / |u| bounds the error's norm from below: how far r is from the
-half-space that holds all sums. It is the Lagrangian dual (lambda = 2 s u, the best scale s taken)
-of the least squares; over all u its greatest value is the least error of the convex hulls of
-the Y_n, and the difference to the optimum is the duality gap.
+so (u . r - sum_n h_n(u)) / |u| is a lower bound on the norm of the error: the distance of r from
+the half-space that contains all sums. It is the Lagrangian dual (lambda = 2 s u with the best
+scale s) of the least-squares problem. Its maximum over u is the least error over the convex hulls
+of the Y_n; the difference from the optimum is the duality gap.
 
 The array is linear from the cells' austenite fractions to the force: y_n = F_n g_n * xi_n with the
-impulse response g_n of the very plant, inertia and all. So h_n(u) = max sum_k mu_k xi_k with
-mu = F_n g_n correlated with u, over one wire's own states: `recruitment_outer` bounds it from
-above. The bound therefore holds for every sequence on the ticks of 10 ms (hold 1), of which those
-on the optimum's grid are some.
+impulse response g_n of the same plant, including inertia. So h_n(u) = max sum_k mu_k xi_k with
+mu = F_n g_n correlated with u, over the states of one wire. `study_outer` bounds it from
+above. The bound therefore holds for every sequence that switches at ticks of 10 ms (hold 1), which
+includes the sequences on the grid of the optimum.
 
-u comes from the least error over the hulls of what was found so far (column generation, or fully
-corrective Frank-Wolfe; nonnegative least squares with the sums of weights as heavy rows), drawn
-half-way towards the best u so far (P. Wentges, Weighted Dantzig-Wolfe decomposition, 1997).
-Whatever u is, the bound holds: the search looks at the wires every 50 ms only, where bins leave
-them less to drift, and what it ends with is proven on finer bins and at every tick.
+u comes from the least error over the hulls of the trajectories found so far (column generation, or
+fully corrective Frank-Wolfe; nonnegative least squares with the sums of weights as heavy rows),
+moved half-way towards the best u so far (P. Wentges, Weighted Dantzig-Wolfe decomposition, 1997).
+The bound holds for any u. The search therefore steps the wires only every 50 ms, which reduces
+their drift within bins; the final bound uses finer bins and every tick.
 """
 
 from dataclasses import dataclass
@@ -39,25 +39,25 @@ from hil.systems.array.system import ArraySystem
 SEARCH = Bins(0.1, 50, 20)
 SEARCH_TICKS = 5
 PROOF = Bins(0.05, 100, 20)
-HEAVY = 10.0  # of the rows that sum weights, over |r|
-SETTLED = 1e-3  # relative, of the error over the hulls above the bound
+HEAVY = 10.0  # weight of the rows that sum the weights, relative to |r|
+SETTLED = 1e-3  # relative tolerance between the error over the hulls and the bound
 
 Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Bound:
-    """What was proven and where the search ended.
+    """The bound, and the result of the search.
 
     Attributes
     ----------
     rmse_N : float
-        No sequence leaves a lower RMS error than this.
+        No sequence has a lower RMS error.
     direction : (ticks,) array
-        The u that proves it.
+        The u that gives this bound.
     relaxed_N : float
-        RMS error over the hulls of what drifting wires gave: the search's own bound would end
-        no higher than this, on its bins.
+        RMS error over the hulls of the trajectories of drifting wires: an upper limit of the
+        search's own bound, on its bins.
     """
 
     rmse_N: float
@@ -75,14 +75,14 @@ def least_possible(
     search: Bins = SEARCH,
     proof: Bins = PROOF,
 ) -> Bound:
-    """A bound from below on the RMS error (N) of all sequences that may switch every `hold` ticks.
+    """Return a lower bound on the RMS error (N) of sequences that can switch every `hold` ticks.
 
     Parameters
     ----------
     rounds : int
-        At most, of the search for the direction.
+        Largest number of rounds of the search for the direction.
     search, proof : Bins
-        Of the states while searching, and for the figure itself.
+        Bins of the states for the search and for the final bound.
     """
     wanted = np.array([follow.at((k + 1) * PERIOD_S) for k in range(n_ticks)])
     gains = responses(truth, n_ticks)
@@ -99,8 +99,8 @@ def least_possible(
 
 
 def responses(truth: Plant, n_ticks: int) -> Vector:
-    """Force after every tick, (N, ticks) in N, of a cell that was fully austenitic after the first
-    tick alone.
+    """Return the force after every tick, (N, ticks) in N, of a cell that is fully austenitic at
+    the end of the first tick only.
     """
     output, n_cells = truth.model.outputs.index(RIGHT), truth.model.n_cells
     system = ArraySystem(truth.model, truth.activation, PERIOD_S)
@@ -120,12 +120,12 @@ def _force(gain: Vector, xi: Vector) -> Vector:
 
 
 def _earned(gain: Vector, direction: Vector) -> Vector:
-    """mu: what a cell's austenite after every tick is worth along the direction."""
+    """Return mu: the contribution of a cell's austenite after every tick along the direction."""
     return _force(gain, direction[::-1])[::-1].copy()
 
 
 def _height(wanted: Vector, direction: Vector, most: float) -> float:
-    """Distance of what is wanted from the half-space {v: direction . v <= most}; < 0 inside."""
+    """Return the distance of `wanted` from {v: direction . v <= most}; negative inside."""
     if not direction.any():
         return 0.0
     return (float(direction @ wanted) - most) / float(np.linalg.norm(direction))
@@ -134,9 +134,9 @@ def _height(wanted: Vector, direction: Vector, most: float) -> float:
 def _search(
     wanted: Vector, gains: Vector, wires: list[OuterWire], hold: int, rounds: int
 ) -> tuple[Vector, float]:
-    """Best direction found, and the RMS error over the hulls of what was found.
+    """Return the best direction found, and the RMS error over the hulls of the trajectories.
 
-    Wires are looked at every SEARCH_TICKS only, xi linear in between.
+    The wires are stepped every SEARCH_TICKS, with xi linear in between.
     """
     n_cells, n_ticks = gains.shape
     ends = np.arange(SEARCH_TICKS, n_ticks + 1, SEARCH_TICKS)

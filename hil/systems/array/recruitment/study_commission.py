@@ -1,17 +1,17 @@
-"""Commissioning: every cell is pulsed alone, and what is read says what it is.
+"""Commissioning: each cell is pulsed alone, and a fit to the readings identifies it.
 
-From rest, force is first read for ZERO_S with all cells off: the transducer's zero. Then one cell
-after the other is on and off as PULSES_S has it: once to the end, and again while it still cools.
-Of a single pulse late readings and slow wires look alike (Cramer-Rao: 23 % for heating and cooling
-beside an unknown delay); with a second one of 0.4 s they do not (0.7 %). Its static force, the
-rate of its lag, and its wire's supply, convection and specific heat are those that leave the least
-sum of squares between what was read and a wire's law (`hil.mechanics.sma.wire`); latent heat and
-transition temperatures stay the maker's: latent heat and width of a transition enter force as one
-with the specific heat and the distance from the air. By how much force is read late is fitted
-beside them, and told to
-nobody. In the array a cell's force comes through the others' dampers too: the array so told is
-itself probed, and corrected by what its own fits lack of those wanted, ROUNDS times (indirect
-inference). Every controller gets the same result.
+The run starts at rest. First the force is read for ZERO_S with all cells off: the zero offset of
+the transducer. Then each cell in turn follows PULSES_S: one full pulse, and a second one while it
+still cools. With a single pulse, late readings and slow wires are hard to distinguish (Cramer-Rao:
+23 % for heating and cooling with an unknown delay); a second one of 0.4 s resolves them (0.7 %).
+A least-squares fit of a wire's law (`hil.mechanics.sma.wire`) gives the static force, the rate of
+the lag, and the supply, convection and specific heat of the wire. Latent heat and transition
+temperatures keep the manufacturer's values: latent heat and width of a transition have the same
+effect on force as specific heat and distance from the ambient temperature. The delay of the
+reading is fitted too, but not passed on. In the array, a cell's force also acts through the
+dampers of the others. Therefore the identified array itself is probed and corrected by the
+difference between its own fits and the fits of the plant, ROUNDS times (indirect inference). All
+controllers get the same result.
 
 Source: Ljung 1999, System Identification, ch. 7 (output-error, least squares);
 Gourieroux, Monfort & Renault 1993 (indirect inference).
@@ -49,19 +49,19 @@ ZERO_S = 1.0
 PULSES_S = (2.0, 0.9, 0.4, 2.7)  # on, off, on, off
 RATE_PER_S = (CELL["k_se_N_per_m"] + CELL["k_ae_N_per_m"]) / CELL["b_N_s_per_m"]
 ROUNDS = 2
-LATE_S = 0.1  # what a reading may be late by, over SURE
-SURE = 0.3  # how far a parameter may be from its nominal value before that is held against it
+LATE_S = 0.1  # prior standard deviation of the delay, divided by SURE
+SURE = 0.3  # prior standard deviation of a parameter's logarithm
 
 Vector = NDArray[np.float64]
 
 
 def seconds(n_cells: int) -> float:
-    """How long the probing run takes."""
+    """Return the duration of the probing run."""
     return ZERO_S + n_cells * sum(PULSES_S)
 
 
 def probe(array: Plant | KnownArray, sensor: Transducer | None) -> Vector:
-    """What is read, a value a tick; without a transducer the force itself."""
+    """Return one reading per tick; without a transducer, the true force."""
     n_cells = array.model.n_cells
     system = ArraySystem(array.model, array.activation, PERIOD_S)
     output = array.model.outputs.index(RIGHT)
@@ -81,13 +81,13 @@ def probe(array: Plant | KnownArray, sensor: Transducer | None) -> Vector:
 
 
 def _pulses() -> Vector:
-    """On (1) or off (0), a value a tick."""
+    """Return on (1) or off (0) for every tick."""
     each = [np.full(round(t / PERIOD_S), 1.0 - i % 2) for i, t in enumerate(PULSES_S)]
     return np.concatenate(each)
 
 
 def commission(truth: Plant, seed: int) -> KnownArray:
-    """What a controller is told after every cell has been pulsed alone."""
+    """Return the array as identified by pulsing every cell alone."""
     n_cells = truth.model.n_cells
     read = probe(truth, Transducer(seed, turn=1))
     zero_N = float(read[: round(ZERO_S / PERIOD_S)].mean())
@@ -101,7 +101,7 @@ def commission(truth: Plant, seed: int) -> KnownArray:
 
 
 def known_array(own: Vector, zero_N: float) -> KnownArray:
-    """The array of cells that are so far from nominal, (N, 5) as `fit` finds them."""
+    """Return the array whose cells differ from nominal by these logarithms (N, 5); see `fit`."""
     n_cells = len(own)
     factor = np.exp(own)
     stiffness = CELL["k_se_N_per_m"] + CELL["k_ae_N_per_m"]
@@ -132,8 +132,10 @@ def _fits(read_N: Vector, n_cells: int) -> Vector:
 
 
 def fit(read_N: Vector, nominal_N: float) -> Vector:
-    """How far a cell is from nominal, as a natural logarithm: its static force, the rate of its
-    lag, its wire's supply, convection and specific heat; and how late it is read over LATE_S.
+    """Return a cell's deviations from nominal, as natural logarithms, and the reading's delay.
+
+    The order is: static force, rate of the lag, supply, convection and specific heat of the wire,
+    delay over LATE_S.
     """
     on = _pulses()
     y = np.empty(len(read_N))
@@ -151,7 +153,7 @@ def fit(read_N: Vector, nominal_N: float) -> Vector:
 
 @njit(cache=True)
 def pulse(law, gain_N, rate, period_s, on, y):  # type: ignore[no-untyped-def]
-    """Write into y the force at every tick of a cell that is on in these."""
+    """Write into y the force at every tick of a cell driven by `on`."""
     T, xi, lag = law[T_A_AT], 0.0, 0.0
     a = np.exp(-rate * period_s)
     ramp = 1.0 - (1.0 - a) / (rate * period_s)
@@ -164,6 +166,6 @@ def pulse(law, gain_N, rate, period_s, on, y):  # type: ignore[no-untyped-def]
 
 @lru_cache(maxsize=4)
 def met(n_cells: int, seed: int) -> tuple[Plant, KnownArray]:
-    """A plant on the day of its trials, and what commissioning had found."""
+    """Return a plant on the day of its trials, and the result of its commissioning."""
     first = plant(n_cells, seed)
     return later(first, seed), commission(first, seed)

@@ -1,4 +1,4 @@
-"""The controllers of the recruitment study, each made for what it was told of an array."""
+"""Controllers of the recruitment study, built from what is known of an array."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -63,7 +63,7 @@ SETTINGS: dict[str, tuple[Setting, ...]] = {
     # k_p, hysteresis, dwell s
     "size principle": ((0.0, 0.1, 0.1), (0.4, 0.1, 0.1), (0.8, 0.1, 0.1),
                        (0.0, 0.3, 0.1), (0.4, 0.3, 0.1), (0.8, 0.3, 0.1)),
-    # price, least time on and off s, blocks
+    # price, minimum time on and off in s, blocks
     UNTOLD: ((0.3, 2.0, 4), (1.0, 2.0, 4), (3.0, 2.0, 4),
              (1.0, 1.4, 4), (1.0, 2.0, 2), (1.0, 1.4, 2)),
     # price, ticks between plans, blocks
@@ -73,7 +73,7 @@ SETTINGS: dict[str, tuple[Setting, ...]] = {
 
 
 class PidControl:
-    """PID with the nearest-level quantiser, small cells first."""
+    """PID with the nearest-level quantiser; small cells first."""
 
     def __init__(self, know: KnownArray, k_p: float, k_i_per_s: float, dwell_s: float) -> None:
         gains = PidGains(k_p, k_i_per_s, 0.0, 0.02)
@@ -88,7 +88,7 @@ class PidControl:
 
 
 class RecruiterControl:
-    """A recruiter; what it broadcasts is drawn here as the boards draw it."""
+    """A recruiter; draws the random numbers of a broadcast as the boards do."""
 
     def __init__(self, recruiter: Recruiter) -> None:
         self.recruiter = recruiter
@@ -113,9 +113,9 @@ class RecruiterControl:
 
 
 def broadcast(know: KnownArray, name: str, setting: Setting, seed: int) -> RecruiterControl:
-    """Cells that draw by themselves; the error is formed from what is commanded.
+    """Return a broadcast controller; the error is formed from the commanded cells.
 
-    The dead zone is given over half the largest step between the nominal array's levels.
+    The setting gives the dead zone relative to half the largest step between nominal levels.
     """
     period_s, zone, gain = setting
     zone_N = 0.5 * zone * largest_step_N(know.n_cells) * (1.0 + 1e-9)
@@ -127,7 +127,7 @@ def broadcast(know: KnownArray, name: str, setting: Setting, seed: int) -> Recru
 def size_principle(
     know: KnownArray, k_p: float, hysteresis: float, dwell_s: float
 ) -> RecruiterControl:
-    """Groups of cells drawn alike, small ones first."""
+    """Return the size principle on groups of nominally equal cells, small ones first."""
     rules = GroupRules(k_p, hysteresis, dwell_s, rest_s=REST_S, rotate_s=ROTATE_S)
     drawn_N = np.round(nominal(know.n_cells).static_gains_N, 9)
     groups = [np.flatnonzero(drawn_N == size).tolist() for size in sorted(set(drawn_N))]
@@ -136,7 +136,7 @@ def size_principle(
 
 @dataclass(frozen=True)
 class Planning:
-    """How the planner looks ahead, in ticks of the trial."""
+    """Settings of the planner, in ticks of the trial."""
 
     plan_ticks: int = 20
     n_blocks: int = 4
@@ -158,7 +158,7 @@ def _tables(n_cells: int, planning: Planning) -> tuple[Prediction, Vector]:
 
 
 def optimal(know: KnownArray, follow: Reference, planning: Planning) -> RecruiterControl:
-    """The planner on the nominal array, which knows the set point to come."""
+    """Return the planner on the nominal array, with preview of the set point."""
     p, G = _tables(know.n_cells, planning)
     work = np.zeros(planning.n_samples + 2)
 
@@ -178,7 +178,7 @@ def optimal(know: KnownArray, follow: Reference, planning: Planning) -> Recruite
 
 @dataclass(frozen=True)
 class WirePlanning:
-    """How the planner of wires looks ahead, in ticks of the trial."""
+    """Settings of the planner of wires, in ticks of the trial."""
 
     plan_ticks: int = 5
     n_blocks: int = 30
@@ -187,7 +187,7 @@ class WirePlanning:
 
 
 def wire_optimal(know: KnownArray, follow: Reference, planning: WirePlanning) -> RecruiterControl:
-    """The planner on the wires as they were commissioned."""
+    """Return the planner on the commissioned wires."""
     rules = PlanRules(planning.plan_ticks, 1, planning.steps_per_tick, 0.0, 0.0)
     price_N2 = planning.price * float(know.static_gains_N.min()) ** 2
     cells = wire_model(know.model, know.activation, know.static_gains_N)
@@ -198,7 +198,7 @@ def wire_optimal(know: KnownArray, follow: Reference, planning: WirePlanning) ->
 def control_of(
     know: KnownArray, name: str, setting: Setting, follow: Reference, seed: int
 ) -> Control:
-    """A controller with one of its settings."""
+    """Return a controller with one of its settings."""
     if name == "PID":
         return PidControl(know, *setting)
     if name in BROADCASTS:

@@ -1,9 +1,9 @@
-"""The part of the recruitment study in which a cell that is on dies: when is it named?
+"""The failures part of the recruitment study: how soon is a cell found that fails while on?
 
-Force alone is looked at, by `WireFailures` on the wires as they were commissioned, on another day.
-A cell dies (it is heated no longer) or breaks (it carries nothing any longer). While a failure is
-certain and the cell is not, `Diagnosis` may switch suspects one by one. Moments of death are spread
-over the set point's period. Rules were chosen on plants 50 000 to 50 139; those counted are others.
+`WireFailures` uses only the force, with the wires as commissioned, on another day. A cell dies (no
+longer heated) or breaks (carries no load). While a failure is certain but the cell is not,
+`Diagnosis` can switch suspects one by one. Failure times are distributed over the period of the
+set point. The rules were chosen on plants 50 000 to 50 139; the evaluation uses other plants.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,7 +25,7 @@ FIRST_S, SPREAD_S, WATCHED_S = 20.0, 10.0, 10.0
 HEALTHY_S = 600.0
 SEED = 70_000
 WITHIN_S = 3.0
-CELLS_MAX = 14  # with 100 cells no death is named in time
+CELLS_MAX = 14  # with 100 cells no dead cell is found in time
 HEALTHY, DIES, BREAKS = "healthy", "dies", "breaks"
 
 Job = tuple[int, str, Setting, int, bool, str]
@@ -35,7 +35,7 @@ Each = Callable[..., Iterable[Any]]
 def failures(
     values: "Values", tuned: dict[tuple[int, str], Setting], each: Each
 ) -> list[dict[str, Any]]:
-    """A row for every array, controller, way to look and way to fail."""
+    """Return a row for every array, controller, diagnosis setting and kind of failure."""
     return [
         _row(values, n, name, tuned[n, name], swaps, how, each)
         for n in values.cells
@@ -46,8 +46,8 @@ def failures(
 
 
 def _ways(name: str) -> list[tuple[bool, str]]:
-    """Suspects switched or not, and how a cell fails."""
-    if name.startswith("broadcast"):  # it names no cell: its suspects cannot be switched
+    """Return pairs: whether suspects are switched, and the kind of failure."""
+    if name.startswith("broadcast"):  # has no addresses: suspects cannot be switched
         return [(False, DIES), (False, BREAKS)]
     return [(False, DIES), (True, DIES), (True, BREAKS)]
 
@@ -77,9 +77,11 @@ def _row(
 
 
 def one(job: Job) -> tuple[float, int, int, float, float, float]:
-    """Seconds until the cell that failed is named, alone or with those whose breaking is one to
-    the force (infinity: not within WATCHED_S); other cells named after it failed; cells named
-    while all were healthy, and for how many seconds they were; largest log odds meanwhile; the
+    """Return the figures of one failure trial.
+
+    These are: seconds until the failed cell is named, alone or with cells whose failure the force
+    cannot distinguish (infinity: not within WATCHED_S); other cells named after the failure; cells
+    named while all were healthy, and the duration of that time; the largest log odds in it; the
     threshold.
     """
     n, name, setting, seed, swaps, how = job

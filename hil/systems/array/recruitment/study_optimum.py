@@ -1,12 +1,12 @@
-"""The least error that any on/off sequence leaves on a given plant: a search with all information.
+"""The least error of any on/off sequence on a given plant: a search with full information.
 
-Cell by cell, with the others as they are, the best sequence of on and off follows from dynamic
-programming over the cell's own state (temperature, austenite, what its lag holds), on a grid of
-times: of all ways into a bin of states the cheapest is kept. Sweeps over the cells go on until none
-improves the whole. What comes out is simulated on the very plant; its error is what a controller
-that knew everything, future set points included, could have had, or more: the descent may end
-short of the least. It goes on with halved bins where it ended with whole ones, which found 7 %
-less on the steps of 6 cells. `recruitment_bound` is the other side.
+For one cell, with the others fixed, dynamic programming over the cell's own state (temperature,
+austenite, lag) finds the best on/off sequence on a time grid: of all paths into a bin of
+states the cheapest is kept. Sweeps over the cells continue until no cell improves the result. The
+result is simulated on the same plant. Its error is what a controller with full knowledge,
+including future set points, could achieve, or more, since the descent can end above the minimum.
+The descent then continues with halved bins, which reduced the error by 7 % on the steps of
+6 cells. `study_bound` gives the lower bound.
 """
 
 import numpy as np
@@ -32,12 +32,12 @@ Mask = NDArray[np.uint8]
 def least_error(
     truth: Plant, follow: Reference, start: Mask, *, sweeps: int = 12
 ) -> tuple[float, Mask]:
-    """RMS error (N) of the best sequence found, and the sequence (blocks, N).
+    """Return the RMS error (N) of the best sequence found, and the sequence (blocks, N).
 
     Parameters
     ----------
     start : (blocks, N) array
-        A sequence to begin with.
+        Initial sequence.
     """
     laws = wire_laws([a.wire for a in truth.activation])
     F_N = np.array([a.force_on_N for a in truth.activation])
@@ -83,7 +83,7 @@ def _simulated(truth: Plant, on: Mask, wanted: Vector, sub: int) -> float:
 
 @njit(cache=True)
 def _response(law, gain_N, blend, period_s, sub, on):  # type: ignore[no-untyped-def]
-    """What a cell adds to the force after every tick."""
+    """Return the force of a cell after every tick."""
     y = np.empty(len(on) * sub)
     T, xi, lag = law[T_A_AT], 0.0, 0.0
     for b in range(len(on)):
@@ -96,7 +96,7 @@ def _response(law, gain_N, blend, period_s, sub, on):  # type: ignore[no-untyped
 
 @njit(cache=True)
 def _best(law, gain_N, blend, period_s, sub, rest, T_bin, n_T, n_xi, n_lag):  # type: ignore[no-untyped-def]
-    """The on/off sequence that leaves least of `rest`, by dynamic programming."""
+    """Return the on/off sequence with the least error against `rest` (dynamic programming)."""
     n_blocks = len(rest) // sub
     n_bins = n_T * (n_xi + 1) * (n_lag + 1)
     where = np.full(n_bins, -1, dtype=np.int32)

@@ -1,24 +1,25 @@
-"""The most that one wire can give along a direction, never underestimated: an outer program.
+"""Upper bound on the output of one wire along a direction (outer approximation).
 
-Wanted is max sum_k mu_k xi_k over all on/off sequences of a wire from the cold, xi_k its austenite
-fraction after tick k, mu of any sign. Dynamic programming over bins of the state (T, xi): where a
-bin can go in a tick is covered by whole bins, and what a bin earns is the most that any state in
-it does. So the value is that of a wire that may besides drift within every bin: a bound from above
-that comes down to the maximum as the bins are halved.
+The quantity is max sum_k mu_k xi_k over all on/off sequences of a wire from the cold state, with
+xi_k the austenite fraction after tick k and mu of any sign. It uses dynamic programming over bins
+of the state (T, xi). Whole bins cover the states that a bin can reach in a tick, and a bin
+contributes the largest value of any state in it. The value therefore belongs to a wire that can
+also drift within every bin: an upper bound that decreases to the maximum as the bins are halved.
 
-Images of bins follow from two corners, because the wire is monotone: a state hotter and more
-austenitic than another stays so under the same sequence (Kamke's condition: at equal T more
-austenite means no less power, and no more latent heat to be paid while heating, no less to be had
-while cooling; at equal xi on a branch the states are one). `advance` keeps this up to the
-linearisation of its power over a 16th of a branch, by no more than
+Two corners give the image of a bin, because the wire is monotone: a state that is hotter and more
+austenitic than another stays so under the same sequence (Kamke's condition: at equal T, more
+austenite means no less power, no more latent heat to supply while heating, and no less to
+release while cooling; at equal xi on a branch the states are equal). `advance` keeps this up to
+the linearisation of its power over a 16th of a branch, within
 
     E2 dr^2 / r^3 / 256 * h / C  <  1e-3 K,    1e-4 of austenite
 
-in a tick h of 10 ms, by which images are widened.
+for a tick h of 10 ms. The images are widened by these amounts.
 
-States lie on four curves or between them: cold (xi = 0), the heating branch, hot (xi = 1), the
-cooling branch, and within the hysteresis, where xi holds. Curves have bins along them. Within, xi
-is binned coarsely and holds its bin, so that it costs once a reversal and not every tick.
+States lie on or between four curves: cold (xi = 0), the heating branch, hot (xi = 1), the
+cooling branch, and within the hysteresis, where xi is constant. The curves have bins along them.
+Within the hysteresis, xi has coarse bins and stays in its bin, so the error occurs once per
+reversal and not at every tick.
 """
 
 from dataclasses import dataclass
@@ -50,14 +51,14 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Bins:
-    """How finely states are told apart.
+    """Resolution of the states.
 
     Attributes
     ----------
     T_K : float
-        Of temperature.
+        Bin width of temperature.
     n_columns, n_fine : int
-        Bins of austenite within the hysteresis; along the branches so many for each of those.
+        Bins of austenite within the hysteresis; bins along the branches for each of these.
     """
 
     T_K: float = 0.2
@@ -66,19 +67,19 @@ class Bins:
 
 
 class OuterWire:
-    """One wire's bins, and where each of them can go in a tick.
+    """Bins of one wire, and the bins that each can reach in a tick.
 
     Parameters
     ----------
     law : (13,) array
-        As `hil.mechanics.sma.wire.wire_laws` gives it.
+        From `hil.mechanics.sma.wire.wire_laws`.
     period_s : float
-        Of a tick; the bound is proven for ticks of 10 ms at most.
+        Length of a tick; the bound is proven for at most 10 ms.
 
     Raises
     ------
     ModelError
-        A wire that a supply held on would not take past its transition.
+        With the supply on, the wire does not reach the end of its transition.
     """
 
     def __init__(self, law: Vector, bins: Bins, period_s: float = PERIOD_S) -> None:
@@ -94,22 +95,22 @@ class OuterWire:
         return len(self._moves[0])
 
     def bin_of(self, T_C: float, xi: float) -> int:
-        """The bin that a state is in."""
+        """Return the bin of a state."""
         return int(_bin_of(self.law, self.counts, self.T_K, T_C, xi))
 
     def covers(self, on: int, at: int) -> set[int]:
-        """Bins that hold whatever a state in the bin `at` can become in a tick."""
+        """Return the bins that contain every state reachable from the bin `at` in a tick."""
         _, _, first, start, end = self._moves
         moves = range(first[on, at], first[on, at + 1])
         return {b for i in moves for b in range(start[on, i], end[on, i])}
 
     def most(self, mu: Vector, hold: int) -> float:
-        """No less than max sum_k mu_k xi_k over sequences that may switch every `hold` ticks."""
+        """Return an upper bound of max sum_k mu_k xi_k, switching every `hold` ticks at most."""
         none = np.empty((0, 2, len(self)), dtype=np.int32)
         return self._most(mu, hold, none)[0]
 
     def best(self, mu: Vector, hold: int) -> tuple[float, Vector]:
-        """That, and the austenite fraction of the drifting wire that has it, after every tick."""
+        """Return the bound, and the austenite fraction of the drifting wire after every tick."""
         went = np.empty((len(mu), 2, len(self)), dtype=np.int32)
         most, on = self._most(mu, hold, went)
         xi = np.empty(len(mu))
@@ -125,7 +126,7 @@ class OuterWire:
 
 @njit(cache=True)
 def _counts(law, T_bin, n_columns, n_fine):  # type: ignore[no-untyped-def]
-    """Bins of the cold, the branches, the hot, and of columns with so many bins in each."""
+    """Return the numbers of bins: cold, branch, hot, columns, bins in each column."""
     T_a, A_s, A_f, M_s, M_f = law[T_A_AT], law[A_S_AT], law[A_F_AT], law[M_S_AT], law[M_F_AT]
     top = T_a + law[E2_AT] / min(law[R_M_AT], law[R_M_AT] + law[DR_AT]) / law[G_AT] + 1.0
     within = max(A_s - M_f + (A_f - A_s) / n_columns, A_f - M_s + (M_s - M_f) / n_columns)
@@ -158,10 +159,10 @@ def _bin_of(law, counts, T_bin, T, xi):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _corners(law, counts, T_bin, at):  # type: ignore[no-untyped-def]
-    """Of a bin: its curve, its column, and its least and greatest states (T, xi).
+    """Return curve, column, and least and greatest states (T, xi) of a bin.
 
-    Within the hysteresis corners are drawn in to what a wire can be; a bin without such a state
-    has the column -1.
+    Within the hysteresis the corners are limited to states that a wire can have; a bin without
+    such a state has column -1.
     """
     n_cold, n_branch, n_hot, n_columns, n_within = counts
     T_a, A_s, M_s, M_f = law[T_A_AT], law[A_S_AT], law[M_S_AT], law[M_F_AT]
@@ -195,10 +196,10 @@ def _corners(law, counts, T_bin, at):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _moves(law, counts, T_bin, period_s):  # type: ignore[no-untyped-def]
-    """Least and greatest xi of every bin, and the ranges of bins that cover its images.
+    """Return least and greatest xi of every bin, and the ranges of bins that cover its images.
 
-    The ranges of bin b, off and on (a = 0, 1), are those from first[a, b] to before
-    first[a, b + 1]; each goes from its `start` to before its `end`.
+    The ranges of bin b, off and on (a = 0, 1), have the indices first[a, b] to
+    first[a, b + 1] - 1; each range includes its `start` and excludes its `end`.
     """
     n_cold, n_branch, n_hot, n_columns, n_within = counts
     n = n_cold + 2 * n_branch + n_hot + n_columns * n_within
@@ -224,7 +225,7 @@ def _moves(law, counts, T_bin, period_s):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _cover(law, counts, T_bin, curve, column, on, T0, xi0, T1, xi1, start, end, c):  # type: ignore[no-untyped-def]
-    """Append the ranges of bins that hold what a curve can become from (T0, xi0) to (T1, xi1)."""
+    """Append the bins that cover the images of a curve from (T0, xi0) to (T1, xi1)."""
     n_cold, n_branch, n_hot, n_columns, n_within = counts
     T_a, A_s, M_s, M_f = law[T_A_AT], law[A_S_AT], law[M_S_AT], law[M_F_AT]
     heating, cooling = law[A_F_AT] - A_s, M_s - M_f
@@ -255,7 +256,7 @@ def _cover(law, counts, T_bin, curve, column, on, T0, xi0, T1, xi1, start, end, 
 
 @njit(cache=True)
 def _range(least, most, n, offset, start, end, c):  # type: ignore[no-untyped-def]
-    """Append the bins from `least` to `most`, in bins, of the n from the offset on."""
+    """Append the bins from `least` to `most`, in bins, of the n bins from the offset."""
     low = min(n - 1, max(0, int(np.floor(least))))
     start[c] = offset + low
     end[c] = offset + 1 + max(low, min(n - 1, int(np.ceil(most)) - 1))
@@ -264,9 +265,9 @@ def _range(least, most, n, offset, start, end, c):  # type: ignore[no-untyped-de
 
 @njit(cache=True)
 def _most(mu, hold, low, high, first, start, end, went):  # type: ignore[no-untyped-def]
-    """What the cold wire earns at most, and whether it is then on at first.
+    """Return the largest sum of a wire from the cold, and whether it is on at first.
 
-    Into `went`, unless it is empty: went[k, a, b], the bin after tick k in which bin b was off or
+    Unless `went` is empty, went[k, a, b] becomes the bin after tick k if bin b was off or
     on (a = 0, 1), as its complement -1 - b if the wire is on in the hold that begins there.
     """
     n = len(low)
@@ -297,7 +298,7 @@ def _most(mu, hold, low, high, first, start, end, went):  # type: ignore[no-unty
 
 @njit(cache=True)
 def _follow(mu, hold, on, low, high, went, xi):  # type: ignore[no-untyped-def]
-    """Write the xi of the way that `_most` found."""
+    """Write the xi of the path that `_most` found."""
     at = 0
     for k in range(len(mu)):
         at = went[k, on, at]

@@ -19,22 +19,22 @@ TRACED = ("PID", "broadcast, LMS", "size principle", UNTOLD, "optimal")
 TRACE_COLORS = (CELL, "#56B4E9", MODEL, "#CC79A7", MEASURED)
 
 _CAPTION_TRACES = (
-    "One plant of 14 cells (or the first size asked for), three set points. The set point is known "
-    "in advance to the optimal controllers only, which therefore start to heat before a step. "
-    "Cells take about a second to heat and to cool, each as its own wire does."
+    "One plant of 14 cells (or the first size in `cells`), three set points. Only the optimal "
+    "controllers know the set point in advance; they start to heat before a step. "
+    "Cells take about a second to heat and to cool, each according to its own wire."
 )
 _CAPTION_ERRORS = (
-    "RMS error over what all cells give: mean and standard deviation over plants, each with its "
-    "own parameters (off by up to 20 %), dead cells, noise and zero. Lines: the full-information "
-    "optimum without dead cells, found by descent over the cells, each cell's sequence by dynamic "
-    "programming on a grid of 0.05 s with states in bins of 4 K, a tenth of austenite and a "
-    "twentieth of its lag, then of half that."
+    "RMS error relative to the force of all cells: mean and standard deviation over plants with "
+    "different parameters (errors up to 20 %), dead cells, noise and zero offset. Lines: the "
+    "full-information optimum without dead cells, found by descent over the cells; dynamic "
+    "programming gives each cell's sequence on a grid of 0.05 s with bins of 4 K, a tenth of "
+    "austenite and a twentieth of the lag, then with half that."
 )
 _CAPTION_FAILURES = (
-    "A cell that is on dies: share of the deaths after which force alone has named it, over the "
-    "time since. Dashed: without deliberate switches. An open wire is named by the driver "
-    "board's own check of its current within 2 ms of being on (docs/safety.md); this is for what "
-    "current does not show."
+    "A cell that is on dies: fraction of the deaths in which the force alone has identified the "
+    "cell, over time. Dashed: without deliberate switching of suspects. The driver board's current "
+    "check finds an open wire within 2 ms of switching on (docs/safety.md); this test is for "
+    "failures that the current does not show."
 )
 
 Rows = list[dict[str, Any]]
@@ -104,7 +104,7 @@ def _errors(
 
 
 def _named(f: dict[str, Any]) -> float:
-    """Percent of the deaths named in time."""
+    """Return the percentage of deaths named in time."""
     return float(100.0 * np.mean(np.array(f["delays_s"]) <= WITHIN_S))
 
 
@@ -143,19 +143,19 @@ def _settings(values: "Values", tuned: Tuned) -> dict[str, Any]:
 
 
 def notes(values: "Values", ratios: dict[str, float], failures: Rows) -> list[str]:
-    """What was done, what was reached, and where each method loses."""
+    """Return sentences on the procedure, the results, and the weakness of each method."""
     said = [
-        "Procedure: every plant is commissioned, each cell pulsed twice from rest, and every "
-        f"controller but '{UNTOLD}' is told what came out. The trials are on another day: the air "
-        "up to 2 K warmer or colder, forces off by 2 %, convection by 5 %, supply by 1 %. Every "
-        "controller has six settings and is given that of the least mean error on "
-        f"{values.tuning_seeds} tuning plant(s) under all three set points, without dead cells; it "
-        "is then judged on other plants, one set point a plant in turn.",
-        "Not told: latent heat and transition temperatures of the wires, the transducer's delay, "
-        "which cells died. The plant: wires with hysteresis whose rise and fall take 0.7 and "
-        "1.1 s, every parameter off by up to 20 % (convection 10 %, supply and transitions 5 %), "
-        "force read 20 ms late with 2 mN of noise and a zero of up to 10 mN. 'optimal' learns the "
-        "wires further from the force while it works.",
+        "Procedure: every plant is commissioned (each cell is pulsed twice from rest), and every "
+        f"controller except '{UNTOLD}' uses the result. The trials take place on another day: the "
+        "air is up to 2 K warmer or colder, forces differ by up to 2 %, convection by 5 %, supply "
+        "by 1 %. Every controller has six settings; the one with the least mean error on "
+        f"{values.tuning_seeds} tuning plant(s) under all three set points, without dead cells, is "
+        "used. The evaluation uses other plants; the set points alternate between plants.",
+        "Unknown to the controllers: latent heat and transition temperatures of the wires, the "
+        "transducer's delay, and which cells died. The plant: wires with hysteresis that rise in "
+        "0.7 s and fall in 1.1 s, all parameters with errors up to 20 % (convection 10 %, supply "
+        "and transitions 5 %), force read 20 ms late with 2 mN of noise and a zero offset of up to "
+        "10 mN. 'optimal' also learns the wires from the force during the trial.",
     ]
     for n in values.cells:
         ratio_of = {name: ratios[f"{n} cells, {name}"] for name in CONTROLLERS
@@ -165,16 +165,17 @@ def notes(values: "Values", ratios: dict[str, float], failures: Rows) -> list[st
             each = ", ".join(f"{name} {ratio:.2f}" for name, ratio in ratio_of.items())
             met = "reached" if ratio_of[best] <= 1.1 else "not reached"
             said.append(
-                f"{n} cells, error over the optimum's, mean over set points: {each}. Within 10 % "
-                f"of the optimum: {met} (best: {best}, {100 * (ratio_of[best] - 1):.1f} % above)."
+                f"{n} cells, error relative to the optimum, mean over set points: {each}. Within "
+                f"10 % of the optimum: {met} (best: {best}, {100 * (ratio_of[best] - 1):.1f} % "
+                "above)."
             )
     for f in failures:
         if not f["swaps"] and not f["controller"].startswith("broadcast"):
             continue
         good = _named(f) >= 95.0 and f["false_alarms"] == 0 and f["wrong"] == 0
-        # 60 of 60 deaths, three days without an alarm: what 95 % confidence takes
+        # 60 of 60 deaths, three days without an alarm: needed for 95 % confidence
         shown = f["n"] >= 60 and f["hours"] >= 72.0
-        verdict = "not reached" if not good else "reached" if shown else "not shown by so few"
+        verdict = "not reached" if not good else "reached" if shown else "too few trials to show"
         said.append(
             f"{f['n_cells']} cells, {f['controller']}{', suspects switched' * f['swaps']}: "
             f"{_named(f):.0f} % of "
@@ -183,15 +184,15 @@ def notes(values: "Values", ratios: dict[str, float], failures: Rows) -> list[st
             f"rules state. 95 % within {WITHIN_S:g} s: {verdict}."
         )
     said.append(
-        "Where each loses. PID: it waits for a force that comes a second late, and winds slowly. "
-        "Broadcast: no addresses, so the spread of a draw remains, less with many cells, and the "
-        "dead zone of half a step is left standing; |e|/N and fixed gains are slow far from the "
-        "goal. Size principle: no preview, so the cells' delay stays in the error. Optimal, not "
-        "commissioned: it trusts a symmetrical sigmoid, and wires fall later than they rise. "
-        "Optimal: the first seconds, until it has learned what has changed since commissioning, or "
-        "which cells give nothing; with few cells, steps between their levels. Failures: a cell "
-        "that has been on for long pulls on for half a second, and like cells are told apart one "
-        "after the other."
+        "Weaknesses. PID: it waits for a force that is a second late, and integrates slowly. "
+        "Broadcast: without addresses the randomness of the draw remains (less with many cells), "
+        "and so does the dead zone of half a step; |e|/N and fixed gains are slow far from the "
+        "set point. Size principle: without preview, the delay of the cells stays in the error. "
+        "Optimal, not commissioned: it assumes a symmetrical sigmoid, but wires fall later than "
+        "they rise. Optimal: the first seconds, before it has learned what changed since "
+        "commissioning or which cells are dead; with few cells, the steps between their levels. "
+        "Failures: a cell that has been on for long still pulls for half a second, and similar "
+        "cells are distinguished one after the other."
     )
     return said
 
@@ -203,12 +204,12 @@ def bracket(
     at_least: dict[str, float],
     at_most: dict[str, float],
 ) -> list[str]:
-    """How far the optimum's two bounds are apart, and what that leaves of the aim.
+    """Return sentences that compare the two bounds of the optimum, and the goal.
 
     Parameters
     ----------
     at_least, at_most : dict
-        Ratios to what the descent found, and to the bound from below, on the plants that have one.
+        Error relative to the optimum found, and to the lower bound, on plants that have both.
     """
     said = []
     for n in values.cells:
@@ -220,11 +221,11 @@ def bracket(
         low, high = at_least[f"{n} cells, {best}"], at_most[f"{n} cells, {best}"]
         verdict = "proven" if high <= 1.1 else "refuted" if low > 1.1 else "open"
         said.append(
-            f"{n} cells, {len(over)} plant(s) with a bound from below, which no sequence betters, "
-            "switched at whatever tick of 10 ms: what the descent found is "
+            f"{n} cells, {len(over)} plant(s) with a lower bound, which holds for every sequence "
+            "that switches at ticks of 10 ms: the optimum found is "
             f"{100 * (np.median(over) - 1):.1f} % above it (median; {100 * (max(over) - 1):.1f} % "
-            f"at most). On them the error of '{best}' is between {low:.3f} and {high:.3f} times "
-            f"the optimum's; that it is within 10 %: {verdict}."
+            f"at most). On these plants the error of '{best}' is between {low:.3f} and {high:.3f} "
+            f"times the optimum; within 10 %: {verdict}."
         )
     return said
 

@@ -1,8 +1,8 @@
-"""The arrays of the recruitment study: what is said of them, and what they truly are.
+"""Arrays of the recruitment study: the nominal array, and the plant with its errors.
 
-Said: the array's shape, nominal cells, and an activation. What the plant has: SMA wires that heat
-and cool with hysteresis, every cell's stiffness, damper, force and wire off by up to a stated
-share, and a transducer with noise, a zero, steps and a delay.
+The nominal array has nominal cells and a sigmoid activation. The plant has SMA wires that heat and
+cool with hysteresis, errors of every cell's stiffness, damper, force and wire up to a given
+fraction, and a transducer with noise, zero offset, quantisation and delay.
 """
 
 from collections import deque
@@ -31,7 +31,7 @@ ARRAYS = {
 FORCE_ON_N = 4.0
 CELL = {"k_pe_N_per_m": 20.0, "k_se_N_per_m": 386.52, "k_ae_N_per_m": 1000.0, "b_N_s_per_m": 500.0}
 MASS_KG = 0.01583
-RATE_PER_S, DELAY_S = 10.0, 0.87  # a nominal wire's rise and fall, averaged
+RATE_PER_S, DELAY_S = 10.0, 0.87  # mean of rise and fall of a nominal wire
 OFF = 0.2  # largest relative error of a parameter
 SET_POINTS = ("steps", "sine", "reach")
 NOISE_N, ZERO_N, STEP_N, DELAY_TICKS = 0.002, 0.01, 0.0003, 2
@@ -41,12 +41,12 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class KnownArray:
-    """What a controller knows of an array.
+    """Array as known to a controller.
 
     Attributes
     ----------
     zero_N : float
-        Of the transducer, as it was tared.
+        Tared zero offset of the transducer.
     """
 
     model: CellArray
@@ -69,7 +69,7 @@ class KnownArray:
 
 @cache
 def nominal(n_cells: int) -> KnownArray:
-    """The array of this many cells as it was drawn, its activation a symmetrical sigmoid."""
+    """Return the nominal array of n_cells cells; its activation is a symmetrical sigmoid."""
     model = CellArray.from_fingerprint(ARRAYS[n_cells], cell=cells.miga(**CELL), mass_kg=MASS_KG)
     activation = tuple([CellActivation(FORCE_ON_N, "sigmoid", RATE_PER_S, DELAY_S)] * n_cells)
     return KnownArray(model, activation, static_gains_N(model, np.full(n_cells, FORCE_ON_N), RIGHT))
@@ -77,25 +77,25 @@ def nominal(n_cells: int) -> KnownArray:
 
 @cache
 def largest_step_N(n_cells: int) -> float:
-    """Between neighbouring force levels of the nominal array."""
+    """Return the largest step between neighbouring force levels of the nominal array."""
     return float(np.diff(levels_N(nominal(n_cells).static_gains_N)).max())
 
 
 @dataclass(frozen=True)
 class Plant:
-    """The truth of one trial."""
+    """True parameters of one trial."""
 
     model: CellArray
     activation: tuple[CellActivation, ...]
 
 
 def dead_cells(n_cells: int, seed: int, n_dead: int) -> tuple[int, ...]:
-    """So many cells, drawn by lot."""
+    """Return n_dead random cells."""
     return tuple(np.random.default_rng([seed, n_cells, 3]).permutation(n_cells)[:n_dead].tolist())
 
 
 def plant(n_cells: int, seed: int) -> Plant:
-    """Cells and wires off by up to OFF."""
+    """Return a plant with random errors up to OFF."""
     rng = np.random.default_rng([seed, n_cells])
 
     def off(value: float, part: float = 1.0) -> float:
@@ -110,9 +110,9 @@ def plant(n_cells: int, seed: int) -> Plant:
 
 
 def later(truth: Plant, seed: int) -> Plant:
-    """The same plant on another day: what commissioning found holds no longer to the letter.
+    """Return the same plant on another day, when it differs from its commissioning.
 
-    The air is up to 2 K warmer or colder; every cell's force is off by up to 2 %, its convection
+    The air is up to 2 K warmer or colder. Every cell's force differs by up to 2 %, its convection
     by 5 %, its supply by 1 % (assumed).
     """
     rng = np.random.default_rng([seed, 9])
@@ -135,7 +135,7 @@ def later(truth: Plant, seed: int) -> Plant:
 
 def _wire(off: Callable[..., float]) -> SmaWire:
     base = SmaWire()
-    above = off(1.0, 0.25)  # of the transitions, over the air
+    above = off(1.0, 0.25)  # scales the transition temperatures relative to the ambient one
     air_C = base.ambient_C
     moved = {key: air_C + above * (getattr(base, key) - air_C)
              for key in ("A_s_C", "A_f_C", "M_s_C", "M_f_C")}  # fmt: skip
@@ -144,14 +144,14 @@ def _wire(off: Callable[..., float]) -> SmaWire:
         convection_W_per_m2_K=off(base.convection_W_per_m2_K, 0.5),
         specific_heat_J_per_kg_K=off(base.specific_heat_J_per_kg_K),
         latent_heat_J_per_kg=off(base.latent_heat_J_per_kg),
-        # more than this and a wire might never be hot enough
+        # with a larger error a wire might never get hot enough
         supply_V=off(base.cell_V, 0.25),
         **moved,
     )
 
 
 def reference(kind: str, total_N: float) -> Reference:
-    """Set points between a tenth and six tenths of what all cells give."""
+    """Return a set point between 10 % and 60 % of the force of all cells."""
     match kind:
         case "steps":
             return Steps([1.0, 5.0, 9.0, 13.0], [f * total_N for f in (0.3, 0.55, 0.15, 0.4)])
@@ -162,12 +162,12 @@ def reference(kind: str, total_N: float) -> Reference:
 
 
 class Transducer:
-    """Force as it is read: late, in steps, with noise and a zero.
+    """Force reading: delayed, quantised, with noise and a zero offset.
 
     Parameters
     ----------
     seed, turn : int
-        Of the zero; of the noise beside it, another one every time it is used.
+        `seed` sets the zero offset; both together set the noise.
     """
 
     def __init__(self, seed: int, turn: int = 0) -> None:

@@ -1,4 +1,4 @@
-"""One trial of recruitment control: a controller on a plant of the study, with what it was told."""
+"""One trial of recruitment control: a controller with its known array on a plant of the study."""
 
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -33,7 +33,7 @@ Mask = NDArray[np.uint8]
 
 
 class Control(Protocol):
-    """A controller as a trial drives it."""
+    """Controller interface of a trial."""
 
     def step(
         self, t_s: float, reference_N: float, force_N: float, estimate: ArrayEstimate, on: Mask
@@ -44,7 +44,7 @@ class Control(Protocol):
 
 @dataclass(frozen=True)
 class Result:
-    """Figures of one trial; the error is that of the true force."""
+    """Figures of one trial; the error refers to the true force."""
 
     rmse_N: float
     switches_per_s: float
@@ -71,15 +71,15 @@ def run(
     fails_s: float = np.inf,
     breaks: bool = False,
 ) -> Result:
-    """One run of a controller on a plant.
+    """Run a controller on a plant.
 
     Parameters
     ----------
     dead : cells that are dead from the start
-    tests : for failed cells, whose findings the controller is told
+    tests : tests for failed cells; the controller gets their findings
     diagnosis : switches suspects
-    fails_s : when one of the cells then on, drawn by lot, dies
-    breaks : it breaks mechanically instead, and is heated on
+    fails_s : time at which a random cell that is on dies
+    breaks : the cell breaks mechanically instead, and is still heated
     """
     n_cells = know.n_cells
     system = ArraySystem(truth.model, truth.activation, PERIOD_S)
@@ -144,7 +144,7 @@ def run(
 
 
 def without(system: ArraySystem, cell: int) -> ArraySystem:
-    """The same array, in the same state, with a cell that is mechanically broken."""
+    """Return the same array in the same state, with one cell mechanically broken."""
     ((name, array),) = system.model.arrays.items()
     left = replace(array, broken=array.broken | {cell})
     then = ArraySystem(CellArray(system.model.points, {name: left}), system.cells, system.period_s)
@@ -163,7 +163,7 @@ def wire_failures(know: KnownArray, rules: WireRules) -> WireFailures:
 
 
 def _learned_wires(know: KnownArray) -> LearnedWires | None:
-    """None for the array as it was drawn, which nobody said has wires."""
+    """Return the learned wires; None for the nominal array, which has no wires."""
     if know is nominal(know.n_cells):
         return None
     cells = wire_model(know.model, know.activation, know.static_gains_N)

@@ -1,4 +1,4 @@
-"""What `hil study recruitment` is asked for, and what it finds."""
+"""Settings and result types of `hil study recruitment`."""
 
 from typing import Annotated, Any, Literal
 
@@ -17,11 +17,11 @@ def _tuple(value: Any) -> Any:
 
 
 class Values(Table):
-    """What `--set` may change: sizes, and how many plants of each kind.
+    """Values that `--set` can change: sizes, and the number of plants of each kind.
 
-    `optimum_seeds` of the plants have their optimum looked for, `bound_seeds` of those of 6 and 14
-    cells a bound from below proven for it, which takes half a minute and one and a half each.
-    `workers` processes share the trials; by default as many as there are cores.
+    The optimum is computed for `optimum_seeds` plants; a lower bound is proven for `bound_seeds`
+    of the plants with 6 and 14 cells, which takes half a minute and one and a half minutes each.
+    `workers` processes share the trials; default: the number of cores.
     """
 
     cells: Annotated[tuple[Size, ...], Field(min_length=1), BeforeValidator(_tuple)] = (6, 14, 100)

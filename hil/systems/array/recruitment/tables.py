@@ -1,4 +1,4 @@
-"""Tables of recruitment: its controllers, further references, and the tests for failed cells."""
+"""Tables of recruitment: its controllers and the tests for failed cells."""
 
 from typing import Annotated, Literal
 
@@ -13,11 +13,11 @@ Horizon = Annotated[float, Field(ge=1e-4, le=60.0)]
 class FailuresTable(Table):
     """Tests for failed cells: error model of a healthy array, and false alarm rate.
 
-    Cells that fail now are searched for in the last `window_s`, those that were always dead in the
-    last `memory_s`; a verdict must stand for `confirm_s`. Standard deviations: `spread` of a
-    healthy cell's force, relative, and `drift` of one cell's force from what was learned of it;
-    `doubt` of a cell's force for `settle_s` after it was switched; `noise_N` of a reading, model
-    errors included; `zero_N` of the transducer's zero. See `hil.systems.array.isolation`.
+    The last `window_s` are searched for cells that fail now, the last `memory_s` for cells dead
+    from the start; a verdict must persist for `confirm_s`. Standard deviations: `spread` of a
+    healthy cell's force (relative), `drift` of one cell's force from its learned value,
+    `doubt` of a cell's force for `settle_s` after it was switched, `noise_N` of a reading (with
+    model errors), `zero_N` of the transducer's zero. See `hil.systems.array.isolation`.
     """
 
     false_alarms_per_day: Annotated[float, Field(ge=1e-9, le=1e6)] = 1.0
@@ -38,10 +38,10 @@ class WiresTable(Table):
     (`hil.systems.array.sma.filter`).
 
     Standard deviations of a healthy array's errors: `share`, `heating` and `cooling` of a cell's
-    force, power and convection, relative; `room_K` of the air; `delay_s` of the reading; `zero_N`
-    of the transducer's zero, all of which stay about the same for `same_for_s`; `wander_N` of what
-    wanders, for `wander_for_s`, and `stir` for what moves. A reading's noise is the observer's
-    `force_noise_N`.
+    force, power and convection (relative); `room_K` of the ambient temperature; `delay_s` of the
+    reading; `zero_N` of the transducer's zero. These change slowly, with the time constant
+    `same_for_s`. `wander_N` is the disturbance with the time constant `wander_for_s`; `stir` is
+    the error of moving cells. A reading's noise is the observer's `force_noise_N`.
     """
 
     sample_s: Annotated[float, Field(ge=1e-3, le=10.0)] = 0.05
@@ -60,11 +60,11 @@ class WiresTable(Table):
 class WireFailuresTable(Table):
     """Tests for failed cells of a model whose cells are wires (`hil.systems.array.sma.failures`).
 
-    `wires` has the error model of a healthy array. No cell is tested before cells have been on
-    for `learn_for_s`: the day's laws are learned first. Standard deviations: `moment_s` of when a
-    dead cell fades; `share_anew` of every share after a break. A cell is named once it is so
-    `sure`. With `switch_suspects` a recruiter switches suspects on purpose to tell them apart, one
-    every `apart_s`.
+    `wires` has the error model of a healthy array. No cell is tested until cells have been on
+    for `learn_for_s`, because the laws of the day are learned first. Standard deviations:
+    `moment_s` of the time at which a dead cell fades; `share_anew` of every share after a break.
+    A cell is named once its probability exceeds `sure`. With `switch_suspects` a recruiter
+    switches suspects deliberately to distinguish them, one every `apart_s`.
     """
 
     false_alarms_per_day: Annotated[float, Field(ge=1e-9, le=1e6)] = 1.0
@@ -77,13 +77,13 @@ class WireFailuresTable(Table):
 
 
 class BroadcastTable(Table):
-    """Broadcast control: one message for all cells, p to switch on and q to switch off; cells draw.
+    """Broadcast control: one message with the probabilities p (on) and q (off); the cells draw.
 
-    `law` says how an error becomes p and q; `gain`, of fixed_gain, is p for an error of one
-    mean cell. `error` is formed from the force as it is ("measured", with `period_s` longer
-    than cells take to heat and cool), or as it will be with the cells now on ("commanded").
-    Errors within `dead_zone_N` (by default half the largest step between force levels) draw
-    nothing.
+    `law` turns an error into p and q. `gain` applies to fixed_gain: p for an error of one
+    mean cell. `error` is formed from the measured force ("measured", with `period_s` longer
+    than cells take to heat and cool) or from the force to which the cells now on will settle
+    ("commanded"). Errors within `dead_zone_N` (default: half the largest step between force
+    levels) switch no cell.
     """
 
     kind: Literal["broadcast"]
@@ -95,11 +95,12 @@ class BroadcastTable(Table):
 
 
 class GroupsTable(Table):
-    """The size principle: groups recruited in this order, released in reverse.
+    """The size principle: groups are recruited in this order and released in reverse.
 
-    u = reference - disturbance + k_p (reference - force), both the observer's; cells join and
-    leave as under `pid`. Cells of a group take turns, every `rotate_s` (0: never) also while
-    their number stays, and rest for `rest_s` at least. `whole` switches groups as a whole.
+    u = reference - disturbance + k_p (reference - force), with the observer's force and
+    disturbance; `hysteresis` and `dwell_s` act as under `pid`. Cells of a group alternate, every
+    `rotate_s` (0: never) even at constant demand, and rest for at least `rest_s`. `whole` switches
+    complete groups.
     """
 
     kind: Literal["groups"]
@@ -117,12 +118,12 @@ class GroupsTable(Table):
 class OptimalTable(Table):
     """Finite-horizon on/off control: the best plan for the next seconds, every `plan_s`.
 
-    The search has `budget_s` and tries `levels_per_tick` levels a tick at most; cells may change
-    at `n_blocks` times `plan_s` apart, and the force is looked at every `sample_s` up to
-    `horizon_s`. Where the model's cells are wires, each may change at every plan up to the horizon,
-    and `levels_per_tick` counts steps of a cell predicted; `n_blocks` and `sample_s` are not for
-    them. A switch costs as much as an error of `price` smallest cells (in squares) at one
-    sample. Cells stay on and off for `on_min_s` and `off_min_s` at least.
+    The search has `budget_s` and tries at most `levels_per_tick` levels a tick. Cells can change
+    at `n_blocks` times `plan_s` apart; the force is predicted every `sample_s` up to `horizon_s`.
+    If the model's cells are wires, each can change at every plan up to the horizon,
+    `levels_per_tick` counts predicted cell steps, and `n_blocks` and `sample_s` do not apply. A
+    switch costs as much as an error of `price` smallest cells (squared) at one sample. Cells stay
+    on and off for at least `on_min_s` and `off_min_s`.
     """
 
     kind: Literal["optimal"]
