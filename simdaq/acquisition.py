@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from simdaq import names, routes, tdms
 from simdaq.bench import Bench
 from simdaq.buffers import InputBuffer
+from simdaq.channels import DigitalLines
 from simdaq.counters import CounterInput
 from simdaq.run import Run
 from simdaq.task import Task
-from simdaq.timing import NONE, Edges, ExternalClock, InternalClock
+from simdaq.timing import NONE, Clock, Edges, ExternalClock
 
 Block = NDArray[np.float64]
 
@@ -63,7 +64,9 @@ class InputRun(Run):
         self.buffer = InputBuffer(rows, capacity, may_overwrite=overwrite)
         for channel in task.channels:
             channel.begin(bench.now_s)
-        self.clock: InternalClock | ExternalClock = _clock(bench, task, n if finite else np.inf)
+            if isinstance(channel, DigitalLines):
+                channel.n_sampled = 0
+        self.clock: Clock = _clock(bench, task, n if finite else np.inf)
         self._log = _log(bench, task)
         self._end: int | None = None
         self._begun_s = self._packet_s = bench.now_s
@@ -169,7 +172,7 @@ def _log(bench: Bench, task: Task) -> tdms.Log | None:
     )
 
 
-def _clock(bench: Bench, task: Task, n: float) -> InternalClock | ExternalClock:
+def _clock(bench: Bench, task: Task, n: float) -> Clock:
     if task.timing.type == SampleTimingType.IMPLICIT.value:
         trigger = routes.trigger_edges(bench, task.start_trigger, task)
         return ExternalClock(_measurements(bench, task), n, trigger)

@@ -6,10 +6,11 @@ import threading
 from collections.abc import Sequence
 
 from simdaq import catalog, errors, names
-from simdaq.card import Card
+from simdaq.card import Card, Idle
 from simdaq.channels import Channel
 from simdaq.errors import DaqmxError, SetupError
-from simdaq.scales import Scales
+from simdaq.scales import CustomScale, Scales
+from simdaq.stored import Storage
 from simdaq.task import COMMITTED, RESERVED, RUNNING, UNVERIFIED, VERIFIED, Task
 from simdaq.terminals import Fault, Output, Source
 
@@ -31,6 +32,7 @@ class Bench:
         self.cards: dict[str, Card] = {}
         self.tasks: dict[int, Task] = {}
         self.scales = Scales()
+        self.storage = Storage()
         self.lock = threading.RLock()
         self.now_s = 0.0
         self.origin_unix_s = 0.0
@@ -42,8 +44,18 @@ class Bench:
 
     # Cards, signals, faults
 
-    def add(self, model: str, name: str, *, serial: int = 0, chassis: str | None = None) -> Card:
+    def add(
+        self, model: str, name: str, *, serial: int = 0, chassis: str | None = None,
+        slot: int = 0, simulated: bool = True, idle: Idle = "zero",
+        accessories: tuple[str, ...] = (),
+    ) -> Card:  # fmt: skip
         """Plug a card in; a module needs its chassis' name.
+
+        Parameters
+        ----------
+        simulated : what the card's `is_simulated` answers
+        idle : inputs that nobody feeds are at "zero", or "simulated" as NI's simulated devices
+            give them: analog inputs a noisy sine between their limits, digital lines a count
 
         Raises
         ------
@@ -55,7 +67,10 @@ class Bench:
         if chassis is not None and chassis not in self.cards:
             raise SetupError(f"card {name!r}: there is no chassis {chassis!r}")
         place = None if chassis is None else self.cards[chassis]
-        card = Card(name, catalog.model(model), serial or 0x1A00000 + len(self.cards), place)
+        card = Card(
+            name, catalog.model(model), serial or 0x1A00000 + len(self.cards), place,
+            slot=slot, simulated=simulated, idle=idle, accessories=accessories,
+        )  # fmt: skip
         self.cards[name] = card
         return card
 
@@ -76,7 +91,7 @@ class Bench:
         """What an output puts out now: volts of `Dev1/ao0`, 0 or 1 of `Dev1/port0/line0`."""
         card, short = self._terminal(terminal)
         with self.lock:
-            return card.output(short).at(self.now_s)
+            return float(card.output(short).at(self.now_s))
 
     def watch(self, terminal: str) -> Output:
         """Record every change of an output: `changes` of the answer, a list of (t_s, value)."""
@@ -136,6 +151,13 @@ class Bench:
             raise DaqmxError(errors.INVALID_DEVICE, Device_Specified=name)
         return found
 
+    def scale(self, name: str) -> CustomScale:
+        """The custom scale of this name, made by the program or saved; else DaqmxError."""
+        if name not in self.scales and name in self.storage.scales:
+            saved = self.storage.scales[name]
+            self.scales.add(name, saved.kind, dict(saved.properties))
+        return self.scales.get(name)
+
     # Tasks
 
     def create(self, name: str) -> Task:
@@ -159,6 +181,8 @@ class Bench:
         """Stop a task and forget it; its outputs stay as they are."""
         self.stop(task)
         self._free(task)
+        for channel in task.channels if task.kind == "do" else ():
+            channel.card.drivers.subtract(channel.resources())
         if self.tasks.pop(task.handle, None) is not None:
             self._n_transitions_cleared += task.n_transitions
 
@@ -172,6 +196,8 @@ class Bench:
         for channel in channels:
             task.add(channel)
             self.release(task, UNVERIFIED)
+            if task.kind == "do":
+                channel.card.drivers.update(channel.resources())
         self.last_created = names.flatten(c.name for c in channels)
 
     # What tasks reserve
@@ -201,22 +227,26 @@ class Bench:
         """Take back what a task holds; its state falls to this one."""
         self._free(task)
         task.state = min(task.state, state)
+        task.asked_state = min(task.asked_state, state)
 
     def stop(self, task: Task) -> None:
         """Stop; nothing happens to a task that does not run.
 
-        The task returns to where it was before its start, which frees what the start has
-        reserved (NI-DAQmx Help, "Transitioning the State Backwards").
+        The task returns to the state that the program asked for, which frees what the start has
+        reserved implicitly (NI-DAQmx Help, "Task State Model").
         """
         if task.state == RUNNING:
             assert task.run is not None
             task.run.stop(self.now_s)
-            task.state = COMMITTED
             task.implicit = False
-            if task.state_before_start < RESERVED:
-                self.release(task, task.state_before_start)
-            task.state = task.state_before_start
+            self._return_to_asked(task)
         task.pending = None
+
+    def _return_to_asked(self, task: Task) -> None:
+        task.state = COMMITTED
+        task.state = max(task.asked_state, VERIFIED)
+        if task.state < RESERVED:
+            self._free(task)
 
     def _free(self, task: Task) -> None:
         for key in [k for k, holder in self._reserved.items() if holder is task]:

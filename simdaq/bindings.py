@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from nidaqmx.constants import EveryNSamplesEventType
 
 from simdaq import errors, library, library_source, properties, scene
 from simdaq.errors import DaqmxError
@@ -28,6 +29,7 @@ POINTERS = {
     "c_bool32": "uint32_t *", "c_double": "double *", "c_ulonglong": "uint64_t *",
     "task_handle": "uint64_t *",
 }  # fmt: skip
+ACQUIRED_INTO_BUFFER = EveryNSamplesEventType.ACQUIRED_INTO_BUFFER.value
 ELEMENTS = {
     "double_array": np.float64, "int32_array": np.int32, "uint32_array": np.uint32,
     "bytes": np.uint8,
@@ -68,6 +70,8 @@ class Bindings:
             return self.m.text(value)
         if argument.c_type == "void *":
             return self.m.handle(value)
+        if argument.c_type == "daqmx_time":
+            return int(value.lsb), int(value.msb)
         return value
 
     def _in_array(self, arguments: tuple[Argument, ...], given: tuple[Any, ...], at: int) -> Any:
@@ -165,7 +169,7 @@ class Bindings:
                 else:
                     function(task, what, data)
 
-            system.listen(owner, kind, Event(n, call))
+            system.listen(owner, kind, Event(n, call, acquired=what == ACQUIRED_INTO_BUFFER))
             return 0
 
         return action

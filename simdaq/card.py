@@ -1,28 +1,41 @@
-"""A card: its physical channels and terminals, what is wired to them, what it can reserve."""
+"""A card: its physical channels and terminals, the signals on them, its reservations."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from typing import Any, Literal
 
-from nidaqmx.constants import ProductCategory
+import numpy as np
 
-from simdaq import errors
+from simdaq import catalog, errors
 from simdaq.catalog import CardModel
 from simdaq.errors import DaqmxError
-from simdaq.terminals import Output, Pulses, Source, Terminal
+from simdaq.terminals import Output, Pulses, Source, Terminal, Times
 
-# The pins of a counter's inputs and output on X, M and C Series devices: source or A, gate or Z,
-# auxiliary or B, output (NI "X Series User Manual", table of default counter terminals).
+# Default pins of a counter on X, M and C Series devices: source or A, gate or Z, auxiliary or B,
+# output (NI "X Series User Manual", table of default counter terminals).
 COUNTER_PINS = {
     0: ("PFI8", "PFI9", "PFI10", "PFI12"),
     1: ("PFI3", "PFI4", "PFI11", "PFI13"),
     2: ("PFI0", "PFI1", "PFI2", "PFI14"),
     3: ("PFI5", "PFI6", "PFI7", "PFI15"),
 }
+NO_PINS = ("", "", "", "")
+# Frequencies of the timebase terminals, Hz.
+TIMEBASES = {
+    "100MHzTimebase": 100e6, "80MHzTimebase": 80e6, "20MHzTimebase": 20e6, "10MHzRefClock": 10e6,
+    "100kHzTimebase": 100e3,
+}  # fmt: skip
+SIGNALS = ("SampleClock", "SampleClockTimebase", "StartTrigger", "PauseTrigger")
+COUNTER_SIGNALS = ("InternalOutput", "Source", "Gate", "Aux", "A", "B", "Z", "SampleClock",
+                   "ArmStartTrigger")  # fmt: skip
+Idle = Literal["zero", "simulated"]
 _COUNTER = re.compile(r"_?(?:ctr|freqout)(\d*)$")
 _LINE = re.compile(r"port(\d+)/line(\d+)$")
 _PORT = re.compile(r"port(\d+)$")
 _ANALOG = re.compile(r"_?(ai|ao)(\d+)$")
+_READ_BACK = re.compile(r"_ao(\d+)_vs_aognd$")
 
 
 class Card:
@@ -35,20 +48,31 @@ class Card:
     stalled : bool
         Its clocks deliver nothing, as when a bus hangs.
     transfer_s : float
-        Samples go to the computer in packets, this often; 0: one by one.
+        Samples reach the computer in packets of this length; 0: one by one.
     expired : bool
         Of a chassis: its watchdog has expired and nobody has reset it since.
     chassis : Card or None
         Where a module sits.
+    simulated : bool
+        What `is_simulated` answers.
+    idle : "zero" or "simulated"
+        Inputs that nobody feeds: at 0, or as NI's simulated devices give them.
+    drivers : Counter of str
+        Digital lines and how many output tasks have them.
     """
 
     def __init__(
-        self, name: str, model: CardModel, serial: int = 0, chassis: Card | None = None
-    ) -> None:
+        self, name: str, model: CardModel, serial: int = 0, chassis: Card | None = None,
+        *, slot: int = 0, simulated: bool = True, idle: Idle = "zero",
+        accessories: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
         self.name = name
         self.model = model
         self.serial = serial
         self.chassis = chassis
+        self.simulated = simulated
+        self.idle: Idle = idle
+        self.accessories = accessories
         self.modules: list[Card] = []
         self.plugged = True
         self.stalled = False
@@ -57,16 +81,24 @@ class Card:
         self.terminals: dict[str, Terminal] = {}
         self.outputs: dict[str, Output] = {}
         self.default_source: dict[str, Source] = {}
+        self.drivers: Counter[str] = Counter()
+        self.stored: dict[str, object] = {}  # device properties that a program has set
         if chassis is not None:
             chassis.modules.append(self)
+        self.slot = slot or (len(chassis.modules) if chassis is not None else 0)
 
     # Names
 
     def names(self, kind: str) -> list[str]:
-        """All physical channels of a kind: ai, ao, ci, co, di, do, port."""
+        """All physical channels of a kind: ai, ao, ci, co, di, do, and their ports di_port,
+        do_port.
+        """
         m, own = self.model, self.name
         if kind == "ai":
-            return [f"{own}/ai{i}" for i in range(m.ai.n_channels)] if m.ai else []
+            if m.ai is None:
+                return []
+            numbered = [f"{own}/ai{i}" for i in range(m.ai.n_channels)]
+            return numbered + [f"{own}/{extra}" for extra in m.ai.extra_channels]
         if kind == "ao":
             return [f"{own}/ao{i}" for i in range(m.ao.n_channels)] if m.ao else []
         if kind in ("ci", "co"):
@@ -74,11 +106,27 @@ class Card:
                 return []
             stem = "_ctr" if m.slots else "ctr"
             return [f"{own}/{stem}{i}" for i in range(m.counters.n)]
-        if kind == "port":
-            return [f"{own}/port{p}" for p in range(len(m.ports))]
-        return [
-            f"{own}/port{p}/line{i}" for p, port in enumerate(m.ports) for i in range(port.n_lines)
-        ]
+        direction, _, port_only = kind.partition("_")
+        ports = [
+            (p, port) for p, port in enumerate(m.ports)
+            if (port.input if direction == "di" else port.output)
+        ]  # fmt: skip
+        if port_only:
+            return [f"{own}/port{p}" for p, _ in ports]
+        return [f"{own}/port{p}/line{i}" for p, port in ports for i in range(port.n_lines)]
+
+    def internal_names(self) -> list[str]:
+        """Internal analog inputs: they read back the outputs and the board's references."""
+        if self.model.ai is None:
+            return []
+        n_outputs = self.model.ao.n_channels if self.model.ao else 0
+        found = [f"_ao{i}_vs_aognd" for i in range(n_outputs)]
+        return found + list(self.model.internal_channels)
+
+    def read_back(self, short: str) -> Output | None:
+        """The analog output that an internal channel reads back."""
+        found = _READ_BACK.match(short)
+        return None if found is None else self.output(f"ao{found[1]}")
 
     def check(self, rest: str, kind: str) -> str:
         """The short name of a physical channel of that kind.
@@ -88,30 +136,42 @@ class Card:
         DaqmxError
             There is none of this name, or it is of another kind.
         """
-        found = _ANALOG.match(rest)
-        what = ""
-        if found:
-            what = found[1]
-        elif _COUNTER.match(rest):
-            what = "ci"
-        elif _LINE.match(rest) or _PORT.match(rest):
-            what = "di"
+        if kind == "ai" and rest in self.internal_names():
+            return rest
+        what = self._kind_of(rest)
         full = f"{self.name}/{rest}"
-        exists = full in self.names(what) if what else False
-        if not exists and _PORT.match(rest):
-            exists = full in self.names("port")
-        if not exists:
+        exists = any(full in self.names(k) for k in {"di": ("di", "do", "di_port", "do_port")}.get(
+            what, (what,)))  # fmt: skip
+        if not what or not exists:
             raise DaqmxError(
                 errors.NO_SUCH_CHANNEL, Physical_Channel_Name=rest, Device_Specified=self.name
             )
         families = {"ci": "counter", "co": "counter", "di": "digital", "do": "digital"}
-        if families.get(what, what) != families.get(kind, kind) or (
-            kind == "co" and not self.names("co")
-        ):
+        right = families.get(what, what) == families.get(kind, kind)
+        if right and kind in ("di", "do"):
+            right = full in self.names(kind) or full in self.names(f"{kind}_port")
+        elif right and kind == "co":
+            right = full in self.names("co")
+        if not right:
             raise DaqmxError(
                 errors.WRONG_CHANNEL_TYPE, Physical_Channel_Name=rest, Device_Specified=self.name
             )
         return rest.removeprefix("_")
+
+    def _kind_of(self, rest: str) -> str:
+        found = _ANALOG.match(rest)
+        if found:
+            return found[1]
+        if self.model.ai is not None and rest in self.model.ai.extra_channels:
+            return "ai"
+        if _COUNTER.match(rest):
+            return "ci"
+        return "di" if _LINE.match(rest) or _PORT.match(rest) else ""
+
+    def pins(self, counter: str) -> tuple[str, ...]:
+        """Default pins of a counter; empty names where the card has none."""
+        pins = COUNTER_PINS.get(int(counter.removeprefix("ctr")), NO_PINS)
+        return pins if self.engines.model.n_pfi > 2 else NO_PINS
 
     def lines(self, short: str) -> list[str]:
         """The lines of a port, or the line itself."""
@@ -128,18 +188,22 @@ class Card:
     def terminal_names(self) -> list[str]:
         """Terminals that can be routed, without the leading device."""
         m = self.model
-        found = [f"PFI{i}" for i in range(m.n_pfi)]
+        found = [f"PFI{i}" for i in range(m.n_pfi)] + [f"APFI{i}" for i in range(m.n_apfi)]
+        chassis = bool(m.slots)
         for kind, has in (("ai", m.ai), ("ao", m.ao), ("di", m.ports), ("do", m.ports)):
-            if has:
-                found += [f"{kind}/{what}" for what in ("SampleClock", "StartTrigger")]
-        if m.ai:
-            found.append("ai/ReferenceTrigger")
-        if m.counters:
+            if has or chassis:
+                found += [f"{kind}/{what}" for what in SIGNALS]
+        if m.ai or chassis:
+            found += ["ai/ReferenceTrigger", "ai/ConvertClock", "ai/HoldCompleteEvent"]
+        if m.ports or chassis:
+            found += ["di/ReferenceTrigger", "ChangeDetectionEvent"]
+        if m.ai or chassis:
+            found.append("AnalogComparisonEvent")
+        if m.counters and not self.is_module:
             for i in range(m.counters.n):
-                found += [f"Ctr{i}InternalOutput", f"Ctr{i}Source", f"Ctr{i}Gate"]
-            found += ["100MHzTimebase", "20MHzTimebase", "100kHzTimebase"]
-        if m.slots:
-            found += ["ai/SampleClock", "ai/StartTrigger", "ao/SampleClock"]
+                found += [f"Ctr{i}{what}" for what in COUNTER_SIGNALS]
+        if not self.is_module:
+            found += [*TIMEBASES, "FrequencyOutput", "MasterTimebase"]
         return found
 
     # Signals
@@ -158,16 +222,27 @@ class Card:
             found = self.outputs[short] = Output()
         return found
 
-    def level(self, line: str, t_s: float) -> float:
-        """A digital line: as driven from outside, else as driven by the card itself."""
+    def is_fed(self, short: str) -> bool:
+        """Somebody has wired a signal to this input."""
+        terminal = self.terminals.get(short)
+        return short in self.default_source or (terminal is not None and terminal.fed)
+
+    def counts(self, line: str) -> bool:
+        """The line counts samples, as on NI's simulated devices."""
+        return self.idle == "simulated" and not self.is_fed(line) and not self.drivers[line]
+
+    def level(self, line: str, t_s: Times) -> Any:
+        """A digital line, 0.0 or 1.0: as driven from outside, else as the card itself drives it."""
         inside = self.outputs.get(line)
-        terminal = self.terminals.get(line)
-        if inside is not None and (terminal is None or not terminal.fed):
+        if inside is not None and not self.is_fed(line):
             return inside.at(t_s)
-        return 1.0 if self.terminal(line).at(t_s) > 0.5 else 0.0
+        return np.where(np.asarray(self.terminal(line).at(t_s)) > 0.5, 1.0, 0.0)
 
     def pulses(self, short: str) -> Pulses | None:
         """The pulse train on a terminal, if it is one."""
+        if short in TIMEBASES:
+            period_s = 1.0 / TIMEBASES[short]
+            return Pulses(period_s, 0.5 * period_s)
         terminal = self.terminals.get(short)
         source = self.default_source.get(short) if terminal is None else terminal.source
         return source if isinstance(source, Pulses) else None
@@ -186,11 +261,11 @@ class Card:
 
     @property
     def is_chassis(self) -> bool:
-        return bool(self.model.category == ProductCategory.COMPACT_DAQ_CHASSIS)
+        return self.model.category in catalog.CHASSIS
 
     @property
     def is_module(self) -> bool:
-        return bool(self.model.category == ProductCategory.C_SERIES_MODULE)
+        return self.model.category in catalog.MODULES
 
     def must_be_there(self) -> None:
         """Raise DaqmxError where the card was unplugged."""

@@ -1,17 +1,22 @@
-"""Cards by name, with the limits of their data sheets.
+"""Card models by name, read from the data files in `cards/`.
 
-Sources: NI data sheets "PCIe-6363 Specifications", "USB-6361 Specifications", "USB-6001
-Specifications", "NI 9205/9215/9237/9263/9401 Datasheet", "cDAQ-9185 Specifications",
-"cDAQ-9174 Specifications"; watchdogs: "X Series User Manual" and "cDAQ-9185/9189 User Manual",
-section "Watchdog Timer". Product numbers are PCI or USB identifiers.
+A model is one table of a TOML file; `like` takes over what another model has. The files name
+their sources. The product number of a simulated NI card is the one that NI MAX gives it.
 """
 
-from dataclasses import dataclass, replace
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 from nidaqmx.constants import BusType, ProductCategory, UsageTypeAI, UsageTypeCI
 
 from simdaq.errors import SetupError
 
+FOLDER = Path(__file__).parent / "cards"
 BRIDGES = (
     UsageTypeAI.BRIDGE, UsageTypeAI.FORCE_BRIDGE, UsageTypeAI.STRAIN_STRAIN_GAGE,
     UsageTypeAI.PRESSURE_BRIDGE, UsageTypeAI.TORQUE_BRIDGE,
@@ -20,14 +25,44 @@ VOLTAGE_CARD = (
     UsageTypeAI.VOLTAGE, UsageTypeAI.VOLTAGE_CUSTOM_WITH_EXCITATION, UsageTypeAI.VOLTAGE_ACRMS,
     UsageTypeAI.CURRENT, UsageTypeAI.CURRENT_ACRMS, UsageTypeAI.RESISTANCE,
     UsageTypeAI.TEMPERATURE_THERMOCOUPLE, UsageTypeAI.TEMPERATURE_THERMISTOR,
-    UsageTypeAI.TEMPERATURE_RTD, UsageTypeAI.TEMPERATURE_BUILT_IN_SENSOR, *BRIDGES,
+    UsageTypeAI.TEMPERATURE_RTD, UsageTypeAI.TEMPERATURE_BUILT_IN_SENSOR,
+    UsageTypeAI.ROSETTE_STRAIN_GAGE, UsageTypeAI.FREQUENCY_VOLTAGE,
+    UsageTypeAI.POSITION_LINEAR_LVDT, UsageTypeAI.POSITION_ANGULAR_RVDT,
+    UsageTypeAI.ACCELERATION_ACCELEROMETER_CURRENT_INPUT, UsageTypeAI.VELOCITY_IEPE_SENSOR,
+    UsageTypeAI.FORCE_IEPE_SENSOR, UsageTypeAI.SOUND_PRESSURE_MICROPHONE,
+    UsageTypeAI.CALCULATED_POWER, *BRIDGES,
 )  # fmt: skip
-COUNTER_TYPES = tuple(UsageTypeCI)
+GROUPS = {"@voltage_card": VOLTAGE_CARD, "@bridges": BRIDGES}
+CHASSIS = (ProductCategory.COMPACT_DAQ_CHASSIS, ProductCategory.TEST_SCALE_CHASSIS)
+MODULES = (ProductCategory.C_SERIES_MODULE, ProductCategory.TEST_SCALE_MODULE)
 
 
 @dataclass(frozen=True)
 class AnalogInputs:
-    """`n_channels` single-ended; `max_multi_Hz` is shared between channels unless simultaneous."""
+    """Analog inputs of a card.
+
+    Attributes
+    ----------
+    n_channels : int
+        Single-ended inputs.
+    ranges : tuple of float
+        Full scale to both sides, V (V/V where ratiometric), ascending.
+    max_single_Hz, max_multi_Hz : float
+        Highest sample rate of one channel, and the sum over several channels; per channel where
+        `simultaneous`.
+    ratiometric : bool
+        The converter measures the ratio of a bridge.
+    shunt_Ohm : float
+        The card's own shunt resistor; 0 where it has none.
+    excitation_V : tuple of float
+        Excitation voltages that the card supplies.
+    delta_sigma : int
+        The sample clock is `max_single_Hz` divided by 1 to this; 0: any rate.
+    extra_channels : tuple of str
+        Physical channels that are not numbered inputs, such as dmm.
+    power_max_V, power_max_A : float
+        Limits of a power module's set points; 0 where there is none.
+    """
 
     n_channels: int
     ranges: tuple[float, ...]
@@ -36,33 +71,47 @@ class AnalogInputs:
     max_multi_Hz: float
     simultaneous: bool = False
     differential_only: bool = False
+    pseudodifferential: bool = False
+    nrse: bool = True
     usages: tuple[UsageTypeAI, ...] = VOLTAGE_CARD
     min_Hz: float = 0.0
-    ratiometric: bool = False  # ranges are V/V of a bridge
-    shunt_Ohm: float = 0.0  # of the card's own shunt resistor; 0 where it has none
-    delta_sigma: int = 0  # its clock divides max_single_Hz by 1 to this; 0: any rate
+    ratiometric: bool = False
+    shunt_Ohm: float = 0.0
+    excitation_V: tuple[float, ...] = ()
+    delta_sigma: int = 0
+    extra_channels: tuple[str, ...] = ()
+    power_max_V: float = 0.0
+    power_max_A: float = 0.0
+    resolution_rate: bool = False
 
 
 @dataclass(frozen=True)
 class AnalogOutputs:
-    """Ranges are +/- volts; `max_Hz` 0 means without a clock."""
+    """Analog outputs; ranges are +/- volts, `max_Hz` 0 means without a clock."""
 
     n_channels: int
     ranges: tuple[float, ...]
     bits: int
     max_Hz: float
+    unipolar: bool = False
+    current_ranges_A: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
 class Counters:
-    """All alike; `encoders` tells whether two-phase encoders can be read."""
+    """Identical counters and the measurements that they support."""
 
     n: int
     bits: int
     timebase_Hz: float
-    encoders: bool = True
+    usages: tuple[UsageTypeCI, ...] = tuple(u for u in UsageTypeCI if u != UsageTypeCI.TIME_GPS)
     buffered: bool = True
     outputs: bool = True
+
+    @property
+    def encoders(self) -> bool:
+        """Two-phase encoders can be read."""
+        return UsageTypeCI.POSITION_ANGULAR_ENCODER in self.usages
 
 
 @dataclass(frozen=True)
@@ -71,6 +120,8 @@ class Port:
 
     n_lines: int
     max_Hz: float = 0.0
+    input: bool = True
+    output: bool = True
 
 
 @dataclass(frozen=True)
@@ -85,6 +136,10 @@ class CardModel:
         It has hardware-timed single point mode.
     slots : int
         Of a chassis.
+    n_ai_engines : int
+        Analog input tasks that can run at once.
+    internal_channels : tuple of str
+        Internal analog inputs beside those that read back the analog outputs.
     """
 
     product: str
@@ -96,172 +151,114 @@ class CardModel:
     counters: Counters | None = None
     ports: tuple[Port, ...] = ()
     n_pfi: int = 0
+    n_apfi: int = 0
     timebase_Hz: float = 100.0e6
     watchdog: tuple[str, ...] = ()
     watchdog_max_s: float = 0.0
     single_point: bool = False
     slots: int = 0
     digital_trigger: bool = True
-    simultaneous_engines: int = 1
+    analog_trigger: bool = False
+    self_calibration: bool = False
+    time_aware: bool = False
+    n_ai_engines: int = 1
+    internal_channels: tuple[str, ...] = ()
 
 
-X_WATCHDOG_MAX_S = (2**32 - 1) * 8e-9
-CHASSIS_WATCHDOG_MAX_S = (2**32 - 1) * 25e-9
-
-_X_SERIES = CardModel(
-    product="PCIe-6363",
-    number=0x7435,
-    category=ProductCategory.X_SERIES_DAQ,
-    bus=BusType.PCIE,
-    ai=AnalogInputs(32, (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0), 16, 2.0e6, 1.0e6),
-    ao=AnalogOutputs(4, (5.0, 10.0), 16, 2.86e6),
-    counters=Counters(4, 32, 100.0e6),
-    ports=(Port(32, 10.0e6), Port(8), Port(8)),
-    n_pfi=16,
-    watchdog=("do",),
-    watchdog_max_s=X_WATCHDOG_MAX_S,
-    single_point=True,
-)
-
-_C_SERIES = CardModel(
-    "NI 9205", 0x712A, ProductCategory.C_SERIES_MODULE, BusType.COMPACT_DAQ, digital_trigger=True
-)
-
-MODELS: dict[str, CardModel] = {
-    m.product: m
-    for m in (
-        _X_SERIES,
-        replace(_X_SERIES, product="PXIe-6363", number=0x7436, bus=BusType.PXIE),
-        replace(
-            _X_SERIES,
-            product="USB-6361",
-            number=0x7811,
-            bus=BusType.USB,
-            ai=AnalogInputs(16, (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0), 16, 2.0e6, 1.0e6),
-            ao=AnalogOutputs(2, (5.0, 10.0), 16, 2.86e6),
-            ports=(Port(8, 1.0e6), Port(8), Port(8)),
-            single_point=False,
-        ),
-        replace(
-            _X_SERIES,
-            product="USB-6363",
-            number=0x7810,
-            bus=BusType.USB,
-            ports=(Port(32, 1.0e6), Port(8), Port(8)),
-            single_point=False,
-        ),
-        CardModel(
-            product="PCIe-6321",
-            number=0x742A,
-            category=ProductCategory.X_SERIES_DAQ,
-            bus=BusType.PCIE,
-            ai=AnalogInputs(16, (0.2, 1.0, 5.0, 10.0), 16, 250.0e3, 250.0e3),
-            ao=AnalogOutputs(2, (10.0,), 16, 900.0e3),
-            counters=Counters(4, 32, 100.0e6),
-            ports=(Port(8, 1.0e6), Port(8), Port(8)),
-            n_pfi=16,
-            watchdog=("do",),
-            watchdog_max_s=X_WATCHDOG_MAX_S,
-            single_point=True,
-        ),
-        CardModel(
-            product="PCIe-6251",
-            number=0x716F,
-            category=ProductCategory.M_SERIES_DAQ,
-            bus=BusType.PCIE,
-            ai=AnalogInputs(16, (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0), 16, 1.25e6, 1.0e6),
-            ao=AnalogOutputs(2, (5.0, 10.0), 16, 2.86e6),
-            counters=Counters(2, 32, 80.0e6),
-            ports=(Port(8, 10.0e6), Port(8), Port(8)),
-            n_pfi=16,
-            single_point=True,
-        ),
-        CardModel(
-            product="PXIe-6738",
-            number=0x7852,  # assumed
-            category=ProductCategory.AO_SERIES,
-            bus=BusType.PXIE,
-            ao=AnalogOutputs(32, (10.0,), 16, 1.0e6),
-            counters=Counters(4, 32, 100.0e6),
-            ports=(Port(2, 10.0e6), Port(8)),
-            n_pfi=8,
-        ),
-        CardModel(
-            product="USB-6001",
-            number=0x7669,
-            category=ProductCategory.USBDAQ,
-            bus=BusType.USB,
-            ai=AnalogInputs(8, (10.0,), 14, 20.0e3, 20.0e3),
-            ao=AnalogOutputs(2, (10.0,), 14, 5.0e3),
-            counters=Counters(1, 32, 80.0e6, encoders=False, buffered=False, outputs=False),
-            ports=(Port(8), Port(4), Port(1)),
-            n_pfi=2,
-            timebase_Hz=80.0e6,
-        ),
-        CardModel(
-            product="cDAQ-9185",
-            number=0x7A39,
-            category=ProductCategory.COMPACT_DAQ_CHASSIS,
-            bus=BusType.TCPIP,
-            counters=Counters(4, 32, 80.0e6),
-            slots=4,
-            n_pfi=2,
-            watchdog=("do", "ao", "co"),
-            watchdog_max_s=CHASSIS_WATCHDOG_MAX_S,
-            simultaneous_engines=3,
-            timebase_Hz=80.0e6,
-        ),
-        CardModel(
-            product="cDAQ-9174",
-            number=0x72CB,
-            category=ProductCategory.COMPACT_DAQ_CHASSIS,
-            bus=BusType.USB,
-            counters=Counters(4, 32, 80.0e6),
-            slots=4,
-            n_pfi=2,
-            simultaneous_engines=3,
-            timebase_Hz=80.0e6,
-        ),
-        replace(
-            _C_SERIES, ai=AnalogInputs(32, (0.2, 1.0, 5.0, 10.0), 16, 250.0e3, 250.0e3)
-        ),
-        replace(
-            _C_SERIES,
-            product="NI 9215",
-            number=0x7132,
-            ai=AnalogInputs(4, (10.0,), 16, 100.0e3, 100.0e3, simultaneous=True,
-                            differential_only=True),
-        ),
-        replace(
-            _C_SERIES,
-            product="NI 9211",
-            number=0x712F,
-            ai=AnalogInputs(4, (0.08,), 24, 14.0, 14.0, differential_only=True,
-                            usages=(UsageTypeAI.VOLTAGE, UsageTypeAI.TEMPERATURE_THERMOCOUPLE)),
-        ),
-        replace(
-            _C_SERIES,
-            product="NI 9237",
-            number=0x7133,
-            ai=AnalogInputs(4, (0.025,), 24, 50.0e3, 50.0e3, simultaneous=True,
-                            differential_only=True, usages=BRIDGES,
-                            ratiometric=True, shunt_Ohm=100.0e3, delta_sigma=31),
-        ),
-        replace(_C_SERIES, product="NI 9263", number=0x7144,
-                ao=AnalogOutputs(4, (10.0,), 16, 100.0e3)),
-        replace(_C_SERIES, product="NI 9401", number=0x7130, ports=(Port(8, 10.0e6),)),
-    )
-}  # fmt: skip
+def _tables() -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for file in sorted(FOLDER.glob("*.toml")):
+        found |= tomllib.loads(file.read_text())
+    return found
 
 
-def model(name: str) -> CardModel:
-    """The card of this name.
+def _whole(name: str, tables: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The table of a model with everything that it takes over from others."""
+    own = dict(tables[name])
+    base = own.pop("like", None)
+    if base is None:
+        return own
+    merged = _whole(base, tables)
+    for key, value in own.items():
+        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = {**merged[key], **value} if both else value
+    return merged
+
+
+def _usages(names: list[str], kind: Any) -> tuple[Any, ...]:
+    found: list[Any] = []
+    for name in names:
+        found += GROUPS[name] if name in GROUPS else [kind[name]]
+    return tuple(found)
+
+
+def _frozen(table: dict[str, Any], kind: Any = UsageTypeAI) -> dict[str, Any]:
+    found = {k: tuple(v) if isinstance(v, list) else v for k, v in table.items()}
+    if "usages" in found:
+        found["usages"] = _usages(table["usages"], kind)
+    return found
+
+
+def from_table(product: str, table: dict[str, Any]) -> CardModel:
+    """A model from its table.
 
     Raises
     ------
     SetupError
-        None is known.
+        A key is missing, unknown, or has a value that does not exist.
     """
-    if name not in MODELS:
-        raise SetupError(f"card {name!r} is not known: choose one of {', '.join(MODELS)}")
-    return MODELS[name]
+    try:
+        found = _frozen(table)
+        found["category"] = ProductCategory[table["category"]]
+        found["bus"] = BusType[table["bus"]]
+        if "ai" in table:
+            found["ai"] = AnalogInputs(**_frozen(table["ai"]))
+        if "ao" in table:
+            found["ao"] = AnalogOutputs(**_frozen(table["ao"]))
+        if "counters" in table:
+            found["counters"] = Counters(**_frozen(table["counters"], UsageTypeCI))
+        found["ports"] = tuple(Port(**port) for port in table.get("ports", ()))
+        return CardModel(product=product, **found)
+    except (KeyError, TypeError) as error:
+        raise SetupError(f"card model {product!r}: {error}: compare with simdaq/cards") from None
+
+
+@cache
+def models() -> dict[str, CardModel]:
+    """All models by product name."""
+    tables = _tables()
+    return {name: from_table(name, _whole(name, tables)) for name in tables}
+
+
+@cache
+def _of_file(path: str) -> CardModel:
+    try:
+        own = tomllib.loads(Path(path).read_text())
+    except OSError as error:
+        raise SetupError(f"card {path}: {error.strerror}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise SetupError(f"card {path}: {error}") from None
+    if len(own) != 1:
+        raise SetupError(f"card {path}: {len(own)} tables: write one, named after the product")
+    (name,) = own
+    tables = _tables() | own
+    base = own[name].get("like")
+    if base is not None and base not in tables:
+        raise SetupError(f"card {path}: like = {base!r} is not known")
+    return from_table(name, _whole(name, tables))
+
+
+def model(name: str) -> CardModel:
+    """The model of this product name, or the one that a TOML file describes.
+
+    Raises
+    ------
+    SetupError
+        It is not known, or the file is wrong.
+    """
+    if name.endswith(".toml"):
+        return _of_file(name)
+    known = models()
+    if name not in known:
+        raise SetupError(f"card {name!r} is not known: choose one of {', '.join(known)}")
+    return known[name]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from nidaqmx.constants import UsageTypeAO
 from numpy.typing import NDArray
 
 from simdaq import errors, scales
@@ -16,6 +18,7 @@ from simdaq.errors import DaqmxError
 from simdaq.terminals import Output, Terminal
 
 Samples = NDArray[np.float64]
+SINE, SINE_HZ = 0.97, 10.0
 
 
 @dataclass
@@ -28,6 +31,7 @@ class Channel:
     card: Card
     short: str
     properties: dict[str, Any] = field(default_factory=dict)
+    initial: dict[str, Any] = field(default_factory=dict)  # of properties that were set since
 
     @property
     def rows(self) -> int:
@@ -62,6 +66,21 @@ class Channel:
         """Raise DaqmxError for a property that the card cannot have."""
 
 
+class SimulatedSine:
+    """A noisy sine from -1 to 1, as NI's simulated devices give it (NI-DAQmx Help, "NI-DAQmx
+    Simulated Devices"); frequency and noise are this package's.
+    """
+
+    def __init__(self, channel: int) -> None:
+        self._phase = 0.25 * np.pi * channel
+        self._rng = np.random.default_rng(channel)
+
+    def __call__(self, t_s: Samples) -> Samples:
+        sine = SINE * np.sin(2.0 * np.pi * SINE_HZ * np.asarray(t_s) + self._phase)
+        noise = (1.0 - SINE) * self._rng.uniform(-1.0, 1.0, np.shape(t_s))
+        return np.asarray(sine + noise)
+
+
 @dataclass
 class AnalogInput(Channel):
     """One input of a converter.
@@ -69,13 +88,16 @@ class AnalogInput(Channel):
     Attributes
     ----------
     curve : what the converter measures (V, or V/V of a bridge) -> channel units
+    from_fed : what a terminal is fed with -> what the converter measures
+        Sensors are fed in their physical unit: a thermocouple in degC.
     shift : float
         V/V that a closed shunt adds.
     physical_signal : bool
-        The terminal's source is taken in channel units; a thermocouple is fed in degrees.
+        The converter counts in channel units.
     """
 
     curve: scales.Scaling = scales.identity
+    from_fed: scales.Scaling = scales.identity
     custom: scales.CustomScale | None = None
     physical_signal: bool = False
     shift: float = 0.0
@@ -87,7 +109,13 @@ class AnalogInput(Channel):
     def __post_init__(self) -> None:
         ai = self.card.model.ai
         assert ai is not None
-        self.terminal = self.card.terminal(self.short)
+        back = self.card.read_back(self.short)
+        if back is not None:
+            self.terminal = Terminal(source=back.at, fed=True)
+        else:
+            self.terminal = self.card.terminal(self.short)
+        number = re.sub(r"\D", "", self.short)
+        self._simulated = SimulatedSine(int(number or 0))
         self.top = 2 ** (ai.bits - 1)
         self.fit_range()
 
@@ -95,12 +123,28 @@ class AnalogInput(Channel):
         """Take the smallest range of the card that holds the limits asked for."""
         ai = self.card.model.ai
         assert ai is not None
+        self.properties.pop("forced_range", None)
+        if "ai_min" not in self.properties or "ai_max" not in self.properties:
+            return
         wanted = max(abs(self.properties["ai_min"]), abs(self.properties["ai_max"]))
         if self.physical_signal or self.custom is not None or self.curve is not scales.identity:
             self.range_ = ai.ranges[-1] if not self.physical_signal else max(wanted, 1e-12)
         else:
             self.range_ = next((r for r in ai.ranges if r >= wanted * (1 - 1e-9)), ai.ranges[-1])
         self.lsb = self.range_ / self.top
+
+    def force_range(self, range_: float) -> None:
+        """Use the card's smallest range that holds this one, whatever the limits."""
+        ai = self.card.model.ai
+        assert ai is not None
+        self.properties["forced_range"] = range_
+        self.range_ = next((r for r in ai.ranges if r >= range_ * (1 - 1e-9)), ai.ranges[-1])
+        self.lsb = self.range_ / self.top
+
+    def refit(self) -> None:
+        """Fit the range to the limits, unless the program has set a range."""
+        if "forced_range" not in self.properties:
+            self.fit_range()
 
     def bridge_changed(self) -> None:
         """The shunt was closed or opened: V/V that it adds to the bridge.
@@ -133,17 +177,39 @@ class AnalogInput(Channel):
                     )  # fmt: skip
 
     def sample(self, t_s: Samples) -> Samples:
-        signal = np.asarray(self.terminal.at(t_s), dtype=float) + self.shift
+        if self.is_simulated:
+            return self._within_limits(self._simulated(t_s))
+        signal = np.asarray(self.from_fed(self.terminal.at(t_s)), dtype=float) + self.shift
         codes = np.rint(signal / self.lsb)
         # A converter has no NaN: what is not a number reads as its upper end.
         return np.broadcast_to(np.fmax(np.fmin(codes, self.top - 1), -self.top), t_s.shape)
 
     def sample_now(self, t_s: float) -> float:
         """One raw sample without arrays."""
-        steps = (float(self.terminal.at(t_s)) + self.shift) / self.lsb
+        if self.is_simulated:
+            return float(self.sample(np.array([t_s]))[0])
+        steps = (float(self.from_fed(self.terminal.at(t_s))) + self.shift) / self.lsb
         if not -self.top <= steps <= self.top - 1:  # also what is not a number
             return float(-self.top if steps < 0.0 else self.top - 1)
         return float(round(steps))
+
+    @property
+    def is_simulated(self) -> bool:
+        """Nobody feeds it: it gives what NI's simulated devices give."""
+        idle = self.card.idle == "simulated" and self.terminal.fault is None
+        return idle and not self.terminal.fed and not self.card.is_fed(self.short)
+
+    def _within_limits(self, share: Samples) -> Samples:
+        """Codes of a signal between the channel's limits; `share` runs from -1 to 1."""
+        low, high = self.properties["ai_min"], self.properties["ai_max"]
+        wanted = 0.5 * (low + high) + 0.5 * (high - low) * share
+        codes = np.arange(-self.top, self.top, max(self.top // 2048, 1), dtype=float)
+        values = np.asarray(self.scaled(codes), dtype=float)
+        order = np.argsort(values)
+        exact = np.interp(wanted, values[order], codes[order])
+        bounds = np.sort(np.interp([low, high], values[order], codes[order]))
+        inside = np.clip(np.rint(exact), np.ceil(bounds[0]), np.floor(bounds[1]))
+        return np.asarray(np.clip(inside, -self.top, self.top - 1))
 
     def scaled(self, raw: Any) -> Any:
         value = raw * self.lsb
@@ -156,7 +222,7 @@ class AnalogInput(Channel):
 
 @dataclass
 class AnalogOutput(Channel):
-    """One output of a converter, in volts."""
+    """One output of a converter, V or A."""
 
     custom: scales.CustomScale | None = None
 
@@ -164,41 +230,60 @@ class AnalogOutput(Channel):
     def output(self) -> Output:
         return self.card.output(self.short)
 
-    def verify(self) -> None:
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """What the converter can generate, V or A."""
         ao = self.card.model.ao
         assert ao is not None
+        current = self.properties["ao_output_type"] == UsageTypeAO.CURRENT.value
+        if current:
+            return 0.0, ao.current_ranges_A[-1]
+        high = ao.ranges[-1]
+        return (0.0 if ao.unipolar else -high), high
+
+    @property
+    def lsb(self) -> float:
+        """One step of the converter, V or A."""
+        ao = self.card.model.ao
+        assert ao is not None
+        low, high = self.bounds
+        return float((high - low) / 2**ao.bits if low == 0.0 else high / 2 ** (ao.bits - 1))
+
+    def verify(self) -> None:
+        if self.custom is not None:
+            return
+        low, high = self.bounds
+        slack = 1e-9 * high
         for label, value in (("AO.Min", self.properties["ao_min"]),
                              ("AO.Max", self.properties["ao_max"])):  # fmt: skip
-            if abs(value) > ao.ranges[-1] * (1 + 1e-9):
+            if not low - slack <= value <= high + slack:
                 raise DaqmxError(
                     errors.BAD_VALUE, Property=label, Requested_Value=value,
-                    Maximum_Value=ao.ranges[-1], Minimum_Value=-ao.ranges[-1],
-                    Channel_Name=self.name,
+                    Maximum_Value=high, Minimum_Value=low, Channel_Name=self.name,
                 )  # fmt: skip
 
     def quantised(self, values: Samples) -> Samples:
-        """Volts that the converter can make of these.
+        """What the converter can make of these.
 
         Raises
         ------
         DaqmxError
             A value is outside the channel's limits.
         """
-        ao = self.card.model.ao
-        assert ao is not None
+        low, high = self.bounds
         if self.custom is not None:
             values = np.asarray(self.custom.scaling(values))
-        bound = ao.ranges[-1]
-        low = max(self.properties["ao_min"], -bound) if self.custom is None else -bound
-        high = min(self.properties["ao_max"], bound) if self.custom is None else bound
-        slack = 1e-9 * bound
+        else:
+            low = max(self.properties["ao_min"], low)
+            high = min(self.properties["ao_max"], high)
+        slack = 1e-9 * max(abs(low), abs(high))
         if not bool(np.all((values >= low - slack) & (values <= high + slack))):
             raise DaqmxError(
                 errors.BAD_AO_DATA, Channel_Name=self.name, Maximum_Value=high, Minimum_Value=low
             )
-        top = 2 ** (ao.bits - 1)
-        lsb = bound / top
-        return np.asarray(np.clip(np.rint(values / lsb), -top, top - 1) * lsb)
+        lsb = self.lsb
+        bottom, top = self.bounds
+        return np.asarray(np.clip(np.rint(values / lsb) * lsb, bottom, top - lsb))
 
 
 @dataclass
@@ -207,6 +292,8 @@ class DigitalLines(Channel):
 
     lines: tuple[str, ...] = ()
     position: tuple[int, ...] = ()
+    whole_ports: tuple[str, ...] = ()  # ports that were named as such
+    n_sampled: int = 0
 
     def __post_init__(self) -> None:
         ports = {self.card.port_of(line) for line in self.lines}
@@ -216,6 +303,9 @@ class DigitalLines(Channel):
             self.position = tuple(range(len(self.lines)))
 
     def resources(self) -> list[str]:
+        # An input that leaves its lines driven reserves nothing (DI.Tristate, NI-DAQmx Help).
+        if self.kind == "di" and self.properties.get("di_tristate") is False:
+            return []
         return list(self.lines)
 
     @property
@@ -224,19 +314,50 @@ class DigitalLines(Channel):
 
     def sample(self, t_s: Samples) -> Samples:
         word = np.zeros(t_s.shape)
+        count = self.n_sampled + np.arange(len(t_s))
+        self.n_sampled += len(t_s)
         for line, bit in zip(self.lines, self.position, strict=True):
-            terminal = self.card.terminals.get(line)
-            if line not in self.card.outputs or (terminal is not None and terminal.fed):
-                level = np.asarray(self.card.terminal(line).at(t_s)) > 0.5
+            if self.card.counts(line):
+                level = (count >> self._weight(line)) & 1 == 1
             else:
-                level = np.array([self.card.outputs[line].at(float(t)) > 0.5 for t in t_s])
+                level = np.asarray(self.card.level(line, t_s)) > 0.5
             word += np.where(level != self.inverted, float(1 << bit), 0.0)
         return word
 
     def sample_now(self, t_s: float) -> float:
         word = 0
         for line, bit in zip(self.lines, self.position, strict=True):
-            if (self.card.level(line, t_s) > 0.5) != self.inverted:
+            if self.card.counts(line):
+                level = bool((self.n_sampled >> self._weight(line)) & 1)
+            else:
+                level = self.card.level(line, t_s) > 0.5
+            if level != self.inverted:
+                word |= 1 << bit
+        self.n_sampled += 1
+        return float(word)
+
+    @property
+    def waveform_order(self) -> list[int]:
+        """Indices of `lines` as columns of a waveform: whole ports run from the highest line."""
+        order: list[int] = []
+        i = 0
+        while i < len(self.lines):
+            port = self.lines[i].partition("/")[0]
+            n = len(self.card.lines(port)) if port in self.whole_ports else 1
+            order += reversed(range(i, i + n)) if n > 1 else [i]
+            i += n
+        return order
+
+    @staticmethod
+    def _weight(line: str) -> int:
+        """Bit of the count that a line of a simulated device shows: each eight lines count."""
+        return int(line.rpartition("line")[2]) % 8
+
+    def driven(self, t_s: float) -> float:
+        """The word that the card itself drives."""
+        word = 0
+        for line, bit in zip(self.lines, self.position, strict=True):
+            if (self.card.output(line).at(t_s) > 0.5) != self.inverted:
                 word |= 1 << bit
         return float(word)
 

@@ -11,9 +11,13 @@ import time
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from simdaq.errors import PortError, SetupError
 from simdaq.stopwatch import stopwatch
+
+if TYPE_CHECKING:
+    from simdaq.scene import BenchPlan
 
 NAME = "python -m simdaq"
 
@@ -23,6 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser, name: str = NAME) -> None:
     parser.add_argument("--card", action="append", default=[], metavar="MODEL=NAME",
                         help="a card of the bench (repeatable; default: the bench that "
                         f"`{name}` lists)")  # fmt: skip
+    parser.add_argument("--max", action="append", default=[], metavar="FILE.ini",
+                        help="cards, scales, channels and tasks of an NI MAX configuration "
+                        "export (repeatable)")  # fmt: skip
+    parser.add_argument("--scene", default="", metavar="FILE.toml",
+                        help="signals of the inputs: functions, recordings, a plant")  # fmt: skip
     parser.add_argument("--fast", action="store_true",
                         help="time passes only while the program waits, and in no "
                         "time")  # fmt: skip
@@ -48,20 +57,21 @@ def run(args: argparse.Namespace, name: str = NAME) -> None:
         The port is taken.
     """
     _need_packages()
-    cards = _bench(args.card)
+    plan = _plan(args)
     if args.port is not None:
-        _serve(cards, args.host, args.port, fast=args.fast)
+        _serve(plan, args.host, args.port)
     elif args.env:
-        variables = _environment(cards, fast=args.fast)
+        variables = environment(plan)
         print("\n".join(f"export {key}={shlex.quote(text)}" for key, text in variables.items()))
     elif args.run is not None:
         if not args.run:
             raise SetupError(f"--run: name a program: {name} --run PROGRAM.py")
-        _become(args.run, _environment(cards, fast=args.fast))
+        _become(args.run, environment(plan))
     elif args.json:
-        print(json.dumps([{"model": model, "name": card} for model, card in cards], indent=2))
+        cards = [{"model": card.model, "name": card.name} for card in plan.entries]
+        print(json.dumps(cards, indent=2))
     else:
-        print(_as_text(cards))
+        print(_as_text(plan))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -90,32 +100,35 @@ def _need_packages() -> None:
             )
 
 
-def _bench(cards: list[str]) -> list[tuple[str, str]]:
-    """The cards asked for, each MODEL=NAME; the usual bench where none is."""
+def _plan(args: argparse.Namespace) -> BenchPlan:
+    """The bench asked for; built once, so that a mistake is reported before a program runs."""
     from simdaq import scene  # needs the extra, as all below
 
-    found = scene.parse(cards) or list(scene.CARDS)
-    scene.build(found, "held")
-    return found
+    plan = scene.BenchPlan(scene.parse(args.card), args.max, args.scene, args.fast)
+    if not (args.card or args.max or args.scene):
+        plan = scene.plan_of_environment()
+        plan.fast = plan.fast or args.fast
+    scene.build(plan, "held")
+    return plan
 
 
-def _as_text(cards: list[tuple[str, str]]) -> str:
+def _as_text(plan: BenchPlan) -> str:
     """One line a card, then the models there are."""
-    from simdaq.catalog import MODELS
+    from simdaq.catalog import models
 
-    lines = [f"{name:<12} {model}" for model, name in cards]
-    return "\n".join([*lines, "", f"models: {', '.join(MODELS)}"])
+    lines = [f"{card.name:<12} {card.model}" for card in plan.entries]
+    return "\n".join([*lines, "", f"models: {', '.join(models())}"])
 
 
-def _environment(cards: list[tuple[str, str]], *, fast: bool) -> dict[str, str]:
-    """What a program's environment must have for nidaqmx to find these cards."""
+def environment(plan: BenchPlan) -> dict[str, str]:
+    """Variables that a program's environment needs for nidaqmx to find these cards."""
     from simdaq import library, scene
 
     folder = str(library.built().parent)
     before = [f for f in os.environ.get("LD_LIBRARY_PATH", "").split(":") if f and f != folder]
     return {
         "LD_LIBRARY_PATH": ":".join([folder, *before]),
-        scene.ENVIRONMENT: scene.to_environment(cards, fast=fast),
+        scene.ENVIRONMENT: plan.to_environment(),
     }
 
 
@@ -134,16 +147,18 @@ def _become(program: list[str], variables: dict[str, str]) -> None:
         raise SetupError(f"{command[0]}: cannot be run: {error.strerror}") from None
 
 
-def _serve(cards: list[tuple[str, str]], host: str, port: int, *, fast: bool) -> None:
+def _serve(plan: BenchPlan, host: str, port: int) -> None:
     """Answer NI's gRPC protocol until interrupted."""
     from simdaq import scene
     from simdaq.grpc_server import serve
 
-    system = scene.build(cards, "free" if fast else stopwatch())
+    system = scene.build(plan, "free" if plan.fast else stopwatch())
     system.origin_unix_s = time.time()
     server, bound = serve(system, port, host)
-    names = ", ".join(name for _, name in cards)
-    print(f"simulated NI-DAQmx at {host}:{bound}: {names} (Ctrl-C ends it)", flush=True)
+    names = ", ".join(card.name for card in plan.entries)
+    print(f"simulated NI-DAQmx at {host}:{bound}: {names} (Ctrl-C ends it)")
+    # NI's own server prints this line, and programs that start it read the port from it.
+    print(f"Server listening on port {bound}", flush=True)
     try:
         server.wait_for_termination()
     except KeyboardInterrupt:

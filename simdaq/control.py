@@ -8,8 +8,9 @@ from simdaq import errors
 from simdaq.errors import DaqmxError
 from simdaq.inputs import wait_until_done
 from simdaq.system import System
-from simdaq.task import RESERVED, RUNNING, UNVERIFIED, VERIFIED, Task
+from simdaq.task import COMMITTED, RESERVED, RUNNING, UNVERIFIED, VERIFIED
 from simdaq.timing import Timing, Trigger
+from simdaq.trigger_setup import set_trigger
 
 
 def set_runtime_environment(system: System, **_: str) -> None:
@@ -35,7 +36,6 @@ def start_task(system: System, *, task: int) -> None:
 def stop_task(system: System, *, task: int) -> None:
     """Stop; a finite task that is not done yet answers with NI's warning."""
     owner = system.task(task)
-    system.catch_up()
     early = owner.state == RUNNING and not owner.done and owner.timing.finite
     system.stop(owner)
     if early and not owner.timing.on_demand:
@@ -53,8 +53,10 @@ def task_control(system: System, *, task: int, action: int) -> None:
         owner.verify()
     elif action == TaskMode.TASK_RESERVE.value:
         system.reserve(owner)
+        owner.asked_state = max(owner.asked_state, RESERVED)
     elif action == TaskMode.TASK_COMMIT.value:
         system.commit(owner)
+        owner.asked_state = COMMITTED
     elif action == TaskMode.TASK_UNRESERVE.value:
         if owner.state == RUNNING:
             raise owner.error(errors.RUNNING)
@@ -140,21 +142,12 @@ def cfg_change_detection_timing(
     owner.properties["timing", "change_detect_di_falling_edge_physical_chans"] = falling_edge_chan
 
 
-def _trigger(system: System, task: int, name: str, trigger: Trigger) -> Task:
-    owner = system.task(task)
-    if owner.state == RUNNING:
-        raise owner.error(errors.PROPERTY_WHILE_RUNNING, Property="Trigger")
-    setattr(owner, name, trigger)
-    system.release(owner, RESERVED - 1)
-    return owner
-
-
 def cfg_dig_edge_start_trig(
     system: System, *, task: int, trigger_source: str, trigger_edge: int
 ) -> None:
     """Start at an edge of a terminal."""
     kind = TriggerType.DIGITAL_EDGE.value
-    _trigger(system, task, "start_trigger", Trigger(kind, trigger_source, trigger_edge))
+    set_trigger(system, task, "start_trigger", Trigger(kind, trigger_source, trigger_edge))
 
 
 def cfg_anlg_edge_start_trig(
@@ -163,12 +156,12 @@ def cfg_anlg_edge_start_trig(
     """Start where an analogue channel crosses a level."""
     kind = TriggerType.ANALOG_EDGE.value
     trigger = Trigger(kind, trigger_source, trigger_slope, trigger_level)
-    _trigger(system, task, "start_trigger", trigger)
+    set_trigger(system, task, "start_trigger", trigger)
 
 
 def disable_start_trig(system: System, *, task: int) -> None:
     """Start at once."""
-    _trigger(system, task, "start_trigger", Trigger())
+    set_trigger(system, task, "start_trigger", Trigger())
 
 
 def cfg_dig_edge_ref_trig(
@@ -177,7 +170,7 @@ def cfg_dig_edge_ref_trig(
     """Stop a set number of samples after an edge of a terminal."""
     kind = TriggerType.DIGITAL_EDGE.value
     trigger = Trigger(kind, trigger_source, trigger_edge, pretrigger=int(pretrigger_samples))
-    _trigger(system, task, "reference_trigger", trigger)
+    set_trigger(system, task, "reference_trigger", trigger)
 
 
 def cfg_anlg_edge_ref_trig(
@@ -187,12 +180,12 @@ def cfg_anlg_edge_ref_trig(
     """Stop a set number of samples after an analogue channel crosses a level."""
     kind = TriggerType.ANALOG_EDGE.value
     trigger = Trigger(kind, trigger_source, trigger_slope, trigger_level, int(pretrigger_samples))
-    _trigger(system, task, "reference_trigger", trigger)
+    set_trigger(system, task, "reference_trigger", trigger)
 
 
 def disable_ref_trig(system: System, *, task: int) -> None:
     """No reference trigger."""
-    _trigger(system, task, "reference_trigger", Trigger())
+    set_trigger(system, task, "reference_trigger", Trigger())
 
 
 def export_signal(system: System, *, task: int, signal_id: int, output_terminal: str) -> None:

@@ -108,7 +108,7 @@ class CounterInput(Channel):
             return self.card.engines.pulses(COUNTER_PINS[number][pin])
         rest = terminal.lstrip("/").partition("/")[2] or terminal
         if rest.lower().endswith("internaloutput"):
-            return self.card.output(f"ctr{rest[3]}").train
+            return self.card.output(f"ctr{rest[3]}").heard
         return self.card.engines.pulses(rest)
 
     def _turns(self, t_s: Samples) -> Samples:

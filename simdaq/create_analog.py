@@ -8,35 +8,33 @@ from typing import Any
 from nidaqmx.constants import (
     BridgeUnits,
     ChannelType,
+    ScaleType,
     TerminalConfiguration,
     UsageTypeAI,
-    UsageTypeAO,
 )
 
-from simdaq import errors, names, scales
-from simdaq.channels import AnalogInput, AnalogOutput, Channel
+from simdaq import errors, names, scales, sensors
+from simdaq.card import Card
+from simdaq.channels import AnalogInput, Channel
 from simdaq.errors import DaqmxError
+from simdaq.sensors import SENSORS, Sensor
 from simdaq.system import System
 
 FROM_CUSTOM_SCALE = 10065
-# Quantities that a terminal's source gives in the channel's own unit.
-SENSORS = {
-    "create_ai_thrmcpl_chan": (UsageTypeAI.TEMPERATURE_THERMOCOUPLE, "temp"),
-    "create_airtd_chan": (UsageTypeAI.TEMPERATURE_RTD, "temp"),
-    "create_ai_thrmstr_chan_iex": (UsageTypeAI.TEMPERATURE_THERMISTOR, "temp"),
-    "create_ai_thrmstr_chan_vex": (UsageTypeAI.TEMPERATURE_THERMISTOR, "temp"),
-    "create_ai_temp_built_in_sensor_chan": (UsageTypeAI.TEMPERATURE_BUILT_IN_SENSOR, "temp"),
-    "create_ai_current_chan": (UsageTypeAI.CURRENT, "current"),
-    "create_ai_current_rms_chan": (UsageTypeAI.CURRENT_ACRMS, "current_acrms"),
-    "create_ai_voltage_rms_chan": (UsageTypeAI.VOLTAGE_ACRMS, "voltage_acrms"),
-    "create_ai_resistance_chan": (UsageTypeAI.RESISTANCE, "resistance"),
-    "create_ai_strain_gage_chan": (UsageTypeAI.STRAIN_STRAIN_GAGE, "strain"),
-}
+TWO_POINTS, TABLE, POLYNOMIAL = ScaleType.TWO_POINT_LINEAR, ScaleType.TABLE, ScaleType.POLYNOMIAL
 BRIDGE_KINDS = {
     "force": UsageTypeAI.FORCE_BRIDGE,
     "pressure": UsageTypeAI.PRESSURE_BRIDGE,
     "torque": UsageTypeAI.TORQUE_BRIDGE,
 }
+
+
+def _default_configuration(card: Card) -> TerminalConfiguration:
+    """Pseudodifferential on dynamic signal cards, else differential."""
+    assert card.model.ai is not None
+    if card.model.ai.pseudodifferential:
+        return TerminalConfiguration.PSEUDO_DIFF
+    return TerminalConfiguration.DIFF
 
 
 def _add_inputs(
@@ -48,6 +46,7 @@ def _add_inputs(
     properties: dict[str, Any],
     *,
     curve: scales.Scaling = scales.identity,
+    from_fed: scales.Scaling = scales.identity,
     physical_signal: bool = False,
 ) -> None:
     owner = system.task(task)
@@ -71,10 +70,10 @@ def _add_inputs(
         found["chan_type"] = ChannelType.ANALOG_INPUT.value
         custom = None
         if found.get("ai_custom_scale_name"):
-            custom = system.scales.get(found["ai_custom_scale_name"])
+            custom = system.scale(found["ai_custom_scale_name"])
         configuration = found.get("ai_term_cfg", TerminalConfiguration.DEFAULT.value)
         if configuration == TerminalConfiguration.DEFAULT.value:
-            found["ai_term_cfg"] = TerminalConfiguration.DIFF.value
+            found["ai_term_cfg"] = _default_configuration(card).value
         elif card.model.ai.differential_only and configuration in (
             TerminalConfiguration.RSE.value,
             TerminalConfiguration.NRSE.value,
@@ -86,7 +85,7 @@ def _add_inputs(
         created.append(
             AnalogInput(
                 label, physical, "ai", card, short, found,
-                curve=curve, custom=custom, physical_signal=physical_signal,
+                curve=curve, from_fed=from_fed, custom=custom, physical_signal=physical_signal,
             )
         )  # fmt: skip
     system.add_channels(owner, created)
@@ -106,9 +105,16 @@ def create_ai_voltage_chan(
     )  # fmt: skip
 
 
-def create_ai_voltage_chan_with_excit(system: System, **kwargs: Any) -> None:
-    """Volts, with an excitation that the card supplies."""
-    create_ai_voltage_chan(system, **kwargs)
+def create_ai_voltage_chan_with_excit(system: System, **k: Any) -> None:
+    """Volts of a sensor that needs excitation; where the excitation is part of the scaling, V/V."""
+    properties = sensors.properties(Sensor(UsageTypeAI.VOLTAGE_CUSTOM_WITH_EXCITATION), k)
+    properties["ai_voltage_units"] = k["units"]
+    custom = k["custom_scale_name"] if k["units"] == FROM_CUSTOM_SCALE else ""
+    properties["ai_custom_scale_name"] = custom
+    _add_inputs(
+        system, k["task"], k["physical_channel"], k["name_to_assign_to_channel"],
+        UsageTypeAI.VOLTAGE_CUSTOM_WITH_EXCITATION, properties,
+    )  # fmt: skip
 
 
 def create_ai_bridge_chan(
@@ -128,19 +134,17 @@ def create_ai_bridge_chan(
     )  # fmt: skip
 
 
-def _bridge_sensor(kind: str, curve: Callable[[dict[str, Any]], scales.Scaling]) -> Any:
+def _bridge_sensor(
+    kind: str, curve: Callable[[dict[str, Any]], scales.Scaling], scale_type: ScaleType
+) -> Any:
     def create(system: System, **k: Any) -> None:
         scaling = scales.bridge(k["electrical_units"], curve(k), k["physical_units"], k["units"])
         custom = k.get("custom_scale_name", "") if k["units"] == FROM_CUSTOM_SCALE else ""
         _add_inputs(
             system, k["task"], k["physical_channel"], k["name_to_assign_to_channel"],
             BRIDGE_KINDS[kind],
-            {"ai_min": k["min_val"], "ai_max": k["max_val"], f"ai_{kind}_units": k["units"],
-             "ai_bridge_cfg": k["bridge_config"], "ai_excit_src": k["voltage_excit_source"],
-             "ai_excit_val": k["voltage_excit_val"],
-             "ai_bridge_nom_resistance": k["nominal_bridge_resistance"],
-             "ai_bridge_electrical_units": k["electrical_units"],
-             "ai_bridge_physical_units": k["physical_units"], "ai_custom_scale_name": custom},
+            {**sensors.properties(Sensor(BRIDGE_KINDS[kind], f"ai_{kind}_units"), k),
+             "ai_bridge_scale_type": scale_type.value, "ai_custom_scale_name": custom},
             curve=scaling,
         )  # fmt: skip
 
@@ -160,59 +164,30 @@ def _polynomial(k: dict[str, Any]) -> scales.Scaling:
     return scales.polynomial(k["forward_coeffs"])
 
 
-create_ai_force_bridge_two_point_lin_chan = _bridge_sensor("force", _two_points)
-create_ai_force_bridge_table_chan = _bridge_sensor("force", _table)
-create_ai_force_bridge_polynomial_chan = _bridge_sensor("force", _polynomial)
-create_ai_pressure_bridge_two_point_lin_chan = _bridge_sensor("pressure", _two_points)
-create_ai_pressure_bridge_table_chan = _bridge_sensor("pressure", _table)
-create_ai_pressure_bridge_polynomial_chan = _bridge_sensor("pressure", _polynomial)
-create_ai_torque_bridge_two_point_lin_chan = _bridge_sensor("torque", _two_points)
-create_ai_torque_bridge_table_chan = _bridge_sensor("torque", _table)
-create_ai_torque_bridge_polynomial_chan = _bridge_sensor("torque", _polynomial)
+create_ai_force_bridge_two_point_lin_chan = _bridge_sensor("force", _two_points, TWO_POINTS)
+create_ai_force_bridge_table_chan = _bridge_sensor("force", _table, TABLE)
+create_ai_force_bridge_polynomial_chan = _bridge_sensor("force", _polynomial, POLYNOMIAL)
+create_ai_pressure_bridge_two_point_lin_chan = _bridge_sensor("pressure", _two_points, TWO_POINTS)
+create_ai_pressure_bridge_table_chan = _bridge_sensor("pressure", _table, TABLE)
+create_ai_pressure_bridge_polynomial_chan = _bridge_sensor("pressure", _polynomial, POLYNOMIAL)
+create_ai_torque_bridge_two_point_lin_chan = _bridge_sensor("torque", _two_points, TWO_POINTS)
+create_ai_torque_bridge_table_chan = _bridge_sensor("torque", _table, TABLE)
+create_ai_torque_bridge_polynomial_chan = _bridge_sensor("torque", _polynomial, POLYNOMIAL)
 
 
-def _sensor(usage: UsageTypeAI, stem: str) -> Any:
+def _sensor(sensor: Sensor) -> Any:
     def create(system: System, **k: Any) -> None:
         units = k.get("units", 0)
+        properties = sensors.properties(sensor, k)
         custom = k.get("custom_scale_name", "") if units == FROM_CUSTOM_SCALE else ""
+        properties["ai_custom_scale_name"] = custom
+        convert = sensors.from_degC(units) if sensor.units == "ai_temp_units" else None
         _add_inputs(
-            system, k["task"], k["physical_channel"], k["name_to_assign_to_channel"], usage,
-            {"ai_min": k.get("min_val", -100.0), "ai_max": k.get("max_val", 100.0),
-             f"ai_{stem}_units": units, "ai_custom_scale_name": custom,
-             "ai_term_cfg": k.get("terminal_config", TerminalConfiguration.DEFAULT.value)},
-            physical_signal=True,
+            system, k["task"], k["physical_channel"], k["name_to_assign_to_channel"],
+            sensor.usage, properties, physical_signal=True, from_fed=convert or scales.identity,
         )  # fmt: skip
 
     return create
 
 
-globals().update({name: _sensor(*what) for name, what in SENSORS.items()})
-
-
-def create_ao_voltage_chan(
-    system: System, *, task: int, physical_channel: str, name_to_assign_to_channel: str,
-    min_val: float, max_val: float, units: int, custom_scale_name: str,
-) -> None:  # fmt: skip
-    """Volts out."""
-    owner = system.task(task)
-    physicals = names.unflatten(physical_channel)
-    if not physicals:
-        raise owner.error(errors.BAD_NAME, Physical_Channel_Name=repr(physical_channel))
-    created: list[Channel] = []
-    labels = names.labels(name_to_assign_to_channel, physicals)
-    for label, physical in zip(labels, physicals, strict=True):
-        device, rest = names.split(physical)
-        card = system.card(device)
-        short = card.check(rest, "ao")
-        from_scale = units == FROM_CUSTOM_SCALE
-        created.append(
-            AnalogOutput(
-                label, physical, "ao", card, short,
-                {"ao_min": min_val, "ao_max": max_val, "ao_voltage_units": units,
-                 "ao_output_type": UsageTypeAO.VOLTAGE.value,
-                 "ao_custom_scale_name": custom_scale_name if from_scale else "",
-                 "chan_type": ChannelType.ANALOG_OUTPUT.value},
-                custom=system.scales.get(custom_scale_name) if from_scale else None,
-            )
-        )  # fmt: skip
-    system.add_channels(owner, created)
+globals().update({name: _sensor(sensor) for name, sensor in SENSORS.items()})

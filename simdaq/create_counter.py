@@ -32,7 +32,7 @@ def _add(
     if not physicals:
         raise owner.error(errors.BAD_NAME, Physical_Channel_Name=repr(k["counter"]))
     scaled = k.get("units") == FROM_CUSTOM_SCALE
-    custom = system.scales.get(k["custom_scale_name"]) if scaled else None
+    custom = system.scale(k["custom_scale_name"]) if scaled else None
     created: list[Channel] = []
     for label, physical in zip(
         names.labels(k["name_to_assign_to_channel"], physicals), physicals, strict=True

@@ -27,7 +27,7 @@ def create_do_chan(
 def _create(system: System, task: int, lines: str, name: str, grouping: int, kind: str) -> None:
     owner = system.task(task)
     physicals = names.unflatten(lines)
-    given = names.unflatten(name)
+    given = [g for g in names.unflatten(name) if g]
     if not physicals:
         raise owner.error(errors.BAD_NAME, Physical_Channel_Name=repr(lines))
     found = []
@@ -38,6 +38,8 @@ def _create(system: System, task: int, lines: str, name: str, grouping: int, kin
         found.append((physical, card, short))
     chan_type = ChannelType.DIGITAL_INPUT if kind == "di" else ChannelType.DIGITAL_OUTPUT
     properties = {"chan_type": chan_type.value, f"{kind}_num_lines": 1}
+    if kind == "di":
+        properties["di_tristate"] = True
     if grouping == LineGrouping.CHAN_FOR_ALL_LINES.value:
         _, card, _ = found[0]
         if any(other is not card for _, other, _ in found):
@@ -47,9 +49,10 @@ def _create(system: System, task: int, lines: str, name: str, grouping: int, kin
         label = given[0] if given else lines.split(":")[0].split(",")[0].strip()
         if not given and len(every) > 1 and len(found) > 1:
             label += "..."
+        ports = tuple(short for _, _, short in found if "/" not in short)
         channel = DigitalLines(
             label, names.flatten(p for p, _, _ in found), kind, card, every[0],
-            {**properties, f"{kind}_num_lines": len(every)}, lines=every,
+            {**properties, f"{kind}_num_lines": len(every)}, lines=every, whole_ports=ports,
         )  # fmt: skip
         system.add_channels(owner, [channel])
         return
@@ -58,15 +61,11 @@ def _create(system: System, task: int, lines: str, name: str, grouping: int, kin
         for physical, card, short in found
         for line in card.lines(short)
     ]
-    if len(singles) > 1 and len(given) == 1:
-        given = [f"{given[0]}{i}" for i in range(len(singles))]
+    labels = names.labels(name, [physical for physical, _, _ in singles])
     system.add_channels(
         owner,
         [
-            DigitalLines(
-                given[i] if i < len(given) else physical, physical, kind, card, line,
-                dict(properties), lines=(line,),
-            )
-            for i, (physical, card, line) in enumerate(singles)
+            DigitalLines(label, physical, kind, card, line, dict(properties), lines=(line,))
+            for label, (physical, card, line) in zip(labels, singles, strict=True)
         ],
-    )  # fmt: skip
+    )

@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-from nidaqmx.constants import AcquisitionType, UsageTypeAO, UsageTypeCO
+from nidaqmx.constants import (
+    AcquisitionType,
+    BusType,
+    ProductCategory,
+    UsageTypeAO,
+    UsageTypeCO,
+)
 
 from simdaq import errors, names
 from simdaq.card import Card
-from simdaq.catalog import COUNTER_TYPES
+from simdaq.catalog import AnalogOutputs
 from simdaq.channels import DigitalLines
 from simdaq.errors import DaqmxError
 from simdaq.system import System
 from simdaq.task import Task
+from simdaq.teds import Teds
 
 DRIVER_VERSION = (25, 3, 0)
-ALL_TRIGGERS = 0x2 | 0x4 | 0x8
+# Bits of TriggerUsage.
+ADVANCE, PAUSE, REFERENCE, START, HANDSHAKE, ARM_START = 1, 2, 4, 8, 16, 32
+ALL_TRIGGERS = PAUSE | REFERENCE | START
+START_TRIGGERS = REFERENCE | START
+OUTPUT_TRIGGERS = PAUSE | START
+COUNTER_TRIGGERS = PAUSE | START | ARM_START
+# Product numbers of accessories.
+ACCESSORIES = {"RM-24999_A": 0x7992}
+TERMINALS = {"RSE": 1, "NRSE": 2, "DIFF": 4, "PSEUDODIFF": 8}
+CALIBRATED_MONTHS = 24
 
 
 def get(system: System, owner: str, name: str, key: str) -> Any:
@@ -31,16 +47,32 @@ def get(system: System, owner: str, name: str, key: str) -> Any:
         return _physical(system, name, key)
     if owner == "cal_info":
         return _calibration(system.card(name), key)
+    if owner.startswith("persisted_"):
+        return system.storage.about(owner.removeprefix("persisted_"), name, key)
     raise DaqmxError(errors.PROPERTY_NOT_SUPPORTED, Property=key)
+
+
+def put(system: System, owner: str, name: str, key: str, value: Any) -> None:
+    """Set a property of a device or a physical channel."""
+    card = system.card(names.split(name)[0])
+    if owner == "cal_info" and key == "cal_user_defined_info":
+        size = int(_calibration(card, "cal_user_defined_info_max_size"))
+        if len(value) > size:
+            raise DaqmxError(errors.BAD_VALUE, Property=key, Maximum_Length=size)
+        card.stored[key] = value
+        return
+    raise DaqmxError(errors.PROPERTY_NOT_SUPPORTED, Property=key, Device=card.name)
 
 
 def _system_info(system: System, key: str) -> Any:
     if key == "device_names":
         return names.flatten(system.cards)
-    if key in ("global_channel_names", "task_names"):
-        return ""
-    if key == "scale_names":
-        return names.flatten(system.scales.names())
+    kept = system.storage
+    saved: dict[str, Iterable[str]] = {
+        "global_channel_names": kept.channels, "task_names": kept.tasks, "scale_names": kept.scales,
+    }  # fmt: skip
+    if key in saved:
+        return names.flatten(saved[key])
     major, minor, update = DRIVER_VERSION
     return {"_major_version": major, "_minor_version": minor, "_update_version": update}[key]
 
@@ -60,7 +92,7 @@ def _pairs(ranges: tuple[float, ...]) -> list[float]:
 
 def _lists(card: Card, key: str) -> str | None:
     kinds = {"AI": "ai", "AO": "ao", "CI": "ci", "CO": "co", "DILines": "di", "DOLines": "do",
-             "DIPorts": "port", "DOPorts": "port"}  # fmt: skip
+             "DIPorts": "di_port", "DOPorts": "do_port"}  # fmt: skip
     kind = kinds.get(key)
     return None if kind is None else names.flatten(card.names(kind))
 
@@ -76,23 +108,32 @@ def _device(card: Card, key: str) -> Any:
         "product_category": lambda: m.category.value,
         "bus_type": lambda: m.bus.value,
         "serial_num": lambda: card.serial,
-        "is_simulated": lambda: True,
+        "is_simulated": lambda: card.simulated,
+        "accessory_product_types": lambda: names.flatten(card.accessories),
+        "accessory_product_nums": lambda: [ACCESSORIES.get(a, 0) for a in card.accessories],
+        "accessory_serial_nums": lambda: [0 for _ in card.accessories],
+        "carrier_serial_num": lambda: 0,
         "terminals": lambda: names.flatten(f"/{card.name}/{t}" for t in card.terminal_names()),
-        "anlg_trig_supported": lambda: m.ai is not None and not card.is_module,
+        "anlg_trig_supported": lambda: m.analog_trigger,
         "dig_trig_supported": lambda: m.digital_trigger,
-        "time_trig_supported": lambda: False,
+        "time_trig_supported": lambda: card.engines.model.time_aware,
         "hwteds_supported": lambda: False,
         "num_dma_chans": lambda: 8,
-        "num_time_trigs": lambda: 0,
-        "num_timestamp_engines": lambda: 0,
+        "num_time_trigs": lambda: 0 if not m.time_aware else 6,
+        "num_timestamp_engines": lambda: 0 if not m.time_aware else 6,
         "chassis_module_devices": lambda: names.flatten(c.name for c in card.modules),
-        "pxi_chassis_num": lambda: 1,
-        "pxi_slot_num": lambda: 3,
     }
+    if m.bus in (BusType.PXI, BusType.PXIE):
+        general |= {"pxi_chassis_num": lambda: 1, "pxi_slot_num": lambda: 3}
+    if m.bus in (BusType.PCI, BusType.PCIE):
+        general |= {"pci_bus_num": lambda: 0, "pci_dev_num": lambda: 0}
+    if m.bus == BusType.TCPIP:
+        general |= {"tcpip_hostname": lambda: card.name, "tcpip_ethernet_ip": lambda: "0.0.0.0",
+                    "tcpip_wireless_ip": lambda: "0.0.0.0"}  # fmt: skip
     if card.chassis is not None:
         chassis = card.chassis
         general["compact_daq_chassis_device"] = lambda: chassis.name
-        general["compact_daq_slot_num"] = lambda: chassis.modules.index(card) + 1
+        general["compact_daq_slot_num"] = lambda: card.slot
     if key in general:
         return general[key]()
     part = {"ai": _ai, "ao": _ao, "ci": _counters, "co": _counters, "di": _digital,
@@ -117,12 +158,12 @@ def _ai(card: Card) -> dict[str, Any]:
         "ai_voltage_rngs": [] if ai.ratiometric else ranges,
         "ai_bridge_rngs": ranges if ai.ratiometric else [],
         "ai_current_rngs": [], "ai_resistance_rngs": [], "ai_freq_rngs": [],
-        "ai_gains": [], "ai_couplings": 0x4,
+        "ai_gains": [], "ai_couplings": 0x3 if ai.pseudodifferential else 0x2,
         "ai_samp_modes": _modes(card, ai.max_single_Hz > 0.0),
-        "ai_trig_usage": ALL_TRIGGERS,
-        "ai_num_samp_timing_engines": card.model.simultaneous_engines,
+        "ai_trig_usage": START_TRIGGERS if ai.simultaneous else ALL_TRIGGERS,
+        "ai_num_samp_timing_engines": card.model.n_ai_engines,
         "ai_num_sync_pulse_srcs": 0,
-        "ai_voltage_int_excit_discrete_vals": [2.5, 3.3, 5.0, 10.0] if ai.ratiometric else [],
+        "ai_voltage_int_excit_discrete_vals": list(ai.excitation_V),
         "ai_voltage_int_excit_range_vals": [], "ai_current_int_excit_discrete_vals": [],
     }  # fmt: skip
 
@@ -134,35 +175,38 @@ def _ao(card: Card) -> dict[str, Any]:
     return {
         "ao_max_rate": ao.max_Hz,
         "ao_min_rate": 0.023,
-        "ao_voltage_rngs": _pairs(ao.ranges),
-        "ao_current_rngs": [], "ao_gains": [],
-        "ao_output_types": [UsageTypeAO.VOLTAGE.value],
+        "ao_voltage_rngs": [0.0, ao.ranges[-1]] if ao.unipolar else _pairs(ao.ranges),
+        "ao_current_rngs": _pairs(ao.current_ranges_A), "ao_gains": [],
+        "ao_output_types": _output_types(ao),
         "ao_samp_clk_supported": ao.max_Hz > 0.0,
         "ao_samp_modes": _modes(card, ao.max_Hz > 0.0),
-        "ao_trig_usage": ALL_TRIGGERS,
+        "ao_trig_usage": OUTPUT_TRIGGERS,
         "ao_num_samp_timing_engines": 1, "ao_num_sync_pulse_srcs": 0,
     }  # fmt: skip
+
+
+def _output_types(ao: AnalogOutputs) -> list[int]:
+    current = [UsageTypeAO.CURRENT.value] if ao.current_ranges_A else []
+    return [UsageTypeAO.VOLTAGE.value, *current]
 
 
 def _counters(card: Card) -> dict[str, Any]:
     counters = card.model.counters
     if counters is None:
         return {"ci_meas_types": [], "co_output_types": [], "ci_samp_modes": []}
-    encoders = ("ENCODER",) if not counters.encoders else ()
-    types = [u.value for u in COUNTER_TYPES if not any(e in u.name for e in encoders)]
     return {
         "ci_max_size": counters.bits,
         "co_max_size": counters.bits,
         "ci_max_timebase": counters.timebase_Hz,
         "co_max_timebase": counters.timebase_Hz,
-        "ci_meas_types": types,
+        "ci_meas_types": [u.value for u in counters.usages],
         "co_output_types": [u.value for u in UsageTypeCO] if counters.outputs else [],
         "ci_samp_clk_supported": counters.buffered,
         "co_samp_clk_supported": counters.buffered and counters.outputs,
         "ci_samp_modes": _modes(card, counters.buffered),
         "co_samp_modes": _modes(card, counters.buffered and counters.outputs),
-        "ci_trig_usage": ALL_TRIGGERS,
-        "co_trig_usage": ALL_TRIGGERS,
+        "ci_trig_usage": COUNTER_TRIGGERS,
+        "co_trig_usage": COUNTER_TRIGGERS,
     }
 
 
@@ -179,17 +223,16 @@ def _physical(system: System, name: str, key: str) -> Any:
     device, rest = names.split(name)
     card = system.card(device)
     kind = key.partition("_")[0]
-    short = card.check(rest, {"dig": "di"}.get(kind, kind))
+    short = card.check(rest, {"dig": "di", "teds": "ai"}.get(kind, kind))
+    if kind == "teds":
+        teds = card.stored.get(f"teds {short}")
+        if not isinstance(teds, Teds):
+            raise DaqmxError(errors.NO_TEDS_SENSOR, Physical_Channel_Name=name)
+        return teds.properties[key]
     if key == "ai_term_cfgs":
-        assert card.model.ai is not None
-        # Bits of NI-DAQmx: RSE 1, NRSE 2, DIFF 4.
-        index = int(re.sub(r"\D", "", short))
-        both = not card.model.ai.differential_only
-        half = card.model.ai.n_channels // 2
-        differential = not both or index % 16 < min(half, 8)
-        return (3 if both else 0) | (4 if differential else 0)
+        return _terminal_configurations(card, short)
     if key == "ao_term_cfgs":
-        return 1
+        return TERMINALS["DIFF"] if card.model.category == ProductCategory.SC_EXPRESS else 1
     clocked = card.model.ports and max(p.max_Hz for p in card.model.ports) > 0.0
     found: dict[str, Any] = {}
     if kind == "ai" and card.model.ai is not None:
@@ -213,10 +256,31 @@ def _physical(system: System, name: str, key: str) -> Any:
     return found[key]
 
 
+def _terminal_configurations(card: Card, short: str) -> int:
+    ai = card.model.ai
+    assert ai is not None
+    if ai.pseudodifferential:
+        return TERMINALS["DIFF"] | TERMINALS["PSEUDODIFF"]
+    if ai.differential_only:
+        return TERMINALS["DIFF"]
+    found = TERMINALS["RSE"] | (TERMINALS["NRSE"] if ai.nrse else 0)
+    # Channel i pairs with i + 8 within each group of 16 (NI "X Series User Manual").
+    index = int(re.sub(r"\D", "", short) or 0)
+    return found | (TERMINALS["DIFF"] if index % 16 < min(ai.n_channels // 2, 8) else 0)
+
+
 def _calibration(card: Card, key: str) -> Any:
-    found = {"self_cal_supported": False, "ext_cal_recommended_interval": 24,
-             "cal_user_defined_info": "", "cal_user_defined_info_max_size": 4,
-             "cal_dev_temp": 30.0}  # fmt: skip
+    # A simulated NI device was never calibrated and answers 0 degC.
+    warm_degC = 0.0 if card.simulated else 30.0
+    found: dict[str, Any] = {
+        "self_cal_supported": card.model.self_calibration,
+        "ext_cal_recommended_interval": CALIBRATED_MONTHS,
+        "cal_user_defined_info": "", "cal_user_defined_info_max_size": 4,
+        "cal_dev_temp": warm_degC, "ext_cal_last_temp": warm_degC,
+        "self_cal_last_temp": warm_degC,
+    }  # fmt: skip
+    if key in card.stored:
+        return card.stored[key]
     if key not in found:
         raise DaqmxError(errors.PROPERTY_NOT_SUPPORTED, Property=key, Device=card.name)
     return found[key]

@@ -31,16 +31,35 @@ NO_WATCHDOG = -200662
 WATCHDOG_EXPIRED = -200678
 CHASSIS_EXPIRED = -201478
 WATCHDOG_NOT_FIRST = -201477
+REGISTER_WHILE_RUNNING = -200960
+EVERY_N_REGISTERED = {True: -200966, False: -200967}  # by whether the task is an input
+EVERY_N_WRONG_DIRECTION = {True: -200980, False: -200981}
+EVERY_N_ZERO = -200880
+DONE_REGISTERED = -200950
+SIGNAL_REGISTERED = -200949
 NO_BUFFER = -201062
 WRITE_NOT_STARTED = -200846
 WRITE_CHANNELS_DIFFER = -200524
+LINES_DIFFER = -200463
 REGENERATION_STARVED = -200290
 NOTHING_WRITTEN = -200462
 BAD_AO_DATA = -200561
 NO_SUCH_SCALE = -200378
+NO_SUCH_GLOBAL_CHANNEL = -200882
 NO_SUCH_TERMINAL = -89120
 UNKNOWN_DEVICE_IN_TERMINAL = -89130
 START_TRIGGER_NOT_SUPPORTED = -200261
+NO_CALIBRATION = -200546
+NO_TEDS_FILE = -200784
+BAD_TEDS = -200826
+NO_TEDS_SENSOR = -200709
+NOT_IN_STORAGE = -200485
+TRIGGER_ON_DEMAND = -200262
+NO_AI_MAX = -200695
+NO_AI_MIN = -200696
+OTHER_SCALE_TYPE = -200601
+NO_DEVICE_CONTEXT = -201118
+NO_SUCH_DESTINATION = -89121
 NO_LOG_FILE = -201310
 LOG_NEEDS_CLOCK = -201299
 ONLY_LOGGED = -201301
@@ -60,7 +79,7 @@ TEXTS = {
     CHANNEL_NOT_IN_TASK: "The task has no channel of this name.",
     NO_CHANNELS: "The task has no channels.",
     BAD_NAME: "The name is empty or malformed.",
-    BAD_VALUE: "The value is not one that this property can have.",
+    BAD_VALUE: "Requested value is not a supported value for this property.",
     TOO_MANY_CHANNELS_FOR_RATE: "The converter cannot visit so many channels at this rate.",
     RATE_TOO_LOW: "The sample clock cannot run so slowly.",
     RESERVED: "The resource is reserved: another task holds it.",
@@ -81,16 +100,44 @@ TEXTS = {
     WATCHDOG_EXPIRED: "The watchdog timer has expired: outputs are in their expiration states.",
     CHASSIS_EXPIRED: "The watchdog timer of the chassis has expired: reset the chassis.",
     WATCHDOG_NOT_FIRST: "A watchdog task cannot be reserved while other tasks of its chassis are.",
+    REGISTER_WHILE_RUNNING: "An event cannot be registered while the task runs.",
+    EVERY_N_REGISTERED[True]: "The task already has a callback for samples acquired into the "
+    "buffer: unregister it first.",
+    EVERY_N_REGISTERED[False]: "The task already has a callback for samples transferred from the "
+    "buffer: unregister it first.",
+    EVERY_N_WRONG_DIRECTION[True]: "An input task has no event for samples transferred from the "
+    "buffer.",
+    EVERY_N_WRONG_DIRECTION[False]: "An output task has no event for samples acquired into the "
+    "buffer.",
+    EVERY_N_ZERO: "The interval of the Every N Samples event must be at least one sample.",
+    DONE_REGISTERED: "The task already has a callback for its end: unregister it first.",
+    SIGNAL_REGISTERED: "The task already has a callback for this signal: unregister it first.",
     NO_BUFFER: "These lines cannot be read or written by a clock.",
     WRITE_NOT_STARTED: "With auto start off, one sample can only be written to a running task.",
-    WRITE_CHANNELS_DIFFER: "The data are for another number of channels than the task has.",
+    WRITE_CHANNELS_DIFFER: "Write cannot be performed, because the number of channels in the data "
+    "does not match the number of channels in the task.",
+    LINES_DIFFER: "Specified read or write operation failed, because the number of lines in the "
+    "data for a channel does not match the number of lines in the channel.",
     REGENERATION_STARVED: "The generation ran out of new samples, and may not repeat old ones.",
     NOTHING_WRITTEN: "The generation cannot start: nothing was written to its buffer.",
     BAD_AO_DATA: "A value to write is outside the output's range.",
     NO_SUCH_SCALE: "No custom scale has this name.",
+    NO_SUCH_GLOBAL_CHANNEL: "No global channel has this name.",
     NO_SUCH_TERMINAL: "The device has no such terminal.",
     UNKNOWN_DEVICE_IN_TERMINAL: "The terminal names a device that is not present.",
     START_TRIGGER_NOT_SUPPORTED: "The task supports no such start trigger.",
+    NO_CALIBRATION: "The device cannot be calibrated.",
+    NO_TEDS_FILE: "The virtual TEDS file cannot be read.",
+    BAD_TEDS: "The data are no TEDS: they are too short, or not bits.",
+    NO_TEDS_SENSOR: "No TEDS sensor is connected to this physical channel.",
+    NOT_IN_STORAGE: "No saved task has this name.",
+    TRIGGER_ON_DEMAND: "A task without a clock has no triggers: configure its timing first.",
+    NO_AI_MAX: "The upper limit of the channel is not set: set ai_max.",
+    NO_AI_MIN: "The lower limit of the channel is not set: set ai_min.",
+    OTHER_SCALE_TYPE: "A scale of this type does not have this property.",
+    NO_DEVICE_CONTEXT: "This property belongs to the task and not to one of its devices.",
+    NO_SUCH_DESTINATION: "The signal cannot be routed to this terminal: the device has no such "
+    "terminal.",
     NO_LOG_FILE: "The file to log to cannot be opened or made.",
     LOG_NEEDS_CLOCK: "Only what a clock acquires can be logged.",
     ONLY_LOGGED: "In this logging mode samples go to the file only.",
@@ -135,4 +182,4 @@ class DaqmxError(Exception):
 
 def text(code: int) -> str:
     """A code's text, as DAQmxGetErrorString gives it."""
-    return TEXTS.get(code, f"Status {code} of NI-DAQmx, which the simulated driver never gives.")
+    return TEXTS.get(code, "Error code could not be found. The simulated driver never gives it.")

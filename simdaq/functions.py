@@ -8,17 +8,23 @@ from typing import Any
 
 from simdaq import (
     bridge_calibration,
+    calibration,
     control,
     create_analog,
     create_counter,
     create_digital,
+    create_output,
+    create_power,
     create_scale,
     create_watchdog,
+    storage,
+    teds,
+    triggers,
 )
 
 MODULES = (
-    bridge_calibration, control, create_analog, create_counter, create_digital, create_scale,
-    create_watchdog,
+    bridge_calibration, calibration, control, create_analog, create_counter, create_digital,
+    create_output, create_power, create_scale, create_watchdog, storage, teds, triggers,
 )  # fmt: skip
 
 # All that these modules define and do not keep for themselves.

@@ -11,7 +11,7 @@ from simdaq.bench import Bench
 from simdaq.channels import AnalogOutput, DigitalLines
 from simdaq.run import Run
 from simdaq.task import Task
-from simdaq.timing import ExternalClock, InternalClock
+from simdaq.timing import Clock
 
 Block = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ class OutputRun(Run):
         self.data: Block = np.array(task.written)
         asked = int(task.properties.get(("buffer", "output_buf_size"), 0))
         self.capacity = max(asked, self.data.shape[1])
-        self.clock: InternalClock | ExternalClock = routes.sample_clock(bench, task, n)
+        self.clock: Clock = routes.sample_clock(bench, task, n)
         self.write_position = self.data.shape[1]
         self._starved = False
 

@@ -121,6 +121,8 @@ class Service:
             return response()
         if name in WAVEFORMS:
             return WAVEFORMS[name](self.system, self.task(request), request, response)
+        if name.startswith("ReadPower"):
+            return self._power(name, request, response)
         if name.startswith(("ReadCtr", "WriteCtr")):
             return self._pulses(name, request, response)
         special = SPECIAL.get(name)
@@ -134,7 +136,8 @@ class Service:
             raise DaqmxError(errors.FUNCTION_NOT_SUPPORTED, Function=f"DAQmx{name}")
         result = function(self.system, **self.arguments(request))
         outputs = [f.name for f in method.output_type.fields if f.name != "status"]
-        return response(**({} if not outputs else {outputs[0]: result}))
+        results = result if isinstance(result, tuple) else (result,)
+        return response(**dict(zip(outputs, results, strict=False)))
 
     def _read(self, name: str, request: Any, response: Any) -> Any:
         read, dtype = READS[name]
@@ -166,6 +169,27 @@ class Service:
             auto_start=request.auto_start, timeout_s=request.timeout,
         )  # fmt: skip
         return response(samps_per_chan_written=done)
+
+    def _power(self, name: str, request: Any, response: Any) -> Any:
+        handle = self.handle(request.task)
+        codes = name == "ReadPowerBinaryI16"
+        read = transfer.read_power_codes if codes else transfer.read_power
+        n = 1 if name == "ReadPowerScalarF64" else request.num_samps_per_chan
+        block, failure = read(self.system, handle, n, request.timeout)
+        if name == "ReadPowerScalarF64":
+            if failure is not None:
+                raise failure
+            return response(voltage=float(block[0].flat[0]), current=float(block[1].flat[0]))
+        number = int if codes else float
+        arrays = []
+        for values in block:
+            out = np.zeros(request.array_size_in_samps)
+            transfer.lay_out(out, np.asarray(values), n, request.fill_mode_raw)
+            arrays.append([number(v) for v in out])
+        return response(
+            status=0 if failure is None else failure.code, samps_per_chan_read=block.shape[2],
+            read_array_voltage=arrays[0], read_array_current=arrays[1],
+        )  # fmt: skip
 
     def _pulses(self, name: str, request: Any, response: Any) -> Any:
         kind = re.sub(r"^(Read|Write)Ctr|Scalar$", "", name)

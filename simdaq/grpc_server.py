@@ -16,6 +16,7 @@ from typing import Any
 
 import grpc
 from nidaqmx._stubs import nidaqmx_pb2 as messages
+from nidaqmx.constants import EveryNSamplesEventType
 
 from simdaq import errors
 from simdaq.errors import DaqmxError, PortError
@@ -23,6 +24,7 @@ from simdaq.grpc_calls import SERVICE, Service
 from simdaq.run import Event
 from simdaq.system import System
 
+ACQUIRED = EveryNSamplesEventType.ACQUIRED_INTO_BUFFER.value
 WORKERS = 64  # an event stream holds one as long as it is open
 
 
@@ -37,6 +39,7 @@ class Wire:
         def call(request: Any, context: Any) -> Any:
             try:
                 with self.system.lock:
+                    self.system.catch_up()
                     return self.service.answer(name, request)
             except DaqmxError as error:
                 if error.code > 0:  # a warning is no failure
@@ -61,7 +64,8 @@ class Wire:
                 with self.system.lock:
                     task = self.service.task(request)
                     n = request.n_samples if kind == "every_n" else 0
-                    event = Event(n, lambda *facts: found.put(facts))
+                    what = getattr(request, "every_n_samples_event_type_raw", ACQUIRED)
+                    event = Event(n, lambda *facts: found.put(facts), acquired=what == ACQUIRED)
                     self.system.listen(task, kind, event)
             except DaqmxError as error:
                 _abort(context, error)

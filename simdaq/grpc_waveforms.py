@@ -13,7 +13,7 @@ from simdaq import transfer
 from simdaq.channels import DigitalLines
 from simdaq.system import System
 from simdaq.task import Task
-from simdaq.waveforms import begin, mirrored, texts
+from simdaq.waveforms import begin, mirrored, must_fit, texts, truncated
 
 UNIX_1904_S = 2_082_844_800  # NI's protocol counts from 1904
 
@@ -38,6 +38,7 @@ def _read_analog(system: System, task: Task, request: Any, response: Any) -> Any
     )
     waveforms = [waveform_pb2.DoubleAnalogWaveform(y_data=row.tolist()) for row in block]
     _describe(system, task, waveforms, began_s, request.waveform_attribute_mode_raw)
+    failure = truncated(failure)
     status = 0 if failure is None else failure.code
     return response(status=status, waveforms=waveforms, samps_per_chan_read=block.shape[1])
 
@@ -56,6 +57,7 @@ def _read_digital(system: System, task: Task, request: Any, response: Any) -> An
         for rows, n in zip(block, widths, strict=True)
     ]
     _describe(system, task, waveforms, began_s, request.waveform_attribute_mode_raw)
+    failure = truncated(failure)
     status = 0 if failure is None else failure.code
     return response(status=status, waveforms=waveforms, samps_per_chan_read=block.shape[1])
 
@@ -69,6 +71,7 @@ def _write_analog(system: System, task: Task, request: Any, response: Any) -> An
 
 
 def _write_digital(system: System, task: Task, request: Any, response: Any) -> Any:
+    must_fit(task, [w.signal_count for w in request.waveforms])
     width = max(w.signal_count for w in request.waveforms)
     rows = [np.frombuffer(w.y_data, np.uint8).reshape(-1, w.signal_count)
             for w in request.waveforms]  # fmt: skip

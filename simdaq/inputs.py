@@ -27,6 +27,8 @@ def read(system: System, task: Task, n: int, timeout_s: float) -> tuple[Block, D
     """
     if not task.channels:
         raise task.error(errors.NO_CHANNELS)
+    if task.kind == "do":
+        return _read_back(system, task, 1 if n == ALL else n)
     if not task.is_input:
         raise task.error(errors.WRONG_CHANNEL_TYPE)
     for card in task.cards:
@@ -108,16 +110,19 @@ def _read_on_demand(
             errors.NOT_YET_THERE, Samples_Read=0, Samples_Requested=n, Timeout_s=timeout_s
         )
     now_s = system.now_s
-    values: list[float] = []
-    for channel in task.channels:
-        if isinstance(channel, AnalogInput | DigitalLines):
-            values.append(channel.sample_now(now_s))
-        else:
-            values += np.ravel(channel.sample(np.array([now_s]))).tolist()
+    if n == 1 and all(isinstance(c, AnalogInput | DigitalLines) for c in task.channels):
+        block = np.array([[c.sample_now(now_s)] for c in task.channels])  # type: ignore[attr-defined]
+    else:
+        block = np.vstack([c.sample(np.full(n, now_s)) for c in task.channels])
     if task.implicit:
         system.stop(task)
-    column = np.array(values)[:, None]
-    return column if n == 1 else np.repeat(column, n, axis=1), None
+    return block, None
+
+
+def _read_back(system: System, task: Task, n: int) -> tuple[Block, None]:
+    """The words that digital outputs drive now."""
+    words = [[c.driven(system.now_s)] for c in task.channels if isinstance(c, DigitalLines)]
+    return np.repeat(np.array(words, dtype=float), n, axis=1), None
 
 
 def _wait_for_counters(system: System, task: Task, timeout_s: float) -> bool:

@@ -52,7 +52,7 @@ def _key() -> str:
 def cache_folder() -> Path:
     """Where built libraries lie: the user's cache."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "hil-arrays" / "simdaq"
+    return Path(base) / "simdaq"
 
 
 def built() -> Path:

@@ -44,7 +44,9 @@ class Marshal:
 
         def handler(*arguments: Any) -> int:
             try:
-                with self.current().lock:
+                system = self.current()
+                with system.lock:
+                    system.catch_up()
                     return action(*arguments) or 0
             except DaqmxError as error:
                 self._last.detail = error.detail

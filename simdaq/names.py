@@ -21,7 +21,8 @@ def unflatten(text: str) -> list[str]:
             continue
         first, last = int(found["first"]), int(found["last"])
         step = 1 if last >= first else -1
-        names += [f"{found['stem']}{n}" for n in range(first, last + step, step)]
+        width = len(found["first"]) if found["first"].startswith("0") else 0
+        names += [f"{found['stem']}{n:0{width}d}" for n in range(first, last + step, step)]
     return names
 
 
@@ -45,8 +46,18 @@ def split(physical: str) -> tuple[str, str]:
 
 
 def labels(given: str, physicals: list[str]) -> list[str]:
-    """Names of the channels that one call creates: those given, else the physical ones."""
+    """Names of the channels that one call creates: those given, else the physical ones.
+
+    The last name given counts up over the channels that are left: `force` gives force0, force1;
+    `force08` gives force08, force09, force10 (NI-DAQmx Help, "Physical and Virtual Channel Names").
+    """
     found = unflatten(given)
-    if len(physicals) > 1 and len(found) == 1:
-        found = [f"{found[0]}{i}" for i in range(len(physicals))]
-    return [found[i] if i < len(found) else p for i, p in enumerate(physicals)]
+    n_left = len(physicals) - len(found)
+    if not found or n_left <= 0:
+        return [found[i] if i < len(found) else p for i, p in enumerate(physicals)]
+    *first, last = found
+    parts = re.fullmatch(r"(.*?)\s*(\d*)", last)
+    assert parts is not None
+    stem, number = parts.groups()
+    start = int(number or 0)
+    return first + [f"{stem}{start + i:0{len(number)}d}" for i in range(n_left + 1)]

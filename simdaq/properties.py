@@ -8,51 +8,34 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from nidaqmx.constants import (
     AcquisitionType,
     OverwriteMode,
-    ReadRelativeTo,
-    RegenerationMode,
     SampleTimingType,
-    TriggerType,
+    ScaleType,
 )
 
-from simdaq import device_properties, errors, names, watchdog
+from simdaq import channel_properties, device_properties, errors, names, routes, watchdog
 from simdaq.acquisition import InputRun
-from simdaq.channels import AnalogInput, Channel, DigitalLines
+from simdaq.channels import DigitalLines
+from simdaq.defaults import default
 from simdaq.errors import DaqmxError
 from simdaq.package_api import Attribute
+from simdaq.scales import CustomScale
 from simdaq.system import System
 from simdaq.task import RUNNING, UNVERIFIED, Task
 from simdaq.timing import Timing, Trigger
 
 Getter = Callable[[Task], Any]
 
-DEFAULTS: dict[tuple[str, str], Any] = {
-    ("read", "auto_start"): True,
-    ("read", "read_all_avail_samp"): False,
-    ("read", "relative_to"): ReadRelativeTo.CURRENT_READ_POSITION.value,
-    ("read", "offset"): 0,
-    ("read", "logging_mode"): 10231,
-    ("read", "wait_mode"): 12525,
-    ("read", "sleep_time"): 0.001,
-    ("write", "wait_mode"): 12525,
-    ("write", "sleep_time"): 0.001,
-    ("write", "relative_to"): 10430,
-    ("write", "offset"): 0,
-    ("write", "regen_mode"): RegenerationMode.ALLOW_REGENERATION.value,
-    ("timing", "ref_clk_src"): "None",
-    ("timing", "ref_clk_rate"): 10.0e6,
-    ("trig", "triggers_sync_type"): TriggerType.NONE.value,
-    ("trig", "start_retriggerable"): False,
-    ("trig", "start_delay"): 0.0,
-    ("trig", "start_delay_units"): 10364,
-    ("trig", "pause_trig_type"): TriggerType.NONE.value,
-    ("trig", "arm_start_trig_type"): TriggerType.NONE.value,
-    ("trig", "handshake_trig_type"): TriggerType.NONE.value,
-    ("buffer", "input_onbrd_buf_size"): 4095,
-    ("buffer", "output_onbrd_buf_size"): 8191,
-}
+LARGEST_BUFFER = 2**32 - 1
+# A reset returns the number of samples and the mode to those of a task that was never timed.
+RESET_TIMING = Timing(mode=AcquisitionType.CONTINUOUS.value)
+SCALE_KINDS = {
+    "lin": ScaleType.LINEAR, "map": ScaleType.MAP_RANGES, "poly": ScaleType.POLYNOMIAL,
+    "table": ScaleType.TABLE,
+}  # fmt: skip
 TIMING_FIELDS = {
     "samp_clk_rate": "rate_Hz",
     "samp_clk_src": "source",
@@ -68,15 +51,17 @@ TRIGGER_FIELDS = {
     "anlg_edge_src": "source",
     "anlg_edge_slope": "edge",
     "anlg_edge_lvl": "level",
+    "anlg_win_src": "source",
+    "anlg_win_trig_when": "edge",
+    "anlg_win_top": "level",
+    "anlg_win_btm": "bottom",
+    "dig_pattern_src": "source",
+    "dig_pattern_pattern": "pattern",
+    "dig_pattern_trig_when": "edge",
+    "anlg_multi_edge_srcs": "source",
+    "anlg_multi_edge_slopes": "slopes",
+    "anlg_multi_edge_lvls": "levels",
     "pretrig_samples": "pretrigger",
-}
-# What changes by itself while time passes.
-OF_THE_MOMENT = {
-    ("read", "avail_samp_per_chan"),
-    ("read", "total_samp_per_chan_acquired"),
-    ("read", "_calculate_num_samps_per_chan"),
-    ("write", "total_samp_per_chan_generated"),
-    ("watchdog", "expired"),
 }
 # Properties that may be set but have no bearing on a simulation.
 OWNERS_STORED = ("chan", "timing", "trig", "read", "write", "buffer", "exported_signal")
@@ -95,17 +80,13 @@ def get(system: System, owner: str, handle: int, name: str, attribute: Attribute
     ):
         return device_properties.get(system, owner, name, attribute.name)
     if owner == "scale":
-        scale = system.scales.get(name)
-        if attribute.name == "scale_type":
-            return scale.kind.value
-        return scale.properties.get(attribute.name, "" if attribute.type == "string" else 0)
+        return _scale(system.scale(name), attribute)
     task = system.task(handle)
-    if (owner, attribute.name) in OF_THE_MOMENT:
-        system.catch_up()
     if owner == "watchdog":
         return watchdog.get(task, name, attribute.name)
     if owner == "chan":
-        return _channel(task, name, attribute)
+        return channel_properties.get(task, name, attribute)
+    _applies(task, owner, attribute.name)
     found = GETTERS.get((owner, attribute.name))
     if found is not None:
         return found(task)
@@ -116,13 +97,27 @@ def get(system: System, owner: str, handle: int, name: str, attribute: Attribute
     key = (owner, attribute.name)
     if key in task.properties:
         return task.properties[key]
-    if key in DEFAULTS:
-        return DEFAULTS[key]
-    if attribute.name.endswith("_exist"):
-        return False
-    if attribute.name.endswith(("_chans", "_output_term")):
-        return ""
+    known, value = default(owner, attribute.name)
+    if known:
+        return value
     raise task.error(errors.PROPERTY_NOT_SUPPORTED, Property=attribute.name)
+
+
+def _scale(scale: CustomScale, attribute: Attribute) -> Any:
+    if attribute.name == "scale_type":
+        return scale.kind.value
+    own = attribute.name.partition("_")[0]
+    if own in SCALE_KINDS and SCALE_KINDS[own] != scale.kind:
+        raise DaqmxError(errors.OTHER_SCALE_TYPE, Property=attribute.name, Scale=scale.name)
+    return scale.properties.get(attribute.name, "" if attribute.type == "string" else 0)
+
+
+def _applies(task: Task, owner: str, key: str) -> None:
+    """Raise DaqmxError where a property means nothing for this kind of task."""
+    if owner != "trig" or task.kind != "co":
+        return
+    if key.startswith(("reference_", "handshake_")):
+        raise task.error(errors.PROPERTY_NOT_IN_CONTEXT, Property=key)
 
 
 def put(
@@ -141,20 +136,24 @@ def put(
     if owner == "watchdog":
         watchdog.put(system, system.task(handle), name, attribute.name, value)
         return
+    if owner in ("cal_info", "physical_chan"):
+        device_properties.put(system, owner, name, attribute.name, value)
+        return
     if owner not in OWNERS_STORED:
         raise DaqmxError(errors.PROPERTY_NOT_SUPPORTED, Property=attribute.name)
     task = system.task(handle)
     live = owner in ("read", "write")
     if task.state == RUNNING and not live and attribute.name not in LIVE_CHANNEL:
         raise task.error(errors.PROPERTY_WHILE_RUNNING, Property=attribute.name)
+    _applies(task, owner, attribute.name)
+    if attribute.name.endswith(("_src", "_output_term")) and isinstance(value, str):
+        value = _routed(task, owner, attribute.name, value)
     if owner == "chan":
-        for channel in _channels(task, name):
-            _put_channel(system, task, channel, attribute.name, value)
+        for channel in channel_properties.named(task, name):
+            channel_properties.put(system, task, channel, attribute.name, value)
     elif owner == "timing":
         _put_timing(task, attribute.name, value)
     elif owner == "trig":
-        if attribute.name.startswith(("pause_", "arm_start_", "handshake_")):
-            raise task.error(errors.PROPERTY_NOT_SUPPORTED, Property=attribute.name)
         trigger, field = _trigger_field(task, attribute.name)
         if trigger is not None and field:
             setattr(trigger, field, value)
@@ -164,107 +163,71 @@ def put(
         system.release(task, UNVERIFIED)
 
 
+def _routed(task: Task, owner: str, key: str, terminal: str) -> str:
+    """A terminal with its device.
+
+    Raises
+    ------
+    DaqmxError
+        A signal cannot be exported to it.
+    """
+    if owner == "exported_signal":
+        for one in names.unflatten(terminal):
+            if not task.qualified(one).startswith("/"):
+                raise task.error(errors.NO_SUCH_DESTINATION, Destination_Terminal=one, Property=key)
+        return names.flatten(task.qualified(one) for one in names.unflatten(terminal))
+    if "dig_fltr" in key or owner == "chan":
+        return terminal
+    return task.qualified(terminal)
+
+
 def reset(system: System, owner: str, handle: int, name: str, attribute: Attribute) -> None:
-    """Back to the default."""
+    """Return a property to its default."""
+    task = system.task(handle)
+    if owner == "watchdog":
+        watchdog.reset(task, attribute.name)
+        return
     if owner not in OWNERS_STORED:
         raise DaqmxError(errors.PROPERTY_NOT_SUPPORTED, Property=attribute.name)
-    task = system.task(handle)
     if owner == "chan":
-        for channel in _channels(task, name):
-            channel.properties.pop(attribute.name, None)
+        for channel in channel_properties.named(task, name):
+            channel_properties.reset(system, task, channel, attribute.name)
         return
     task.properties.pop((owner, attribute.name), None)
     if owner == "timing" and attribute.name in TIMING_FIELDS:
         field = TIMING_FIELDS[attribute.name]
-        setattr(task.timing, field, getattr(Timing(), field))
+        setattr(task.timing, field, getattr(RESET_TIMING, field))
+    if owner == "timing" and attribute.name == "samp_clk_timebase_div":
+        task.timing.rate_Hz = task.timing.rate_asked_Hz or task.timing.rate_Hz
     if owner == "trig":
         trigger, field = _trigger_field(task, attribute.name)
         if trigger is not None and field:
             setattr(trigger, field, getattr(Trigger(), field))
+    system.release(task, UNVERIFIED)
 
 
 LIVE_CHANNEL = (
     "co_pulse_freq", "co_pulse_duty_cyc", "co_pulse_high_time", "co_pulse_low_time",
-    "co_pulse_high_ticks", "co_pulse_low_ticks",
+    "co_pulse_high_ticks", "co_pulse_low_ticks", "pwr_voltage_setpoint", "pwr_current_setpoint",
+    "pwr_output_enable",
 )  # fmt: skip
 
 
-def _channels(task: Task, name: str) -> list[Channel]:
-    if not name:
-        return list(task.channels)
-    if any(c.name == name for c in task.channels):
-        return [task.channel(name)]
-    return [task.channel(n) for n in names.unflatten(name)]
-
-
-def _channel(task: Task, name: str, attribute: Attribute) -> Any:
-    channels = _channels(task, name)
-    if not channels:
-        raise task.error(errors.NO_CHANNELS)
-    channel, key = channels[0], attribute.name
-    if key == "physical_channel":
-        return channel.physical
-    if isinstance(channel, AnalogInput):
-        if key == "ai_rng_high":
-            return channel.range_
-        if key == "ai_rng_low":
-            return -channel.range_
-        if key == "ai_dev_scaling_coeff":
-            return [0.0, channel.lsb]
-        if key == "ai_raw_samp_size":
-            return 8 * device_properties.raw_bytes(task)
-        if key == "ai_resolution":
-            assert channel.card.model.ai is not None
-            return float(channel.card.model.ai.bits)
-        if key == "ai_custom_scale":
-            return channel.properties.get("ai_custom_scale_name", "")
-    computed = getattr(channel, "computed", {}).get(key)
-    if computed is not None:
-        return computed()
-    if key in channel.properties:
-        return channel.properties[key]
-    if key == "description":
-        return ""
-    if key.partition("_")[0] in ("ai", "ao", "ci", "co", "di", "do"):
-        if key.partition("_")[0] != channel.kind:
-            raise task.error(errors.PROPERTY_NOT_IN_CONTEXT, Property=key, Channel_Name=name)
-        if attribute.type == "bool":
-            return False
-    raise task.error(errors.PROPERTY_NOT_SUPPORTED, Property=key, Channel_Name=channel.name)
-
-
-def _put_channel(system: System, task: Task, channel: Channel, key: str, value: Any) -> None:
-    prefix = key.partition("_")[0]
-    if prefix in ("ai", "ao", "ci", "co", "di", "do") and prefix != channel.kind:
-        raise task.error(errors.PROPERTY_NOT_IN_CONTEXT, Property=key, Channel_Name=channel.name)
-    if key.startswith("ai_bridge_shunt_cal") and not has_shunt(channel):
-        raise task.error(errors.PROPERTY_NOT_SUPPORTED, Property=key, Channel_Name=channel.name)
-    channel.properties[key] = value
-    if key == "_name" or key == "name":
-        channel.name = value
-    if isinstance(channel, AnalogInput):
-        if key == "ai_custom_scale":
-            channel.properties["ai_custom_scale_name"] = value
-            channel.custom = system.scales.get(value) if value else None
-        channel.fit_range()
-        channel.bridge_changed()
-    changed = getattr(channel, "changed", None)
-    if changed is not None:
-        changed(key, system.now_s)
-
-
-def has_shunt(channel: Channel) -> bool:
-    """The channel's card can shunt its bridge."""
-    ai = channel.card.model.ai
-    return ai is not None and ai.shunt_Ohm > 0.0
-
-
 def _put_timing(task: Task, key: str, value: Any) -> None:
+    timing = task.timing
+    if key == "samp_quant_samp_per_chan" and not 1 <= value <= LARGEST_BUFFER:
+        raise task.error(
+            errors.BAD_VALUE, Property=key, Requested_Value=value, Maximum_Value=LARGEST_BUFFER,
+            Minimum_Value=1,
+        )  # fmt: skip
+    if key == "samp_clk_timebase_div":
+        timing.rate_asked_Hz = timing.rate_Hz
+        timing.rate_Hz = task.timebase_Hz / value
     field = TIMING_FIELDS.get(key)
     if field is not None:
-        setattr(task.timing, field, value)
-        if field == "rate_Hz" and task.timing.on_demand:
-            task.timing.type = SampleTimingType.SAMPLE_CLOCK.value
+        setattr(timing, field, value)
+        if field == "rate_Hz" and timing.on_demand:
+            timing.type = SampleTimingType.SAMPLE_CLOCK.value
 
 
 def _trigger_field(task: Task, key: str) -> tuple[Trigger | None, str]:
@@ -319,12 +282,51 @@ def _clock_terminal(task: Task) -> str:
 
 
 def _clock_source(task: Task) -> str:
-    return task.timing.source or "OnboardClock"
+    """Where the sample clock comes from: the timebase where the card makes it."""
+    source = task.timing.source
+    if not task.channels:
+        return source or "OnboardClock"
+    if source in ("", "OnboardClock"):
+        return f"/{task.card.engines.name}/{task.kind}/SampleClockTimebase"
+    found = task.qualified(source)
+    routes.must_exist(task, found)
+    return found
 
 
 def _convert_Hz(task: Task) -> float:
-    n = len(task.channels)
-    return min(_highest_Hz(task) * n, task.rate_Hz * n)
+    """Rate of a multiplexed converter: as slow as its channels allow, with time to settle.
+
+    Source: NI "X Series User Manual", "AI Convert Clock Signal": with 10 us added to the fastest
+    interval where the sample rate allows it.
+    """
+    asked = task.properties.get(("timing", "ai_conv_rate"))
+    if asked is not None:
+        return float(asked)
+    highest_Hz = _converter_Hz(task)
+    if task.timing.on_demand:
+        return task.timebase_Hz / float(np.ceil(task.timebase_Hz * (1.0 / highest_Hz + 10e-6)))
+    padded_Hz = 1.0 / (1.0 / highest_Hz + 10e-6)
+    return max(padded_Hz, min(task.rate_Hz * len(task.channels), highest_Hz))
+
+
+def _converter_Hz(task: Task) -> float:
+    ai = task.card.model.ai
+    if ai is None or ai.simultaneous:
+        raise task.error(errors.PROPERTY_NOT_SUPPORTED, Property="AIConv")
+    return ai.max_multi_Hz if len(task.channels) > 1 else ai.max_single_Hz
+
+
+def _convert_divisor(task: Task) -> int:
+    asked = task.properties.get(("timing", "ai_conv_timebase_div"))
+    return int(asked) if asked is not None else round(task.timebase_Hz / _convert_Hz(task))
+
+
+def _clock_divisor(task: Task) -> int:
+    return round(task.timebase_Hz / task.rate_Hz)
+
+
+def _timebase_name(task: Task) -> str:
+    return f"{task.timebase_Hz / 1e6:.0f}MHzTimebase"
 
 
 def _read_position(task: Task) -> int:
@@ -365,7 +367,13 @@ GETTERS: dict[tuple[str, str], Getter] = {
     ("timing", "samp_clk_max_rate"): _highest_Hz,
     ("timing", "samp_clk_term"): _clock_terminal,
     ("timing", "ai_conv_rate"): _convert_Hz,
-    ("timing", "ai_conv_max_rate"): lambda t: _highest_Hz(t) * len(t.channels),
+    ("timing", "ai_conv_max_rate"): _converter_Hz,
+    ("timing", "ai_conv_timebase_div"): _convert_divisor,
+    ("timing", "samp_clk_timebase_div"): _clock_divisor,
+    ("timing", "samp_clk_timebase_rate"): lambda t: t.timebase_Hz,
+    ("timing", "samp_clk_timebase_src"): lambda t: f"/{t.card.engines.name}/{_timebase_name(t)}",
+    ("timing", "master_timebase_rate"): lambda t: t.timebase_Hz,
+    ("timing", "master_timebase_src"): lambda t: f"/{t.card.engines.name}/{_timebase_name(t)}",
     ("trig", "start_term"): lambda t: f"/{t.card.engines.name}/{t.kind}/StartTrigger",
     ("trig", "reference_term"): lambda t: f"/{t.card.engines.name}/{t.kind}/ReferenceTrigger",
     **{

@@ -29,6 +29,9 @@ class PulseBindings:
             "ReadCtrFreqScalar": self._scalar_reader("double *"),
             "ReadCtrTimeScalar": self._scalar_reader("double *"),
             "ReadCtrTicksScalar": self._scalar_reader("uint32_t *"),
+            "ReadPowerF64": self._power_reader(t.read_power, f64),
+            "ReadPowerBinaryI16": self._power_reader(t.read_power_codes, np.int16),
+            "ReadPowerScalarF64": self._power_scalar,
             "WriteCtrFreq": self._writer(f64, t.by_frequency),
             "WriteCtrTime": self._writer(f64, t.by_time),
             "WriteCtrTicks": self._writer(u32, t.by_ticks),
@@ -59,6 +62,32 @@ class PulseBindings:
             return None
 
         return action
+
+    def _power_reader(self, read: Callable[..., transfer.Answer], dtype: Any) -> Action:
+        """A DAQmxReadPower... function: two arrays, voltage and current."""
+
+        def action(
+            task: Any, n: int, timeout_s: float, fill_mode: int, first: Any, second: Any,
+            size: int, n_read: Any, _: Any,
+        ) -> int | None:  # fmt: skip
+            block, failure = read(self.m.current(), self.m.handle(task), n, timeout_s)
+            if size:
+                for pointer, values in zip((first, second), block, strict=True):
+                    out = self.m.array(pointer, size, dtype)
+                    transfer.lay_out(out, np.asarray(values), n, fill_mode)
+            self.m.store(n_read, "int32_t *", block.shape[2])
+            if failure is not None:
+                raise failure
+            return None
+
+        return action
+
+    def _power_scalar(self, task: Any, timeout_s: float, first: Any, second: Any, _: Any) -> None:
+        block, failure = transfer.read_power(self.m.current(), self.m.handle(task), 1, timeout_s)
+        if failure is not None:
+            raise failure
+        self.m.store(first, "double *", float(block[0].flat[0]))
+        self.m.store(second, "double *", float(block[1].flat[0]))
 
     def _scalar_reader(self, c_type: str) -> Action:
         """A DAQmxReadCtr...Scalar function."""

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from nidaqmx.constants import Edge, TriggerType
+from nidaqmx.constants import (
+    ActiveLevel,
+    DigitalPatternCondition,
+    Edge,
+    Level,
+    TriggerType,
+    WindowTriggerCondition1,
+    WindowTriggerCondition2,
+)
 
 from simdaq import errors, names
 from simdaq.bench import Bench
@@ -14,20 +23,93 @@ from simdaq.channels import AnalogInput
 from simdaq.errors import DaqmxError
 from simdaq.task import RUNNING, Task
 from simdaq.terminals import Pulses
-from simdaq.timing import NONE, Edges, ExternalClock, InternalClock, Times, Trigger
+from simdaq.timing import (
+    NONE,
+    Clock,
+    Edges,
+    ExternalClock,
+    InternalClock,
+    PausedClock,
+    Times,
+    Trigger,
+)
+
+UNIX_1904_S = 2_082_844_800
+NO_TRIGGER = TriggerType.NONE.value
 
 
-def sample_clock(bench: Bench, task: Task, n: float) -> InternalClock | ExternalClock:
-    """The clock of n samples that a task's timing and start trigger describe."""
+def sample_clock(bench: Bench, task: Task, n: float) -> Clock:
+    """The clock of n samples that a task's timing, start and pause trigger describe."""
     trigger = trigger_edges(bench, task.start_trigger, task)
-    start_s = bench.now_s if trigger is None else None
+    if task.kind in ("ci", "co") and trigger is None:
+        trigger = arm_start(bench, task)
+    clock: InternalClock | ExternalClock
     if task.has_own_clock:
+        start_s = bench.now_s if trigger is None else None
         again = bool(task.properties.get(("trig", "start_retriggerable"), False))
-        return InternalClock(
+        clock = InternalClock(
             task.rate_Hz, n, start_s, trigger, retriggerable=again, delay_s=task.start_delay_s
         )
-    heard = edges(bench, task.timing.source, task.timing.edge, task)
-    return ExternalClock(heard, n, trigger)
+    else:
+        clock = ExternalClock(edges(bench, task.timing.source, task.timing.edge, task), n, trigger)
+    paused = _pause(bench, task)
+    return clock if paused is None else PausedClock(clock, n, paused)
+
+
+def arm_start(bench: Bench, task: Task) -> Edges | None:
+    """When the arm start trigger of a counter fires; None: there is none."""
+    p = task.properties
+    if p.get(("trig", "arm_start_trig_type"), NO_TRIGGER) != TriggerType.DIGITAL_EDGE.value:
+        return None
+    edge = int(p.get(("trig", "arm_start_dig_edge_edge"), Edge.RISING.value))
+    return edges(bench, str(p.get(("trig", "arm_start_dig_edge_src"), "")), edge, task)
+
+
+def _pause(bench: Bench, task: Task) -> Callable[[Times], Any] | None:
+    """Whether a task's clock is paused at given times; None: it has no pause trigger."""
+    p = task.properties
+    kind = p.get(("trig", "pause_trig_type"), NO_TRIGGER)
+    if kind == NO_TRIGGER:
+        return None
+    if kind == TriggerType.DIGITAL_LEVEL.value:
+        card, short = _pin(bench, str(p.get(("trig", "pause_dig_lvl_src"), "")), task)
+        high = p.get(("trig", "pause_dig_lvl_when"), Level.HIGH.value) == Level.HIGH.value
+        return lambda t: (np.broadcast_to(card.level(short, t), t.shape) > 0.5) == high
+    if kind == TriggerType.ANALOG_LEVEL.value:
+        channel = _watched(str(p.get(("trig", "pause_anlg_lvl_src"), "")), task)
+        level = float(p.get(("trig", "pause_anlg_lvl_lvl"), 0.0))
+        above = p.get(("trig", "pause_anlg_lvl_when")) != ActiveLevel.BELOW.value
+        return lambda t: (channel.scaled(channel.sample(t)) > level) == above
+    if kind == TriggerType.ANALOG_WINDOW.value:
+        channel = _watched(str(p.get(("trig", "pause_anlg_win_src"), "")), task)
+        top = float(p.get(("trig", "pause_anlg_win_top"), 0.0))
+        bottom = float(p.get(("trig", "pause_anlg_win_btm"), 0.0))
+        outside = WindowTriggerCondition2.OUTSIDE_WINDOW.value
+        inside = p.get(("trig", "pause_anlg_win_when")) != outside
+
+        def paused(t: Times) -> Any:
+            value = channel.scaled(channel.sample(t))
+            return ((value > bottom) & (value < top)) == inside
+
+        return paused
+    raise task.error(errors.PROPERTY_NOT_SUPPORTED, Property="Pause.TrigType")
+
+
+def _pin(bench: Bench, terminal: str, task: Task) -> tuple[Card, str]:
+    """The card and the pin of a terminal."""
+    found = task.qualified(terminal)
+    must_exist(task, found)
+    device, rest = names.split(found)
+    return bench.card(device), rest
+
+
+def must_exist(task: Task, terminal: str) -> None:
+    """Raise DaqmxError where the task's own device has no such terminal."""
+    engines = task.card.engines
+    device, rest = names.split(terminal) if terminal.startswith("/") else (engines.name, terminal)
+    known = {name.lower() for name in engines.terminal_names()}
+    if device == engines.name and rest.lower() not in known:
+        raise task.error(errors.NO_SUCH_TERMINAL, Source_Terminal=terminal)
 
 
 def edges(bench: Bench, terminal: str, edge: int, task: Task) -> Edges:
@@ -81,7 +163,7 @@ def _counter_edges(bench: Bench, card: Card, rest: str, edge: int) -> Edges:
     if rest.endswith("InternalOutput"):
 
         def of_output(after_s: float, until_s: float) -> Times:
-            train = card.output(f"ctr{number}").train
+            train = card.output(f"ctr{number}").heard
             return NONE if train is None else edges_of(train, edge, after_s, until_s)
 
         return of_output
@@ -111,27 +193,93 @@ def trigger_edges(bench: Bench, trigger: Trigger, task: Task) -> Edges | None:
     if trigger.type == TriggerType.DIGITAL_EDGE.value:
         return edges(bench, trigger.source, trigger.edge, task)
     if trigger.type == TriggerType.ANALOG_EDGE.value:
-        return _analog_edges(trigger, task)
+        return _analog_edges(trigger.source, trigger.edge, trigger.level, task)
+    if trigger.type == TriggerType.ANALOG_MULTI_EDGE.value:
+        parts = zip(names.unflatten(trigger.source), trigger.slopes, trigger.levels, strict=True)
+        return _any_of([_analog_edges(*part, task) for part in parts])
+    if trigger.type == TriggerType.ANALOG_WINDOW.value:
+        return _window_edges(trigger, task)
+    if trigger.type == TriggerType.DIGITAL_PATTERN.value:
+        return _pattern_edges(bench, trigger, task)
+    if trigger.type == TriggerType.TIME.value:
+        return _time_edge(bench, task)
     raise task.error(errors.START_TRIGGER_NOT_SUPPORTED)
 
 
-def _analog_edges(trigger: Trigger, task: Task) -> Edges:
-    """Crossings of a level, looked for at least once in the task's own sample period."""
-    source = trigger.source
-    channels = [
-        c for c in task.channels
-        if isinstance(c, AnalogInput) and source in (c.name, c.physical, c.short)
-    ]  # fmt: skip
-    if not channels:
-        raise task.error(errors.NO_SUCH_TERMINAL, Source_Terminal=source)
-    channel = channels[0]
+def _any_of(found: list[Edges]) -> Edges:
+    def first(after_s: float, until_s: float) -> Times:
+        return np.sort(np.concatenate([edges(after_s, until_s) for edges in found]))
+
+    return first
+
+
+def _watched(source: str, task: Task) -> AnalogInput:
+    """The channel of the task that an analog trigger watches."""
+    for c in task.channels:
+        if isinstance(c, AnalogInput) and source in (c.name, c.physical, c.short):
+            return c
+    raise task.error(errors.NO_SUCH_TERMINAL, Source_Terminal=source)
+
+
+def _rises(state: Callable[[Times], Any], task: Task) -> Edges:
+    """When a condition becomes true, looked for at least once a sample period."""
     step_s = 1.0 / task.rate_Hz
-    sign = 1.0 if trigger.edge == Edge.RISING.value else -1.0
 
     def found(after_s: float, until_s: float) -> Times:
         grid: Times = np.append(np.arange(after_s, until_s, step_s), until_s)
-        above = sign * (channel.scaled(channel.sample(grid)) - trigger.level) > 0.0
-        return np.asarray(grid[1:][above[1:] & ~above[:-1]])
+        true = state(grid)
+        return np.asarray(grid[1:][true[1:] & ~true[:-1]])
+
+    return found
+
+
+def _analog_edges(source: str, slope: int, level: float, task: Task) -> Edges:
+    channel = _watched(source, task)
+    sign = 1.0 if slope == Edge.RISING.value else -1.0
+    return _rises(lambda t: sign * (channel.scaled(channel.sample(t)) - level) > 0.0, task)
+
+
+def _window_edges(trigger: Trigger, task: Task) -> Edges:
+    channel = _watched(trigger.source, task)
+    entering = trigger.edge == WindowTriggerCondition1.ENTERING_WINDOW.value
+
+    def inside(t_s: Times) -> Any:
+        value = channel.scaled(channel.sample(t_s))
+        within = (value > trigger.bottom) & (value < trigger.level)
+        return within if entering else ~within
+
+    return _rises(inside, task)
+
+
+def _pattern_edges(bench: Bench, trigger: Trigger, task: Task) -> Edges:
+    """Lines against a pattern of 0, 1 and X; the first character is the last line."""
+    lines: list[tuple[Card, str]] = []
+    for physical in names.unflatten(trigger.source):
+        device, rest = names.split(physical)
+        card = bench.card(device)
+        lines += [(card, line) for line in card.lines(card.check(rest, "di"))]
+    pattern = trigger.pattern.upper().replace(" ", "")
+    if len(pattern) != len(lines) or set(pattern) - set("01X"):
+        raise task.error(errors.BAD_VALUE, Property="DigPattern.Pattern", Requested_Value=pattern)
+    wanted = list(zip(reversed(pattern), lines, strict=True))
+    matches = trigger.edge == DigitalPatternCondition.PATTERN_MATCHES.value
+
+    def state(t_s: Times) -> Any:
+        equal = np.ones(np.shape(t_s), dtype=bool)
+        for symbol, (card, line) in wanted:
+            if symbol != "X":
+                equal &= np.broadcast_to(card.level(line, t_s), np.shape(t_s)) == float(symbol)
+        return equal if matches else ~equal
+
+    return _rises(state, task)
+
+
+def _time_edge(bench: Bench, task: Task) -> Edges:
+    lsb, msb = task.properties["trig", "start_time_when"]
+    at_s = msb - UNIX_1904_S + lsb * 2.0**-64 - bench.origin_unix_s
+
+    def found(after_s: float, until_s: float) -> Times:
+        return np.array([max(at_s, after_s)]) if at_s <= until_s else NONE
 
     return found
 

@@ -40,10 +40,33 @@ class Run:
         return None
 
 
-@dataclass
+class SoftwareTimed(Run):
+    """An on-demand task: every read or write is complete when it returns."""
+
+    @property
+    def done(self) -> bool:
+        return True
+
+
+@dataclass(eq=False)
 class Event:
-    """A callback after every `n` samples, or at the end (n = 0)."""
+    """A registered callback: after every `n` samples, or at the end (n = 0).
+
+    Attributes
+    ----------
+    acquired : bool
+        Counts samples acquired into the buffer; False: samples transferred from it.
+    seen : int
+        Samples at the last call.
+    thread : int or None
+        The thread that runs the callback at this moment.
+    registered : bool
+        False after the program has unregistered it: it is not called again.
+    """
 
     n: int
     call: Callable[..., Any]
+    acquired: bool = True
     seen: int = 0
+    thread: int | None = None
+    registered: bool = True

@@ -99,8 +99,12 @@ class Scales:
             raise DaqmxError(errors.BAD_NAME, Custom_Scale_Name=repr(name))
         self._scales[name] = CustomScale(name, kind, _scaling(kind, properties), properties)
 
-    def names(self) -> list[str]:
-        return list(self._scales)
+    def remove(self, name: str) -> None:
+        """Forget a scale."""
+        self._scales.pop(name, None)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._scales
 
     def change(self, name: str, key: str, value: Any) -> None:
         """Set one property."""

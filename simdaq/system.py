@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,16 +13,40 @@ from simdaq import errors
 from simdaq.acquisition import InputRun
 from simdaq.bench import Bench
 from simdaq.channels import is_infinite
+from simdaq.errors import DaqmxError
 from simdaq.generation import OutputRun
 from simdaq.pulse_outputs import PulseRun
-from simdaq.run import Event, Run
-from simdaq.task import RUNNING, VERIFIED, Task
+from simdaq.run import Event, Run, SoftwareTimed
+from simdaq.task import RUNNING, Task
 from simdaq.timing import NONE
 from simdaq.watchdog import WatchdogRun
 
 LOOK_S = 1e-3  # how often a wait looks again where nobody knows when something will come
 PATIENCE_S = 3600.0  # of a wait without timeout on a clock that runs only while one waits
-SOFTWARE_TIMED = Run()
+STEP_S = 0.05  # longest step on wall time: bounds the memory of a step after a pause
+SOFTWARE_TIMED = SoftwareTimed()
+
+
+@dataclass
+class Plant:
+    """A simulation that moves in steps of its own.
+
+    Attributes
+    ----------
+    step : brings it to a time, in s
+    next_s : float
+        End of its next step.
+    """
+
+    step_s: float
+    step: Callable[[float], None]
+    next_s: float = 0.0
+
+
+def _already_registered(task: Task, kind: str) -> int:
+    if kind == "every_n":
+        return errors.EVERY_N_REGISTERED[task.is_input]
+    return {"done": errors.DONE_REGISTERED, "signal": errors.SIGNAL_REGISTERED}[kind]
 
 
 class System(Bench):
@@ -41,6 +66,11 @@ class System(Bench):
         self._wall_s = pace if callable(pace) else None
         self._due: list[tuple[Event, tuple[Any, ...]]] = []
         self._dispatcher: threading.Thread | None = None
+        self._plants: list[Plant] = []
+
+    def couple(self, plant: Plant) -> None:
+        """Step a plant as time passes, its outputs and inputs at the end of every step."""
+        self._plants.append(plant)
 
     # Time
 
@@ -56,20 +86,36 @@ class System(Bench):
                 self._step_to(stop_s)
                 due, self._due = self._due, []
             for event, arguments in due:
-                event.call(*arguments)
+                self._call(event, arguments)
             if self.now_s >= t_s and not due:
                 return
 
     def catch_up(self) -> None:
         """On a wall clock, come to the present."""
-        if self._wall_s is not None:
-            self._step_to(max(self._wall_s(), self.now_s))
+        if self._wall_s is None:
+            return
+        present_s = self._wall_s()
+        while any(t.state == RUNNING for t in self.tasks.values()) and (
+            present_s - self.now_s > STEP_S
+        ):
+            self._step_to(self.now_s + STEP_S)
+        self._step_to(present_s)
 
     def _step_to(self, t_s: float) -> None:
+        for plant in self._plants:
+            while plant.next_s <= t_s:
+                until_s = plant.next_s
+                plant.step(until_s)
+                plant.next_s = until_s + plant.step_s
+                self._run_to(until_s)
+        self._run_to(t_s)
+
+    def _run_to(self, t_s: float) -> None:
         after_s, self.now_s = self.now_s, max(t_s, self.now_s)
         running = [t for t in self.tasks.values() if t.state == RUNNING and t.run is not None]
         # Those whose clock others share come first.
-        running.sort(key=lambda t: not t.has_own_clock)
+        # Outputs come before the inputs that may read them.
+        running.sort(key=lambda t: (not t.has_own_clock, t.is_input))
         for task in running:
             assert task.run is not None
             task.run.step(after_s, self.now_s)
@@ -88,7 +134,8 @@ class System(Bench):
                 event.seen += event.n
                 self._due.append((event, (event.n,)))
         event = task.events.get("done")
-        if event is not None and run.done and not task.done_told:
+        over = run.done and run is not SOFTWARE_TIMED
+        if event is not None and over and not task.done_told:
             task.done_told = True
             code = 0 if task.pending is None else task.pending.code
             self._due.append((event, (code,)))
@@ -147,10 +194,29 @@ class System(Bench):
         self.catch_up()
 
     def listen(self, task: Task, kind: str, event: Event | None) -> None:
-        """Call back on an event of a task; None ends that."""
+        """Register a callback for an event of a task; None unregisters it.
+
+        Unregistering blocks while another thread runs the callback, so that the program can free
+        what the callback uses.
+
+        Raises
+        ------
+        DaqmxError
+            The task runs, or a callback is registered already.
+        """
         if event is None:
-            task.events.pop(kind, None)
+            found = task.events.pop(kind, None)
+            if found is not None:
+                self._unregister(found)
             return
+        if task.state == RUNNING:
+            raise task.error(errors.REGISTER_WHILE_RUNNING)
+        if kind in task.events:
+            raise task.error(_already_registered(task, kind))
+        if kind == "every_n" and event.n < 1:
+            raise task.error(errors.EVERY_N_ZERO)
+        if kind == "every_n" and task.kind and event.acquired != task.is_input:
+            raise task.error(errors.EVERY_N_WRONG_DIRECTION[task.is_input])
         task.events[kind] = event
         if self._wall_s is not None and self._dispatcher is None:
             self._dispatcher = threading.Thread(
@@ -158,8 +224,37 @@ class System(Bench):
             )
             self._dispatcher.start()
 
+    def stop(self, task: Task) -> None:
+        events = list(task.events.values())
+        self._due = [call for call in self._due if call[0] not in events]
+        super().stop(task)
+
+    def clear(self, task: Task) -> None:
+        for kind in list(task.events):
+            self.listen(task, kind, None)
+        super().clear(task)
+
+    def _unregister(self, event: Event) -> None:
+        """Drop the calls that are due, and wait for the one under way in another thread."""
+        event.registered = False
+        while event.thread not in (None, threading.get_ident()):
+            self._changed.wait()
+
+    def _call(self, event: Event, arguments: tuple[Any, ...]) -> None:
+        """Run a callback outside the lock, unless the program has unregistered it meanwhile."""
+        with self.lock:
+            if not event.registered:
+                return
+            event.thread = threading.get_ident()
+        try:
+            event.call(*arguments)
+        finally:
+            with self.lock:
+                event.thread = None
+                self._changed.notify_all()
+
     def _dispatch(self) -> None:
-        """On a wall clock: call callbacks when they are due, from a thread of their own."""
+        """Run callbacks when they are due on wall time, from a thread of their own."""
         assert self._wall_s is not None
         while True:
             with self.lock:
@@ -170,7 +265,7 @@ class System(Bench):
                     pause_s = 10 * LOOK_S if event_s is None else event_s - self.now_s
                     self._changed.wait(min(max(pause_s, 1e-4), 10 * LOOK_S))
             for event, arguments in due:
-                event.call(*arguments)
+                self._call(event, arguments)
 
     # Starting
 
@@ -182,16 +277,18 @@ class System(Bench):
             raise task.error(errors.RUNNING)
         for card in task.cards:
             card.must_work()
-        before = task.state
         self.commit(task)
-        task.state_before_start = max(before, VERIFIED)
         task.implicit = implicit
         task.pending = None
         task.done_told = False
         for event in task.events.values():
             event.seen = 0
         task.start_trigger.at_s = task.reference_trigger.at_s = None
-        task.run = self._make_run(task)
+        try:
+            task.run = self._make_run(task)
+        except DaqmxError:
+            self._return_to_asked(task)
+            raise
         task.state = RUNNING
         self._step_to(self.now_s)  # what is due at this very moment, such as the first sample
 

@@ -27,8 +27,9 @@ class Task:
         A read or a write has started it, and stops it again.
     state : int
         Of NI's task state model; `Bench` and `System` change it.
-    state_before_start : int
-        A stop returns the task to it.
+    asked_state : int
+        The state that the program asked for with `Task.control`. A stop returns the task to it,
+        which frees what a start or a write has reserved implicitly.
     n_transitions : int
         Changes of `state` so far.
     """
@@ -43,7 +44,7 @@ class Task:
         self.start_trigger = Trigger()
         self.reference_trigger = Trigger()
         self.properties: dict[tuple[str, str], Any] = {}
-        self._state = self.state_before_start = UNVERIFIED
+        self._state = self.asked_state = UNVERIFIED
         self.n_transitions = 0
         self.implicit = False
         self.run: Run | None = None
@@ -91,6 +92,15 @@ class Task:
     @property
     def is_input(self) -> bool:
         return self.kind in ("ai", "di", "ci")
+
+    def qualified(self, terminal: str) -> str:
+        """A terminal with its device: `PFI0` -> `/Dev1/PFI0`; other names stay as they are."""
+        if terminal.startswith("/") or not self.channels:
+            return terminal
+        engines = self.card.engines
+        known = {name.lower(): name for name in engines.terminal_names()}
+        found = known.get(terminal.lower())
+        return terminal if found is None else f"/{engines.name}/{found}"
 
     # State
 
@@ -197,6 +207,11 @@ class Task:
             return highest / min(max(int(highest / rate_Hz + 1e-9), 1), ai.delta_sigma)
         timebase_Hz = self.card.engines.model.timebase_Hz
         return timebase_Hz / max(int(timebase_Hz / rate_Hz + 1e-6), 1)
+
+    @property
+    def timebase_Hz(self) -> float:
+        """The timebase that the sample clock divides."""
+        return self.card.engines.model.timebase_Hz
 
     def rates(self, card: Card) -> tuple[float, float, float]:
         """Highest and lowest clock of this task on a card, and the highest for one channel."""

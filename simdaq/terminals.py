@@ -108,17 +108,27 @@ class Output:
     watched: bool = False
     changes: list[tuple[float, float]] = field(default_factory=list)
     train: Pulses | None = None
+    past: Pulses | None = None  # the last train, which others may still have to hear
     inverted: bool = False
+    _block_s: NDArray[np.float64] | None = None  # times of the last block, with values before it
+    _block: NDArray[np.float64] | None = None
 
     def put(self, t_s: float, value: float) -> None:
         if self.watched and value != self.value:
             self.changes.append((t_s, value))
+        self._block_s = np.array([-np.inf, t_s])
+        self._block = np.array([self.at(t_s), value])
         self.value, self.since_s = value, t_s
-        self.train = None
+        self.past, self.train = self.train or self.past, None
 
     def put_train(self, t_s: float, train: Pulses, *, inverted: bool) -> None:
         """From now on the level follows a pulse train; its edges are not among the changes."""
         self.since_s, self.train, self.inverted = t_s, train, inverted
+
+    @property
+    def heard(self) -> Pulses | None:
+        """The pulse train that goes out, or the last one that did."""
+        return self.train or self.past
 
     def put_block(self, t_s: NDArray[np.float64], values: NDArray[np.float64]) -> None:
         """The levels that a clock has put out one after the other."""
@@ -128,11 +138,17 @@ class Output:
             before = np.concatenate(([self.value], values[:-1]))
             kept = values != before
             self.changes += zip(t_s[kept].tolist(), values[kept].tolist(), strict=True)
+        self._block_s = np.concatenate(([-np.inf], t_s))
+        self._block = np.concatenate(([self.value], values))
         self.value, self.since_s = float(values[-1]), float(t_s[-1])
         self.train = None
 
-    def at(self, t_s: float) -> float:
-        if self.train is None:
+    def at(self, t_s: Times) -> Any:
+        """The level at a time, or at an array of times within the last step."""
+        if self.train is not None:
+            level = self.train(t_s)
+            level = 1.0 - level if self.inverted else level
+            return float(level) if isinstance(t_s, float) else level
+        if isinstance(t_s, float) or self._block_s is None or self._block is None:
             return self.value
-        level = float(self.train(t_s))
-        return 1.0 - level if self.inverted else level
+        return self._block[np.searchsorted(self._block_s, t_s, side="right") - 1]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 Times = NDArray[np.float64]
 Edges = Callable[[float, float], Times]
+Paused = NDArray[np.bool_]
 NONE: Times = np.empty(0)
 
 
@@ -24,6 +25,7 @@ class Timing:
     edge: int = Edge.RISING.value
     mode: int = AcquisitionType.FINITE.value
     samples: int = 1000
+    rate_asked_Hz: float = 0.0  # before a divisor was set
 
     @property
     def finite(self) -> bool:
@@ -40,7 +42,17 @@ class Timing:
 
 @dataclass
 class Trigger:
-    """A start or reference trigger; its source is a terminal or an analogue channel."""
+    """A start or reference trigger.
+
+    Attributes
+    ----------
+    source : a terminal, an analog channel, or digital lines
+    edge : Edge or Slope; of windows and patterns WindowTriggerCondition1, DigitalPatternCondition
+    level : of an analog edge; the top of a window
+    bottom : of a window
+    at_s : when it came
+    slopes, levels : of several analog edges, one for each source
+    """
 
     type: int = TriggerType.NONE.value
     source: str = ""
@@ -48,7 +60,10 @@ class Trigger:
     level: float = 0.0
     pretrigger: int = 0
     at_s: float | None = None
-    properties: dict[str, object] = field(default_factory=dict)
+    bottom: float = 0.0
+    pattern: str = ""
+    slopes: list[int] = field(default_factory=list)
+    levels: list[float] = field(default_factory=list)
 
     @property
     def present(self) -> bool:
@@ -121,6 +136,46 @@ class InternalClock:
         return self.start_s + (self._k + more - 1) / self.rate_Hz
 
 
+class PausedClock:
+    """A clock whose samples fall out while a pause trigger is active; `n` samples remain."""
+
+    def __init__(
+        self, clock: InternalClock | ExternalClock, n: float, paused: Callable[[Times], Paused]
+    ) -> None:
+        self._clock = clock
+        self._clock.n = np.inf
+        self.n = n
+        self._paused = paused
+        self._k = 0
+
+    @property
+    def start_s(self) -> float | None:
+        return getattr(self._clock, "start_s", None)
+
+    @property
+    def done(self) -> bool:
+        return self._k >= self.n
+
+    @property
+    def taken(self) -> int:
+        return self._k
+
+    def take(self, after_s: float, until_s: float) -> Times:
+        """Times of the samples up to and including until_s."""
+        if self.done:
+            return NONE
+        times = self._clock.take(after_s, until_s)
+        times = times[~self._paused(times)] if len(times) else times
+        times = times[: int(min(self.n - self._k, len(times)))]
+        self._k += len(times)
+        return times
+
+    def when(self, more: int) -> float | None:
+        """When that many more samples come is unknown: the trigger may pause the clock."""
+        del more
+        return None
+
+
 class ExternalClock:
     """Every edge of a terminal is a sample, after the start trigger if there is one."""
 
@@ -155,3 +210,6 @@ class ExternalClock:
         """Nobody knows when an outer clock will come."""
         del more
         return None
+
+
+Clock = InternalClock | ExternalClock | PausedClock

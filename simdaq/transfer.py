@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simdaq import errors, inputs, outputs
-from simdaq.channels import AnalogInput, DigitalLines
+from simdaq.channels import AnalogInput, AnalogOutput, DigitalLines
+from simdaq.create_power import CODES_PER_A, CODES_PER_V
 from simdaq.device_properties import raw_bytes
 from simdaq.errors import DaqmxError
 from simdaq.inputs import Block
@@ -21,8 +22,8 @@ Answer = tuple[Any, DaqmxError | None]
 
 def _read(system: System, handle: int, kind: str, n: int, timeout_s: float) -> tuple[Task, Answer]:
     task = system.task(handle)
-    system.catch_up()
-    if task.kind and task.kind != kind:
+    reads_back = kind == "di" and task.kind == "do"
+    if task.kind and task.kind != kind and not reads_back:
         raise task.error(errors.WRONG_CHANNEL_TYPE)
     return task, inputs.read(system, task, n, timeout_s)
 
@@ -96,6 +97,19 @@ def read_pulses(system: System, handle: int, n: int, timeout_s: float) -> Answer
     return np.stack((raw[0::2], raw[1::2])), failure
 
 
+def read_power_codes(system: System, handle: int, n: int, timeout_s: float) -> Answer:
+    """(2, channels, samples): voltage and current as the converter gave them."""
+    _rows(system, handle, 2)
+    _, (raw, failure) = _read(system, handle, "ai", n, timeout_s)
+    return np.stack((raw[0::2], raw[1::2])), failure
+
+
+def read_power(system: System, handle: int, n: int, timeout_s: float) -> Answer:
+    """(2, channels, samples): voltage, V, and current, A."""
+    codes, failure = read_power_codes(system, handle, n, timeout_s)
+    return codes / np.array([CODES_PER_V, CODES_PER_A])[:, None, None], failure
+
+
 def write_pulses(
     system: System, handle: int, high_s: Block, low_s: Block, *, auto_start: bool
 ) -> int:
@@ -103,7 +117,6 @@ def write_pulses(
     from now on.
     """
     task = system.task(handle)
-    system.catch_up()
     if task.kind != "co":
         raise task.error(errors.WRONG_CHANNEL_TYPE if task.channels else errors.NO_CHANNELS)
     if not (np.all(high_s > 0.0) and np.all(low_s > 0.0)):
@@ -125,7 +138,6 @@ def write_analog(
 ) -> int:
     """(channels, samples) in the channels' units."""
     task = system.task(handle)
-    system.catch_up()
     if task.kind and task.kind != "ao":
         raise task.error(errors.WRONG_CHANNEL_TYPE)
     return outputs.write(system, task, block, auto_start=auto_start, timeout_s=timeout_s)
@@ -137,10 +149,8 @@ def write_codes(
     """(channels, samples) as the converter takes them."""
     task = system.task(handle)
     if task.kind == "ao":
-        ao = task.card.model.ao
-        assert ao is not None
-        block = block * (ao.ranges[-1] / 2 ** (ao.bits - 1))
-    system.catch_up()
+        lsb = [[c.lsb] for c in task.channels if isinstance(c, AnalogOutput)]
+        block = block * np.array(lsb)
     return outputs.write(system, task, block, auto_start=auto_start, timeout_s=timeout_s)
 
 
@@ -149,7 +159,6 @@ def write_words(
 ) -> int:
     """(channels, samples) of digital words."""
     task = system.task(handle)
-    system.catch_up()
     if task.kind and task.kind != "do":
         raise task.error(errors.WRONG_CHANNEL_TYPE)
     return outputs.write(system, task, block, auto_start=auto_start, timeout_s=timeout_s)
@@ -161,8 +170,10 @@ def write_lines(
     """(channels, samples, lines) of bytes 0 or 1."""
     task = system.task(handle)
     channels = [c for c in task.channels if isinstance(c, DigitalLines)]
-    if len(channels) != lines.shape[0] or not channels:
+    if not channels:
         raise task.error(errors.WRONG_CHANNEL_TYPE if task.channels else errors.NO_CHANNELS)
+    if len(channels) != lines.shape[0]:
+        raise task.error(errors.WRITE_CHANNELS_DIFFER)
     words = np.zeros(lines.shape[:2])
     for i, channel in enumerate(channels):
         for k, bit in enumerate(channel.position):

@@ -10,8 +10,9 @@ from nidaqmx.constants import Level
 
 from simdaq import errors, names
 from simdaq.bench import Bench
+from simdaq.defaults import default
 from simdaq.run import Run
-from simdaq.task import RUNNING, UNVERIFIED, Task
+from simdaq.task import RESERVED, RUNNING, UNVERIFIED, Task
 
 LEVELS = {Level.HIGH.value: 1.0, Level.LOW.value: 0.0, Level.TRISTATE.value: 0.0}
 VOLTAGE = 10322
@@ -34,7 +35,7 @@ class WatchdogRun(Run):
 
     def reset(self) -> None:
         """Begin the timeout anew."""
-        timeout_s = float(self.task.properties["watchdog", "timeout"])
+        timeout_s = float(get(self.task, "", "timeout"))
         self.deadline_s = math.inf if timeout_s < 0.0 else self._bench.now_s + timeout_s
 
     def step(self, after_s: float, until_s: float) -> None:
@@ -106,6 +107,8 @@ def get(task: Task, lines: str, key: str) -> Any:
     """A property of a watchdog."""
     run = task.run
     if key == "expired":
+        if task.state < RESERVED:
+            raise task.error(errors.NOT_RUNNING)
         return isinstance(run, WatchdogRun) and run.expired
     kind = {"do_state": "do", "co_state": "co", "ao_state": "ao"}.get(key)
     if kind is not None:
@@ -113,9 +116,14 @@ def get(task: Task, lines: str, key: str) -> Any:
         return Level.NO_CHANGE.value if value is None else value
     if key == "ao_output_type":
         return VOLTAGE
-    if key == "expir_trig_trig_type":
-        return task.properties.get(("watchdog", key), 10230)
-    return task.properties.get(("watchdog", key), 0)
+    return task.properties.get(("watchdog", key), default("watchdog", key)[1])
+
+
+def reset(task: Task, key: str) -> None:
+    """Return a property of a watchdog to its default."""
+    if task.state == RUNNING:
+        raise task.error(errors.PROPERTY_WHILE_RUNNING, Property=key)
+    task.properties.pop(("watchdog", key), None)
 
 
 def put(bench: Bench, task: Task, lines: str, key: str, value: Any) -> None:

@@ -22,7 +22,6 @@ Action = Callable[..., int | None]
 
 def begin(system: System, task: Task) -> float:
     """Start a clocked task that does not run; when its next sample to be read was taken."""
-    system.catch_up()
     if task.run is None and not task.timing.on_demand and task.channels:
         system.start(task, implicit=True)
     clock = getattr(task.run, "clock", None)
@@ -44,7 +43,7 @@ def texts(task: Task) -> list[dict[str, str]]:
     for channel in task.channels:
         about = {"NI_ChannelName": channel.name}
         if isinstance(channel, DigitalLines):
-            lines = (f"{channel.card.name}/{line}" for line in reversed(channel.lines))
+            lines = (f"{channel.card.name}/{channel.lines[i]}" for i in channel.waveform_order)
             about["NI_LineNames"] = ", ".join(lines)
         else:
             about["NI_UnitDescription"] = "Volts"
@@ -53,13 +52,29 @@ def texts(task: Task) -> list[dict[str, str]]:
 
 
 def mirrored(task: Task, block: Any) -> Any:
-    """Lines of every channel in a waveform's order: the highest in the first column."""
+    """Lines of every channel in the order of a waveform's columns, and back again."""
     out = np.array(block)
     for rows, channel in zip(out, task.channels, strict=False):
         if isinstance(channel, DigitalLines):
-            n = len(channel.lines)
-            rows[:, :n] = rows[:, :n][:, ::-1].copy()
+            order = channel.waveform_order
+            rows[:, : len(order)] = rows[:, order]
     return out
+
+
+def truncated(failure: DaqmxError | None) -> DaqmxError | None:
+    """The failure of a waveform read; one past the end of an acquisition is none."""
+    if failure is not None and failure.code == errors.BEYOND_LAST_SAMPLE and failure.samples:
+        return None
+    return failure
+
+
+def must_fit(task: Task, widths: list[int]) -> None:
+    """Raise DaqmxError where waveforms are for other channels or lines than the task has."""
+    own = [len(c.lines) for c in task.channels if isinstance(c, DigitalLines)]
+    if len(own) != len(widths):
+        raise task.error(errors.WRITE_CHANNELS_DIFFER)
+    if own != widths:
+        raise task.error(errors.LINES_DIFFER)
 
 
 class WaveformBindings:
@@ -106,6 +121,7 @@ class WaveformBindings:
     ) -> int | None:  # fmt: skip
         task, began_s = self._begin(self.m.handle(handle))
         block, failure = transfer.read_analog(self.m.current(), task.handle, n, timeout_s)
+        failure = truncated(failure)
         if block.size > size:
             raise DaqmxError(errors.BAD_VALUE, "The array is too small for the samples.")
         flat = block.T if fill_mode else block
@@ -123,6 +139,7 @@ class WaveformBindings:
     ) -> int | None:  # fmt: skip
         task, began_s = self._begin(self.m.handle(handle))
         block, failure = transfer.read_analog(self.m.current(), task.handle, n, timeout_s)
+        failure = truncated(failure)
         if block.shape[0] != n_channels or block.shape[1] > size:
             raise DaqmxError(errors.BAD_VALUE, "The arrays do not fit the samples.")
         rows = self.m.ffi.cast("double **", pointers)
@@ -142,6 +159,7 @@ class WaveformBindings:
     ) -> int | None:  # fmt: skip
         task, began_s = self._begin(self.m.handle(handle))
         block, failure = transfer.read_lines(self.m.current(), task.handle, n, timeout_s)
+        failure = truncated(failure)
         if block.size > size:
             raise DaqmxError(errors.BAD_VALUE, "The array is too small for the samples.")
         block = mirrored(task, block)
@@ -179,10 +197,12 @@ class WaveformBindings:
     ) -> int | None:  # fmt: skip
         if n_channels == 0:
             raise DaqmxError(errors.BAD_VALUE, "There are no waveforms.")
-        n_lines = int(self.m.array(widths, n_channels, np.uint32).max())
+        given = self.m.array(widths, n_channels, np.uint32)
+        n_lines = int(given.max())
         shape = (n, n_channels, n_lines) if layout else (n_channels, n, n_lines)
         block = self.m.array(pointer, int(np.prod(shape)), np.uint8).reshape(shape)
         task = self.m.current().task(self.m.handle(handle))
+        must_fit(task, given.tolist())
         done = transfer.write_lines(
             self.m.current(), task.handle,
             mirrored(task, np.swapaxes(block, 0, 1) if layout else block),

@@ -296,15 +296,21 @@ def test_an_analogue_edge_starts_however_the_time_is_stepped(system, Task, step_
     assert 0.5 - LSB_V <= first_V <= late_V + LSB_V
 
 
-def test_a_pause_trigger_is_refused_rather_than_ignored(system, Task):
+def test_a_pause_trigger_leaves_out_the_samples_while_it_is_active(system, Task):
+    # High from 2.5 to 5.5 ms of every 10 ms: the samples at 3, 4 and 5 ms fall out.
+    system.feed("Dev1/PFI0", Pulses(period_s=0.01, high_s=0.003, first_s=0.0025))
+    system.feed("Dev1/ai0", lambda t_s: 1e3 * t_s)
     with Task() as task:
-        task.ai_channels.add_ai_voltage_chan("Dev1/ai0")
+        task.ai_channels.add_ai_voltage_chan("Dev1/ai0", min_val=-10.0, max_val=10.0)
+        task.timing.cfg_samp_clk_timing(1000.0, samps_per_chan=5)
         pause = task.triggers.pause_trigger
-
-        def set_it():
-            pause.trig_type = nidaqmx.constants.TriggerType.DIGITAL_LEVEL
-
-        assert code_of(set_it) == -200197
+        pause.trig_type = nidaqmx.constants.TriggerType.DIGITAL_LEVEL
+        pause.dig_lvl_src = "PFI0"
+        pause.dig_lvl_when = nidaqmx.constants.Level.HIGH
+        assert pause.dig_lvl_src == "/Dev1/PFI0"
+        task.start()
+        system.advance_to(0.02)
+        assert task.read(5) == pytest.approx([0.0, 1.0, 2.0, 6.0, 7.0], abs=LSB_V)
 
 
 def test_a_retriggerable_start_takes_a_record_at_every_trigger(system, Task):
@@ -355,7 +361,7 @@ def test_a_waveform_knows_its_time_and_its_name(system, Task):
 
 
 def test_lines_of_a_waveform_have_their_names_and_levels(system, Task):
-    """nitypes: signal i is line i, and stands in the last column but i."""
+    """Columns are the lines in the channel's order; nitypes counts signals from the last column."""
     for line, level in enumerate([1.0, 0.0, 0.0, 1.0]):
         system.feed(f"Dev1/port0/line{line}", level)
     with Task() as task:
@@ -366,7 +372,8 @@ def test_lines_of_a_waveform_have_their_names_and_levels(system, Task):
         task.start()
         system.advance_to(0.01)
         waveform = task.read_waveform(3)
-    assert [signal.name for signal in waveform.signals] == [f"Dev1/port0/line{i}" for i in range(4)]
+    names = [signal.name for signal in waveform.signals]
+    assert names == [f"Dev1/port0/line{i}" for i in (3, 2, 1, 0)]
     assert [list(signal.data) for signal in waveform.signals] == [
         [1] * 3,
         [0] * 3,
@@ -377,11 +384,10 @@ def test_lines_of_a_waveform_have_their_names_and_levels(system, Task):
 
 def test_a_waveform_of_lines_goes_out_line_by_line(system, Task):
     waveform = DigitalWaveform(1, 4)
-    for i, level in enumerate([0, 1, 1, 0]):
-        waveform.signals[i].data[0] = level
+    waveform.data[0] = [0, 1, 1, 1]
     with Task() as task:
         task.do_channels.add_do_chan(
             "Dev1/port0/line0:3", line_grouping=LineGrouping.CHAN_FOR_ALL_LINES
         )
         task.write(waveform, auto_start=True)
-    assert [system.output(f"Dev1/port0/line{i}") for i in range(4)] == [0.0, 1.0, 1.0, 0.0]
+    assert [system.output(f"Dev1/port0/line{i}") for i in range(4)] == [0.0, 1.0, 1.0, 1.0]

@@ -150,7 +150,7 @@ def test_lines_as_one_channel_take_a_word_and_show_every_change(system, Task):
 def test_a_function_that_is_not_simulated_says_so(system, Task):
     with Task() as task:
         task.ai_channels.add_ai_voltage_chan("Dev1/ai0")
-        assert code_of(lambda: task.save()) == -209876
+        assert code_of(task.timing.cfg_handshaking_timing) == -209876
 
 
 ZEROS = {
