@@ -58,10 +58,15 @@ class Bindings:
                     inputs[argument.name] = self._in_array(arguments, given, i)
                 elif argument.role == "out":
                     outputs.append((value, POINTERS[argument.element]))
+                elif argument.role == "out_array":
+                    outputs.append((value, argument.element))
             result = model(self.m.current(), **inputs)
             results = result if isinstance(result, tuple) else (result,)
             for (pointer, c_type), value in zip(outputs, results, strict=False):
-                self.m.store(pointer, c_type, value)
+                if isinstance(value, list):
+                    self.m.array(pointer, len(value), c_type)[:] = value
+                else:
+                    self.m.store(pointer, c_type, value)
 
         return action
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from datetime import datetime
 
 from simdaq import errors
 from simdaq.card import Card
@@ -44,8 +44,8 @@ def get_self_cal_last_date_and_time(
     done_s = _with_calibration(system, device_name).stored.get("self_cal_time_s")
     if not isinstance(done_s, float):
         return FACTORY
-    date = time.localtime(done_s)
-    return date.tm_year, date.tm_mon, date.tm_mday, date.tm_hour, date.tm_min
+    date = datetime.fromtimestamp(done_s)
+    return date.year, date.month, date.day, date.hour, date.minute
 
 
 def get_ext_cal_last_date_and_time(

@@ -58,6 +58,8 @@ class AnalogInputs:
         Excitation voltages that the card supplies.
     delta_sigma : int
         The sample clock is `max_single_Hz` divided by 1 to this; 0: any rate.
+    internal_shunt : bool
+        It has shunt resistors of its own for current.
     extra_channels : tuple of str
         Physical channels that are not numbered inputs, such as dmm.
     power_max_V, power_max_A : float
@@ -82,7 +84,7 @@ class AnalogInputs:
     extra_channels: tuple[str, ...] = ()
     power_max_V: float = 0.0
     power_max_A: float = 0.0
-    resolution_rate: bool = False
+    internal_shunt: bool = False
 
 
 @dataclass(frozen=True)

@@ -208,7 +208,7 @@ class AnalogInput(Channel):
         order = np.argsort(values)
         exact = np.interp(wanted, values[order], codes[order])
         bounds = np.sort(np.interp([low, high], values[order], codes[order]))
-        inside = np.clip(np.rint(exact), np.ceil(bounds[0]), np.floor(bounds[1]))
+        inside = np.clip(np.floor(exact), np.ceil(bounds[0]), np.floor(bounds[1]))
         return np.asarray(np.clip(inside, -self.top, self.top - 1))
 
     def scaled(self, raw: Any) -> Any:

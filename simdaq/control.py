@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from nidaqmx.constants import SampleTimingType, TaskMode, TriggerType
+from nidaqmx.constants import SampleTimingType, Signal, TaskMode, TriggerType
 
-from simdaq import errors
+from simdaq import errors, names
 from simdaq.errors import DaqmxError
 from simdaq.inputs import wait_until_done
 from simdaq.system import System
 from simdaq.task import COMMITTED, RESERVED, RUNNING, UNVERIFIED, VERIFIED
 from simdaq.timing import Timing, Trigger
 from simdaq.trigger_setup import set_trigger
+
+# The property that keeps where a signal goes.
+EXPORTED = {
+    Signal.SAMPLE_CLOCK.value: "samp_clk_output_term",
+    Signal.START_TRIGGER.value: "start_trig_output_term",
+    Signal.REFERENCE_TRIGGER.value: "ref_trig_output_term",
+    Signal.AI_CONVERT_CLOCK.value: "ai_conv_clk_output_term",
+    Signal.TEN_MHZ_REF_CLOCK.value: "exported_10_mhz_ref_clk_output_term",
+    Signal.TWENTY_MHZ_TIMEBASE_CLOCK.value: "exported_20_mhz_timebase_output_term",
+    Signal.ADVANCE_TRIGGER.value: "adv_trig_output_term",
+    Signal.COUNTER_OUTPUT_EVENT.value: "ctr_out_event_output_term",
+    Signal.CHANGE_DETECTION_EVENT.value: "change_detect_event_output_term",
+    Signal.WATCHDOG_TIMER_EXPIRED_EVENT.value: "watchdog_expired_event_output_term",
+    Signal.AI_HOLD_CMPLT_EVENT.value: "ai_hold_cmplt_event_output_term",
+}
 
 
 def set_runtime_environment(system: System, **_: str) -> None:
@@ -138,8 +153,9 @@ def cfg_change_detection_timing(
         Timing(SampleTimingType.CHANGE_DETECTION.value, mode=sample_mode,
                samples=int(samps_per_chan)),
     )  # fmt: skip
-    owner.properties["timing", "change_detect_di_rising_edge_physical_chans"] = rising_edge_chan
-    owner.properties["timing", "change_detect_di_falling_edge_physical_chans"] = falling_edge_chan
+    for key, lines in (("rising", rising_edge_chan), ("falling", falling_edge_chan)):
+        listed = names.flatten(names.unflatten(lines))
+        owner.properties["timing", f"change_detect_di_{key}_edge_physical_chans"] = listed
 
 
 def cfg_dig_edge_start_trig(
@@ -191,7 +207,10 @@ def disable_ref_trig(system: System, *, task: int) -> None:
 def export_signal(system: System, *, task: int, signal_id: int, output_terminal: str) -> None:
     """Lead a signal of a task out at a terminal; nothing outside is there to see it."""
     owner = system.task(task)
-    owner.properties["exported_signal", str(signal_id)] = output_terminal
+    key = EXPORTED.get(signal_id)
+    if key is None:
+        raise owner.error(errors.BAD_VALUE, Property="Signal", Requested_Value=signal_id)
+    owner.properties["exported_signal", key] = owner.destination(output_terminal)
 
 
 def connect_terms(

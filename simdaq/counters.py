@@ -10,10 +10,10 @@ import numpy as np
 from nidaqmx.constants import CountDirection, Edge, EncoderType, UsageTypeCI
 
 from simdaq import errors, scales
-from simdaq.card import COUNTER_PINS
+from simdaq.card import COUNTER_PINS, TIMEBASES
 from simdaq.channels import Channel, Samples
 from simdaq.errors import DaqmxError
-from simdaq.terminals import Pulses
+from simdaq.terminals import Output, Pulses
 
 COUNTS = 2**32
 TICKS = 10304
@@ -111,6 +111,14 @@ class CounterInput(Channel):
             return self.card.output(f"ctr{rest[3]}").heard
         return self.card.engines.pulses(rest)
 
+    def _counted_output(self) -> Output | None:
+        """The counter output that this counter counts, if it does."""
+        terminal = str(self.properties.get("ci_count_edges_term", ""))
+        rest = terminal.lstrip("/").partition("/")[2] or terminal
+        if not rest.lower().endswith("internaloutput"):
+            return None
+        return self.card.output(f"ctr{rest[3]}")
+
     def _turns(self, t_s: Samples) -> Samples:
         return np.broadcast_to(
             np.asarray(self.card.terminal(self.short).at(t_s), dtype=float), t_s.shape
@@ -121,10 +129,14 @@ class CounterInput(Channel):
         fed = terminal is not None and terminal.fed
         if fed and not isinstance(self.card.terminal(self.short).source, Pulses):
             return np.floor(self._turns(t_s) + 1e-9)
+        falling = self.properties.get("ci_count_edges_active_edge") == Edge.FALLING.value
+        output = self._counted_output()
+        if output is not None and not falling:
+            return np.broadcast_to(np.asarray(output.count(t_s), dtype=float), t_s.shape)
         train = self.train()
         if train is None:
             return np.zeros(t_s.shape)
-        if self.properties.get("ci_count_edges_active_edge") == Edge.FALLING.value:
+        if falling:
             shifted = Pulses(train.period_s, train.high_s, train.first_s + train.high_s, train.n)
             return np.asarray(shifted.count(t_s))
         return np.asarray(train.count(t_s))
@@ -175,7 +187,9 @@ class CounterInput(Channel):
         """One measurement of a pulse train, by the counter's timebase."""
         counters = self.card.engines.model.counters or self.card.model.counters
         assert counters is not None
-        timebase_Hz = counters.timebase_Hz
+        named = str(self.properties.get("ci_ctr_timebase_src", "")).rpartition("/")[2].lower()
+        by_name = {name.lower(): value for name, value in TIMEBASES.items()}
+        timebase_Hz = by_name.get(named, counters.timebase_Hz)
         period = max(np.floor(train.period_s * timebase_Hz + 1e-6), 1.0)
         high = max(np.floor(train.high_s * timebase_Hz + 1e-6), 1.0)
         low = period - high

@@ -178,7 +178,10 @@ create_ai_torque_bridge_polynomial_chan = _bridge_sensor("torque", _polynomial, 
 def _sensor(sensor: Sensor) -> Any:
     def create(system: System, **k: Any) -> None:
         units = k.get("units", 0)
-        properties = sensors.properties(sensor, k)
+        first = names.unflatten(k["physical_channel"])[:1]
+        model = system.card(names.split(first[0])[0]).model if first else None
+        shunt = model is not None and model.ai is not None and model.ai.internal_shunt
+        properties = sensors.properties(sensor, k, internal_shunt=shunt)
         custom = k.get("custom_scale_name", "") if units == FROM_CUSTOM_SCALE else ""
         properties["ai_custom_scale_name"] = custom
         convert = sensors.from_degC(units) if sensor.units == "ai_temp_units" else None

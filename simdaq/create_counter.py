@@ -20,6 +20,11 @@ PER_REVOLUTION = {
     AngleUnits.RADIANS.value: 2.0 * np.pi,
 }
 PER_METRE = {LengthUnits.METERS.value: 1.0, LengthUnits.INCHES.value: 1.0 / 0.0254}
+# Arguments of pulses by ticks, and the properties that keep them.
+TICKS = {
+    "source_terminal": "co_ctr_timebase_src", "high_ticks": "co_pulse_high_ticks",
+    "low_ticks": "co_pulse_low_ticks", "initial_delay": "co_pulse_ticks_initial_delay",
+}  # fmt: skip
 RPM, DEG_PER_S = 16080, 16082
 
 
@@ -42,6 +47,7 @@ def _add(
         short = card.check(rest, "ci")
         found = {
             "ci_meas_type": usage.value, "chan_type": ChannelType.COUNTER_INPUT.value,
+            "ci_custom_scale": k.get("custom_scale_name", ""),
             "ci_min": k.get("min_val", 0.0), "ci_max": k.get("max_val", 0.0), **properties,
         }  # fmt: skip
         created.append(
@@ -130,6 +136,11 @@ def _timed(usage: UsageTypeCI, stem: str) -> Any:
             properties[f"ci_{stem}_starting_edge"] = k["edge"]
         if "starting_edge" in k:
             properties[f"ci_{stem}_starting_edge"] = k["starting_edge"]
+        if "first_edge" in k:
+            properties[f"ci_{stem}_first_edge"] = k["first_edge"]
+            properties[f"ci_{stem}_second_edge"] = k["second_edge"]
+        if "source_terminal" in k:
+            properties["ci_ctr_timebase_src"] = k["source_terminal"]
         if "meas_method" in k:
             properties[f"ci_{stem}_meas_meth"] = k["meas_method"]
             properties[f"ci_{stem}_meas_time"] = k["meas_time"]
@@ -169,8 +180,9 @@ def _add_pulses(
         device, rest = names.split(physical)
         card = system.card(device)
         short = card.check(rest, "co")
+        ticks = {key: k[name] for name, key in TICKS.items() if name in k}
         properties = {
-            "co_output_type": usage.value, "chan_type": ChannelType.COUNTER_OUTPUT.value,
+            **ticks, "co_output_type": usage.value, "chan_type": ChannelType.COUNTER_OUTPUT.value,
             "co_pulse_idle_state": k["idle_state"], "co_pulse_freq_units": k.get("units", 10373),
             "co_pulse_time_units": k.get("units", 10364),
             "co_pulse_freq_initial_delay": delay_s, "co_pulse_time_initial_delay": delay_s,

@@ -15,7 +15,7 @@ from nidaqmx.constants import (
     UsageTypeAI,
 )
 
-from simdaq import errors, names, scales
+from simdaq import errors, names, scales, sensors
 from simdaq.channels import AnalogInput, Channel, Samples
 from simdaq.create_analog import FROM_CUSTOM_SCALE
 from simdaq.errors import DaqmxError
@@ -28,7 +28,7 @@ CODES_PER_V, CODES_PER_A = 4096.0, 8192.0  # of a TS-15200, +/-8 V and +/-4 A ov
 class PowerChannel(Channel):
     """A power module: it supplies a voltage up to a current, and measures both.
 
-    Nothing is connected: a sample is the set points while the output is enabled, else 0.
+    Nothing is connected: a sample is the set points while the output is enabled, else NaN.
     """
 
     @property
@@ -56,8 +56,9 @@ class PowerChannel(Channel):
     def sample(self, t_s: Samples) -> Samples:
         """(2, samples): voltage and current as codes of the converter."""
         p = self.properties
-        on = 1.0 if self.enabled else 0.0
-        codes = on * np.array(
+        if not self.enabled:
+            return np.full((2, len(t_s)), np.nan)
+        codes = np.array(
             [CODES_PER_V * p["pwr_voltage_setpoint"], CODES_PER_A * p["pwr_current_setpoint"]]
         )
         return np.repeat(np.rint(codes)[:, None], len(t_s), axis=1)
@@ -169,7 +170,11 @@ def create_ai_calculated_power_chan(
             "ai_calculated_power_voltage_max": voltage_max_val,
             "ai_calculated_power_current_min": current_min_val,
             "ai_calculated_power_current_max": current_max_val,
-            "ai_power_units": units, "ai_current_shunt_loc": shunt_resistor_loc,
+            "ai_power_units": units,
+            "ai_current_shunt_loc": sensors.properties(
+                sensors.Sensor(UsageTypeAI.CALCULATED_POWER),
+                {"shunt_resistor_loc": shunt_resistor_loc},
+            )["ai_current_shunt_loc"],
             "ai_current_shunt_resistance": ext_shunt_resistor_val,
             "ai_custom_scale_name": custom_scale_name if custom else "",
         }  # fmt: skip

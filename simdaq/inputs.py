@@ -72,7 +72,8 @@ def _read_buffer(
     got = min(n, run.ready)
     block = buffer.take(got)
     failure = None
-    if got < n:
+    truncated = there and run.done and got > 0  # the last samples of a finite acquisition
+    if got < n and not truncated:
         code = errors.BEYOND_LAST_SAMPLE if there and run.done else errors.NOT_YET_THERE
         failure = task.error(code, Samples_Read=got, Samples_Requested=n, Timeout_s=timeout_s)
         failure.samples = got

@@ -29,6 +29,7 @@ from simdaq.timing import Timing, Trigger
 
 Getter = Callable[[Task], Any]
 
+LEAST_PRETRIGGER = 2  # samples; NI-DAQmx Help, "Ref.PretrigSamples"
 LARGEST_BUFFER = 2**32 - 1
 # A reset returns the number of samples and the mode to those of a task that was never timed.
 RESET_TIMING = Timing(mode=AcquisitionType.CONTINUOUS.value)
@@ -93,7 +94,8 @@ def get(system: System, owner: str, handle: int, name: str, attribute: Attribute
     if owner == "trig":
         trigger, field = _trigger_field(task, attribute.name)
         if trigger is not None and field:
-            return getattr(trigger, field)
+            unset = field == "pretrigger" and not trigger.pretrigger and not trigger.present
+            return LEAST_PRETRIGGER if unset else getattr(trigger, field)
     key = (owner, attribute.name)
     if key in task.properties:
         return task.properties[key]
@@ -114,6 +116,9 @@ def _scale(scale: CustomScale, attribute: Attribute) -> Any:
 
 def _applies(task: Task, owner: str, key: str) -> None:
     """Raise DaqmxError where a property means nothing for this kind of task."""
+    other = {"input": False, "output": True}.get(key.partition("_")[0])
+    if owner == "buffer" and task.channels and other is not None and other == task.is_input:
+        raise task.error(errors.PROPERTY_NOT_IN_CONTEXT, Property=key)
     if owner != "trig" or task.kind != "co":
         return
     if key.startswith(("reference_", "handshake_")):
@@ -172,9 +177,6 @@ def _routed(task: Task, owner: str, key: str, terminal: str) -> str:
         A signal cannot be exported to it.
     """
     if owner == "exported_signal":
-        for one in names.unflatten(terminal):
-            if not task.qualified(one).startswith("/"):
-                raise task.error(errors.NO_SUCH_DESTINATION, Destination_Terminal=one, Property=key)
         return names.flatten(task.qualified(one) for one in names.unflatten(terminal))
     if "dig_fltr" in key or owner == "chan":
         return terminal

@@ -161,10 +161,17 @@ def _signal_of(bench: Bench, card: Card, kind: str, what: str) -> Edges:
 def _counter_edges(bench: Bench, card: Card, rest: str, edge: int) -> Edges:
     number = int(rest[3])
     if rest.endswith("InternalOutput"):
+        # A train that starts now has an edge now, which lies at the open end of the next step.
+        heard_s = [float(np.nextafter(bench.now_s, -np.inf))]
 
         def of_output(after_s: float, until_s: float) -> Times:
+            del after_s
             train = card.output(f"ctr{number}").heard
-            return NONE if train is None else edges_of(train, edge, after_s, until_s)
+            if train is None:
+                return NONE
+            found = edges_of(train, edge, heard_s[0], until_s)
+            heard_s[0] = float(found[-1]) if len(found) else heard_s[0]
+            return found
 
         return of_output
     pins = COUNTER_PINS[number]

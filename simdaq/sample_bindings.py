@@ -130,7 +130,7 @@ class SampleBindings:
         )
         if len(data) > size:
             raise DaqmxError(errors.BAD_VALUE, "The array is too small for the samples.")
-        self.m.ffi.buffer(pointer, len(data))[:] = data
+        self.m.ffi.buffer(pointer, size)[:] = data.ljust(size, b"\0")
         self.m.store(n_read, "int32_t *", got)
         self.m.store(n_bytes, "int32_t *", width)
         if failure is not None:

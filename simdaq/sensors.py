@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from nidaqmx.constants import TemperatureUnits, UsageTypeAI
+from nidaqmx.constants import CurrentShuntResistorLocation, RTDType, TemperatureUnits, UsageTypeAI
 
 U = UsageTypeAI
 # Arguments that have the same property in all functions.
@@ -49,6 +49,17 @@ PROPERTIES = {
     "forward_coeffs": "ai_bridge_poly_forward_coeff",
     "reverse_coeffs": "ai_bridge_poly_reverse_coeff",
 }  # fmt: skip
+
+
+# Callendar-Van Dusen coefficients A, B, C by RTD type (NI-DAQmx Help, "RTD Types").
+RTD = {
+    RTDType.PT_3750.value: (3.81e-3, -6.02e-7, -6.0e-12),
+    RTDType.PT_3851.value: (3.9083e-3, -5.775e-7, -4.183e-12),
+    RTDType.PT_3911.value: (3.9692e-3, -5.8495e-7, -4.233e-12),
+    RTDType.PT_3916.value: (3.9739e-3, -5.870e-7, -4.4e-12),
+    RTDType.PT_3920.value: (3.9787e-3, -5.8686e-7, -4.167e-12),
+    RTDType.PT_3928.value: (3.9888e-3, -5.915e-7, -3.85e-12),
+}
 
 
 @dataclass(frozen=True)
@@ -108,17 +119,31 @@ SENSORS = {
 }
 
 
-def properties(sensor: Sensor, arguments: dict[str, Any]) -> dict[str, Any]:
-    """NI's properties of a channel, from the arguments of its function."""
+def properties(
+    sensor: Sensor, arguments: dict[str, Any], *, internal_shunt: bool = False
+) -> dict[str, Any]:
+    """NI's properties of a channel, from the arguments of its function.
+
+    Parameters
+    ----------
+    internal_shunt : the card has shunt resistors of its own for current
+    """
     found = dict(zip(("ai_min", "ai_max"), sensor.limits, strict=True)) | sensor.defaults
     for key, value in arguments.items():
         if key in PROPERTIES:
             found[PROPERTIES[key]] = value
     if sensor.units:
         found[sensor.units] = arguments.get("units", 0)
+    if "rtd_type" in arguments:
+        names = ("ai_rtd_a", "ai_rtd_b", "ai_rtd_c")
+        found |= zip(names, RTD.get(arguments["rtd_type"], (0.0, 0.0, 0.0)), strict=True)
     if sensor.sensitivity and "sensitivity" in arguments:
         found[f"{sensor.sensitivity}_sensitivity"] = arguments["sensitivity"]
         found[f"{sensor.sensitivity}_sensitivity_units"] = arguments["sensitivity_units"]
+    if arguments.get("shunt_resistor_loc") == CurrentShuntResistorLocation.LET_DRIVER_CHOOSE.value:
+        inside = CurrentShuntResistorLocation.INTERNAL
+        outside = CurrentShuntResistorLocation.EXTERNAL
+        found["ai_current_shunt_loc"] = (inside if internal_shunt else outside).value
     if "max_snd_press_level" in arguments:
         # Sound pressure level re 20 uPa: p = 20e-6 * 10^(L / 20); full scale is the peak.
         peak_Pa = 2.0**0.5 * 20e-6 * 10.0 ** (arguments["max_snd_press_level"] / 20.0)

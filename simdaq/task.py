@@ -6,7 +6,7 @@ from typing import Any
 
 from nidaqmx.constants import DigitalWidthUnits, ReadRelativeTo, SampleTimingType
 
-from simdaq import errors, tdms
+from simdaq import errors, names, tdms
 from simdaq.card import Card
 from simdaq.channels import Channel
 from simdaq.errors import DaqmxError
@@ -102,6 +102,20 @@ class Task:
         found = known.get(terminal.lower())
         return terminal if found is None else f"/{engines.name}/{found}"
 
+    def destination(self, terminals: str) -> str:
+        """Terminals that a signal goes out at, with their device.
+
+        Raises
+        ------
+        DaqmxError
+            The task's device has no such terminal.
+        """
+        found = [self.qualified(one) for one in names.unflatten(terminals)]
+        for one in found:
+            if not one.startswith("/"):
+                raise self.error(errors.NO_SUCH_DESTINATION, Destination_Terminal=one)
+        return names.flatten(found)
+
     # State
 
     @property
@@ -137,12 +151,21 @@ class Task:
                 channel.verify()
             if self.timing.on_demand and tdms.wanted(self.properties.get(("read", "logging_mode"))):
                 raise DaqmxError(errors.LOG_NEEDS_CLOCK)
+            self._verify_routes()
+            triggered = self.start_trigger.present or self.reference_trigger.present
+            if self.timing.on_demand and triggered and self.kind in ("ai", "ao", "di", "do"):
+                raise DaqmxError(errors.TRIGGER_ON_DEMAND)
             if not self.timing.on_demand:
                 self._verify_clock()
         except DaqmxError as refusal:
             refusal.facts.append(f"Task Name: {self.name}")
             raise
         self.state = max(self.state, VERIFIED)
+
+    def _verify_routes(self) -> None:
+        for (owner, key), value in self.properties.items():
+            if owner == "exported_signal" and key.endswith("_output_term"):
+                self.destination(value)
 
     def _verify_clock(self) -> None:
         timing = self.timing

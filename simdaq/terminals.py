@@ -108,6 +108,7 @@ class Output:
     watched: bool = False
     changes: list[tuple[float, float]] = field(default_factory=list)
     train: Pulses | None = None
+    n_before: float = 0.0  # rising edges of earlier trains
     past: Pulses | None = None  # the last train, which others may still have to hear
     inverted: bool = False
     _block_s: NDArray[np.float64] | None = None  # times of the last block, with values before it
@@ -119,10 +120,21 @@ class Output:
         self._block_s = np.array([-np.inf, t_s])
         self._block = np.array([self.at(t_s), value])
         self.value, self.since_s = value, t_s
-        self.past, self.train = self.train or self.past, None
+        self._end_train(t_s)
+
+    def _end_train(self, t_s: float) -> None:
+        if self.train is not None:
+            self.n_before += float(self.train.count(t_s))
+            self.past = self.train
+        self.train = None
+
+    def count(self, t_s: Times) -> Any:
+        """Rising edges of all pulse trains so far."""
+        return self.n_before + (0.0 if self.train is None else self.train.count(t_s))
 
     def put_train(self, t_s: float, train: Pulses, *, inverted: bool) -> None:
         """From now on the level follows a pulse train; its edges are not among the changes."""
+        self._end_train(t_s)
         self.since_s, self.train, self.inverted = t_s, train, inverted
 
     @property

@@ -17,6 +17,7 @@ from simdaq.pulse_outputs import CounterOutput
 from simdaq.system import System
 from simdaq.task import RUNNING, Task
 
+LOWEST_CODE = -32768.0  # of a power module whose output is off
 Answer = tuple[Any, DaqmxError | None]
 
 
@@ -99,6 +100,11 @@ def read_pulses(system: System, handle: int, n: int, timeout_s: float) -> Answer
 
 def read_power_codes(system: System, handle: int, n: int, timeout_s: float) -> Answer:
     """(2, channels, samples): voltage and current as the converter gave them."""
+    block, failure = _power(system, handle, n, timeout_s)
+    return np.nan_to_num(block, nan=LOWEST_CODE), failure
+
+
+def _power(system: System, handle: int, n: int, timeout_s: float) -> Answer:
     _rows(system, handle, 2)
     _, (raw, failure) = _read(system, handle, "ai", n, timeout_s)
     return np.stack((raw[0::2], raw[1::2])), failure
@@ -106,7 +112,7 @@ def read_power_codes(system: System, handle: int, n: int, timeout_s: float) -> A
 
 def read_power(system: System, handle: int, n: int, timeout_s: float) -> Answer:
     """(2, channels, samples): voltage, V, and current, A."""
-    codes, failure = read_power_codes(system, handle, n, timeout_s)
+    codes, failure = _power(system, handle, n, timeout_s)
     return codes / np.array([CODES_PER_V, CODES_PER_A])[:, None, None], failure
 
 
