@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.integrate import solve_ivp
 
 from hil.errors import ModelError
 from hil.mechanics.rotations import (
@@ -42,7 +42,7 @@ Form = Literal["newton_euler", "lagrange", "hamilton", "quaternion"]
 FORMS: tuple[Form, ...] = ("newton_euler", "lagrange", "hamilton", "quaternion")
 # A chart of angles is left where its cosine falls below this; the equations grow as 1 / cos^2.
 CHART_COSINE = 0.3
-TOLERANCE = 3e-14  # about the least that solve_ivp takes
+TOLERANCE = 3e-14  # about the least that scipy.integrate.solve_ivp takes
 TRIANGLE = 1e-9
 
 Torque = Callable[[float], ArrayLike]
@@ -213,7 +213,7 @@ class OneBody:
         near_singular.terminal = True  # type: ignore[attr-defined]
         while done < len(times):
             chart = np.eye(3) if form == "quaternion" else A_now
-            answer = solve_ivp(
+            answer = scipy.integrate.solve_ivp(
                 derivative, (t_now, times[-1]), self.state(form, chart.T @ A_now, w_now),
                 method="DOP853", rtol=TOLERANCE, atol=TOLERANCE, t_eval=times[done:],
                 events=None if form == "quaternion" else near_singular,

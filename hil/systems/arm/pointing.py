@@ -7,8 +7,8 @@ the same way; the text says "yaw" of the latter two, eq (15) has their pitch. Th
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.interpolate import make_interp_spline
 
 from hil.errors import ModelError
 from hil.systems.arm.links import Arm
@@ -138,7 +138,7 @@ def motion_through(
         place = ", ".join(f"{c:g}" for c in arm.places_m(theta[np.argmax(straight)])[2])
         raise ModelError(f"fingertip_m = [{place}]: the arm is straight there: bring it nearer")
     theta = np.unwrap(theta, axis=0)
-    spline = make_interp_spline(fine, theta, k=5)
+    spline = scipy.interpolate.make_interp_spline(fine, theta, k=5)
     inside = np.clip(wanted, times[0], times[-1])
     moving = ((wanted > times[0]) & (wanted < times[-1]))[:, None]
     return Motion(

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.integrate import solve_ivp
 
 from hil.errors import ModelError
 from hil.mechanics.recursion import Recursion
@@ -121,7 +121,7 @@ def track(
     """
     loop = Loop(arm, actuation, errors)
     t_s = np.linspace(0.0, MOVEMENT_S, SAMPLES)
-    found = solve_ivp(
+    found = scipy.integrate.solve_ivp(
         loop, (0.0, MOVEMENT_S), loop.start(), method="LSODA", t_eval=t_s, rtol=tolerance,
         atol=tolerance,
     )  # fmt: skip

@@ -7,7 +7,7 @@ point that is looked at and one lowers it; whichever is not needed stays at its 
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.optimize
+import scipy
 from numpy.typing import NDArray
 
 from hil.errors import ModelError

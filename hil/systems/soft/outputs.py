@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.integrate
+import scipy
 from numba import njit
 
 from hil.systems.soft import outside

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.optimize
+import scipy
 
 from hil.errors import ModelError
 from hil.systems.soft import kernel, outside

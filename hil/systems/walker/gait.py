@@ -20,9 +20,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
-from scipy.integrate import solve_ivp
 
 from hil.errors import ModelError
 from hil.mechanics.impact import decompose
@@ -139,7 +139,7 @@ class PassiveWalker:
     def _until(
         self, t_s: float, z: Matrix, event: Callable[[float, Matrix], float]
     ) -> tuple[Matrix, Matrix, Callable[[Matrix], Matrix]]:
-        found = solve_ivp(
+        found = scipy.integrate.solve_ivp(
             self._rates, (t_s, t_s + LONGEST_STEP_S), z, "DOP853", events=(event, _fallen),
             rtol=TOLERANCE, atol=TOLERANCE, dense_output=True,
         )  # fmt: skip
