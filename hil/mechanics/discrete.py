@@ -14,9 +14,9 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Discrete:
-    """x1 = Ad x0 + B0 u0 + B1 u1 over one period, exact for u linear between u0 and u1.
+    """Discrete model x1 = Ad x0 + B0 u0 + B1 u1, exact for u linear between u0 and u1.
 
-    An input held over the period has u0 = u1, for which the step is exact too.
+    A constant input has u0 = u1; the step is exact for it too.
     """
 
     Ad: Matrix
@@ -28,10 +28,10 @@ class Discrete:
 
 
 def discretise(A: ArrayLike, B: ArrayLike, C: ArrayLike, D: ArrayLike, period_s: float) -> Discrete:
-    """Discretise by one matrix exponential.
+    """Discretise with one matrix exponential.
 
-    exp([[A, B, 0], [0, 0, I/h], [0, 0, 0]] h) holds Ad, and the integrals of the input held
-    and of the input as a unit ramp over h.
+    exp([[A, B, 0], [0, 0, I/h], [0, 0, 0]] h) contains Ad, the integral of a constant input,
+    and the integral of an input that is a unit ramp over h.
 
     Parameters
     ----------
@@ -78,9 +78,9 @@ class LinearStepper:
     Attributes
     ----------
     x : (n,) array
-        State at the current instant.
+        Current state.
     y : (p,) array
-        Outputs at the current instant, with the input that led to it.
+        Current outputs, with the input of the last step.
     """
 
     def __init__(self, discrete: Discrete, x0: ArrayLike, u0: ArrayLike) -> None:
@@ -95,21 +95,21 @@ class LinearStepper:
         advanced(d.Ad, d.B0, d.B1, d.C, d.D, self.x, self._next, u0, u1, self.y)
 
     def run(self, u: Matrix) -> Matrix:
-        """Outputs (k, p) after each of k periods with the inputs u[0], u[1], ... (k, m) held."""
+        """Return outputs (k, p) after each of k periods, with inputs u (k, m) held constant."""
         y = np.empty((len(u), len(self.y)))
         d = self.discrete
         _run(d.Ad, d.B0, d.B1, d.C, d.D, self.x, self._next, u, self.y, y)
         return y
 
     def correct(self, gain: Matrix, output: int, error: float, u1: Matrix) -> None:
-        """Add gain x error to the state and renew that output."""
+        """Add gain x error to the state and update that output."""
         d = self.discrete
         corrected(d.C, d.D, gain, output, error, self.x, u1, self.y)
 
 
 @njit(cache=True)
 def advanced(Ad, B0, B1, C, D, x, x_next, u0, u1, y):  # type: ignore[no-untyped-def]
-    """One period of state x and outputs y; x_next is scratch."""
+    """Advance state x and outputs y by one period; x_next is scratch."""
     for i in range(len(x)):
         total = 0.0
         for j in range(len(x)):
@@ -129,7 +129,7 @@ def advanced(Ad, B0, B1, C, D, x, x_next, u0, u1, y):  # type: ignore[no-untyped
 
 @njit(cache=True)
 def corrected(C, D, gain, output, error, x, u1, y):  # type: ignore[no-untyped-def]
-    """Add gain x error to the state x and renew that one of the outputs y."""
+    """Add gain x error to the state x and update that output in y."""
     total = 0.0
     for i in range(len(x)):
         x[i] += gain[i] * error

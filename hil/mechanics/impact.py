@@ -1,13 +1,13 @@
-"""Sudden constraints (inert constraints): who loses energy when topology changes.
+"""Impulsive (inert) constraints: how much kinetic energy a sudden change of topology removes.
 
-A q'+ = 0 is imposed at once on M(q), q'-. The tangent space splits, orthogonally to M, into the
-constrained and the admissible directions::
+The constraint A q'+ = 0 is imposed suddenly on M(q), q'-. The tangent space splits, orthogonally
+with respect to M, into the constrained and the admissible directions::
 
     P_c = M^-1 A^T (A M^-1 A^T)^-1 A,   P_a = I - P_c
     v_c = P_c q',  v_a = P_a q',  T = T_c + T_a
     lambda = -(A M^-1 A^T)^-1 A q'-,    q'+ = P_a q'-,    xi = T_c / T
 
-An ideal constraint takes T_c whole and leaves T_a alone. Computed without an inverse: with
+An ideal constraint removes all of T_c and leaves T_a unchanged. No inverse is computed: with
 M = L L^T and the QR factors of L^-1 A^T = Q R, y = Q^T L^T q'-, R lambda = -y and T_c = y.y / 2.
 
 Source: Font-Llagunes & Koevecses, "Analytical and Experimental Studies of the Dynamics of Variable
@@ -25,14 +25,14 @@ from hil.errors import ModelError
 
 Matrix = NDArray[np.float64]
 
-# Pivots and rows count as lost below this part of their own size; 1e-10 laws hold above it.
+# A pivot or row below this fraction of its own size counts as zero; laws hold to 1e-10 above it.
 LEAST_PIVOT = 1e-11
 LEAST_ROW = 1e-8
 
 
 @dataclass(frozen=True)
 class Decomposition:
-    """One event, or k of them with a leading axis k on every array.
+    """Decomposition of one event, or of k events with a leading axis k on every array.
 
     Attributes
     ----------
@@ -43,11 +43,11 @@ class Decomposition:
     T_c_J, T_a_J, xi : float
         Kinetic energies before the event; xi = T_c / T, 0 at rest.
     impulse : (m,) array
-        lambda: what the constraints exert, one for every row of A; zero if separating.
+        Constraint impulse lambda, one value per row of A; zero if separating.
     qdot_after : (n,) array
-        q'+; q'- if separating.
+        q'+; equals q'- if separating.
     separating : bool
-        The contact opens or does not close: nothing happens.
+        The contact opens or does not close, so the constraint does not act.
     """
 
     v_c: Matrix
@@ -76,7 +76,7 @@ class Decomposition:
 def decompose(
     M: ArrayLike, A: ArrayLike, qdot: ArrayLike, *, closing: ArrayLike | None = None
 ) -> Decomposition:
-    """Split a motion by ideal inert constraints A q'+ = 0 and give what they do to it.
+    """Decompose a motion at the ideal impulsive constraints A q'+ = 0.
 
     Parameters
     ----------
@@ -84,14 +84,14 @@ def decompose(
     A : (m, n) constraint Jacobian, m <= n
     qdot : (n,) velocities just before
     closing : (m,), optional
-        For a one-sided contact: the combination of rows whose speed `closing @ A @ qdot` is
-        above zero on approach. Left out, the constraint acts both ways.
+        Makes the contact one-sided: combination of rows for which the speed `closing @ A @ qdot`
+        is above zero on approach. By default the constraint acts both ways.
 
     Raises
     ------
     ModelError
-        Shapes that do not fit, values that are not finite, M not positive definite or
-        ill-conditioned, a row of A that is zero or repeats others.
+        Shapes do not match, values are not finite, M is not positive definite or is
+        ill-conditioned, or a row of A is zero or depends on the rows before it.
     """
     M, A, qdot = (np.asarray(part, dtype=float) for part in (M, A, qdot))
     if M.ndim != 2 or A.ndim != 2 or qdot.ndim != 1:
@@ -106,7 +106,7 @@ def decompose(
 def decompose_many(
     M: ArrayLike, A: ArrayLike, qdot: ArrayLike, *, closing: ArrayLike | None = None
 ) -> Decomposition:
-    """As `decompose` for k events at once: (k, n, n), (k, m, n), (k, n); compiled."""
+    """Apply `decompose` to k events at once: (k, n, n), (k, m, n), (k, n); compiled."""
     M, A, qdot = (np.ascontiguousarray(part, dtype=float) for part in (M, A, qdot))
     k, n = qdot.shape if qdot.ndim == 2 else (-1, -1)
     if M.shape != (k, n, n) or A.ndim != 3 or A.shape[::2] != (k, n) or not 1 <= A.shape[1] <= n:
@@ -144,19 +144,19 @@ def decompose_many(
 
 @dataclass(frozen=True)
 class NonIdeal:
-    """What a non-ideal realisation of the constraint changes.
+    """Result of a constraint with non-ideal forces.
 
     Attributes
     ----------
     impulse : (m,) array
-        lambda; with `impulse_nonideal` its sum is that of the ideal constraint.
+        lambda; its sum with `impulse_nonideal` is the impulse of the ideal constraint.
     impulse_nonideal : (m,) array
         Lambda: the part of f_N in the constrained directions, P_c^T f_N = A^T Lambda.
     f_N : (n,) array
         Generalised impulse of the non-ideal forces.
     qdot_after : (n,) array
     T_a_after_J : float
-        T_c is lost whole all the same.
+        Kinetic energy after the event; all of T_c is lost, as in the ideal case.
     """
 
     impulse: Matrix
@@ -170,11 +170,11 @@ def nonideal(
     M: ArrayLike, A: ArrayLike, qdot: ArrayLike, *,
     f_0: ArrayLike | None = None, D: ArrayLike | None = None,
 ) -> NonIdeal:  # fmt: skip
-    """The event with generalised impulses f_N = f_0 + D lambda beside the constraint's own.
+    """Return the event with generalised impulses f_N = f_0 + D lambda besides the constraint's.
 
-    f_0 (n,) is a given impulse, such as a measured tangential one times its Jacobian; D (n, m) a
-    law in proportion to lambda, such as sliding friction, D = -mu s B^T with the tangential
-    Jacobian B and the sign s of sliding (which must not turn: see `NonIdeal.qdot_after`)::
+    f_0 (n,) is a given impulse, such as a measured tangential impulse times its Jacobian. D (n, m)
+    is a law proportional to lambda, such as sliding friction D = -mu s B^T with the tangential
+    Jacobian B and the sign s of sliding (which must not change: see `NonIdeal.qdot_after`)::
 
         (A M^-1 A^T + A M^-1 D) lambda = -A (q'- + M^-1 f_0),  q'+ = v_a + P_a M^-1 f_N
 
@@ -183,7 +183,8 @@ def nonideal(
     Raises
     ------
     ModelError
-        As `decompose`; friction so large that the contact jams (no lambda ends the approach).
+        As for `decompose`; or friction is so large that the contact jams (no lambda stops the
+        approach).
     """
     M, A, qdot = (np.asarray(part, dtype=float) for part in (M, A, qdot))
     ideal = decompose(M, A, qdot)
@@ -220,7 +221,7 @@ def _split(
     T_a: Matrix, impulse: Matrix, after: Matrix, separating: NDArray[np.bool_], L: Matrix,
     Q: Matrix,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Fill every event's row; (event, reason, row) of the first that cannot be done, or -1."""
+    """Fill every event's row; return (event, reason, row) of the first failure, or -1."""
     k, m, n = A.shape
     R = np.zeros((m, m))
     w, y = np.empty(n), np.empty(m)

@@ -3,8 +3,8 @@
     x_hat += K (y - y_hat),    K = P C^T (C P C^T + R)^-1
 
 with P from the discrete Riccati equation and process noise on every cell's force. With a
-disturbance the state has one entry more: an unknown force d that wanders (d+ = d + w) and adds to
-the output.
+disturbance the state has one more entry: an unknown force d that follows a random walk
+(d+ = d + w) and adds to the output.
 
 Source: Anderson & Moore, Optimal Filtering, ch. 4; ch. 3.4 for the wandering disturbance.
 """
@@ -26,7 +26,7 @@ def kalman_gain(
     force_noise_N: float,
     disturbance_N_per_sqrt_s: float = 0.0,
 ) -> NDArray[np.float64]:
-    """Gain (n,), or (n + 1,) with a disturbance, whose own gain is the last.
+    """Return the gain (n,), or (n + 1,) with a disturbance, whose gain is the last element.
 
     Raises
     ------
@@ -43,7 +43,7 @@ def kalman_gain(
         C = np.hstack([C, [[1.0]]])
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error", RuntimeWarning)  # LinAlgWarning is one
+            warnings.simplefilter("error", RuntimeWarning)  # base class of LinAlgWarning
             P = scipy.linalg.solve_discrete_are(Ad.T, C.T, Q, R)
         gain: NDArray[np.float64] = (P @ C.T / (C @ P @ C.T + R)).ravel()
         largest = float(np.abs(np.linalg.eigvals(Ad - np.outer(gain, C @ Ad))).max())

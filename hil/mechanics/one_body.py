@@ -1,6 +1,7 @@
-"""One rigid body, anchored at its centre of mass, in four state spaces; and on a hinge.
+"""One rigid body about its centre of mass, in four state spaces, and on a hinge.
 
-With f = -Omega x J Omega and the torque N in the body's frame (rotations: `hil.systems.bodies`)::
+With f = -Omega x J Omega and the torque N in the body's frame (rotations:
+`hil.mechanics.rotations`)::
 
     Newton-Euler    (Theta, Omega)   Theta' = B Omega,  J Omega' = f + N
     Lagrange, Kane  (Theta, Theta')  B^-T J B^-1 Theta'' = B^-T (f + N - J (B^-1)' Theta')
@@ -10,9 +11,9 @@ With f = -Omega x J Omega and the torque N in the body's frame (rotations: `hil.
 
 with P = B^-T J Omega and H = P^T J_L^-1 P / 2 = P^T B J^-1 B^T P / 2.
 
-Source: Hemami & Hemami, eqs (1)-(9) and section 3. Put right: H is printed with J_L for its
-inverse, J_L = B^-T J B^-1; eq (8) without its minus sign and without the torque; Kane's inertia
-force F_r* without its minus sign.
+Source: Hemami & Hemami, eqs (1)-(9) and section 3. Corrected misprints: H is printed with J_L
+instead of its inverse, J_L = B^-T J B^-1; eq (8) without its minus sign and without the torque;
+Kane's inertia force F_r* without its minus sign.
 """
 
 from collections.abc import Callable
@@ -40,21 +41,21 @@ from hil.mechanics.rotations import (
 Array = NDArray[np.float64]
 Form = Literal["newton_euler", "lagrange", "hamilton", "quaternion"]
 FORMS: tuple[Form, ...] = ("newton_euler", "lagrange", "hamilton", "quaternion")
-# A chart of angles is left where its cosine falls below this; the equations grow as 1 / cos^2.
+# The chart is switched where |cos t2| falls below this value; the equations grow as 1 / cos^2.
 CHART_COSINE = 0.3
-TOLERANCE = 3e-14  # about the least that scipy.integrate.solve_ivp takes
+TOLERANCE = 3e-14  # close to the smallest tolerance that scipy.integrate.solve_ivp accepts
 TRIANGLE = 1e-9
 
 Torque = Callable[[float], ArrayLike]
 
 
 def checked_inertia(inertia_kg_m2: ArrayLike) -> Array:
-    """A moment of inertia about the centre of mass as (3, 3); principal moments may be given as 3.
+    """Return a moment of inertia about the centre of mass as (3, 3); accepts principal moments (3).
 
     Raises
     ------
     ModelError
-        Not symmetric, not positive definite, or of no distribution of mass (one principal moment
+        The matrix is not symmetric, not positive definite, or not physical (one principal moment
         above the sum of the other two).
     """
     try:
@@ -84,7 +85,7 @@ def checked_inertia(inertia_kg_m2: ArrayLike) -> Array:
 
 @dataclass(frozen=True)
 class OneBody:
-    """A body that turns about its centre of mass.
+    """A body that rotates about its centre of mass.
 
     Attributes
     ----------
@@ -101,12 +102,12 @@ class OneBody:
     # The four state spaces: derivatives of (6,) or (7,) states.
 
     def newton_euler(self, x: Array, N: ArrayLike) -> Array:
-        """Of [Theta, Omega]."""
+        """Return the derivative of [Theta, Omega]."""
         theta, omega = x[:3], x[3:]
         return np.concatenate((omega_to_rates(theta) @ omega, self.omega_rate(omega, N)))
 
     def lagrange(self, x: Array, N: ArrayLike) -> Array:
-        """Of [Theta, Theta'], eq (6); Kane's equations are the same ones."""
+        """Return the derivative of [Theta, Theta'], eq (6); Kane's equations are identical."""
         theta, rate = x[:3], x[3:]
         B_i = rates_to_omega(theta)
         omega = B_i @ rate
@@ -115,7 +116,7 @@ class OneBody:
         return np.concatenate((rate, np.linalg.solve(B_i.T @ self.J @ B_i, B_i.T @ inner)))
 
     def hamilton(self, x: Array, N: ArrayLike) -> Array:
-        """Of [Theta, P], eq (8) with its sign and the torque."""
+        """Return the derivative of [Theta, P], eq (8) with its sign and the torque."""
         theta, P = x[:3], x[3:]
         omega = np.linalg.solve(self.J, omega_to_rates(theta).T @ P)
         slope = np.einsum("i,kij->kj", P, omega_to_rates_slopes(theta))  # d(P^T B)/dTheta
@@ -123,7 +124,7 @@ class OneBody:
         return np.concatenate((omega_to_rates(theta) @ omega, push - slope @ omega))
 
     def quaternion(self, x: Array, N: ArrayLike) -> Array:
-        """Of [q, Omega]."""
+        """Return the derivative of [q, Omega]."""
         return np.concatenate((quaternion_rate(x[:4], x[4:]), self.omega_rate(x[4:], N)))
 
     def omega_rate(self, omega: Array, N: ArrayLike) -> Array:
@@ -132,10 +133,10 @@ class OneBody:
         omega_rate: Array = np.asarray(np.linalg.solve(self.J, torque), dtype=np.float64)
         return omega_rate
 
-    # Maps between them, all by way of the attitude and Omega.
+    # Conversions between the forms, through the attitude and Omega.
 
     def state(self, form: Form, A: Array, omega: Array) -> Array:
-        """The state of a form at an attitude A and an angular velocity."""
+        """Return the state of a form at an attitude A and an angular velocity."""
         if form == "quaternion":
             return np.concatenate((quaternion_of_attitude(A), omega))
         theta = angles(A)
@@ -146,7 +147,7 @@ class OneBody:
         return np.concatenate((theta, omega))
 
     def motion(self, form: Form, x: Array) -> tuple[Array, Array]:
-        """Attitude A and Omega of a form's state."""
+        """Return attitude A and Omega of a form's state."""
         if form == "quaternion":
             return attitude_of_quaternion(x[:4]), x[4:]
         theta = x[:3]
@@ -158,14 +159,14 @@ class OneBody:
         return attitude(theta), x[3:]
 
     def momentum(self, theta: ArrayLike, omega: Array) -> Array:
-        """P = B^-T J Omega, eq (9): the momenta that belong to the angles."""
+        """Return P = B^-T J Omega, eq (9): the momenta conjugate to the angles."""
         P: Array = rates_to_omega(theta).T @ self.J @ omega
         return P
 
     # Outputs.
 
     def angle_accelerations(self, theta: ArrayLike, omega: Array, N: ArrayLike) -> Array:
-        """Theta'' as an output of state and input (Mealy) of the Newton-Euler form, eq (5)."""
+        """Return Theta'' as an output of the Newton-Euler form (Mealy), eq (5)."""
         B = omega_to_rates(theta)
         rate = B @ omega
         accelerations: Array = B @ (
@@ -183,18 +184,18 @@ class OneBody:
         return float(turned @ np.linalg.solve(self.J, turned)) / 2.0
 
     def angular_momentum(self, A: Array, omega: Array) -> Array:
-        """A J Omega, in the inertial frame: constant without torque."""
+        """Return A J Omega, in the inertial frame: constant without torque."""
         L: Array = A @ self.J @ omega
         return L
 
     def run(
         self, form: Form, A: ArrayLike, omega: ArrayLike, N: Torque, t_s: ArrayLike
     ) -> tuple[Array, Array]:
-        """Integrate a form from t_s[0]; attitudes (n, 3, 3) and Omega (n, 3) at every t_s.
+        """Integrate a form from t_s[0]; return attitudes (n, 3, 3) and Omega (n, 3) at t_s.
 
-        Where the angles come near their singularity the chart is switched: the inertial frame is
-        turned so that the angles are zero, and the run goes on. Never a clipped cosine, which is
-        wrong by degrees without a word.
+        Near the singularity of the angles the chart is switched: the inertial frame is rotated
+        so that the angles are zero, and the integration continues. Clipping the cosine instead
+        would give errors of degrees without a warning.
         """
         times = np.asarray(t_s, dtype=float)
         A_now, w_now = np.asarray(A, dtype=float), np.asarray(omega, dtype=float)
@@ -231,7 +232,7 @@ class OneBody:
         return As, omegas
 
 
-# Lyapunov functions: energy of the motion and of what holds the body.
+# Lyapunov functions: kinetic energy plus potential of the controller.
 
 
 def hold_angles(theta: Array, omega: Array, K: Array, D: Array) -> Array:
@@ -247,7 +248,7 @@ def lyapunov_angles_J(body: OneBody, theta: Array, omega: Array, K: Array) -> fl
 
 
 def hold_quaternion(q: Array, omega: Array, k: float, d: float) -> Array:
-    """N = -k sgn(w) [x, y, z] - d Omega: the shorter way to the upright attitude."""
+    """N = -k sgn(w) [x, y, z] - d Omega: returns to the upright attitude the shorter way."""
     N: Array = -k * np.copysign(1.0, q[0]) * q[1:] - d * omega
     return N
 
@@ -265,7 +266,7 @@ def lyapunov_quaternion_J(body: OneBody, q: Array, omega: Array, k: float) -> fl
 
 @dataclass(frozen=True)
 class Hinged:
-    """What a hinged body does: Omega' (its frame), X'' and the hinge's force Gamma (inertial)."""
+    """Motion of a hinged body: Omega' (body frame), X'' and the hinge force Gamma (inertial)."""
 
     omega_rate: Array
     X_acceleration: Array
@@ -276,11 +277,11 @@ def hinge_simultaneous(
     body: OneBody, mass_kg: float, hinge_m: ArrayLike, A: Array, omega: Array,
     N: ArrayLike, F: ArrayLike,
 ) -> Hinged:  # fmt: skip
-    """Differentiate the constraint X + A r = const twice and solve for everything at once.
+    """Differentiate the constraint X + A r = const twice and solve all equations together.
 
     m X'' = F + Gamma, J Omega' = f + N + r x A^T Gamma, X'' + A (Omega' x r + Omega x Omega x r)
-    = 0: nine equations. r: the hinge in the body's frame, F: the sum of forces at the centre of
-    mass, weight included. Source: section 3, after D. A. Smith (1973).
+    = 0: nine equations. r is the hinge in the body's frame, F the sum of forces at the centre of
+    mass, including weight. Source: section 3, after D. A. Smith (1973).
     """
     r = np.asarray(hinge_m, dtype=float)
     rx, one, zero = skew(r), np.eye(3), np.zeros((3, 3))
@@ -300,7 +301,7 @@ def hinge_eliminated(
     body: OneBody, mass_kg: float, hinge_m: ArrayLike, A: Array, omega: Array,
     N: ArrayLike, F: ArrayLike,
 ) -> Hinged:  # fmt: skip
-    """Put the accelerations into the constraint: Gamma as a function of state and inputs.
+    """Substitute the accelerations into the constraint: Gamma as a function of state and inputs.
 
     (1/m + A r^ J^-1 r^T A^T) Gamma = -(F/m + A (J^-1 (f + N) x r + Omega x (Omega x r)));
     hinged at the centre of mass (r = 0), Gamma = -F. Source: section 3, after Hemami & Wyman

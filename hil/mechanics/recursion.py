@@ -1,18 +1,18 @@
-"""Accelerations of a tree of bodies on point joints, O(N), compiled.
+"""Accelerations of a tree of bodies with point joints, O(N), compiled.
 
-A point joint passes a force and no moment, so that body i with all it carries answers the
-acceleration a of its joint with a force alone, Gamma = K a + p. With I the moment of inertia about
-the joint, c the way to the centre of mass, d the ways to the joints of the bodies carried and b =
-omega x (omega x d), all in inertial axes::
+A point joint transmits a force but no moment. So body i with all it carries responds to the
+acceleration a of its joint with a force only, Gamma = K a + p. With I the moment of inertia about
+the joint, c the vector to the centre of mass, d the vectors to the joints of the carried bodies and
+b = omega x (omega x d), all in inertial axes::
 
     E = I - sum d^ K d^,   H = m c^ + sum d^ K,   G = m + sum K
     n = N + c x (m g + F) - omega x I omega - sum d x (K b + p)
     q = m omega x (omega x c) - m g - F + sum (K b + p)
     alpha = E^-1 (n - H a),   K_i = G - H^T E^-1 H,   p_i = q + H^T E^-1 n
 
-Leaves first; then from the root, whose K a + p = 0 if it is free, or whose joint's acceleration is
-given, outwards. The same equations as the free-body form of `hil.systems.bodies.skeleton`, solved
-without a matrix larger than 3 x 3.
+The first pass goes from the leaves to the root. The second goes outwards from the root, where
+K a + p = 0 (free root) or the joint's acceleration is given. These are the equations of the
+free-body form in `hil.systems.bodies.skeleton`, solved with matrices of at most 3 x 3.
 
 Source: Featherstone, Rigid Body Dynamics Algorithms, 2008, ch. 7, for point joints [derived here].
 """
@@ -30,26 +30,26 @@ from hil.mechanics.one_body import checked_inertia
 Array = NDArray[np.float64]
 Vector = tuple[float, float, float]
 
-# Columns of `geo`: mass, own joint and the joint on the parent from their centres of mass, J.
+# Columns of `geo`: mass, own joint and joint on the parent (from the centres of mass), J.
 M, OWN, AT, J = 0, 1, 4, 7
 GEO = 16
 # Columns of `w`: omega, c, d, b; E^-1 n; E^-1 H (9); K (6: xx xy xz yy yz zz), p; alpha, a.
 OM, C, D, B, Y, X, K, P, AL, AC = 0, 3, 6, 9, 12, 15, 24, 30, 33, 36
-# Sums over the bodies carried: E (6), H (9), G (6), n, q.
+# Sums over the carried bodies: E (6), H (9), G (6), n, q.
 SE, SH, SG, SN, SQ = 39, 45, 54, 60, 63
 ROWS = 66
 
 
 @dataclass(frozen=True)
 class Carried:
-    """A body of a tree; points from centres of mass, each in its own body's frame.
+    """A body of a tree; points relative to centres of mass, each in its own body's frame.
 
     Attributes
     ----------
     parent : int
-        Number of the body that carries it, below its own; -1 for the root.
+        Index of the body that carries it, smaller than its own; -1 for the root.
     own_m, at_m
-        Where its joint is in itself, and on the parent (a fixed root's: unused).
+        Position of its joint on itself, and on the parent (unused for a fixed root).
     """
 
     parent: int
@@ -67,8 +67,8 @@ class Recursion:
     n : int
         Number of bodies.
     V_rate, omega_rate : (n, 3) arrays
-        Results of the last `solve`: of the centres of mass in the inertial frame, and Omega' in
-        each body's.
+        Results of the last `solve`: accelerations of the centres of mass in the inertial frame,
+        and Omega' in each body's frame.
     Gamma : (n, 3) array
         Force that each body's joint exerts on it, inertial frame; zero at a free root.
     """
@@ -100,15 +100,15 @@ class Recursion:
         self, A: Array, omega: Array, N: Array, F: Array | None = None,
         gravity: Vector = (0.0, 0.0, -9.81), a_root: Vector = (0.0, 0.0, 0.0),
     ) -> None:  # fmt: skip
-        """Fill the results.
+        """Compute the results.
 
         Parameters
         ----------
         A : (n, 3, 3) attitudes
         omega, N : (n, 3), in each body's frame
-            N is the whole torque on a body, reactions of its neighbours' included.
+            N is the total torque on a body, including reactions of its neighbours.
         F : (n, 3), inertial
-            Forces at the centres of mass beside weight.
+            Forces at the centres of mass besides weight.
         a_root : acceleration of a fixed root's joint
         """
         accelerations(
@@ -151,7 +151,7 @@ def _back(A, i, x):  # type: ignore[no-untyped-def]
 
 @njit(inline="always")
 def _sym(k, x):  # type: ignore[no-untyped-def]
-    """A symmetric matrix (xx xy xz yy yz zz) times a vector."""
+    """Return a symmetric matrix (xx xy xz yy yz zz) times a vector."""
     return (
         k[0] * x[0] + k[1] * x[1] + k[2] * x[2],
         k[1] * x[0] + k[3] * x[1] + k[4] * x[2],
@@ -161,7 +161,7 @@ def _sym(k, x):  # type: ignore[no-untyped-def]
 
 @njit(inline="always")
 def _inverse(e):  # type: ignore[no-untyped-def]
-    """Inverse of a symmetric matrix, as `e`, by cofactors."""
+    """Return the inverse of a symmetric matrix in the same storage, by cofactors."""
     a = e[3] * e[5] - e[4] * e[4]
     b = e[2] * e[4] - e[1] * e[5]
     c = e[1] * e[4] - e[2] * e[3]
@@ -176,7 +176,7 @@ def _inverse(e):  # type: ignore[no-untyped-def]
 def accelerations(  # type: ignore[no-untyped-def]
     parent, geo, fixed, A, omega, N, F, gravity, a_root, w, V_rate, omega_rate, Gamma
 ):
-    """See the head of the module; `w` is scratch, the last three are filled."""
+    """Evaluate the equations of the module; `w` is scratch, the last three are the results."""
     n = len(parent)
     for i in range(n):
         p = parent[i]
@@ -198,7 +198,7 @@ def accelerations(  # type: ignore[no-untyped-def]
     for i in range(n - 1, -1, -1):
         m, p = geo[i, M], parent[i]
         om, c = _three(w, i, OM), _three(w, i, C)
-        # J in inertial axes: A J A^T, of which J's rows come first.
+        # J in inertial axes: A J A^T; first the rows of A J.
         j0, j1, j2 = _three(geo, i, J), _three(geo, i, J + 3), _three(geo, i, J + 6)
         t0, t1, t2 = _turned(A, i, j0), _turned(A, i, j1), _turned(A, i, j2)
         r0 = (A[i, 0, 0], A[i, 0, 1], A[i, 0, 2])

@@ -1,15 +1,15 @@
 """Attitudes: Bryant angles, rotation matrices and quaternions.
 
-A = Rx(t1) Ry(t2) Rz(t3) turns vectors of the body's frame into the inertial one; Omega (in the
-body's frame) and the rates of the angles are related by::
+A = Rx(t1) Ry(t2) Rz(t3) transforms vectors from the body's frame to the inertial frame. Omega (in
+the body's frame) and the rates of the angles are related by::
 
     Theta' = B Omega,   B^-1 = [[c2 c3, s3, 0], [-c2 s3, c3, 0], [s2, 0, 1]]
 
-B^-1 is singular, and B does not exist, where cos t2 = 0. A quaternion q = [w, x, y, z] is nowhere
-singular: q' = q * [0, Omega] / 2. Every function takes any number of leading axes.
+B^-1 is singular, and B does not exist, where cos t2 = 0. A quaternion q = [w, x, y, z] has no
+singularity: q' = q * [0, Omega] / 2. Every function accepts any number of leading axes.
 
-Source: Hemami & Hemami, eqs (3), (15), which pins the order of the turns. The paper says that B is
-singular at t2 = pi/2; it is B^-1, B is infinite there.
+Source: Hemami & Hemami, eqs (3), (15), which determines the order of rotations. The paper says
+that B is singular at t2 = pi/2; in fact B^-1 is singular and B is infinite there.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 
 
 def skew(w: ArrayLike) -> Array:
-    """The matrix of a cross product, skew(w) v = w x v; (..., 3) -> (..., 3, 3)."""
+    """Return the cross-product matrix, skew(w) v = w x v; (..., 3) -> (..., 3, 3)."""
     w = np.asarray(w, dtype=float)
     zero = np.zeros(w.shape[:-1])
     x, y, z = w[..., 0], w[..., 1], w[..., 2]
@@ -39,16 +39,16 @@ def attitude(theta: ArrayLike) -> Array:
 
 
 def angles(A: ArrayLike) -> Array:
-    """Bryant angles of A, t2 in [-pi/2, pi/2]; (..., 3, 3) -> (..., 3).
+    """Return the Bryant angles of A, t2 in [-pi/2, pi/2]; (..., 3, 3) -> (..., 3).
 
-    At t2 = +-pi/2 only t1 + t3 (t1 - t3) is defined; t1 is then 0.
+    At t2 = +-pi/2 only t1 + t3 (t1 - t3) is defined; t1 is then set to 0.
     """
     A = np.asarray(A, dtype=float)
     c2 = np.hypot(A[..., 0, 0], A[..., 0, 1])
     t2 = np.arctan2(A[..., 0, 2], c2)
     t1 = np.where(c2 > 1e-9, np.arctan2(-A[..., 1, 2], A[..., 2, 2]), 0.0)
     s1, c1 = np.sin(t1), np.cos(t1)
-    # Of Rx(-t1) A, the second row: [s3, c3, 0].
+    # Second row of Rx(-t1) A: [s3, c3, 0].
     t3 = np.arctan2(c1 * A[..., 1, 0] + s1 * A[..., 2, 0], c1 * A[..., 1, 1] + s1 * A[..., 2, 1])
     return np.stack((t1, t2, t3), axis=-1)
 
@@ -61,14 +61,14 @@ def rates_to_omega(theta: ArrayLike) -> Array:
 
 
 def omega_to_rates(theta: ArrayLike) -> Array:
-    """B in Theta' = B Omega; (..., 3) -> (..., 3, 3). Without bound where cos t2 = 0."""
+    """B in Theta' = B Omega; (..., 3) -> (..., 3, 3). Infinite where cos t2 = 0."""
     _, s2, s3, _, c2, c3 = _sines(theta)
     zero, one = np.zeros_like(s2), np.ones_like(s2)
     return _matrix(((c3 / c2, -s3 / c2, zero), (s3, c3, zero), (-s2 * c3 / c2, s2 * s3 / c2, one)))
 
 
 def rates_to_omega_rate(theta: ArrayLike, theta_rate: ArrayLike) -> Array:
-    """d(B^-1)/dt for angles that change at these rates; (..., 3) -> (..., 3, 3)."""
+    """d(B^-1)/dt for these angle rates; (..., 3) -> (..., 3, 3)."""
     _, s2, s3, _, c2, c3 = _sines(theta)
     d2, d3 = np.moveaxis(np.asarray(theta_rate, dtype=float), -1, 0)[1:]
     zero = np.zeros_like(s2)
@@ -82,7 +82,7 @@ def rates_to_omega_rate(theta: ArrayLike, theta_rate: ArrayLike) -> Array:
 
 
 def omega_to_rates_slopes(theta: ArrayLike) -> Array:
-    """dB/dTheta_k, (..., 3) -> (..., 3, 3, 3) with k first of the last three."""
+    """dB/dTheta_k, (..., 3) -> (..., 3, 3, 3); k is the first of the last three axes."""
     _, s2, s3, _, c2, c3 = _sines(theta)
     zero = np.zeros_like(s2)
     t2, u2 = s2 / c2, 1.0 / c2**2  # d(1/c2) = s2/c2^2, d(s2/c2) = 1/c2^2
@@ -107,7 +107,7 @@ def quaternion(theta: ArrayLike) -> Array:
 
 
 def attitude_of_quaternion(q: ArrayLike) -> Array:
-    """A of a quaternion, which need not be of length one; (..., 4) -> (..., 3, 3)."""
+    """Return A of a quaternion, which need not have unit length; (..., 4) -> (..., 3, 3)."""
     q = np.asarray(q, dtype=float)
     w, x, y, z = np.moveaxis(q, -1, 0)
     k = 2.0 / (w * w + x * x + y * y + z * z)
@@ -121,7 +121,7 @@ def attitude_of_quaternion(q: ArrayLike) -> Array:
 
 
 def quaternion_rate(q: ArrayLike, omega: ArrayLike) -> Array:
-    """How a quaternion changes, q * [0, Omega] / 2; (..., 4) and (..., 3) -> (..., 4)."""
+    """Return the rate q * [0, Omega] / 2 of a quaternion; (..., 4) and (..., 3) -> (..., 4)."""
     w, x, y, z = np.moveaxis(np.asarray(q, dtype=float), -1, 0)
     p, r, s = np.moveaxis(np.asarray(omega, dtype=float), -1, 0)
     return 0.5 * np.stack(
@@ -136,7 +136,7 @@ def quaternion_rate(q: ArrayLike, omega: ArrayLike) -> Array:
 
 
 def quaternion_of_attitude(A: ArrayLike) -> Array:
-    """The quaternion with w >= 0 of A; (..., 3, 3) -> (..., 4). By its largest component."""
+    """Return the quaternion of A with w >= 0, from its largest component; (..., 4)."""
     A = np.asarray(A, dtype=float)
     d = np.einsum("...ii->...i", A)
     trace = d.sum(axis=-1)
@@ -144,7 +144,7 @@ def quaternion_of_attitude(A: ArrayLike) -> Array:
     a, b, c = A[..., 2, 1], A[..., 0, 2], A[..., 1, 0]
     e, f, g = A[..., 1, 2], A[..., 2, 0], A[..., 0, 1]
     t = np.moveaxis(squares, -1, 0)
-    # Row k: 4 q_k times the whole quaternion.
+    # Row k: 4 q_k times the quaternion.
     rows = _matrix(
         (
             (t[0], a - e, b - f, c - g),

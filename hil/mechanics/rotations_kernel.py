@@ -1,4 +1,4 @@
-"""What steps compiled need of `hil.mechanics.rotations`: attitudes and rates of quaternions."""
+"""Compiled versions of functions in `hil.mechanics.rotations`: attitudes, quaternion rates."""
 
 from numba import njit
 

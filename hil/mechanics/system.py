@@ -1,4 +1,4 @@
-"""What a rig's plant and twin have in common: the physics of one period, whatever it is of."""
+"""Interface that a rig's plant and twin share: the physics of one period."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -12,20 +12,20 @@ Drive = NDArray[np.uint8] | NDArray[np.float64]
 
 
 class System(Protocol):
-    """A plant or a twin: cells and inputs held over a period, outputs at its end.
+    """A plant or a twin: cells and inputs are held over a period; outputs are those at its end.
 
     Names carry their units (`hil.loop.frame.unit_suffix`). A run starts at rest.
 
     Attributes
     ----------
     cell_names : (N,) names
-        Cells on and off; none for a system without cells.
+        Cells that are switched; empty for a system without cells.
     inputs : (M,) names
-        Of the values that actuators set, such as `ankle.TA_activation`.
+        Values that actuators set, such as `ankle.TA_activation`.
     outputs : (P,) names
-        Of what instruments can measure.
+        Values that instruments can measure.
     wires : SmaWires
-        Of the cells; NaN where a cell has none.
+        Wires of the cells; NaN for a cell without one.
     """
 
     period_s: float
@@ -44,9 +44,9 @@ class System(Protocol):
 
     @property
     def y(self) -> NDArray[np.float64]:
-        """Outputs now, (P,)."""
+        """Current outputs, (P,)."""
         ...
 
     def step(self, drive: Drive, inputs: NDArray[np.float64]) -> None:
-        """Advance one period: a duty 0 to 1 a cell (a mask: 0 or 1), and a value an input."""
+        """Advance one period with a duty (0 to 1) per cell and a value per input."""
         ...

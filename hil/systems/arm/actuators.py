@@ -1,17 +1,17 @@
-"""Muscles that pull and cannot push: alpha and gamma inputs, pairs, paths over several joints.
+"""Muscles with alpha and gamma inputs, pairs, and paths over several joints; muscles only pull.
 
-A muscle of elongation dl (m, of its path, from where the angles are zero) pulls with
+A muscle of elongation dl (m, of its path, relative to zero angles) pulls with
 
     T = [F alpha + k (dl - gamma) + b dl']_+
 
-alpha drives it straight away; gamma is the elongation that its spindles are set to, beyond which
-the muscle pulls against the stretch; b is its linear viscosity. By virtual work, dW = -T dl, a
-tension puts the generalised torques -(dl/dTheta) T on the angles: its moment arm about an angle is
--dl/dTheta, positive where the muscle raises the angle.
+alpha drives it directly. gamma is the reference elongation of its spindles, above which the muscle
+pulls against the stretch. b is its linear viscosity. By virtual work, dW = -T dl, a tension
+applies the generalised torques -(dl/dTheta) T to the angles: its moment arm about an angle is
+-dl/dTheta, positive if the muscle raises the angle.
 
-Two muscles with arms +-r make a pair. What one pulls and the other does not is the torque; what
-both pull is co-activation, which makes viscosity and reflex act in either direction: while neither
-is slack a pair's torque is exactly
+Two muscles with arms +-r form a pair. The difference of their tensions gives the torque; their
+common tension is co-activation, which lets viscosity and reflex act in both directions. While
+neither is slack, the torque of a pair is exactly
 
     tau = r F (a+ - a-) + 2 r^2 k (theta_gamma - theta) - 2 r^2 b theta'
 
@@ -34,14 +34,14 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Cap:
-    """A cap of this radius over which a tendon turns with an angle, or with a difference of two.
+    """A cap of this radius around which a tendon wraps with an angle, or a difference of two.
 
     Attributes
     ----------
     angle, minus : int
-        Which of the angles; r1 theta_1 is Cap(r1, 0), r2 (theta_2 - theta_1) is Cap(r2, 1, 0).
+        Indices of the angles; r1 theta_1 is Cap(r1, 0), r2 (theta_2 - theta_1) is Cap(r2, 1, 0).
     radius_m : float
-        Negative where the tendon runs on the other side.
+        Negative if the tendon runs on the other side.
     """
 
     radius_m: float
@@ -51,7 +51,7 @@ class Cap:
 
 @dataclass(frozen=True)
 class Path:
-    """A tendon's way over caps, dl = r1 theta_1 + r2 (theta_2 - theta_1) + dl3 (Fig. 6).
+    """Path of a tendon over caps, dl = r1 theta_1 + r2 (theta_2 - theta_1) + dl3 (Fig. 6).
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Path:
                     )
 
     def slope(self) -> Array:
-        """The caps' share of dl/dTheta, m/rad."""
+        """Return the contribution of the caps to dl/dTheta, m/rad."""
         slope = np.zeros(self.n_angles)
         for cap in self.caps:
             slope[cap.angle] += cap.radius_m
@@ -82,13 +82,13 @@ class Path:
         return slope
 
     def elongation_m(self, theta: ArrayLike) -> float:
-        """The change dl of the path's length from where all angles are zero."""
+        """Return the elongation dl of the path relative to zero angles."""
         angles = np.asarray(theta, dtype=float)
         beyond = self.further(angles)[0] if self.further else 0.0
         return float(self.slope() @ angles) + beyond
 
     def arms_m(self, theta: ArrayLike) -> Array:
-        """Moment arms -dl/dTheta: torque on each angle for a tension of one newton."""
+        """Return the moment arms -dl/dTheta: torque on each angle per newton of tension."""
         angles = np.asarray(theta, dtype=float)
         beyond = self.further(angles)[1] if self.further else 0.0
         arms: Array = -(self.slope() + beyond)
@@ -97,7 +97,7 @@ class Path:
 
 @dataclass(frozen=True)
 class Muscle:
-    """A muscle's force by alpha, its spindles' stiffness by gamma, its viscosity."""
+    """A muscle: maximum force (alpha), stiffness of its spindles (gamma), viscosity."""
 
     force_max_N: float
     stiffness_N_per_m: float = 0.0
@@ -118,15 +118,15 @@ class Muscle:
 def pair_torque(
     plus: ArrayLike, minus: ArrayLike, spin: ArrayLike, torque_max: ArrayLike, viscosity: ArrayLike
 ) -> Array:
-    """Torque of a pair on its axis, N m, each muscle giving half of the viscosity.
+    """Return the torque of a pair, N m; each muscle contributes half of the viscosity.
 
-    tau = [t a+ - b w / 2]_+ - [t a- + b w / 2]_+: t (a+ - a-) - b w while neither is slack, which
-    takes a co-activation of b |w| / (2 t).
+    tau = [t a+ - b w / 2]_+ - [t a- + b w / 2]_+, which is t (a+ - a-) - b w while neither is
+    slack. This requires a co-activation of b |w| / (2 t).
 
     Parameters
     ----------
     plus, minus : activations, 0 to 1
-    spin : angular velocity w about the axis that the pair spans, rad/s
+    spin : angular velocity w about the axis of the pair, rad/s
     torque_max, viscosity : t in N m, b in N m s
     """
     half = 0.5 * np.asarray(viscosity, dtype=float) * np.asarray(spin, dtype=float)
@@ -137,7 +137,7 @@ def pair_torque(
 
 
 def generalised_torques(paths: Sequence[Path], tensions_N: ArrayLike, theta: ArrayLike) -> Array:
-    """Sum of -(dl/dTheta) T over muscles, N m on every angle."""
+    """Return the sum of -(dl/dTheta) T over muscles, N m on every angle."""
     arms = np.array([path.arms_m(theta) for path in paths])
     torques: Array = np.asarray(tensions_N, dtype=float) @ arms
     return torques

@@ -1,7 +1,7 @@
-"""`hil bench --only arm`: accelerations of the three-link arm beside pinocchio's and MuJoCo's.
+"""`hil bench --only arm`: accelerations of the three-link arm compared with pinocchio and MuJoCo.
 
-All from Python, on one thread, in turns; every figure is the least of the turns. The peers have a
-ball joint at every joint, whose torques are those of the muscle pairs.
+All are called from Python, on one thread, in alternating rounds; every figure is the minimum over
+the rounds. The peers have ball joints, with the torques of the muscle pairs.
 """
 
 import time
@@ -26,7 +26,7 @@ Row = dict[str, Any]
 
 
 def compare(turns: int = TURNS) -> list[Row]:
-    """A row a tool: seconds an evaluation of all accelerations, and a row for a whole period."""
+    """Return a row per tool, in s per evaluation of all accelerations; plus a complete period."""
     arm, rng = Arm(), np.random.default_rng(3)
     tree = Recursion(arm.bodies(), fixed=True)
     theta, omega, N = rng.uniform(-1, 1, (3, 3)), rng.normal(size=(3, 3)), rng.normal(size=(3, 3))
@@ -63,14 +63,14 @@ def compare(turns: int = TURNS) -> list[Row]:
 
 
 def as_text(rows: list[Row]) -> str:
-    """The rows as a table."""
+    """Return the rows as a table."""
     lines = [f"{'three-link arm: accelerations':<32}{'an evaluation':>16}{'ratio':>10}"]
     lines += [f"  {r['tool']:<30}{1e6 * r['s']:>13.1f} us{r['ratio']:>10.1f}" for r in rows]
     return "\n".join(lines)
 
 
 def pinocchio_model(arm: Arm) -> Any:
-    """The arm on a spherical joint at every joint."""
+    """Return the arm with a spherical joint at every joint."""
     import pinocchio as pin
 
     model = pin.Model()
@@ -85,7 +85,7 @@ def pinocchio_model(arm: Arm) -> Any:
 
 
 def mujoco_xml(arm: Arm) -> str:
-    """The arm as a scene of MuJoCo."""
+    """Return the arm as a MuJoCo scene."""
     text, at = f'<mujoco><option gravity="0 0 {-arm.gravity_m_per_s2}"/><worldbody>', 0.0
     for link, J in zip(arm.links, arm.inertia_kg_m2, strict=True):
         moments = " ".join(f"{moment:.17g}" for moment in J)

@@ -1,4 +1,4 @@
-"""The arm rig's tables -> links, muscles, and the system."""
+"""Builds links, muscles and the system from the arm's tables."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from hil.systems.arm.tables import ArmTable
 
 
 def build_arm(table: ArmTable) -> Arm:
-    """Links and gravity; ModelError naming the key."""
+    """Return links and gravity; a ModelError names the key."""
     upper_arm, forearm, hand = (
         Link(link.mass_kg, _three(link.inertia_kg_m2), link.com_m, link.length_m)
         for link in (table.links.upper_arm, table.links.forearm, table.links.hand)
@@ -30,7 +30,7 @@ def _pairs(table: ArmTable) -> Pairs:
 
 
 def build_arm_system(table: ArmTable, period_s: float) -> ArmSystem:
-    """The arm as a plant or a model; ModelError naming the key."""
+    """Return the arm as a plant or a model; a ModelError names the key."""
     tendons = {}
     for name, tendon in table.tendons.items():
         caps = tuple(

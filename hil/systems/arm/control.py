@@ -1,15 +1,15 @@
-"""The pointing movement's control stage: an attention set moves, the rest holds, both co-activated.
+"""Control stage of the pointing movement: the attention set moves, the other pairs hold.
 
-Every pair's torque is what the movement needs of the model and what its error asks for,
+Every pair's torque is the feed-forward torque of the movement plus feedback of its error,
 
     u = tau + g (k e + d e' + k_i int(e)),   a+ = (c t + [u]+) / t,   a- = (c t + [-u]+) / t
 
-with e the turn that the outer link misses, in its frame, k from eq (24), and t the torque of a
-muscle fully activated. g and c, the co-activation, are one for the pairs whose angles the movement
-changes, the attention set, and another for those that hold still: co-activation amounts to
-position and velocity feedback.
+e is the rotation from the outer link to its set point, in the link's frame; k is from eq (24); t is
+the torque of a fully activated muscle. g and the co-activation c have one value for the pairs whose
+angles the movement changes, the attention set, and another for the pairs that hold: co-activation
+amounts to position and velocity feedback.
 
-The stage sees what the instruments read, through the estimator, and nothing else.
+The stage uses only the estimate, which comes from the instruments.
 
 Source: Hemami & Hemami 2016, sections 1, 5, 6; Evarts, Shinoda & Wise 1984 (attention set).
 """
@@ -30,7 +30,7 @@ TIP = tuple(f"tip_{axis}_reference_m" for axis in "xyz")
 
 @dataclass
 class ArmEstimate:
-    """What the estimator makes of the arm at the current tick.
+    """Estimated state of the arm at the current tick.
 
     Attributes
     ----------
@@ -46,14 +46,14 @@ class ArmEstimate:
 
 @dataclass(frozen=True)
 class Movement:
-    """Where the arm should be: at rest in row 0, then a row a tick, then at rest in the last one.
+    """Set points of the arm: at rest in row 0, then one row per tick, at rest in the last row.
 
     Attributes
     ----------
     first_tick : int
         Tick of row 1.
     theta, A, omega, torque, tip_m : (n, 9), (n, 3, 3, 3), (n, 3, 3), (n, 3, 3), (n, 3)
-        Torques are the pairs', viscosity included.
+        Torques are those of the pairs, including viscosity.
     """
 
     first_tick: int
@@ -66,14 +66,14 @@ class Movement:
 
 @dataclass(frozen=True)
 class PairLaw:
-    """Of nine pairs: gains, what a muscle can do, and co-activation.
+    """Gains, muscle limits and co-activation of nine pairs.
 
     Attributes
     ----------
     k, d, k_i : (9,)
-        N m/rad, N m s/rad, N m/(rad s); g is in them.
+        N m/rad, N m s/rad, N m/(rad s); g is included.
     torque_max, coactivation : (9,)
-        N m, and a share of it.
+        N m, and a fraction of it.
     """
 
     k: Array
@@ -84,14 +84,14 @@ class PairLaw:
 
 
 class Pointing:
-    """The control stage of the arm.
+    """Control stage of the arm.
 
     Parameters
     ----------
     angles : nine names of columns, the angles' set points
-    outputs : (18,) where in the commands the activations stand, pair by pair
+    outputs : (18,) indices of the activations among the commands, pair by pair
     high : (18,) the largest activations
-    tonic : where in the commands other inputs stand, and what they are kept at
+    tonic : indices of other inputs among the commands, and their constant values
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Pointing:
         self._sum[:] = 0.0
 
     def step(self, t_s: float) -> None:
-        """One tick: set points, and every muscle's activation."""
+        """Write set points and every muscle's activation of this tick."""
         m, law = self._movement, self._law
         tick = round(t_s / self._period_s)
         row = min(max(tick - m.first_tick + 1, 0), len(m.theta) - 1)
@@ -140,7 +140,7 @@ class Pointing:
 
 
 def pair(u: ArrayLike, coactivation: ArrayLike) -> tuple[Array, Array]:
-    """Activations a+ = c + [u]+, a- = c + [-u]+ whose difference is u for every c >= 0."""
+    """Return activations a+ = c + [u]+, a- = c + [-u]+; their difference is u for every c >= 0."""
     u, c = np.asarray(u, dtype=float), np.asarray(coactivation, dtype=float)
     return c + np.maximum(u, 0.0), c + np.maximum(-u, 0.0)
 
@@ -163,10 +163,10 @@ def _activate(  # type: ignore[no-untyped-def]
     high,
     outputs,
 ):
-    """Pairs' torques as activations; the integral waits while a muscle is at its end."""
+    """Convert torques of pairs to activations; integration stops while a muscle is saturated."""
     for i in range(3):
         for axis in range(3):
-            # e = half the vector of R - R^T, R = A^T A_goal: the turn, to third order
+            # e = half the vector of R - R^T, R = A^T A_goal: the rotation, to third order
             j, h = (axis + 1) % 3, (axis + 2) % 3
             e = 0.0
             for r in range(3):

@@ -1,4 +1,4 @@
-"""The pointing movement: set points, gains, and what is wrong with them."""
+"""The pointing movement: set points, gains, and checks."""
 
 from collections.abc import Mapping, Sequence
 
@@ -21,8 +21,8 @@ from hil.systems.arm.system import ArmSystem, pair_inputs, signal_names
 from hil.systems.arm.tables import ArmTable, PointingTable
 
 ANGLES = signal_names()[:9]
-MOVED = 1e-9  # rad: an angle that changes by less holds still
-MAX_START_RAD = 0.1  # further, and the arm would jump to its set point
+MOVED = 1e-9  # rad: an angle that changes by less is considered constant
+MAX_START_RAD = 0.1  # a larger initial distance would make the arm jump to its set point
 
 
 def _nine(values: Sequence[float]) -> np.ndarray:
@@ -30,7 +30,7 @@ def _nine(values: Sequence[float]) -> np.ndarray:
 
 
 def motion_of(table: PointingTable, model: ArmTable, arm: Arm, t_s: np.ndarray) -> Motion:
-    """The movement's angles; ModelError where the arm cannot follow."""
+    """Return the movement's angles; ModelError if they are out of reach."""
     if table.fingertip_m:
         first = arm.places_m(np.array(model.start_rad))[2]
         return motion_through(arm, [table.start_s, *table.t_s], [first, *table.fingertip_m], t_s)
@@ -42,7 +42,7 @@ def _span_s(table: PointingTable) -> tuple[float, float]:
 
 
 def build_movement(table: PointingTable, model: ArmTable, period_s: float) -> Movement:
-    """Set points and torques of every tick of the movement, at rest before and after it."""
+    """Return set points and torques of every tick of the movement, at rest before and after."""
     arm = build_arm(model)
     first, last = (round(t / period_s) for t in _span_s(table))
     t_s = np.clip(np.arange(first, last + 1) * period_s, *_span_s(table))
@@ -54,7 +54,7 @@ def build_movement(table: PointingTable, model: ArmTable, period_s: float) -> Mo
     A = attitude(theta.reshape(-1, 3, 3))
     B_i = rates_to_omega(theta.reshape(-1, 3, 3))
     omega = np.einsum("nkij,nkj->nki", B_i, rate.reshape(-1, 3, 3))
-    spin = omega.copy()  # of every outer link in its inner one's sight, in its own frame
+    spin = omega.copy()  # angular velocity relative to the inner link, in the outer link's frame
     inner = np.einsum("nkij,nkj->nki", A, omega)[:, :2]
     spin[:, 1:] -= np.einsum("nkji,nkj->nki", A[:, 1:], inner)
     torque = arm.pair_torques(theta, rate, acceleration)
@@ -63,7 +63,7 @@ def build_movement(table: PointingTable, model: ArmTable, period_s: float) -> Mo
 
 
 def law_of(table: PointingTable, model: ArmTable, movement: Movement) -> PairLaw:
-    """Gains and co-activation of every pair: of the attention set, or of those that hold."""
+    """Return gains and co-activation of every pair, of the attention set or of the others."""
     moves = np.ptp(movement.theta, axis=0) > MOVED
     gain = np.where(moves, table.attention.gain, table.hold.gain)
     k = gain * _nine(table.gain_N_m_per_rad)
@@ -77,7 +77,7 @@ def law_of(table: PointingTable, model: ArmTable, movement: Movement) -> PairLaw
 
 
 def _kept(table: PointingTable) -> dict[str, float]:
-    """Inputs that do not move, and their values."""
+    """Return inputs that stay constant, and their values."""
     alphas = {f"{name}.activation": value for name, value in table.tendons.items()}
     return alphas | {f"{name}.gamma_m": value for name, value in table.gammas_m.items()}
 
@@ -163,7 +163,7 @@ def _strength(
     table: PointingTable, model: ArmTable, movement: Movement,
     drives: Mapping[str, ActuatorTable],
 ) -> Found:  # fmt: skip
-    """What the movement takes must be within what the pairs can do."""
+    """Check that the pairs can deliver the torques of the movement."""
     law, inputs = law_of(table, model, movement), pair_inputs()
     for pair, needed in enumerate(movement.torque.reshape(-1, 9).T):
         for name, most in ((inputs[2 * pair], needed.max()), (inputs[2 * pair + 1], -needed.min())):

@@ -1,4 +1,4 @@
-"""Lengths, masses and inertias of an arm; its fingertip; the torques that a motion needs."""
+"""Lengths, masses and inertias of an arm; fingertip position; inverse dynamics."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -21,7 +21,7 @@ AXES = ("roll", "pitch", "yaw")
 
 @dataclass(frozen=True)
 class Link:
-    """A link from its joint along x; `com_m` is how far its centre of mass is from the joint."""
+    """A link along x from its joint; `com_m` is the distance of its centre of mass from it."""
 
     mass_kg: float
     inertia_kg_m2: Moments
@@ -40,13 +40,13 @@ GRAVITY_M_PER_S2 = 10.0  # Table 1
 
 @dataclass(frozen=True)
 class Arm:
-    """Three links on a shoulder that stands still, in a frame x front, y left, z up.
+    """Three links on a fixed shoulder, in a frame x front, y left, z up.
 
     Attributes
     ----------
     long_axis : {"as_printed", "x"}
-        Moments of inertia as Table 1 prints them, or with those about x and z exchanged, as a
-        link along x has them.
+        Moments of inertia as Table 1 prints them, or with those about x and z exchanged, as they
+        are for a link along x.
     """
 
     links: tuple[Link, Link, Link] = TABLE_1
@@ -77,11 +77,11 @@ class Arm:
 
     @property
     def gravity(self) -> Vector:
-        """The vector of gravity."""
+        """Gravity vector."""
         return 0.0, 0.0, -self.gravity_m_per_s2
 
     def bodies(self) -> list[Carried]:
-        """As a tree for `hil.mechanics.recursion`."""
+        """Return the links as a tree for `hil.mechanics.recursion`."""
         carried = []
         for i, (link, J) in enumerate(zip(self.links, self.inertia_kg_m2, strict=True)):
             below = self.links[i - 1]
@@ -90,21 +90,21 @@ class Arm:
         return carried
 
     def places_m(self, theta: ArrayLike) -> Array:
-        """Elbow, wrist and fingertip, eq (14); (..., 9) angles -> (..., 3, 3)."""
+        """Return elbow, wrist and fingertip, eq (14); (..., 9) angles -> (..., 3, 3)."""
         theta = np.asarray(theta, dtype=float)
         along = attitude(theta.reshape(*theta.shape[:-1], 3, 3))[..., :, 0]
         places: Array = np.cumsum(along * self.lengths_m[:, None], axis=-2)
         return places
 
     def pair_torques(self, theta: ArrayLike, rate: ArrayLike, acceleration: ArrayLike) -> Array:
-        """Torque at every joint that a motion needs, in the frame of the joint's outer link.
+        """Return the torques at the joints for a motion, in the frame of each joint's outer link.
 
         From the hand inwards, with c from a link's centre of mass to its joint and d to the next,
 
             Gamma_i = m (X'' - g) + Gamma_i+1
             tau_i = A (J Omega' + Omega x J Omega) - c x Gamma_i + d x Gamma_i+1 + tau_i+1
 
-        Its reaction is on the inner link, turned into its frame.
+        The reaction acts on the inner link, transformed into its frame.
 
         Parameters
         ----------
@@ -148,7 +148,7 @@ def _by(matrix: Array, vector: Array) -> Array:
 
 
 def _cross(a: Array, b: Array) -> Array:
-    """The cross product; several times quicker than NumPy's on few vectors."""
+    """Return the cross product; several times faster than NumPy's for few vectors."""
     x, y, z = a[..., 0], a[..., 1], a[..., 2]
     u, v, w = b[..., 0], b[..., 1], b[..., 2]
     return np.stack((y * w - z * v, z * u - x * w, x * v - y * u), axis=-1)

@@ -1,7 +1,7 @@
-"""The compiled part of `hil.systems.arm.system`: torques of muscles, a Runge-Kutta step, outputs.
+"""Compiled part of `hil.systems.arm.system`: torques of muscles, a Runge-Kutta step, outputs.
 
-`muscles` are torques and viscosities of the pairs (9,), slopes dl/dpitch of the tendons (m, 3), and
-their F, k, b (m, 3). `body` is parents and geometry of the recursion, and gravity.
+`muscles` holds torques and viscosities of the pairs (9,), slopes dl/dpitch of the tendons (m, 3),
+and their F, k, b (m, 3). `body` holds parents and geometry of the recursion, and gravity.
 """
 
 import numpy as np
@@ -13,12 +13,12 @@ from hil.mechanics.rotations_kernel import attitudes, quaternion_rates
 
 @njit(cache=True, error_model="numpy")
 def torques(A, omega, activations, torque_max, viscosity, arms, tendons, N):  # type: ignore[no-untyped-def]
-    """Torques (3, 3) on the links, each in its own frame, of activations (18 + m), then gammas (m).
+    """Compute torques (3, 3) on the links, each in its own frame.
 
-    A pair's torque (`actuators.pair_torque`) acts on the joint's outer link; its reaction, turned
-    into that frame, on the inner one. A tendon's torque about the pitch axis of a link is in the
-    link's frame (0, sin, cos of the yaw, turned): the second row of B, which no attitude makes
-    large.
+    The inputs are activations (18 + m), then gammas (m). A pair's torque
+    (`actuators.pair_torque`) acts on the joint's outer link; its reaction, transformed, acts on the
+    inner link. A tendon's torque about the pitch axis of a link has the direction (0, sin, cos of
+    the yaw, rotated) in the link's frame: the second row of B, which is bounded at all attitudes.
     """
     for i in range(3):
         for k in range(3):
@@ -26,7 +26,7 @@ def torques(A, omega, activations, torque_max, viscosity, arms, tendons, N):  # 
     for i in range(3):
         for k in range(3):
             spin = omega[i, k]
-            if i > 0:  # of the inner link, in the outer one's frame
+            if i > 0:  # angular velocity of the inner link, in the outer link's frame
                 for r in range(3):
                     turned = 0.0
                     for c in range(3):
@@ -62,7 +62,7 @@ def torques(A, omega, activations, torque_max, viscosity, arms, tendons, N):  # 
 
 @njit(cache=True, error_model="numpy")
 def _rates(q, omega, activations, muscles, body, room, q_rate, omega_rate):  # type: ignore[no-untyped-def]
-    """Derivatives of quaternions and angular velocities."""
+    """Compute derivatives of quaternions and angular velocities."""
     torque_max, viscosity, arms, tendons = muscles
     parent, geo, gravity = body
     A, N, none, V_rate, Gamma, scratch = room
@@ -77,7 +77,7 @@ def _rates(q, omega, activations, muscles, body, room, q_rate, omega_rate):  # t
 
 @njit(cache=True, error_model="numpy")
 def advance(q, omega, activations, muscles, body, h, n, q_room, w_room, room):  # type: ignore[no-untyped-def]
-    """Take n steps of h by Runge-Kutta's fourth order."""
+    """Take n steps of length h with the fourth-order Runge-Kutta method."""
     q_was, q_now, q_rate, q_sum = q_room
     w_was, w_now, w_rate, w_sum = w_room
     for _ in range(n):
@@ -107,7 +107,7 @@ def advance(q, omega, activations, muscles, body, h, n, q_room, w_room, room):  
 
 @njit(cache=True, error_model="numpy")
 def look(q, lengths, y):  # type: ignore[no-untyped-def]
-    """Bryant angles and places of (3, 4) quaternions."""
+    """Compute Bryant angles and positions from (3, 4) quaternions."""
     place = (0.0, 0.0, 0.0)
     for i in range(3):
         w, a, b, c = q[i, 0], q[i, 1], q[i, 2], q[i, 3]

@@ -1,13 +1,13 @@
-"""The observer of a three-link arm: its model, held to it by encoders and motion capture.
+"""Observer of a three-link arm: its model, corrected by encoders and motion capture.
 
-Open loop the model would drift away. Every period it takes the commanded activations; what it then
-says of a channel, as late as the channel is known to be, is laid beside the reading, and the turn e
-between the two puts right the link's attitude and angular velocity now,
+An open-loop model would drift. Every period the model advances with the commanded activations. Its
+value of a channel, delayed by the known delay of the channel, is compared with the reading. The
+rotation e between the two corrects the link's current attitude and angular velocity,
 
     A <- A exp(g1 e),   Omega += g2 e / h,   g1 = 1 - p^2, g2 = (1 - p)^2, p = exp(-h / T)
 
-so that delay is bridged by the model. Source: Benedict & Bordner 1962 (alpha-beta filter,
-critically damped), on attitudes.
+so the model bridges the delay. Source: Benedict & Bordner 1962 (alpha-beta filter,
+critically damped), applied to attitudes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,10 +34,10 @@ class LinkObserver:
 
     Parameters
     ----------
-    outputs : which of the system's outputs each channel measures
-    inputs : which of the commands each of the system's inputs takes, -1 for none
-    indices : where each channel stands in the readings
-    delays : of every channel, periods
+    outputs : index of the system's output that each channel measures
+    inputs : index of the command for each of the system's inputs, -1 for none
+    indices : index of each channel in the readings
+    delays : delay of every channel in periods
     correction_s : T
     """
 
@@ -120,7 +120,7 @@ def link_observer(
     layout: RigLayout,
     devices: Mapping[str, DeviceTable],
 ) -> LinkObserver:
-    """The observer of a rig, by the channels that measure the arm."""
+    """Return the observer of a rig; it uses the channels that measure the arm."""
     signals, commanded = signals_of(devices), outputs_of(devices).values()
     channels = [channel for channel in layout.channels if signals[channel.name]]
     drives = [output.drives for output in commanded]
@@ -148,7 +148,7 @@ def link_observer(
 def _correct(  # type: ignore[no-untyped-def]
     q, omega, past, newest, measured, indices, outputs, delays, gains, model, A, omega_seen
 ):
-    """Model's readings, then the state put right by what was read; what is NaN corrects nothing."""
+    """Write the model's readings, then correct the state; NaN readings correct nothing."""
     error = np.zeros((3, 3))
     for c in range(len(outputs)):
         model[c] = past[(newest - delays[c]) % len(past), outputs[c]]
@@ -157,12 +157,12 @@ def _correct(  # type: ignore[no-untyped-def]
             error[outputs[c] // 3, outputs[c] % 3] = np.arctan2(np.sin(miss), np.cos(miss))
     for i in range(3):
         e1, e2, e3 = error[i, 0], error[i, 1], error[i, 2]
-        for row in range(len(past)):  # what is put right now was wrong then too
+        for row in range(len(past)):  # apply the correction to the past states too
             for k in range(3):
                 past[row, 3 * i + k] += gains[0] * error[i, k]
         t2, t3 = past[newest, 3 * i + 1], past[newest, 3 * i + 2]
         s2, c2, s3, c3 = np.sin(t2), np.cos(t2), np.sin(t3), np.cos(t3)
-        # Omega = B^-1 Theta', which holds of small turns too
+        # Omega = B^-1 Theta', which holds for small rotations too
         turn = (c2 * c3 * e1 + s3 * e2, -c2 * s3 * e1 + c3 * e2, s2 * e1 + e3)
         w, x, y, z = q[i, 0], q[i, 1], q[i, 2], q[i, 3]
         a, b, d = 0.5 * gains[0] * turn[0], 0.5 * gains[0] * turn[1], 0.5 * gains[0] * turn[2]

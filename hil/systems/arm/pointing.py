@@ -1,7 +1,8 @@
-"""From a fingertip to Bryant angles, eq (15), and the movement of section 6.
+"""Bryant angles from a fingertip position, eq (15), and the movement of section 6.
 
-Four of the nine angles move: pitch and yaw of the upper arm, pitch of forearm and hand, which point
-the same way; the text says "yaw" of the latter two, eq (15) has their pitch. The others are zero.
+Four of the nine angles move: pitch and yaw of the upper arm, and pitch of forearm and hand, which
+have the same direction. The text says "yaw" for the latter two; eq (15) uses their pitch. The other
+angles are zero.
 """
 
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from hil.systems.arm.links import Arm
 Array = NDArray[np.float64]
 
 UPPER_PITCH, UPPER_YAW, FORE_PITCH, HAND_PITCH = ATTENTION = (1, 2, 4, 7)
-"""Which of the nine angles move."""
+"""Indices of the angles that move."""
 
 MOVEMENT_S = 2.0
 REACH_SLACK_M = 1e-9
@@ -25,7 +26,7 @@ STRAIGHT = 1e-6
 
 @dataclass(frozen=True)
 class Motion:
-    """Angles, rates and accelerations at times; (n,) and (n, 9)."""
+    """Angles, rates and accelerations over time; (n,) and (n, 9)."""
 
     t_s: Array
     theta: Array
@@ -34,7 +35,7 @@ class Motion:
 
 
 def printed_motion(t_s: ArrayLike) -> Motion:
-    """The angles of section 6, which the paper gives for two seconds.
+    """Return the angles of section 6, which the paper gives for two seconds.
 
     theta_12 = -pi/4 + pi/8 sin(pi t), theta_13 = pi/4 cos(pi t), theta_22 = theta_32 =
     pi/8 cos(pi t)
@@ -54,15 +55,15 @@ def printed_motion(t_s: ArrayLike) -> Motion:
 
 
 def angles_of(arm: Arm, fingertip_m: ArrayLike) -> Array:
-    """The nine angles that put the fingertip there, eq (15), the elbow above; (..., 3) -> (..., 9).
+    """Return the angles for a fingertip, eq (15), with the elbow up; (..., 3) -> (..., 9).
 
-    y = l1 sin(theta_13) leaves a plane linkage of l1 cos(theta_13) and l2 + l3 in x and -z, which
+    y = l1 sin(theta_13) leaves a planar linkage of l1 cos(theta_13) and l2 + l3 in x and -z, which
     are the cosines and sines of the pitch.
 
     Raises
     ------
     ModelError
-        The fingertip cannot be there.
+        The fingertip is out of reach.
     """
     places = np.asarray(fingertip_m, dtype=float)
     l1, beyond = arm.lengths_m[0], arm.lengths_m[1:].sum()
@@ -75,7 +76,7 @@ def angles_of(arm: Arm, fingertip_m: ArrayLike) -> Array:
     yaw = np.arcsin(np.clip(y / l1, -1.0, 1.0))
     near, r = l1 * np.cos(yaw), np.hypot(x, down)
     _within(places, r, np.abs(near - beyond), near + beyond, "is {:.4g} m out in its plane")
-    # Where the yaw is a right angle the upper arm has no pitch: any will do.
+    # At a yaw of 90 degrees the pitch of the upper arm is undefined: any value will do.
     safe = np.where(near * beyond > 0.0, 2.0 * near * beyond, 1.0)
     bend = np.arccos(np.clip((r**2 - near**2 - beyond**2) / safe, -1.0, 1.0))
     pitch = np.arctan2(down, x) - np.arctan2(beyond * np.sin(bend), near + beyond * np.cos(bend))
@@ -103,23 +104,23 @@ def _within(places: Array, value: Array, low: ArrayLike, high: ArrayLike, what: 
 def motion_through(
     arm: Arm, t_s: ArrayLike, fingertips_m: ArrayLike, sample_s: ArrayLike
 ) -> Motion:
-    """Straight from fingertip to fingertip, at rest in each, as people reach.
+    """Return straight movements between fingertip positions, at rest in each.
 
-    Between two places the way goes as 10 s^3 - 15 s^4 + 6 s^5 of the time s. Source: Flash & Hogan,
-    "The coordination of arm movements", 1985 (the straight line of least jerk).
+    The position between two points is 10 s^3 - 15 s^4 + 6 s^5 of the relative time s. Source:
+    Flash & Hogan, "The coordination of arm movements", 1985 (minimum-jerk straight line).
 
     Parameters
     ----------
     t_s, fingertips_m : (k,), (k, 3)
-        When the fingertip is where.
+        Times and positions of the fingertip.
     sample_s : (n,)
-        Where the motion is wanted.
+        Times of the result.
 
     Raises
     ------
     ModelError
-        A place on the way is out of reach, or the arm is straight there, where its rates are
-        without bound.
+        A point of the path is out of reach, or the arm is straight there, where its rates are
+        infinite.
     """
     times, places = np.asarray(t_s, dtype=float), np.asarray(fingertips_m, dtype=float)
     wanted = np.asarray(sample_s, dtype=float)

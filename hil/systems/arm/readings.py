@@ -1,18 +1,18 @@
-"""The pointing movement under four readings of the paper's actuation.
+"""The pointing movement under four interpretations of the paper's actuation.
 
-The paper prints gains (24) and a viscosity, and two figures, but not what else acts. With e the
-errors of the nine Bryant angles (or the turn that is missing, in each link's frame), every pair's
+The paper prints gains (24), a viscosity, and two figures, but not what else acts. With e the errors
+of the nine Bryant angles (or the rotation to the set point, in each link's frame), every pair's
 torque is u = s (k e + 0.2 k e'), k = 10, 2, 1.2 N m/rad for shoulder, elbow and wrist: the diagonal
-of (24). What stands beside it there, -2 and -1.2, is a pair's reaction on the inner link; it is
-turned into that link's frame, without which a joint would make angular momentum of nothing.
+of (24). Its off-diagonal values -2 and -1.2 are the pair's reaction on the inner link. The reaction
+is transformed into that link's frame; otherwise a joint would create angular momentum.
 
 - gains: nothing else, s = 1. The arm falls
-- gravity: and torques that carry the weight in the present attitude
-- feedforward: and the pairs' torques that the wished motion needs; the arm starts at rest, though
-  the motion does not, else there would be no error at all
+- gravity: plus torques that compensate the weight at the current attitude
+- feedforward: plus the pairs' torques of the desired motion; the arm starts at rest although the
+  motion does not, because otherwise there would be no error
 - stiff: s = 100, nothing else
 
-All but feedforward start with the motion's rates.
+All but feedforward start with the rates of the motion.
 """
 
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ SAMPLES = 2001
 
 @dataclass(frozen=True)
 class Tracking:
-    """A movement beside the wished one.
+    """A simulated movement and its set point.
 
     Angles (n, 9), fingertips (n, 3), pairs' torques (n, 3, 3).
     """
@@ -59,13 +59,13 @@ class Tracking:
 
     @property
     def angle_error_deg(self) -> Array:
-        """Of the four angles that move, (n, 4)."""
+        """Errors of the four angles that move, (n, 4)."""
         miss: Array = np.rad2deg(self.theta - self.wished.theta)[:, ATTENTION]
         return miss
 
 
 class Loop:
-    """Arm and muscles, as derivatives of [Theta, Omega], 18 states."""
+    """Closed loop of arm and muscles: derivatives of [Theta, Omega], 18 states."""
 
     def __init__(self, arm: Arm, actuation: Actuation, errors: Errors) -> None:
         self.arm, self.actuation, self.errors = arm, actuation, errors
@@ -73,7 +73,7 @@ class Loop:
         self.tree = Recursion(arm.bodies(), fixed=True)
 
     def start(self) -> Array:
-        """Where the motion starts, with its rates or at rest."""
+        """Return the initial state, with the motion's rates or at rest."""
         motion = printed_motion(np.zeros(1))
         theta, rate = motion.theta[0].reshape(3, 3), motion.rate[0].reshape(3, 3)
         omega = np.einsum("kij,kj->ki", rates_to_omega(theta), rate)
@@ -81,7 +81,7 @@ class Loop:
         return np.concatenate((theta.ravel(), omega.ravel()))
 
     def torques(self, t_s: float, x: Array) -> Array:
-        """Pairs' torques (3, 3), each in the outer link's frame."""
+        """Return the pairs' torques (3, 3), each in the outer link's frame."""
         theta, omega = x[:9].reshape(3, 3), x[9:].reshape(3, 3)
         rate = np.einsum("kij,kj->ki", omega_to_rates(theta), omega)
         motion = printed_motion(np.array([t_s]))
@@ -112,12 +112,12 @@ class Loop:
 def track(
     arm: Arm, actuation: Actuation, errors: Errors = "bryant", tolerance: float = TOLERANCE
 ) -> Tracking:
-    """Run the movement of two seconds, error-controlled.
+    """Simulate the movement of two seconds with error control.
 
     Raises
     ------
     ModelError
-        It could not be integrated.
+        The integration failed.
     """
     loop = Loop(arm, actuation, errors)
     t_s = np.linspace(0.0, MOVEMENT_S, SAMPLES)
@@ -135,7 +135,7 @@ def track(
 
 
 def _turn_left(now: Array, goal: Array) -> Array:
-    """The turn from an attitude to another as a vector in the first one's frame; (3, 3, 3)."""
+    """Return the rotation vectors from `now` to `goal`, each in the frame of `now`; (3, 3)."""
     q = quaternion_of_attitude(np.swapaxes(now, -1, -2) @ goal)
     size = np.linalg.norm(q[:, 1:], axis=1)
     angle = 2.0 * np.arctan2(size, q[:, 0])

@@ -1,4 +1,4 @@
-"""What `hil report` adds to a run of the arm: the fingertip's path, the arm, its errors."""
+"""Sections of `hil report` for the arm: path of the fingertip, the arm, its errors."""
 
 import numpy as np
 import xarray as xr
@@ -19,7 +19,7 @@ def _place(run: xr.Dataset, place: str, role: str = "estimate") -> Array:
 
 
 def _moving(run: xr.Dataset) -> slice:
-    """From the first to the last tick at which a set point changes."""
+    """Return the ticks from the first to the last change of a set point."""
     wished = np.stack([run[f"{link}_{axis}_reference_rad"].values for link in LINKS
                        for axis in AXES], axis=1)  # fmt: skip
     changes = np.flatnonzero(np.abs(np.diff(wished, axis=0)).max(axis=1) > 0.0)
@@ -27,7 +27,7 @@ def _moving(run: xr.Dataset) -> slice:
 
 
 def sections(run: xr.Dataset) -> list[Section]:
-    """The parts of the page."""
+    """Return the sections of the page."""
     during = _moving(run)
     t_s = run.t_s.values[during]
     miss = _place(run, "tip") - _place(run, "tip", "reference")

@@ -1,4 +1,4 @@
-"""`hil study arm`: the pointing movement under four readings of the actuation, Figs. 7 and 8.
+"""`hil study arm`: the pointing movement under four interpretations of the actuation, Figs. 7, 8.
 
 Source: Hemami & Hemami, "State Space Methods and Examples for Computational Models of Human
 Movement", section 6 and appendix B.
@@ -25,17 +25,17 @@ EXPECTED: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 ANGLES_DEG = ("4.56", "1.37", "1.77", "0.43")
 TORQUES_N_M = ("18.99", "7.33", "1.00")
-AGREES = 0.01  # of a figure: what exchanging the axes of inertia changes
+AGREES = 0.01  # relative tolerance: the effect of exchanging the axes of inertia
 TELLS = {
     "gains": "gains and viscosity alone; the arm falls",
-    "gravity": "gains and viscosity, the weight carried by compensation",
+    "gravity": "gains and viscosity, with gravity compensation",
     "feedforward": "inverse-dynamics feed-forward, gains and viscosity, from rest",
     "stiff": "gains and viscosity times 100",
 }
 
 
 class Values(Table):
-    """What `--set` may change; `errors` is Bryant's but for `stiff`, whose figures the turn gives.
+    """Values that `--set` can change; `errors` is "bryant", but "attitude" for `stiff`.
 
     `long_axis` exchanges the moments of inertia about x and z.
     """
@@ -47,7 +47,7 @@ class Values(Table):
 
 
 def run(out: Path, values: Values) -> dict[str, Any]:
-    """Run into the folder `out`; the results, as written to results.json."""
+    """Run the study into the folder `out`; return the results, as in results.json."""
     arm = Arm(gravity_m_per_s2=values.gravity_m_per_s2, long_axis=values.long_axis)
     errors = values.errors or ("attitude" if values.actuation == "stiff" else "bryant")
     movement = track(arm, values.actuation, errors)
@@ -57,7 +57,7 @@ def run(out: Path, values: Values) -> dict[str, Any]:
     ).max(axis=(0, 2))
     reading = f"{values.actuation}: {TELLS[values.actuation]}"
     return {
-        "title": "The pointing arm: what the published movement takes, and how closely it is kept",
+        "title": "The pointing arm: torques of the published movement, and tracking errors",
         "reading": reading,
         "errors": errors,
         **found,
@@ -126,17 +126,17 @@ def _checks(
 
 def _notes(errors: str) -> list[str]:
     return [
-        "The paper prints its figures without numbers and leaves the actuation open. Readings, "
-        "fingertip RMS / largest in mm: gains 588 / 812, gravity 194 / 328, feedforward "
-        "25.9 / 39.1, stiff 11.0 / 13.3.",
-        "Pairs' torques are about the axes of the outer link, their reactions turned into the "
-        "inner one's frame. feedforward starts at rest, the others with the movement's rates.",
-        f"Errors here: {errors}. stiff gives 11.0 / 13.3 with errors as the turn that is missing, "
-        "in the link's frame, 10.4 / 13.5 with differences of Bryant angles; the other three "
-        "figures come from differences of Bryant angles.",
+        "The paper shows its figures without numbers and does not specify the actuation. "
+        "Fingertip RMS / largest error in mm by interpretation: gains 588 / 812, gravity "
+        "194 / 328, feedforward 25.9 / 39.1, stiff 11.0 / 13.3.",
+        "Pairs' torques are about the axes of the outer link; reactions are transformed into the "
+        "inner link's frame. feedforward starts at rest, the others with the movement's rates.",
+        f"Errors here: {errors}. stiff gives 11.0 / 13.3 with errors as rotations in the link's "
+        "frame, 10.4 / 13.5 with differences of Bryant angles; the other three results use "
+        "differences of Bryant angles.",
         "theta_22 and theta_32 are pitch, as in eq (15), though the text says yaw; the pitch of a "
         "raised arm is negative.",
-        "Moments of inertia as printed belong to links along z, eq (15) has them along x: "
+        "The printed moments of inertia are for links along z, but in eq (15) links are along x: "
         "--set long_axis=x exchanges them, which changes these figures by less than 1 %.",
     ]
 

@@ -1,9 +1,10 @@
-"""The arm as a plant and as a model beside it: activations in, angles and places out, compiled.
+"""The arm as plant and as model: activations in, angles and positions out, compiled.
 
-State: a quaternion and Omega of every link, singular nowhere, so that an arm may fall and hang.
-Nine pairs of muscles, about x, y and z of the outer link of every joint, and tendons over several
-joints. Runge-Kutta's fourth order on `hil.mechanics.recursion`; `STEP_S` keeps the angles to
-1e-7 rad over seconds of movement (tests/systems/arm).
+The state is a quaternion and Omega of every link. It has no singularity, so the arm can fall and
+hang. There are nine pairs of muscles, about x, y and z of the outer link of every joint, and
+tendons over several joints. The integration uses the fourth-order Runge-Kutta method on
+`hil.mechanics.recursion`; with `STEP_S` the error of the angles is about 1e-7 rad over seconds of
+movement (tests/systems/arm).
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,35 +27,35 @@ Array = NDArray[np.float64]
 
 STEP_S = 0.00025
 PLACES = ("elbow", "wrist", "tip")
-PITCHES = 3  # a tendon's path runs over the pitch of the three links
+PITCHES = 3  # a tendon's path depends on the pitch of the three links
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """The muscle pairs of shoulder, elbow and wrist, alike about their three axes.
+    """Muscle pairs of shoulder, elbow and wrist, equal about their three axes.
 
     Attributes
     ----------
     torque_max_N_m, viscosity_N_m_s : (3,)
-        Of a muscle fully activated, and of a pair.
+        Torque of a fully activated muscle, and viscosity of a pair.
     """
 
     torque_max_N_m: tuple[float, float, float]
     viscosity_N_m_s: tuple[float, float, float]
 
     def of_nine(self) -> tuple[Array, Array]:
-        """One value a pair: the joint's, three times."""
+        """Return one value per pair: each joint's value three times."""
         return np.repeat(self.torque_max_N_m, 3), np.repeat(self.viscosity_N_m_s, 3)
 
 
 def signal_names() -> tuple[str, ...]:
-    """Bryant angles of every link, then elbow, wrist and fingertip."""
+    """Return Bryant angles of every link, then elbow, wrist and fingertip."""
     turned = [f"{link}.{axis}_rad" for link in LINKS for axis in AXES]
     return (*turned, *(f"{place}.{axis}_m" for place in PLACES for axis in "xyz"))
 
 
 def pair_inputs() -> tuple[str, ...]:
-    """Activations of the muscle that raises the angle, then of its antagonist, pair by pair."""
+    """Return activations of the muscle that raises the angle and its antagonist, pair by pair."""
     return tuple(
         f"{joint}_{axis}_{way}.activation"
         for joint in JOINTS for axis in AXES for way in ("plus", "minus")
@@ -62,20 +63,20 @@ def pair_inputs() -> tuple[str, ...]:
 
 
 class ArmSystem:
-    """An arm behind the interface of every plant (`hil.mechanics.system`).
+    """An arm with the interface of a plant (`hil.mechanics.system`).
 
     Parameters
     ----------
     start : (9,) Bryant angles, rad, in which a run starts at rest
-    tendons : muscles over several joints, their paths over the pitch of the three links
+    tendons : muscles over several joints, with paths that depend on the pitch of the three links
 
     Attributes
     ----------
     inputs
         Activations of the pairs, then alpha of every tendon, `<name>.activation`, then gamma of
-        those that have spindles, `<name>.gamma_m`.
+        those with spindles, `<name>.gamma_m`.
     q, omega : (3, 4), (3, 3) arrays
-        Quaternions and angular velocities, each in its link's frame. May be written.
+        Quaternions and angular velocities, each in its link's frame. They can be written.
     """
 
     cell_names: tuple[str, ...] = ()
@@ -118,11 +119,11 @@ class ArmSystem:
 
     @property
     def y(self) -> Array:
-        """Outputs now, in the order of `outputs`."""
+        """Current outputs, in the order of `outputs`."""
         return self._y
 
     def step(self, drive: Drive, inputs: Array) -> None:
-        """Advance one period with these inputs held, activations within 0 and 1."""
+        """Advance one period with these inputs held constant; activations are clipped to 0..1."""
         n = self._n_alphas
         np.clip(inputs[:n], 0.0, 1.0, out=self._inputs[:n])
         self._inputs[self._gammas] = inputs[n:]
@@ -134,12 +135,12 @@ class ArmSystem:
         self.look()
 
     def look(self) -> None:
-        """Bring `y` up to the state."""
+        """Update `y` from the state."""
         look(self.q, self._lengths, self._y)
 
 
 def _tendons(tendons: Sequence[tuple[Muscle, Path]]) -> tuple[Array, Array]:
-    """Slopes dl/dpitch (m, 3), and F, k, b of every muscle (m, 3)."""
+    """Return slopes dl/dpitch (m, 3), and F, k, b of every muscle (m, 3)."""
     slopes, muscles = np.zeros((len(tendons), PITCHES)), np.zeros((len(tendons), 3))
     for i, (muscle, path) in enumerate(tendons):
         if path.n_angles != PITCHES or path.further is not None:

@@ -1,8 +1,8 @@
-"""`hil bench`: limbs with muscles: an evaluation beside MuJoCo's, and two and a half seconds.
+"""`hil bench`: cost of limbs with muscles: one evaluation compared with MuJoCo, and 2.5 s of a run.
 
-An evaluation is everything from angles, rates and fibre lengths to their rates: kinematics, paths,
-muscles, dynamics. MuJoCo's is `mj_forward` on the same bodies and paths with its own muscle, which
-has no fibre of its own. Times are the least of turns taken one after the other.
+An evaluation computes the rates of angles, angular velocities and fibre lengths: kinematics, paths,
+muscles, dynamics. For MuJoCo it is `mj_forward` with the same bodies and paths and MuJoCo's own
+muscle, which has no fibre state. Times are minima over alternating rounds.
 """
 
 import time
@@ -31,12 +31,12 @@ Row = dict[str, Any]
 
 
 def compare(turns: int = TURNS) -> list[Row]:
-    """A row a shipped limb; times in s."""
+    """Return a row for each bundled limb; times in s."""
     return [_row(name, turns) for name in RIGS]
 
 
 def shipped_limb(name: str) -> Limb:
-    """The limb of a shipped rig."""
+    """Return the limb of a bundled rig."""
     model = read_toml(bundled_configs.root() / "configs" / name / "rig.toml")["model"]
     return build_limb(LimbTable.model_validate(model))
 
@@ -83,7 +83,7 @@ def _mujoco(limb: Limb) -> Callable[[], None]:
 
 
 def _seconds(stepper: LimbStepper) -> float:
-    """Wall time of RUN_S of the limb in the loop's periods, activations changing in each."""
+    """Return the wall time of RUN_S of the limb at PERIOD_S; activations change every period."""
     n = round(RUN_S / PERIOD_S)
     u = np.full((n, stepper.n_m), ACTIVATION_MIN)
     u[:, 0] = 0.02 + 0.01 * np.sin(0.01 * np.arange(n))
@@ -106,7 +106,7 @@ def _evaluate(p, k, r, x, u, out, n):  # type: ignore[no-untyped-def]
 
 
 def as_text(rows: list[Row]) -> str:
-    """The rows as a table."""
+    """Return the rows as a table."""
     lines = [f"{'limb':<28}{'evaluation':>12}{'MuJoCo':>10}{'ratio':>8}{'2.5 s at 1 kHz':>16}"]
     for row in rows:
         own, peer = row["own_evaluation_s"], row.get("mujoco_evaluation_s")

@@ -1,4 +1,4 @@
-"""A limb's tables -> bodies, joints, muscles."""
+"""Builds limbs (bodies, joints, muscles) from their tables."""
 
 from hil.errors import ModelError
 from hil.systems.leg.limb import Body, Joint, Limb, PathMuscle, PathPoint, Vector
@@ -8,7 +8,7 @@ from hil.systems.leg.tables import LimbTable, MuscleTable, PlaceTable
 
 
 def build_limb(table: LimbTable) -> Limb:
-    """Bodies, joints and muscles; ModelError naming the key."""
+    """Return bodies, joints and muscles; a ModelError names the key."""
     bodies = tuple(
         Body(name, b.mass_kg * b.mass_scale, _vector(b.inertia_kg_m2))
         for name, b in table.bodies.items()
@@ -23,7 +23,7 @@ def build_limb(table: LimbTable) -> Limb:
 
 
 def build_limb_system(table: LimbTable, period_s: float) -> LimbSystem:
-    """The limb as a plant or a twin; ModelError naming the key."""
+    """Return the limb as a plant or a twin; a ModelError names the key."""
     points = {name: place(point) for name, point in table.points.items()}
     return LimbSystem(build_limb(table), points, period_s, activation_times(table))
 

@@ -1,12 +1,12 @@
-"""Two muscles that hold and move one joint: planned activations, and a PID on what differs.
+"""Two antagonist muscles that move one joint: planned activations plus a PID on the deviation.
 
     u_raise = clip(p_raise + w),  u_lower = clip(p_lower - w),
     w = Kp e + Ki int(e) dt + Kd de/dt / (1 + T_f s),  e(t) = planned(t - delay) - measured(t)
 
-with planned activations p and the signal that the model shows for them at the same time
-(`hil.systems.leg.plan`), so that e holds only what the model does not know. Its derivative is
-filtered. The integral takes no error that would push an activation further beyond its range while
-the other has none left to give way with. A reading that is missing leaves the outputs as they are.
+p are the planned activations; the planned signal is the response of the model to them
+(`hil.systems.leg.plan`). So e contains only model errors and disturbances. The derivative is
+filtered. The integrator stops (anti-windup) while both activations are saturated and the error
+would drive them further. If a reading is missing, the outputs keep their values.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Movement:
-    """What was planned, a row a period: the channel's signal, and both muscles' activations."""
+    """A plan with one row per period: the channel's signal and the activations of both muscles."""
 
     signal: Matrix
     raises: Matrix
@@ -33,7 +33,7 @@ class Movement:
 
 @dataclass(frozen=True)
 class Wiring:
-    """Where the stage's reading and commands stand, and the names and unit of its columns."""
+    """Indices of reading and commands; names and unit of the columns."""
 
     channel: int
     raises: int
@@ -44,12 +44,12 @@ class Wiring:
 
 
 class Antagonists:
-    """The control stage of one joint with two muscles.
+    """Control stage of one joint with two muscles.
 
     Parameters
     ----------
     low, high : (2,) ranges of the outputs that raise and lower
-    delay_periods : by how many periods the channel is late
+    delay_periods : delay of the channel in periods
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Antagonists:
         at = self._at
         return [
             Column(at.reference_column, at.units, "reference", "set point"),
-            Column(at.planned_column, at.units, "reference", "what the planned activations make"),
+            Column(at.planned_column, at.units, "reference", "response to the planned activations"),
         ]
 
     def bind(self, frame: Frame, measured: Matrix, commands: Commands) -> None:
@@ -83,7 +83,7 @@ class Antagonists:
         self._outputs = commands.outputs
 
     def restart(self) -> None:
-        """The integral and the filter start anew."""
+        """Reset the integrator and the filter."""
         self._integral, self._filtered = 0.0, nan
 
     def step(self, t_s: float) -> None:

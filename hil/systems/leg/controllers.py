@@ -1,4 +1,4 @@
-"""Antagonist muscles about a joint, after the set point of one channel."""
+"""Controller of antagonist muscles at a joint; it follows the set point of one channel."""
 
 from collections.abc import Mapping
 
@@ -22,13 +22,13 @@ from hil.systems.leg.statics import JointStatics
 from hil.systems.leg.stepper import LimbStepper
 from hil.systems.leg.tables import AntagonistsTable, LimbTable
 
-CHECKED = 50  # set points that are tried over a reference's range
+CHECKED = 50  # number of set points checked over a reference's range
 
 
 def statics_of(
     table: AntagonistsTable, model: LimbTable, signal: str, drives: Mapping[str, str]
 ) -> JointStatics:
-    """The joint's equilibria, as the channel of this signal shows them.
+    """Return the joint's equilibria, as the channel of this signal measures them.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def statics_of(
     Raises
     ------
     ModelError
-        Naming the key below `controller`.
+        The message names the key below `controller`.
     """
     own, _, axis = signal.rpartition(".")
     point = None
@@ -62,7 +62,7 @@ def plan_movement(
     period_s: float,
     n_ticks: int,
 ) -> Movement:
-    """What the muscles do without an error; ModelError where the set point is out of reach."""
+    """Return the planned movement; ModelError if the set point is out of reach."""
     wanted = np.array([reference.at(k * period_s) for k in range(n_ticks)])
     up, down = statics.up, statics.down
     if table.feed_forward == "none":
@@ -84,7 +84,7 @@ def plan_movement(
 
 
 def _outputs(tables: RigTables) -> dict[str, ActuatorTable]:
-    """The rig's outputs by their own names, in the order of the commands."""
+    """Return the rig's outputs by name, in the order of the commands."""
     return {
         name.partition("_commanded")[0]: output
         for name, output in outputs_of(tables.devices).items()
@@ -92,7 +92,7 @@ def _outputs(tables: RigTables) -> dict[str, ActuatorTable]:
 
 
 def _drives(tables: RigTables) -> dict[str, str]:
-    """The model's input that each output sets."""
+    """Return the model input that each output sets."""
     return {name: output.drives for name, output in _outputs(tables).items()}
 
 
@@ -125,7 +125,7 @@ def _build(given: ControlInputs) -> Antagonists:
 
 
 def check_activations(tables: RigTables, model: object) -> Found:
-    """Outputs that activate muscles: within 0 to 1."""
+    """Check that outputs that activate muscles have a range within 0 to 1."""
     for name, card in cards_of(tables.devices).items():
         for own, output in card.outputs.items():
             key = f"devices.{name}.outputs.{own}"

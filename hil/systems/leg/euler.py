@@ -1,17 +1,17 @@
-"""A limb in Euler parameters, with Lagrange multipliers and Baumgarte's stabilisation.
+"""A limb in Euler parameters, with Lagrange multipliers and Baumgarte stabilisation.
 
-A body has q = (R, theta): its centre of mass and four Euler parameters. With A = E Ebar^T (4) and
+A body has q = (R, theta): centre of mass and four Euler parameters. With A = E Ebar^T (4) and
 omega_bar = Gbar theta' (8), the equation of motion is
 
     [M  C_q^T] [q'']   [Q_e + Q_v                     ]
     [C_q  0  ] [lambda] = [Q_c - 2 alpha C' - beta^2 C]          (21), (24)
 
-Constraints: a spherical joint holds two places together (19); a revolute one also keeps two
-directions of the parent square to the axis of the child; theta^T theta = 1. The moment in (22) is
-the one in ground axes: Q_theta = G^T M.
+Constraints: a spherical joint makes two points coincide (19); a revolute joint also keeps two
+directions of the parent perpendicular to the axis of the child; theta^T theta = 1. The moment in
+(22) is in ground axes: Q_theta = G^T M.
 
-Source: Makkonen 2021, section 2.1, after Shabana 2005 and Nikravesh 2008. It is the independent
-check of `minimal`, and slow.
+Source: Makkonen 2021, section 2.1, after Shabana 2005 and Nikravesh 2008. This slow form is an
+independent check of `minimal`.
 """
 
 from itertools import pairwise
@@ -29,31 +29,31 @@ BETA_PER_S = np.sqrt(2.0) / 0.001
 
 
 def turn(theta: Matrix) -> Matrix:
-    """A of Euler parameters (3)."""
+    """Return the rotation matrix A of Euler parameters (3)."""
     e0, e = theta[0], theta[1:]
     A: Matrix = (2.0 * e0**2 - 1.0) * np.eye(3) + 2.0 * (np.outer(e, e) + e0 * skew(e))
     return A
 
 
 def g_ground(theta: Matrix) -> Matrix:
-    """G with omega = G theta', in ground axes (9)."""
+    """Return G with omega = G theta', in ground axes (9)."""
     e0, e = theta[0], theta[1:]
     return 2.0 * np.column_stack((-e, skew(e) + e0 * np.eye(3)))
 
 
 def g_body(theta: Matrix) -> Matrix:
-    """Gbar with omega_bar = Gbar theta', in the body's axes (9)."""
+    """Return Gbar with omega_bar = Gbar theta', in the body's axes (9)."""
     e0, e = theta[0], theta[1:]
     return 2.0 * np.column_stack((-e, -skew(e) + e0 * np.eye(3)))
 
 
 class EulerLimb:
-    """The equations of a limb in Euler parameters; bodies in the order of their joints.
+    """Equations of a limb in Euler parameters; bodies in the order of their joints.
 
     Attributes
     ----------
     n : int
-        Coordinates, seven a body.
+        Number of coordinates, seven per body.
     """
 
     def __init__(
@@ -66,13 +66,13 @@ class EulerLimb:
         self.n = 7 * len(self.bodies)
 
     def place(self, R: Matrix, A: Matrix) -> Matrix:
-        """Q of centres of mass (B, 3) and turns (B, 3, 3)."""
+        """Return q for centres of mass (B, 3) and rotation matrices (B, 3, 3)."""
         return np.concatenate(
             [np.concatenate((r, quaternion_of_attitude(a))) for r, a in zip(R, A, strict=True)]
         )
 
     def rates(self, q: Matrix, v: Matrix, omega: Matrix) -> Matrix:
-        """Q' of the velocities of the centres of mass and the turning in ground axes, (B, 3)."""
+        """Return q' for velocities of the centres of mass and angular velocities (B, 3), ground."""
         return np.concatenate(
             [np.concatenate((v[i], 0.25 * g_ground(self._theta(q, i)).T @ omega[i]))
              for i in range(len(self.bodies))]
@@ -92,7 +92,7 @@ class EulerLimb:
         return M
 
     def forces(self, q: Matrix, q_dot: Matrix, tension_N: Matrix) -> Matrix:
-        """Q_e + Q_v: gravity, tendons, damping of joints, and (23)."""
+        """Return Q_e + Q_v: gravity, tendons, joint damping, and (23)."""
         Q = np.zeros(self.n)
         for i, body in enumerate(self.bodies):
             at = 7 * i
@@ -127,7 +127,7 @@ class EulerLimb:
         Q[7 * i + 3 : 7 * i + 7] += g_ground(self._theta(q, i)).T @ moment  # (22)
 
     def _damp(self, Q: Matrix, q: Matrix, q_dot: Matrix, i: int, joint: Joint) -> None:
-        """About the axis of a revolute joint: spherical ones have none (`Limb`)."""
+        """Add damping about the axis of a revolute joint; spherical joints have none (`Limb`)."""
         omega = g_ground(self._theta(q, i)) @ self._theta(q_dot, i)
         if joint.parent != GROUND:
             up = self._place[joint.parent]
@@ -139,7 +139,7 @@ class EulerLimb:
             self._twist(Q, q, self._place[joint.parent], -moment)
 
     def constraints(self, q: Matrix, q_dot: Matrix) -> tuple[Matrix, Matrix, Matrix]:
-        """C, its Jacobian C_q, and Q_c = -(C_q q')_q q'."""
+        """Return C, its Jacobian C_q, and Q_c = -(C_q q')_q q'."""
         C: list[float] = []
         rows: list[Matrix] = []
         Qc: list[float] = []
@@ -174,14 +174,14 @@ class EulerLimb:
         return np.array(C), np.array(rows), np.array(Qc)
 
     def _turning(self, q: Matrix, q_dot: Matrix, i: int) -> tuple[Matrix, Matrix, Matrix]:
-        """A, Gbar and omega_bar of a body."""
+        """Return A, Gbar and omega_bar of a body."""
         G = g_body(self._theta(q, i))
         return turn(self._theta(q, i)), G, G @ self._theta(q_dot, i)
 
     def _square(
         self, q: Matrix, q_dot: Matrix, i: int, up: int | None, joint: Joint
     ) -> list[tuple[Matrix, float, float]]:
-        """Two directions fixed in the parent, square to the axis fixed in the child."""
+        """Constrain two directions fixed in the parent to be perpendicular to the child's axis."""
         axis = np.array(joint.axis) / np.linalg.norm(joint.axis)
         other = np.eye(3)[int(np.argmin(np.abs(axis)))]
         first = np.cross(axis, other) / np.linalg.norm(np.cross(axis, other))
@@ -203,11 +203,11 @@ class EulerLimb:
         return found
 
     def accelerations(self, q: Matrix, q_dot: Matrix, tension_N: Matrix) -> tuple[Matrix, Matrix]:
-        """Second derivatives of q and the multipliers, of (24) with (21)."""
+        """Return q'' and the multipliers, from (24) with (21)."""
         M, Q = self.mass_matrix(q), self.forces(q, q_dot, tension_N)
         C, Cq, Qc = self.constraints(q, q_dot)
         right = Qc - 2.0 * self._alpha * (Cq @ q_dot) - self._beta**2 * C
-        # Multipliers are scaled to the masses, which leaves q'' as it is.
+        # Scaling the multipliers to the masses improves conditioning and does not change q''.
         scale = float(np.abs(M).max())
         n, m = len(Q), len(C)
         whole = np.zeros((n + m, n + m))
@@ -219,7 +219,7 @@ class EulerLimb:
         return answer[:n], multipliers
 
     def turning_rates(self, q: Matrix, q_dot: Matrix, q_ddot: Matrix) -> tuple[Matrix, Matrix]:
-        """Accelerations of centres of mass and of turning in ground axes, (B, 3) each."""
+        """Return accelerations of centres of mass and angular accelerations (ground), (B, 3)."""
         n_bodies = len(self.bodies)
         linear: Matrix = np.zeros((n_bodies, 3))
         linear[:] = q_ddot.reshape(-1, 7)[:, :3]

@@ -1,4 +1,4 @@
-"""A limb moved by muscles as a stick figure."""
+"""Stick figure of a limb with muscles."""
 
 from collections.abc import Mapping
 from itertools import pairwise
@@ -14,7 +14,7 @@ from hil.systems.leg.tables import LimbTable
 
 
 def figure(settings: Mapping[str, Any]) -> Figure:
-    """The limb of a configuration."""
+    """Return the limb of a configuration."""
     outputs = {
         str(output["drives"]): f"{name}_commanded"
         for device in settings.get("devices", {}).values()
@@ -24,15 +24,15 @@ def figure(settings: Mapping[str, Any]) -> Figure:
 
 
 class LimbPicture:
-    """A limb moved by muscles, seen from its side: forward to the right, up.
+    """Side view of a limb with muscles: forward to the right, up.
 
     Attributes
     ----------
     bones : names of bodies
     muscles : names
-    angles, activations : columns of a recording, one an angle and one a muscle
+    angles, activations : columns of a recording, one per angle and one per muscle
     start : (n,) array
-        Angles at the start.
+        Initial angles.
     """
 
     def __init__(self, table: Mapping[str, Any], outputs: Mapping[str, str]) -> None:
@@ -53,7 +53,7 @@ class LimbPicture:
             for body in self.bones
         }
         for body, ends in self._ends.items():
-            if not len(ends):  # the last one: from its hindmost to its foremost place
+            if not len(ends):  # the last body: from its rearmost to its foremost point
                 places = [list(p.at_m) for m in limb.muscles for p in m.path if p.body == body]
                 places += [list(p.at_m) for p in model.points.values() if p.body == body]
                 order = sorted(places, key=lambda place: place[1]) or [[0.0, 0.0, 0.0]]
@@ -62,7 +62,7 @@ class LimbPicture:
     def place(
         self, angles: NDArray[np.float64]
     ) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
-        """Lines (k, 2) of bones and of muscles in this pose, m."""
+        """Return lines (k, 2) of bones and of muscles in this pose, in m."""
         self._kinematics(self._links, self._work, angles, np.zeros(len(angles)))
         bones = []
         for body in self.bones:

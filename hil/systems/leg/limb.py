@@ -1,7 +1,7 @@
-"""What a limb consists of: bodies, joints that make a tree of them, muscles along paths.
+"""Parts of a limb: bodies, joints that connect them in a tree, muscles along paths.
 
-At zero angles every body's axes are those of the ground, x to the side, y forward, z up; places on
-a body are given from its centre of mass.
+At zero angles every body's axes are parallel to the ground's: x to the side, y forward, z up.
+Points on a body are relative to its centre of mass.
 """
 
 from collections.abc import Sequence
@@ -28,10 +28,10 @@ class Body:
 
 @dataclass(frozen=True)
 class Joint:
-    """Hangs body `child` on `parent` (`ground` or another body), where both have their places.
+    """Connects body `child` to `parent` (`ground` or another body) at a point of each.
 
-    A spherical joint has three angles, turned about x, then y, then z as they then stand; it is
-    singular where the second is a right angle. Revolute joints may be damped.
+    A spherical joint has three angles, about x, then the rotated y, then the rotated z; it is
+    singular where the second is a right angle. Only revolute joints can have damping.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Joint:
 
 @dataclass(frozen=True)
 class PathPoint:
-    """A place on a body, or on the ground."""
+    """A point on a body, or on the ground."""
 
     body: str
     at_m: Vector
@@ -59,7 +59,7 @@ class PathPoint:
 
 @dataclass(frozen=True)
 class PathMuscle:
-    """A muscle along straight lines through its points, from end to end."""
+    """A muscle along straight lines through its points."""
 
     name: str
     hill: Hill
@@ -68,13 +68,13 @@ class PathMuscle:
 
 @dataclass(frozen=True)
 class Limb:
-    """Bodies, a joint a body, and muscles; bodies are put in the order parents first.
+    """Bodies, one joint per body, and muscles; `order` sorts parents first.
 
     Raises
     ------
     ModelError
-        Naming the key: a body without a joint or with two, a loop, an unknown body, a value that
-        no body has.
+        A body has no joint or two joints, joints form a loop, a body is unknown, or a value is
+        not physical. The message names the key.
     """
 
     bodies: tuple[Body, ...]
@@ -126,7 +126,7 @@ class Limb:
             raise ModelError(f"{key}: there is no body '{name}': choose {', '.join(names)}")
 
     def order(self) -> tuple[Joint, ...]:
-        """Joints in an order in which every parent comes before its children."""
+        """Return the joints in an order in which every parent precedes its children."""
         placed, ordered = {GROUND}, []
         waiting = list(self.joints)
         while waiting:
@@ -146,7 +146,7 @@ class Limb:
 
     @property
     def coordinates(self) -> tuple[str, ...]:
-        """Names of the angles, joint after joint in the order of `order()`."""
+        """Names of the angles, joint by joint in the order of `order()`."""
         return tuple(
             name
             for joint in self.order()

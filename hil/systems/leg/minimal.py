@@ -1,9 +1,9 @@
-"""A limb in its angles, compiled: M(q) v' = Q(q, v, tensions), O(n^2), without allocation.
+"""A limb in joint angles, compiled: M(q) v' = Q(q, v, tensions), O(n^2), without allocation.
 
-Every angle turns a link about its joint; a spherical joint is three of them, two without mass.
-Outwards, places, turns and bias accelerations are found; inwards, composite bodies give M and the
-wrenches of inertia, gravity and tendons give Q, all about the ground's origin. A muscle pulls along
-the straight lines of its path.
+Every angle rotates a link about its joint; a spherical joint is three links, two without mass. The
+outward pass computes positions, rotations and bias accelerations. The inward pass computes M from
+composite bodies, and Q from the wrenches of inertia, gravity and tendons, all about the ground's
+origin. A muscle pulls along the straight lines of its path.
 
 Source: Featherstone 2008, *Rigid Body Dynamics Algorithms*, sections 5.3 and 6.2, in ground axes.
 """
@@ -21,26 +21,26 @@ Indices = NDArray[np.int64]
 
 
 class Links(NamedTuple):
-    """A limb as arrays, a row a link."""
+    """A limb as arrays with one row per link."""
 
     parent: Indices  # -1: the ground
-    joint: Matrix  # (n, 3) where the link turns, in its parent's axes, from where that turns
+    joint: Matrix  # (n, 3) joint position in the parent's axes, from the parent's joint
     axis: Matrix  # (n, 3) unit
-    centre: Matrix  # (n, 3) from where it turns to its centre of mass
+    centre: Matrix  # (n, 3) from the joint to the centre of mass
     mass: Matrix
     inertia: Matrix  # (n, 3)
     damping: Matrix
     gravity: Matrix
-    first: Indices  # (M + 1,) where every muscle's points begin
+    first: Indices  # (M + 1,) index of every muscle's first point
     point_link: Indices
-    point: Matrix  # (P, 3) from where the link turns
+    point: Matrix  # (P, 3) from the link's joint
 
 
 class Work(NamedTuple):
-    """What an evaluation leaves behind, in ground axes."""
+    """Results of an evaluation, in ground axes."""
 
     turn: Matrix  # (n, 3, 3)
-    place: Matrix  # (n, 3) where the link turns
+    place: Matrix  # (n, 3) position of the joint
     axis: Matrix  # (n, 3)
     w: Matrix
     v: Matrix
@@ -51,16 +51,16 @@ class Work(NamedTuple):
     composite: Matrix  # (n, 10) mass, first moments, second moments xx yy zz xy xz yz
     M: Matrix
     Q: Matrix
-    points: Matrix  # (P, 6) place and velocity of path points
+    points: Matrix  # (P, 6) position and velocity of path points
     length: Matrix
     rate: Matrix
 
 
 def links_of(limb: Limb) -> tuple[Links, dict[str, int]]:
-    """The limb's arrays, and which link each body is."""
+    """Return the limb's arrays, and the link of each body."""
     rows: list[tuple[int, Vector, Vector, Vector, float, Vector, float]] = []
     body_link: dict[str, int] = {GROUND: -1}
-    origin: dict[str, Matrix] = {GROUND: np.zeros(3)}  # from the turning point to the centre
+    origin: dict[str, Matrix] = {GROUND: np.zeros(3)}  # from the joint to the centre of mass
     none = (0.0, 0.0, 0.0)
     for joint in limb.order():
         body = limb.body(joint.child)
@@ -102,7 +102,7 @@ def links_of(limb: Limb) -> tuple[Links, dict[str, int]]:
 
 
 def work_for(links: Links) -> Work:
-    """Room for one evaluation at a time."""
+    """Return arrays for one evaluation at a time."""
     n, p, m = len(links.parent), len(links.point), len(links.first) - 1
     vectors = [np.zeros((n, 3)) for _ in range(8)]
     place, axis, w, v, alpha, a, force, moment = vectors
@@ -138,12 +138,12 @@ def _turned(turn, i, x, y, z):  # type: ignore[no-untyped-def]
     )
 
 
-# Rows are never taken out as views: counting references to them would cost most of the time.
+# Rows are not taken as views: reference counting of views would dominate the run time.
 
 
 @njit(cache=True, error_model="numpy")
 def kinematics(p, k, q, v):  # type: ignore[no-untyped-def]
-    """Places, turns, velocities and bias accelerations of all links; lengths of all paths."""
+    """Compute positions, rotations, velocities and bias accelerations of links; path lengths."""
     turn, place, axes, omega, alpha, accel = k.turn, k.place, k.axis, k.w, k.alpha, k.a
     velocity, axis, joint, parent, gravity = k.v, p.axis, p.joint, p.parent, p.gravity
     for i in range(len(q)):
@@ -151,7 +151,7 @@ def kinematics(p, k, q, v):  # type: ignore[no-untyped-def]
         ax, ay, az = axis[i, 0], axis[i, 1], axis[i, 2]
         c, s = np.cos(q[i]), np.sin(q[i])
         t = 1.0 - c
-        # Rodrigues' formula
+        # Rodrigues' rotation formula
         b00, b01, b02 = c + t * ax * ax, t * ax * ay - s * az, t * ax * az + s * ay
         b10, b11, b12 = t * ax * ay + s * az, c + t * ay * ay, t * ay * az - s * ax
         b20, b21, b22 = t * ax * az - s * ay, t * ay * az + s * ax, c + t * az * az
@@ -164,7 +164,7 @@ def kinematics(p, k, q, v):  # type: ignore[no-untyped-def]
             wx = wy = wz = 0.0
             lx = ly = lz = 0.0
             velocity[i, 0] = velocity[i, 1] = velocity[i, 2] = 0.0
-            # gravity as an acceleration of the ground, upwards
+            # gravity is an upward acceleration of the ground
             accel[i, 0], accel[i, 1], accel[i, 2] = -gravity[0], -gravity[1], -gravity[2]
         else:
             for j in range(3):
@@ -223,7 +223,7 @@ def kinematics(p, k, q, v):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def _pull(force, moment, i, x, y, z, fx, fy, fz):  # type: ignore[no-untyped-def]
-    """An outer force on a link; `force` and `moment` are what the motion takes, less these."""
+    """Subtract an external force from a link's `force` and `moment` of inertia and gravity."""
     force[i, 0] -= fx
     force[i, 1] -= fy
     force[i, 2] -= fz
@@ -235,7 +235,7 @@ def _pull(force, moment, i, x, y, z, fx, fy, fz):  # type: ignore[no-untyped-def
 
 @njit(cache=True, error_model="numpy")
 def dynamics(p, k, v, tension):  # type: ignore[no-untyped-def]
-    """M and Q after `kinematics`, with a tension a muscle."""
+    """Compute M and Q after `kinematics`, with one tension per muscle."""
     n, turn, place, axis = len(v), k.turn, k.place, k.axis
     force, moment, composite, Q, M = k.force, k.moment, k.composite, k.Q, k.M
     omega, alpha, accel, centre, inertia = k.w, k.alpha, k.a, p.centre, p.inertia
@@ -298,7 +298,7 @@ def dynamics(p, k, v, tension):  # type: ignore[no-untyped-def]
                 _pull(force, moment, on[i + 1], ex, ey, ez, -per * dx, -per * dy, -per * dz)
     for i in range(n - 1, -1, -1):
         ax, ay, az = axis[i, 0], axis[i, 1], axis[i, 2]
-        # velocity of the ground's origin as the link turns at 1 rad/s
+        # velocity of the ground's origin if the link rotates at 1 rad/s
         ox, oy, oz = _cross(place[i, 0], place[i, 1], place[i, 2], ax, ay, az)
         Q[i] = -p.damping[i] * v[i] - (
             ax * moment[i, 0] + ay * moment[i, 1] + az * moment[i, 2]
@@ -332,7 +332,7 @@ def dynamics(p, k, v, tension):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def solve(k, v_dot):  # type: ignore[no-untyped-def]
-    """V' of M v' = Q, by Cholesky in M's place."""
+    """Solve M v' = Q by Cholesky factorisation in place of M."""
     M, n = k.M, len(v_dot)
     for i in range(n):
         for j in range(i + 1):
@@ -354,7 +354,7 @@ def solve(k, v_dot):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def accelerations(p, k, q, v, tension, v_dot):  # type: ignore[no-untyped-def]
-    """V' at angles q and rates v."""
+    """Compute v' at angles q and rates v."""
     kinematics(p, k, q, v)
     dynamics(p, k, v, tension)
     solve(k, v_dot)
@@ -362,7 +362,7 @@ def accelerations(p, k, q, v, tension, v_dot):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def energy(p, k, q, v):  # type: ignore[no-untyped-def]
-    """Kinetic and potential energy, J; the latter is 0 with all centres of mass at the origin."""
+    """Return kinetic and potential energy, J; potential is 0 for centres of mass at the origin."""
     kinematics(p, k, q, v)
     kinetic = potential = 0.0
     for i in range(len(q)):

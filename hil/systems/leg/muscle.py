@@ -1,13 +1,13 @@
-"""Hill-type muscle with serial damping and an eccentric branch, compiled, over many muscles.
+"""Hill-type muscle with serial damping and an eccentric branch, compiled, for many muscles.
 
-Contractile element (CE) beside a parallel elastic one (PEE), in series with a serial elastic
-element (SEE) beside a serial damper (SDE):
+A contractile element (CE) and a parallel elastic element (PEE) are in parallel, and in series with
+a serial elastic element (SEE) and a serial damper (SDE), which are in parallel too:
 
     F_CE + F_PEE = F_SEE + F_SDE = F_MTC
 
-The state of a muscle is l_CE; its rate solves C2 v^2 + C1 v + C0 = 0 (39). Lengthening takes the
+The state of a muscle is l_CE; its rate solves C2 v^2 + C1 v + C0 = 0 (39). Lengthening uses the
 same equation with A_e = -F_e q F_isom and B_e = B (1 - F_e) q F_isom / (S_e (q F_isom + A)).
-Which branch holds is told by the balance at v = 0 (`rate`): the other root is not physical.
+The force balance at v = 0 selects the branch (`rate`); the other root is not physical.
 
 Source: Haeufle, Guenther, Bayer & Schmitt 2014, J. Biomech. 47(6), as printed in Makkonen 2021,
 eqs (25)-(43); (34), printed as F_PEE(l_CE), is F_SEE(l_SEE). Activation: Thelen 2003, J. Biomech.
@@ -34,15 +34,15 @@ _BISECTIONS = 100
 
 @dataclass(frozen=True)
 class Hill:
-    """Parameters of one muscle-tendon complex, under the letters of Makkonen 2021, Table 6.
+    """Parameters of one muscle-tendon complex, with the symbols of Makkonen 2021, Table 6.
 
-    Lengths in m, forces in N; the others are pure numbers. Defaults are those that all muscles
-    of Table 6 share.
+    Lengths in m, forces in N; the others are dimensionless. Defaults are the values that all
+    muscles of Table 6 share.
 
     Raises
     ------
     ModelError
-        A value that no muscle has.
+        A value is outside its physical range.
     """
 
     F_max_N: float
@@ -77,7 +77,7 @@ class Hill:
             raise ModelError(f"L_PEE_0 = {self.L_PEE_0:g}: must be below 1 + dW_des")
 
     def row(self) -> Matrix:
-        """What the compiled functions take, derived constants among it."""
+        """Return the parameter row for the compiled functions, including derived constants."""
         p = self
         l_pee0 = p.L_PEE_0 * p.l_CE_opt_m  # (29)
         k_pee = p.F_PEE * p.F_max_N / (p.l_CE_opt_m * (p.dW_des + 1.0 - p.L_PEE_0)) ** p.v_PEE
@@ -94,8 +94,8 @@ class Hill:
 
 @dataclass(frozen=True)
 class ActivationTimes:
-    """Time constants of activation: a' = (u - a) / tau, rising tau_act (0.5 + 1.5 a), falling
-    tau_deact / (0.5 + 1.5 a). Source: Thelen 2003, eqs (1), (2).
+    """Time constants of activation: a' = (u - a) / tau, with tau = tau_act (0.5 + 1.5 a) while
+    rising and tau_deact / (0.5 + 1.5 a) while falling. Source: Thelen 2003, eqs (1), (2).
     """
 
     tau_act_s: float = 0.01
@@ -108,7 +108,7 @@ class ActivationTimes:
 
 
 class Muscles:
-    """Many muscles at once: every argument and result has one entry a muscle, or a state.
+    """Many muscles at once; arguments and results have one entry per muscle.
 
     Arguments broadcast against the M muscles on the last axis.
     """
@@ -117,7 +117,7 @@ class Muscles:
         self.parameters: Matrix = np.array([m.row() for m in muscles]).reshape(-1, DF_0 + 1)
 
     def rates(self, l_CE: Matrix, l_MTC: Matrix, v_MTC: Matrix, q: Matrix) -> tuple[Matrix, ...]:
-        """Rate of l_CE, tendon force F_MTC and F_CE, for lengths, path rates and activations."""
+        """Return the rate of l_CE, the tendon force F_MTC, and F_CE."""
         given = np.broadcast_arrays(l_CE, l_MTC, v_MTC, q)
         shape = given[0].shape
         n_muscles = len(self.parameters)
@@ -127,12 +127,12 @@ class Muscles:
         return out[0].reshape(shape), out[1].reshape(shape), out[2].reshape(shape)
 
     def at_rest(self, l_MTC: Matrix, q: Matrix) -> Matrix:
-        """l_CE at which nothing moves, (M,).
+        """Return l_CE in static equilibrium, (M,).
 
         Raises
         ------
         ModelError
-            A muscle whose path is no longer than its slack tendon.
+            A muscle's path is no longer than its slack tendon.
         """
         found = np.empty(len(self.parameters))
         for i, p in enumerate(self.parameters):
@@ -147,7 +147,7 @@ class Muscles:
 
 @njit(cache=True, error_model="numpy")
 def isometric(p, l_ce):  # type: ignore[no-untyped-def]
-    """F_isom, (25); a pure number."""
+    """F_isom, (25); dimensionless."""
     x = l_ce / p[L_OPT] - 1.0
     if x > 0.0:
         return np.exp(-((x / p[W_DES]) ** p[V_DES]))
@@ -173,7 +173,7 @@ def serial(p, l_see):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def serial_length(p, force):  # type: ignore[no-untyped-def]
-    """l_SEE at which the tendon pulls with this force, the inverse of (34)."""
+    """l_SEE at which the tendon has this force, the inverse of (34)."""
     if force <= 0.0:
         return p[L_SEE0]
     if force < p[DF_0]:
@@ -192,7 +192,7 @@ def hill_constants(p, l_ce, q, f_isom):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def contractile(p, l_ce, v_ce, q):  # type: ignore[no-untyped-def]
-    """F_CE at a rate of l_CE, shortening (26) or lengthening."""
+    """F_CE at a rate of l_CE; shortening (26) or lengthening."""
     f = isometric(p, l_ce)
     a, b = hill_constants(p, l_ce, q, f)
     if v_ce > 0.0:
@@ -212,10 +212,10 @@ def damper(p, f_ce, f_pee, v_mtc, v_ce):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def rate(p, l_ce, l_mtc, v_mtc, q):  # type: ignore[no-untyped-def]
-    """Rate of l_CE, F_MTC and F_CE.
+    """Return the rate of l_CE, F_MTC and F_CE.
 
-    At v = 0 the CE lengthens when SEE and SDE pull harder than CE and PEE. Each root is taken in
-    the form that does not subtract like numbers.
+    At v = 0 the CE lengthens if SEE and SDE pull harder than CE and PEE. Each root is computed in
+    the form without cancellation.
     """
     f_max, l_opt, r = p[F_MAX], p[L_OPT], p[R_SE]
     f = isometric(p, l_ce)
@@ -247,7 +247,7 @@ def rate(p, l_ce, l_mtc, v_mtc, q):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def equilibrium(p, l_mtc, q):  # type: ignore[no-untyped-def]
-    """l_CE at which CE and PEE balance the SEE at rest; by bisection, which cannot fail."""
+    """l_CE at which CE and PEE balance the SEE at rest; bisection always converges."""
     low, high = 0.0, l_mtc - p[L_SEE0]
     for _ in range(_BISECTIONS):
         l_ce = 0.5 * (low + high)
@@ -261,7 +261,7 @@ def equilibrium(p, l_mtc, q):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def activation_rate(u, a, tau_act, tau_deact):  # type: ignore[no-untyped-def]
-    """A' of Thelen 2003, eqs (1), (2)."""
+    """Return a' of Thelen 2003, eqs (1), (2)."""
     slow = 0.5 + 1.5 * a
     return (u - a) / (tau_act * slow if u > a else tau_deact / slow)
 

@@ -1,4 +1,4 @@
-"""Other people's tools on a limb with muscles: MuJoCo."""
+"""Limbs with muscles in other tools: MuJoCo."""
 
 from collections.abc import Iterable
 from typing import Any, Literal
@@ -10,9 +10,9 @@ from hil.systems.leg.limb import GROUND, Limb
 
 
 def mujoco_model(limb: Limb, actuator: Literal["motor", "muscle"] = "motor") -> Any:
-    """The limb in MuJoCo: revolute joints, tendons through the paths' points, no contact.
+    """Return the limb in MuJoCo: revolute joints, tendons through the path points, no contact.
 
-    A motor pulls with the force that it is told, MuJoCo's own muscle as its activation says.
+    "motor" applies a commanded tension; "muscle" is MuJoCo's own muscle with an activation.
     """
     import mujoco
 

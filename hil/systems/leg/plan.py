@@ -1,17 +1,17 @@
-"""A movement of one joint rehearsed on the model: activations, and the heights they make.
+"""Plans a movement of one joint by simulating the model: activations and resulting heights.
 
-At every period the model's state is known. With the set point's angle phi, smoothed so that it has
-an acceleration,
+At every period the model's state is known. The set point's angle phi_r is smoothed so that it has
+an acceleration. Then
 
     phi''_d = phi''_r + 2 w (phi'_r - phi') + w^2 (phi_r - phi)
     tau     = M phi''_d - Q                                   inverse dynamics
-    F_d     = relaxed tensions, and what tau asks for beyond, by the muscle that gives it
+    F_d     = relaxed tensions, plus what tau requires of the muscle in its direction
     v_d     = l_MTC' - (l_SEE(F_d) - l_SEE) / T               tendons stretched to F_d within T
 
-and the activation is the one at which the fibre's rate is v_d, held to [least, 1] and to the rate
-of its output. It acts for one period, as the loop's outputs do, so that the same activations make
-the same movement again. Where activation has dynamics of its own, the stimulation is the one that
-brings activation there within the period.
+and the activation is the one at which the fibre's rate is v_d, limited to [least, 1] and to the
+rate of its output. It is constant for one period, as the loop's outputs are, so the same
+activations reproduce the movement. If activation has dynamics, the stimulation is the one that
+moves the activation to its value within the period.
 
 Source: computed muscle control, Thelen & Anderson 2006, J. Biomech. 39(6), with Makkonen's muscle
 (`muscle.rate`) inverted by bisection; w, T and the smoothing are ours.
@@ -32,31 +32,31 @@ _BISECTIONS = 50
 
 @dataclass(frozen=True)
 class PlanSettings:
-    """How the rehearsal moves the model: assumed."""
+    """Settings of the planned motion: assumed."""
 
     smooth_s: float = 0.01
     w_rad_per_s: float = 250.0
     T_s: float = 0.0015
     rate_max_per_s: float = np.inf
-    """Of either activation, as its output has it."""
+    """Largest rate of either activation, as limited by its output."""
 
 
 AT_ONCE = PlanSettings()
-"""For muscles whose activation is what they are told."""
+"""For muscles without activation dynamics."""
 SLOWER = PlanSettings(0.04, 60.0, 0.01)
-"""For muscles whose activation has dynamics: faster poles than its own would swing."""
+"""For muscles with activation dynamics: faster poles would oscillate."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A rehearsed movement, a row a period.
+    """A planned movement, one row per period.
 
     Attributes
     ----------
     height_m : (N,) array
-        Of the point, at the periods' starts.
+        Height of the point at the start of each period.
     activation : (N, M) array
-        Held from there on.
+        Held during the period.
     """
 
     height_m: Matrix
@@ -64,7 +64,7 @@ class Plan:
 
 
 def smoothed(values: Matrix, width: int) -> Matrix:
-    """A moving average, twice over, that ends where it began: straight lines stay what they are."""
+    """Apply a moving average twice; it preserves straight lines and the number of values."""
     for _ in range(2):
         half = width // 2
         if half:
@@ -79,23 +79,23 @@ def rehearse(
     period_s: float,
     settings: PlanSettings = AT_ONCE,
 ) -> Plan:
-    """Rehearse a movement from the model's start; its state is the rehearsal's afterwards.
+    """Simulate a movement from the model's start; the stepper of `statics` keeps the last state.
 
     Parameters
     ----------
     height_m : (N,) array
-        The set point at every period's start.
+        Set point at the start of every period.
 
     Raises
     ------
     ModelError
-        A height out of reach.
+        A height is out of reach.
     """
     s, n, w = statics.stepper, len(height_m), settings.w_rad_per_s
     phi = smoothed(_angles(statics, height_m), round(settings.smooth_s / period_s))
     phi_dot = np.gradient(phi, period_s)
     phi_ddot = np.gradient(phi_dot, period_s)
-    before = np.full(s.n_m, muscle.ACTIVATION_MIN)  # as every run starts
+    before = np.full(s.n_m, muscle.ACTIVATION_MIN)  # initial activation of every run
     s.start(before)
     heights, activations = np.empty(n), np.tile(before, (n, 1))
     pair = np.array([statics.up, statics.down])
@@ -117,7 +117,7 @@ def rehearse(
             _stimulations(
                 s.room.times, s.x[-s.n_m :], pair, period_s, statics.least, activations[k]
             )
-        most = change if k else 0.0  # outputs begin to move in their second period
+        most = change if k else 0.0  # outputs can change from their second period on
         np.clip(activations[k], before - most, before + most, out=activations[k])
         before = activations[k]
         s.step(period_s, activations[k])
@@ -125,7 +125,7 @@ def rehearse(
 
 
 def _angles(statics: JointStatics, height_m: Matrix) -> Matrix:
-    """The joint's angle at every height."""
+    """Return the joint's angle at every height."""
     low, high = (statics.angle(float(h)) for h in (height_m.min(), height_m.max()))
     grid = np.linspace(low, high, 400)
     heights = np.array([statics.height(float(a)) for a in grid])
@@ -137,7 +137,7 @@ def _angles(statics: JointStatics, height_m: Matrix) -> Matrix:
 def _activations(  # type: ignore[no-untyped-def]
     parameters, l_ce, l_mtc, v_mtc, tension, pair, within_s, least, q
 ):
-    """Activations at which the fibres of these muscles stretch their tendons to the tensions."""
+    """Compute activations at which the fibres stretch their tendons to these tensions."""
     for i in pair:
         p = parameters[i]
         stretch = muscle.serial_length(p, tension[i]) - (l_mtc[i] - l_ce[i])
@@ -156,7 +156,7 @@ def _activations(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def _stimulations(times, active, pair, period_s, least, q):  # type: ignore[no-untyped-def]
-    """Stimulations under which activation comes to q within a period, as far as they can."""
+    """Compute stimulations that bring activation to q within a period, as far as possible."""
     for i in pair:
         slow = 0.5 + 1.5 * active[i]
         tau = times[0] * slow if q[i] > active[i] else times[1] / slow

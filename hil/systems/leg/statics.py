@@ -1,7 +1,7 @@
-"""What holds a limb still at one joint: which activations, which forces, and where it rests.
+"""Static equilibria of a limb at one joint: activations, forces, and the rest angle.
 
-All other joints stand at their starting angles. Of the muscles across the joint one raises the
-point that is looked at and one lowers it; whichever is not needed stays at its least activation.
+All other joints stay at their initial angles. Of the muscles across the joint, one raises the
+observed point and one lowers it; the muscle that is not needed stays at its least activation.
 """
 
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ from hil.systems.leg.stepper import LimbStepper
 
 Matrix = NDArray[np.float64]
 SWING_RAD = 1.2
-"""How far from its starting angle a joint is looked at."""
+"""Range of a joint around its initial angle."""
 
 
 @dataclass(frozen=True)
 class Held:
-    """A limb at rest: the joint's angle, activation and tension a muscle."""
+    """A limb at rest: the joint's angle, and activation and tension per muscle."""
 
     angle_rad: float
     activation: Matrix
@@ -37,14 +37,14 @@ class JointStatics:
     coordinate : str
         An angle of the limb, such as `ankle`.
     point : PathPoint or None
-        Whose height (z) is looked at; None: the joint's angle takes its place.
+        Point whose height (z) is observed; None: the joint's angle is observed instead.
     muscles : names of the muscle that raises the point, or the angle, and the one that lowers it
-    least : activation of these two at which neither is needed
+    least : activation of these two when they are not needed
 
     Raises
     ------
     ModelError
-        A joint or a muscle that the limb has not, or a muscle that does the opposite.
+        The limb has no such joint or muscle, or a muscle acts in the opposite direction.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class JointStatics:
 
     @property
     def start(self) -> float:
-        """The joint's starting angle."""
+        """Initial angle of the joint."""
         return float(self._q0[self.at])
 
     def _pose(self, angle: float, rate: float = 0.0) -> None:
@@ -96,7 +96,7 @@ class JointStatics:
         minimal.kinematics(self.stepper.links, self.stepper.work, q, rate * self._rate)
 
     def height(self, angle: float) -> float:
-        """Z of the point, or the angle itself."""
+        """Return z of the point, or the angle itself."""
         if self._link < 0:
             return angle
         self._pose(angle)
@@ -104,12 +104,12 @@ class JointStatics:
         return float((work.place[self._link] + work.turn[self._link] @ self._point)[2])
 
     def angle(self, height_m: float) -> float:
-        """Where the point has this height, nearest to the start.
+        """Return the angle at which the point has this height, nearest to the initial one.
 
         Raises
         ------
         ModelError
-            Out of reach.
+            The height is out of reach.
         """
         low, high = self.reach()
         if not low <= height_m <= high:
@@ -119,7 +119,7 @@ class JointStatics:
         )
 
     def _monotone(self) -> tuple[float, float]:
-        """Angles around the start between which the height rises or falls throughout."""
+        """Return the range of angles around the initial one in which the height is monotone."""
         ends = []
         for way in (-1.0, 1.0):
             angles = self.start + way * np.linspace(0.0, SWING_RAD, 121)
@@ -129,24 +129,24 @@ class JointStatics:
         return ends[0], ends[1]
 
     def reach(self) -> tuple[float, float]:
-        """Lowest and highest place of the point within the swing."""
+        """Return the lowest and the highest position of the point within the range."""
         low, high = sorted(self.height(a) for a in self._swing)
         return low, high
 
     def arms(self, angle: float) -> Matrix:
-        """-dl_MTC/dq of every muscle, (M,), m: its moment about the joint for 1 N."""
+        """Return -dl_MTC/dq of every muscle, (M,), m: its moment about the joint for 1 N."""
         self._pose(angle, 1.0)
         return -self.stepper.work.rate
 
     def demand(self, angle: float, rate: float, acceleration: float) -> float:
-        """Moment that the muscles must give for an acceleration, N m; other joints stay put."""
+        """Return the muscle moment for an acceleration, N m; the other joints do not move."""
         s = self.stepper
         self._pose(angle, rate)
         minimal.dynamics(s.links, s.work, rate * self._rate, np.zeros(s.n_m))
         return float(s.work.M[self.at, self.at] * acceleration - s.work.Q[self.at])
 
     def relaxed(self, angle: float) -> Matrix:
-        """Tension of every muscle at rest, (M,), these two at their least activation."""
+        """Return every muscle's tension at rest, (M,), with these two at least activation."""
         return self._tension(angle, self.relaxed_activation)
 
     def _tension(self, angle: float, q: Matrix) -> Matrix:
@@ -159,12 +159,12 @@ class JointStatics:
         return tension
 
     def holding(self, height_m: float) -> Held:
-        """What holds the point at a height.
+        """Return the static state that holds the point at a height.
 
         Raises
         ------
         ModelError
-            Out of reach of joint or muscles.
+            The height is out of reach of joint or muscles.
         """
         angle = self.angle(height_m)
         demand = self.demand(angle, 0.0, 0.0)
@@ -189,7 +189,7 @@ class JointStatics:
         return Held(angle, activation, tension)
 
     def rest(self) -> Held:
-        """Where the joint hangs with all muscles at their least activation."""
+        """Return the equilibrium with all muscles at their least activation."""
 
         def surplus(angle: float) -> float:
             return float(self.arms(angle) @ self.relaxed(angle)) - self.demand(angle, 0.0, 0.0)

@@ -1,10 +1,10 @@
-"""A limb and its muscles in time: stiff, error-controlled steps, compiled.
+"""Time integration of a limb with muscles: stiff, error-controlled steps, compiled.
 
-State x = (angles, rates, l_CE of every muscle, and activations where they have dynamics of their
-own); inputs u, one stimulation a muscle, are held. At q = 0.001 a lengthening fibre relaxes within
-0.3 ms, hence a linearly implicit method: Rodas, of order 4(3), L-stable and stiffly accurate, its
-Jacobian by forward differences. Steps are as long as the error lets them be, whatever the period
-that asks for them; the last length carries over to the next period.
+State x = (angles, rates, l_CE of every muscle, and activations if they have dynamics); inputs u,
+one stimulation per muscle, are held constant. At q = 0.001 a lengthening fibre relaxes within
+0.3 ms, which requires a linearly implicit method: Rodas, of order 4(3), L-stable and stiffly
+accurate, with a Jacobian by forward differences. The error alone determines the step length, not
+the period; the last step length carries over to the next period.
 
 Source: Hairer & Wanner 1996, *Solving Ordinary Differential Equations II*, section IV.7 (RODAS);
 step control: eqs (IV.8.19), (IV.8.20) without the predictive part.
@@ -40,16 +40,16 @@ _C[5, :5] = (
     8.083246795921522, -7.981132988064893, -31.52159432874371, 16.31930543123136, -6.058818238834054
 )  # fmt: skip
 H_MIN_S = 1e-9
-"""Steps below it mean that the equations have no solution to follow."""
+"""Below this step length, the equations are considered unsolvable."""
 GROW_MAX, SHRINK_MAX, SAFETY = 5.0, 0.2, 0.9
 
 
 @dataclass(frozen=True)
 class Tolerances:
-    """Of the error of a step: rtol |x| + atol.
+    """Tolerances of a step's error: rtol |x| + atol.
 
-    At these the height of the leg's control point differs from that of half as long steps by less
-    than 1e-3 mm, under activations that jump every period (tests/systems/leg).
+    With these values, halving the steps changes the height of the leg's control point by less
+    than 1e-3 mm, for activations that jump every period (tests/systems/leg).
     """
 
     rtol: float = 1e-6
@@ -64,15 +64,15 @@ TOLERANCES = Tolerances()
 
 
 class Room(NamedTuple):
-    """Arrays of the method."""
+    """Work arrays of the method."""
 
     muscles: Matrix
-    times: Matrix  # tau_act, tau_deact; empty without dynamics of activation
+    times: Matrix  # tau_act, tau_deact; empty without activation dynamics
     atol: Matrix
     force: Matrix  # (M, 2) F_MTC and F_CE of the last evaluation
     tension: Matrix
     v_dot: Matrix
-    control: Matrix  # length of the next step, rtol, longest step
+    control: Matrix  # length of the next step, rtol, largest step
     J: Matrix
     LU: Matrix
     pivot: NDArray[np.int64]
@@ -83,20 +83,20 @@ class Room(NamedTuple):
 
 
 class LimbStepper:
-    """A limb's state, and how it moves on.
+    """State of a limb, and its integration.
 
     Attributes
     ----------
     x : (n,) array
         Angles, rates, l_CE, activations.
     links, work
-        The compiled limb; after `look` the work holds places, path lengths and their rates.
-    body_link : which link each body is
+        The compiled limb; after `look`, `work` holds positions, path lengths and their rates.
+    body_link : link of each body
 
     Raises
     ------
     ModelError
-        A muscle shorter than its slack tendon where the limb starts.
+        At the start of the limb, a muscle is shorter than its slack tendon.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class LimbStepper:
         self.start(np.full(self.n_m, muscle.ACTIVATION_MIN))
 
     def start(self, activation: Matrix) -> None:
-        """At rest in the joints' given angles, muscles in equilibrium with these activations."""
+        """Set the limb at rest at the joints' initial angles; muscle forces are in equilibrium."""
         x, n_q, n_m = self.x, self.n_q, self.n_m
         joints = self.limb.order()
         angles = [a for j in joints for a in (j.angles_rad or (0.0,) * j.n_angles)]
@@ -147,22 +147,22 @@ class LimbStepper:
         self.look(activation)
 
     def step(self, duration_s: float, u: Matrix) -> None:
-        """Move on by a duration with these stimulations held.
+        """Advance by a duration with these stimulations held constant.
 
         Raises
         ------
         ModelError
-            No step is short enough.
+            The step does not converge at the smallest step length.
         """
         if not advance(self.links, self.work, self.room, self.x, u, duration_s):
             raise ModelError(f"a step of {duration_s:g} s does not converge")
 
     def look(self, u: Matrix) -> None:
-        """Bring places, lengths and forces up to the present state."""
+        """Update positions, lengths and forces to the current state."""
         look(self.links, self.work, self.room, self.x, u)
 
     def slope(self, x: Matrix, u: Matrix) -> Matrix:
-        """X' of any state."""
+        """Return x' of any state."""
         out = np.empty_like(x)
         slope(self.links, self.work, self.room, x, u, out)
         return out
@@ -170,7 +170,7 @@ class LimbStepper:
 
 @njit(cache=True, error_model="numpy")
 def slope(p, k, r, x, u, out):  # type: ignore[no-untyped-def]
-    """X' of the state x with stimulations u."""
+    """Compute x' of the state x with stimulations u."""
     n, m = len(r.v_dot), len(r.tension)
     q, v = x[:n], x[n : 2 * n]
     minimal.kinematics(p, k, q, v)
@@ -207,7 +207,7 @@ def _jacobian(p, k, r, x, u):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def _factor(a, pivot):  # type: ignore[no-untyped-def]
-    """LU with partial pivoting, in place; False where it is singular."""
+    """Factorise in place (LU with partial pivoting); return False if singular."""
     n = len(a)
     for j in range(n):
         best = j
@@ -243,7 +243,7 @@ def _solve(a, pivot, b):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def _try(p, k, r, x, u, h):  # type: ignore[no-untyped-def]
-    """One step of length h into r.y[1]; its error as a share of what is allowed."""
+    """Compute one step of length h into r.y[1]; return its error relative to the tolerance."""
     n = len(x)
     for i in range(n):
         for j in range(n):
@@ -270,20 +270,20 @@ def _try(p, k, r, x, u, h):  # type: ignore[no-untyped-def]
         y[i] += r.k[5, i]
         allowed = r.atol[i] + r.control[1] * max(abs(x[i]), abs(y[i]))
         share = abs(r.k[5, i]) / allowed
-        if not share <= worst:  # a NaN, too
+        if not share <= worst:  # includes NaN
             worst = share
     return worst
 
 
 @njit(cache=True, error_model="numpy")
 def look(p, k, r, x, u):  # type: ignore[no-untyped-def]
-    """Bring places, lengths and forces up to the state x."""
+    """Update positions, lengths and forces to the state x."""
     slope(p, k, r, x, u, r.f[0])
 
 
 @njit(cache=True, error_model="numpy")
 def advance(p, k, r, x, u, duration):  # type: ignore[no-untyped-def]
-    """Move x on by a duration with u held; False where no step is short enough."""
+    """Advance x by a duration with u constant; return False if no step converges."""
     gone = 0.0
     while gone < duration:
         _jacobian(p, k, r, x, u)
@@ -294,7 +294,7 @@ def advance(p, k, r, x, u, duration):  # type: ignore[no-untyped-def]
             if last:
                 h = left
             elif h > 0.5 * left:
-                h = 0.5 * left  # two alike, rather than a long and a tiny one
+                h = 0.5 * left  # two equal steps instead of a long and a tiny one
             worst = _try(p, k, r, x, u, h)
             factor = SHRINK_MAX
             if worst < np.inf:

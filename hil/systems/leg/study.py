@@ -1,8 +1,8 @@
 """`hil study leg`: the three published movements of the muscle-driven leg, and a fourth.
 
-The thesis's PID, in two readings, runs as the thesis ran it: without instruments, continuous. The
-better controller runs in the loop of `hil run configs/leg/<scenario>.toml`, at 1 kHz through the
-simulated sensor and the outputs' bits.
+The thesis's PID, in two interpretations, runs as in the thesis: continuous, without instruments.
+The improved controller runs in the loop of `hil run configs/leg/<scenario>.toml`, at 1 kHz with
+the simulated sensor and quantised outputs.
 
 Source: Makkonen 2021, sections 3 and 4.
 """
@@ -35,18 +35,18 @@ READINGS = {"thesis": STANDARD, "thesis_weak_d": WEAK_D}
 PRECISE = ("delay_s=0.001", "k_p=2.0", "k_i_per_s=10.0", "k_d_s=0.05", "derivative_filter_s=0.002")
 ROBUST = ("k_p=1.0", "k_i_per_s=20.0", "k_d_s=0.03", "derivative_filter_s=0.003")
 BEST_MM = {"still": 0.044, "up": 0.054, "down": 0.67, "up_down": 0.054}
-"""What a better controller had reached before: models/leg.md of the specification."""
+"""RMS errors that an earlier controller reached. Source: specification, models/leg.md."""
 DROP_FIRST_S, SETTLED_MM = 1.0, 0.5
 LATE_S, NOISE_M, WEAKER = 0.005, 20e-6, 0.2
 UNITS_PER_V = 0.01
 
 
 class Values(Table):
-    """What `--set` may change.
+    """Values that `--set` can change.
 
-    `strength` is the plant's muscle strength over the model's; `delay_s` and `noise_m` are the
-    height sensor's, by default 1 ms and 5 um, for `robust` 5 ms and 20 um, for the thesis's PID
-    none. `compare` runs all controllers under delay, noise and other strengths as well.
+    `strength` is the plant's muscle strength relative to the model. `delay_s` and `noise_m` belong
+    to the height sensor: default 1 ms and 5 um, for `robust` 5 ms and 20 um, for the thesis's PID
+    none. `compare` also runs all controllers with delay, noise and other strengths.
     """
 
     scenario: Literal["still", "up", "down", "up_down", "all"] = "all"
@@ -59,7 +59,7 @@ class Values(Table):
 
 
 def run(out: Path, values: Values) -> dict[str, Any]:
-    """Run what is asked for into the folder `out`; the results, as written to results.json."""
+    """Run the selected cases into the folder `out`; return the results, as in results.json."""
     scenarios = SCENARIOS if values.scenario == "all" else (values.scenario,)
     controllers = CONTROLLERS if values.controller == "all" else (values.controller,)
     everything = values.scenario == values.controller == "all"
@@ -133,12 +133,12 @@ def _instruments(scenario: str, controller: str, values: Values, strength: float
 
 
 def error_mm(trace: Trace) -> Matrix:
-    """Target minus height."""
+    """Return target minus height in mm."""
     return np.asarray(1e3 * (trace.target_m - trace.height_m))
 
 
 def _figures_of(trace: Trace) -> dict[str, Any]:
-    """What results.json says of a run."""
+    """Return the figures of a run for results.json."""
     e = error_mm(trace)
     off = np.flatnonzero(np.abs(e) > SETTLED_MM)
     drop = float(e[trace.t_s < DROP_FIRST_S].max())
@@ -180,7 +180,7 @@ def _table(cases: dict[tuple[str, str], dict[str, Any]]) -> dict[str, Any]:
 
 
 def _comparison(values: Values, done: Any) -> dict[str, Any]:
-    """RMS at 1 kHz under delay and noise, for three strengths of the muscles."""
+    """Return the RMS at 1 kHz with delay and noise, for three muscle strengths."""
     hard = values.model_copy(update={"delay_s": LATE_S, "noise_m": NOISE_M})
     rows = []
     for scenario in SCENARIOS:
@@ -195,8 +195,8 @@ def _comparison(values: Values, done: Any) -> dict[str, Any]:
                 done(1)
             rows.append(row)
     return {
-        "title": f"RMS in mm at 1 kHz, the sensor {1e3 * LATE_S:g} ms late with {1e6 * NOISE_M:g} "
-                 "um of noise, muscles as strong as",
+        "title": f"RMS in mm at 1 kHz, sensor {1e3 * LATE_S:g} ms late with {1e6 * NOISE_M:g} "
+                 "um of noise, relative muscle strength",
         "columns": ["scenario", "controller", "0.8", "1.0", "1.2"],
         "rows": rows,
     }  # fmt: skip
@@ -208,7 +208,7 @@ def _check(what: str, value: float, expected: str, unit: str, agrees: bool) -> d
 
 
 def _mechanics() -> dict[str, Any]:
-    """Euler parameters with multipliers, as the thesis has them, against the angles used here."""
+    """Compare the thesis's Euler parameters and multipliers with the angles used here."""
     table = configuration("still", ()).tables.model
     assert isinstance(table, LimbTable)
     worst, _ = disagreement(build_limb(table), 20)

@@ -1,4 +1,4 @@
-"""A limb in its angles held against itself in Euler parameters with multipliers."""
+"""Compares a limb in joint angles with the same limb in Euler parameters with multipliers."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,15 +11,15 @@ Matrix = NDArray[np.float64]
 
 
 def disagreement(limb: Limb, n_states: int, seed: int = 0) -> tuple[float, float]:
-    """Largest differences over random states and tensions.
+    """Return the largest differences over random states and tensions.
 
     Returns
     -------
-    accelerations : of centres of mass and of turning, over the largest of each
+    accelerations : of centres of mass and angular accelerations, relative to the largest of each
     constraints : of C and of C_q q', in m, rad and their rates
 
-    The constraints hold exactly at these states; stabilising them would only multiply their
-    rounding by beta^2.
+    Stabilisation is off: the constraints hold exactly at these states, and stabilisation would
+    only multiply rounding errors by beta^2.
     """
     links, body_link = minimal.links_of(limb)
     work, n = minimal.work_for(links), len(links.parent)
@@ -46,7 +46,7 @@ def disagreement(limb: Limb, n_states: int, seed: int = 0) -> tuple[float, float
 def _accelerations(
     links: minimal.Links, work: minimal.Work, own: list[int], v_dot: Matrix
 ) -> tuple[Matrix, Matrix]:
-    """Of bodies' centres of mass and of their turning, (B, 3) each, from those of the angles."""
+    """Return accelerations of centres of mass and angular accelerations, (B, 3) each."""
     n = len(links.parent)
     turning, linear = np.zeros((n, 3)), np.zeros((n, 3))
     for i in range(n):

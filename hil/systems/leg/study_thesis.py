@@ -1,10 +1,11 @@
-"""The thesis's PID on the leg, without instruments: continuous, or sampled as told.
+"""The thesis's PID on the leg, without instruments: continuous or sampled.
 
     q = min(1, Kp e + Ki int(e) dt + Kd e'),  at least 0.001                            (44)
 
-for TA with e = target - height in metres, for SOL with -e. (44) has Ki and Kd the wrong way round;
-with standard labels Table 3's Ki multiplies the integral. The other reading weakens the derivative
-and, near the target, the proportional part, as the text says of Kp without a number.
+for TA with e = target - height in metres, for SOL with -e. In (44) Ki and Kd are exchanged;
+with standard symbols Table 3's Ki multiplies the integral. The second interpretation reduces the
+derivative part and, near the target, the proportional part; the text says so for Kp, but gives no
+number.
 
 Source: Makkonen 2021, section 2.3, Table 3.
 """
@@ -28,7 +29,7 @@ TABLE_3 = np.array([[30.0, 20.0, 10.0], [40.0, 5.0, 2.5]])
 
 @dataclass(frozen=True)
 class Reading:
-    """One reading of the thesis's PID: shares of Kd, and of Kp within a distance of the target."""
+    """An interpretation of the thesis's PID: factors of Kd, and of Kp near the target."""
 
     k_d_share: float = 1.0
     near_m: float = 0.0
@@ -38,15 +39,15 @@ class Reading:
 STANDARD = Reading()
 WEAK_D = Reading(k_d_share=0.02, near_m=0.003, near_share=0.1)
 CONTINUOUS_S = 1e-4
-"""Sampled this often, and with the plant's own rate for e', the law is as good as continuous: half
-of it changes the drop by less than a micrometre."""
+"""At this sampling period and with the plant's exact e', the law is practically continuous: halving
+the period changes the drop by less than a micrometre."""
 
 
 @dataclass(frozen=True)
 class Sensing:
-    """What the law sees: every period, late, with noise; its derivative is then a difference.
+    """Input of the law: sampled, delayed and noisy; its derivative is then a difference.
 
-    With `ideal` it sees height and rate as they are.
+    With `ideal` the law gets exact height and rate.
     """
 
     period_s: float = CONTINUOUS_S
@@ -58,7 +59,7 @@ class Sensing:
 
 @dataclass(frozen=True)
 class Trace:
-    """What the leg did, a row a millisecond."""
+    """Motion of the leg, one row per millisecond."""
 
     t_s: Matrix
     target_m: Matrix
@@ -66,23 +67,23 @@ class Trace:
     activation: Matrix  # (N, 2) TA, SOL
     tension_N: Matrix
     least_tension_N: float
-    """Smallest tendon force at any instant; below zero a fibre pushed."""
+    """Smallest tendon force at any time; below zero a tendon would push."""
 
 
 def simulate(
     system: LimbSystem, point: str, target_m: Matrix, reading: Reading, sensing: Sensing
 ) -> Trace:
-    """Close the loop around the limb, whose muscles are TA and SOL in this order.
+    """Simulate the closed loop of a limb whose muscles are TA and SOL, in this order.
 
     Parameters
     ----------
     target_m : (N,) array
-        Height wanted at every millisecond.
+        Target height at every millisecond.
 
     Raises
     ------
     ModelError
-        The limb cannot be stepped.
+        The integration of the limb fails.
     """
     per_ms = max(1, round(1e-3 / sensing.period_s))
     every = max(1, round(sensing.period_s / 1e-3))
@@ -91,7 +92,7 @@ def simulate(
     link = s.body_link[place.body]
     at = np.array(place.at_m) + s.links.centre[link]
     slope = np.gradient(target_m, 1e-3, edge_order=1)
-    slope[:-1] = np.diff(target_m) / 1e-3  # of straight lines, from here to the next
+    slope[:-1] = np.diff(target_m) / 1e-3  # slope of the straight line to the next sample
     gains = TABLE_3 * np.array([1.0, 1.0, reading.k_d_share])
     noise = sensing.noise_m * np.random.default_rng(sensing.seed).standard_normal(n * per_ms)
     late = round(sensing.delay_s / min(sensing.period_s, 1e-3))

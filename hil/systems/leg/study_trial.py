@@ -1,7 +1,7 @@
-"""A shipped experiment of configs/leg in the loop, with its instruments, and what the leg then did.
+"""Runs a bundled experiment of configs/leg in the loop, and simulates the leg's true motion.
 
-The loop's rows hold what instruments said. The leg itself is the same plant stepped once more on
-what the outputs' bits gave: on the virtual clock that repeats it exactly.
+The loop's rows hold the readings of instruments. The true motion comes from a second simulation of
+the same plant with the quantised outputs; on the virtual clock it is identical.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ F_MAX_N = {"TA": 1528.0, "SOL": 3883.0}
 
 
 class _Rows(assembly.NoSink):
-    """Takes the loop's rows and keeps the outputs."""
+    """Stores the outputs of the loop's rows."""
 
     def __init__(self, pipeline: assembly.Pipeline) -> None:
         self._commands = pipeline.rig.commands
@@ -40,13 +40,13 @@ class _Rows(assembly.NoSink):
 
 
 def configuration(scenario: str, sets: Sequence[str], strength: float = 1.0) -> Config:
-    """A shipped scenario with these changes; the plant's muscles are so strong."""
+    """Return a bundled scenario with changes and a relative strength of the plant's muscles."""
     strong = [f"plant.muscles.{m}.F_max_N={strength * F_MAX_N[m]!r}" for m in MUSCLES]
     return load(root() / f"configs/leg/{scenario}.toml", [*sets, *strong])
 
 
 def fly(config: Config, seed: int = 0) -> Trace:
-    """Run the experiment on the virtual clock; what the leg did.
+    """Run the experiment on the virtual clock; return the leg's true motion.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def fly(config: Config, seed: int = 0) -> Trace:
 
 
 def what_happened(config: Config, commanded: Matrix) -> Trace:
-    """The plant on these commands, (N, outputs) in the order of the rig's."""
+    """Simulate the plant with these commands, (N, outputs) in the order of the rig."""
     plant = config.system(plant=True)
     tables = config.tables
     card = next(iter(cards_of(tables.devices).values()))

@@ -1,4 +1,4 @@
-"""A limb and its muscles as plant and twin: activations in, angles, places and tensions out."""
+"""A limb with muscles as plant and twin: activations in; angles, positions and tensions out."""
 
 from collections.abc import Mapping
 
@@ -14,24 +14,24 @@ from hil.systems.leg.stepper import LimbStepper
 
 
 class LimbSystem:
-    """A `LimbStepper` behind the interface of every plant (`hil.mechanics.system`).
+    """A `LimbStepper` with the interface of a plant (`hil.mechanics.system`).
 
-    A run starts at rest in the joints' given angles, muscles at their least activation. An
-    activation beyond what a muscle can have is held to it.
+    A run starts at rest at the joints' initial angles, with muscles at their least activation.
+    Activations are limited to their physical range.
 
     Parameters
     ----------
-    points : places on bodies whose x, y and z are outputs
+    points : points on bodies whose x, y and z are outputs
 
     Attributes
     ----------
     inputs
-        `<muscle>.activation`, the stimulation where activation has dynamics.
+        `<muscle>.activation`; the stimulation if activation has dynamics.
     outputs
         `<angle>.angle_rad` of every joint, `<point>.x_m`, `.y_m`, `.z_m` of every point, and
         `<muscle>.tension_N`, `.path_m`, `.fibre_m`, `.fibre_N` (F_CE; below zero while it shortens
         faster than it can) of every muscle.
-    shown : what recordings keep of the twin beside the channels
+    shown : outputs of the twin that recordings keep besides the channels
     """
 
     cell_names: tuple[str, ...] = ()
@@ -72,17 +72,17 @@ class LimbSystem:
 
     @property
     def y(self) -> NDArray[np.float64]:
-        """Outputs now, in the order of `outputs`."""
+        """Current outputs, in the order of `outputs`."""
         return self._y
 
     def step(self, drive: Drive, inputs: NDArray[np.float64]) -> None:
-        """Advance one period with these activations held."""
+        """Advance one period with these activations held constant."""
         np.clip(inputs, ACTIVATION_MIN, 1.0, out=self._inputs)
         self.stepper.step(self.period_s, self._inputs)
         self._look()
 
     def _look(self) -> None:
-        """Bring `y` up to the state."""
+        """Update `y` from the state."""
         s, y = self.stepper, self._y
         n_q, n_m, n_points = s.n_q, s.n_m, len(self._links)
         y[:n_q] = s.x[:n_q]

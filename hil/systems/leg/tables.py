@@ -1,4 +1,4 @@
-"""Tables of limbs moved by muscles, and of the controller that moves one joint by two of them."""
+"""Tables of limbs with muscles, and of the controller that moves a joint with two of them."""
 
 from typing import Annotated, Literal
 
@@ -11,7 +11,7 @@ Activation = Annotated[float, Field(ge=0.001, le=1.0)]
 
 
 class BodyTable(Table):
-    """A rigid body, its moments of inertia about its centre of mass; mass is times `mass_scale`."""
+    """A rigid body; moments of inertia about its centre of mass. `mass_scale` scales the mass."""
 
     mass_kg: Positive
     inertia_kg_m2: Triple
@@ -19,7 +19,7 @@ class BodyTable(Table):
 
 
 class JointTable(Table):
-    """Connects `child` to `parent`; places are from centres of mass, or the ground's origin."""
+    """Connects `child` to `parent`; points relative to centres of mass or the ground's origin."""
 
     kind: Literal["revolute", "spherical"] = "revolute"
     parent: str
@@ -32,7 +32,7 @@ class JointTable(Table):
 
 
 class PlaceTable(Table):
-    """A place on a body, from its centre of mass, or on the ground."""
+    """A point on a body, relative to its centre of mass, or on the ground."""
 
     body: str
     at_m: Triple
@@ -64,14 +64,14 @@ class MuscleTable(Table):
 
 
 class ActivationDynamicsTable(Table):
-    """Time constants of activation after stimulation (`systems.leg.muscle.ActivationTimes`)."""
+    """Time constants of activation dynamics (`systems.leg.muscle.ActivationTimes`)."""
 
     tau_act_s: Positive = 0.01
     tau_deact_s: Positive = 0.04
 
 
 class LimbTable(Table):
-    """Rigid bodies hung on joints, moved by muscles; x to the side, y forward, z up.
+    """Rigid bodies connected by joints and moved by muscles; x to the side, y forward, z up.
 
     Without `activation` a muscle's activation equals its input.
     """
@@ -87,14 +87,14 @@ class LimbTable(Table):
 
 
 class AntagonistsTable(Table):
-    """One joint moved by two muscles, after the set point of a channel (`systems.leg.control`).
+    """One joint moved by two muscles that follows a channel's set point (`systems.leg.control`).
 
     The channel measures the joint's angle or the height of a point beyond it. `raises` and
-    `lowers` are outputs. What the muscles do without an error is `rehearsed` on the model,
-    `static` (what holds the set point still) or `none`. `least` is the activation that either
-    keeps: co-activation. `delay_s` is how late the channel is known to be. The rehearsal follows
-    the set point, smoothed over `smooth_s`, with poles at `plan_rad_per_s`, and stretches tendons
-    within `tendon_s`; left out, as fast as the muscles' activation allows.
+    `lowers` are outputs. The feed-forward activations are `rehearsed` (simulated on the model),
+    `static` (they hold the set point) or `none`. `least` is the minimum activation of both
+    muscles: co-activation. `delay_s` is the known delay of the channel. The plan follows the set
+    point, smoothed over `smooth_s`, with poles at `plan_rad_per_s`, and stretches tendons within
+    `tendon_s`; the defaults are as fast as the activation of the muscles permits.
     """
 
     kind: Literal["antagonists"]

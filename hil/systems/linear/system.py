@@ -1,4 +1,4 @@
-"""Any linear system as plant and twin."""
+"""A linear system, used as plant and as twin."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from hil.mechanics.system import Drive
 
 
 class LinearSystem:
-    """x' = A x + B u, y = C x + D u from rest, stepped exactly with u held over a period.
+    """x' = A x + B u, y = C x + D u from rest, stepped exactly for u constant over a period.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ class LinearSystem:
     Raises
     ------
     ModelError
-        A matrix whose shape is not that of the others.
+        The shapes of the matrices do not match.
     """
 
     cell_names: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class LinearSystem:
         return self.linear.y
 
     def step(self, drive: Drive, inputs: NDArray[np.float64]) -> None:
-        """Advance one period with these inputs held."""
+        """Advance one period with these inputs held constant."""
         self.linear.step(inputs, inputs)
 
 

@@ -8,10 +8,10 @@ from hil.config.table import Table
 
 
 class LinearTable(Table):
-    """Any linear system, x' = A x + B u, y = C x + D u, from rest.
+    """A linear system, x' = A x + B u, y = C x + D u, from rest.
 
     Names of `inputs` and `outputs` end with their unit, such as `motor.force_N`; a name
-    without one is a pure number.
+    without a unit is dimensionless.
     """
 
     kind: Literal["linear"]

@@ -1,4 +1,4 @@
-"""A plug-in system: a class in a file, or of an installed package."""
+"""A plug-in system: a class in a file or in an installed package."""
 
 from hil.experiment.kind import SystemKind
 from hil.experiment.signal_pid import SIGNAL_PID

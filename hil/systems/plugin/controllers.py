@@ -1,4 +1,4 @@
-"""A plug-in controller, on any system."""
+"""A plug-in controller, for any system."""
 
 from hil.control.build import build_reference, build_signal, check_signal, signals_in
 from hil.control.plugin import PluginControl
@@ -12,7 +12,7 @@ from hil.rig.instruments import boards_of, layout_of, outputs_of, signals_of
 
 
 def _made(run: SystemRun, layout: RigLayout) -> PluginControl:
-    """The control stage, given what there is on this rig."""
+    """Return the control stage for this rig."""
     tables, outputs = run.tables, outputs_of(run.tables.devices)
     references: dict[str, tuple[Steerable, str]] = {}
     if run.kind.force_signal is not None:
@@ -48,7 +48,7 @@ def _build(given: ControlInputs) -> PluginControl:
 
 
 def _check(run: SystemRun) -> Found:
-    """It can be made for this rig, and its set points be followed."""
+    """Check that the controller can be built for this rig and that its references exist."""
     tables, follows = run.tables, run.tables.reference
     channels = list(signals_of(tables.devices))
     for name, signal in signals_in(follows).items():
@@ -63,12 +63,12 @@ def _check(run: SystemRun) -> Found:
         yield f"reference.kind = '{follows.kind}'", "is for arrays of cells: choose signals"
     cells = list(run.model.cell_names)
     gates = [cell for board in boards_of(tables.devices).values() for cell in board.cells]
-    if sorted(cells) == sorted(gates):  # else the rig's own check refuses it
+    if sorted(cells) == sorted(gates):  # otherwise the rig's own check reports it
         _made(run, layout_of(tables, cells))
 
 
 def _plan(run: SystemRun) -> list[str]:
-    """Nothing is known of it but what the guard lets through."""
+    """Return the limits of the guard, the only known bounds of a plug-in's commands."""
     kind, guard = run.tables.controller.kind, run.tables.guard
     n_cells = len(run.model.cell_names)
     lines = [

@@ -1,17 +1,17 @@
 """Passive steps of the compass walker down a slope: flight, heel strike, step-to-step map.
 
-No motor turns the hip. A torso hinged there without torque would fall, so its mass sits at the hip
+The hip has no motor. A torso hinged there without torque would fall, so its mass is at the hip
 (assumed), and the coordinates are z = (q3, q4), angles from the slope's normal. The stance foot
 rolls without slipping, x_s' = R q3'. With N = dq/dz constant::
 
     N^T M N z'' = N^T (Q - c),   c_i = sum_j S_ij sin(q_i - q_j) q_j'^2
 
-and gravity g (sin s, -cos s) in the slope's frame. Straight legs would scuff at mid-stance, as all
-compass walkers do; the foot is let through until it comes down in front of the stance foot. There,
-q4 = -q3, the event is the ideal inert constraint of `hil.systems.walker.model`, and the legs change
-names. It is found between the integrator's steps.
+and gravity g (sin s, -cos s) in the slope's frame. Straight legs would scuff at mid-stance, as in
+all compass walkers; contact is ignored until the foot comes down in front of the stance foot. At
+q4 = -q3 the event is the ideal inert constraint of `hil.systems.walker.model`, and the legs
+exchange roles. The event is located between the integrator's steps.
 
-The step-to-step map takes (theta, q3', q4') just after a heel strike to the next.
+The step-to-step map takes (theta, q3', q4') from just after a heel strike to just after the next.
 
 Source: the paper's section 4; McGeer 1990; Goswami, Thuilot & Espiau 1998 (compass gait).
 """
@@ -44,13 +44,13 @@ class Step:
     Attributes
     ----------
     t_s : (n,) array
-        Since the step began; the last is the heel strike.
+        Time since the start of the step; the last is the heel strike.
     z : (n, 4) array
-        q3, q4 in rad and their rates, before the legs change names.
+        q3, q4 in rad and their rates, before the legs exchange roles.
     after : (3,) array
         theta in rad, q3' and q4' in rad/s, after the heel strike.
     T_c_J : float
-        Lost at the heel strike.
+        Energy lost at the heel strike.
     impulse_N_s : (2,) array
         Along the slope, and normal to it, on the new stance foot.
     lift_off : bool
@@ -69,12 +69,12 @@ class Step:
 
 
 class PassiveWalker:
-    """A walker on a slope, hip free.
+    """A walker on a slope, without hip torque.
 
     Raises
     ------
     ModelError
-        A slope that is none; methods: a walker that falls instead of stepping.
+        The slope is out of range. Methods: the walker falls instead of stepping.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class PassiveWalker:
         self._second = alpha.T @ (m[:, None] * alpha)
 
     def energy_J(self, z: ArrayLike) -> tuple[Matrix, Matrix]:
-        """Kinetic and potential energy; the foot's centre starts at 0 and has rolled R q3."""
+        """Return kinetic and potential energy; the foot's centre starts at 0 and rolls R q3."""
         q3, q4, w3, w4 = np.asarray(z, dtype=float).T
         s, R = self.slope_rad, self.walker.R_m
         (a, b), S = self._first, self._second
@@ -106,7 +106,7 @@ class PassiveWalker:
         return kinetic, self.g_m_per_s2 * (np.cos(s) * up - np.sin(s) * along)
 
     def accelerations_rad_per_s2(self, z: Matrix) -> Matrix:
-        """q3'' and q4'' at (q3, q4, q3', q4'), the foot rolling."""
+        """Return q3'' and q4'' at (q3, q4, q3', q4') with a rolling foot."""
         return self._rates(0.0, z)[2:]
 
     def _rates(self, _t: float, z: Matrix) -> Matrix:
@@ -117,9 +117,9 @@ class PassiveWalker:
         return rates
 
     def step(self, start: ArrayLike, samples_s: float | None = None) -> Step:
-        """From (theta, q3', q4') just after a heel strike to just after the next.
+        """Simulate a step from (theta, q3', q4') just after a heel strike to just after the next.
 
-        `samples_s` asks for states at this spacing; the heel strike is found between them.
+        `samples_s` sets the spacing of the states; the heel strike is located between them.
         """
         theta, w3, w4 = (float(part) for part in np.asarray(start, dtype=float))
         if not 0.0 < theta < np.pi:
@@ -158,7 +158,7 @@ class PassiveWalker:
         return Step(t_s, states, after, d.T_c_J, d.impulse, bool(d.qdot_after[1] > 0.0))
 
     def walk(self, start: ArrayLike, n_steps: int, samples_s: float | None = None) -> list[Step]:
-        """Steps in a row."""
+        """Return consecutive steps."""
         steps: list[Step] = []
         state = np.asarray(start, dtype=float)
         for _ in range(n_steps):
@@ -167,7 +167,7 @@ class PassiveWalker:
         return steps
 
     def slope_of_map(self, start: ArrayLike, h: float = 1e-5) -> Matrix:
-        """(3, 3) derivative of the step-to-step map by central differences."""
+        """Return the (3, 3) derivative of the step-to-step map, by central differences."""
         start = np.asarray(start, dtype=float)
         columns = [
             (self.step(start + h * e).after - self.step(start - h * e).after) / (2.0 * h)
@@ -176,12 +176,12 @@ class PassiveWalker:
         return np.column_stack(columns)
 
     def gait(self) -> Matrix:
-        """A fixed point, looked for from a row of starts at which the legs swing like pendula.
+        """Return a fixed point; the search uses starts at which the legs swing like pendula.
 
         Raises
         ------
         ModelError
-            None of the starts leads to a gait.
+            No start leads to a gait.
         """
         pace = np.sqrt(self.g_m_per_s2 / self.walker.l_m)
         for theta in np.arange(0.2, 1.2, 0.1):
@@ -196,7 +196,7 @@ class PassiveWalker:
         )
 
     def fixed_point(self, guess: ArrayLike) -> Matrix:
-        """(theta, q3', q4') that a step leads back to, by Newton's method."""
+        """Return the fixed point (theta, q3', q4') of the map, by Newton's method."""
         state = np.asarray(guess, dtype=float)
         for _ in range(30):
             miss = self.step(state).after - state
@@ -207,7 +207,7 @@ class PassiveWalker:
 
 
 def multipliers(slope_of_map: Matrix) -> NDArray[np.complex128]:
-    """Eigenvalues of the map's derivative, largest first; the gait is stable if all are in |1|."""
+    """Return eigenvalues of the map's derivative, largest first; stable if all are below 1."""
     values = np.linalg.eigvals(slope_of_map).astype(np.complex128)
     return values[np.argsort(-np.abs(values))]
 
@@ -233,7 +233,7 @@ _upright.direction = _foot_down.direction = 1.0  # type: ignore[attr-defined]
 def _motion(
     z: Matrix, first: Matrix, S: Matrix, R: float, mass: float, g: float, slope: float
 ) -> Matrix:
-    """Z' of (q3, q4, q3', q4')."""
+    """Return z' of z = (q3, q4, q3', q4')."""
     q3, q4, w3, w4 = z[0], z[1], z[2], z[3]
     a, b = first[0], first[1]
     turn = q3 - q4

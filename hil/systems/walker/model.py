@@ -8,8 +8,8 @@ u(q) = (sin q, cos q) every mass is at::
     r_p = (x_s, y_s) + sum_j alpha_pj u(q_j)
 
 At heel strike the material point of the swing foot on the ground stops: v_P = c' - R q4' x = 0,
-with the foot's centre c. Just before, the stance foot rolls, x_s' = R q3', and both legs turn
-alike while the torso does not.
+with the foot's centre c. Just before, the stance foot rolls, x_s' = R q3', and both legs have the
+same angular velocity, while the torso does not rotate.
 
 Source: Font-Llagunes & Koevecses, section 4, Fig. 1 and Table I.
 """
@@ -27,19 +27,19 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Walker:
-    """Masses and lengths; defaults are Table I, with the middle of the paper's sweeps.
+    """Masses and lengths; defaults are Table I, with central values of the paper's sweeps.
 
     Attributes
     ----------
     rho : float
         R / l.
     mu : float
-        m_T / (2 m): torso over legs. The total mass stays.
+        m_T / (2 m), torso over legs; the total mass is constant.
 
     Raises
     ------
     ModelError
-        Values that are no walker: a torso without mass would have no inertia.
+        A value is out of range; for example, a torso without mass would have no inertia.
     """
 
     rho: float = 0.25
@@ -74,7 +74,7 @@ class Walker:
 
     @property
     def alpha_m(self) -> Matrix:
-        """(4, 3): how far along every link each mass is from the foot's centre."""
+        """(4, 3): distance of each mass along every link, from the foot's centre."""
         up = self.l_m - self.R_m
         return np.array(
             [[up - self.b_m, 0, 0], [up, -self.b_m, 0], [up, 0, 0], [up, 0, self.l_T_m]],
@@ -82,7 +82,7 @@ class Walker:
         )
 
     def mass_matrix(self, angles_rad: ArrayLike) -> Matrix:
-        """(k, 5, 5) for the angles (k, 3) of stance leg, swing leg and torso."""
+        """Return (k, 5, 5) for the angles (k, 3) of stance leg, swing leg and torso."""
         q = np.atleast_2d(np.asarray(angles_rad, dtype=float))
         m, alpha = self.masses_kg, self.alpha_m
         first, second = m @ alpha, alpha.T @ (m[:, None] * alpha)
@@ -94,7 +94,7 @@ class Walker:
         return M
 
     def contact_rows(self, angles_rad: ArrayLike) -> Matrix:
-        """(k, 2, 5): tangential (forward) and normal (up) velocity of the swing foot's sole."""
+        """Return (k, 2, 5): forward and upward velocity of the swing foot's contact point."""
         q = np.atleast_2d(np.asarray(angles_rad, dtype=float))
         up = self.l_m - self.R_m
         A = np.zeros((len(q), 2, 5))
@@ -128,13 +128,12 @@ class HeelStrikes:
 def heel_strikes(
     walker: Walker, theta_deg: ArrayLike, torso_deg: ArrayLike = 0.0, rate_rad_per_s: float = 1.0
 ) -> HeelStrikes:
-    """Heel strikes at angles theta between the legs and torso angles (k,), or one for all.
+    """Return heel strikes for angles theta between the legs and torso angles; (k,) or scalar.
 
     Raises
     ------
     ModelError
-        Angles between the legs that are no step, a torso without lever, legs that do not turn
-        forward.
+        theta is out of range, the torso has no lever, or the legs do not rotate forward.
     """
     theta, torso = np.broadcast_arrays(
         np.atleast_1d(np.asarray(theta_deg, dtype=float)), np.asarray(torso_deg, dtype=float)
@@ -164,9 +163,9 @@ def heel_strikes(
 
 
 def largest_lift_off_deg(walker: Walker, torso_deg: float = 0.0) -> float | None:
-    """The angle between the legs from which on the old stance foot stays down; None if none is.
+    """Return the leg angle above which the old stance foot does not lift off; None without one.
 
-    The first change on a grid of half a degree, then by bisection.
+    Finds the first change on a grid of half a degree, then bisects.
     """
     theta_deg = np.arange(0.5, 179.6, 0.5)
     stays = np.flatnonzero(~heel_strikes(walker, theta_deg, torso_deg).lift_off)

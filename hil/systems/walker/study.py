@@ -42,7 +42,7 @@ Several = Annotated[list[float], BeforeValidator(_as_list)]
 
 
 class Values(Table):
-    """What `--set` may change; the rows are every combination of the first four."""
+    """Values that `--set` can change; the rows are all combinations of the first four."""
 
     theta_deg: Several = _several(40.0)
     rho: Several = _several(0.25)
@@ -54,7 +54,7 @@ class Values(Table):
 
 
 def run(out: Path, values: Values) -> dict[str, Any]:
-    """Sweep into the folder `out`; the results, as written to results.json."""
+    """Sweep into the folder `out`; return the results, as in results.json."""
     rows = _rows(values)
     curves = {"fig2_3": _over_theta(values), "fig4_5": _over_torso(values)}
     gait = _gait(values)
@@ -71,7 +71,7 @@ def run(out: Path, values: Values) -> dict[str, Any]:
     if gait["found"]:
         figures.append(_save(out, "gait.png", _draw_gait(values, gait), _CAPTION_GAIT))
     return {
-        "title": "The compass walker: what a heel strike takes, and steps without a motor",
+        "title": "The compass walker: energy lost at heel strike, and passive gait",
         "rows": rows,
         **curves,
         "gait": {key: value for key, value in gait.items() if key != "walk"},
@@ -83,8 +83,8 @@ def run(out: Path, values: Values) -> dict[str, Any]:
 
 
 _GREY = (
-    " Grey: the old stance foot would not lift off, no walking. Legs turn at 1 rad/s unless "
-    "--set rate_rad_per_s says otherwise."
+    " Grey: the old stance foot would not lift off, so walking is not possible. Legs turn at "
+    "1 rad/s unless --set rate_rad_per_s changes it."
 )
 _CAPTION = {
     2: "Fig. 2: kinetic energy lost (T_c) and kept (T_a) at heel strike over the angle between "
@@ -96,9 +96,9 @@ _CAPTION = {
     5: "Fig. 5: impulses on the new stance foot over the torso's angle." + _GREY,
 }  # fmt: skip
 _CAPTION_GAIT = (
-    "Steps down a slope without any torque at the hip, the torso's mass at the hip (a torso hinged "
-    "freely would fall): angles of both legs over the first steps from a disturbed start, and how "
-    "the disturbance dies out at the pace of the map's largest multiplier."
+    "Passive steps down a slope without hip torque, the torso's mass at the hip (a freely "
+    "hinged torso would fall): angles of both legs over the first steps from a disturbed start, "
+    "and the decay of the disturbance compared with the map's largest multiplier."
 )
 
 
@@ -232,7 +232,7 @@ def _notes(curves: dict[str, Any], gait: dict[str, Any]) -> list[str]:
     if gait["found"]:
         largest = max(v["magnitude"] for v in gait["multipliers"])
         notes.append(
-            f"Down {gait['slope_deg']:g} deg the walker without motor (rho = {gait['rho']:g}, "
+            f"Down {gait['slope_deg']:g} deg the passive walker (rho = {gait['rho']:g}, "
             f"mu = {gait['mu']:g}) steps {gait['theta_deg']:.2f} deg wide every "
             f"{gait['step_s']:.4f} s at {gait['speed_m_per_s']:.3f} m/s; largest multiplier "
             f"{largest:.3f}: {'stable' if gait['stable'] else 'unstable'}."
