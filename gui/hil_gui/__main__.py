@@ -1,4 +1,4 @@
-"""Start the window: `python -m hil_gui [FILE] [--attach PID]`; `hil gui` does."""
+"""Start the window: `python -m hil_gui [FILE] [--attach PID]`, which `hil gui` runs."""
 
 import argparse
 import os
@@ -20,19 +20,21 @@ BAD_INPUT = 2
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m hil_gui", description=__doc__)
     parser.add_argument("file", nargs="?", type=Path, help="an experiment or a recording")
-    parser.add_argument("--attach", type=int, metavar="PID", help="the run that records FILE")
+    parser.add_argument(
+        "--attach", type=int, metavar="PID", help="process id of the run that records FILE"
+    )
     args = parser.parse_args()
     pg.setConfigOptions(antialias=False)
     os.nice(NICE)
     application = QApplication(sys.argv[:1])
     application.setApplicationName("hil")
-    # Ctrl-C in the terminal is for the run, which says how it ended.
+    # Ctrl-C in the terminal stops the run, which reports how it ended; the window ignores it.
     signal.signal(signal.SIGINT, signal.SIG_IGN if args.attach else signal.SIG_DFL)
     window = Window()
-    sys.excepthook = window.say_defect
+    sys.excepthook = window.report_internal_error
     window.show()
-    # The first frame first: what opening a file imports takes longer than the window itself.
-    # No daemon: an interpreter that ends while a thread imports may crash.
+    # Import in a thread: opening a file imports more than the window, and would delay the first
+    # frame. The thread is no daemon: exiting while a daemon thread imports may crash.
     threading.Thread(target=warm_up).start()
     if args.attach is not None:
         window.bench.watch(args.attach, args.file)
@@ -42,7 +44,7 @@ def main() -> int:
 
 
 def _open_first(application: QApplication, window: Window, path: Path) -> None:
-    """The file that the command line names; where it cannot be opened the command ends."""
+    """Open the file of the command line; exit with BAD_INPUT if that fails."""
     try:
         window.load(path)
     except (ConfigError, DeviceError) as error:

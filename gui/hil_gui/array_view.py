@@ -1,4 +1,4 @@
-"""The array drawn as it is built, moving with the model, every cell lit by what it does."""
+"""Schematic of an array: masses, springs and cells, moving with the model's displacements."""
 
 from __future__ import annotations
 
@@ -20,20 +20,29 @@ if TYPE_CHECKING:
 
 LIT_BY = ("state", "duty", "heat")
 COLD_C, HOT_C = 20.0, 110.0
-"""Ends of the scale of heat: room, and beyond the end of transformation of Flexinol HT."""
+"""Range of the temperature colour scale, °C: ambient to above Flexinol HT's austenite finish."""
 REACH = 0.3
-"""Largest drawn displacement, as a share of the distance between layers."""
+"""Largest drawn displacement, as a fraction of the distance between layers."""
 BESIDE_PX = 19.0
-"""Distance between cells that join the same two masses."""
+"""Distance between cells that join the same two masses, px."""
 DETAILED_MAX = 60
-"""Cells beyond which an array is drawn with plain lines."""
+"""An array with more cells is drawn with plain lines."""
 
 
 @dataclass(frozen=True)
 class Cells:
-    """What is known of every cell at one instant, (N,) each; NaN where it is not.
+    """State of every cell at one instant; every array has shape (N,).
 
-    `failed` are those that their board or the force has found out; they are crossed out.
+    Attributes
+    ----------
+    reported, commanded : array of uint8
+        1 on, 0 off, 255 unknown.
+    duty : array of float
+        Fraction of the last second that the cell was on, 0 to 1.
+    heat_C : array of float
+        Wire temperature in °C; NaN if unknown.
+    failed : array of bool
+        Cells found failed or open; they are crossed out.
     """
 
     reported: NDArray[np.uint8]
@@ -44,13 +53,13 @@ class Cells:
 
 
 class ArrayView(QWidget):
-    """Arrays one below the other; masses are circles, cells springs with an actuator."""
+    """Draws arrays below each other: masses as circles, each cell as a spring and an actuator."""
 
     def __init__(self) -> None:
         super().__init__()
         self.setMinimumSize(292, 110)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        self.setAccessibleName("The array as it is built")
+        self.setAccessibleName("Array schematic")
         self.lit_by = "state"
         self.scale = 0.0
         self._theme = LIGHT
@@ -72,7 +81,7 @@ class ArrayView(QWidget):
         self.update()
 
     def show_state(self, cells: Cells, moved_m: dict[str, float]) -> None:
-        """Draw an instant: the cells, and the masses' displacements by the model's output."""
+        """Draw one instant: the cells, and the masses' displacements (m) by model output name."""
         self._cells, self._moved_m = cells, moved_m
         self._largest_m = max([self._largest_m, *(abs(v) for v in moved_m.values())])
         self.update()
@@ -87,7 +96,7 @@ class ArrayView(QWidget):
         painter = QPainter(self)
         try:
             self.paint(painter, QRectF(self.rect()))
-        except Exception:  # PySide 6.11 crashes on one that leaves a paint event
+        except Exception:  # PySide 6.11 crashes if an exception leaves a paint event
             sys.excepthook(*sys.exc_info())
         finally:
             painter.end()
@@ -97,7 +106,7 @@ class ArrayView(QWidget):
         painter.fillRect(area, QColor(self._theme.surface))
         if not self._pictures:
             painter.setPen(QColor(self._theme.muted))
-            text = "No array here: open an experiment or a recording of one"
+            text = "No array to show: open an experiment or a recording that has one"
             painter.drawText(area, Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap, text)
             return
         legend_px = 20.0
@@ -110,7 +119,7 @@ class ArrayView(QWidget):
         )
 
     def places(self, picture: ArrayPicture, area: QRectF) -> NDArray[np.float64]:
-        """Where every mass is drawn, (M, 2) px, its displacement drawn larger than life."""
+        """Positions of the masses in px, (M, 2), with displacements magnified by `scale` (px/m)."""
         margin = 34.0
         width, height = area.width() - 2 * margin, area.height() - 2 * 16.0
         x = area.left() + margin + width * picture.x
@@ -126,7 +135,10 @@ class ArrayView(QWidget):
     def attachments(
         picture: ArrayPicture, at: NDArray[np.float64], area: QRectF
     ) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        """Where every cell begins and ends: side by side where it shares a wall or both masses."""
+        """Start and end point of every cell in px.
+
+        Cells that share a wall, or both masses, are drawn side by side.
+        """
         last = len(at) - 1
         starts, ends = at[picture.left].copy(), at[picture.right].copy()
         for mass, here, there, side in (
@@ -135,8 +147,8 @@ class ArrayView(QWidget):
         ):
             cells = np.flatnonzero(side == mass)
             order = cells[np.argsort(there[cells, 1], kind="stable")]
-            room = min((area.height() - 60.0) / max(len(cells) - 1, 1), 40.0)
-            here[order, 1] += room * (np.arange(len(order)) - (len(order) - 1) / 2.0)
+            spacing_px = min((area.height() - 60.0) / max(len(cells) - 1, 1), 40.0)
+            here[order, 1] += spacing_px * (np.arange(len(order)) - (len(order) - 1) / 2.0)
         pairs = list(zip(picture.left.tolist(), picture.right.tolist(), strict=True))
         for pair in set(pairs):
             alike = [n for n, other in enumerate(pairs) if other == pair]
@@ -176,7 +188,7 @@ class ArrayView(QWidget):
     def _paint_end(
         self, painter: QPainter, x: float, y: float, area: QRectF, picture: ArrayPicture, left: bool
     ) -> None:
-        """A wall where the end is held, a block where it is free."""
+        """Draw a wall at a fixed end, a block at a free end."""
         theme = self._theme
         held = not picture.moves[0 if left else -1]
         if not held:
@@ -202,7 +214,7 @@ class ArrayView(QWidget):
         b: NDArray[np.float64],
         detailed: bool,
     ) -> None:
-        """Spring and actuator in a row from a to b."""
+        """Draw the cell's spring and actuator in series from a to b."""
         theme = self._theme
         length = max(hypot(b[0] - a[0], b[1] - a[1]), 1.0)
         angle = atan2(b[1] - a[1], b[0] - a[0])
@@ -274,7 +286,7 @@ class ArrayView(QWidget):
         theme = self._theme
         entries = {
             "state": [("on", theme.cell), ("commanded", theme.cell_mixed), ("off", theme.cell_off),
-                      ("not known", theme.line)],
+                      ("unknown", theme.line)],
             "duty": [("off", theme.cell_off), ("always on", theme.cell)],
             "heat": [(f"{COLD_C:g} °C", theme.cell_off), (f"{HOT_C:g} °C", theme.fault)],
         }[self.lit_by]  # fmt: skip
@@ -291,7 +303,7 @@ class ArrayView(QWidget):
             painter.drawText(QPointF(x + 14, middle + 4), word)
             x += width + 26
         if self.scale > 0.0 and self._largest_m > 0.0:
-            word = f"largest move {1e3 * self._largest_m:.2g} mm"
+            word = f"largest displacement {1e3 * self._largest_m:.2g} mm"
             width = painter.fontMetrics().horizontalAdvance(word)
             if x + width < area.right() - 8:
                 painter.drawText(QPointF(area.right() - 8 - width, middle + 4), word)
@@ -311,7 +323,7 @@ def _spring(start: float, end: float) -> QPainterPath:
 
 
 def _between(low: str, high: str, share: float) -> QColor:
-    """A colour between two."""
+    """Interpolate between two colours; `share` is clipped to 0..1, NaN gives `low`."""
     share = min(max(share, 0.0), 1.0) if share == share else 0.0
     a, b = QColor(low), QColor(high)
     mixed = [

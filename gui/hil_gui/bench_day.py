@@ -1,4 +1,4 @@
-"""A day at the bench: opens experiments, starts and ends runs, asks things of the loop."""
+"""Bench workflow: open experiments, start and stop runs, send requests to the loop."""
 
 from pathlib import Path
 from typing import Protocol
@@ -20,7 +20,7 @@ BAD_INPUT, TRIPPED, INTERRUPTED = 2, 3, 130
 
 
 class Viewer(Protocol):
-    """Shows what the bench opens, begins and ends; the main window does."""
+    """What `BenchDay` needs from the main window to show runs."""
 
     def choose(self) -> None: ...
 
@@ -32,22 +32,22 @@ class Viewer(Protocol):
 
 
 class BenchDay(QObject):
-    """What the buttons do.
+    """Actions behind the buttons of the window.
 
     Attributes
     ----------
     command : Command or None
-        The run, or the rehearsal, that this window started and that has not ended.
+        The running `hil run` that this window started, as a run or as a self-test.
     trials : list of Path
         Recordings made by this window.
     permitted : bool
-        The operator lets Start switch cells on a bench.
+        The operator has armed: Start may switch cells on the bench.
     latched : str
-        What the operator has yet to acknowledge: "estop", "fault" or "".
-    ended
-        A run that this window started has ended.
-    shown
-        The state was shown: whether a run is live, and whether one may start.
+        What the operator must acknowledge before the next start: "estop", "fault" or "".
+    ended : Signal
+        Emitted when a run that this window started has ended.
+    shown : Signal
+        Emitted after a refresh of the state: (a run is live, a run may start).
     """
 
     ended = Signal()
@@ -85,12 +85,18 @@ class BenchDay(QObject):
     # Opening
 
     def open(self, path: Path) -> None:
-        """Show an experiment; ConfigError where it is not valid."""
+        """Open and show an experiment.
+
+        Raises
+        ------
+        ConfigError
+            The experiment is not valid.
+        """
         self.control.open(path)
         self.permitted = False
         if not self.is_busy:
             self._viewer.show_preview(preview(path, self.control.settings))
-        self._session.say(f"{path} is valid: F2 rehearses it, F5 starts it")
+        self._session.say(f"{path} is valid: F2 runs its self-test, F5 starts it")
 
     @property
     def data(self):
@@ -99,11 +105,11 @@ class BenchDay(QObject):
 
     @property
     def folder(self) -> Path:
-        """Where recordings go: as with `hil run`."""
+        """Folder for recordings, the same as for `hil run`."""
         return Path("runs")
 
     def watch(self, pid: int, path: Path) -> None:
-        """Show a run that another process started; it can be stopped from here."""
+        """Show a run that another process started; Stop and E-STOP work on it."""
         self._pid, self._out, self._doing = pid, path, "run"
 
     # Starting and ending
@@ -124,22 +130,23 @@ class BenchDay(QObject):
         self.show_state()
 
     def self_test(self) -> None:
-        """Rehearse on the virtual clock: the same configuration, in simulated devices."""
+        """Run the same configuration on simulated devices and the virtual clock."""
         if self._may_begin():
             self._begin("rehearsal", "virtual", self.control.sets)
-            self._session.jobs.start("Self-test", self._until_over(), self._rehearsal_over)
+            self._session.jobs.start("Self-test", self._self_test_progress(), self._self_test_done)
 
-    def _until_over(self):
+    def _self_test_progress(self):
+        """Yield an invented progress, approaching 1: `hil run` does not report its own."""
         command, share = self.command, 0.0
         while command.exit_code is None:
             share += 0.0005 * (1.0 - share)
             yield share
 
-    def _rehearsal_over(self, whole: bool) -> None:
+    def _self_test_done(self, is_complete: bool) -> None:
         command, self.command = self.command, None
         self._pid, self._doing = None, ""
         self.control.lock(False)
-        if not whole:
+        if not is_complete:
             command.stop()
             self._session.say("The self-test was cancelled")
         elif command.exit_code == 0:
@@ -147,9 +154,9 @@ class BenchDay(QObject):
             self._session.say(f"Self-test passed: {self._out.name}")
         elif command.exit_code == TRIPPED:
             cause = ", ".join(command.result.get("first_fault", []))
-            self._session.complain("Self-test", f"The rehearsal tripped ({cause}): {self._out}")
+            self._session.complain("Self-test", f"The self-test tripped ({cause}): {self._out}")
         else:
-            self._session.complain("Self-test", command.said)
+            self._session.complain("Self-test", command.error_text)
         self.show_state()
 
     @property
@@ -158,19 +165,19 @@ class BenchDay(QObject):
 
     @property
     def is_rehearsed(self) -> bool:
-        """Whether just this configuration passed its self-test."""
+        """Whether exactly this configuration has passed its self-test."""
         return self._configuration in self._rehearsed
 
     def connect_rig(self) -> None:
-        """Open the devices and read them, with everything off, until Start."""
+        """Open the devices and read them with all outputs off, until Start."""
         if self._may_begin() and self._may_switch():
             self._begin_when_live = False
             self._begin("run", "real", self.control.sets)
 
     def start(self) -> None:
-        """Let the experiment begin, connecting first where that was not done."""
+        """Start the experiment; connect to the rig first if needed."""
         if self.control.backend == "bench" and not (self.permitted or self.is_armed):
-            self._session.complain("Not started", "Arm first (F4): cells will be switched")
+            self._session.complain("Not started", "Arm first (F4): Start will switch cells")
         elif self._is_live and not self.data.has_begun:
             self.send("arm", 1.0)
         elif self._may_begin() and self._may_switch():
@@ -178,7 +185,7 @@ class BenchDay(QObject):
             self._begin("run", "real", self.control.sets)
 
     def start_file(self, experiment: Path) -> bool:
-        """Start another experiment on this rig, the one that is open staying; whether it began."""
+        """Start another experiment on this rig without opening it; returns whether it started."""
         if not (self._may_begin() and self._may_switch()):
             return False
         self._begin_when_live = True
@@ -188,7 +195,9 @@ class BenchDay(QObject):
     def _may_switch(self) -> bool:
         if self.control.backend == "sim" or self.is_rehearsed:
             return True
-        self._session.complain("Not started", "Simulate this configuration first: Self-test (F2)")
+        self._session.complain(
+            "Not started", "Test this configuration in simulation first: Self-test (F2)"
+        )
         return False
 
     @property
@@ -198,7 +207,7 @@ class BenchDay(QObject):
 
     @property
     def rig_state(self) -> str:
-        """State of the rig shown live, of `hil.loop.states.STATES`; "off" where there is none."""
+        """State of the live rig, one of `hil.loop.states.STATES`; "off" if none is live."""
         return self._session.feed.live.state if self._is_live else "off"
 
     @property
@@ -208,13 +217,13 @@ class BenchDay(QObject):
     def _may_begin(self) -> bool:
         problem = ""
         if self.is_busy:
-            problem = "A run is on: stop it first (F6)"
+            problem = "A run is in progress: stop it first (F6)"
         elif self.control.path is None:
             problem = "Open an experiment first (Ctrl+O)"
         elif self.latched == "estop":
             problem = "The emergency stop is latched: Reset first (F7)"
         elif self.latched:
-            problem = "The last run tripped: look at its cause, then Reset (F7)"
+            problem = "The last run tripped: check the cause, then Reset (F7)"
         else:
             self.control.check()
             if self.control.settings is None:
@@ -228,7 +237,10 @@ class BenchDay(QObject):
         return self._pid is not None
 
     def stop(self) -> None:
-        """End the run safely; by a signal, so that nothing else need work."""
+        """End the run safely.
+
+        It sends SIGINT, which works even if the loop takes no requests.
+        """
         if self.command is not None:
             self.command.stop()
         elif self._pid is not None:
@@ -237,33 +249,36 @@ class BenchDay(QObject):
             self._session.jobs.cancel()
 
     def estop(self) -> None:
-        """All cells off at once, and no start before a reset."""
+        """Switch all cells off at once; the next start needs a reset."""
         self.latched = "estop"
         self.permitted = False
         self.stop()
-        self._session.say("Emergency stop: all cells are switched off; the bench needs its own too")
+        self._session.say(
+            "Emergency stop: the run switches all cells off; "
+            "this does not replace the bench's hardware emergency stop"
+        )
         self.show_state()
 
     def reset(self) -> None:
-        """Acknowledge a trip or an emergency stop; starts nothing."""
+        """Acknowledge a trip or an emergency stop; does not start a run."""
         if self.is_busy:
             self._session.complain(
-                "Not reset", "The run is still on: wait for its end, or stop it (F6)"
+                "Not reset", "The run is still in progress: wait until it ends, or stop it (F6)"
             )
             return
         self.latched = ""
         self.permitted = False
-        self._session.say("Reset: self-test, arm and start again")
+        self._session.say("Reset: run the self-test, arm and start again")
         self.show_state()
 
     # Requests
 
     def send(self, name: str, value: float = float("nan"), text: str = "") -> bool:
-        """Ask the loop; whether it was sent."""
+        """Send a request to the loop; returns whether it was sent."""
         feed = self._session.feed
         try:
             if feed is None:
-                raise DeviceError(f"{name}: not sent, nothing runs: press Start first")
+                raise DeviceError(f"{name}: not sent, no run is in progress: press Start first")
             feed.send(name, value, text)
         except DeviceError as error:
             self._session.complain("Not sent", str(error))
@@ -271,7 +286,7 @@ class BenchDay(QObject):
         return True
 
     def arm(self) -> None:
-        """Allow Start to switch cells; pressed again while it runs, all off."""
+        """Permit Start to switch cells, or withdraw the permission; in a run, arm or disarm it."""
         if self._is_live and self.data.has_begun:
             self.send("arm", 0.0 if self.is_armed else 1.0)
         else:
@@ -279,28 +294,28 @@ class BenchDay(QObject):
         self.show_state()
 
     def tare(self) -> None:
-        """Take the mean of the last second as the force's zero."""
+        """Make the mean of the last second the zero of the force."""
         data = self._session.data
         if data is None or data.signal is None or self._session.feed.live is None:
             self._session.complain(
-                "Not tared", "Nothing runs: start a run, then tare with cells off"
+                "Not tared", "No run is in progress: start one, then tare with all cells off"
             )
             return
         _, rows = data.values.samples(data.last_s - TARE_S, np.inf)
         measured = rows[data.index(data.signal.columns["measured"])]
         mean = float(np.nanmean(measured)) if np.isfinite(measured).any() else float("nan")
         if np.isnan(mean):
-            self._session.complain("Not tared", "There is no reading yet: wait a second")
+            self._session.complain("Not tared", "No reading yet: wait a second")
         elif self.send("tare", mean):
-            self._session.say(f"Tare: {mean:.4f} {data.signal.units} are taken off from now on")
+            self._session.say(f"Tare: {mean:.4f} {data.signal.units} is subtracted from now on")
 
     def set_point(self, value: float) -> None:
-        """Hold a set point; NaN follows the configured reference again."""
+        """Hold a set point; NaN returns to the configured reference."""
         signal = self._session.data.signal if self._session.data else None
         self.send(signal.columns.get("reference", "") if signal else "force_reference_N", value)
 
     def run_shown(self, data: RunData | None) -> None:
-        """Give the set point the units and limits of the run's first signal."""
+        """Set the units and limits of the set-point field from the run's first signal."""
         if data is not None and data.signal is not None:
             field, quantity = self.control.set_point, data.signal.quantity
             field.setSuffix(f" {data.signal.units}")
@@ -308,15 +323,15 @@ class BenchDay(QObject):
             field.setRange(max(low, -LARGEST), min(high, LARGEST))
 
     def add_note(self) -> None:
-        """Put the operator's note into the recording."""
+        """Write the operator's note into the recording."""
         text = self.control.note.text().strip()
         if text and self.send("note", float("nan"), text):
             self.control.note.clear()
 
-    # Keeping up
+    # Polling
 
     def poll(self) -> None:
-        """See whether the run has begun or ended."""
+        """Check whether the run has started or ended."""
         if self._pid is None or self._doing != "run":
             return
         session = self._session
@@ -350,20 +365,20 @@ class BenchDay(QObject):
             self.latched = self.latched or "fault"
         elif command.exit_code not in (0, INTERRUPTED):
             title = "Refused" if command.exit_code == BAD_INPUT else "The run failed"
-            session.complain(title, command.said or "hil said nothing: run hil doctor")
+            session.complain(title, command.error_text or "hil printed no error: run hil doctor")
         self.ended.emit()
         self.show_state()
 
     @property
     def state(self) -> str:
-        """A word of `header.STATE_WORDS`."""
+        """State to show, a key of `header.STATE_WORDS`."""
         data = self._session.data
         if self.is_busy:
             if self._doing == "rehearsal":
                 return "checking"
             now = self.rig_state
             if now == "off" and data is not None and data.about.path == self._out:
-                now = data.state_at(data.last_s)  # let go of by now
+                now = data.state_at(data.last_s)  # the feed has already left this run
             return now if now not in ("", "off") else "starting"
         if self.latched == "estop":
             return "estop"
@@ -378,13 +393,13 @@ class BenchDay(QObject):
         return "off" if self.control.settings is not None else ""
 
     def show_state(self) -> None:
-        """Header and buttons as they stand."""
+        """Refresh the header and the buttons."""
         session, control = self._session, self.control
         state = self.state
         causes = session.causes_in_words(session.timeline.now_s)
         if state == "estop":
             causes = "; ".join(
-                filter(None, ("stopped by the operator: Reset (F7) when it is safe", causes))
+                filter(None, ("stopped by the operator: Reset (F7) when the bench is safe", causes))
             )
         if not causes and self.permitted and state == "ready":
             causes = "Start (F5) will switch cells"
@@ -407,13 +422,13 @@ class BenchDay(QObject):
         self.shown.emit(live, may_start)
 
     def may_close(self, parent: QWidget) -> bool:
-        """Ask what becomes of a run that is still on."""
+        """Ask whether to stop a run in progress; returns whether the window may close."""
         if self.command is None:
             return True
         buttons = QMessageBox.StandardButton
         box = QMessageBox(parent)
-        box.setWindowTitle("A run is on")
-        box.setText("The run goes on without the window. Stop it?")
+        box.setWindowTitle("A run is in progress")
+        box.setText("The run continues without the window. Stop it?")
         box.setStandardButtons(buttons.Yes | buttons.No | buttons.Cancel)
         box.button(buttons.Yes).setText("Stop the run")
         box.button(buttons.No).setText("Leave it running")

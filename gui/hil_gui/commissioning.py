@@ -1,4 +1,4 @@
-"""Bringing a rig up, step by step: zero, sign, shunt, each cell in turn."""
+"""Commissioning of a rig, step by step: zero, sign, shunt, each cell in turn."""
 
 import tempfile
 from dataclasses import dataclass
@@ -30,12 +30,12 @@ WATCH_S = 600.0
 WINDOW_S = 1.0
 SHUNT_TOLERANCE = 0.01
 RISE_SIGMAS = 5.0
-"""A cell pulls when the force rises by this many times its noise."""
+"""A cell pulls if the force rises by more than this multiple of its noise (standard deviation)."""
 
 
 @dataclass(frozen=True)
 class CellVerdict:
-    """What one cell did when it alone was switched on."""
+    """Result of switching one cell on alone."""
 
     name: str
     answered: bool
@@ -45,7 +45,7 @@ class CellVerdict:
 
 
 def cell_steps(n_cells: int) -> list[dict[str, object]]:
-    """A schedule that switches every cell on by itself, in turn."""
+    """Schedule that switches each cell on alone, one after another."""
     steps: list[dict[str, object]] = [{"t_s": 0.0, "off": "all"}]
     for n in range(n_cells):
         t_s = FIRST_S + n * (CELL_ON_S + CELL_OFF_S)
@@ -54,7 +54,7 @@ def cell_steps(n_cells: int) -> list[dict[str, object]]:
 
 
 def experiment_text(rig: Path, name: str, steps: list[dict[str, object]], length_s: float) -> str:
-    """An experiment on a rig that switches cells by these steps and follows nothing."""
+    """Experiment file (TOML) that switches the rig's cells by these steps, without a reference."""
     tables = {
         "experiment": {"name": name, "duration_s": length_s},
         "controller": {"kind": "schedule", "steps": steps},
@@ -65,15 +65,16 @@ def experiment_text(rig: Path, name: str, steps: list[dict[str, object]], length
 
 
 def duration_s(n_cells: int) -> float:
-    """How long that takes."""
+    """Duration of the schedule of `cell_steps`, s."""
     return FIRST_S + n_cells * (CELL_ON_S + CELL_OFF_S)
 
 
 def judge_cells(data: RunData) -> list[CellVerdict]:
-    """Every cell's answer: reported on when commanded, and the force it added.
+    """Judge each cell: was it reported on when commanded, and did the force rise?
 
-    The rise is the mean of the last third of its time on, less the mean just before; it counts
-    when it is RISE_SIGMAS above the noise before the first cell, and has the twin's sign.
+    The rise is the mean force over the last third of the on time minus the mean over the 0.1 s
+    before it. A cell pulls if its rise exceeds RISE_SIGMAS times the noise before the first cell
+    and has the sign of the twin's rise. Cells whose test did not finish are left out.
     """
     if data.signal is None:
         return []
@@ -103,7 +104,7 @@ def judge_cells(data: RunData) -> list[CellVerdict]:
 
 
 class Commissioning(QWidget):
-    """A page of steps, each with what to do, a button and what came out."""
+    """Page of steps, each with an instruction, a button and a result."""
 
     def __init__(self, bench: BenchDay) -> None:
         super().__init__()
@@ -119,32 +120,33 @@ class Commissioning(QWidget):
             "Run with all cells off, until stopped", self.watch,
         )  # fmt: skip
         self.zero_button = self._step(
-            column, "2  Zero", "Nothing pulls at the transducer.", "Take zero",
-            "Take the mean of the last second as zero force, N", self.zero,
+            column, "2  Zero", "Unload the transducer, then press.", "Take zero",
+            "Make the mean of the last second the zero of the force, N", self.zero,
         )  # fmt: skip
         self.zero_result = self._result(column)
         self.sign_button = self._step(
             column, "3  Sign", "Pull the transducer by hand, then press.", "Pulled",
-            "Tension must read above zero, N", self.sign,
+            "Tension must read positive, N", self.sign,
         )  # fmt: skip
         self.sign_result = self._result(column)
         self.shunt_button = self._step(
-            column, "4  Shunt", "Close the shunt switch. A health check, no calibration.",
-            "Check", f"Compare with the certificate, to {100 * SHUNT_TOLERANCE:g} %", self.shunt,
+            column, "4  Shunt", "Close the shunt switch. This checks the channel; it does not "
+            "calibrate it.", "Check",
+            f"Compare with the certificate, tolerance {100 * SHUNT_TOLERANCE:g} %", self.shunt,
         )  # fmt: skip
         form = QFormLayout()
         self.shunt_expected = NumberField("N", low=-1e4, high=1e4)
-        self.shunt_expected.setToolTip("Reading that the certificate gives for this shunt, N")
+        self.shunt_expected.setToolTip("Reading on the certificate for this shunt, N")
         self.shunt_expected.setAccessibleName("Expected shunt reading")
         form.addRow(Label("expected"), self.shunt_expected)
         column.addLayout(form)
         self.shunt_result = self._result(column)
         self.cells_button = self._step(
-            column, "5  Cells", "Each cell alone, in turn, under the rig's limits.",
-            "Each cell in turn", "Switches every cell on by itself", self.test_cells,
+            column, "5  Cells", "Each cell alone, in turn, within the rig's limits.",
+            "Test cells", "Switch each cell on alone, one after another", self.test_cells,
         )  # fmt: skip
         self.table = QTableWidget(0, 4)
-        plain_table(self.table, ["cell", "answers", "force", "twin"], wide=0)
+        plain_table(self.table, ["cell", "responds", "force", "twin"], wide=0)
         self.table.setMinimumHeight(150)
         column.addWidget(self.table, 1)
         self.cells_result = self._result(column)
@@ -173,7 +175,7 @@ class Commissioning(QWidget):
         return label
 
     def show_state(self, live: bool, may_start: bool) -> None:
-        """Which steps can be taken now."""
+        """Enable the steps that are possible now."""
         for button in (self.zero_button, self.sign_button, self.shunt_button):
             button.setEnabled(live)
         for button in (self.watch_button, self.cells_button):
@@ -182,11 +184,11 @@ class Commissioning(QWidget):
     # Steps
 
     def watch(self) -> None:
-        """A run in which no cell is switched."""
+        """Start a run with all cells off."""
         self._start("watch", [{"t_s": 0.0, "off": "all"}], WATCH_S)
 
     def test_cells(self) -> None:
-        """A run in which every cell is switched on by itself."""
+        """Start a run that switches each cell on alone."""
         settings = self._bench.control.settings or {}
         n_cells = sum(len(d.get("cells", ())) for d in settings.get("devices", {}).values())
         self._testing_cells = self._start(
@@ -200,7 +202,8 @@ class Commissioning(QWidget):
         path = self._bench.control.path
         if path is None:
             return False
-        # A folder named as the rig's, for the recording's name; the run reads it at its start.
+        # The recording's name starts with the folder's name, so the folder is named as the rig's.
+        # The run reads the file when it starts.
         folder = Path(tempfile.mkdtemp(prefix="hil-")) / path.resolve().parent.name
         folder.mkdir()
         file = folder / f"{name.replace(' ', '_')}.toml"
@@ -208,36 +211,37 @@ class Commissioning(QWidget):
         return self._bench.start_file(file)
 
     def zero(self) -> None:
-        """The mean of the last second becomes zero; its noise is said."""
+        """Make the mean of the last second the zero of the force, and show the noise."""
         mean, noise, units = self._last_second()
         self._bench.tare()
-        self.zero_result.setText(f"{si(mean, units)} taken off, noise {si(noise, units, 3)} RMS")
+        self.zero_result.setText(f"{si(mean, units)} subtracted, noise {si(noise, units, 3)} RMS")
 
     def sign(self) -> None:
-        """The largest force of the last seconds must be tension."""
+        """Check that the largest force of the last five seconds is tension (positive)."""
         data = self._bench.data
         _, rows = data.values.samples(data.last_s - 5 * WINDOW_S, np.inf)
         y = rows[data.index(data.signal.columns["measured"])]
         most = float(y[np.nanargmax(np.abs(y))])
         _, noise, units = self._last_second()
         if abs(most) < 10 * noise:
-            text = f"largest {si(most, units)}: nothing was pulled, pull harder"
+            text = f"largest {si(most, units)}: within the noise, pull harder"
         elif most > 0.0:
             text = f"✓ tension reads {si(most, units)}"
         else:
-            text = f"✗ tension reads {si(most, units)}: swap wires, or newtons_per_V's sign"
+            text = f"✗ tension reads {si(most, units)}: swap the signal wires, or change the "
+            text += "sign of newtons_per_V"
         self.sign_result.setText(text)
         self._bench.send("note", text=f"sign: {text}")
 
     def shunt(self) -> None:
-        """The reading with the shunt closed against the certificate's."""
+        """Compare the reading with the shunt closed to the certificate's."""
         mean, _, units = self._last_second()
         expected = self.shunt_expected.value()
         off = abs(mean - expected)
         good = expected != 0.0 and off <= SHUNT_TOLERANCE * abs(expected)
         text = f"{'✓' if good else '✗'} reads {si(mean, units)}, expected {si(expected, units)}"
         if not good:
-            text += ": check excitation, gain and wiring"
+            text += ": check the excitation, the gain and the wiring"
         self.shunt_result.setText(text)
         self._bench.send("note", text=f"shunt: {text}")
 
@@ -248,7 +252,7 @@ class Commissioning(QWidget):
         return float(np.nanmean(y)), float(np.nanstd(y)), data.signal.units
 
     def run_ended(self) -> None:
-        """Judge the cells, if they were being tested."""
+        """Show each cell's result after a cell test."""
         if not self._testing_cells:
             return
         self._testing_cells = False
@@ -262,7 +266,7 @@ class Commissioning(QWidget):
                 self.table.setItem(i, j, QTableWidgetItem(text))
         bad = [v.name for v in verdicts if not (v.answered and v.pulls)]
         self.cells_result.setText(
-            f"Look at {', '.join(bad)}: wire, gate, connector"
+            f"Check {', '.join(bad)}: wire, gate, connector"
             if bad
-            else "Every cell answers and pulls"
+            else "Every cell responds and pulls"
         )

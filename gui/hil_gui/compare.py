@@ -1,4 +1,4 @@
-"""Runs laid over the one that is open, all moved so that an event of theirs falls together."""
+"""Overlay of other runs on the open one, aligned in time at a chosen event."""
 
 from math import isnan, nan
 from pathlib import Path
@@ -29,11 +29,11 @@ from hil_gui.units import si
 
 EVENTS = ("start of the run", "first cell on", "first step of the set point", "trip", "first note")
 COLOURS = (3, 4, 5)
-"""Places in the theme's series that the run which is open does not use."""
+"""Indices into the theme's series of the colours that the open run does not use."""
 
 
 def event_time_s(data: RunData, event: str) -> float:
-    """When an event came in a run; NaN where it did not."""
+    """Time of an event in a run; NaN if the run has no such event."""
     if event == "first cell on" and "cells_reported" in data.cells:
         t_s, on = data.cells["cells_reported"].samples(-np.inf, np.inf)
         found = np.flatnonzero((on == 1).any(axis=0))
@@ -54,7 +54,7 @@ def event_time_s(data: RunData, event: str) -> float:
 
 
 class Compare(QWidget):
-    """The list of runs laid over, and at which event."""
+    """List of the overlaid runs and choice of the event that aligns them."""
 
     def __init__(self, session: Session, traces: Traces) -> None:
         super().__init__()
@@ -67,13 +67,13 @@ class Compare(QWidget):
         column.setContentsMargins(SPACE, SPACE // 2, SPACE, SPACE // 2)
         column.setSpacing(SPACE // 2)
         row = QHBoxLayout()
-        self.add_button = QPushButton("Lay over …")
-        self.add_button.setToolTip("Choose recordings to lay over this one (Ctrl+L)")
-        self.remove_button = QPushButton("Take away")
-        self.remove_button.setToolTip("Take the selected runs away")
+        self.add_button = QPushButton("Overlay …")
+        self.add_button.setToolTip("Choose recordings to draw over this one (Ctrl+L)")
+        self.remove_button = QPushButton("Remove")
+        self.remove_button.setToolTip("Remove the selected runs; all if none is selected")
         self.align = QComboBox()
         self.align.addItems(EVENTS)
-        self.align.setToolTip("Event that falls together in all runs")
+        self.align.setToolTip("Event at which all runs are aligned")
         self.align.setAccessibleName("Align at")
         row.addWidget(self.add_button)
         row.addWidget(self.remove_button)
@@ -82,7 +82,7 @@ class Compare(QWidget):
         row.addStretch(1)
         column.addLayout(row)
         self.table = QTableWidget(0, 5)
-        plain_table(self.table, ["run", "moved by", "RMS", "NRMSE", "VAF"], wide=0)
+        plain_table(self.table, ["run", "time shift", "RMS", "NRMSE", "VAF"], wide=0)
         column.addWidget(self.table, 1)
         self.add_button.clicked.connect(self.choose)
         self.remove_button.clicked.connect(self.remove_selected)
@@ -94,22 +94,22 @@ class Compare(QWidget):
 
     @property
     def names(self) -> list[str]:
-        """Recordings laid over."""
+        """Paths of the overlaid recordings."""
         return list(self._runs)
 
     def choose(self) -> None:
         """Ask for recordings."""
         folder = self._session.folder()
-        names, _ = QFileDialog.getOpenFileNames(self, "Lay over", folder, "Recordings (*.h5)")
+        names, _ = QFileDialog.getOpenFileNames(self, "Overlay", folder, "Recordings (*.h5)")
         self.add([Path(name) for name in names])
 
     def add(self, paths: list[Path]) -> None:
-        """Read recordings and lay them over, one after another."""
+        """Read recordings one after another and overlay them."""
         self._waiting += paths
         self._next(True)
 
-    def _next(self, whole: bool) -> None:
-        if not whole:
+    def _next(self, is_complete: bool) -> None:
+        if not is_complete:
             self._waiting.clear()
         if not self._waiting or self._session.jobs.is_busy:
             self.refresh()
@@ -118,19 +118,19 @@ class Compare(QWidget):
         try:
             feed = Feed(File(path))
         except ConfigError as error:
-            self._session.complain("This cannot be laid over", str(error))
+            self._session.complain("Not overlaid", str(error))
             self._next(True)
             return
 
-        def done(whole: bool) -> None:
-            if whole:
+        def done(is_complete: bool) -> None:
+            if is_complete:
                 self._runs[str(path)] = feed.data
-            self._next(whole)
+            self._next(is_complete)
 
         self._session.jobs.start(f"Reading {path.name}", feed.load(), done)
 
     def remove_selected(self) -> None:
-        """Take the selected runs away; all of them where none is selected."""
+        """Remove the selected runs; all of them if none is selected."""
         rows = sorted({index.row() for index in self.table.selectedIndexes()})
         names = self.names
         for name in [names[i] for i in rows] if rows else names:
@@ -138,7 +138,7 @@ class Compare(QWidget):
         self.refresh()
 
     def refresh(self) -> None:
-        """Move every run to where the event falls together, and draw them."""
+        """Align all runs at the event, fill the table and redraw."""
         event = self.align.currentText()
         main = self._session.data
         main_s = event_time_s(main, event) if main is not None else 0.0
@@ -150,7 +150,7 @@ class Compare(QWidget):
             if not isnan(shift_s):
                 overlays[name] = (data, shift_s, colour)
             figures, _ = data.figures_at(data.last_s)
-            moved = "has no such event" if isnan(shift_s) else f"{shift_s:+.3f} s"
+            moved = "event missing" if isnan(shift_s) else f"{shift_s:+.3f} s"
             units = data.signal.units if data.signal else ""
             vaf = "constant" if figures.held else f"{100 * figures.vaf:.2f} %"
             texts = [Path(name).name, moved, si(figures.rms, units, 3),

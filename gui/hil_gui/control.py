@@ -1,4 +1,4 @@
-"""The page that sets a run up, starts it and asks things of it while it runs."""
+"""Control page: set up a run, prepare the rig, send requests to the running loop."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -38,16 +38,16 @@ SECTIONS = {
     "guard": "Limits",
 }
 CHECK_MS = 120
-"""Pause in typing after which the configuration is checked."""
+"""Pause in typing after which the configuration is checked, ms."""
 
 
 class Control(QWidget):
-    """Form of an experiment, and buttons.
+    """Form of an experiment's values, and the buttons of a run.
 
     Attributes
     ----------
     settings : mapping or None
-        The configuration as last checked; None where it is not valid.
+        The configuration as last checked; None if it is not valid.
     """
 
     changed = Signal()
@@ -76,7 +76,7 @@ class Control(QWidget):
         self.problem = Label("")
         self.problem.setProperty("role", "error")
         self.problem.setWordWrap(True)
-        self.problem.setAccessibleName("What is wrong")
+        self.problem.setAccessibleName("Configuration errors")
         column.addWidget(self.problem)
         column.addWidget(_heading("While it runs"))
         column.addLayout(self._requests())
@@ -91,7 +91,7 @@ class Control(QWidget):
         row.setSpacing(0)
         self.backends = QButtonGroup(self)
         self.simulate = _button("Simulate", "Run on the simulated rig, in real time", check=True)
-        self.bench = _button("Bench", "Run on the hardware; simulate the same first", check=True)
+        self.bench = _button("Bench", "Run on the hardware; needs a self-test first", check=True)
         self.simulate.setChecked(True)
         for button in (self.simulate, self.bench):
             self.backends.addButton(button)
@@ -99,14 +99,18 @@ class Control(QWidget):
         return row
 
     def _steps(self) -> QGridLayout:
-        """The buttons of a day at the bench, in their order."""
+        """Buttons that prepare a run, in the order in which they are used."""
         grid = QGridLayout()
         grid.setSpacing(SPACE // 2)
-        self.self_test = _button("Self-test", "Rehearse on the virtual clock: must not trip (F2)")
-        self.tare = _button("Tare", "Take the mean of the last second as zero force, N (F3)")
-        self.arm = _button("Arm", "Let Start switch cells; pressed again: all off (F4)")
-        self.reset = _button("Reset", "Acknowledge a trip; needs its cause gone (F7)")
-        self.connect_button = _button("Connect", "Read the rig, everything off (F8)")
+        self.self_test = _button(
+            "Self-test", "Run on simulated devices and the virtual clock; must not trip (F2)"
+        )
+        self.tare = _button(
+            "Tare", "Make the mean of the last second the zero of the force, N (F3)"
+        )
+        self.arm = _button("Arm", "Permit Start to switch cells; press again to disarm (F4)")
+        self.reset = _button("Reset", "Acknowledge a trip after removing its cause (F7)")
+        self.connect_button = _button("Connect", "Read the rig with all outputs off (F8)")
         order = (self.self_test, self.connect_button, self.tare, self.arm)
         for i, button in enumerate(order):
             grid.addWidget(button, i // 2, i % 2)
@@ -116,9 +120,9 @@ class Control(QWidget):
     def _requests(self) -> QFormLayout:
         form = _form()
         self.set_point = NumberField("N")
-        self.set_point.setToolTip("Set point held from the next tick on, in the unit shown")
+        self.set_point.setToolTip("Set point to hold from the next tick on, in the unit shown")
         self.hold = _button("Hold", "Hold this set point (Ctrl+H)")
-        self.release = _button("Release", "Follow the configured reference again")
+        self.release = _button("Release", "Return to the configured reference")
         form.addRow(_word("set point"), self.set_point)
         row = QHBoxLayout()
         row.setSpacing(SPACE // 2)
@@ -126,9 +130,9 @@ class Control(QWidget):
             row.addWidget(button, 1)
         form.addRow("", row)
         self.note = QLineEdit()
-        self.note.setPlaceholderText("what you see")
+        self.note.setPlaceholderText("observation")
         self.note.setMaxLength(250)
-        self.note.setToolTip("A note with its time stamp in the recording (Ctrl+N comes here)")
+        self.note.setToolTip("Note for the recording, with a time stamp (Ctrl+N)")
         self.add_note = _button("Add", "Record the note")
         line = QHBoxLayout()
         line.setSpacing(SPACE // 2)
@@ -145,7 +149,7 @@ class Control(QWidget):
         Raises
         ------
         ConfigError
-            The file is not valid; what was open stays.
+            The file is not valid; the experiment that was open stays open.
         """
         settings = load_settings(path, {})
         self.path = path
@@ -181,21 +185,21 @@ class Control(QWidget):
     @staticmethod
     def _tip(path: str, high: float) -> str:
         unit = unit_of(path)
-        said = f"{path}, in {unit}" if unit else path
-        return f"{said}; the rig allows up to {high:g} {unit}" if high < LARGEST else said
+        text = f"{path}, in {unit}" if unit else path
+        return f"{text}; the rig allows up to {high:g} {unit}" if high < LARGEST else text
 
     def _edited(self) -> None:
         self._timer.start()
 
     def _finished(self, path: str) -> None:
-        """A gain changed while it runs takes effect at once."""
+        """Send a gain that was changed during a run; it takes effect at once."""
         field = self.fields.get(path)
         if self.is_locked and path.startswith("controller.") and isinstance(field, NumberField):
             self.gain_changed.emit(path, field.value())
 
     @property
     def sets(self) -> dict[str, str]:
-        """Keys that differ from the file, with their values as TOML."""
+        """Keys whose fields differ from the file, with the field values as TOML."""
         found = {}
         for path, field in self.fields.items():
             filed = self._filed[path]
@@ -205,7 +209,7 @@ class Control(QWidget):
         return found
 
     def check(self) -> None:
-        """Ask the configuration's own checks; every field that is refused says why."""
+        """Check the configuration as `hil run` does, and mark every invalid field."""
         self._timer.stop()
         if self.path is None:
             return
@@ -227,7 +231,7 @@ class Control(QWidget):
         return "bench" if self.bench.isChecked() else "sim"
 
     def lock(self, locked: bool) -> None:
-        """While a run is on, only gains may be changed."""
+        """Lock the form during a run; only numbers of the controller stay editable."""
         self.is_locked = locked
         for path, field in self.fields.items():
             gain = path.startswith("controller.") and isinstance(field, NumberField)
@@ -237,7 +241,7 @@ class Control(QWidget):
 
 
 def _leaves(path: str, table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Values of a table and of those in it, with their paths; kinds and empty tables left out."""
+    """Yield every value of a table and its subtables with its dotted path, except `kind`."""
     for key, value in table.items():
         if isinstance(value, Mapping):
             yield from _leaves(f"{path}.{key}", value)

@@ -1,6 +1,6 @@
-"""Runs and configurations for the window; the only module here that imports hil.
+"""Runs and configurations for the window; the only module of the window that imports hil.
 
-What takes long to import is imported where it is used, so that the first frame need not wait.
+Slow imports are inside the functions that use them, so that the first frame appears early.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ __all__ = ["ConfigError", "DeviceError"]
 
 BLOCK = 8192
 MOTION_S = 0.01
-"""Period at which the array's motion is worked out for its picture."""
+"""Time step at which the array's motion is computed for its schematic, s."""
 
 
 def array_pictures(settings: Mapping[str, Any]) -> tuple[ArrayPicture, ...]:
-    """The arrays of a configuration, laid out for drawing; none on rigs of another kind."""
+    """Arrays of a configuration, laid out for drawing; empty if the system has none."""
     from hil.experiment.figure import figure_of
 
     return figure_of(settings).arrays
 
 
 def limb_picture(settings: Mapping[str, Any]) -> StickFigure | None:
-    """The stick figure of a configuration's system; None where it has none."""
+    """Stick figure of a configuration's system; None if it has none."""
     from hil.experiment.figure import figure_of
 
     return figure_of(settings).limb
 
 
 def causes() -> Mapping[str, str]:
-    """What every fault of the guard means, in words."""
+    """Meaning of every fault of the guard, by its name."""
     from hil.loop.guard import CAUSES
 
     return CAUSES
 
 
 def warm_up() -> None:
-    """Import what opening a run will need."""
+    """Import the modules that opening a run needs."""
     from hil import config  # noqa: F401
     from hil.experiment.registry import systems
     from hil.record import read  # noqa: F401
@@ -64,7 +64,7 @@ class File:
     Raises
     ------
     ConfigError
-        It is missing, damaged, or no recording.
+        The file is missing, damaged, or not a recording.
     """
 
     def __init__(self, path: Path) -> None:
@@ -108,7 +108,7 @@ class File:
             yield file, text_of, n_whole_rows
 
     def blocks(self) -> Iterator[tuple[dict[str, NDArray[Any]], float]]:
-        """Rows that were not taken before, in blocks, each with the share that is then done."""
+        """Yield the rows since the last call in blocks, each with the fraction read so far."""
         with self._open() as (file, text_of, n_whole_rows):
             end = n_whole_rows(file)
             ticks = dict(file["ticks"].items())
@@ -123,12 +123,12 @@ class File:
             self.summary = summary_of(file)
 
     def outcome_now(self) -> str:
-        """How the run ended, as the file says."""
+        """Outcome of the run as the file has it now."""
         with self._open() as (file, text_of, _):
             return str(text_of(file.attrs["outcome"]))
 
     def notes(self) -> list[Note]:
-        """Events and inputs that were not taken before."""
+        """Events and inputs since the last call."""
         with self._open() as (file, _, _):
             events, inputs = file["events"][self._n_events :], file["inputs"][self._n_inputs :]
         self._n_events += len(events)
@@ -149,7 +149,7 @@ def _column(name: str, dataset: Any, text_of: Any) -> Column:
 
 
 def as_notes(events: NDArray[np.void], inputs: NDArray[np.void]) -> list[Note]:
-    """Events and inputs as lines, in the order of time."""
+    """Convert events and inputs to notes, in the order of time."""
     notes = [
         Note(float(e["t_s"]), *(e[k].decode(errors="replace") for k in ("level", "source", "text")))
         for e in events
@@ -157,31 +157,31 @@ def as_notes(events: NDArray[np.void], inputs: NDArray[np.void]) -> list[Note]:
     for i in inputs:
         name, text = (i[k].decode(errors="replace") for k in ("name", "text"))
         value = float(i["value"])
-        said = text if name == "note" else f"{name} = {value:g} {text}".rstrip()
+        line = text if name == "note" else f"{name} = {value:g} {text}".rstrip()
         if np.isnan(value) and name != "note":
-            said = f"{name} {text}".rstrip()
-        notes.append(Note(float(i["t_s"]), "note" if name == "note" else "input", "operator", said))
+            line = f"{name} {text}".rstrip()
+        notes.append(Note(float(i["t_s"]), "note" if name == "note" else "input", "operator", line))
     return sorted(notes, key=lambda note: note.t_s)
 
 
 class Live:
-    """A run in another process, through its tap; what it asks of the loop are requests.
+    """A run in another process: reads its rows and sends it requests through its tap.
 
     Raises
     ------
     DeviceError
-        The run is over.
+        The run is over, has not started, or has another version.
     """
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
         found = [path for number, path in taps.running() if number == pid]
         if not found:
-            raise DeviceError("the run is over, or has not begun")
+            raise DeviceError("the run is over, or has not started")
         try:
             self._tap = taps.attach(found[0])
         except (OSError, ValueError):
-            raise DeviceError("the run is over, or of another version") from None
+            raise DeviceError("the run is over, or uses another version of hil") from None
         self._path = found[0]
         self._taken = self._n_events = self._n_inputs = 0
         self._requests: taps.Requests | None = None
@@ -189,21 +189,21 @@ class Live:
 
     @property
     def is_recording(self) -> bool:
-        """The recorder has the file open: it may be looked at."""
+        """Whether the recorder has created the file, so that it can be read."""
         return self._tap.recorder_ready
 
     @property
     def state(self) -> str:
-        """The rig's, one of `hil.loop.states.STATES`."""
+        """State of the rig, one of `hil.loop.states.STATES`."""
         return self._tap.state
 
     @property
     def is_over(self) -> bool:
-        """The loop has written its last row, or its process is gone."""
+        """Whether the loop has written its last row, or its process has ended."""
         return self._tap.closed or not any(pid == self.pid for pid, _ in taps.running())
 
     def skip(self, n_rows: int) -> None:
-        """These rows have been taken from the file."""
+        """Skip rows that were already read from the file."""
         self._taken = n_rows + self._tap.lost
 
     def rows(self) -> NDArray[np.void]:
@@ -222,12 +222,12 @@ class Live:
         return as_notes(events, inputs)
 
     def send(self, name: str, value: float = float("nan"), text: str = "") -> int:
-        """Ask the loop for something; `hil.loop.tap.Requests` has the names.
+        """Send a request to the loop; `hil.loop.tap.Requests` lists the names.
 
         Raises
         ------
         DeviceError
-            Another window commands the run, or it is over.
+            Another window controls the run, or the run is over.
         """
         if self._requests is None:
             self._requests = taps.Requests(self._path)
@@ -240,9 +240,9 @@ class Live:
 
 
 def run_of(recording: Path) -> int | None:
-    """The process whose run is being recorded there; None where there is none.
+    """Process id of the run that is recorded to this file; None if there is none.
 
-    Its recorder says so in its command line, on systems that have /proc.
+    It reads the command line of the run's recorder from /proc, so it needs Linux.
     """
     wanted = recording.resolve()
     for pid, tap in taps.running():
@@ -257,10 +257,10 @@ def run_of(recording: Path) -> int | None:
 
 
 class Motion:
-    """Displacements of an array's masses, from the twin's own equations.
+    """Displacements of an array's masses, recomputed with the twin's model.
 
-    Recordings hold the twin's force but not where its masses are; the model that runs beside
-    the hardware is run here once more on the reported cells, every MOTION_S.
+    A recording holds the twin's force but not the positions of its masses. So the twin is
+    simulated here again from the reported cells, with time step MOTION_S.
     """
 
     def __init__(self, about: About) -> None:
@@ -282,7 +282,21 @@ class Motion:
     def take(
         self, t_s: NDArray[np.float64], cells: NDArray[np.uint8]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Come up to these rows (n,), (N, n): new times (m,) and displacements (D, m) in m."""
+        """Advance the model over new rows.
+
+        Parameters
+        ----------
+        t_s : (n,) array
+        cells : (N, n) array
+            Reported state of the N cells; 255 (unknown) counts as off.
+
+        Returns
+        -------
+        t_s : (m,) array
+            Times of the new model steps.
+        displacements_m : (D, m) array
+            Displacements `names` at these times.
+        """
         t_s = np.concatenate((self._left_t_s, t_s))
         on = np.hstack((self._left_on, np.where(cells == 255, 0, cells)))
         times, moved = [], []
@@ -302,12 +316,12 @@ class Motion:
 
 
 def load_settings(path: Path, sets: Mapping[str, str]) -> dict[str, Any]:
-    """The whole configuration of an experiment with these keys changed, checked as `hil run` does.
+    """Load an experiment with these keys changed, and check it as `hil run` does.
 
     Raises
     ------
     ConfigError
-        One line an error: file, key, value, remedy.
+        One line for each error: file, key, value, remedy.
     """
     from hil.experiment.load import load
 
@@ -316,7 +330,7 @@ def load_settings(path: Path, sets: Mapping[str, str]) -> dict[str, Any]:
 
 
 def preview(path: Path, settings: Mapping[str, Any]) -> About:
-    """The head of a run that has not begun: what its experiment says, no columns yet."""
+    """Metadata of a run that has not started, from its experiment; it has no columns yet."""
     pictures = array_pictures(settings)
     return About(
         path=path,
@@ -334,14 +348,14 @@ def preview(path: Path, settings: Mapping[str, Any]) -> About:
 
 
 def rig_of(path: Path) -> Path:
-    """The file of an experiment's rig: its own, where it names none."""
+    """Rig file of an experiment; the experiment's own file if it names no rig."""
     with path.open("rb") as file:
         name = tomllib.load(file).get("rig")
     return path.resolve() if name is None else (path.parent / str(name)).resolve()
 
 
 def rig_limits(path: Path) -> dict[str, float]:
-    """The rig's own limits, which an experiment may tighten but not loosen."""
+    """Guard limits of the rig file; an experiment may tighten them but not loosen them."""
     with rig_of(path).open("rb") as file:
         limits = tomllib.load(file).get("guard", {})
     return {key: float(v) for key, v in limits.items() if isinstance(v, int | float)}

@@ -1,4 +1,4 @@
-"""What is on the screen as a figure, what is in the recording as data."""
+"""Export of the plots as a figure and of the recording as data."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,18 +17,18 @@ FIGURES = {".png": "PNG picture", ".svg": "SVG drawing", ".pdf": "PDF page"}
 DATA = {".csv": "Table", ".mat": "MATLAB", ".mcap": "Foxglove"}
 TITLE_PX = 30
 PNG_SCALE = 3
-"""Pixels of the picture for one of the screen."""
+"""Pixels of the picture for each pixel of the screen."""
 
 
 class Exports:
-    """Writes figures and data of the run that is open."""
+    """Writes figures and data of the open run."""
 
     def __init__(self, session: Session, traces: Traces) -> None:
         self._session = session
         self._traces = traces
 
     def choose_figure(self) -> None:
-        """Ask where to, then write the plots as they are."""
+        """Ask for a file, then write the plots as shown."""
         if self._session.data is None:
             self._session.complain("Nothing to export", "Open a run first (Ctrl+O)")
             return
@@ -41,10 +41,10 @@ class Exports:
             self.figure(Path(name))
 
     def figure(self, path: Path) -> bool:
-        """Write the plots with title and mark; whether it could be written."""
+        """Write the plots with title and SIMULATED mark; returns whether it succeeded."""
         if path.suffix.lower() not in FIGURES:
             self._session.complain(
-                "Not exported", f"{path.name}: end its name in .png, .svg or .pdf"
+                "Not exported", f"{path.name}: use a name that ends in .png, .svg or .pdf"
             )
             return False
         traces = self._traces
@@ -59,7 +59,7 @@ class Exports:
             traces.redraw()
         if not written:
             self._session.complain(
-                "Not exported", f"{path}: cannot be written: choose another place"
+                "Not exported", f"{path}: cannot be written: choose another folder"
             )
             return False
         self._session.say(f"Figure: {path}")
@@ -83,7 +83,7 @@ class Exports:
         traces.render(painter, target, traces.viewport().rect())
 
     def choose_data(self) -> None:
-        """Ask where to, then write the recording in another format."""
+        """Ask for a file, then write the recording in another format."""
         data = self._session.data
         if data is None or self._session.feed.is_growing:
             text = "Open a recording first (Ctrl+O)" if data is None else "Stop the run first (F6)"
@@ -96,32 +96,32 @@ class Exports:
             self.data(Path(name))
 
     def data(self, path: Path) -> None:
-        """Write the whole recording as CSV, MAT or MCAP, by `hil export` in its own process."""
+        """Write the recording as CSV, MAT or MCAP; `hil export` does it in its own process."""
         if path.suffix.lower() not in DATA:
             self._session.complain(
-                "Not exported", f"{path.name}: end its name in {' or '.join(DATA)}"
+                "Not exported", f"{path.name}: use a name that ends in {' or '.join(DATA)}"
             )
             return
         run = self._session.data.about.path
         kind = path.suffix.lower().removeprefix(".")
         command = Command(["export", str(run), "--to", kind, "--out", str(path), "--json"])
 
-        def done(whole: bool) -> None:
-            if not whole:
+        def done(is_complete: bool) -> None:
+            if not is_complete:
                 command.stop()
                 self._session.say("The export was cancelled")
             elif command.exit_code:
-                self._session.complain("Not exported", command.said)
+                self._session.complain("Not exported", command.error_text)
             else:
                 self._session.say(f"Data: {path}")
 
-        self._session.jobs.start(f"Writing {path.name}", _waiting(command), done)
+        self._session.jobs.start(f"Writing {path.name}", _progress(command), done)
 
 
-def _waiting(command: Command) -> Iterator[float]:
+def _progress(command: Command) -> Iterator[float]:
     share = 0.0
     while command.exit_code is None:
-        share += 0.0002 * (1.0 - share)  # how far it is nobody knows: it slows down
+        share += 0.0002 * (1.0 - share)  # `hil export` reports no progress: approach 1 slowly
         yield share
 
 

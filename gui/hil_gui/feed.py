@@ -1,4 +1,4 @@
-"""Where rows come from: the tap of a run, or a recording, whole or still growing."""
+"""Source of rows: the tap of a run, or a recording, complete or still growing."""
 
 from collections.abc import Iterator
 
@@ -11,9 +11,9 @@ from hil_gui.pyramid import Pyramid
 from hil_gui.run_data import LIVE_CAPACITY, About, RunData
 
 DUTY_S = 1.0
-"""Time over which a cell's duty is shown."""
+"""Time over which a cell's duty is averaged, s."""
 FILE_S = 0.25
-"""A growing recording is looked at this often."""
+"""Period at which a growing recording is read, s."""
 
 
 class Feed:
@@ -42,7 +42,7 @@ class Feed:
         return self.data.about
 
     def load(self) -> Iterator[float]:
-        """Take what the recording holds; yields the share that is done."""
+        """Read the recording; yields the fraction done."""
         for block, share in self.file.blocks():
             self._take(block)
             yield share
@@ -56,11 +56,11 @@ class Feed:
 
     @property
     def is_growing(self) -> bool:
-        """There may be more rows."""
+        """Whether more rows may come."""
         return self.live is not None or (self._follows_file and self.data.outcome == "running")
 
     def poll(self, now_s: float) -> bool:
-        """Take new rows; whether there were any. `now_s` is any steady time."""
+        """Read new rows; returns whether there were any. `now_s` is any monotonic time."""
         if self.live is not None:
             is_over = self.live.is_over
             rows = self.live.rows()
@@ -79,11 +79,11 @@ class Feed:
                 self._take(block)
             self._settle_file()
         except ConfigError:
-            return False  # its writer is closing it: look again
+            return False  # the recorder is closing the file: try again later
         return self.data.n_rows > n_before
 
     def close(self) -> None:
-        """Leave the run to itself."""
+        """Detach from the run; it continues."""
         if self.live is not None:
             self.live.close()
             self.live = None
@@ -97,19 +97,19 @@ class Feed:
             self._moves.append(*self._motion.take(t_s, np.asarray(rows["cells_reported"]).T))
 
     def send(self, name: str, value: float = float("nan"), text: str = "") -> None:
-        """Ask the loop for something.
+        """Send a request to the loop.
 
         Raises
         ------
         DeviceError
-            Nothing runs, or another window commands it.
+            No run is live, or another window controls it.
         """
         if self.live is None:
-            raise DeviceError(f"{name}: not sent, nothing runs: press Start first")
+            raise DeviceError(f"{name}: not sent, no run is in progress: press Start first")
         self.live.send(name, value, text)
 
     def cells_at(self, t_s: float) -> Cells | None:
-        """What the cells do at an instant; None on rigs without cells."""
+        """State of the cells at an instant; None on rigs without cells."""
         data, names = self.data, self.about.cell_names
         if not names or not data.n_rows or "cells_reported" not in data.cells:
             return None
@@ -130,7 +130,10 @@ class Feed:
         )
 
     def moves_at(self, t_s: float) -> dict[str, float]:
-        """Displacement of every mass, in m, by the model's name for it."""
+        """Displacement of every mass in m, by model output name.
+
+        A recorded column replaces the recomputed value.
+        """
         recorded = self.data.at(t_s) if self.data.n_rows else {}
         found = {}
         if self._motion is not None and self._moves.n_samples:
@@ -145,5 +148,5 @@ def _motion(about: About) -> Motion | None:
     try:
         motion = Motion(about)
     except ConfigError:
-        return None  # a recording of another version: its array is drawn at rest
+        return None  # no model for this recording, e.g. of another version: drawn at rest
     return motion if motion.names else None

@@ -13,7 +13,7 @@ LARGEST = 1e9
 
 
 def unit_of(key: str) -> str:
-    """The unit that a key ends in: `k_i_per_s` is in 1/s; empty where it names none."""
+    """Unit in a key's suffix: `k_i_per_s` gives 1/s; empty if the key has no unit."""
     words = _split(key)[1]
     over, _, under = " ".join(words).partition("per")
     text = "·".join(over.split()) or ("1" if under else "")
@@ -22,9 +22,9 @@ def unit_of(key: str) -> str:
 
 
 def words_of(path: str) -> str:
-    """A key for people, without its unit: `guard.cell_on_max_s` is `cell on max`.
+    """Label for a key, without its unit: `guard.cell_on_max_s` gives `cell on max`.
 
-    Of a key in a table of tables the table's name comes first: `controller.loops.slide.k_p` is
+    In a table of tables the inner table's name comes first: `controller.loops.slide.k_p` gives
     `slide k p`.
     """
     above = path.split(".")[1:-1]
@@ -54,7 +54,10 @@ def toml_text(value: Any) -> str:
 
 
 class NumberField(QDoubleSpinBox):
-    """A number in SI units; its steps are a tenth of its leading digit's place."""
+    """Entry field for a number in SI units.
+
+    One step is a tenth of the leading digit's place value.
+    """
 
     def __init__(self, units: str, *, low: float = -LARGEST, high: float = LARGEST) -> None:
         super().__init__()
@@ -91,7 +94,7 @@ class NumberField(QDoubleSpinBox):
         return text.removesuffix(self.suffix()).strip().replace(",", ".")
 
     def wheelEvent(self, event) -> None:
-        """Only when it has the focus: scrolling past must not change a value."""
+        """Change the value only with keyboard focus: scrolling the page must not change it."""
         if self.hasFocus():
             super().wheelEvent(event)
         else:
@@ -99,7 +102,7 @@ class NumberField(QDoubleSpinBox):
 
 
 class TextField(QLineEdit):
-    """A text, or any other value typed as in the file."""
+    """Entry field for a text, or for any other value as TOML."""
 
     valueChanged = Signal(str)
 
@@ -110,7 +113,7 @@ class TextField(QLineEdit):
 
 
 def field_for(key: str, value: Any, *, high: float = LARGEST) -> QWidget:
-    """The field for a key of the configuration, holding its value."""
+    """Entry field for a configuration key, filled with its value."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         field: QWidget = NumberField(unit_of(key), high=high)
         field.setValue(float(value))
@@ -121,14 +124,14 @@ def field_for(key: str, value: Any, *, high: float = LARGEST) -> QWidget:
 
 
 def text_of(field: QWidget, like: Any) -> str:
-    """What a field holds, as TOML; whole numbers stay whole."""
+    """Value of a field as TOML; an integer stays an integer."""
     if isinstance(field, NumberField):
         return str(round(field.value())) if isinstance(like, int) else repr(field.value())
     return toml_text(field.text()) if isinstance(like, str) else field.text()
 
 
 def mark(field: QWidget, bad: bool, tip: str) -> None:
-    """Show whether a field's value is refused."""
+    """Show whether a field's value is invalid."""
     field.setToolTip(tip)
     if bool(field.property("bad")) != bad:
         field.setProperty("bad", bad)

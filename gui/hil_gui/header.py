@@ -1,4 +1,4 @@
-"""The strip that is always visible: what runs, the guard's state in words, start and stop."""
+"""Header that is always visible: the run, the guard's state, start and stop."""
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QSizePolicy, QVBoxLayout
@@ -7,8 +7,8 @@ from hil_gui.plain import Label, tip
 from hil_gui.theme import LIGHT, SPACE, Theme, numbers
 
 STATE_WORDS = {
-    "": ("nothing open", "muted"),
-    "checking": ("CHECKING", "accent"),
+    "": ("no file open", "muted"),
+    "checking": ("SELF-TEST", "accent"),
     "reading": ("READING", "accent"),
     "starting": ("STARTING", "accent"),
     "off": ("OFF", "muted"),
@@ -23,7 +23,7 @@ STATE_WORDS = {
     "complete": ("COMPLETE", "ok"),
     "aborted": ("STOPPED", "warning"),
     "recovered": ("RECOVERED", "warning"),
-    "lost": ("LOOP GONE", "fault"),
+    "lost": ("LOOP DIED", "fault"),
 }
 
 FILLED = ("fault", "tripped", "estop", "armed", "running", "lost")
@@ -113,15 +113,21 @@ class Header(QFrame):
         self.mark.setToolTip(tip(simulated))
 
     def set_state(self, state: str, causes: str = "", *, is_live: bool = True) -> None:
-        """Say the guard's state, and what caused it, separated by semicolons.
+        """Show the guard's state and its causes.
 
-        The first cause is shown, all of them are in the tool tip. Only a live state, or a fault,
-        fills its field.
+        Parameters
+        ----------
+        state : str
+            A key of `STATE_WORDS`.
+        causes : str
+            Causes separated by semicolons; the first is shown, the tool tip lists all.
+        is_live : bool
+            Whether the state is live. Only a live state or a fault has a filled background.
         """
-        first, *others = causes.split("; ") if causes else [""]
-        more = f"  (+ {len(others)} more)" if others else ""
+        first, *further = causes.split("; ") if causes else [""]
+        more = f"  (+ {len(further)} more)" if further else ""
         self.causes.setText(f"{first}{more}")
-        self.causes.setToolTip(tip("\n".join([first, *others])))
+        self.causes.setToolTip(tip("\n".join([first, *further])))
         if (state, is_live) != (self.shown, self._is_live):
             self.shown, self._is_live = state, is_live
             self._paint_state()

@@ -1,4 +1,4 @@
-"""Long work in slices between frames, with progress and a way to cancel it."""
+"""Long work done in slices between frames, with a progress bar and a Cancel button."""
 
 from collections.abc import Callable, Iterator
 from time import perf_counter
@@ -9,11 +9,11 @@ from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QToolButton, QWidget
 from hil_gui.plain import Label
 
 SLICE_S = 0.02
-"""Longest stretch of work before the next frame may be drawn."""
+"""Duration of one slice of work, s; then the next frame may be drawn."""
 
 
 class Jobs(QWidget):
-    """One piece of work at a time; hidden while there is none."""
+    """Runs one job at a time; hidden while there is none."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -25,12 +25,12 @@ class Jobs(QWidget):
         self.bar.setFixedWidth(180)
         self.cancel_button = QToolButton()
         self.cancel_button.setText("Cancel")
-        self.cancel_button.setToolTip("Stop this work; what is there stays (Esc)")
+        self.cancel_button.setToolTip("Cancel this work; results so far are kept (Esc)")
         self.cancel_button.clicked.connect(self.cancel)
         for widget in (self.label, self.bar, self.cancel_button):
             row.addWidget(widget)
         self._work: Iterator[float] | None = None
-        self._done: Callable[[bool], None] = lambda whole: None
+        self._done: Callable[[bool], None] = lambda is_complete: None
         self._timer = QTimer(self)
         self._timer.timeout.connect(self._slice)
         self.hide()
@@ -40,7 +40,17 @@ class Jobs(QWidget):
         return self._work is not None
 
     def start(self, what: str, work: Iterator[float], done: Callable[[bool], None]) -> None:
-        """Do the work, which yields the share done; then `done(whether it came to its end)`."""
+        """Start a job; cancel the one in progress.
+
+        Parameters
+        ----------
+        what : str
+            Text beside the progress bar.
+        work : iterator of float
+            Does the work; yields the fraction done, 0 to 1.
+        done : callable
+            Called at the end: True if the work was completed, False if it was cancelled or failed.
+        """
         self.cancel()
         self._work, self._done = work, done
         self.label.setText(what)
@@ -50,7 +60,7 @@ class Jobs(QWidget):
         self._slice()
 
     def cancel(self) -> None:
-        """End the work where it is."""
+        """Cancel the job in progress, if any."""
         if self._work is not None:
             self._end(False)
 
@@ -65,8 +75,8 @@ class Jobs(QWidget):
                 self._end(False)
                 raise
 
-    def _end(self, whole: bool) -> None:
+    def _end(self, is_complete: bool) -> None:
         self._timer.stop()
         self._work = None
         self.hide()
-        self._done(whole)
+        self._done(is_complete)

@@ -1,4 +1,4 @@
-"""Where everything stands in the main window."""
+"""Arrangement of the panels in the main window."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -40,18 +40,18 @@ IN_FRONT = ("Control", "Lateness", "Events")
 
 @dataclass(frozen=True)
 class Layout:
-    """What the window keeps of its arrangement.
+    """Handles of the arrangement that the window needs later.
 
     Attributes
     ----------
     docks : dict
-        Panels by their titles.
+        Panels by title.
     kind_buttons : dict
         Button of each curve, by its kind.
     legend : Label
-        Band about the twin, beside these buttons.
+        Text beside these buttons: half-width of the band around the twin.
     first : QByteArray
-        This arrangement, to come back to.
+        The default arrangement, for Reset layout.
     """
 
     docks: dict[str, QDockWidget]
@@ -61,7 +61,7 @@ class Layout:
 
 
 def build(window: QMainWindow, parts: Parts) -> Layout:
-    """Put the panels around the plots."""
+    """Arrange the panels around the plots."""
     centre = QWidget()
     column = QVBoxLayout(centre)
     column.setContentsMargins(SPACE // 2, SPACE // 2, SPACE // 2, SPACE // 2)
@@ -113,7 +113,7 @@ def build(window: QMainWindow, parts: Parts) -> Layout:
 def hide_stale_tabs(window: QMainWindow, docks: Iterable[QDockWidget]) -> None:
     """Hide tab bars that belong to no group of docks.
 
-    Qt 6.11 leaves some behind, where the docks were before they were put together.
+    Qt 6.11 leaves some behind at the docks' former positions after it groups them.
     """
     docked = [dock for dock in docks if not dock.isFloating()]
     places = [dock.geometry() for dock in docked if window.tabifiedDockWidgets(dock)]
@@ -133,7 +133,7 @@ def _dock(window: QMainWindow, title: str, widget: QWidget, area: Qt.DockWidgetA
 
 
 def _kind_buttons(traces: Traces) -> dict[str, QToolButton]:
-    """A button a curve, in its colour: shows and hides it."""
+    """One button for each curve, in the curve's colour; it shows or hides the curve."""
     buttons = {}
     for i, (kind, word) in enumerate(WORDS.items(), start=1):
         button = QToolButton()
@@ -169,9 +169,9 @@ def _row(parts: Parts, kind_buttons: Iterable[QToolButton], legend: Label) -> QH
 
 def _array_panel(array: ArrayView) -> QWidget:
     tips = {
-        "state": "Light cells by what the boards report",
-        "duty": "Light cells by their share of on time in the last second",
-        "heat": "Light cells by their wire's temperature, °C",
+        "state": "Colour cells by the state that the boards report",
+        "duty": "Colour cells by their duty cycle over the last second",
+        "heat": "Colour cells by their wire temperature, °C",
     }
     panel = QWidget()
     column = QVBoxLayout(panel)

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from hil_gui.data import StickFigure
 
 LEAST, MOST = 0.001, 1.0
-"""Ends of the scale of activation, which is logarithmic: holding a foot takes 0.0136."""
+"""Range of the colour scale of activation. It is logarithmic: holding a foot needs only 0.0136."""
 MUSCLE_PX, BONE_PX = 5.0, 3.0
 RELAXED_BELOW, NAMED_MAX = 0.002, 4
-"""Of more muscles than this only those that are active are named: names would hide the limb."""
+"""With more than NAMED_MAX muscles, those with activation below RELAXED_BELOW get no label."""
 
 
 class LimbFigure:
-    """Curves of a plot that show one limb."""
+    """Draws one limb in a plot."""
 
     def __init__(self, plot: pg.PlotWidget) -> None:
         self._plot = plot
@@ -44,7 +44,7 @@ class LimbFigure:
         self.set_picture(self._picture)
 
     def set_picture(self, picture: StickFigure | None) -> None:
-        """Draw this limb as it starts, or none."""
+        """Draw this limb in its start pose; None removes the limb."""
         for item in (*self._bones, *self._muscles, *self._labels):
             self._plot.removeItem(item)
         self._picture = picture
@@ -66,7 +66,7 @@ class LimbFigure:
         plot.autoRange(padding=0.08)
 
     def show_run(self, data: RunData, now_s: float) -> None:
-        """The limb at an instant of a run."""
+        """Draw the limb at an instant of a run."""
         picture = self._picture
         if picture is None or not all(data.has(name) for name in picture.angles):
             return
@@ -76,7 +76,7 @@ class LimbFigure:
             self.show(angles, [row.get(name, nan) for name in picture.activations])
 
     def show(self, angles: NDArray[np.float64], activations: Sequence[float]) -> None:
-        """The limb in this pose; NaN for an activation that is not known."""
+        """Draw the limb in this pose; an activation is NaN if unknown."""
         assert self._picture is not None
         bones, muscles = self._picture.place(angles)
         for curve, line in zip(self._bones, bones, strict=True):
@@ -93,7 +93,7 @@ class LimbFigure:
             self._labels[i].setPos(*middle)
 
     def colour(self, activation: float) -> QColor:
-        """From the colour of a relaxed muscle to that of one that is fully active."""
+        """Colour of a muscle: logarithmic scale from relaxed to fully active."""
         if activation != activation:
             return QColor(self._theme.line)
         span = log10(MOST) - log10(LEAST)
@@ -108,7 +108,7 @@ class LimbFigure:
 def _middle(
     line: NDArray[np.float64], bones: Sequence[NDArray[np.float64]]
 ) -> tuple[tuple[float, float], bool]:
-    """Half way along a muscle, and whether it lies before the bones at this height or behind."""
+    """Midpoint of a muscle, and whether it lies in front of the bones at that height."""
     steps = np.linalg.norm(np.diff(line, axis=0), axis=1)
     along = np.concatenate(([0.0], np.cumsum(steps)))
     half = 0.5 * along[-1]

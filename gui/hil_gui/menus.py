@@ -1,4 +1,4 @@
-"""Menus and keys; every control of the window can be reached from here."""
+"""Menus and keyboard shortcuts; they reach every control of the window."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from hil_gui.parts import Parts
 
 
 class Commands(Protocol):
-    """What the menus ask of the whole window; the main window does it."""
+    """Commands that the main window provides to the menus."""
 
     def choose(self) -> None: ...
 
@@ -27,11 +27,11 @@ class Commands(Protocol):
 
     def set_theme(self, name: str) -> None: ...
 
-    def first_layout_again(self) -> None: ...
+    def reset_layout(self) -> None: ...
 
 
 def stack(*widgets: QWidget) -> QWidget:
-    """Widgets one below the other without a gap."""
+    """Stack widgets below each other without gaps."""
     holder = QWidget()
     column = QVBoxLayout(holder)
     column.setContentsMargins(0, 0, 0, 0)
@@ -44,13 +44,13 @@ def stack(*widgets: QWidget) -> QWidget:
 def build(
     window: QMainWindow, commands: Commands, parts: Parts, docks: Mapping[str, QDockWidget]
 ) -> QMenu:
-    """Fill the menu bar; returns the menu of the files opened last."""
+    """Fill the menu bar; returns the menu of recent files."""
     bar = parts.menu_bar
     file = bar.addMenu("&File")
     file.addAction(_action(window, "&Open …", "Ctrl+O", commands.choose))
     recent_menu = file.addMenu("Open &recent")
     fill_recent(recent_menu, parts.session.recent, commands.open)
-    file.addAction(_action(window, "&Lay a recording over …", "Ctrl+L", parts.compare.choose))
+    file.addAction(_action(window, "Over&lay a recording …", "Ctrl+L", parts.compare.choose))
     file.addSeparator()
     file.addAction(_action(window, "Export &figure …", "Ctrl+E", parts.exports.choose_figure))
     file.addAction(_action(window, "Export &data …", "Ctrl+Shift+E", parts.exports.choose_data))
@@ -85,7 +85,7 @@ def build(
         ("Zoom &in", "Ctrl++", lambda: commands.zoom(0.5)),
         ("Zoom &out", "Ctrl+-", lambda: commands.zoom(2.0)),
         ("Step &back", "Alt+Left", lambda: line.go(line.now_s - 0.1)),
-        ("Step &on", "Alt+Right", lambda: line.go(line.now_s + 0.1)),
+        ("Step &forward", "Alt+Right", lambda: line.go(line.now_s + 0.1)),
     ):
         view.addAction(_action(window, text, key, do))
     view.addSeparator()
@@ -106,12 +106,12 @@ def build(
         action.setToolTip(f"Show or hide {name}")
         panels.addAction(action)
     panels.addSeparator()
-    panels.addAction(_action(window, "&First layout again", None, commands.first_layout_again))
+    panels.addAction(_action(window, "&Reset layout", None, commands.reset_layout))
     return recent_menu
 
 
 def fill_recent(menu: QMenu, recent: Sequence[str], open_file: Callable[[Path], object]) -> None:
-    """The files opened last."""
+    """Fill the menu of recent files."""
     menu.clear()
     for i, name in enumerate(recent, start=1):
         path = Path(name)

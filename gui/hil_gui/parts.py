@@ -1,4 +1,4 @@
-"""The parts of the main window, each made with what it needs."""
+"""Parts of the main window, each built from what it depends on."""
 
 from PySide6.QtWidgets import QMenuBar
 
@@ -17,7 +17,7 @@ from hil_gui.transport import Transport
 
 
 class Parts:
-    """Panels, menu bar, and what acts on several of them; `layout` gives them their places."""
+    """Panels, menu bar and shared objects of the window; `layout` arranges them."""
 
     def __init__(self, session: Session, viewer: Viewer) -> None:
         self.session = session

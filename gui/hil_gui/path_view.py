@@ -1,6 +1,6 @@
-"""Points in plane or space: the end effector's path, or a body as a stick figure.
+"""Points in the plane or in space: the end effector's path, or a body as a stick figure.
 
-A limb with muscles is drawn as `limb_figure` draws it.
+`limb_figure` draws limbs with muscles.
 """
 
 import pyqtgraph as pg
@@ -12,13 +12,13 @@ from hil_gui.run_data import About, RunData, find_paths
 from hil_gui.theme import Theme
 
 TRAIL_S = 5.0
-"""How much of a path is drawn behind its point."""
+"""Duration of the path drawn behind its point, s."""
 
 Point = tuple[str, ...]
 
 
 class Plane(pg.PlotWidget):
-    """One view: two of the points' columns, the one across and the one up."""
+    """One view of the points: one coordinate horizontal, another vertical."""
 
     def __init__(self) -> None:
         super().__init__(enableMenu=False)
@@ -46,7 +46,10 @@ class Plane(pg.PlotWidget):
     def draw(
         self, data: RunData, now_s: float, points: list[Point], wanted: list[Point], axes: str
     ) -> None:
-        """The figure now, and what its last point did; `axes` such as "xz"."""
+        """Draw the points now and the path of the last one.
+
+        `axes` names the horizontal and the vertical coordinate, such as "xz".
+        """
         across, up = ("xyz".index(axis) for axis in axes)
         self.setLabel("bottom", axes[0], units="m")
         self.setLabel("left", axes[1], units="m")
@@ -60,10 +63,10 @@ class Plane(pg.PlotWidget):
 
 
 class PathView(QWidget):
-    """Points: one draws its path, several are joined to a stick figure.
+    """Draws points: the path of the last one, and lines that join several to a stick figure.
 
-    The set point of the last one is a dashed line. Points in space are seen from the side, along
-    the axis in which they lie closest together, and from above.
+    A dashed line shows the set point of the last point. Points in space are shown from the side
+    and from above. The side view looks along the horizontal axis in which the points spread least.
     """
 
     def __init__(self) -> None:
@@ -90,15 +93,15 @@ class PathView(QWidget):
         return bool(self._points) or self.limb.is_shown
 
     def show_limb(self, about: About | None) -> None:
-        """The limb of a rig that has one, as it starts."""
+        """Draw the limb of a rig that has one, in its start pose."""
         self.limb.set_picture(about.limb if about else None)
         if self.limb.is_shown:
             self.side.setLabel("bottom", "forward", units="m")
             self.side.setLabel("left", "up", units="m")
 
     def set_run(self, data: RunData | None) -> None:
-        there = () if data is None else tuple(c for c in data.about.columns if data.has(c.name))
-        self._points, self._wanted = find_paths(there)
+        columns = () if data is None else tuple(c for c in data.about.columns if data.has(c.name))
+        self._points, self._wanted = find_paths(columns)
         self._across = ""
         in_space = bool(self._points) and all(len(p) == 3 for p in self._points + self._wanted)
         self.above.setVisible(in_space)

@@ -1,4 +1,4 @@
-"""Text of recordings shown as it is: Qt takes whatever looks like HTML for HTML."""
+"""Plain text for Qt, which renders any text that looks like HTML as HTML."""
 
 import html
 
@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QLabel, QWidget
 
 
 class Label(QLabel):
-    """A label of plain text, whatever its text looks like."""
+    """A label that always shows plain text."""
 
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
         super().__init__(text, parent)
@@ -15,12 +15,12 @@ class Label(QLabel):
 
 
 def tip(text: str) -> str:
-    """What a tool tip or a message box is given so that it shows this text."""
-    if "<" not in text:  # then it is never taken for HTML
+    """Escape a text for a tool tip or a message box."""
+    if "<" not in text:  # Qt never takes it for HTML
         return text
     return f"<span>{html.escape(text)}</span>".replace("\n", "<br>")
 
 
 def markup(text: str) -> str:
-    """What a label or a legend of a plot, which is always HTML, is given to show this text."""
+    """Escape a text for a label or legend of a plot, which always renders HTML."""
     return html.escape(text)

@@ -1,9 +1,9 @@
-"""Many samples drawn as few: a pyramid of minima and maxima that costs the same for ever.
+"""Min-max pyramid: reduces many samples to few bins for drawing, in bounded memory.
 
-Level 0 holds the samples, every further level the smallest and largest of FACTOR bins below.
-With a capacity the pyramid's memory is fixed: the oldest bins of a level fall out, the level
-above still has them, coarser. What is drawn of a stretch of time are never more than a given
-number of bins, and every sample lies between the `low` and `high` of its bin.
+Level 0 holds the samples. Each bin of a further level holds the minimum and maximum of FACTOR bins
+of the level below. With a capacity the memory is fixed: each level drops its oldest bins, and the
+level above still covers them more coarsely. A view of a time range has a bounded number of bins,
+and every sample lies between `low` and `high` of its bin.
 """
 
 from dataclasses import dataclass
@@ -14,19 +14,19 @@ from numpy.typing import DTypeLike, NDArray
 FACTOR = 4
 N_LEVELS = 9
 FEWEST = 16384
-"""Bins that every level keeps, whatever the capacity."""
+"""Number of bins that every level keeps at least, regardless of the capacity."""
 
 
 @dataclass(frozen=True)
 class Bins:
-    """A stretch of time as bins; `low is high` where every bin is one sample.
+    """Bins of a time range; `low is high` if every bin is one sample.
 
     Attributes
     ----------
     t_s : (m,) array
         Time of every bin's first sample.
     low, high : (n_curves, m) arrays
-        NaN only where a bin has no number at all.
+        Minimum and maximum of every bin; NaN only if all samples of the bin are NaN.
     """
 
     t_s: NDArray[np.float64]
@@ -34,7 +34,7 @@ class Bins:
     high: NDArray[np.float64]
 
     def line(self, curve: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """A curve as one polyline that runs through low and high of every bin."""
+        """Polyline (x, y) of a curve through low and high of every bin."""
         if self.low is self.high:
             return self.t_s, self.low[curve]
         y = np.empty(2 * len(self.t_s))
@@ -43,7 +43,7 @@ class Bins:
 
 
 class _Level:
-    """Bins in the order of time, contiguous; the oldest fall out beyond `capacity`."""
+    """Bins in the order of time, contiguous; drops the oldest beyond `capacity`."""
 
     def __init__(
         self, n_curves: int, dtype: DTypeLike, capacity: int | None, *, is_raw: bool
@@ -92,7 +92,7 @@ class _Level:
         while size < keep + n_new:
             size *= 2
         if self._capacity is not None:
-            # A quarter more than is kept, so that moving everything back is rare.
+            # A quarter more than is kept: moving the bins to the front is then rare.
             size = min(size, max(self._capacity + self._capacity // 4, keep + n_new))
         first = self._n - keep
         self._t_s = _moved(self._t_s, first, keep, size)
@@ -103,7 +103,7 @@ class _Level:
 
 
 def _moved(old: NDArray, first: int, n: int, size: int) -> NDArray:  # type: ignore[type-arg]
-    """`n` entries from `first` on at the front of an array with room for `size`."""
+    """Move `n` entries from index `first` to the front; reallocate if `size` differs."""
     if old.shape[-1] == size:
         old[..., :n] = old[..., first : first + n].copy()
         return old
@@ -113,13 +113,13 @@ def _moved(old: NDArray, first: int, n: int, size: int) -> NDArray:  # type: ign
 
 
 class Pyramid:
-    """Curves that share their times.
+    """Min-max pyramid of several curves that share their times.
 
     Parameters
     ----------
     n_curves : int
     capacity : int or None
-        Samples kept one by one; None keeps all of them.
+        Number of samples kept individually; None keeps all.
     dtype : float64, or uint8 for the states of cells
     """
 
@@ -138,7 +138,7 @@ class Pyramid:
             for i in range(N_LEVELS)
         ]
         self._pending = [0] * N_LEVELS
-        """Bins of every level that the level above does not cover yet, fewer than FACTOR."""
+        """Number of bins of each level that the level above does not cover yet, below FACTOR."""
 
     @property
     def last_s(self) -> float:
@@ -148,12 +148,12 @@ class Pyramid:
 
     @property
     def first_s(self) -> float:
-        """Oldest time that is still held at any level."""
+        """Oldest time that any level still holds; NaN before the first sample."""
         starts = [level.t_s[0] for level in self._levels if level.n]
         return float(min(starts)) if starts else float("nan")
 
     def append(self, t_s: NDArray[np.float64], values: NDArray[np.float64]) -> None:
-        """Samples (n_curves, n) at rising times, later than all before."""
+        """Append samples (n_curves, n) at increasing times, later than all before."""
         for a in range(0, len(t_s), FEWEST // 2):
             b = a + FEWEST // 2
             self._push(0, t_s[a:b], values[:, a:b], values[:, a:b])
@@ -182,11 +182,11 @@ class Pyramid:
         self._pending[i] = n_new
 
     def view(self, from_s: float, to_s: float, n_max: int) -> Bins:
-        """What is known from `from_s` to `to_s`, in about `n_max` bins or fewer.
+        """Bins from `from_s` to `to_s`, about `n_max` or fewer.
 
-        One bin before and one after belong to it, so that lines reach the edges. Which samples
-        share a bin depends on the samples' numbers alone, not on the stretch asked for: a
-        moving view does not shimmer.
+        One bin before and one after are included, so that lines reach the edges. The grouping of
+        samples into bins depends on the sample numbers only, not on the range: so a moving view
+        does not flicker.
         """
         i = self._level_for(from_s, to_s, n_max)
         level = self._levels[i]
@@ -198,7 +198,7 @@ class Pyramid:
             t_s, low, high = _grouped(t_s, low, high, level.n_dropped + a, size)
         if b < level.n:
             return Bins(t_s, low, low if i == 0 and size <= 1 else high)
-        # The newest samples that this level does not cover yet, from the levels below.
+        # This level does not cover the newest samples yet: take them from the levels below.
         parts = [(t_s, low, high)]
         for below in range(i - 1, -1, -1):
             n, under = self._pending[below], self._levels[below]
@@ -211,7 +211,7 @@ class Pyramid:
         return Bins(np.concatenate(times), np.hstack(lows), np.hstack(highs))
 
     def _level_for(self, from_s: float, to_s: float, n_max: int) -> int:
-        """The finest level with at most FACTOR n_max bins there that still reaches back."""
+        """Finest level that reaches back to `from_s` with at most FACTOR * n_max bins in range."""
         deepest = 0
         for i, level in enumerate(self._levels):
             if not level.n:
@@ -226,7 +226,10 @@ class Pyramid:
         return deepest
 
     def at(self, t_s: float) -> NDArray[np.float64]:
-        """The sample at or before a time, (n_curves,); what is older than all is the first."""
+        """Sample at or before a time, (n_curves,); the first one for an earlier time.
+
+        Where only coarser levels reach back, it is the maximum of the bin.
+        """
         for level in self._levels:
             if level.n and (level.n_dropped == 0 or level.t_s[0] <= t_s):
                 i = int(np.searchsorted(level.t_s, t_s, "right")) - 1
@@ -236,7 +239,7 @@ class Pyramid:
     def samples(
         self, from_s: float, to_s: float
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Samples one by one, from <= t < to, as far as they are still held."""
+        """Individual samples with `from_s <= t < to_s` that level 0 still holds."""
         level = self._levels[0]
         a, b = np.searchsorted(level.t_s, (from_s, to_s))
         return level.t_s[a:b], level.low[:, a:b]
@@ -253,7 +256,7 @@ def _grouped(
     first: int,
     size: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Bins merged in groups that begin at multiples of `size`; bin 0 here has number `first`."""
+    """Merge bins in groups that start at multiples of `size`; the first bin has number `first`."""
     starts = np.arange(-first % size, len(t_s), size)
     if first % size:
         starts = np.concatenate(([0], starts))

@@ -1,4 +1,4 @@
-"""Large readings, how well the twin agrees, how late the loop is."""
+"""Large readings, agreement of the twin, lateness of the loop."""
 
 from math import isnan
 
@@ -16,7 +16,7 @@ from hil_gui.units import si
 
 
 class Numbers(QWidget):
-    """Large readings, and how well the twin agrees so far."""
+    """Shows the newest readings and the twin's agreement so far."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -28,15 +28,19 @@ class Numbers(QWidget):
         self.values: dict[str, QLabel] = {}
         entries = [
             ("measured", "measured", "Newest reading"),
-            ("model", "twin", "The model run beside the rig, open loop on the reported cells"),
+            ("model", "twin", "Model simulated beside the rig, open loop from the reported cells"),
             ("residual", "residual", "Measured minus twin"),
-            ("rms", "RMS", "Root mean square of the residual, from the start"),
-            ("nrmse", "NRMSE", "RMS of the residual over the measured range, from the start"),
+            ("rms", "RMS", "Root mean square of the residual since the start"),
+            (
+                "nrmse",
+                "NRMSE",
+                "RMS of the residual divided by the measured range, since the start",
+            ),
             (
                 "vaf",
                 "VAF",
-                "Variance accounted for: 1 - var(residual)/var(measured); "
-                "constant: not meaningful, the signal hardly exceeds its noise",
+                "Variance accounted for: 1 - var(residual)/var(measured). "
+                "'constant': not meaningful, because the signal hardly exceeds its noise",
             ),
         ]
         for i, (key, word, tip) in enumerate(entries):
@@ -84,7 +88,7 @@ def _percent(share: float) -> str:
 
 
 class Timing(QWidget):
-    """How late the loop's ticks began, and how old every device's reading is."""
+    """Histogram of how late the loop's ticks started."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -94,7 +98,7 @@ class Timing(QWidget):
         self.plot.setMouseEnabled(False, False)
         self.plot.hideButtons()
         self.plot.setMinimumHeight(96)
-        self.plot.setLabel("bottom", "ticks by how late they began")
+        self.plot.setLabel("bottom", "lateness of the ticks")
         self.plot.getAxis("left").setWidth(44)
         self.plot.setLogMode(False, False)
         ticks = [(e, w) for e, w in ((-6, "1 µs"), (-5, "10 µs"), (-4, "0.1 ms"), (-3, "1 ms"),
@@ -140,9 +144,9 @@ class Timing(QWidget):
             self.text.setText("virtual clock: timing not tested")
         else:
             share = counts[LATE_EDGES_S[:-1] >= data.about.period_s].sum() / max(counts.sum(), 1)
-            lost = f", {data.n_lost} rows not seen here" if data.n_lost else ""
+            lost = f", {data.n_lost} rows not shown here" if data.n_lost else ""
             self.text.setText(
                 f"late {si(row.get('late_s', np.nan), 's', 3)}, busy "
                 f"{si(row.get('busy_s', np.nan), 's', 3)}; "
-                f"beyond a period {100 * share:.2f} %{lost}"
+                f"later than a period {100 * share:.2f} %{lost}"
             )

@@ -1,7 +1,7 @@
-"""A run as the panels see it: its columns over time, whether they arrive live or from a file.
+"""Data of a run for the panels: its columns over time, live or from a file.
 
-Rows come in blocks, each a mapping from column to values (a structured array will do). Live runs
-keep a fixed amount of memory, recordings keep every sample.
+Rows arrive in blocks; each block maps a column to its values (a structured array works too). A live
+run uses a fixed amount of memory; a recording keeps every sample.
 """
 
 import re
@@ -17,7 +17,7 @@ from hil_gui.pyramid import Pyramid
 from hil_gui.running import Figures, Running, lateness_counts
 
 LIVE_CAPACITY = 1 << 17
-"""Samples of a live run that are kept one by one: two minutes at 1 kHz."""
+"""Number of samples that a live run keeps individually: two minutes at 1 kHz."""
 RESIDUAL = "residual"
 GUARD_STATE = "guard_state"
 KINDS = ("measured", "model", "estimate", "reference", "demand")
@@ -27,7 +27,7 @@ _NOT_DRAWN = ("_stage_s", ".raw_V", "_t_s")
 
 @dataclass(frozen=True)
 class Column:
-    """What a recording says of a column; `n_cells` is 0 for a float."""
+    """Metadata of a column; `n_cells` is 0 for a column of floats."""
 
     name: str
     units: str
@@ -39,16 +39,18 @@ class Column:
 
 @dataclass(frozen=True)
 class About:
-    """The head of a run: everything that does not change while it runs.
+    """Metadata of a run: everything that does not change while it runs.
 
     Attributes
     ----------
     simulated : str
-        What to say of readings from simulated devices; empty where there are none.
+        Text about readings from simulated devices; empty if no device is simulated.
     settings : mapping
         The merged configuration.
-    arrays : what the picture of the array needs; empty on other rigs
-    limb : what the stick figure of a limb needs; None on other rigs
+    arrays : tuple of ArrayPicture
+        Layout of the arrays for drawing; empty on other rigs.
+    limb : StickFigure or None
+        Geometry of the limb for drawing; None on other rigs.
     """
 
     path: Path
@@ -72,32 +74,32 @@ class About:
 
     @property
     def duration_s(self) -> float:
-        """How long it was meant to last."""
+        """Configured duration, s."""
         return float(self.settings["experiment"]["duration_s"])
 
     @property
     def band(self) -> float:
-        """Largest residual of a force that the transducer's noise explains: two sigma; else 0."""
+        """Two standard deviations of the force transducer's noise, N; 0 on rigs without force."""
         if self.column("force_measured_N") is None:
             return 0.0
         return 2.0 * float(self.settings.get("observer", {}).get("force_noise_N", 0.0))
 
     @property
     def guard_states(self) -> dict[int, str]:
-        """Words of the column `guard_state`, as its description numbers them."""
+        """Names of the states by number, from the description of column `guard_state`."""
         column = self.column(GUARD_STATE)
         found = re.findall(r"(\d+) (\w+)", column.description) if column is not None else []
         return {int(number): word for number, word in found}
 
     @property
     def residual_max(self) -> float:
-        """Residual at which the guard trips; infinite where it does not look at it."""
+        """Residual at which the guard trips, N; infinite if it does not check the residual."""
         if self.column("force_measured_N") is None:
             return np.inf
         return float(self.settings.get("guard", {}).get("force_residual_max_N", np.inf))
 
     def limits(self, quantity: str) -> tuple[float, float]:
-        """Smallest and largest value of a signal that the guard allows."""
+        """Smallest and largest value of a signal that the guard permits, in the signal's unit."""
         guard = self.settings.get("guard", {})
         table = guard.get("signals", {}).get(quantity, {})
         most = float(guard.get("force_max_N", np.inf)) if quantity == "force" else np.inf
@@ -107,7 +109,7 @@ class About:
 
 @dataclass(frozen=True)
 class Signal:
-    """A quantity that is measured and simulated: its columns by kind."""
+    """A quantity that is both measured and simulated: its columns by kind."""
 
     quantity: str
     units: str
@@ -115,7 +117,10 @@ class Signal:
 
 
 def find_signals(columns: tuple[Column, ...]) -> list[Signal]:
-    """Quantities with a measured and a simulated column: force, those with a set point, others."""
+    """Find the quantities with a measured and a simulated column.
+
+    The force comes first, then quantities with a set point, then the others.
+    """
     found: dict[str, dict[str, Column]] = {}
     for column in columns:
         match = _SIGNAL.fullmatch(column.name)
@@ -136,8 +141,10 @@ _SHOWN_ROLES = ("_estimate", "", "_model", "_measured")
 
 
 def find_points(columns: tuple[Column, ...]) -> dict[str, list[tuple[str, ...]]]:
-    """Points by their role: `<point>x_estimate_m`, `<point>y_estimate_m` and, where there is one,
-    `<point>z_estimate_m`, in their order.
+    """Find the columns of points, by their role.
+
+    The columns of a point are for example `<point>x_estimate_m`, `<point>y_estimate_m` and, if it
+    exists, `<point>z_estimate_m`, in this order.
     """
     names = {c.name for c in columns}
     points: dict[str, list[tuple[str, ...]]] = {}
@@ -153,9 +160,10 @@ def find_points(columns: tuple[Column, ...]) -> dict[str, list[tuple[str, ...]]]
 def find_paths(
     columns: tuple[Column, ...],
 ) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
-    """The points of a body, and the set point of its last one (none or one).
+    """Points of a body, and the set point of the last one (none or one).
 
-    The role with the most points is shown, what an estimator says before what others say.
+    It takes the role with the most points. On a tie the estimate comes first, then columns without
+    a role, the model, the measurement.
     """
     points = find_points(columns)
     shown = [role for role in _SHOWN_ROLES if role in points]
@@ -166,7 +174,7 @@ def find_paths(
 
 @dataclass(frozen=True)
 class Note:
-    """An event or an input of a run, as a line for people."""
+    """An event or an input of a run, as a line of text."""
 
     t_s: float
     level: str
@@ -176,16 +184,18 @@ class Note:
 
 @dataclass
 class RunData:
-    """Rows so far.
+    """Rows of a run so far.
 
     Attributes
     ----------
     faults : list of (t_s, name)
-        Latched faults in the order in which they came.
+        Latched faults in the order of time.
     outcome : str
-        As in the recording; `running` until it is known.
+        Outcome as in the recording; `running` until it is known.
+    n_lost : int
+        Rows of a live run that were overwritten before the window read them.
     has_begun : bool
-        It has been armed.
+        Whether the run has been armed.
     """
 
     about: About
@@ -221,18 +231,18 @@ class RunData:
 
     @property
     def signal(self) -> Signal | None:
-        """The quantity that the run is about."""
+        """The main quantity, the first of `signals`; None if there is none."""
         return self.signals[0] if self.signals else None
 
     def index(self, name: str) -> int:
-        """Where a column stands among the curves of `values`."""
+        """Index of a column in `values`."""
         return self._index[name]
 
     def has(self, name: str) -> bool:
         return name in self._index
 
     def append(self, rows: Mapping[str, NDArray[Any]] | NDArray[np.void]) -> None:
-        """Take rows, later than all before."""
+        """Append rows, later than all before."""
         t_s = np.ascontiguousarray(rows["t_s"])
         if not len(t_s):
             return
@@ -268,18 +278,18 @@ class RunData:
             self._seen_bits = int(bits[i])
 
     def at(self, t_s: float) -> dict[str, float]:
-        """Every drawn column at or before a time."""
+        """Values of every drawn column at or before a time."""
         row = self.values.at(t_s)
         return {name: float(row[i]) for name, i in self._index.items()}
 
     def cells_at(self, name: str, t_s: float) -> NDArray[np.uint8]:
-        """States of the cells at or before a time: 1 on, 0 off, 255 not known."""
+        """States of the cells at or before a time: 1 on, 0 off, 255 unknown."""
         if name not in self.cells or not self.n_rows:
             return np.full(len(self.about.cell_names), 255, dtype=np.uint8)
         return self.cells[name].at(t_s).astype(np.uint8)
 
     def figures_at(self, t_s: float) -> tuple[Figures, NDArray[np.int64]]:
-        """Agreement from the start to a time, and counts of lateness in `running.LATE_EDGES_S`."""
+        """Agreement from the start to a time, and the lateness histogram (`LATE_EDGES_S`)."""
         if t_s >= self.last_s:
             return self._running.now
         since_s, agreement, late = self._running.checkpoint(t_s)
@@ -294,7 +304,7 @@ class RunData:
         return agreement.figures, late
 
     def state_at(self, t_s: float) -> str:
-        """The guard's state at or before a time; empty where the run has no such column."""
+        """State of the guard at or before a time; empty if the run has no such column."""
         if not self.has(GUARD_STATE) or not self.n_rows:
             return ""
         number = self.values.at(t_s)[self._index[GUARD_STATE]]
@@ -302,10 +312,10 @@ class RunData:
 
     @property
     def trip_texts(self) -> dict[str, str]:
-        """When and what the loop said of every fault, by its name."""
-        said = [n for n in self.notes if n.level == "fault" and n.source == "guard"]
-        return {n.text.partition(":")[0]: f"{n.t_s:.3f} s: {n.text}" for n in reversed(said)}
+        """Time and message of the first event of every fault, by the fault's name."""
+        events = [n for n in self.notes if n.level == "fault" and n.source == "guard"]
+        return {n.text.partition(":")[0]: f"{n.t_s:.3f} s: {n.text}" for n in reversed(events)}
 
     def faults_at(self, t_s: float) -> list[str]:
-        """Faults that had been latched by then, first cause first."""
+        """Faults latched at or before a time, the first cause first."""
         return [name for since_s, name in self.faults if since_s <= t_s]

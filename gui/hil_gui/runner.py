@@ -1,4 +1,4 @@
-"""Starts `hil` in a process of its own, which goes on when the window does not."""
+"""Start `hil` in its own process, which continues if the window closes."""
 
 import contextlib
 import json
@@ -14,14 +14,14 @@ from typing import Any
 
 
 class Command:
-    """A `hil` command under way. Its output waits in files, so it needs nobody to read it.
+    """A running `hil` command. Its output goes to files, so that it never blocks on a full pipe.
 
     Attributes
     ----------
-    said : str
-        What it wrote on standard error.
+    error_text : str
+        Standard error, available once `exit_code` is not None.
     result : dict
-        What it printed with --json; empty where that is nothing.
+        Output of --json, available once `exit_code` is not None; empty if there is none.
     """
 
     def __init__(self, words: Sequence[str]) -> None:
@@ -35,15 +35,15 @@ class Command:
             start_new_session=True,
         )
         self.pid = self._process.pid
-        self.said = ""
+        self.error_text = ""
         self.result: dict[str, Any] = {}
 
     @property
     def exit_code(self) -> int | None:
-        """None while it runs; then `said` and `result` are there."""
+        """Exit code; None while the command runs."""
         code = self._process.poll()
         if code is not None and not self._out.closed:
-            self.said = _text(self._err).strip()
+            self.error_text = _text(self._err).strip()
             with contextlib.suppress(ValueError, TypeError):
                 self.result = dict(json.loads(_text(self._out)))
             self._out.close()
@@ -52,20 +52,20 @@ class Command:
 
     @property
     def latest_line(self) -> str:
-        """The last line that it wrote on standard error so far: it may ask for something."""
+        """Last line on standard error so far, for example a request to the operator."""
         if self._err.closed:
             return ""
-        # Not by reading: the child writes where this file's position is.
-        said = os.pread(self._err.fileno(), 1 << 16, 0).decode(errors="replace").strip()
-        return said.splitlines()[-1] if said else ""
+        # pread, because the child shares the file position: read() would move it.
+        text = os.pread(self._err.fileno(), 1 << 16, 0).decode(errors="replace").strip()
+        return text.splitlines()[-1] if text else ""
 
     def stop(self) -> None:
-        """Ask it to end safely, as Ctrl-C does: cells off, recording closed."""
+        """Send SIGINT, as Ctrl-C does: the run switches the cells off and closes the recording."""
         if self.exit_code is None:
             self._process.send_signal(signal.SIGINT)
 
     def wait(self, timeout_s: float) -> int | None:
-        """Until it has ended; its exit code."""
+        """Wait until the command has ended; returns its exit code."""
         self._process.wait(timeout_s)
         return self.exit_code
 
@@ -76,12 +76,12 @@ def _text(file: Any) -> str:
 
 
 def stop_process(pid: int) -> None:
-    """Ask a run that another process started to end safely."""
+    """Send SIGINT to a run that another process started, so that it ends safely."""
     os.kill(pid, signal.SIGINT)
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process is still there."""
+    """Whether a process exists."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -92,7 +92,7 @@ def is_running(pid: int) -> bool:
 
 
 def recording_path(experiment: Path, folder: Path) -> Path:
-    """Where a run of this experiment is recorded; the time tells runs apart."""
+    """Path for a run's recording; its name has the UTC time, so that names are unique."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     return folder / f"{experiment.resolve().parent.name}-{experiment.stem}-{stamp}.h5"
 
@@ -106,7 +106,7 @@ def run_words(
     seed: int = 0,
     sets: Mapping[str, str],
 ) -> list[str]:
-    """The words of `hil run`."""
+    """Arguments of `hil run`."""
     words = ["run", str(experiment), "--backend", backend, "--clock", clock, "--seed", str(seed)]
     words += ["--out", str(out), "--json"]
     for key, value in sets.items():

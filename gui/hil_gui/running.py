@@ -1,8 +1,8 @@
-"""Figures of a run so far, brought up to date with every block of rows.
+"""Agreement and lateness of a run so far, updated with every block of rows.
 
-RMS, NRMSE, VAF and whether a signal is held are those of `hil.record.metrics`; their sums are taken
-about the first sample, so that a small variance on a large mean keeps its digits. Every CHECKPOINT
-rows the sums are kept, so that the figures at any earlier time cost no more than that many rows.
+RMS, NRMSE, VAF and the test for a constant signal are those of `hil.record.metrics`. The sums are
+taken relative to the first sample, so that a small variance on a large mean keeps its precision.
+The sums are stored every CHECKPOINT rows: figures at an earlier time need at most that many rows.
 """
 
 from bisect import bisect_right
@@ -13,14 +13,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 CHECKPOINT = 4096
-MOVES = 4.0  # as `hil.record.metrics` has it
+MOVES = 4.0  # same value as in `hil.record.metrics`
 LATE_EDGES_S = np.geomspace(1e-6, 1e-1, 51)
-"""Classes of the lateness histogram, ten a decade; what is earlier or later goes to the ends."""
+"""Bin edges of the lateness histogram, ten per decade; values outside count in the end bins."""
 
 
 @dataclass(frozen=True)
 class Figures:
-    """NaN where there is nothing to say yet."""
+    """Agreement of a simulated and a measured signal; NaN before there are samples.
+
+    Attributes
+    ----------
+    rms : float
+        Root mean square of the residual, in the signal's unit.
+    nrmse : float
+        `rms` divided by the measured range.
+    vaf : float
+        1 - var(residual) / var(measured).
+    held : bool
+        The measured signal is constant within its noise, so that `vaf` is not meaningful.
+    """
 
     rms: float = nan
     nrmse: float = nan
@@ -29,14 +41,14 @@ class Figures:
 
 
 class Agreement:
-    """How well a simulated curve agrees with the measured one."""
+    """Running sums for the agreement of a simulated with a measured signal."""
 
     def __init__(self) -> None:
         self._origin = np.array([nan, nan])
         self._sums = np.zeros(10)
         self._sums[5:7] = np.inf, -np.inf
         self._sums[9] = np.inf
-        self._last = np.zeros(0)  # two samples, which the next block's second differences need
+        self._last = np.zeros(0)  # last two samples, for the next block's second differences
 
     def copy(self) -> "Agreement":
         other = Agreement()
@@ -45,12 +57,12 @@ class Agreement:
         return other
 
     def add(self, measured: NDArray[np.float64], simulated: NDArray[np.float64]) -> None:
-        """Take more samples; those without both values are left out."""
-        there = np.isfinite(measured) & np.isfinite(simulated)
-        y = measured[there]
+        """Add samples; a sample is ignored unless both values are finite."""
+        valid = np.isfinite(measured) & np.isfinite(simulated)
+        y = measured[valid]
         if not len(y):
             return
-        e = y - simulated[there]
+        e = y - simulated[valid]
         if np.isnan(self._origin[0]):
             self._origin = np.array([y[0], e[0]])
         dy, de = y - self._origin[0], e - self._origin[1]
@@ -82,7 +94,7 @@ class Agreement:
 
 
 class Running:
-    """Agreement and lateness of a run, now and at any time before."""
+    """Agreement and lateness of a run, now and at earlier checkpoints."""
 
     def __init__(self) -> None:
         self._agreement = Agreement()
@@ -113,7 +125,7 @@ class Running:
         return self._agreement.figures, self._late
 
     def checkpoint(self, t_s: float) -> tuple[float, Agreement, NDArray[np.int64]]:
-        """The last kept state at or before a time: when, and copies of its two parts."""
+        """Last checkpoint at or before a time: its time, agreement and lateness counts (copies)."""
         i = bisect_right(self._times, t_s) - 1
         if i < 0:
             return -np.inf, Agreement(), np.zeros_like(self._late)
@@ -121,7 +133,7 @@ class Running:
 
 
 def lateness_counts(late_s: NDArray[np.float64]) -> NDArray[np.int64]:
-    """How many fall into each class of LATE_EDGES_S."""
+    """Count the values in each bin of LATE_EDGES_S."""
     edges = LATE_EDGES_S
     inside = np.clip(late_s[np.isfinite(late_s)], edges[0], np.nextafter(edges[-1], 0.0))
     return np.histogram(inside, edges)[0]

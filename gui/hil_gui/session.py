@@ -1,4 +1,4 @@
-"""What the parts of the window share: the run shown, its time line, work under way, messages."""
+"""State that the parts of the window share: the shown run, its timeline, jobs, messages."""
 
 from pathlib import Path
 
@@ -16,14 +16,14 @@ RECENT_MAX = 10
 
 
 class Session:
-    """The run that is shown, and what every part may do with it.
+    """State shared by the parts of the window.
 
     Attributes
     ----------
     feed : Feed or None
         The run that is shown.
     message : Label
-        The last message.
+        Label with the last message.
     """
 
     def __init__(self, settings: QSettings, parent: QWidget) -> None:
@@ -40,41 +40,44 @@ class Session:
         return self.feed.data if self.feed else None
 
     def show(self, feed: Feed | None) -> None:
-        """Close the feed that was shown and take this one."""
+        """Close the feed shown so far and show this one."""
         if self.feed is not None:
             self.feed.close()
         self.feed = feed
 
     @property
     def recent(self) -> list[str]:
-        """Files opened last, newest first."""
+        """Recent files, newest first."""
         kept = self.settings.value("recent", [])
         return [kept] if isinstance(kept, str) else list(kept or [])
 
     def remember(self, path: Path) -> None:
-        """Put a file at the head of those opened last."""
+        """Add a file to the front of the recent files."""
         name = str(path.resolve())
-        others = [kept for kept in self.recent if kept != name]
-        self.settings.setValue("recent", [name, *others][:RECENT_MAX])
+        older = [kept for kept in self.recent if kept != name]
+        self.settings.setValue("recent", [name, *older][:RECENT_MAX])
 
     def folder(self) -> str:
-        """Where file dialogues begin."""
+        """Initial folder of file dialogues."""
         recent = self.recent
         return str(Path(recent[0]).parent) if recent else str(Path.cwd())
 
     def say(self, text: str) -> None:
-        """A message that does not ask for attention."""
+        """Show a message in the status bar."""
         self.message.setText(text)
 
     def complain(self, title: str, text: str) -> None:
-        """Something went wrong; the text says what to do."""
+        """Show a problem and its remedy in a message box and in the status bar."""
         self.say(text.splitlines()[0] if text else title)
         QMessageBox.warning(self._parent, title, tip(text))
 
     def causes_in_words(self, now_s: float) -> str:
-        """The faults latched by then, first cause first: who, how much, and which limit."""
+        """Describe the faults latched at or before a time, the first cause first.
+
+        The text of a fault is the guard's event; if there is none, the fault's general meaning.
+        """
         data = self.data
         names = [] if data is None else data.faults_at(now_s)
-        words = causes() if names else {}
-        said = {} if data is None else data.trip_texts
-        return "; ".join(said.get(name, f"{name}: {words.get(name, name)}") for name in names)
+        meanings = causes() if names else {}
+        texts = {} if data is None else data.trip_texts
+        return "; ".join(texts.get(name, f"{name}: {meanings.get(name, name)}") for name in names)

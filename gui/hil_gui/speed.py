@@ -1,10 +1,11 @@
-"""How fast the window is, for `hil bench`: `python -m hil_gui.speed [SECONDS]` prints JSON.
+"""Benchmark of the window for `hil bench`: `python -m hil_gui.speed [SECONDS]` prints JSON.
 
-With `forever` it draws as the window does until it is killed, to see what that does to a loop.
+With `forever` it draws at the window's frame rate until it is killed, to measure how drawing
+affects a loop.
 
-Rows come from a process that writes a tap as a loop does, at 1 kHz, each with the time at which
-it was written; it is the same machine and clock, so that the age of the newest drawn sample can
-be taken when the frame is on its surface.
+For the latency a process writes rows to a tap at 1 kHz, as a loop does, each with the time of
+writing. Both processes use the same clock, so the age of the newest drawn sample is measured when
+its frame is complete.
 """
 
 import json
@@ -34,7 +35,7 @@ N_CELLS = 6
 
 
 def about() -> About:
-    """The head of a run with eight curves: five forces, the residual, two temperatures."""
+    """Metadata of a run with eight curves: five forces, the residual, two temperatures."""
     roles = {"model": "model", "estimate": "model", "reference": "reference", "demand": "commanded"}
     columns = [Column("t_s", "s", "timing", ""), Column("late_s", "s", "timing", "")]
     columns += [Column(f"force_{k}_N", "N", roles.get(k, "measured"), "") for k in KINDS]
@@ -87,9 +88,9 @@ def _show(window: Window, data: RunData) -> None:
 
 
 def redraw(window: Window, seconds: float, frame_s: float = 0.0) -> dict[str, float]:
-    """Frames a second with eight curves over ten minutes, a new block of rows in each frame.
+    """Measure frames per second with eight curves over ten minutes, and new rows in each frame.
 
-    With `frame_s` no frame begins sooner after the last.
+    `frame_s` is the shortest time between the starts of two frames, s.
     """
     application, data, rng = QApplication.instance(), RunData(about(), LIVE_CAPACITY), None
     rng = np.random.default_rng(1)
@@ -142,14 +143,14 @@ def latency(window: Window, seconds: float) -> dict[str, float]:
             window.traces.redraw()
             application.processEvents()
             now_s = time.perf_counter()
-            # a sample waits for the frame after it: the oldest new one waits longest
+            # A sample waits for the next frame; the oldest of the new ones waits longest.
             ages_s.append(now_s - start_s - data.last_s + (now_s - previous_s))
             previous_s = now_s
     return {"sample_to_pixel_p95_s": float(np.quantile(ages_s, 0.95)), "rows_lost": live.n_lost}
 
 
 def memory() -> dict[str, float]:
-    """Resident memory after ten minutes and after an hour of rows, MB."""
+    """Measure the resident memory after ten minutes and after an hour of rows, MB."""
     data, rng, found = RunData(about(), LIVE_CAPACITY), np.random.default_rng(1), {}
     block = rows(np.arange(0.0, 30.0, PERIOD_S), rng)
     for half_minute in range(120):
@@ -162,7 +163,7 @@ def memory() -> dict[str, float]:
 
 
 def first_frame() -> float:
-    """Seconds from the start of the process to the first frame on its surface."""
+    """Measure the time from the start of the process to its first frame, s."""
     code = (
         "import sys, time\n"
         "from PySide6.QtCore import QSettings\n"

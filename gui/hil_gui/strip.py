@@ -1,4 +1,4 @@
-"""One plot over time: curves drawn from bins, its own range of y, marks and two cursors."""
+"""One plot over time: curves drawn from bins, its own y range, and marks."""
 
 import numpy as np
 import pyqtgraph as pg
@@ -12,13 +12,13 @@ from hil_gui.theme import Theme
 
 LABEL_WIDTH_PX = 64
 MARGIN = 0.08
-"""Of the range of y, left free above and below."""
+"""Margin above and below the curves, as a fraction of their y range."""
 LEGEND_PX = 22.0
-"""Left free above the curves where a legend stands."""
+"""Space above the curves for a legend, px."""
 
 
 class TimeBox(pg.ViewBox):
-    """Wheel and drag move time; over the axis of y they move y."""
+    """Wheel and drag change the time range; over the y axis they change the y range."""
 
     def wheelEvent(self, event, axis=None):
         super().wheelEvent(event, axis=0 if axis is None else axis)
@@ -28,15 +28,15 @@ class TimeBox(pg.ViewBox):
 
 
 class Strip:
-    """A plot in a stack whose members share time.
+    """One plot of a stack that shares the time axis.
 
     Attributes
     ----------
     plot : pg.PlotItem
     is_auto : bool
-        Whether the range of y follows the curves; ends when the user moves y.
+        Whether the y range follows the curves; False after the user has changed y.
     legend_of : list of str
-        Curves of other runs that the legend names.
+        Curves of other runs in the legend.
     """
 
     def __init__(self, label: str, units: str) -> None:
@@ -64,7 +64,7 @@ class Strip:
             self.is_auto = False
 
     def curve(self, key: str, colour: QColor, *, dashed: bool = False) -> pg.PlotCurveItem:
-        """The curve of this name, made where there is none."""
+        """Get the curve of this name; create it if needed."""
         if key not in self.curves:
             self.curves[key] = pg.PlotCurveItem(antialias=False, skipFiniteCheck=False)
             self.plot.addItem(self.curves[key], ignoreBounds=True)
@@ -73,7 +73,7 @@ class Strip:
         return self.curves[key]
 
     def show_legend(self, theme: Theme, names: dict[str, str] | None = None) -> None:
-        """Name the curves in a row inside the plot; by default all, by their keys."""
+        """Show a legend inside the plot; by default it lists all curves by their keys."""
         if self._legend is None:
             self._legend = pg.LegendItem(
                 offset=(LABEL_WIDTH_PX // 8, 1), colCount=4, verSpacing=-6, horSpacing=14
@@ -86,19 +86,19 @@ class Strip:
             self._legend.addItem(self.curves[key], markup(name))
 
     def draw(self, key: str, bins: Bins, curve: int) -> None:
-        """Give a curve the bins of its column."""
+        """Draw row `curve` of the bins."""
         self.draw_line(key, *bins.line(curve))
 
     def draw_line(self, key: str, x: NDArray[np.float64], y: NDArray[np.float64]) -> None:
         item = self.curves[key]
         if not item.isVisible():
             return
-        whole = bool(np.isfinite(y).all())
-        item.setData(x, y, connect="all" if whole else "finite", skipFiniteCheck=whole)
+        is_finite = bool(np.isfinite(y).all())
+        item.setData(x, y, connect="all" if is_finite else "finite", skipFiniteCheck=is_finite)
         self._shown[key] = (x, y)
 
     def drawn(self, key: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The line that a curve shows."""
+        """Points (x, y) that a curve shows."""
         x, y = self.curves[key].getData()
         return (np.zeros(0), np.zeros(0)) if x is None else (x, y)
 
@@ -108,10 +108,10 @@ class Strip:
             self._shown.pop(key, None)
 
     def settle(self, from_s: float, to_s: float, least: float = 0.0) -> None:
-        """Show this stretch of time, and all that is drawn in it.
+        """Set the time range, and fit the y range to the curves in it if `is_auto`.
 
-        The range of y grows at once and shrinks only when half of it is empty, so that it does
-        not wander; `least` is the smallest range.
+        The y range grows at once but shrinks only when the curves use half of it or less, so that
+        it does not change with every frame. `least` is the smallest y range.
         """
         self.box.setXRange(from_s, to_s, padding=0)
         if not self.is_auto:
@@ -135,20 +135,20 @@ class Strip:
             fits = old_low <= low and high <= old_high
             if fits and high - low > 0.5 * (old_high - old_low):
                 return
-        room = MARGIN * (high - low)
-        above = room
+        margin = MARGIN * (high - low)
+        above = margin
         if self._legend is not None:
             share = min(LEGEND_PX / max(self.box.height(), 1.0), 0.5)
-            above = (high - low + room) * share / (1.0 - share)
-        self._range = (low - room, high + above)
+            above = (high - low + margin) * share / (1.0 - share)
+        self._range = (low - margin, high + above)
         self.box.setYRange(*self._range, padding=0)
 
     def auto(self) -> None:
-        """Let the range of y follow the curves again."""
+        """Let the y range follow the curves again."""
         self.is_auto, self._range = True, None
 
     def clear(self) -> None:
-        """No data in any curve."""
+        """Remove all data and marks."""
         for item in self.curves.values():
             item.setData([], [])
         self._shown.clear()
@@ -156,7 +156,7 @@ class Strip:
         self.auto()
 
     def mark(self, times: list[tuple[float, QColor]]) -> None:
-        """Upright lines at these times."""
+        """Draw vertical lines at these times; they replace the earlier ones."""
         for line in self._marks:
             self.plot.removeItem(line)
         self._marks = [
@@ -167,7 +167,7 @@ class Strip:
             self.plot.addItem(line, ignoreBounds=True)
 
     def paint(self, theme: Theme) -> None:
-        """Give axes the theme's colours."""
+        """Apply the theme's colours to the axes."""
         for name in ("left", "bottom", "top", "right"):
             axis = self.plot.getAxis(name)
             axis.setPen(theme.line)

@@ -1,4 +1,4 @@
-"""Tables beside the plots: ages, events, what the cursors measure, columns to draw."""
+"""Tables beside the plots: reading ages, events, cursor readings, list of columns."""
 
 import re
 
@@ -38,12 +38,12 @@ def plain_table(table: QTableWidget, heads: list[str], wide: int = -1) -> None:
 
 
 def _by_number(name: str) -> list[tuple[int, str]]:
-    """A key that puts `muscle.2` before `muscle.10`."""
+    """Sort key that puts `muscle.2` before `muscle.10`."""
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
 
 
 class Ages(QTableWidget):
-    """How old every device's reading was at the tick."""
+    """Age of every device's reading at the tick, and its limit."""
 
     def __init__(self) -> None:
         super().__init__(0, 3)
@@ -77,13 +77,13 @@ class Ages(QTableWidget):
 
 
 class Log(QTableWidget):
-    """Events, changes from outside and notes, newest last."""
+    """Events, operator inputs and notes, newest last."""
 
     chosen = Signal(float)
 
     def __init__(self) -> None:
         super().__init__(0, 3)
-        plain_table(self, ["time", "from", "what"])
+        plain_table(self, ["time", "source", "event"])
         self._theme = LIGHT
         self._n = 0
         self._run: RunData | None = None
@@ -122,14 +122,14 @@ class Log(QTableWidget):
 
 
 class CursorTable(QTableWidget):
-    """What the two cursors measure on every drawn curve."""
+    """Readings of the two cursors on every drawn curve."""
 
     HEADS = ("curve", "A", "B", "B − A", "mean", "RMS", "min", "max")
 
     def __init__(self) -> None:
         super().__init__(0, len(self.HEADS))
         plain_table(self, list(self.HEADS), wide=0)
-        self.setToolTip("Drag A and B in the plots; C switches them on and off")
+        self.setToolTip("Drag cursors A and B in the plots; C shows and hides them")
 
     def show_cursors(self, data: RunData | None, traces: Traces) -> None:
         if data is None or traces.cursors is None or not data.n_rows:
@@ -169,13 +169,13 @@ class CursorTable(QTableWidget):
 
 
 class Columns(QListWidget):
-    """Every column of the run; those with a tick are drawn too."""
+    """List of all columns of the run; the checked ones are drawn."""
 
     changed = Signal(list)
 
     def __init__(self) -> None:
         super().__init__()
-        self.setToolTip("Space ticks a column: it is drawn in a plot of its units")
+        self.setToolTip("Space checks a column: it is drawn in the plot of its unit")
         self.itemChanged.connect(self._emit)
 
     def set_run(self, data: RunData | None, chosen: list[str]) -> None:

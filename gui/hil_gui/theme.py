@@ -1,4 +1,4 @@
-"""Colours, type and spacing of the window; light and dark, told apart by colour-blind readers."""
+"""Colours, fonts and spacing of the window: light and dark themes, safe for colour blindness."""
 
 from dataclasses import dataclass
 
@@ -7,12 +7,15 @@ from PySide6.QtGui import QColor, QFont, QFontDatabase, QPalette
 from PySide6.QtWidgets import QApplication
 
 SPACE = 8
-"""Distance between neighbouring things, in px; small gaps are half, margins are this."""
+"""Margin and distance between widgets, px; small gaps are half of it."""
 
 
 @dataclass(frozen=True)
 class Theme:
-    """Curve colours are Okabe & Ito's, lightened for the dark theme to the same contrast."""
+    """Colours of the window.
+
+    The curve colours are Okabe & Ito's, lightened in the dark theme to the same contrast.
+    """
 
     name: str
     window: str
@@ -38,7 +41,7 @@ class Theme:
     series: tuple[str, ...]
 
     def colour(self, kind: str) -> QColor:
-        """The colour of a curve by its kind, or of anything above by its name."""
+        """Colour of a curve by its kind, or any other colour of the theme by its name."""
         return QColor(getattr(self, {"demand": "muted"}.get(kind, kind)))
 
 
@@ -94,7 +97,7 @@ THEMES = {"light": LIGHT, "dark": DARK}
 
 
 def chosen(name: str) -> Theme:
-    """The theme of this name; `system` follows the desktop."""
+    """Theme of this name; `system` follows the desktop."""
     if name in THEMES:
         return THEMES[name]
     scheme = QApplication.styleHints().colorScheme()
@@ -102,7 +105,7 @@ def chosen(name: str) -> Theme:
 
 
 def numbers(points: float, *, bold: bool = False) -> QFont:
-    """The application's face with digits of one width, so that a changing value does not jump."""
+    """The application's font with tabular digits, so that a changing value does not jump."""
     font = QFont(QApplication.font())
     font.setPointSizeF(points)
     font.setBold(bold)
@@ -117,7 +120,7 @@ def fixed_width(points: float) -> QFont:
 
 
 def apply(application: QApplication, theme: Theme) -> None:
-    """Give every widget the theme."""
+    """Apply the theme to all widgets."""
     application.setStyle("Fusion")
     palette = QPalette()
     role = QPalette.ColorRole

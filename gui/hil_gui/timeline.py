@@ -1,4 +1,4 @@
-"""Which stretch of time is in view, and the instant that all panels show."""
+"""Time range in view, and the instant that all panels show."""
 
 from PySide6.QtCore import QObject, Signal
 
@@ -7,16 +7,20 @@ LEAST_S = 1e-3
 
 
 class Timeline(QObject):
-    """From, to, and now; while it follows, now is the newest row and moves the view.
+    """Time range in view and the current instant.
 
     Attributes
     ----------
+    from_s, to_s : float
+        Range in view.
     end_s : float
         Time of the newest row.
     now_s : float
         The instant at which states and figures are shown.
     span_s : float or None
-        Width of the view while it follows; None shows everything.
+        Width of the view; None shows the whole run.
+    follows : bool
+        Whether `now_s` and the view follow the newest row.
     """
 
     moved = Signal()
@@ -26,7 +30,7 @@ class Timeline(QObject):
         self.clear()
 
     def clear(self) -> None:
-        """As before the first row."""
+        """Reset to the state before the first row."""
         self.end_s = self.now_s = 0.0
         self.from_s, self.to_s = 0.0, 10.0
         self.span_s: float | None = 10.0
@@ -34,27 +38,27 @@ class Timeline(QObject):
         self.moved.emit()
 
     def grow(self, end_s: float) -> None:
-        """There are rows up to here."""
+        """Set the time of the newest row."""
         self.end_s = end_s
         if self.follows:
             self.now_s = end_s
             self._follow()
 
     def follow(self) -> None:
-        """Go to the newest row and stay with it."""
+        """Go to the newest row and follow it."""
         self.follows = True
         self.now_s = self.end_s
         self._follow()
         self.moved.emit()
 
     def set_span(self, span_s: float | None) -> None:
-        """How much time is in view, up to now; None for the whole run."""
+        """Set the width of the view, which ends at `now_s`; None shows the whole run."""
         self.span_s = span_s
         self._follow()
         self.moved.emit()
 
     def look(self, from_s: float, to_s: float) -> None:
-        """Show this stretch; looking away from the newest row ends following."""
+        """Show this range; stop following if the newest row is outside it."""
         width_s = max(to_s - from_s, LEAST_S)
         self.from_s, self.to_s = from_s, from_s + width_s
         if self.follows and not self.from_s <= self.end_s <= self.to_s:
@@ -63,7 +67,7 @@ class Timeline(QObject):
         self.moved.emit()
 
     def go(self, now_s: float) -> None:
-        """Show the states at an instant; the view comes along when it lies outside."""
+        """Go to an instant and stop following; the view moves only if the instant is outside."""
         self.now_s = min(max(now_s, 0.0), self.end_s)
         self.follows = False
         if not self.from_s <= self.now_s <= self.to_s:
@@ -71,7 +75,7 @@ class Timeline(QObject):
         self.moved.emit()
 
     def play_to(self, now_s: float) -> None:
-        """As `go`, and the view moves along as it did when the run was live."""
+        """Go to an instant while playing; the view moves along as in a live run."""
         self.now_s = min(max(now_s, 0.0), self.end_s)
         self.follows = False
         if self.span_s is not None:
@@ -79,7 +83,7 @@ class Timeline(QObject):
         self.moved.emit()
 
     def show_all(self) -> None:
-        """The whole run."""
+        """Show the whole run."""
         self.set_span(None)
 
     def _follow(self) -> None:

@@ -29,14 +29,14 @@ LABELS_MAX = 4
 
 
 class Traces(pg.GraphicsLayoutWidget):
-    """Plots of one run, and of others laid over it.
+    """Plots of one run and of overlaid runs.
 
     Attributes
     ----------
     strips : dict of str to Strip
-        `signal`, `residual`, `cells`, and one for each unit among the chosen columns.
+        `signal`, `residual`, `cells`, and one plot for each unit among the chosen columns.
     overlays : dict of str to (RunData, float, QColor)
-        Runs laid over this one: by how much later, in which colour.
+        Overlaid runs: data, time shift (s, positive is later) and colour.
     """
 
     cursors_moved = Signal()
@@ -65,12 +65,12 @@ class Traces(pg.GraphicsLayoutWidget):
         self.hint.setProperty("role", "muted")
 
     def set_hint(self, text: str) -> None:
-        """What to do while there is nothing to draw."""
+        """Set the hint that is shown while there is nothing to draw."""
         self.hint.setText(text)
 
     def resizeEvent(self, event) -> None:
         super().resizeEvent(event)
-        if hasattr(self, "hint"):  # Qt resizes before this is there
+        if hasattr(self, "hint"):  # Qt resizes during __init__, before the hint exists
             self.hint.setGeometry(self.rect().adjusted(24, 24, -24, -24))
         self._dirty = True
 
@@ -85,7 +85,7 @@ class Traces(pg.GraphicsLayoutWidget):
             self.build()
 
     def set_run(self, data: RunData | None) -> None:
-        """Show this run, empty or not."""
+        """Show this run, which may have no rows yet; None shows the hint."""
         self._data = data
         self.hint.setVisible(data is None)
         self.cursors = None
@@ -94,22 +94,22 @@ class Traces(pg.GraphicsLayoutWidget):
 
     @staticmethod
     def _first_choice(data: RunData) -> list[str]:
-        """Beside the first signal: other signals, measured and simulated, and what is commanded."""
+        """Default columns beside the main signal: the further signals, and the commands."""
         taken = set(data.signal.columns.values()) if data.signal else set()
-        others = [
+        further = [
             signal.columns[kind] for signal in data.signals[1:] for kind in ("measured", "model")
         ]
         commanded = [c.name for c in data.about.columns if c.role == "commanded"]
-        wanted = [*others, *commanded]
+        wanted = [*further, *commanded]
         return [name for name in wanted if data.has(name) and name not in taken][:CHOSEN_MAX]
 
     def choose(self, names: list[str]) -> None:
-        """Draw these columns too."""
+        """Draw these columns in addition to the main signal."""
         self.chosen = names
         self.build()
 
     def build(self) -> None:
-        """Make the plots that this run's columns call for."""
+        """Create the plots for this run's columns."""
         ranges = {name: (s.is_auto, s.box.viewRange()[1]) for name, s in self.strips.items()}
         self.ci.clear()
         self.strips, self._cursor_lines = {}, []
@@ -165,7 +165,7 @@ class Traces(pg.GraphicsLayoutWidget):
         return strip
 
     def _add_band(self, strip: Strip) -> None:
-        # Upright bars: filling one long polygon takes 25 ms a frame.
+        # Vertical bars, because filling one long polygon takes 25 ms per frame.
         colour = self._theme.colour("model")
         colour.setAlpha(50)
         self._band = pg.BarGraphItem(x0=[], x1=[], y0=[], y1=[], pen=None, brush=colour)
@@ -222,23 +222,23 @@ class Traces(pg.GraphicsLayoutWidget):
         self.touch()
 
     def auto(self) -> None:
-        """Let every range of y follow the curves again."""
+        """Let every y range follow the curves again."""
         for name, strip in self.strips.items():
             if name != "cells":
                 strip.auto()
         self.touch()
 
     def touch(self) -> None:
-        """Something changed: draw at the next `redraw`."""
+        """Request drawing at the next `redraw`."""
         self._dirty = True
 
     def redraw(self) -> bool:
-        """Draw the stretch in view, if anything changed; whether it did."""
+        """Draw the range in view if something changed; returns whether it did."""
         if not self._dirty or self._data is None or not self.strips:
             return False
         self._dirty = False
         data, line = self._data, self._timeline
-        # Bins a little narrower than a pixel; each is drawn as two points.
+        # About one bin per pixel; each bin is drawn as two points.
         n_max = max(200, int(self.width() - LABEL_WIDTH_PX))
         bins = data.values.view(line.from_s, line.to_s, n_max)
         for name, strip in self.strips.items():
@@ -263,12 +263,12 @@ class Traces(pg.GraphicsLayoutWidget):
 
     def _draw_band(self, bins: Bins, band: float) -> None:
         i = self._data.index(self._data.signal.columns["model"])
-        there = np.flatnonzero(np.isfinite(bins.low[i, :-1])) if len(bins.t_s) else []
+        valid = np.flatnonzero(np.isfinite(bins.low[i, :-1])) if len(bins.t_s) else []
         self._band.setOpts(
-            x0=bins.t_s[there],
-            x1=bins.t_s[1:][there],
-            y0=bins.low[i][there] - band,
-            y1=bins.high[i][there] + band,
+            x0=bins.t_s[valid],
+            x1=bins.t_s[1:][valid],
+            y0=bins.low[i][valid] - band,
+            y1=bins.high[i][valid] + band,
         )
 
     def _draw_overlays(self, name: str, strip: Strip, n_max: int) -> None:
@@ -323,7 +323,7 @@ class Traces(pg.GraphicsLayoutWidget):
     # Cursors
 
     def set_cursors(self, places: tuple[float, float] | None) -> None:
-        """Two upright lines A and B that can be dragged, or none."""
+        """Show two draggable vertical lines A and B at these times, s; None hides them."""
         self.cursors = places
         self._place_cursors()
         self.cursors_moved.emit()

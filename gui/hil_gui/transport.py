@@ -1,4 +1,4 @@
-"""Moves through time: follow the newest row, play a recording, choose how much is in view."""
+"""Transport bar: follow the newest row, play a recording, choose the time range in view."""
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QSlider, QToolButton
@@ -12,12 +12,12 @@ STEPS = 10000
 
 
 class Transport(QFrame):
-    """The bar below the plots; `whole` and `cursor_button` stand above them.
+    """Bar below the plots; its buttons `whole` and `cursor_button` are placed above the plots.
 
     Attributes
     ----------
     speed : float
-        Seconds of the run in a second of playing.
+        Playback speed: seconds of the run per second.
     """
 
     cursors = Signal(bool)
@@ -30,17 +30,17 @@ class Transport(QFrame):
         row = QHBoxLayout(self)
         row.setContentsMargins(SPACE, 4, SPACE, 4)
         row.setSpacing(SPACE // 2 + 2)
-        self.play = self._button("▶", "Play from here, at the speed beside (P)", check=True)
+        self.play = self._button("▶", "Play from here at the chosen speed (P)", check=True)
         self.play.setAccessibleName("Play")
         self.speeds = QComboBox()
         self.speeds.addItems([f"{s} ×" for s in SPEEDS])
         self.speeds.setCurrentIndex(SPEEDS.index("1"))
-        self.speeds.setToolTip("Seconds of the run in a second of playing")
+        self.speeds.setToolTip("Playback speed: seconds of the run per second")
         self.speeds.setAccessibleName("Speed")
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setRange(0, STEPS)
         self.slider.setPageStep(STEPS // 20)
-        self.slider.setToolTip("The instant that all panels show, s; arrows and Page keys move it")
+        self.slider.setToolTip("Instant that all panels show, s; arrow and Page keys move it")
         self.slider.setAccessibleName("Instant")
         self.time = Label("0.000 s")
         self.time.setFont(numbers(10.0))
@@ -50,12 +50,12 @@ class Transport(QFrame):
         self.spans = QComboBox()
         self.spans.addItems([*SPANS_S, "other"])
         self.spans.setCurrentText("10 s")
-        self.spans.setToolTip("Time in view; the wheel over a plot changes it too")
+        self.spans.setToolTip("Time range in view; the mouse wheel over a plot changes it too")
         self.spans.setAccessibleName("Time in view")
         self.whole = self._button(
-            "Whole run", "Show the whole run, all ranges automatic (Ctrl+Home)"
+            "Whole run", "Show the whole run with automatic y ranges (Ctrl+Home)"
         )
-        self.cursor_button = self._button("Cursors", "Two cursors to measure with (C)", check=True)
+        self.cursor_button = self._button("Cursors", "Show two measuring cursors (C)", check=True)
         for widget in (self.play, self.speeds, self.slider, self.time, self.newest, self.spans):
             row.addWidget(widget, 1 if widget is self.slider else 0)
         self.play.toggled.connect(self._play_toggled)
@@ -82,7 +82,7 @@ class Transport(QFrame):
         return self.play.isChecked()
 
     def advance(self, elapsed_s: float) -> None:
-        """Play on, if it plays: this much wall time has passed."""
+        """Advance a playing recording by this much wall-clock time."""
         line = self._timeline
         if not self.is_playing:
             return
@@ -112,7 +112,7 @@ class Transport(QFrame):
             self._timeline.set_span(SPANS_S[text])
 
     def refresh(self) -> None:
-        """Show where the timeline is."""
+        """Refresh the bar from the timeline."""
         line = self._timeline
         with QSignalBlocker(self.slider), QSignalBlocker(self.spans):
             self.slider.setValue(round(STEPS * line.now_s / line.end_s) if line.end_s > 0.0 else 0)

@@ -8,14 +8,14 @@ _PLAIN = {"1": "", "degC": " °C", "%": " %"}
 
 
 def si(value: float | None, units: str, digits: int = 4) -> str:
-    """A value with an SI prefix: `12.3 mN`; a dash where there is none."""
+    """Format a value with an SI prefix: `12.3 mN`; NaN gives a dash."""
     if value is None or isnan(value):
         return "–"
     if units in _PLAIN:
         return f"{value:.{digits}g}{_PLAIN[units]}"
     if value == 0.0:
         return f"0 {units}"
-    # rounded first, so that 0.9999 mN is 1 mN and not 1000 µN
+    # Round before choosing the prefix: 0.9999 mN becomes 1 mN and not 1000 µN.
     rounded = round(value, digits - 1 - floor(log10(abs(value))))
     for scale, prefix in _PREFIXES:
         if abs(rounded) >= scale * (1.0 - 1e-9):

@@ -1,4 +1,4 @@
-"""The main window: panels around the plots, and what moves rows to pixels."""
+"""The main window: panels around the plots, and the frame timer that updates them."""
 
 import os
 import sys
@@ -24,22 +24,21 @@ from hil_gui.theme import THEMES
 
 FRAME_MS = 25
 NICE = 5
-"""Where the loop may not have a real-time priority, the window steps back."""
+"""Niceness of the window: the loop comes first even without a real-time priority."""
 SLOW_EVERY = 4
-"""Frames between two refreshes of figures and tables."""
+"""Number of frames between two refreshes of figures and tables."""
 EMPTY_HINT = (
-    "<b>Open an experiment</b> (.toml) to run it, or <b>a recording</b> (.h5) to look at it"
-    "<br><br>Ctrl+O open &nbsp;·&nbsp; Ctrl+L lay a recording over &nbsp;·&nbsp; "
-    "F12 emergency stop"
+    "Open an experiment (.toml) to run it, or a recording (.h5) to view it\n\n"
+    "Ctrl+O open  ·  Ctrl+L overlay a recording  ·  F12 emergency stop"
 )
 READY_HINT = (
-    "F2 self-test &nbsp;·&nbsp; F8 connect &nbsp;·&nbsp; F3 tare &nbsp;·&nbsp; F4 arm "
-    "&nbsp;·&nbsp; <b>F5 start</b><br><br>F5 alone does it all on the simulated rig"
+    "F2 self-test  ·  F8 connect  ·  F3 tare  ·  F4 arm  ·  F5 start\n\n"
+    "On the simulated rig F5 alone is enough"
 )
 
 
 class Window(QMainWindow):
-    """Shows one run, live or recorded, and commands the bench."""
+    """Shows one run, live or recorded, and controls the bench."""
 
     def __init__(self, settings: QSettings | None = None) -> None:
         super().__init__()
@@ -58,7 +57,7 @@ class Window(QMainWindow):
         self.docks, self.kind_buttons = self.arrangement.docks, self.arrangement.kind_buttons
         self.recent_menu = menus.build(self, self, parts, self.docks)
         self._connect()
-        self._n_frames = self._n_said = 0
+        self._n_frames = self._n_notes_shown = 0
         self._last_s = perf_counter()
         self.set_theme(str(self.settings.value("theme", "system")))
         self.layout().activate()
@@ -81,7 +80,7 @@ class Window(QMainWindow):
         self.header.estop.connect(self.bench.estop)
 
     def set_theme(self, name: str) -> None:
-        """Light, dark, or as the desktop is (`system`)."""
+        """Use theme `light`, `dark` or `system`, which follows the desktop."""
         self.theme_name = name if name in (*THEMES, "system") else "system"
         chosen = theme.chosen(self.theme_name)
         theme.apply(QApplication.instance(), chosen)
@@ -119,11 +118,14 @@ class Window(QMainWindow):
             self.open(Path(name))
 
     def open(self, path: Path) -> bool:
-        """Open an experiment or a recording, or say why not; whether it could be."""
+        """Open an experiment or a recording; returns whether it succeeded.
+
+        It shows the reason if the file cannot be opened.
+        """
         try:
             self.load(path)
         except (ConfigError, DeviceError) as error:
-            self.session.complain("This cannot be opened", str(error))
+            self.session.complain("Cannot be opened", str(error))
             return False
         return True
 
@@ -133,7 +135,7 @@ class Window(QMainWindow):
         Raises
         ------
         ConfigError, DeviceError
-            It is neither; the text says what to do.
+            The file is neither, or is not valid.
         """
         if path.suffix == ".toml":
             self.bench.open(path)
@@ -152,11 +154,11 @@ class Window(QMainWindow):
         self.timeline.set_span(None)
         self.jobs.start(f"Reading {path.name}", feed.load(), self._loaded)
 
-    def _loaded(self, whole: bool) -> None:
+    def _loaded(self, is_complete: bool) -> None:
         if self.feed is None:
             return
-        if not whole:
-            self.session.say("Reading was cancelled: what was read is shown")
+        if not is_complete:
+            self.session.say("Reading was cancelled: only the rows read so far are shown")
         if self.feed.data.outcome != "running":
             self.timeline.follows = False
         self._refresh_run()
@@ -171,17 +173,17 @@ class Window(QMainWindow):
         self.timeline.set_span(10.0)
 
     def try_attach(self, pid: int, path: Path) -> None:
-        """Show a run as soon as it has begun."""
+        """Show a run if its recorder has started."""
         if not path.exists():
             return
         try:
             if Live(pid).is_recording:
                 self.attach(pid, path)
         except (ConfigError, DeviceError):
-            return  # not yet, or just over
+            return  # not started yet, or just over
 
     def finish(self, path: Path, outcome: str) -> None:
-        """The run recorded there has ended; its file says how, where that is not known."""
+        """Show the end of a run; an empty outcome is read from its recording."""
         feed = self.feed
         if feed is None or feed.about.path != path:
             if path.exists():
@@ -199,7 +201,7 @@ class Window(QMainWindow):
         self._show_run(feed.data)
 
     def show_preview(self, about: About) -> None:
-        """An experiment that is not running yet: its title, and its array at rest."""
+        """Show an experiment before its run: its title, and its array at rest."""
         self.session.show(None)
         self._show_run(None)
         self.array.set_pictures(about.arrays)
@@ -212,7 +214,7 @@ class Window(QMainWindow):
 
     def _show_run(self, data: RunData | None) -> None:
         self.timeline.clear()
-        self._n_said = 0
+        self._n_notes_shown = 0
         self.transport.cursor_button.setChecked(False)
         self.array.set_pictures(data.about.arrays if data else ())
         self.traces.set_hint(EMPTY_HINT)
@@ -233,8 +235,8 @@ class Window(QMainWindow):
         trip = data.about.residual_max if data else float("inf")
         trips = f"\nThe guard trips at a residual of ± {trip:g} N" if trip < float("inf") else ""
         self.arrangement.legend.setToolTip(
-            "Band about the twin, and the residual's threshold: two standard deviations of the "
-            f"transducer's noise{trips}"
+            "Half-width of the band around the twin and around zero residual: "
+            f"two standard deviations of the transducer's noise{trips}"
         )
         self._refresh_run()
 
@@ -253,7 +255,7 @@ class Window(QMainWindow):
         self._refresh_slow()
 
     def frame(self) -> None:
-        """Take new rows, move on, draw what changed."""
+        """Read new rows, advance playback, draw what changed."""
         now_s = perf_counter()
         elapsed_s, self._last_s = now_s - self._last_s, now_s
         self._n_frames += 1
@@ -288,9 +290,9 @@ class Window(QMainWindow):
 
     def _refresh_slow(self) -> None:
         data, now_s = self.data, self.timeline.now_s
-        if data is not None and len(data.notes) > self._n_said:
-            refused = [n.text for n in data.notes[self._n_said :] if n.level == "warning"]
-            self._n_said = len(data.notes)
+        if data is not None and len(data.notes) > self._n_notes_shown:
+            refused = [n.text for n in data.notes[self._n_notes_shown :] if n.level == "warning"]
+            self._n_notes_shown = len(data.notes)
             if refused:
                 self.session.say(refused[-1])
         for part in (self.numbers, self.timing, self.ages, self.log):
@@ -317,7 +319,7 @@ class Window(QMainWindow):
     # Keys
 
     def write_note(self) -> None:
-        """Bring the note's field up."""
+        """Show the note field and focus it."""
         self._bring_up("Control")
         self.bench.control.note.setFocus()
 
@@ -326,20 +328,20 @@ class Window(QMainWindow):
         self.docks[title].raise_()
 
     def show_all(self) -> None:
-        """The whole run, every range automatic."""
+        """Show the whole run with automatic y ranges."""
         self.traces.auto()
         self.timeline.show_all()
 
     def zoom(self, factor: float) -> None:
-        """More or less time in view, about the instant shown."""
+        """Scale the time range in view about the shown instant; `factor` below 1 zooms in."""
         line = self.timeline
         about_s = min(max(line.now_s, line.from_s), line.to_s)
         line.look(
             about_s - factor * (about_s - line.from_s), about_s + factor * (line.to_s - about_s)
         )
 
-    def first_layout_again(self) -> None:
-        """Panels as at the first start."""
+    def reset_layout(self) -> None:
+        """Restore the default arrangement of the panels."""
         self.restoreState(self.arrangement.first)
         self.docks["Path"].setVisible(self.paths.has_points)
         QTimer.singleShot(0, self._hide_stale_tabs)
@@ -347,17 +349,17 @@ class Window(QMainWindow):
     def _hide_stale_tabs(self) -> None:
         layout.hide_stale_tabs(self, self.docks.values())
 
-    # Manners
+    # Errors, settings, closing
 
-    def say_defect(
+    def report_internal_error(
         self, kind: type[BaseException], error: BaseException, trace: TracebackType | None
     ) -> None:
-        """A defect of the window itself: one line, and the window goes on; so does the run."""
+        """Show an internal error of the window in one line; the window and the run continue."""
         if os.environ.get("HIL_DEBUG"):
             sys.__excepthook__(kind, error, trace)
         self.session.say(
             f"internal error of the window: {kind.__name__}: {error}: the run continues; "
-            "HIL_DEBUG=1 hil gui prints its trace, to report it"
+            "to report it, run HIL_DEBUG=1 hil gui, which prints the traceback"
         )
 
     def _remember(self, path: Path) -> None:

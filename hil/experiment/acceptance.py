@@ -1,6 +1,6 @@
-"""`[validation]`: what a model must do to be accepted, written down before the run.
+"""`[validation]`: acceptance criteria of a model, defined before the run.
 
-A recording keeps it with its configuration, so that it is as old as the run.
+A recording stores them with its configuration, which shows that they are not newer than the run.
 """
 
 from typing import Annotated
@@ -13,10 +13,11 @@ Share = Annotated[float, Field(gt=0.0, le=1.0)]
 
 
 class ValidationTable(Table):
-    """Limits that the whole 95 % interval of a figure must keep; at least one.
+    """Acceptance limits, at least one; the whole 95 % interval of a figure must meet its limit.
 
-    `coverage_min` is of the readings that lie within the 95 % band of the model's uncertainty and
-    the channel's; `peak_timing_max_s` the RMS of measured less simulated times of ripple peaks.
+    `coverage_min` is for the fraction of readings within the 95 % band of the combined uncertainty
+    of model and channel. `peak_timing_max_s` is for the RMS of the measured minus simulated times
+    of ripple peaks.
     """
 
     rms_max_N: Positive | None = None
@@ -26,13 +27,15 @@ class ValidationTable(Table):
     peak_timing_max_s: Positive | None = None
 
     @model_validator(mode="after")
-    def _asks_for_something(self) -> "ValidationTable":
+    def _has_a_limit(self) -> "ValidationTable":
         if all(value is None for value in self.model_dump().values()):
-            raise ValueError(f"asks for nothing: give {', '.join(type(self).model_fields)}")
+            raise ValueError(
+                f"has no limit: give at least one of {', '.join(type(self).model_fields)}"
+            )
         return self
 
 
 class ValidationFile(Table):
-    """A file of its own, for a run that was made without `[validation]`."""
+    """A separate file with acceptance limits, for a run without `[validation]`."""
 
     validation: ValidationTable

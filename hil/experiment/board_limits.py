@@ -1,4 +1,4 @@
-"""What the limits of a rig's boards protect: `hil.mechanics.sma.limits` on its tables."""
+"""Protection of SMA wires by the limits of a rig's boards (`hil.mechanics.sma.limits`)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,22 +27,23 @@ from hil.rig.wires import build_wire
 
 T = TypeVar("T", bound=RigTables)
 ON_TIME = "on_time_max_ms"
-SHOWN_C = 1000.0  # beyond this a wire has melted or burnt through: the figure says nothing more
+SHOWN_C = 1000.0  # largest temperature shown: a hotter wire has melted, so the value has no meaning
 
 
 @dataclass(frozen=True)
 class Protection:
-    """A board, the wires behind its gates and what may come to them.
+    """A board, its wires and the worst conditions that they can meet.
 
     Attributes
     ----------
     name : str
-    limits : the board's whole table
+    limits : the board's complete table of limits
     cells : sequence of CellWire
-        Those of its cells that somebody has described.
-    unknown : names of its other cells
+        The cells whose wire is described, by the model or by the board's `wire` table.
+    unknown : names of the cells whose wire is not described
     bench : Bench
-    derived : entries of the table that the rig leaves out and its guard asks for
+        Supply, ambient temperatures and scan time.
+    derived : limits that the rig leaves out, derived from its guard
     """
 
     name: str
@@ -53,16 +54,17 @@ class Protection:
     derived: Mapping[str, int] = field(default_factory=dict)
 
     def peaks(self) -> list[Peak]:
-        """What its table allows, a cell each."""
+        """The worst wire temperatures that its limits permit, one entry for each cell."""
         thermal = Thermal.of(self.limits)
         return [peak(cell, thermal, self.bench) for cell in self.cells]
 
     def wanted(self) -> dict[str, int]:
-        """The entries of a table that protects them and lets them be on for as long as the guard.
+        """Limits that protect the wires and permit cells to be on as long as the guard does.
 
         Raises
         ------
         NoTableError
+            No limits within the board's ranges protect the wires.
         """
         found = protecting(self.cells, self.bench, self.limits)
         for name, value in found.items():
@@ -76,7 +78,7 @@ class Protection:
 
 
 def protections(tables: RigTables, model: Any) -> list[Protection]:
-    """Every board of a rig with its wires, those of a thermal model or of its own table."""
+    """Every board of a rig with its wires, from the thermal model or from the board's table."""
     thermal = thermal_cells(tables.model, model)
     found = []
     for name, board in boards_of(tables.devices).items():
@@ -92,12 +94,20 @@ def protections(tables: RigTables, model: Any) -> list[Protection]:
 
 
 def completed(tables: T) -> tuple[T, dict[str, dict[str, int]]]:
-    """The same, its boards with the limits that they leave out and the guard asks for; those."""
+    """Complete the boards' limits from the guard.
+
+    Returns
+    -------
+    tables
+        The same tables with complete limits of the boards.
+    derived : dict
+        The limits that were added, by board.
+    """
     found, devices = {}, dict(tables.devices)
     on_ms = ceil(1e3 * (tables.guard.cell_on_max_s or 0.0))
     for name, board in boards_of(tables.devices).items():
         shown_A = Thermal.of(protocol.default_limits() | board.limits).reading_max_A
-        most_mA = max(1, round(1e3 * shown_A) - 1)  # what the sensor can show: written anew below
+        most_mA = max(1, round(1e3 * shown_A) - 1)  # largest current below the sensor's range
         limits = board.limits | {"current_max_mA": min(most_mA, _current_max_mA(board))}
         devices[name] = board = board.model_copy(update={"limits": limits})
         if (
@@ -114,7 +124,7 @@ def _current_max_mA(board: CellBoardTable) -> int:
 
 
 def thermal_cells(table: Any, model: Any) -> dict[str, CellWire]:
-    """The cells that are wires in this model, by name."""
+    """Cells that have a wire in this model, by name."""
     wires = system_kind(table).wires
     if wires is None:
         return {}
@@ -139,19 +149,19 @@ def _bench(tables: RigTables, board: CellBoardTable, cells: Sequence[CellWire]) 
 
 
 def _command(tables: RigTables, board: CellBoardTable) -> str:
-    """What a board gets from this run; from any run on this rig, what keeps its scan longest."""
+    """The board's command in this run; for a rig, the command with the longest scan of any run."""
     system = system_kind(tables.model)
     if isinstance(tables, RunTables):
         controllers = [controller_kind(system, tables.controller)]
     else:
         controllers = list(system.controllers.values())
     broadcasts = any(kind is not None and kind.broadcasts for kind in controllers)
-    # A broadcast is repeated in every period: no run has one with `every` above 1.
+    # A broadcast is sent in every period, so it needs `every = 1`.
     return "broadcast" if broadcasts and board.every == 1 else "set_mask"
 
 
 def faults(found: Sequence[Protection]) -> Iterator[tuple[str, str]]:
-    """Key and text of every board that could take a wire beyond its maximum."""
+    """Yield (key, text) for every board that could heat a wire above its maximum temperature."""
     for board in found:
         peaks = [p for p in board.peaks() if not p.protected]
         if not peaks:
@@ -159,41 +169,47 @@ def faults(found: Sequence[Protection]) -> Iterator[tuple[str, str]]:
         worst = max(peaks, key=lambda p: p.worst_C - p.cell.temperature_max_C)
         yield (
             f"devices.{board.name}.limits.heat_max_cA2ms = {board.limits['heat_max_cA2ms']}",
-            f"the board could take the wire of '{worst.cell.cell}' to {_celsius(worst.worst_C)} in "
-            f"a room of {board.bench.warm_C:g} C; its temperature_max_C is "
-            f"{worst.cell.temperature_max_C:g}: take the limits that `hil board limits --from RIG` "
-            "writes",
+            f"the board could heat the wire of '{worst.cell.cell}' to {_celsius(worst.worst_C)} at "
+            f"an ambient temperature of {board.bench.warm_C:g} C; its temperature_max_C is "
+            f"{worst.cell.temperature_max_C:g}: use the limits that `hil board limits --from RIG` "
+            "prints",
         )
 
 
 def refuse(path: Path, found: Sequence[Protection]) -> None:
-    """ConfigError where a board could take a wire beyond its maximum, a line each."""
+    """Refuse boards that could heat a wire above its maximum temperature.
+
+    Raises
+    ------
+    ConfigError
+        One line for each board.
+    """
     lines = [one_line(f"{path}: {key}: {text}") for key, text in faults(found)]
     if lines:
         raise ConfigError("\n".join(lines))
 
 
 def doubts(found: Sequence[Protection]) -> list[str]:
-    """What keeps hil from saying what the boards protect, a line a board."""
+    """Warnings about missing information on the boards' wires and supply."""
     lines = []
     for board in found:
         key = f"devices.{board.name}"
         if board.unknown:
             lines.append(
-                f"{key}: hil cannot say what its limits protect: the wire of '{board.unknown[0]}' "
-                f"is not described: add [{key}.wire]"
+                f"{key}: hil cannot check that its limits protect the wires: the wire of "
+                f"'{board.unknown[0]}' is not described: add [{key}.wire]"
             )
         if board.cells and board.bench.supply_A is None:
             full_A = 1e-3 * board.limits["current_full_scale_mA"]
             lines.append(
-                f"{key}: nothing is known to limit the supply's current, and the board cannot "
-                f"measure a short beyond {full_A:g} A: add a supply, or supply_current_max_A"
+                f"{key}: the supply's current limit is unknown, and the board cannot measure a "
+                f"short-circuit current above {full_A:g} A: add a supply, or supply_current_max_A"
             )
     return lines
 
 
 def as_text(found: Sequence[Protection]) -> list[str]:
-    """A line a board and kind of wire: what its table lets the wires come to."""
+    """Wire temperatures that the limits permit, one line for each board and type of wire."""
     lines = []
     for board in found:
         thermal = Thermal.of(board.limits)
@@ -204,11 +220,11 @@ def as_text(found: Sequence[Protection]) -> list[str]:
             kinds.setdefault(kind, []).append(p.cell.cell)
         for (cold_C, warm_C, highest_C, held_s), cells in kinds.items():
             who = cells[0] if len(cells) == 1 else f"{cells[0]} to {cells[-1]}"
-            held = "" if held_s == inf else f"; one that is held on trips after {held_s:.3g} s"
+            held = "" if held_s == inf else f"; a cell held on trips after {held_s:.3g} s"
             lines.append(
-                f"'{board.name}' lets {who} come to {_celsius(warm_C)} in a room of "
-                f"{board.bench.warm_C:g} C, {_celsius(cold_C)} in one of {board.bench.cold_C:g} C; "
-                f"allowed are {highest_C:g} C{held}"
+                f"'{board.name}' permits {who} to reach {_celsius(warm_C)} at an ambient "
+                f"temperature of {board.bench.warm_C:g} C, {_celsius(cold_C)} at "
+                f"{board.bench.cold_C:g} C; the maximum is {highest_C:g} C{held}"
             )
     return lines
 
@@ -218,11 +234,12 @@ def _celsius(T_C: float) -> str:
 
 
 def limits_as_toml(board: Protection) -> str:
-    """The board's [limits] with what protects its wires, and where each figure comes from.
+    """The board's [limits] that protect its wires, each with its derivation as a comment.
 
     Raises
     ------
     NoTableError
+        No limits within the board's ranges protect the wires.
     """
     wanted = board.wanted()
     bench = board.bench
@@ -230,23 +247,23 @@ def limits_as_toml(board: Protection) -> str:
         board.cells, key=lambda c: (c.temperature_max_C - bench.warm_C) / c.heating_K_per_A2s
     )
     late_K = severest.heating_K_per_A2s * Thermal.of({**board.limits, **wanted}).late_A2s(bench)
-    supply = "nobody limits" if bench.supply_A is None else f"of {bench.supply_A:g} A"
+    supply = "without a limit" if bench.supply_A is None else f"of {bench.supply_A:g} A"
     comments = {
         ON_TIME: "as guard.cell_on_max_s",
         "heat_max_cA2ms": (
-            f"{severest.temperature_max_C:g} C less a room of {bench.warm_C:g} C, less "
+            f"{severest.temperature_max_C:g} C minus ambient {bench.warm_C:g} C, minus "
             f"{late_K:.0f} K until a trip with a supply {supply}"
         ),
         "heat_time_constant_ms": "of the slowest wire, in still warm air",
-        "current_max_mA": f"a quarter above what an unbroken cell draws from {bench.supply_V:g} V",
+        "current_max_mA": f"25 % above the current of an intact cell at {bench.supply_V:g} V",
     }
     defaults = protocol.default_limits()
-    others = {
+    given = {
         name: value
         for name, value in board.limits.items()
         if name not in wanted and value != defaults[name]
     }
     lines = [f"[devices.{board.name}.limits]"]
-    lines += [f"{name} = {value}  # as the rig has it" for name, value in others.items()]
+    lines += [f"{name} = {value}  # from the rig" for name, value in given.items()]
     lines += [f"{name} = {value}  # {comments[name]}" for name, value in wanted.items()]
     return "\n".join(lines)

@@ -1,6 +1,6 @@
-"""What one table says of another: devices against model, experiment against rig.
+"""Consistency checks between tables: devices against the model, the experiment against its rig.
 
-Every check yields (key, text) pairs.
+Every check yields one (key, text) pair for each error.
 """
 
 from collections import Counter
@@ -25,17 +25,17 @@ from hil.rig.instruments import (
 from hil.rig.run_tables import GuardTable, RigTables
 from hil.rig.tables import AnyChannelTable, CellBoardTable, NidaqTable
 
-COUNTS = 1024  # of a board's converter
+COUNTS = 1024  # counts of a board's A/D converter
 HOLDABLE = tuple(row.name for row in interlocks.LOOP if row.key)
 
 
 def rig(tables: RigTables, model: Any) -> Found:
-    """Devices against the model and the guard."""
+    """Check the devices against the model and the guard."""
     system = system_kind(tables.model)
     cards, boards = cards_of(tables.devices), boards_of(tables.devices)
     cells = list(model.cell_names)
     if not signals_of(tables.devices):
-        yield "devices", "no nidaq card: nothing would be measured"
+        yield "devices", "no channel: nothing would be measured: add a nidaq card"
     yield from _terminals(cards)
     yield from _plugin_devices(tables, cards, model)
     yield from _supplies(tables)
@@ -64,33 +64,33 @@ def rig(tables: RigTables, model: Any) -> Found:
 
 
 def _bench(tables: RigTables, cards: dict[str, NidaqTable], n_cells: int) -> Found:
-    """Specimen and ambient against the cells and the channels."""
+    """Check specimen and ambient against the cells and the channels."""
     ohms = tables.specimen and tables.specimen.wire_resistance_Ohm
     if ohms and len(ohms) not in (1, n_cells):
         yield (
             "specimen.wire_resistance_Ohm",
-            f"{len(ohms)} values for {n_cells} cells: give one, or one a cell",
+            f"{len(ohms)} values for {n_cells} cells: give one, or one for each cell",
         )
     tests = tables.observer and tables.observer.wire_failures
     if tests is not None and tables.ambient is None:
         yield (
             "observer.wire_failures",
-            "2 K of air can look like a dead cell: give ambient.ambient_C, as read off, "
-            "or ambient.ambient_channel",
+            "an error of 2 K in the air temperature can look like a dead cell: give "
+            "ambient.ambient_C or ambient.ambient_channel",
         )
-    room = tables.ambient and tables.ambient.ambient_channel
+    ambient = tables.ambient and tables.ambient.ambient_channel
     measured = {n: c.signal for card in cards.values() for n, c in card.channels.items()}
-    if room and measured.get(room) != AMBIENT:
+    if ambient and measured.get(ambient) != AMBIENT:
         fitting = [name for name, signal in measured.items() if signal == AMBIENT]
         yield (
-            f"ambient.ambient_channel = '{room}'",
+            f"ambient.ambient_channel = '{ambient}'",
             f"no channel of kind 'voltage' with signal = '{AMBIENT}' has that name: "
             f"{f'choose {fitting[0]}' if fitting else 'add one'}",
         )
 
 
 def _force_channel(tables: RigTables) -> Found:
-    """The force that is said to be controlled is one."""
+    """Check that `loop.force_channel` is a force channel."""
     name, forces = tables.loop.force_channel, force_channels(tables.devices)
     if name is not None and name not in forces:
         choice = f"choose {', '.join(forces)}" if forces else "the rig has none: remove it"
@@ -101,7 +101,7 @@ def _force_channel(tables: RigTables) -> Found:
 
 
 def _paces(tables: RigTables) -> Found:
-    """A device that has its turn in some periods only: nothing may run out in between."""
+    """Check that readings and commands do not expire between the turns of a device with `every`."""
     devices: dict[str, Any] = dict(tables.devices)
     for name, device in devices.items():
         turn_s = device.every * tables.loop.period_s
@@ -110,11 +110,15 @@ def _paces(tables: RigTables) -> Found:
         key = f"devices.{name}.every = {device.every}"
         if turn_s >= tables.guard.reading_age_max_s:
             age = f"{tables.guard.reading_age_max_s:g}"
-            yield key, f"a reading every {turn_s:g} s, guard.reading_age_max_s is {age}: lower it"
+            yield (
+                key,
+                f"one reading every {turn_s:g} s, but guard.reading_age_max_s = {age}: lower every",
+            )
         if device.role == "board" and turn_s >= device.hold_s:
             yield (
                 key,
-                f"a command every {turn_s:g} s holds for hold_s = {device.hold_s:g}: lower it",
+                f"one command every {turn_s:g} s, but it expires after hold_s = "
+                f"{device.hold_s:g}: lower every",
             )
 
 
@@ -127,23 +131,23 @@ def _channels(
 
 
 def _terminals(cards: dict[str, NidaqTable]) -> Found:
-    """No terminal is used twice, and no name."""
+    """Check that no terminal and no name is used twice."""
     seen: dict[str, str] = {}
     for name, card in cards.items():
         entries = [*card.channels.values(), *card.outputs.values()]
         terminals = Counter(entry.terminal for entry in entries)
         for what, table in (("channels", card.channels), ("outputs", card.outputs)):
-            for own, entry in table.items():
-                key = f"devices.{name}.{what}.{own}"
+            for entry_name, entry in table.items():
+                key = f"devices.{name}.{what}.{entry_name}"
                 if terminals[entry.terminal] > 1:
-                    yield f"{key}.terminal", f"'{entry.terminal}' is taken by another channel"
-                if own in seen:
-                    yield key, f"card '{seen[own]}' has a channel of that name: rename one"
-                seen[own] = name
+                    yield f"{key}.terminal", f"'{entry.terminal}' is used by another channel"
+                if entry_name in seen:
+                    yield key, f"card '{seen[entry_name]}' has a channel of that name: rename one"
+                seen[entry_name] = name
 
 
 def _limits(name: str, limits: dict[str, int]) -> Found:
-    """Entries of the board's own table, each by itself and then all together."""
+    """Check the limits of a board: first each limit, then all of them together."""
     wrong = False
     for key, value in limits.items():
         known = protocol.LIMITS.get(key)
@@ -160,27 +164,26 @@ def _limits(name: str, limits: dict[str, int]) -> Found:
 
 
 def _contradictions(table: dict[str, int]) -> Found:
-    """Entries of a whole table that leave another one without effect."""
+    """Yield limits that make another limit ineffective."""
     on_min_mA, most_mA, full_mA = (
         table[f"current_{name}_mA"] for name in ("on_min", "max", "full_scale")
     )
     if on_min_mA >= most_mA:
         yield (
             "current_on_min_mA",
-            f"a cell that is on would trip whatever it draws: choose less than current_max_mA = "
-            f"{most_mA}",
+            f"every cell that is on would trip: choose less than current_max_mA = {most_mA}",
         )
     if most_mA >= full_mA * (COUNTS - 1) // COUNTS:
         yield (
             "current_full_scale_mA",
-            f"the board's converter sees no more, and current_max_mA = {most_mA} would never trip: "
-            "give what its shunt and amplifier are made for, or lower current_max_mA",
+            f"the board cannot measure more, so current_max_mA = {most_mA} would never trip: "
+            "give the full scale of its shunt and amplifier, or lower current_max_mA",
         )
     lowest, highest = table["temperature_counts_min"], table["temperature_counts_max"]
     if lowest >= highest:
         yield (
             "temperature_counts_min",
-            f"no temperature would be allowed: choose less than temperature_counts_max = {highest}",
+            f"no temperature would be valid: choose less than temperature_counts_max = {highest}",
         )
 
 
@@ -195,15 +198,15 @@ def _boards(boards: dict[str, CellBoardTable], known: list[str], guard: GuardTab
         if n_open >= len(board.cells) > 0 and n_open <= protocol.LIMITS["open_cells_max"].highest:
             yield (
                 f"devices.{name}.limits.open_cells_max = {n_open}",
-                f"'{name}' has {len(board.cells)} cells: with all of them open its supply is "
-                f"gone, which must trip: choose at most {len(board.cells) - 1}",
+                f"'{name}' has {len(board.cells)} cells, and if all are open the supply has "
+                f"failed, which must trip: choose at most {len(board.cells) - 1}",
             )
         on_max_s = 1e-3 * (protocol.default_limits() | board.limits)["on_time_max_ms"]
         if guard.cell_on_max_s is not None and guard.cell_on_max_s > on_max_s:
             yield (
                 f"guard.cell_on_max_s = {guard.cell_on_max_s:g}",
-                f"'{name}' switches a cell off by itself after {on_max_s:g} s: lower it, or raise "
-                f"devices.{name}.limits.on_time_max_ms",
+                f"board '{name}' switches a cell off after {on_max_s:g} s: lower cell_on_max_s, or "
+                f"raise devices.{name}.limits.on_time_max_ms",
             )
         for cell in board.cells:
             if cell not in known:
@@ -214,11 +217,11 @@ def _boards(boards: dict[str, CellBoardTable], known: list[str], guard: GuardTab
     claimed = Counter(cell for board in boards.values() for cell in board.cells)
     for cell, count in claimed.items():
         if count > 1:
-            yield "devices", f"{count} gates claim cell '{cell}': every cell has one gate"
+            yield "devices", f"{count} gates have cell '{cell}': give every cell one gate"
     missing = [cell for cell in known if cell not in claimed]
     if boards and missing:
         name = next(iter(boards))
-        yield f"devices.{name}.cells", f"no gate for cell '{missing[0]}': every cell has one gate"
+        yield f"devices.{name}.cells", f"no gate for cell '{missing[0]}': give every cell one gate"
 
 
 def _signal(key: str, channel: AnyChannelTable, outputs: Sequence[str]) -> Found:
@@ -232,7 +235,7 @@ def _signal(key: str, channel: AnyChannelTable, outputs: Sequence[str]) -> Found
 
 
 def _plugin_devices(tables: RigTables, cards: dict[str, NidaqTable], model: Any) -> Found:
-    """Channels and outputs of plug-in devices: their names, and what they stand for."""
+    """Check channels and outputs of plug-in devices: their names, signals and inputs."""
     signals, inputs = system_kind(tables.model).signals(model), tuple(model.inputs)
     taken = {n for card in cards.values() for n in (*card.channels, *card.outputs)}
     for name, device in own_devices(tables.devices).items():
@@ -240,9 +243,9 @@ def _plugin_devices(tables: RigTables, cards: dict[str, NidaqTable], model: Any)
             yield f"devices.{name}", "has neither channels nor outputs: give it one"
         for text in device.lacks():
             yield f"devices.{name}.outputs", text
-        for own_name, channel in device.channels.items():
-            key = f"devices.{name}.channels.{own_name}"
-            if own_name in taken:
+        for channel_name, channel in device.channels.items():
+            key = f"devices.{name}.channels.{channel_name}"
+            if channel_name in taken:
                 yield key, "another channel has that name: rename one"
             if channel.signal is not None and channel.signal not in signals:
                 choice = f"choose {', '.join(signals)}"
@@ -250,9 +253,9 @@ def _plugin_devices(tables: RigTables, cards: dict[str, NidaqTable], model: Any)
                     f"{key}.signal = '{channel.signal}'",
                     f"the model has no such signal: {choice}",
                 )
-        for own_name, output in device.outputs.items():
-            key = f"devices.{name}.outputs.{own_name}"
-            if own_name in taken:
+        for output_name, output in device.outputs.items():
+            key = f"devices.{name}.outputs.{output_name}"
+            if output_name in taken:
                 yield key, "another output has that name: rename one"
             if output.drives not in inputs:
                 choice = f"choose {', '.join(inputs)}" if inputs else "it has none"
@@ -267,10 +270,10 @@ def _plugin_devices(tables: RigTables, cards: dict[str, NidaqTable], model: Any)
 
 
 def _supplies(tables: RigTables) -> Found:
-    """A supply's values against its limits, its pace, and what the model's wires are fed with."""
+    """Check a supply's values against its limits, its polling period and the model's voltage."""
     supplies = supplies_of(tables.devices)
     if len(supplies) > 1:
-        yield "devices", f"{len(supplies)} supplies: the cells are connected to one"
+        yield "devices", f"{len(supplies)} supplies: keep the one that powers the cells"
     for name, supply in supplies.items():
         key = f"devices.{name}"
         for what in ("voltage", "current"):
@@ -278,17 +281,17 @@ def _supplies(tables: RigTables) -> Found:
             value = getattr(supply, f"{what}_{unit}")
             limit = getattr(supply, f"{what}_max_{unit}")
             if value > limit:
-                yield f"{key}.{what}_{unit} = {value:g}", f"beyond {what}_max_{unit} = {limit:g}"
+                yield f"{key}.{what}_{unit} = {value:g}", f"exceeds {what}_max_{unit} = {limit:g}"
         if supply.answer_max_s < 2.0 * supply.poll_s:
             yield (
                 f"{key}.answer_max_s = {supply.answer_max_s:g}",
-                f"it is asked every poll_s = {supply.poll_s:g}: give at least twice that",
+                f"hil polls it every poll_s = {supply.poll_s:g}: give at least twice that",
             )
         for path, meant in system_kind(tables.model).supply_V(tables.model):
             if abs(meant - supply.voltage_V) > supply.voltage_tolerance_V:
                 yield (
                     f"{key}.voltage_V = {supply.voltage_V:g}",
-                    f"{path} is {meant:g}: set both alike",
+                    f"{path} = {meant:g}: set both to the same value",
                 )
 
 
@@ -302,7 +305,7 @@ def _signal_limits(channels: list[str], guard: GuardTable) -> Found:
 
 
 def _outputs(cards: dict[str, NidaqTable], inputs: Sequence[str]) -> Found:
-    """Actuators' outputs against the model's inputs."""
+    """Check the actuators' outputs against the model's inputs."""
     driven: dict[str, str] = {}
     for name, card in cards.items():
         for output_name, output in card.outputs.items():
@@ -319,12 +322,12 @@ def _outputs(cards: dict[str, NidaqTable], inputs: Sequence[str]) -> Found:
             if max(abs(output.min), abs(output.max)) > reach:
                 yield (
                     f"{key}.units_per_V = {output.units_per_V:g}",
-                    (f"the card's {card.range_V:g} V give at most {reach:g}, less than min to max"),
+                    f"the card's {card.range_V:g} V reach only {reach:g}, less than min or max",
                 )
 
 
 def run(run: SystemRun) -> Found:
-    """The experiment against its rig."""
+    """Check the experiment against its rig."""
     table = run.tables.controller
     controller = controller_kind(run.kind, table)
     if controller is None:

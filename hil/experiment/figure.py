@@ -1,4 +1,4 @@
-"""What a window draws of a system: arrays as they are built, a limb or a mechanism as lines."""
+"""Figures of a system for the window: schematics of arrays, stick figures of mechanisms."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,18 +12,21 @@ from hil.experiment.registry import loaded, named
 
 @dataclass(frozen=True)
 class ArrayPicture:
-    """One array as it is built: masses on a plane 1 by 1, cells as pairs of masses.
+    """Schematic of one array: masses in the unit square, cells as pairs of masses.
 
     Attributes
     ----------
+    ends : names of the two ends
+    left, right : (N,) arrays
+        Indices of the two masses that each cell joins.
     x, y : (M,) arrays
-        Where masses are drawn at rest, layers from left (0) to right (1).
+        Positions of the masses at rest; layers from left (0) to right (1).
     moves : tuple of str
-        For every mass the model's output that is its displacement in m; '' where it is held.
+        For every mass, the model output that is its displacement in m; '' if it is fixed.
     cells : (N,) array
-        The cells' places in the columns `cells_*`.
+        Indices of the cells in the columns `cells_*`.
     dead, broken : frozenset of int
-        Cells of this array, from 0, that heat nothing, and that hold nothing.
+        Cells of this array, from 0, that produce no force, and that are mechanically broken.
     """
 
     name: str
@@ -39,16 +42,16 @@ class ArrayPicture:
 
 
 class StickFigure(Protocol):
-    """A mechanism seen from its side: forward to the right, up.
+    """Side view of a mechanism: forward is right, up is up.
 
     Attributes
     ----------
-    bones : one an entry, whatever names it
-    muscles : names; none where it has no muscles
+    bones : one entry for each bone
+    muscles : names of the muscles; empty if it has none
     angles : columns of a recording that give the pose
-    activations : columns of the muscles' activations, '' where there is none
+    activations : columns of the muscles' activations, '' for a muscle without one
     start : (n,) array
-        The pose at the start.
+        Pose at the start.
     """
 
     @property
@@ -75,12 +78,12 @@ class StickFigure(Protocol):
 
 @dataclass(frozen=True)
 class Figure:
-    """What a window draws of a system.
+    """Figure of a system for the window.
 
     Attributes
     ----------
-    arrays : cellular arrays
-    moving : the model, run once more, says where the arrays' masses are
+    arrays : schematics of cellular arrays
+    moving : whether simulating the model again gives the positions of the arrays' masses
     limb : a stick figure
     """
 
@@ -90,12 +93,12 @@ class Figure:
 
 
 def figure_of(settings: Mapping[str, Any]) -> Figure:
-    """What the kind of system of a configuration has drawn; nothing where it does not say."""
+    """Figure of a configuration's system; an empty one if its kind has none."""
     kind = named(settings.get("model", {}).get("kind"))
     if kind is None or kind.figure is None:
         return Figure()
     try:
         figure: Figure = loaded(kind.figure)(settings)
     except ValueError:
-        return Figure()  # a recording of another version
+        return Figure()  # the settings do not fit this version, as in an old recording
     return figure

@@ -1,7 +1,8 @@
-"""What a kind of system brings: one descriptor, which everything else looks up by its `kind`.
+"""Descriptor of a kind of system, looked up by the `kind` of `[model]`.
 
-A `model` is what a table describes, built once when a file is read: the array of a cellular array,
-else the system itself. A `System` is stepped; the twin and the simulated plant are one each.
+A `model` is built once from its table when a file is read: a `CellArray` for a cellular array,
+otherwise the system itself. A `System` is simulated step by step; the twin and the simulated plant
+are one system each.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,18 +23,18 @@ from hil.rig.instruments import outputs_of
 from hil.rig.run_tables import RigTables, RunTables
 
 Found = Iterator[tuple[str, str]]
-"""What is wrong: (key, text) pairs."""
+"""Errors as (key, text) pairs."""
 
 
 @dataclass(frozen=True)
 class ModelAsked:
-    """What `hil model` is asked for.
+    """Arguments of `hil model`.
 
     Attributes
     ----------
-    model : as its kind of system builds it
-    forces_on_N : what each cell pulls while on
-    order : of a reduction that is asked for
+    model : the model, built by its kind of system
+    forces_on_N : force of each cell while on
+    order : order of a reduced model; None for no reduction
     out : file for its matrices
     """
 
@@ -45,13 +46,13 @@ class ModelAsked:
 
 @dataclass(frozen=True)
 class Description:
-    """What a kind of system says of a model.
+    """Description of a model, from its kind of system.
 
     Attributes
     ----------
-    facts : as JSON
-    lines : the same for people
-    whole : nothing else is said of the model
+    facts : values for JSON
+    lines : the same as text
+    whole : whether it replaces the general description of a model
     """
 
     facts: dict[str, Any]
@@ -65,9 +66,9 @@ class BenchPart:
 
     Attributes
     ----------
-    measure : its figures, as JSON takes them
-    as_text : the figures as a table
-    extent : the first of `quick`, `usual` and `full` that measures it unasked
+    measure : returns its figures, ready for JSON
+    as_text : formats the figures as a table
+    extent : the smallest of `quick`, `usual` and `full` that includes it by default
     """
 
     measure: Lazy
@@ -81,8 +82,8 @@ class SystemRun:
 
     Attributes
     ----------
-    kind : of the model
-    model : of `[model]`
+    kind : kind of system of the model
+    model : the model of `[model]`
     """
 
     kind: "SystemKind"
@@ -91,29 +92,29 @@ class SystemRun:
 
     @property
     def period_s(self) -> float:
-        """Of the loop."""
+        """Period of the loop, s."""
         return self.tables.loop.period_s
 
     @property
     def duration_s(self) -> float:
-        """Of the experiment."""
+        """Duration of the experiment, s."""
         return self.tables.experiment.duration_s
 
     @property
     def forces_on_N(self) -> list[float]:
-        """What each cell pulls while on."""
+        """Force of each cell while on."""
         return [a.force_on_N for a in self.kind.activation(self.tables.model)]
 
 
 @dataclass(frozen=True)
 class ControlInputs(SystemRun):
-    """What a control stage is built from.
+    """Inputs for building a control stage.
 
     Attributes
     ----------
-    layout : where readings and commands stand
-    estimator : beside it in the tick
-    seed : of random draws
+    layout : layout of readings and commands
+    estimator : the estimator of the same run
+    seed : seed of random draws
     """
 
     layout: RigLayout
@@ -122,16 +123,16 @@ class ControlInputs(SystemRun):
 
 
 def plan_outputs(run: SystemRun) -> list[str]:
-    """The energise plan of a controller that drives outputs: what each may do."""
+    """Energise plan of a controller that drives outputs: the range and rate of each output."""
     return [
         f"the controller decides: {name} between {output.min:g} and {output.max:g}, at most "
-        f"{output.rate_max_per_s:g} a second"
+        f"{output.rate_max_per_s:g} per second"
         for name, output in outputs_of(run.tables.devices).items()
     ]
 
 
 def never_s(tables: RunTables) -> float:
-    """For controllers that do all they do at every tick."""
+    """Default of `longest_wait_s`: the controller does the same at every tick."""
     return 0.0
 
 
@@ -141,15 +142,16 @@ class ControllerKind:
 
     Attributes
     ----------
-    table : keys of its `[controller]`, its `kind` among them
-    build : its control stage
-    check : what is wrong with it on this rig and model
+    table : model of its `[controller]` table, including `kind`
+    build : builds its control stage
+    check : yields its errors on this rig and model
     plan : lines of the energise plan
-    estimator : of its own, in place of the system's
-    longest_wait_s : after which everything that it does not do at every tick has been done once
-    switches : times and the cells on from then, of a controller that says so beforehand
-    broadcasts : its cells draw by themselves, told so by a broadcast in every period
-    sections : what a report adds to a run with it: recording -> sections of the page
+    estimator : builds an estimator that replaces the system's; None to keep the system's
+    longest_wait_s : time within which it has run each of its code paths once, s
+    switches : switching times and the cells on from then, for a controller that knows them before
+        the run
+    broadcasts : whether it sends a broadcast in every period, so that cells draw by themselves
+    sections : recording -> sections that a report adds for this controller
     """
 
     table: type[Table]
@@ -164,18 +166,18 @@ class ControllerKind:
 
 
 def outputs_of_system(model: Any) -> Sequence[str]:
-    """For models that are systems: their outputs."""
+    """Outputs of a model that is a `System`."""
     outputs: Sequence[str] = model.outputs
     return outputs
 
 
 def nothing(*args: Any) -> Found:
-    """No more than what every system is checked for."""
+    """Default check: yields no errors."""
     yield from ()
 
 
 def no_lines(*args: Any) -> list[Any]:
-    """For systems that have none of these."""
+    """Default for a list that a system does not have."""
     return []
 
 
@@ -185,29 +187,29 @@ class SystemKind:
 
     Attributes
     ----------
-    kind : of `[model]`
-    table : its keys; None for a plug-in class, whose keys are its own
-    build : the model that a table describes, at a period; ModelError naming the key
-    estimator : the twin or observer of a run: (tables, a new system, layout)
-    controllers : by their `kind`
-    system : a new system of this model, at rest: (table, model, period_s); None: build it anew
-    signals : what a channel may measure of the model
-    signal_needed : every channel says what it measures
-    check_rig : what is wrong with the rig, beside what every rig is checked for
-    check_run : what is wrong with an experiment, beside what its controller's check finds
-    check_reference : what is wrong with the set points, once nothing else is
-    doubts : lines on what the file leaves to be guessed
-    force_signal : what the controlled force channel measures; empty where no force is controlled
-    default_signal : what a force channel measures that does not say
-    activation : how the force of each cell rises and falls
-    observer : keys of `[observer]`, of a system that has one
-    observer_wait_s : after which the estimator has done everything once
-    wires : the wire of every cell by its name, and the most it may come to, deg C
-    supply_V : keys of the model that say the supply's voltage, and their values
-    recorded : matrices and names that a recording keeps of the model
-    sections : what a report adds to every run: recording -> sections of the page
-    figure : what the window draws: settings -> `hil.experiment.figure.Figure`
-    description : what `hil model` says of the model beside its names: `ModelAsked` -> `Description`
+    kind : the `kind` of `[model]`
+    table : model of its `[model]` table; None for a plug-in class, which defines its own keys
+    build : (table, period_s) -> model; raises ModelError with the key
+    estimator : (tables, new system, layout) -> the twin or observer of a run
+    controllers : its controllers by `kind`
+    system : (table, model, period_s) -> a new system at rest; None: call `build` again
+    signals : model -> signals that a channel may measure
+    signal_needed : whether every channel must name its signal
+    check_rig : errors of the rig, in addition to those of any rig
+    check_run : errors of the experiment, in addition to those of its controller
+    check_reference : errors of the set points; called only if there are no other errors
+    doubts : warnings about choices that the file leaves open
+    force_signal : signal of the controlled force channel; None if no force is controlled
+    default_signal : signal of a force channel that names none
+    activation : activation model of each cell, its force over time
+    observer : model of its `[observer]` table, for a system that has one
+    observer_wait_s : time within which the estimator has run each of its code paths once, s
+    wires : the SMA wire of every cell by name, and its maximum temperature in °C
+    supply_V : keys of the model with the supply's voltage, and their values
+    recorded : matrices and names of the model for the recording
+    sections : recording -> sections that a report adds for this system
+    figure : settings -> `hil.experiment.figure.Figure` for the window
+    description : `ModelAsked` -> `Description` for `hil model`
     studies : modules of its studies by name (`hil.runs.study`)
     bench : its parts of `hil bench` by name
     """

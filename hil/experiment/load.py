@@ -1,4 +1,4 @@
-"""Files and `--set` -> a validated configuration; every error is one line."""
+"""Load files and `--set` into a validated configuration; every error is one line."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,7 +27,7 @@ from hil.rig.instruments import force_channel_doubts, with_force_channel
 from hil.rig.tables import DeviceTable
 
 LOGBOOK = Path("logbook")
-TRIED_PERIOD_S = 0.001  # of a system that is only built to see whether it can be
+TRIED_PERIOD_S = 0.001  # period of a system that is built only for validation
 
 
 @dataclass(frozen=True)
@@ -39,15 +39,15 @@ class Config:
     path : Path
         The experiment's file.
     tables : RunTables
-    models : what `[model]` and `[plant]` describe, as their kind of system builds it
+    models : the models of `[model]` and `[plant]`, built by their kind of system
     records : dict of Calibration
-        Of the channels that have one.
+        Calibrations of the channels that have one.
     sources : sequence of Sourced
-        The records that other tables name; none where it comes from a recording.
+        Calibrations that other tables name; none if the configuration is from a recording.
     logbook : Path
         Folder of the specimen's logbook.
     doubts : sequence of str
-        What the files leave to be guessed, a line each; runs warn of it.
+        Warnings about choices that the files leave open, one line each; a run prints them.
     """
 
     path: Path
@@ -67,7 +67,7 @@ class Config:
     def controller(self) -> ControllerKind:
         """The kind of its controller."""
         found = controller_kind(self.kind, self.tables.controller)
-        assert found is not None  # the experiment's check saw to it
+        assert found is not None  # checks.run refuses an unknown controller
         return found
 
     @property
@@ -77,23 +77,23 @@ class Config:
 
     @property
     def model(self) -> Any:
-        """The twin's array; ConfigError where the rig is none."""
+        """The twin's array; ConfigError if the model is not an array."""
         return array_of(self.path, self.tables.model, self.models[0])
 
     @property
     def plant(self) -> Any:
-        """The simulated plant's array; ConfigError where the rig is none."""
+        """The simulated plant's array; ConfigError if the model is not an array."""
         return array_of(self.path, self.tables.model, self.models[1])
 
     @property
     def force_signal(self) -> str:
-        """What the controlled force channel measures; empty where no force is controlled."""
+        """Signal of the controlled force channel; empty if no force is controlled."""
         signal = self.kind.force_signal
         return "" if signal is None else signal(self.tables, self.models[0])
 
     @property
     def default_signal(self) -> str:
-        """What a force channel measures that does not say."""
+        """Signal of a force channel whose table names none."""
         signal = self.kind.default_signal
         return "" if signal is None else signal(self.models[0])
 
@@ -111,22 +111,22 @@ class Config:
         return max(1, round(self.tables.experiment.duration_s / self.tables.loop.period_s))
 
     def system(self, *, plant: bool = False) -> System:
-        """A new twin, or the simulated plant, stepped by the loop's period."""
+        """A new twin, or a new simulated plant, with the loop's period."""
         table = self.tables.plant if plant else self.tables.model
         return self.kind.new_system(table, self.models[plant], self.tables.loop.period_s)
 
     def activation(self, *, plant: bool = False) -> list[Any]:
-        """How the cells' forces rise and fall; ConfigError where the rig is no array."""
+        """Activation model of each cell; ConfigError if the model is not an array."""
         table = self.tables.plant if plant else self.tables.model
         array_of(self.path, table, self.models[plant])
         return self.kind.activation(table)
 
     def protections(self) -> list[board_limits.Protection]:
-        """Its boards, and the wires that their limits are to protect."""
+        """Its boards, and the wires that their limits must protect."""
         return board_limits.protections(self.tables, self.models[0])
 
     def to_toml(self) -> str:
-        """The whole merged configuration, defaults included."""
+        """The complete merged configuration, including defaults."""
         return tomli_w.dumps(self.tables.model_dump(by_alias=True, exclude_none=True))
 
 
@@ -141,12 +141,12 @@ def load(path: str | Path, sets: Iterable[str] = ()) -> Config:
     Raises
     ------
     ConfigError
-        One line an error: file, key, value, remedy.
+        One line for each error: file, key, value, remedy.
     """
     path = Path(path)
     merged = read_merged(path, sets)
     if "campaign" in merged.table:
-        raise ConfigError(f"{path}: a campaign: hil campaign runs it")
+        raise ConfigError(f"{path}: a campaign: run it with hil campaign")
     if "experiment" not in merged.table:
         raise ConfigError(f"{path}: no [experiment]: give an experiment, not a rig")
     return _run(path, merged)
@@ -158,12 +158,12 @@ def from_toml(
     records: Mapping[str, Calibration] | None = None,
     code: Mapping[str, str] | None = None,
 ) -> Config:
-    """The configuration that a recording carries; `path` is named in errors.
+    """Load the configuration of a recording; errors name `path`.
 
     Parameters
     ----------
-    records : the calibration of every channel
-    code : the plug-in code that may run, by key; no other does, and no file is looked for
+    records : calibrations of the channels
+    code : plug-in code that may run, by key; no other code runs and no file is read
     """
     table = as_it_meant(table)
     return _run(path, Merged(table, [(str(path), table)]), records or {}, code or {})
@@ -196,7 +196,7 @@ def _run(
 def load_calibrations(
     path: str | Path, sets: Iterable[str] = ()
 ) -> tuple[Mapping[str, DeviceTable], Mapping[str, Calibration], list[Sourced]]:
-    """The devices of a rig or a model, and the records that they and other tables name."""
+    """Load the devices of a rig or a model, and the calibrations that their tables name."""
     merged = read_merged(Path(path), sets)
     if merged.table.keys() <= {"model", "plant"}:
         return {}, {}, load_sources(validated(ModelTables, merged), merged)
@@ -206,10 +206,10 @@ def load_calibrations(
 
 
 def doubts_of(path: str | Path, sets: Iterable[str] = ()) -> list[str]:
-    """What a valid rig or experiment leaves to be guessed, a line each."""
+    """Warnings about choices that a valid rig or experiment leaves open, one line each."""
     merged = read_merged(Path(path), sets)
-    whole = RunTables if "experiment" in merged.table else RigTables
-    return _doubts(validated(whole, merged), merged)
+    kind = RunTables if "experiment" in merged.table else RigTables
+    return _doubts(validated(kind, merged), merged)
 
 
 def _doubts(tables: RigTables, merged: Merged) -> list[str]:
@@ -219,7 +219,7 @@ def _doubts(tables: RigTables, merged: Merged) -> list[str]:
 
 
 def _logbook(tables: RigTables, merged: Merged) -> Path:
-    """The folder of logbooks; a path is relative to the file that names it."""
+    """Folder of the logbooks; the path is relative to the file that names it."""
     if tables.specimen is None or tables.specimen.logbook is None:
         return LOGBOOK
     origin = merged.origin(("specimen", "logbook"))
@@ -228,18 +228,18 @@ def _logbook(tables: RigTables, merged: Merged) -> Path:
 
 
 def load_model(path: str | Path, sets: Iterable[str] = ()) -> tuple[Any, NDArray[np.float64]]:
-    """The array of a rig, an experiment, or a file with nothing but `[model]`.
+    """Load the array of a rig, an experiment, or a file with only `[model]`.
 
     Returns
     -------
     model : CellArray
     force_on_N : (N,) array
-        An active cell's F, for every cell.
+        Force of every cell while on.
 
     Raises
     ------
     ConfigError
-        The model is none.
+        The model is not an array, or the file is not valid.
     """
     tables, merged = _model_tables(path, sets)
     array = array_of(Path(path), tables.model, _models(tables, merged)[0])
@@ -248,14 +248,15 @@ def load_model(path: str | Path, sets: Iterable[str] = ()) -> tuple[Any, NDArray
 
 
 def system_from_toml(path: Path, table: dict[str, Any], period_s: float) -> System:
-    """The model of a configuration that a recording carries, at rest; no plug-in code runs.
+    """Build the model of a recording's configuration, at rest; no plug-in code runs.
 
     Raises
     ------
     ConfigError
+        The configuration is not valid.
     """
-    own = {key: value for key, value in table.items() if key in ("model", "plant")}
-    merged = Merged(own, [(str(path), own)])
+    selected = {key: value for key, value in table.items() if key in ("model", "plant")}
+    merged = Merged(selected, [(str(path), selected)])
     tables = validated(ModelTables, merged)
     load_plugins(tables, merged, {})
     model = _models(tables, merged, period_s)[0]
@@ -263,11 +264,12 @@ def system_from_toml(path: Path, table: dict[str, Any], period_s: float) -> Syst
 
 
 def load_built(path: str | Path, sets: Iterable[str] = ()) -> tuple[Any, Any]:
-    """The table `[model]` of a file, and the model that it describes, at rest.
+    """Load the table `[model]` of a file, and build its model, at rest.
 
     Raises
     ------
     ConfigError
+        The file is not valid.
     """
     tables, merged = _model_tables(path, sets)
     return tables.model, _models(tables, merged)[0]
@@ -282,7 +284,7 @@ def _model_tables(path: str | Path, sets: Iterable[str]) -> tuple[ModelTables, M
 
 
 def check_model(merged: Merged) -> None:
-    """ConfigError where a file with nothing but a model is wrong."""
+    """Check a file with only a model; ConfigError if it is not valid."""
     tables = validated(ModelTables, merged)
     load_plugins(tables, merged)
     _models(tables, merged)
@@ -290,7 +292,7 @@ def check_model(merged: Merged) -> None:
 
 
 def check_rig(merged: Merged) -> None:
-    """ConfigError where a rig is wrong, a line each."""
+    """Check a rig; ConfigError with one line for each error."""
     tables = validated(RigTables, merged)
     load_plugins(tables, merged)
     model = _models(tables, merged, tables.loop.period_s)[0]
@@ -304,13 +306,14 @@ def check_rig(merged: Merged) -> None:
 def load_protections(
     path: str | Path, sets: Iterable[str] = (), *, complete: bool = False
 ) -> list[board_limits.Protection]:
-    """The boards of a rig or an experiment, and the wires that their limits are to protect.
+    """The boards of a rig or an experiment, and the wires that their limits must protect.
 
-    With `complete`, limits that boards leave out and the guard asks for are derived from it.
+    With `complete`, limits that the boards leave out are derived from the guard.
 
     Raises
     ------
     ConfigError
+        The file is not valid.
     """
     merged = read_merged(Path(path), sets)
     table = {k: v for k, v in merged.table.items() if k in RigTables.model_fields}
@@ -326,7 +329,7 @@ def load_protections(
 def _models(
     tables: run_tables.ModelTables, merged: Merged, period_s: float = TRIED_PERIOD_S
 ) -> tuple[Any, Any]:
-    """What `[model]` and `[plant]` describe, alike but for values."""
+    """Build the models of `[model]` and `[plant]`, which may differ only in values."""
     built = []
     for key, table in (("model", tables.model), ("plant", tables.plant)):
         try:
@@ -342,27 +345,27 @@ def _models(
             ) from None
     if tables.model.kind != tables.plant.kind:
         raise ConfigError(
-            f"{merged.origin(['plant'])}: plant.kind: must be that of [model]: change values only"
+            f"{merged.origin(['plant'])}: plant.kind: must be that of [model]: change only values"
         )
     model, plant = built
     alike = [*model.cell_names] == [*plant.cell_names] and [*model.outputs] == [*plant.outputs]
     if not alike:
         raise ConfigError(
             f"{merged.origin(['plant'])}: plant: its cells, masses and points must be those of "
-            "[model]: change values only"
+            "[model]: change only values"
         )
     return model, plant
 
 
 def array_of(path: Path, table: Any, model: Any) -> Any:
-    """The model, which has to be an array of cells whose force is controlled."""
+    """Return the model if it is an array whose force is controlled; otherwise ConfigError."""
     if system_kind(table).force_signal is None:
         raise ConfigError(f"{path}: model.kind = '{table.kind}': this needs a cell_array")
     return model
 
 
 def raise_all(merged: Merged, found: Sequence[tuple[str, str]]) -> None:
-    """ConfigError with a line for everything that was found, naming the file."""
+    """Raise ConfigError with one line for each error, naming its file; nothing if there is none."""
     if found:
         raise ConfigError(
             "\n".join(one_line(f"{merged.origin(_keys(k))}: {k}: {text}") for k, text in found)

@@ -1,4 +1,4 @@
-"""What a run would switch on, found without running it."""
+"""Energise plan: what a run would switch on, without running it."""
 
 from collections.abc import Sequence
 
@@ -9,16 +9,16 @@ from hil.rig.instruments import boards_of, supplies_of
 
 
 def energise_plan(config: Config) -> list[str]:
-    """Supplies that are enabled, then a line a switching time or the controller's bounds."""
+    """Lines for the supplies, then for each switching time or the controller's bounds."""
     supplies = [
         f"'{name}' ({card.card}/{line.terminal}) is high from arming until a trip or the end, "
-        f"{card.enable_settle_s:g} s before the boards look for their wires"
+        f"{card.enable_settle_s:g} s before the boards test their wires"
         for card in cards_of(config.tables.devices).values()
         for name, line in card.lines.items()
         if line.kind == "enable"
     ]
     supplies += [
-        f"'{name}' ({supply.resource}) gives {supply.voltage_V:g} V and at most "
+        f"'{name}' ({supply.resource}) outputs {supply.voltage_V:g} V and at most "
         f"{supply.current_A:g} A from arming until a trip or the end"
         for name, supply in supplies_of(config.tables.devices).items()
     ]
@@ -26,7 +26,7 @@ def energise_plan(config: Config) -> list[str]:
 
 
 def cells_beyond(config: Config) -> list[tuple[str, str]]:
-    """The first time at which a schedule has more cells on than may be; key and text."""
+    """Check the number of cells on in a schedule; returns (key, text) of the first excess."""
     tables, switches = config.tables, config.controller.switches
     if switches is None:
         return []
@@ -39,14 +39,14 @@ def cells_beyond(config: Config) -> list[tuple[str, str]]:
         gates = [names.index(cell) for cell in board.cells]
         limits.append((f"devices.{name}.limits.cells_on_max", on_board, gates))
     for t_s, cells in switches(config.run):
-        for key, most, behind in limits:
-            n_on = int(cells[behind].sum())
+        for key, most, members in limits:
+            n_on = int(cells[members].sum())
             if most is not None and n_on > most:
                 return [
                     (
                         f"{key} = {most}",
                         f"controller.steps has {n_on} cells on from t_s = {t_s:g}: the run would "
-                        "trip (too_many_cells_on): switch fewer on at once, or let more be on",
+                        "trip (too_many_cells_on): switch fewer on at once, or raise the limit",
                     )
                 ]
     return []

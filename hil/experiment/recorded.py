@@ -1,4 +1,4 @@
-"""What the configuration of an older recording meant when it was made."""
+"""Defaults of older versions, for the configurations of old recordings."""
 
 import copy
 from collections.abc import Iterator, Mapping
@@ -8,10 +8,10 @@ from hil.config.replaced import renamed
 
 
 def as_it_meant(table: Mapping[str, Any]) -> dict[str, Any]:
-    """The configuration of a recording, with what programs of its time took for granted.
+    """Complete the configuration of an old recording with the defaults of its version.
 
-    Recordings say both since: a sigmoid without `law` was the unscaled one, and of several force
-    channels the first in the file was controlled. Tables have their present names.
+    A sigmoid without `law` was the unscaled one, and the first of several force channels in the
+    file was controlled. New recordings have both keys. Tables get their present names.
     """
     made = renamed(copy.deepcopy(dict(table)))
     for activation in _activations(made):
@@ -24,7 +24,7 @@ def as_it_meant(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tables(table: Any, key: str) -> Iterator[dict[str, Any]]:
-    """The tables that stand under a key, whatever their names."""
+    """Yield all subtables of a key."""
     below = table.get(key) if isinstance(table, dict) else None
     if isinstance(below, dict):
         yield from (value for value in below.values() if isinstance(value, dict))

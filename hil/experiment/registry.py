@@ -1,7 +1,7 @@
-"""The kinds of systems, by the `kind` of `[model]`: a module each, whose `SYSTEM` describes it.
+"""Kinds of systems, by the `kind` of `[model]`: one module each, with a descriptor `SYSTEM`.
 
-Installed packages bring more, by an entry point in the group GROUP, and
-controllers for a kind of system in the group `hil.controllers.KIND`.
+Installed packages add kinds through entry points in the group GROUP, and controllers for a kind of
+system in the group `hil.controllers.KIND`.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from hil.plugins.load import PluginTable
 __all__ = ["loaded"]
 
 GROUP = "hil.systems"
-CONTROLLERS = "hil.controllers"  # and behind it the kind of system
+CONTROLLERS = "hil.controllers"  # followed by '.' and the kind of system
 BUILT_IN = {
     "cell_array": "hil.systems.array",
     "linear": "hil.systems.linear",
@@ -26,7 +26,7 @@ BUILT_IN = {
     "bodies": "hil.systems.bodies",
     "soft_links": "hil.systems.soft",
 }
-STUDIES = {  # of no kind of system
+STUDIES = {  # studies that belong to no kind of system
     "faults": "hil.runs.fault_study",
     "identification": "hil.identification.study",
     "walker": "hil.systems.walker.study",
@@ -36,12 +36,12 @@ PLUGIN = "hil.systems.plugin"  # a class in a user's file
 
 @cache
 def systems() -> Mapping[str, SystemKind]:
-    """Every kind of system, those of installed packages among them.
+    """Every kind of system, including those of installed packages.
 
     Raises
     ------
     ConfigError
-        An installed one does not import, or takes a name that is taken.
+        A package's kind cannot be imported, or its name is already taken.
     """
     found = {kind: _described(module) for kind, module in BUILT_IN.items()}
     return found | installed(GROUP, found)
@@ -53,7 +53,7 @@ def _described(module: str) -> SystemKind:
 
 
 def named(kind: object) -> SystemKind | None:
-    """The kind of system of this name; None where there is none, or it is a class in a file."""
+    """The kind of system of this name; None if there is none, as for a class in a file."""
     if kind in BUILT_IN:
         return _described(BUILT_IN[str(kind)])
     return systems().get(str(kind))
@@ -67,12 +67,12 @@ def studies() -> dict[str, str]:
 
 @cache
 def controllers(kind: str) -> Mapping[str, ControllerKind]:
-    """The controllers of a kind of system, those of installed packages among them.
+    """The controllers of a kind of system, including those of installed packages.
 
     Raises
     ------
     ConfigError
-        An installed one does not import, or takes a kind that is taken.
+        A package's controller cannot be imported, or its kind is already taken.
     """
     system = systems()[kind]
     return {**system.controllers, **installed(f"{CONTROLLERS}.{kind}", system.controllers)}
@@ -84,12 +84,12 @@ def system_kind(table: Any) -> SystemKind:
 
 
 def controllers_of(system: SystemKind) -> Mapping[str, ControllerKind]:
-    """The controllers of a system; a class in a file has those that fit any."""
+    """The controllers of a system; a plug-in class has those that work with any system."""
     return controllers(system.kind) if system.table is not None else system.controllers
 
 
 def controller_kind(system: SystemKind, table: Any) -> ControllerKind | None:
-    """The controller of this system that `[controller]` names; None where it has no such."""
+    """The controller that a `[controller]` table names; None if the system has no such one."""
     if isinstance(table, PluginTable):
         plugin: ControllerKind = import_module(PLUGIN).CONTROLLER
         return plugin

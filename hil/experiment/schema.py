@@ -1,4 +1,4 @@
-"""The tables of a file: models, controllers and references that there are, by their `kind`.
+"""The tables of a file: all models, controllers and devices, by their `kind`.
 
 Unknown keys are errors. Values are SI; the unit is part of the key.
 """
@@ -29,7 +29,7 @@ def _any_of(role: Role, tables: list[type[Table]]) -> Any:
 
 
 def _controllers() -> list[type[Table]]:
-    """Tables of all systems' controllers, each once."""
+    """Tables of the controllers of all systems, without duplicates."""
     found = [c.table for system in systems().values() for c in controllers_of(system).values()]
     return list(dict.fromkeys(found))
 
@@ -57,7 +57,7 @@ else:
 
 
 class ModelTables(run_tables.ModelTables):
-    """A file with nothing but a model."""
+    """A file with only a model."""
 
     model: Model
     plant: Model
@@ -71,7 +71,7 @@ class RigTables(ModelTables, run_tables.RigTables):
 
 
 class RunTables(RigTables, run_tables.RunTables):
-    """The whole configuration of a run: a rig and an experiment on it, merged."""
+    """The complete configuration of a run: a rig merged with an experiment."""
 
     controller: Controller
     validation: ValidationTable | None = None

@@ -1,4 +1,4 @@
-"""A PID from a channel to an output, one a channel: for systems that are driven by outputs."""
+"""PID loops, each from a channel to an output, for systems that are driven by outputs."""
 
 from collections import Counter
 
@@ -35,7 +35,7 @@ def _build(given: ControlInputs) -> SignalPid:
 
 
 def _check(run: SystemRun) -> Found:
-    """Every loop's channel, output and set point; every output has at most one loop."""
+    """Check every loop's channel, output and set point; an output may have only one loop."""
     tables = run.tables
     loops = tables.controller.loops
     channels = list(signals_of(tables.devices))
@@ -50,9 +50,9 @@ def _check(run: SystemRun) -> Found:
             choice = f"choose {', '.join(outputs)}" if outputs else "the rig has none"
             yield f"{key}.output = '{loop.output}'", f"no output of that name: {choice}"
         elif claimed[loop.output] > 1:
-            yield f"{key}.output", f"'{loop.output}' has another loop too"
+            yield f"{key}.output", f"another loop also drives '{loop.output}': remove one"
         if name not in signals:
-            yield f"reference.signals.{name}", "missing: every loop follows one"
+            yield f"reference.signals.{name}", "missing: every loop needs a set point"
     for name, signal in signals.items():
         if name not in loops:
             yield f"reference.signals.{name}", "no loop follows it: remove it"

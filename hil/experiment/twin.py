@@ -1,7 +1,7 @@
-"""The twin: the rig's model run beside the hardware.
+"""The twin: the rig's model, simulated in parallel with the hardware.
 
-It runs open loop on the cells that the boards report and the outputs commanded; nothing measured
-enters it. Systems whose model would drift away have an observer of their own.
+It runs open loop from the cells that the boards report and the commanded outputs; it uses no
+measurement. Systems whose open-loop model would drift have an observer instead.
 """
 
 from collections.abc import Sequence
@@ -17,15 +17,15 @@ from hil.rig.run_tables import RunTables
 
 
 class Twin:
-    """The model of any rig beside it: what every channel would read.
+    """Estimator that simulates the model open loop and predicts the reading of every channel.
 
     Parameters
     ----------
     outputs : sequence of int
-        Which of the system's outputs each channel measures.
+        Index of the system output that each channel measures.
     driven : sequence of int
-        Which of the system's inputs each actuator's output sets; the others stay at 0.
-    shown : names of outputs that recordings keep of the twin beside the channels
+        Index of the system input that each actuator's output sets; other inputs stay at 0.
+    shown : names of further system outputs to record
     """
 
     def __init__(
@@ -76,21 +76,21 @@ class Twin:
 def measured_outputs(
     tables: RunTables, system: System, layout: RigLayout
 ) -> tuple[list[Channel], list[int]]:
-    """The channels that measure the model, and which of the system's outputs each measures."""
+    """The channels that measure the model, and the index of the system output of each."""
     measured = signals_of(tables.devices)
     channels = [c for c in layout.channels if measured[c.name]]
     return channels, [list(system.outputs).index(measured[c.name]) for c in channels]
 
 
 def driven_inputs(tables: RunTables, system: System) -> list[int]:
-    """Which of the system's inputs each output of the rig sets."""
+    """Index of the system input that each output of the rig sets."""
     return [list(system.inputs).index(o.drives) for o in outputs_of(tables.devices).values()]
 
 
 def twin_of(
     tables: RunTables, system: System, layout: RigLayout, shown: Sequence[str] = ()
 ) -> Twin:
-    """The twin of a rig with this system."""
+    """Build the twin of a rig with this system."""
     channels, outputs = measured_outputs(tables, system, layout)
     return Twin(system, channels, outputs, driven_inputs(tables, system), shown)
 

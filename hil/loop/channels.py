@@ -21,16 +21,17 @@ if TYPE_CHECKING:
 class Channel:
     """One measured signal of a rig, and the names of its columns.
 
-    The main force is the rig's force; any other force is named after its channel.
+    The columns of the main force are `force_<role>_N`; those of a further force start with the
+    name of its channel.
 
     Attributes
     ----------
     suffix : str
-        The unit at the end of its names, as `hil.loop.frame.unit_suffix` gives it.
+        Unit at the end of its column names, as returned by `hil.loop.frame.unit_suffix`.
     force : {"", "main", "further"}
-        Whether it is a force, and whether it is the controlled one.
+        "main" is the controlled force, "further" another force, "" not a force.
     unit : str
-        Unit of a reading that is not modelled; else the suffix gives it.
+        Unit of a reading that is not modelled; empty if the suffix gives the unit.
     """
 
     name: str
@@ -40,36 +41,37 @@ class Channel:
 
     @property
     def units(self) -> str:
-        """Its unit, as a column's attribute gives it."""
+        """Its unit, in the form of a column's attribute."""
         return self.unit or units_of(self.suffix)
 
     def column(self, role: str) -> str:
         """The column of this role, such as `force_measured_N` or `height_model_m`."""
         if self.force == "main":
             return f"force_{role}_N"
-        own = f"{self.name}.force" if self.force else self.name
-        return f"{own}_{role}{self.suffix}"
+        quantity = f"{self.name}.force" if self.force else self.name
+        return f"{quantity}_{role}{self.suffix}"
 
 
 @dataclass(frozen=True)
 class Readings:
-    """Named views of the row: what the devices have read at the current tick. It stores nothing.
+    """Named views of the row with the readings of the current tick; it stores nothing itself.
 
-    Ages and faults stand in the columns of their devices, `<device>_age_s` and
+    Ages and faults are in the columns of their devices, `<device>_age_s` and
     `<device>_fault_bits`.
 
     Attributes
     ----------
     measured : (S,) array
-        Every channel in its own unit; NaN where it gave no reading.
+        Reading of every channel in its own unit; NaN if there is none.
     valid_word : (1,) uint64 array
-        `valid_bits`: channels, then boards, from which there is a reading of this tick.
+        `valid_bits`: one bit for each channel, then each board; set if it has a reading of this
+        tick.
     n_sources : number of channels and boards
     cells_reported : (N,) uint8 array
-        1 on, 0 off, 255 not known.
+        1 on, 0 off, 255 unknown.
     cells_open : (N,) uint8 array
-        1 where a cell's board has found its wire broken and has isolated it; empty where boards
-        do not.
+        1 if the board has found the cell's wire open and has isolated the cell; empty on rigs
+        whose boards do not isolate cells.
     """
 
     measured: NDArray[np.float64]
@@ -83,19 +85,19 @@ class Readings:
         return bool(int(self.valid_word[0]) >> source & 1)
 
     def mark_valid(self, sources: int, valid: int) -> None:
-        """Replace the bits of these sources by those of `valid`, which holds no others."""
+        """Replace the bits of `sources` by those of `valid`, which has no other bits."""
         self.valid_word[0] = int(self.valid_word[0]) & ~sources | valid
 
     @property
     def valid(self) -> NDArray[np.bool_]:
-        """Of every channel, then every board, whether it gave a reading; a copy."""
+        """Whether each channel, then each board, gave a reading at this tick; a copy."""
         word = int(self.valid_word[0])
         return np.array([word >> i & 1 for i in range(self.n_sources)], dtype=bool)
 
 
 @dataclass(frozen=True)
 class RigLayout:
-    """What a rig consists of, in the order of its readings and commands.
+    """Names of the parts of a rig, in the order of its readings and commands.
 
     Attributes
     ----------
@@ -103,13 +105,13 @@ class RigLayout:
     outputs : columns of the actuators' outputs
     boards : names of the driver boards
     devices : names of all devices: boards, then cards, then all others
-    others : names of those that are neither boards nor cards
-    supplies : names of the bench supplies, which are not among the devices: they are slow
+    others : names of the devices that are neither boards nor cards
+    supplies : names of the bench supplies; they are not in `devices`, because they are slow
     n_cells : int
-    cell_names : in the model's order
-    gate_of : the rig's number of the gate of every cell, board after board
-    waits : power must come on before the run: a supply, an enable line
-    sets_apart : a board may isolate cells with open wires, `open_cells_max`
+    cell_names : names of the cells in the model's order
+    gate_of : index of each cell's gate in the rig, numbered board by board
+    waits : whether power must be switched on before the run, by a supply or an enable line
+    sets_apart : whether a board may isolate cells with open wires (`open_cells_max` above 0)
     """
 
     channels: tuple[Channel, ...]
@@ -130,7 +132,7 @@ class RigLayout:
         return next((channel.name for channel in self.channels if channel.force == "main"), "")
 
     def index(self, name: str) -> int:
-        """Slot of a channel in the readings; KeyError unless exactly one has this name."""
+        """Index of a channel in the readings; KeyError if no channel has this name."""
         for i, channel in enumerate(self.channels):
             if channel.name == name:
                 return i
@@ -143,7 +145,7 @@ class RigLayout:
         return tuple(name for name in self.devices if name not in known)
 
     def bind(self, frame: Frame) -> tuple[Readings, Commands]:
-        """Views of the row for the readings and the commands; nothing has been read yet."""
+        """Return views of the row for readings and commands, and mark all readings invalid."""
         none = np.zeros(0, dtype=np.uint8)
         valid_at = frame.bit_index("valid_bits")
         readings = Readings(
@@ -161,7 +163,7 @@ class RigLayout:
 
 @dataclass(frozen=True)
 class Signal:
-    """The columns of one measured signal of a recording; None for a missing column."""
+    """The columns of one measured signal of a recording; `reference` is None if it is missing."""
 
     name: str
     suffix: str
@@ -171,34 +173,36 @@ class Signal:
 
 
 def signals_in(columns: Iterable[str]) -> list[Signal]:
-    """The measured signals that have a twin; the rig's force comes first."""
+    """Find the measured signals that have a model column; the rig's force comes first."""
     names = set(columns)
     found = []
     for measured in names:
         name, role, suffix = measured.partition("_measured")
         model, reference = f"{name}_model{suffix}", f"{name}_reference{suffix}"
         if role and model in names:
-            there = reference if reference in names else None
-            found.append(Signal(name, suffix, measured, model, there))
+            found.append(
+                Signal(name, suffix, measured, model, reference if reference in names else None)
+            )
     return sorted(found, key=lambda signal: (signal.name != "force", signal.name))
 
 
 def require_columns(run: xr.Dataset, names: Iterable[str]) -> None:
-    """Refuse a run of `open_run` that lacks columns which its configuration gives.
+    """Require columns of a run returned by `open_run`.
 
     Raises
     ------
     ConfigError
-        One line that names them.
+        One line with the names of the missing columns.
     """
     if missing := [name for name in names if name not in run]:
         raise ConfigError(
-            f"{run.encoding['source']}: has no column {', '.join(missing)}: made by another version"
+            f"{run.encoding['source']}: has no column {', '.join(missing)}: recorded by another "
+            "version of hil: use that version"
         )
 
 
 def valid_rows(run: xr.Dataset, source: str) -> NDArray[np.bool_]:
-    """Rows in which a channel gave a reading or a board an answer, by its name.
+    """Rows in which this channel gave a reading, or this board an answer.
 
     All rows if the recording has no such bit.
     """

@@ -32,7 +32,7 @@ class SleepMeter:
         self, boot_s: Callable[[], float] = _boot_s, awake_s: Callable[[], float] = _awake_s
     ) -> None:
         self._boot_s, self._awake_s = boot_s, awake_s
-        # A stall between the two readings makes the difference smaller, never larger.
+        # A stall between the two calls makes the difference smaller, never larger; so take the max.
         self._ahead_s = max(boot_s() - awake_s() for _ in range(5)) if sees_sleep() else 0.0
 
     def slept_s(self) -> float:
@@ -72,7 +72,7 @@ class RealClock:
     Parameters
     ----------
     spin_s : float
-        How long before a deadline it stops sleeping and polls the clock instead.
+        Time before a deadline at which it stops sleeping and polls the clock.
 
     Attributes
     ----------
@@ -140,7 +140,7 @@ class VirtualClock:
 
 
 class StallingClock(VirtualClock):
-    """Virtual time on a computer that stalls, or sleeps, at given times.
+    """Virtual clock of a computer that stalls or sleeps at given times, for injected faults.
 
     Parameters
     ----------

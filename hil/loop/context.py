@@ -1,4 +1,4 @@
-"""Everything that one run of the loop works with."""
+"""Objects that one run of the loop uses."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -14,35 +14,39 @@ from hil.loop.wait_condition import WaitCondition
 
 
 class RowSink(RequestChannel, Protocol):
-    """Where the rows go, and where requests come from.
+    """Destination of the rows, and source of requests.
 
     Attributes
     ----------
     disk_low : str
-        How low the disk is, where that is why rows are refused; empty where the recorder is dead.
+        Description of the free disk space if rows are refused because of it; otherwise empty.
     """
 
     disk_low: str
 
     def push(self) -> bool:
-        """Take the current row; False when nobody records any more."""
+        """Take the current row; returns False if it is no longer recorded."""
         ...
 
 
 @dataclass(frozen=True)
 class LoopContext:
-    """Everything one run works with.
+    """Objects that one run of the loop uses.
 
     Attributes
     ----------
+    n_ticks : int
+        Ticks of the experiment.
+    after_trip_ticks : int
+        Ticks that are recorded after a trip.
     armed : bool
         The run starts at once; otherwise it waits until a window arms it.
     tolerated_overruns : int or None
-        Periods missed in a row that are worth an event; None for no event.
+        Number of periods missed in a row that is reported as an event; None for no event.
     lateness : LatenessCauses or None
-        Reports what else ran when a tick was late, after its row.
+        Reports the kernel's counts for a late tick, after its row.
     until : WaitCondition or None
-        Ends a run that only waits.
+        Ends a run that only waits for a condition.
     """
 
     clock: Clock

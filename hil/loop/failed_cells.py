@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 OPEN_WIRE = "electrically dead: open wire, found by its board"
 BY_FORCE = "failed, found by the force"
-_FAILED = 1  # of `cells_failed`
+_FAILED = 1  # value of a failed cell in column `cells_failed`
 
 
 def failed_cells(
@@ -17,12 +17,12 @@ def failed_cells(
     cells_open: NDArray[np.uint8] | None,
     cells_failed: NDArray[np.uint8] | None,
 ) -> list[dict[str, Any]]:
-    """One entry a cell that failed, in order of time: `cell`, `t_s`, `found`.
+    """List the failed cells in order of time, each as a dict of `cell`, `t_s` and `found`.
 
     Parameters
     ----------
-    cells_open, cells_failed : (ticks, N) arrays
-        The columns of these names; None where the recording has none.
+    cells_open, cells_failed : (ticks, N) arrays or None
+        The columns of these names; None if the recording lacks the column.
     """
     nothing = np.zeros((len(t_s), len(names)), dtype=np.uint8)
     opened = nothing if cells_open is None else cells_open
@@ -37,5 +37,5 @@ def failed_cells(
 
 
 def failure_lines(found: Sequence[dict[str, Any]]) -> list[str]:
-    """A line a cell."""
+    """Format the entries of `failed_cells`, one line for each cell."""
     return [f"{f['cell']}: {f['found']} at {f['t_s']:.3f} s" for f in found]

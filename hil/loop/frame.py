@@ -23,12 +23,12 @@ UNITS = {
 
 
 def unit_suffix(name: str) -> str:
-    """The unit at the end of a name, `_N_m` of `motor.torque_N_m`; empty for a pure number."""
+    """Unit suffix of a name: `_N_m` for `motor.torque_N_m`; empty for a dimensionless number."""
     return next((suffix for suffix in UNITS if name.endswith(suffix)), "")
 
 
 def units(name: str) -> str:
-    """The unit that a name ends with, as a column's attribute gives it."""
+    """Unit of a name, from its suffix, in the form of a column's attribute; "1" if it has none."""
     return UNITS.get(unit_suffix(name), "1")
 
 
@@ -41,9 +41,10 @@ class Column:
     name, units, role, description : str
         As stored with the recording.
     n_cells : int
-        0 for a float; else a row of that many uint8, one a cell (255 = unknown).
+        0 for a column of floats; otherwise the number of uint8 values in a row, one for each cell
+        (255 = unknown).
     flags : tuple of str
-        Names of the bits, lowest first; the column is then uint64.
+        Names of the bits, lowest first, of a uint64 column; empty for other columns.
     simulated : bool
         The values come from a simulated device.
     """
@@ -65,16 +66,19 @@ class Column:
 
 @dataclass
 class Broadcast:
-    """A message to all cells at once, in place of a mask: each draws whether to switch.
+    """A broadcast message, used instead of a mask: each cell draws whether to switch.
 
     Attributes
     ----------
     tick : int
-        Number of the draw; 0: no message, the mask applies. A repeated number draws nothing.
-    p_on, q_off : float
-        Probability that a cell that is off switches on, and one that is on switches off.
+        Number of the draw; 0 means no message, so the mask applies. A cell draws only once for
+        each number.
+    p_on : float
+        Probability that a cell that is off switches on.
+    q_off : float
+        Probability that a cell that is on switches off.
     seed : int
-        Of all draws, below 2^32.
+        Seed of all draws, below 2^32.
     """
 
     tick: int = 0
@@ -85,19 +89,19 @@ class Broadcast:
 
 @dataclass(frozen=True)
 class Commands:
-    """Commands of a rig from the current tick on; cells and outputs are views of the row.
+    """Commands to a rig, valid from the current tick on; cells and outputs are views of the row.
 
     Attributes
     ----------
     cells : (N,) uint8 array
-        Cells on (1) and off (0).
+        1 switches a cell on, 0 off.
     outputs : (M,) array
         Values of the actuators' outputs, in their own units.
     enabled : (1,) bool array
-        Supplies may be on; False after a trip.
+        Whether supplies may be on; False after a trip.
     broadcast : Broadcast
-        While it has a tick, boards write their cells' draws into `cells`; 255 if a draw is not
-        known yet.
+        While its tick is not 0, boards write the result of their cells' draws into `cells`; 255
+        if a draw is unknown.
     """
 
     cells: NDArray[np.uint8]
@@ -116,7 +120,7 @@ class Frame:
     bits : (m,) uint64 array
         All bit columns; `bit_index(name)` gives the position.
     row : (1,) structured array
-        The same memory as one record.
+        The same memory as one structured row.
     """
 
     def __init__(self, columns: Iterable[Column]) -> None:
@@ -127,7 +131,7 @@ class Frame:
         self.columns = [*floats, *bits, *cells]
         names = [c.name for c in self.columns]
         if len(set(names)) != len(names):
-            raise ValueError(f"two columns of one name among {names}")
+            raise ValueError(f"two columns have the same name: {names}")
         size = sum(c.dtype.itemsize for c in self.columns)
         offsets = np.cumsum([0] + [c.dtype.itemsize for c in self.columns])[:-1]
         self.dtype = np.dtype(
@@ -154,14 +158,14 @@ class Frame:
         return self._bit_index[name]
 
     def flag(self, name: str, flag: str) -> int:
-        """The mask of one bit of a bit column, by the name of the bit; KeyError without one."""
+        """Mask of a bit of a bit column, by the bit's name; KeyError if there is no such bit."""
         flags = self.columns[self.n_values + self._bit_index[name]].flags
         if flag not in flags:
             raise KeyError(f"{name} has no bit {flag}")
         return 1 << flags.index(flag)
 
     def span(self, names: Sequence[str]) -> NDArray[np.float64]:
-        """The current values of adjacent float columns."""
+        """View of the current values of adjacent float columns; ValueError if not adjacent."""
         if not names:
             return self.values[:0]
         first = self._index[names[0]]
@@ -170,6 +174,6 @@ class Frame:
         return self.values[first : first + len(names)]
 
     def cells(self, name: str) -> NDArray[np.uint8]:
-        """The current row of a cell column."""
+        """View of the current values of a cell column."""
         view: NDArray[np.uint8] = self.row[name][0]
         return view

@@ -1,7 +1,8 @@
 """The guard: checks limits as levels every tick, and latches trips.
 
-A trip switches all cells off and all outputs to rest in the same tick and keeps them there; it is
-not reset within a run. Outputs never leave their range, nor change faster than their rate.
+In the tick of a trip the guard switches all cells off and sets all outputs to their idle values. A
+trip is not reset within a run. Outside a trip the guard limits outputs to their range and rate of
+change.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,8 +23,8 @@ def _cause(row: interlocks.Interlock) -> str:
     return f"{row.signal}: {row.condition}{limit}"
 
 
-def _whole(periods: float) -> float:
-    """Rounds down to whole periods, tolerating float error."""
+def _whole_periods(periods: float) -> float:
+    """Round down to whole periods, tolerating float error."""
     return float(np.floor(periods + 1e-9))
 
 
@@ -59,21 +60,22 @@ _BOARD_RESET = _BIT["board_reset"]
 _BOARD_REFUSED = _BIT["board_refused"]
 MACHINE_SLEPT = _BIT["machine_slept"]
 
-NO_MODEL = -1  # in place of a column
+NO_MODEL = -1  # column index of a channel without a model
 WATCHED = np.dtype([("column", np.int64), ("mask", np.uint64), ("fault", np.int64)])
-RISE_SHARE = 1.0 / 3.0  # smallest share of the twin's force that must be measured
-FILTER_S = 0.01  # of the slopes
+RISE_SHARE = 1.0 / 3.0  # smallest fraction of the twin's force that must be measured
+FILTER_S = 0.01  # time constant of the low-pass filter of slopes, s
 _LAST, _SLOPE, _SINCE, _SAME, _CHANGE = range(5)  # values kept for every channel
 
 
 @dataclass(frozen=True)
 class SignalLimits:
-    """Limits of a channel's reading; the limits themselves are allowed. Infinite: no limit.
+    """Limits of a channel's reading; the limit itself is allowed. Infinite means no limit.
 
     Attributes
     ----------
+    jump_max : largest difference of two consecutive readings
     residual_max : largest difference from the twin
-    rise_min : value of the twin above which the reading must rise
+    rise_min : value of the twin above which the reading must be at least RISE_SHARE of it
     frozen_s : longest time without any change
     """
 
@@ -89,7 +91,7 @@ class SignalLimits:
 
 @dataclass(frozen=True)
 class Envelope:
-    """Range, largest rate and rest value of an output."""
+    """Range, largest rate of change and idle value (`rest`) of an output."""
 
     min: float
     max: float
@@ -117,16 +119,19 @@ class Limits:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The values that the guard checked in a tick that tripped, before all went off.
+    """The values that the guard checked in the tick of a trip, before it switched everything off.
 
     Attributes
     ----------
-    measured, valid, model, slope_per_s, change, same_s : of every channel: its reading and whether
-        there is one, the twin's value, its filtered slope, the step from the reading before, and
-        for how long it has been the same
-    ages_s : of every device's reading
-    on_s : for how long every cell has been commanded on
-    cells, outputs : commanded
+    measured : reading of every channel
+    valid : whether every channel has a reading
+    model : the twin's value of every channel; NaN without a model
+    slope_per_s : filtered slope of every channel
+    change : difference from the previous reading of every channel
+    same_s : time since every channel last changed
+    ages_s : age of every device's reading
+    on_s : time for which every cell has been commanded on
+    cells, outputs : commands
     overruns : periods missed in a row
     """
 
@@ -151,15 +156,15 @@ class Guard:
     fault_bits : int
         All faults since the start, bit i for FAULTS[i]; latched.
     first_bits : int
-        Those of the tick that tripped.
+        The faults of the tick that tripped first.
     seen : Snapshot or None
-        Of the last tick with a new fault.
+        Values in the last tick with a new fault.
     states : States
-        Commands are executed only while armed or running.
+        State machine of the rig; commands are executed only while armed or running.
 
     Parameters
     ----------
-    states : the rig's; by default of one that has passed its self-test
+    states : the rig's state machine; by default one in state `ready`, as after a self-test
     """
 
     def __init__(
@@ -174,8 +179,8 @@ class Guard:
             [
                 limits.reading_age_max_s,
                 limits.overruns_max,
-                # in whole periods, so that rounding does not accumulate
-                _whole(limits.cell_on_max_s / period_s),
+                # whole periods, so that rounding errors do not accumulate
+                _whole_periods(limits.cell_on_max_s / period_s),
                 limits.cells_on_max,
                 period_s,
             ]
@@ -183,14 +188,14 @@ class Guard:
         self._signals = np.array(
             [
                 (s.min, s.max, s.is_force, s.rate_max_per_s, s.jump_max, s.residual_max,
-                 s.rise_min, _whole(s.frozen_s / period_s))
+                 s.rise_min, _whole_periods(s.frozen_s / period_s))
                 for s in limits.signals
             ],
             dtype=float,
         ).reshape(-1, 8)  # fmt: skip
         self._kept = np.full((len(limits.signals), 5), np.nan)
         hold_s = {row.name: row.held_s for row in interlocks.LOOP} | dict(limits.hold_s)
-        self._hold_periods = np.array([_whole(hold_s[name] / period_s) for name in FAULTS])
+        self._hold_periods = np.array([_whole_periods(hold_s[name] / period_s) for name in FAULTS])
         self._held = np.zeros(len(FAULTS), dtype=np.int64)
         self._envelopes = np.array(
             [(e.min, e.max, e.rate_max_per_s * period_s, e.rest) for e in limits.outputs]
@@ -213,14 +218,14 @@ class Guard:
 
         Parameters
         ----------
-        with_model : channels are compared with their `model` columns, where there are any
+        with_model : whether to compare channels with their `model` columns, if they have one
         """
         self._readings, self._commands = readings, commands
         self._values, self._bits = frame.values, frame.bits
         self._valid = readings.valid_word.view(np.int64)
-        there = {column.name for column in frame.columns} if with_model else set()
+        known = {column.name for column in frame.columns} if with_model else set()
         models = [channel.column("model") for channel in layout.channels]
-        self._model_at = _indices(frame.index(m) if m in there else NO_MODEL for m in models)
+        self._model_at = _indices(frame.index(m) if m in known else NO_MODEL for m in models)
         self._ages_at = _indices(frame.index(f"{name}_age_s") for name in layout.devices)
         self._is_board = np.array([name in layout.boards for name in layout.devices], dtype=bool)
         self._watched = watched_bits(frame, layout)
@@ -231,7 +236,8 @@ class Guard:
     def step(self, overruns: int, n_periods: int = 1) -> int:
         """Check one tick and limit its commands; returns all fault bits.
 
-        `n_periods` have passed since the last tick: cells stayed on while ticks were missed.
+        `n_periods` is the number of periods since the last tick: cells stayed on during missed
+        ticks.
         """
         cells, outputs = self._commands.cells, self._commands.outputs
         if self.states.now not in ENERGISED:
@@ -256,11 +262,11 @@ class Guard:
             cells,
         )
         if self._has_outputs:
-            found |= _hold(self._envelopes, self._outputs_before, n_periods, outputs)
+            found |= _limit_outputs(self._envelopes, self._outputs_before, n_periods, outputs)
         found = _lasting(found, self._hold_periods, self._held, n_periods)
         if found:
             if found & ~self.fault_bits:
-                self.seen = self._look(overruns)
+                self.seen = self._snapshot(overruns)
             self.trip(found)
         if self._has_outputs:
             self._outputs_before[:] = outputs
@@ -270,7 +276,7 @@ class Guard:
         """Trip if too many periods were missed in a row; returns whether it tripped."""
         late = bool(overruns >= self._levels[1])
         if late:
-            self.seen = self._look(overruns)
+            self.seen = self._snapshot(overruns)
             self.trip(_LOOP_LATE)
         return late
 
@@ -278,14 +284,14 @@ class Guard:
         """Trip if boards have reported a fault since the last tick."""
         fresh = _found(self._bits, self._watched_on_boards) & ~self.fault_bits
         if fresh:
-            self.seen = self._look(0)
+            self.seen = self._snapshot(0)
             self.trip(fresh)
 
-    def _look(self, overruns: int) -> Snapshot:
+    def _snapshot(self, overruns: int) -> Snapshot:
         r, n = self._readings, len(self._signals)
-        there = self._model_at >= 0
+        has_model = self._model_at >= 0
         model = np.full(n, np.nan)
-        model[there] = self._values[self._model_at[there]]
+        model[has_model] = self._values[self._model_at[has_model]]
         return Snapshot(
             measured=r.measured.copy(),
             valid=r.valid,
@@ -301,7 +307,7 @@ class Guard:
         )
 
     def trip(self, bits: int) -> None:
-        """Latch these faults and set every command to rest."""
+        """Latch these faults, switch all cells off and set all outputs to their idle values."""
         if not self.fault_bits:
             self.first_bits = bits
         self.fault_bits |= bits
@@ -315,7 +321,7 @@ class Guard:
 
     @property
     def running(self) -> bool:
-        """Armed, and all power is on."""
+        """Whether the rig is armed and all power is on."""
         return self.states.now == "running"
 
     def arm(self) -> bool:
@@ -323,16 +329,16 @@ class Guard:
         return self.states.on("arm")
 
     def begin(self) -> bool:
-        """All power is on."""
+        """Enter state `running`, since all power is on; False if the state does not allow it."""
         return self.states.on("begin")
 
     def disarm(self) -> None:
-        """Set everything to rest until armed again."""
+        """Leave the armed state: everything stays off or idle until the next `arm`."""
         self.states.on("end")
 
     @property
     def commands_anything(self) -> bool:
-        """Whether the last command had a cell on or an output away from rest."""
+        """Whether the last command had a cell on or an output off its idle value."""
         on = self._commands.cells.any() or (self._commands.outputs != self._rest).any()
         return bool(on)
 
@@ -340,7 +346,7 @@ class Guard:
         self._commands.cells[:] = 0
         self._commands.outputs[:] = self._rest
         self._commands.enabled[:] = False
-        self._commands.broadcast.tick = 0  # the mask applies
+        self._commands.broadcast.tick = 0  # no broadcast: the mask applies
 
 
 def _indices(columns: Iterable[int]) -> NDArray[np.int64]:
@@ -350,7 +356,7 @@ def _indices(columns: Iterable[int]) -> NDArray[np.int64]:
 def watched_bits(
     frame: Frame, layout: RigLayout, *, of_boards_only: bool = False
 ) -> NDArray[np.void]:
-    """Which bits of which columns trip which fault, by their names; a row of WATCHED each."""
+    """Map the devices' fault bits to faults, looked up by name; returns rows of type WATCHED."""
     flags = {column.name: column.flags for column in frame.columns}
     rows: list[tuple[str, str, str]] = []  # column, bit, fault
     for name in layout.boards:
@@ -406,7 +412,7 @@ def _check(  # type: ignore[no-untyped-def]
     for n in range(len(cells)):
         if cells[n]:
             n_on += 1
-            # -1 is off; a cell switched on now has been on for 0 periods
+            # -1 means off; a cell switched on in this tick has been on for 0 periods.
             on_periods[n] = on_periods[n] + n_periods if on_periods[n] >= 0 else 0
             if on_periods[n] + 1 > on_periods_max:
                 found |= _CELL_ON_TOO_LONG
@@ -419,7 +425,7 @@ def _check(  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _found(bits, watched):  # type: ignore[no-untyped-def]
-    """The faults whose bits the devices have set."""
+    """Faults whose bits the devices have set."""
     found = 0
     for row in watched:
         if bits[row["column"]] & row["mask"]:
@@ -460,7 +466,7 @@ def _channel(limits, kept, value, model, n_periods, period_s):  # type: ignore[n
 
 @njit(cache=True)
 def _lasting(found, hold_periods, held, n_periods):  # type: ignore[no-untyped-def]
-    """The conditions that have lasted long enough."""
+    """Conditions that have lasted longer than their hold time."""
     lasting = 0
     for i in range(len(held)):
         if found >> i & 1:
@@ -473,8 +479,8 @@ def _lasting(found, hold_periods, held, n_periods):  # type: ignore[no-untyped-d
 
 
 @njit(cache=True)
-def _hold(envelopes, before, n_periods, outputs):  # type: ignore[no-untyped-def]
-    """Limit every output to its range and rate; a fault if one is not a number."""
+def _limit_outputs(envelopes, before, n_periods, outputs):  # type: ignore[no-untyped-def]
+    """Limit every output to its range and rate; returns a fault if one is NaN."""
     found = 0
     for i in range(len(outputs)):
         low, high, change_max, _ = envelopes[i]
@@ -482,6 +488,6 @@ def _hold(envelopes, before, n_periods, outputs):  # type: ignore[no-untyped-def
             found |= _OUTPUT_INVALID
             continue
         most = change_max * n_periods
-        wished = min(max(outputs[i], before[i] - most), before[i] + most)
-        outputs[i] = min(max(wished, low), high)
+        limited = min(max(outputs[i], before[i] - most), before[i] + most)
+        outputs[i] = min(max(limited, low), high)
     return found

@@ -12,17 +12,19 @@ Where = Literal["loop", "board", "connect", "card", "supply"]
 
 @dataclass(frozen=True)
 class Interlock:
-    """One row.
+    """One row of the table.
 
     Attributes
     ----------
-    name : of its fault bit
-    hazard, signal, condition : what it prevents, what it checks, and when it trips
+    name : name of its fault bit
+    hazard : what it prevents
+    signal : what it checks
+    condition : when it trips
     key : configuration key of its limit; empty if the limit is fixed
-    held_s : how long the condition must last, by default; `guard.hold_s.<name>` sets another
-    action : done at once and latched
-    reaction : largest time from the condition, held, to gates off
-    where : who enforces it
+    held_s : default time for which the condition must last; `guard.hold_s.<name>` overrides it
+    action : what it does at once and latches
+    reaction : longest time from the condition, after its hold time, to gates off
+    where : component that enforces it
     """
 
     name: str
@@ -60,14 +62,14 @@ LOOP = (
     _loop("reading_stale", "control with old readings", "age of every device's reading",
           "older than its limit", "guard.reading_age_max_s"),
     _loop("loop_late", "commands come too late", "periods missed in a row",
-          "as many as its limit, with loop.overrun = 'trip'", "loop.overruns_max"),
+          "reach their limit, with loop.overrun = 'trip'", "loop.overruns_max"),
     _loop("cell_on_too_long", "a wire overheats", "every cell's command",
           "on without a break for longer than its limit", "guard.cell_on_max_s"),
     _loop("device_failed", "no orderly shutdown possible", "every device",
           "fails, goes missing or is unplugged",
           reaction="the board's own: `hold_s` of its last command"),
     _loop("recorder_dead", "a run without a recording", "the recorder's process",
-          "has stopped, or is a full ring buffer of rows behind", reaction="0.5 s"),
+          "has stopped, or lags by a full ring buffer of rows", reaction="0.5 s"),
     _loop("board_fault", "partial actuation", "faults that a board has latched", "any"),
     _loop("signal_out_of_range", "a joint or an end stop breaks", "every other channel",
           "beyond its limits, or not a number", "guard.signals.<channel>.min, .max"),
@@ -99,21 +101,21 @@ LOOP = (
           "older than its limit", "guard.reading_age_max_s"),
     _loop("own_code_failed", "control without a valid command",
           "user-written controller, reference or model",
-          "raises, gives no number or no command, or has not returned after 1 s"),
+          "raises an exception, returns no number or no command, or takes longer than 1 s"),
     _loop("supply_silent", "the cells' supply is unknown", "age of every supply's answer",
           "older than its limit", "devices.<supply>.answer_max_s"),
     _loop("supply_wrong", "wires get too much voltage, or none",
           "every supply's output and voltage, as it measures them",
           "differs from the command some time after it", "devices.<supply>.voltage_tolerance_V"),
-    _loop("supply_not_off", "wires continue to heat after the cut",
+    _loop("supply_not_off", "wires continue to heat after switch-off",
           "every supply's output, as it reports it, after the command to switch off",
           "not off in time", "devices.<supply>.obey_max_s"),
     _loop("board_reset", "cells are off, and their board has lost their heat budget",
-          "state and own time in every answer of an armed board",
-          "disarmed without a command, or its time has run backwards"),
+          "state and clock in every answer of an armed board",
+          "disarmed without a command, or its clock has run backwards"),
     _loop("board_refused", "cells differ from their commands",
           "result and state in every answer of an armed board",
-          "anything but done and armed, without a fault that the board names",
+          "command not done or board not armed, without a reported fault",
           reaction="2 ticks; if it refuses that too, `hold_s` of its last command"),
     _loop("machine_slept", "power was on while no program ran", "the computer's two clocks",
           "the one that runs during sleep is ahead of the other, while armed",
@@ -135,7 +137,7 @@ BOARD = (
     _board("current_high", "a shorted wire burns", "every cell's current", "beyond its limit",
            "current_max_mA"),
     _board("current_low", "a broken wire: its cell does nothing", "a cell's current while on",
-           "below its limit, in more cells since arming than may be open",
+           "below its limit, in more cells since arming than the limit of open cells",
            "current_on_min_mA, open_cells_max"),
     _board("current_when_off", "a shorted transistor heats permanently",
            "a cell's current while off", "beyond its limit", "current_off_max_mA"),
@@ -148,7 +150,7 @@ BOARD = (
     _board("gate_stuck", "a gate opens by itself", "every gate's pin",
            "not as commanded; registers are rewritten every scan", ""),
     _board("scan_untrue", "control with readings of other cells, or of none",
-           "references at spare inputs of both multiplexers, one a scan",
+           "references at spare inputs of both multiplexers, one per scan",
            "more than 4 % of full scale from their levels", ""),
     _board("limits_corrupt", "limits differ from those that were set",
            "the table's CRC: at boot, at arming, and in operation at least once a second",
@@ -161,9 +163,9 @@ OTHER = (
               "refused before anything is on", "before arming", "connect"),
     Interlock("wire_open", "one broken wire stops the whole array",
               "a cell's current while on, and at arming",
-              "below `current_on_min_mA`, in no more cells since arming than may be open",
+              "below `current_on_min_mA`, in at most `open_cells_max` cells since arming",
               "open_cells_max", 0.0,
-              "its cell off and isolated until armed again; the others continue, no fault",
+              "the cell off and isolated until the next arming; other cells continue, no fault",
               "2 ms", "board"),
     Interlock("firmware_hung", "the board's program hangs", "its hardware watchdog",
               "not fed; the main loop feeds it while link, control and converter work", "", 0.0,
@@ -174,12 +176,12 @@ OTHER = (
               "enable lines low", "devices.<card>.watchdog_s", "card"),
     Interlock("loop_gone", "the supply stays on without a program", "the loop's heartbeat, as "
               "the supply's own process sees it",
-              "none, its process has gone, or the computer has slept", "", 0.5,
-              "supply off, whatever is commanded", "one answer", "supply"),
+              "missing, its process has ended, or the computer has slept", "", 0.5,
+              "supply off, regardless of commands", "one answer", "supply"),
 )  # fmt: skip
 
 RESET = (
-    "Trips are latched, with the first cause and all causes, until the rig is disconnected. "
-    "`hil run` starts another run: the condition must be gone, and cells are off until the rig "
+    "Trips are latched, with the first cause and all causes, until the rig is disconnected. To "
+    "continue, remove the cause and start another run with `hil run`. Cells stay off until the rig "
     "has passed its self-test and is armed again."
 )

@@ -1,10 +1,10 @@
-"""Causes of late ticks, as far as the kernel counts them.
+"""Causes of late ticks, from counts of the Linux kernel.
 
-Counts are read before and after the run, and after a late tick has passed on its row: never within
-a tick. For a late tick the difference from the last reading is an event; for the run it is part of
-the summary. Context switches and page faults are the loop thread's own. `waited_s` is the time it
-was ready to run and had no CPU; `steal_s` is the time the hypervisor ran another guest on the
-loop's CPU (in steps of 10 ms).
+The counts are read before and after the run, and after a late tick has pushed its row; never within
+a tick. After a late tick, an event reports the difference from the previous reading; the summary
+has the difference over the run. Context switches and page faults are those of the loop's thread.
+`waited_s` is the time for which the thread was ready to run but had no CPU. `steal_s` is the time
+for which the hypervisor ran another guest on the loop's CPU, in steps of 10 ms.
 """
 
 import os
@@ -16,8 +16,8 @@ from typing import Any
 
 EVENTS_MAX = 100
 EVENTS_APART_S = 0.02
-PERIOD_MIN_S = 5e-4  # reading takes about 0.1 ms: in shorter periods it would cause lateness
-LATE_SHARE = 0.5  # share of a period after which a tick counts as late
+PERIOD_MIN_S = 5e-4  # reading the counts takes about 0.1 ms, too long in shorter periods
+LATE_SHARE = 0.5  # fraction of a period after which a tick counts as late
 
 Say = Callable[[float, str, str, str], None]
 
@@ -38,21 +38,21 @@ class Counts:
         return Counts(*(getattr(self, f.name) - getattr(before, f.name) for f in fields(Counts)))
 
     def as_text(self) -> str:
-        """The non-zero counts as text; a wait for every tick is omitted."""
-        there = [
+        """The non-zero counts as text, without voluntary switches: every tick waits once."""
+        lines = [
             (self.involuntary_switches, f"{self.involuntary_switches:.0f} context switches forced"),
             (self.minor_faults, f"{self.minor_faults:.0f} page faults"),
             (self.major_faults, f"{self.major_faults:.0f} of them from disk"),
             (self.waited_s, f"{1e3 * self.waited_s:.1f} ms ready but without a CPU"),
             (self.steal_s, f"{1e3 * self.steal_s:.0f} ms stolen by the hypervisor"),
         ]
-        said = ", ".join(words for value, words in there if value > 0.0)
-        return said or "no cause that the kernel counts"
+        text = ", ".join(words for value, words in lines if value > 0.0)
+        return text or "no cause that the kernel counts"
 
 
 def counts() -> Counts:
-    """The counts of this thread and of its CPU, or of all CPUs if it is not bound to one."""
-    import resource  # not there where no loop runs on the real clock
+    """Read the counts of this thread and of its CPU, or of all CPUs if it is not bound to one."""
+    import resource  # not available on every system; only the real clock needs it
 
     use = resource.getrusage(resource.RUSAGE_THREAD)
     return Counts(
@@ -83,14 +83,14 @@ class LatenessCauses:
 
     Parameters
     ----------
-    say : takes an event
-    period_s : of the loop
+    say : records an event (t_s, level, source, text)
+    period_s : period of the loop
 
     Attributes
     ----------
     late_s : float
-        Lateness beyond which counts are read; infinite if periods are too short for
-        that, which leaves only the counts of the whole run.
+        Lateness above which the counts of a tick are read. It is infinite if the period is below
+        PERIOD_MIN_S; then only the counts of the whole run are read.
     """
 
     def __init__(self, say: Say, period_s: float) -> None:
@@ -119,5 +119,5 @@ class LatenessCauses:
         self._n_events += 1
 
     def total(self) -> dict[str, Any]:
-        """The counts since the run began."""
+        """Counts since the run started."""
         return asdict(counts().since(self._first))

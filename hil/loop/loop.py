@@ -1,10 +1,10 @@
-"""The loop: read, estimate, control, guard, write, record; on a bench and in simulation alike.
+"""The loop: read, estimate, control, guard, write, record; the same on a bench and in simulation.
 
-The experiment starts at the tick at which the run is armed, and its time with it; where a supply
-has to come on first, once it is on. Until then all is off and set points are NaN. Requests take
-effect between two ticks. Missed periods are skipped. After a trip all cells stay off, all outputs
-keep their idle value, and the rows go on for a while, so that the recording shows what followed.
-A plug-in that fails trips the guard; if it is a model, the run ends as well.
+The experiment and its time start at the tick at which the run is armed, or later, once all power
+is on. Until then everything is off and set points are NaN. Requests take effect between two ticks.
+Missed periods are skipped. After a trip all cells stay off and all outputs keep their idle value;
+the loop records for a while longer, so that the recording shows the consequences. A plug-in that
+fails trips the guard; if it is a model, the run also ends.
 """
 
 from math import nan
@@ -34,12 +34,17 @@ def columns() -> list[Column]:
 
 
 def run(context: LoopContext) -> str:
-    """Tick until the end, a stop or a trip; the outcome `complete`, `aborted` or `tripped`.
+    """Run ticks until the end, a stop or a trip.
+
+    Returns
+    -------
+    str
+        The outcome: `complete`, `aborted` or `tripped`.
 
     Raises
     ------
     DeviceError
-        A device failed; the row of that tick carries the fault bit.
+        A device failed; the row of that tick has the fault bit.
     """
     clock, rig, guard = context.clock, context.rig, context.guard
     stopwatch, reporter = Stopwatch(context.frame), TripReporter(context)
@@ -68,7 +73,7 @@ def run(context: LoopContext) -> str:
         except DeviceError as error:
             _end_tripped(context, reporter, t_s, guards.DEVICE_FAILED, error)
             raise
-        except PluginError as error:  # a model: there is no estimate, or no plant, any more
+        except PluginError as error:  # a model failed: there is no estimate or no plant
             _end_tripped(context, reporter, t_s, guards.OWN_CODE_FAILED, error)
             return "tripped"
         stopwatch.stop()
@@ -79,9 +84,9 @@ def run(context: LoopContext) -> str:
 
 
 def look_back(context: LoopContext, outcome: str) -> str:
-    """The outcome of a run, with what boards answered when they were switched off after it.
+    """Return the outcome of a run, including faults in the boards' answers to the last command.
 
-    No tick sees the answer to the last command.
+    Boards answer that command after the last tick, so no tick checks these answers.
     """
     reporter = TripReporter(context)
     context.guard.trip_when_boards_failed()
@@ -97,7 +102,7 @@ def _set_points_to_nan(context: LoopContext) -> None:
 
 
 def _arm(context: LoopContext, progress: Progress) -> None:
-    """Start the experiment at once, unless a window has to arm it first."""
+    """Arm and start the experiment, unless a window arms it later."""
     if not context.armed:
         return
     if not context.guard.arm():
@@ -107,7 +112,7 @@ def _arm(context: LoopContext, progress: Progress) -> None:
 
 
 def _start_when_ready(context: LoopContext, progress: Progress) -> None:
-    """Let commands through once armed and all power is on; start the experiment if need be."""
+    """Enable commands once armed with all power on; start the experiment if it has not started."""
     guard, rig = context.guard, context.rig
     if guard.armed and not guard.running and rig.ready():
         if progress.started:
@@ -124,7 +129,7 @@ def _start(context: LoopContext, progress: Progress) -> None:
 
 
 def _note_messages(context: LoopContext, tick: int, t_s: float) -> None:
-    """Put the devices' messages among the events, their figures among the inputs."""
+    """Record the devices' messages as events, and their values as inputs."""
     for device, message in context.rig.messages():
         context.sink.event(t_s, message.level, device, message.text)
         if message.name:
@@ -132,7 +137,7 @@ def _note_messages(context: LoopContext, tick: int, t_s: float) -> None:
 
 
 def _report_sleep(context: LoopContext, reporter: TripReporter, t_s: float, slept_s: float) -> None:
-    """While the machine slept nobody watched and nothing could be switched off."""
+    """Trip if armed: during sleep nothing checks the limits or could switch cells off."""
     text = f"the machine slept for {slept_s:.3g} s before this tick"
     if context.guard.armed:
         reporter.trip(guards.MACHINE_SLEPT, t_s, text)
@@ -151,7 +156,7 @@ def _control(context: LoopContext, progress: Progress, reporter: TripReporter) -
 def _end_tripped(
     context: LoopContext, reporter: TripReporter, t_s: float, fault: int, error: Exception
 ) -> None:
-    """Record the tick that broke off. The row goes first: boards are asked for the report."""
+    """Record the tick that failed; the row first, since the report may query the boards."""
     context.guard.trip(fault)
     reporter.fill_last_row()
     context.sink.push()
@@ -161,7 +166,7 @@ def _end_tripped(
 def _record(
     context: LoopContext, progress: Progress, reporter: TripReporter, late_s: float
 ) -> None:
-    """Push the row of a whole tick, report what it showed, and end a run that is over."""
+    """Push the row of a complete tick, report new faults and messages, and end a finished run."""
     guard, sink, t_s = context.guard, context.sink, progress.t_s
     reporter.fill_row()
     if not sink.push():
@@ -187,7 +192,7 @@ def _tolerate_overruns(context: LoopContext, progress: Progress, t_s: float) -> 
 
 
 def _outcome(context: LoopContext, progress: Progress, reporter: TripReporter) -> str:
-    """Let nothing through any more; what became of the run."""
+    """Disarm, and return the outcome of the run."""
     if not progress.tripped and context.guard.trip_when_late(progress.overruns):
         reporter.report(progress.last_t_s)  # periods missed after the last tick
         progress.tripped = True

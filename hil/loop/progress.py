@@ -1,10 +1,10 @@
-"""Which tick comes next, and how far the experiment has come."""
+"""Number of the next tick, and progress of the experiment."""
 
 FOREVER = 2**62
 
 
 class Progress:
-    """The number of the tick, of the first and of the end, and the periods that were missed.
+    """Counts ticks and missed periods.
 
     Missed periods are skipped, never caught up in a burst.
 
@@ -12,10 +12,11 @@ class Progress:
     ----------
     tick, t_s : the current tick and its scheduled time
     last_t_s : scheduled time of the tick before
-    n_periods : periods since the tick before
-    end : the tick that does not run any more
+    n_periods : periods since the previous tick
+    end : the run ends before this tick
     overruns : periods missed in a row
-    started, tripped : the experiment has started; a fault has been seen
+    started : whether the experiment has started
+    tripped : whether a fault has occurred
     """
 
     def __init__(self, period_s: float, n_ticks: int) -> None:
@@ -34,12 +35,12 @@ class Progress:
         return (self.tick - self._first) * self._period_s
 
     def start(self) -> None:
-        """The experiment starts at the current tick."""
+        """Start the experiment at the current tick."""
         self.started = True
         self._first, self.end = self.tick, self.tick + self._n_ticks
 
     def end_after(self, n_ticks: int) -> None:
-        """At most this many ticks follow the current one."""
+        """End the run at most this many ticks after the current one."""
         self.end = min(self.end, self.tick + 1 + n_ticks)
 
     def advance(self, now_s: float) -> None:

@@ -1,8 +1,8 @@
-"""Requests of a window: they take effect between two ticks and are recorded.
+"""Requests from a window: they take effect between two ticks and are recorded.
 
 Set points and gains go to the control stage, arming to the guard, a tare to the rig. A request
-that takes effect is stored in `/inputs` with its tick, so that a replay applies it at the same
-tick. A refused one is an event with the reason.
+that takes effect is recorded in `/inputs` with its tick, so that a replay applies it at the same
+tick. A refused request is recorded as an event with the reason.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ from typing import Protocol
 from hil.loop.guard import Guard
 from hil.loop.stages import Control, Steered
 
-TARE_SHARE_MAX = 0.05  # of the guard's largest force
+TARE_SHARE_MAX = 0.05  # largest tare as a fraction of the guard's largest force
 
 Request = tuple[str, float, str]
 
@@ -22,7 +22,7 @@ class RequestChannel(Protocol):
     """Source of requests, and destination of their results."""
 
     def requests(self, tick: int) -> Sequence[Request]:
-        """Name, value and text of the requests for this tick."""
+        """Requests for this tick, each as name, value and text."""
         ...
 
     def input(self, tick: int, t_s: float, name: str, value: float, text: str = "") -> None:
@@ -38,7 +38,7 @@ class Tared(Protocol):
     """A rig whose force channels can be set to zero."""
 
     def tare(self, channel: str, newtons: float) -> None:
-        """Subtract this from the channel's readings; ValueError with the reason if refused."""
+        """Subtract a force from the channel's readings; ValueError with the reason if refused."""
         ...
 
 
@@ -57,8 +57,8 @@ class Inputs:
     ----------
     set_points : lowest and highest allowed value of every set point, by column
     tare_max_N : largest total tare of a force
-    measured : current reading that each of these set points is compared with
-    was_armed : has been armed, or starts armed
+    measured : function for the current reading of a set point's quantity, by column
+    was_armed : whether the run has been armed, or starts armed
     """
 
     way: RequestChannel
@@ -73,7 +73,7 @@ class Inputs:
     _tared_N: dict[str, float] = field(default_factory=dict)
 
     def apply(self, tick: int, t_s: float) -> bool:
-        """Apply all requests at this tick; returns whether the run continues."""
+        """Apply all requests for this tick; returns whether the run continues."""
         for name, value, text in self.way.requests(tick):
             try:
                 self._apply(name, value, text)
@@ -105,7 +105,7 @@ class Inputs:
         if value not in (0.0, 1.0):
             raise ValueError(f"{value:g} is neither 0 nor 1")
         if value and self.guard.fault_bits:
-            raise ValueError("the guard has tripped: start another run")
+            raise ValueError("the guard has tripped: start a new run")
         if not value:
             self.guard.disarm()
         elif not self.guard.armed:
@@ -116,21 +116,21 @@ class Inputs:
             self.was_armed = True
 
     def _hold_where_it_is(self) -> None:
-        """After re-arming, hold the current position until a new set point is given."""
-        there = self.control.set_points if isinstance(self.control, Steered) else {}
-        for name, set_point in there.items():
+        """After re-arming, hold the current reading until the next request for a set point."""
+        set_points = self.control.set_points if isinstance(self.control, Steered) else {}
+        for name, set_point in set_points.items():
             if name in self.measured and isfinite(now := self.measured[name]()):
                 low, high = self.set_points[name]
                 set_point.held = min(max(now, low), high)
 
     def _tare(self, channel: str, newtons: float) -> None:
         if self.guard.commands_anything:
-            raise ValueError("only while every cell is off and every output at rest")
+            raise ValueError("only while every cell is off and every output is idle")
         total_N = self._tared_N.get(channel, 0.0) + newtons
         if abs(total_N) > self.tare_max_N:
             raise ValueError(
-                f"{total_N:g} N in all is beyond {self.tare_max_N:g} N: the guard looks at tared "
-                "forces: take the load off, or calibrate"
+                f"a total tare of {total_N:g} N exceeds {self.tare_max_N:g} N, and the guard "
+                "checks tared forces: remove the load, or calibrate"
             )
         self.rig.tare(channel, newtons)
         self._tared_N[channel] = total_N
@@ -146,14 +146,14 @@ class Inputs:
             raise ValueError("this controller has no such gain") from None
 
     def _hold(self, name: str, value: float) -> None:
-        there = self.control.set_points if isinstance(self.control, Steered) else {}
-        if name not in there:
-            known = ", ".join((*there, "controller.<gain>", "arm", "tare", "note", "stop"))
+        set_points = self.control.set_points if isinstance(self.control, Steered) else {}
+        if name not in set_points:
+            known = ", ".join((*set_points, "controller.<gain>", "arm", "tare", "note", "stop"))
             raise ValueError(f"unknown: choose from {known}")
         low, high = self.set_points[name]
         if not (isnan(value) or low <= value <= high):
-            raise ValueError(f"{value:g} is beyond {low:g} to {high:g}")
-        there[name].held = value
+            raise ValueError(f"{value:g} is outside {low:g} to {high:g}")
+        set_points[name].held = value
 
 
 def _finite(value: float) -> float:

@@ -15,12 +15,13 @@ from hil.loop.states import States
 
 @dataclass(frozen=True)
 class Message:
-    """What a device reports to people.
+    """A message of a device to the operator.
 
     Attributes
     ----------
     level : {"info", "warning"}
-    name, value, about : a figure that the recording keeps with its inputs: the `zero` of a channel
+    name, value, about : a value to record in `/inputs`, such as the `zero` of channel `about`;
+        none if `name` is empty
     """
 
     level: str
@@ -49,7 +50,7 @@ class LoopRig(Protocol):
         ...
 
     def arm(self) -> None:
-        """Allow switching, at the start of a run."""
+        """Arm all devices at the start of a run, so that they execute commands."""
         ...
 
     def ready(self) -> bool:
@@ -69,11 +70,11 @@ class LoopRig(Protocol):
         ...
 
     def tare(self, channel: str, newtons: float) -> None:
-        """Make this force the zero of a channel."""
+        """Subtract this force from a channel's readings from now on."""
         ...
 
     def has_news(self) -> bool:
-        """Whether a device has a message; asked at every tick."""
+        """Whether a device has a message; called at every tick."""
         ...
 
     def messages(self) -> list[tuple[str, Message]]:
@@ -81,12 +82,12 @@ class LoopRig(Protocol):
         ...
 
     def troubles(self, on_s: NDArray[np.float64]) -> dict[str, list[str]]:
-        """The devices' details of the faults of this tick, by the fault's name."""
+        """Details from the devices about the faults of this tick, by the fault's name."""
         ...
 
 
 class Estimator(Protocol):
-    """The stage of the tick that predicts the readings."""
+    """The stage of the tick that simulates the twin and estimates its state."""
 
     @property
     def columns(self) -> list[Column]: ...
@@ -102,10 +103,10 @@ class Estimator(Protocol):
 
 @runtime_checkable
 class HotStart(Protocol):
-    """An estimator whose wires can start hot."""
+    """An estimator whose SMA wires can start hot."""
 
     def assume_hot(self, wire_C: NDArray[np.float64]) -> None:
-        """Start wires as austenite at these temperatures, (N,); NaN leaves one as it is."""
+        """Set wires to austenite at these temperatures, (N,); NaN leaves a wire unchanged."""
         ...
 
 
@@ -117,7 +118,7 @@ class Control(Protocol):
 
     @property
     def columns(self) -> list[Column]:
-        """The columns it adds to every row: set points and requested values."""
+        """Columns that it adds to every row: set points and demanded values."""
         ...
 
     def bind(self, frame: Frame, measured: NDArray[np.float64], commands: Commands) -> None:
@@ -129,7 +130,7 @@ class Control(Protocol):
         ...
 
     def restart(self) -> None:
-        """Reset integrators: the rig was at rest and is armed again."""
+        """Reset the controller's state, since the rig was idle and is armed again."""
         ...
 
 

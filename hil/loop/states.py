@@ -1,9 +1,9 @@
 """The state machine of a rig, as a table of states and events.
 
-A rig has one machine (`Rig.states`). The rig fires connect, test, pass and disconnect;
-the guard and the loop what they let through (arm, begin, end, fault, estop). `guard_state` of a
-recording and the window show it. A trip is left by letting go of the rig alone: the next run
-connects and tests it again.
+Each rig has one state machine (`Rig.states`). The rig fires connect, test, pass and disconnect. The
+guard and the loop fire arm, begin, end, fault and estop. Column `guard_state` and the window show
+the state. Only disconnecting the rig leaves a tripped state: the next run connects and tests it
+again.
 """
 
 from collections.abc import Callable
@@ -12,14 +12,14 @@ EVENTS = (
     "connect", "test", "pass", "arm", "begin", "end", "fault", "estop", "disconnect",
 )  # fmt: skip
 
-# Numbers as in `guard_state`; 6 was a state that could not be reached.
+# Numbers in column `guard_state`. 6 is unused: it was a state that could not be reached.
 NUMBERS = {
     "off": 0, "connected": 1, "self_test": 2, "ready": 3, "armed": 4, "running": 5, "fault": 7,
     "estop": 8,
 }  # fmt: skip
 STATES = tuple(NUMBERS)
 
-# State -> event -> state; other events are refused and change nothing.
+# State -> event -> state; an event that is not listed has no effect.
 _TRIPS = {"fault": "fault", "estop": "estop"}
 TABLE: dict[str, dict[str, str]] = {
     "off": {"connect": "connected"},
@@ -43,13 +43,14 @@ def _nobody(now: str) -> None:
 
 
 class States:
-    """The state that a rig is in.
+    """State machine of a rig.
 
     Attributes
     ----------
     now : str
-        One of STATES.
-    tell : called with every new state
+        Current state, one of STATES.
+    tell : callable
+        Called with every new state.
     """
 
     def __init__(self, now: str = "off") -> None:
@@ -58,16 +59,16 @@ class States:
 
     @property
     def number(self) -> int:
-        """The number of the state, as in the column `guard_state`."""
+        """Number of the state, as in column `guard_state`."""
         return NUMBERS[self.now]
 
     def on(self, event: str) -> bool:
-        """Handle an event; True if it changed the state."""
+        """Handle an event; returns whether it changed the state."""
         if event not in EVENTS:
             raise ValueError(f"no such event: {event}")
-        following = TABLE[self.now].get(event)
-        if following is None:
+        new_state = TABLE[self.now].get(event)
+        if new_state is None:
             return False
-        self.now = following
-        self.tell(following)
+        self.now = new_state
+        self.tell(new_state)
         return True

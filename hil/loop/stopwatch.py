@@ -1,4 +1,4 @@
-"""The timing columns of a tick."""
+"""Timing columns of a tick."""
 
 from time import perf_counter
 
@@ -34,7 +34,7 @@ class Stopwatch:
         ]
 
     def start(self, t_s: float, late_s: float) -> None:
-        """Start the tick scheduled at t_s, which is this late."""
+        """Start the tick that was scheduled at t_s and starts late_s later."""
         self._values[self._t_at] = t_s
         self._values[self._late_at] = late_s
         self._started = self._last = perf_counter()
@@ -46,5 +46,5 @@ class Stopwatch:
         self._last = now
 
     def stop(self) -> None:
-        """End the tick with its last stage."""
+        """End the tick: it was busy until the end of its last stage."""
         self._values[self._busy_at] = self._last - self._started

@@ -1,16 +1,16 @@
 """Ring buffers in one memory-mapped file: rows from the loop, requests from a window.
 
-The loop writes and never blocks; the recorder and any window map the same
-file and read. A full ring is overwritten: a reader that falls a whole ring behind
-detects it from the count of rows written and reports how many it lost.
+The loop writes and never blocks. The recorder and any window map the same file and read it. The
+writer overwrites a full ring; a reader that lags by more than a ring detects this from the count of
+written rows and reports how many rows it lost.
 
-The ring `requests` goes the other way, with one writer (`Requests`, in the window) and one
-reader, the loop, which reads it between two ticks. It is never overwritten: a full one
-refuses. Nothing depends on it: a run ends on a signal when window and ring are dead.
+The ring `requests` has the opposite direction: one writer (`Requests`, in the window) and one
+reader, the loop, which reads it between two ticks. It is never overwritten: a full ring refuses
+requests. Stopping a run does not depend on it, because a signal also ends the run.
 
-The file is in /dev/shm if that exists, readable and writable by its owner alone, so that
-no other user can command a loop. `multiprocessing.shared_memory` is not used: on
-Python 3.11 a process that only attaches unlinks the memory when it exits.
+The file is in /dev/shm if that exists. Only its owner can read and write it, so that no other user
+can command a loop. `multiprocessing.shared_memory` is not used: on Python 3.11 a process that only
+attaches unlinks the memory when it exits.
 """
 
 import fcntl
@@ -40,7 +40,7 @@ INPUT = np.dtype(
 )
 REQUEST = np.dtype([("name", "S64"), ("value", "<f8"), ("text", "S256")])
 
-# Words after the header: counts of the rings in this order, then the words below.
+# Words after the header: row counts of the rings in this order, then the status words below.
 _RINGS = ("ticks", "events", "inputs", "requests")
 _CLOSED, _RECORDED, _LOST, _READY, _TAKEN, _STATE = range(len(_RINGS), len(_RINGS) + 6)
 _N_WORDS = len(_RINGS) + 6
@@ -48,14 +48,14 @@ _RAW = "raw/"
 
 
 class Ring:
-    """Fixed-size rows, one writer, any number of readers."""
+    """Ring buffer of fixed-size rows with one writer and any number of readers."""
 
     def __init__(
         self, rows: NDArray[np.void], written: NDArray[np.int64], at_once: int = 1
     ) -> None:
         self._rows = rows
         self._written = written
-        self._at_once = at_once  # rows that the writer may be writing and has not counted yet
+        self._at_once = at_once  # largest number of rows written before the count is updated
         self._capacity = len(rows)
         self._bytes = rows.view(np.uint8).reshape(self._capacity, rows.dtype.itemsize)
 
@@ -91,19 +91,19 @@ class Ring:
             self._written[0] = count + n
 
     def read(self, after: int) -> tuple[NDArray[np.void], int]:
-        """Rows after the first `after`, and how many were overwritten before they were read."""
+        """Rows from number `after` on, and how many of them were overwritten before this call."""
         written = self.written
         start = max(after, written - self._capacity)
         picked = np.arange(start, written) % self._capacity
         rows = self._rows[picked]
-        # Rows overwritten during the copy must not count as whole rows; the one that it is
-        # writing now is not counted yet.
+        # Drop rows that may have been overwritten during the copy, including those that the writer
+        # is writing now, which are not counted yet.
         safe = max(start, self.written + self._at_once - self._capacity)
         return rows[safe - start :], safe - after
 
 
 class Tap:
-    """The mapped file: its rings and a few status words of the run."""
+    """The mapped file: its rings, and status words of the run."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class Tap:
 
     @property
     def closed(self) -> bool:
-        """The loop has written its last row."""
+        """Whether the loop has written its last row."""
         return bool(self._words[_CLOSED])
 
     def close_writer(self) -> None:
@@ -181,7 +181,7 @@ class Tap:
         return int(self._words[_TAKEN])
 
     def take_requests(self) -> list[tuple[str, float, str]]:
-        """Requests since the last call: name, value and text; for the loop only."""
+        """Requests since the last call as (name, value, text); only the loop calls this."""
         if self.requests.written == self._n_taken:
             return []
         rows, lost = self.requests.read(self._n_taken)
@@ -198,24 +198,24 @@ class Tap:
 
 
 class Requests:
-    """The window's end of the request ring; one window at a time can hold it.
+    """The window's end of the request ring; only one window at a time can hold it.
 
-    A request that the loop accepts takes effect at its next tick and is noted in `/inputs`;
-    a refused one is an event. The names, with their value and text:
+    A request that the loop accepts takes effect at its next tick and is recorded in `/inputs`. A
+    refused request is recorded as an event. The names, with their value and text:
 
     ==================== ================================================================
-    `force_reference_N`  set point held from now on; NaN: the configured reference again
+    `force_reference_N`  set point to hold from now on; NaN: the configured reference
     `controller.<gain>`  a gain by its key in the configuration, such as `controller.k_p`
     `arm`                1: cells may be switched; 0: all off until the next 1
-    `tare`               newtons to be taken off the reading of channel `text` (empty: the
-                         first) from now on, beyond what earlier ones took: the mean shown
-    `note`               `text`, for people
-    `stop`               ends the run safely; `text` says who asked
+    `tare`               force in N to subtract from channel `text` from now on (empty: the
+                         controlled force), in addition to earlier tares
+    `note`               `text` is a note of the operator
+    `stop`               ends the run safely; `text` is who stopped it
     ==================== ================================================================
 
     Parameters
     ----------
-    path : the run's tap, as `running` finds it
+    path : the run's tap, from `running`
 
     Raises
     ------
@@ -226,7 +226,7 @@ class Requests:
     --------
     >>> with Requests(running()[0][1]) as requests:  # doctest: +SKIP
     ...     number = requests.send("force_reference_N", 2.5)
-    ...     requests.taken >= number  # whether the loop has taken it
+    ...     requests.taken >= number  # whether the loop has read it
     """
 
     def __init__(self, path: Path) -> None:
@@ -237,15 +237,15 @@ class Requests:
         except OSError as error:
             raise DeviceError(f"{path}: cannot be opened ({error.strerror})") from None
         try:
-            # The kernel releases it when this process dies.
+            # The kernel releases the lock when this process ends.
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._tap = attach(path)
         except BlockingIOError:
             self._file.close()
-            raise DeviceError(f"{path}: another window already commands this run") from None
+            raise DeviceError(f"{path}: another window already controls this run") from None
         except (OSError, ValueError):
             self._file.close()
-            raise DeviceError(f"{path}: the run is over, or of another version") from None
+            raise DeviceError(f"{path}: the run is over, or uses another version of hil") from None
         self._row = np.zeros(1, dtype=REQUEST)
 
     def send(self, name: str, value: float = float("nan"), text: str = "") -> int:
@@ -254,13 +254,13 @@ class Requests:
         Raises
         ------
         DeviceError
-            The run is over, or its loop has read nothing for a whole ring.
+            The run is over, or the ring is full because the loop reads no requests.
         """
         ring = self._tap.requests
         if self._tap.closed:
             raise DeviceError(f"{name}: not sent, the run is over")
         if ring.written - self._tap.taken >= ring.capacity - 1:
-            raise DeviceError(f"{name}: not sent, the loop takes no requests: stop it by a signal")
+            raise DeviceError(f"{name}: not sent, the loop reads no requests: stop it with Ctrl-C")
         self._row[0] = (name.encode()[:64], value, text.encode()[:256])
         ring.push(self._row)
         return ring.written
@@ -271,7 +271,7 @@ class Requests:
         return self._tap.taken
 
     def close(self) -> None:
-        """Release it for another window."""
+        """Release the ring for another window."""
         self._file.close()
 
     def __enter__(self) -> "Requests":
@@ -287,7 +287,7 @@ class Requests:
 
 
 def running() -> list[tuple[int, Path]]:
-    """Process and tap of every running run of this user, in order of process."""
+    """Process id and tap of every run of this user in progress, in order of process id."""
     return sorted(shared_memory.of_live_processes(_folder(), "tap"))
 
 
@@ -296,11 +296,17 @@ def create(
     capacity: int,
     raw: Mapping[str, tuple[np.dtype[np.void], int]] | None = None,
 ) -> Tap:
-    """A new tap for rows of this type; also removes taps of killed processes.
+    """Create a tap for rows of this type; also remove taps of processes that were killed.
 
     Parameters
     ----------
-    raw : type and capacity of the ring of every device that samples faster than the loop ticks
+    capacity : rows of the ring `ticks`
+    raw : type and capacity of the ring of every device that samples faster than the loop, by name
+
+    Raises
+    ------
+    DeviceError
+        There is no room for the file.
     """
     folder = _folder()
     shared_memory.sweep(folder)
@@ -328,13 +334,13 @@ def create(
     path, opened = shared_memory.create(folder, "tap")
     with opened as file:
         try:
-            # Allocated now: running out of memory later would kill the loop.
+            # Allocate now: running out of memory later would kill the loop.
             os.posix_fallocate(file.fileno(), 0, offset)
         except OSError as error:
             path.unlink()
             raise DeviceError(
                 f"{folder}: no room for a tap of {offset / 1e6:.0f} MB ({error.strerror}): "
-                "free some, or take a longer loop.period_s"
+                "free some space, or set a longer loop.period_s"
             ) from None
         file.write(header)
         file.flush()
@@ -348,7 +354,7 @@ def attach(path: Path) -> Tap:
         mapped = mmap.mmap(file.fileno(), 0)
     header = mapped[:_HEADER].rstrip(b"\0")
     if not header.startswith(_MAGIC):
-        raise ValueError(f"{path} is no tap of this version")
+        raise ValueError(f"{path} is not a tap of this version of hil")
     layout = json.loads(header[len(_MAGIC) :])
     dtypes = {
         name: np.dtype(

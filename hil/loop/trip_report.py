@@ -1,6 +1,6 @@
-"""Text of a trip: which device, which value and which limit, one line per fault.
+"""Text of a trip: the device, the value and the limit, one line per fault.
 
-Built after the trip, from the guard's snapshot of that tick; nothing here runs before.
+It is built after the trip from the guard's snapshot of that tick.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,17 +12,17 @@ from hil.loop import interlocks
 from hil.loop.channels import Channel, RigLayout
 from hil.loop.guard import CAUSES, RISE_SHARE, Limits, SignalLimits, Snapshot, names_of
 
-NAMED_MAX = 3  # at most this many are named
-EVENT_B = 256  # longest text of an event
+NAMED_MAX = 3  # largest number of names in a list
+EVENT_B = 256  # longest text of an event, bytes
 
 
 @dataclass(frozen=True)
 class TripReport:
-    """The names and limits of a rig, for `lines`.
+    """Names and limits of a rig, and the trip texts made from them.
 
     Attributes
     ----------
-    force_max_N : of `[guard]`; infinite if there is none
+    force_max_N : `guard.force_max_N`; infinite if it is not set
     """
 
     limits: Limits
@@ -36,20 +36,20 @@ class TripReport:
         object.__setattr__(self, "_held_s", defaults | dict(self.limits.hold_s))
 
     def lines(
-        self, bits: int, seen: Snapshot | None, said: Mapping[str, Sequence[str]]
+        self, bits: int, seen: Snapshot | None, details: Mapping[str, Sequence[str]]
     ) -> list[str]:
         """A line for every fault in `bits`, such as `force_high: force 8.1 N, limit 3 N (...)`.
 
         Parameters
         ----------
         seen : the values that the guard checked in the tick that tripped
-        said : details of a fault from devices and the loop, by its name
+        details : details of a fault from devices and the loop, by the fault's name
         """
-        return [self._line(name, seen, said.get(name, ())) for name in names_of(bits)]
+        return [self._line(name, seen, details.get(name, ())) for name in names_of(bits)]
 
-    def _line(self, name: str, seen: Snapshot | None, said: Sequence[str]) -> str:
+    def _line(self, name: str, seen: Snapshot | None, details: Sequence[str]) -> str:
         find = _FINDERS.get(name)
-        found = list(said)
+        found = list(details)
         if not found and find is not None and seen is not None:
             found = list(find(self, name, seen))
         text = f"{name}: {_few(found, '; ')}" if found else f"{name}: {CAUSES[name]}"
@@ -62,7 +62,7 @@ class TripReport:
                 yield i, channel, self.limits.signals[i]
 
     def lasting(self, name: str) -> str:
-        """The duration, if it is part of the condition."""
+        """Text of the condition's hold time; empty if it is 0."""
         held_s = self._held_s[name]
         return f", for {_number(held_s)} s" if held_s else ""
 
@@ -87,7 +87,7 @@ def _of(value: float, channel: Channel, per: str = "") -> str:
 
 
 def _few(names: Sequence[str], joint: str = ", ") -> str:
-    """Joined names; only the first of many."""
+    """Join the first NAMED_MAX names and the number of the remaining ones."""
     more = len(names) - NAMED_MAX
     return joint.join(names[:NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
 
@@ -160,8 +160,8 @@ def _fast(report: TripReport, name: str, seen: Snapshot) -> Iterator[str]:
     for i, channel, limits in report.channels(seen):
         limit = limits.rate_max_per_s
         if bool(channel.force) == forces and abs(seen.slope_per_s[i]) > limit:
-            own = f"guard.signals.{channel.name}.rate_max_per_s"
-            key = "guard.force_rate_max_N_per_s" if forces else own
+            signal_key = f"guard.signals.{channel.name}.rate_max_per_s"
+            key = "guard.force_rate_max_N_per_s" if forces else signal_key
             yield (
                 f"{channel.name} changes by {_of(seen.slope_per_s[i], channel, '/s')}, limit "
                 f"{_of(limit, channel, '/s')} ({key}){report.lasting(name)}"
@@ -240,7 +240,7 @@ _FINDERS: dict[str, Finder] = {
 
 
 def merged(parts: Iterable[Mapping[str, Sequence[str]]]) -> dict[str, list[str]]:
-    """Details from several sources, by the name of the fault."""
+    """Merge the details of several sources, by the name of the fault."""
     together: dict[str, list[str]] = {}
     for part in parts:
         for name, texts in part.items():

@@ -1,4 +1,4 @@
-"""Trips among the events of a run, each fault once: who, how much, and which limit."""
+"""Events of trips: one for each fault, with the device, the value and the limit."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -12,9 +12,9 @@ NOTHING_KNOWN: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
 class TripReporter:
-    """Writes the state of the guard into every row, and an event for every new fault.
+    """Writes the guard's state into every row, and an event for every new fault.
 
-    Faults that the guard has when this is made count as reported.
+    Faults that the guard already has at construction count as reported.
     """
 
     def __init__(self, context: LoopContext) -> None:
@@ -25,25 +25,25 @@ class TripReporter:
         self._faults_at = context.frame.bit_index("fault_bits")
 
     def fill_row(self) -> None:
-        """Write the faults and the state after a whole tick."""
+        """Write the faults and the state after a complete tick."""
         self._values[self._state_at] = self._context.guard.states.number
         self._bits[self._faults_at] = self._context.guard.fault_bits
 
     def fill_last_row(self) -> None:
-        """Write the faults of a tick that was broken off; the state stays that of the last tick."""
+        """Write the faults of a failed tick; the state remains that of the previous tick."""
         self._bits[self._faults_at] = self._context.guard.fault_bits
 
     def trip(self, fault: int, t_s: float, cause: str) -> None:
-        """Trip on a fault that the guard does not see itself, and report it."""
+        """Trip on a fault that the guard does not detect itself, and report it."""
         self._context.guard.trip(fault)
         self.report(t_s, {guards.names_of(fault)[0]: [cause]})
 
     def report(self, t_s: float, known: Mapping[str, Sequence[str]] = NOTHING_KNOWN) -> None:
-        """Report the faults that are new.
+        """Report the new faults.
 
         Parameters
         ----------
-        known : causes by fault, in addition to what the guard and the devices know
+        known : causes by fault; they replace those of the devices
         """
         context = self._context
         fresh = context.guard.fault_bits & ~self._reported_bits

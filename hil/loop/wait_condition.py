@@ -1,8 +1,8 @@
-"""A rule on recorded quantities that ends a run in which everything is off.
+"""Conditions on recorded quantities that end a run in which everything is off.
 
-Of temperatures, `CELL.temperature_C` is measured, at the clamp that holds the cell's wires;
-`CELL.wire_model_C` is the wire's own by the twin, which `hil.runs.campaign.waits` starts at its
-hottest.
+`CELL.temperature_C` is the measured temperature of the clamp that holds the cell's wires.
+`CELL.wire_model_C` is the temperature of the wire in the twin, which `hil.runs.campaign.waits`
+starts at its hottest.
 """
 
 import fnmatch
@@ -22,7 +22,7 @@ KNOWN_FOR_S = 1.0
 
 @dataclass(frozen=True)
 class Condition:
-    """Every float column that matches the pattern is above one value and below another."""
+    """Requires every float column that matches a pattern to be between two values."""
 
     column: str
     below: float = inf
@@ -41,28 +41,31 @@ class Condition:
         if not found:
             shown = [name for name in numbers if not name.endswith("_stage_s")]
             raise ConfigError(
-                f"column = '{self.column}': the rig has none of that name: choose "
+                f"column = '{self.column}': the rig has no such column: choose "
                 f"{', '.join(shown)}, or a pattern such as '*.temperature_C'"
             )
         return found
 
 
 class WaitCondition:
-    """Checks every row until all conditions have held for a while, or time is up.
+    """Checks every row until all conditions have held for a set time, or a time limit.
 
-    If a reading is not a number, the last one is kept for KNOWN_FOR_S; after that, and
-    before the first, no condition holds.
+    If a reading is NaN, the last one stays valid for KNOWN_FOR_S; after that, and before the first
+    reading, its condition does not hold.
 
     Parameters
     ----------
+    conditions : conditions that must hold
+    for_s : time for which all must hold
+    longest_s : time limit
     looked_at : conditions that are reported but need not hold
 
     Attributes
     ----------
     met : bool
-        All conditions have held for `for_s`.
+        Whether all conditions have held for `for_s`.
     waited_s : float
-        Up to the last row.
+        Time of the last row.
     """
 
     def __init__(
@@ -96,9 +99,9 @@ class WaitCondition:
     def step(self, t_s: float) -> bool:
         """Check the row of t_s; returns whether the wait is over."""
         now = self._values[self._at]
-        there = np.isfinite(now)
-        self._last[there] = now[there]
-        self._since_s[there] = t_s
+        valid = np.isfinite(now)
+        self._last[valid] = now[valid]
+        self._since_s[valid] = t_s
         known = t_s - self._since_s <= KNOWN_FOR_S
         holds = bool(np.all((self.held & known)[: self._rules]))
         self.waited_s = t_s
@@ -106,14 +109,14 @@ class WaitCondition:
             self._held_from_s = None
         elif self._held_from_s is None:
             self._held_from_s = t_s
-        # Half a nanosecond: times are multiples of the period, rounded.
+        # Tolerance of half a nanosecond, since times are rounded multiples of the period.
         if self._held_from_s is not None:
             self.met = t_s - self._held_from_s >= self._for_s - 5e-10
         return self.met or t_s >= self._longest_s - 5e-10
 
     @property
     def held(self) -> NDArray[np.bool_]:
-        """Which of the quantities are within their bounds, by their last reading."""
+        """Whether each quantity's last reading is within its bounds."""
         return (self._last < self._below) & (self._last > self._above)
 
     def readings(self) -> dict[str, float | None]:
@@ -125,12 +128,12 @@ class WaitCondition:
 
     def missing(self) -> tuple[list[str], list[str]]:
         """The conditions that do not hold, as text: the required ones, and those only reported."""
-        said: tuple[list[str], list[str]] = ([], [])
+        texts: tuple[list[str], list[str]] = ([], [])
         rows = zip(self._names, self._last, self._below, self._above, self.held, strict=True)
         for i, (name, value, below, above, held) in enumerate(rows):
             if not held:
                 bounds = [f"below {below:g}"] if below < inf else []
                 bounds += [f"above {above:g}"] if above > -inf else []
                 what = f"{name} is {value:.4g}, not {' and '.join(bounds)}"
-                said[i >= self._rules].append(what)
-        return said
+                texts[i >= self._rules].append(what)
+        return texts

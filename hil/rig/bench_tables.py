@@ -1,4 +1,4 @@
-"""Tables of the specimen under test and of the room."""
+"""Tables of the specimen under test and of the ambient conditions."""
 
 from typing import Annotated
 
@@ -8,19 +8,22 @@ from hil.config.table import Name, NotNegative, Positive, Table, Title, as_list
 
 
 def _serial(value: str) -> str:
-    # It becomes the name of a file.
+    # The serial number becomes a file name.
     if not value or value.startswith(".") or not all(c.isalnum() or c in "._-" for c in value):
-        raise ValueError("a serial number has letters, digits, '.', '_' and '-' only")
+        raise ValueError(
+            "a serial number has only letters, digits, '.', '_' and '-', and does not start "
+            "with '.'"
+        )
     return value
 
 
 class SpecimenTable(Table):
-    """The specimen whose logbook a run goes into.
+    """The specimen under test; a run is added to its logbook.
 
-    `logbook` is the folder, relative to the file that names it. A wire's energy is its measured
-    current times the supply's voltage: measured by the rig's one supply, else `supply_V`, else that
-    of a thermal model; without any, `wire_resistance_Ohm` (of every cell, or a list) times the
-    current squared.
+    `logbook` is the folder, relative to the file that names it. A wire's energy is the integral of
+    its measured current times the supply voltage. That voltage is measured if the rig has exactly
+    one supply, otherwise `supply_V`, otherwise that of a thermal model. Without any of these, the
+    power is `wire_resistance_Ohm` (one value for all cells, or a list) times the current squared.
     """
 
     serial: Annotated[str, AfterValidator(_serial)]
@@ -33,10 +36,10 @@ class SpecimenTable(Table):
 
 
 class AmbientTable(Table):
-    """The room: its temperature as entered by hand, or the channel that measures it.
+    """The ambient temperature: a value entered by hand, or the channel that measures it.
 
-    Thermal cells of the model use it as the temperature of the air; so do those of [plant] if they
-    have no `ambient_C` of their own.
+    The thermal cells of the model use it as the air temperature. Those of [plant] use it too if
+    they have no `ambient_C` of their own.
     """
 
     ambient_C: Annotated[float, Field(ge=-50.0, le=100.0)] | None = None
@@ -44,9 +47,9 @@ class AmbientTable(Table):
     ambient_uncertainty_C: NotNegative | None = None
 
     @model_validator(mode="after")
-    def _says_it_once(self) -> "AmbientTable":
+    def _has_one_source(self) -> "AmbientTable":
         if (self.ambient_C is None) == (self.ambient_channel is None):
-            raise ValueError("give ambient_C, as read off, or ambient_channel, which measures it")
+            raise ValueError("give either ambient_C, the value, or ambient_channel, its channel")
         if self.ambient_uncertainty_C is None:
-            raise ValueError("ambient_uncertainty_C: missing: say how well it is known")
+            raise ValueError("ambient_uncertainty_C: missing: give the uncertainty in °C")
         return self

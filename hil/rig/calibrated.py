@@ -1,4 +1,4 @@
-"""Data acquisition cards: their calibrations, and consistency checks of their tables."""
+"""Data acquisition cards: calibrations of their channels, consistency checks of their tables."""
 
 from collections.abc import Iterator, Mapping
 from datetime import date
@@ -31,35 +31,37 @@ def cards_of(devices: Mapping[str, DeviceTable]) -> dict[str, NidaqTable]:
 
 
 def load_records(devices: Mapping[str, DeviceTable], merged: Merged) -> dict[str, Calibration]:
-    """Every channel's calibration; its path is relative to the file that names it.
+    """Load every channel's calibration; its path is relative to the file that names it.
 
     Raises
     ------
     ConfigError
-        A calibration is missing, wrong, or was changed by hand.
+        A calibration is missing, invalid, or was edited by hand.
     """
-    records = {}
+    calibrations = {}
     for name, card in cards_of(devices).items():
         for channel_name, channel in card.channels.items():
             if channel.kind == "force" and channel.record is not None:
                 key = ("devices", name, "channels", channel_name, "record")
                 origin = merged.origin(key)
                 folder = Path() if origin.startswith("--set") else Path(origin).parent
-                records[channel_name] = load_record(
+                calibrations[channel_name] = load_record(
                     folder / channel.record, named_by=f"{origin}: {'.'.join(key)}"
                 )
-    return records
+    return calibrations
 
 
-def range_raw(card: NidaqTable, channel: AnalogChannelTable, record: Calibration | None) -> float:
-    """Largest raw reading that a channel is asked for, V or mV/V."""
-    if record is not None and channel.bridge is not None:
-        return max(abs(end) for end in record.record.model.range_mV_per_V)
+def range_raw(
+    card: NidaqTable, channel: AnalogChannelTable, calibration: Calibration | None
+) -> float:
+    """Input range of a channel: largest raw reading, V, or mV/V on a bridge input."""
+    if calibration is not None and channel.bridge is not None:
+        return max(abs(end) for end in calibration.record.model.range_mV_per_V)
     return card.range_V
 
 
 def per_tick(card: NidaqTable, period_s: float) -> int:
-    """Samples of every channel in a tick."""
+    """Number of samples of each channel per tick."""
     if card.acquisition != "block":
         return 1
     return SAMPLES_PER_TICK if card.rate_Hz is None else round(card.rate_Hz * period_s)
@@ -81,7 +83,7 @@ def _rate(key: str, card: NidaqTable, period_s: float) -> Iterator[tuple[str, st
     if card.rate_Hz is None:
         return
     if card.acquisition != "block":
-        yield f"{key}.rate_Hz", f"only blocks have one, acquisition is '{card.acquisition}'"
+        yield f"{key}.rate_Hz", f"needs acquisition = 'block', not '{card.acquisition}'"
         return
     n = card.rate_Hz * period_s
     if n < 1.0 - 1e-9 or abs(n - round(n)) > 1e-9 * n:
@@ -92,18 +94,18 @@ def _rate(key: str, card: NidaqTable, period_s: float) -> Iterator[tuple[str, st
 
 
 def _agreement(
-    key: str, channel: ForceChannelTable, record: Calibration | None
+    key: str, channel: ForceChannelTable, calibration: Calibration | None
 ) -> Iterator[tuple[str, str]]:
-    if record is None:
+    if calibration is None:
         return
     if channel.zero_V:
-        yield f"{key}.zero_V", "the record's conditioner has the offset: remove one"
-    slope = channel.chain(record).slope()
+        yield f"{key}.zero_V", "the calibration's conditioner has an offset already: remove one"
+    slope = channel.chain(calibration).slope()
     stated = channel.newtons_per_V
     if stated is not None and abs(stated - slope) > AGREEMENT * abs(slope):
         yield (
             f"{key}.newtons_per_V = {stated:g}",
-            f"record {record.id} says {slope:.9g}: take one of them",
+            f"calibration {calibration.id} gives {slope:.9g}: remove one of them",
         )
 
 
@@ -111,17 +113,17 @@ def _reach(
     key: str,
     card: NidaqTable,
     channel: ForceChannelTable,
-    record: Calibration | None,
+    calibration: Calibration | None,
     guard: GuardTable,
 ) -> Iterator[tuple[str, str]]:
-    """A force beyond the guard's limit must still be measurable."""
+    """Require that the channel can measure a force above the guard's limit."""
     if guard.force_max_N is None:
         return
-    chain, end = channel.chain(record), range_raw(card, channel, record)
+    chain, end = channel.chain(calibration), range_raw(card, channel, calibration)
     largest_N = min(abs(chain.value(end)), abs(chain.value(-end)))
     if largest_N <= guard.force_max_N:
         text = (
-            f"the channel ends at {largest_N:g} N, below guard.force_max_N = "
+            f"the channel's range ends at {largest_N:g} N, within guard.force_max_N = "
             f"{guard.force_max_N:g}: the guard would never trip"
         )
         if channel.record is not None:
@@ -133,22 +135,22 @@ def _reach(
 def calibrations(
     tables: RigTables, records: Mapping[str, Calibration], today: date
 ) -> dict[str, dict[str, Any]]:
-    """What a recording stores of every channel: its table, and the whole calibration."""
-    kept: dict[str, dict[str, Any]] = {}
+    """Metadata of every channel for the recording: its table and its complete calibration."""
+    by_channel: dict[str, dict[str, Any]] = {}
     for card in cards_of(tables.devices).values():
         for name, channel in card.channels.items():
-            own = channel.model_dump(exclude={"sim", "bridge", "record"}, exclude_none=True)
+            entry = channel.model_dump(exclude={"sim", "bridge", "record"}, exclude_none=True)
             found = records.get(name)
             if channel.kind != "encoder":
                 chain, bridge = channel.chain(found), channel.bridge
-                own |= {
+                entry |= {
                     "raw_unit": "mV/V" if bridge else "V",
                     "raw_per_ratio": chain.raw_per_ratio,
                     "raw_offset": chain.offset,
                     "coefficients": list(chain.coefficients),
                 }
             if found is not None:
-                own |= {
+                entry |= {
                     "record": found.text,
                     "record_id": found.id,
                     "hash": found.record.hash,
@@ -160,5 +162,5 @@ def calibrations(
                     "valid_until": found.record.act.valid_until.isoformat(),
                     "expired": found.expired(today),
                 }
-            kept[name] = own
-    return kept
+            by_channel[name] = entry
+    return by_channel

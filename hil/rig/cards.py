@@ -47,14 +47,14 @@ COUNTS_MAX = float(2**31 - 1)
 
 
 def missing(backend: str) -> str:
-    """A card that is not simulated within hil is reached by NI's package."""
+    """What this computer lacks for the backend: all but `sim` need the package nidaqmx."""
     if backend != "sim" and find_spec("nidaqmx") is None:
         return "needs an extra: pip install 'hil-arrays[daq]'"
     return ""
 
 
 def build(given: DeviceInputs) -> Built:
-    """The card, on the bench or in the emulated one, or simulated."""
+    """Build the card of a backend: `bench`, `emulated` or `sim`."""
     table, layout = given.table, given.layout
     indices, output_index = places(table, layout)
     passes_s = given.wait_s
@@ -73,8 +73,8 @@ def build(given: DeviceInputs) -> Built:
         sleep_s=passes_s,
         played=given.behind_card,
     )
-    turn = RateDivider(table.every, given.period_s, indices) if table.every > 1 else None
-    return card, turn
+    divider = RateDivider(table.every, given.period_s, indices) if table.every > 1 else None
+    return card, divider
 
 
 def build_card(
@@ -91,10 +91,13 @@ def build_card(
     sleep_s: Callable[[float], None],
     played: bool = False,
 ) -> Device:
-    """The card of this name: `bench`, `emulated` on this bench of simulated cards, or `sim`.
+    """Build the card of this name for a backend.
 
-    With `played` its inputs are wired to a card that simulates the array; `sleep_s` waits
-    before the run, on the bench or for the emulated cards.
+    Parameters
+    ----------
+    backend : `bench`, `emulated` (on `bench`, a set of simulated cards) or `sim`
+    sleep_s : waits before the run, on the bench or with emulated cards
+    played : whether its inputs are wired to a card that simulates the array
 
     Raises
     ------
@@ -109,8 +112,8 @@ def build_card(
             card = replace(card, signals=())
         bench.add(card)
         if injection is not None:
-            for own in card.plan.inputs:
-                terminal = card.plan.physical(own.terminal)
+            for channel in card.plan.inputs:
+                terminal = card.plan.physical(channel.terminal)
                 for kind, fault in (("sensor_stuck", "stuck"), ("sensor_rail", "high rail")):
                     injection.at_start(kind, partial(_break, bench, terminal, fault))
             for line in card.plan.lines_in:
@@ -127,20 +130,20 @@ def build_plant_card(
     bench: EmulatedBench | None,
     seed: int,
 ) -> PlantCard:
-    """The card on which the plant runs; on simulated cards it is wired up as well."""
+    """Build the card on which the plant runs; with emulated cards, also wire it to them."""
     table = config.tables.plant_card
     assert table is not None  # checked by parse_backend
     plans = {name: plan_of(name, config) for name in cards_of(config.tables.devices)}
     played, cables = [], []
     for name, plan in plans.items():
-        for own in plan.analog:
-            channel = cards_of(config.tables.devices)[name].channels[own.name]
-            terminal = table.outputs[own.name]
+        for analog in plan.analog:
+            channel = cards_of(config.tables.devices)[name].channels[analog.name]
+            terminal = table.outputs[analog.name]
             index = output_of(channel, config, system)
-            played.append(Played(own.name, terminal, index, own.chain))
-            assert channel.kind != "encoder"  # the card's check saw to it
-            source, sink = f"{table.card}/{terminal}", plan.physical(own.terminal)
-            draws = stream(seed, name, own.name)
+            played.append(Played(analog.name, terminal, index, analog.chain))
+            assert channel.kind != "encoder"  # hil.rig.plant_card.check refuses encoders
+            source, sink = f"{table.card}/{terminal}", plan.physical(analog.terminal)
+            draws = stream(seed, name, analog.name)
             cables.append(Cable(source, sink, channel.sim.noise_rms_V, draws))
     if bench is not None:
         levels = [(f"{table.card}/{line}", i) for i, line in enumerate(table.gates)]
@@ -158,7 +161,7 @@ def _open_loop(bench: EmulatedBench, terminal: str) -> None:
 
 
 def plan_of(name: str, config: RigConfig) -> CardPlan:
-    """The settings that a rig requires of a card."""
+    """Settings of a card, from the rig's tables."""
     table = cards_of(config.tables.devices)[name]
     period_s = table.every * config.tables.loop.period_s
     return CardPlan(
@@ -193,13 +196,13 @@ def _input(
 def _analog(
     name: str, channel: AnalogChannelTable, table: NidaqTable, config: RigConfig
 ) -> AnalogInput:
-    record = config.records.get(name)
-    chain = channel.chain(record)
+    calibration = config.records.get(name)
+    chain = channel.chain(calibration)
     bridge, baseline = None, Baseline()
     if channel.bridge is not None:
         bridge = Bridge(channel.bridge.excitation_V, channel.bridge.resistance_Ohm)
-    if record is not None:
-        known = record.record.commissioning
+    if calibration is not None:
+        known = calibration.record.commissioning
         noise = known.noise_rms_mV_per_V
         baseline = Baseline(
             zero_ratio=known.zero_mV_per_V,
@@ -212,7 +215,7 @@ def _analog(
         name=name,
         terminal=channel.terminal,
         chain=chain,
-        range_raw=range_raw(table, channel, record),
+        range_raw=range_raw(table, channel, calibration),
         wiring=channel.wiring,
         bridge=bridge,
         tare=channel.tare,
@@ -262,20 +265,22 @@ def _emulated_card(
             key = key if key == "product" else f"cards.{key}"
             raise ConfigError(f"{config.path}: devices.{name}.sim.{key}: {error}") from None
     signals = []
-    for own, channel in zip(plan.inputs, table.channels.values(), strict=True):
+    for planned, channel in zip(plan.inputs, table.channels.values(), strict=True):
         if channel.sim.reading_lost_probability:
             raise ConfigError(
-                f"--backend {name}=emulated: devices.{name}.channels.{own.name}.sim."
+                f"--backend {name}=emulated: devices.{name}.channels.{planned.name}.sim."
                 "reading_lost_probability: an emulated card loses no readings: use sim"
             )
         output = output_of(channel, config, system)
         late = round(channel.sim.delay_s / config.tables.loop.period_s)
         if channel.kind == "encoder":
-            signals.append(EmulatedSignal(own, output, delay_periods=late))
+            signals.append(EmulatedSignal(planned, output, delay_periods=late))
         else:
             sim = channel.sim
             signals.append(
-                EmulatedSignal(own, output, sim.bandwidth_Hz, sim.noise_rms_V, sim.offset_V, late)
+                EmulatedSignal(
+                    planned, output, sim.bandwidth_Hz, sim.noise_rms_V, sim.offset_V, late
+                )
             )
     driven = tuple(list(system.inputs).index(o.drives) for o in table.outputs.values())
     return EmulatedCard(
@@ -320,20 +325,20 @@ def _sim_channel(
             delay_periods=delay_periods,
             reading_lost_probability=lost,
         )
-    own = _analog(name, channel, table, config)
-    step = 2.0 * own.range_raw / 2**table.resolution_bits
+    analog = _analog(name, channel, table, config)
+    step = 2.0 * analog.range_raw / 2**table.resolution_bits
     return SimChannel(
         name=name,
         output=output,
-        raw_unit="V" if own.bridge is None else "mV_per_V",
-        chain=own.chain,
+        raw_unit="V" if analog.bridge is None else "mV_per_V",
+        chain=analog.chain,
         step_raw=step,
-        low_raw=-own.range_raw,
-        high_raw=own.range_raw - step,
+        low_raw=-analog.range_raw,
+        high_raw=analog.range_raw - step,
         bandwidth_Hz=channel.sim.bandwidth_Hz,
         noise_rms_raw=channel.sim.noise_rms_V,
         offset_raw=channel.sim.offset_V,
         delay_periods=delay_periods,
         reading_lost_probability=lost,
-        tare=own.tare,
+        tare=analog.tare,
     )

@@ -1,4 +1,4 @@
-"""A driver board of a rig: the board itself, its firmware emulated, or its code as a library."""
+"""A driver board of a rig: the real board, its emulated firmware, or its code as a library."""
 
 from collections.abc import Callable
 from functools import partial
@@ -19,18 +19,21 @@ from hil.rig.kinds import Built, DeviceInputs
 from hil.rig.run_tables import RigTables
 from hil.rig.tables import CellBoardTable
 
-ANSWER_SHARE = 0.5  # share of a period to wait for a board's answer
+ANSWER_SHARE = 0.5  # fraction of a period to wait for a board's answer
 
 
 def missing(backend: str) -> str:
-    """An emulated board needs a compiler and simavr, of which `check_tools` says more."""
+    """Check the tools of an emulated board: `check_tools` raises if a compiler or simavr lacks."""
     if backend == "emulated":
         check_tools()
     return ""
 
 
 def build(given: DeviceInputs) -> Built:
-    """The board; its simulated gates feed the plant, else the plant follows what it reports."""
+    """Build the board of a backend.
+
+    Simulated gates drive the plant. With a real board the plant follows the cells it reports on.
+    """
     name, board, layout, injection = given.name, given.table, given.layout, given.injection
     cells = list(given.system.cell_names)
     place = BoardPlace(
@@ -79,7 +82,7 @@ def build(given: DeviceInputs) -> Built:
 
 
 def _power_of(tables: RigTables) -> tuple[str, ...]:
-    """The path of the cells' power, as text."""
+    """Devices that switch the cells' power, as text for the operator."""
     return (
         *(f"'{n}' ({supply.resource})" for n, supply in supplies_of(tables.devices).items()),
         *(

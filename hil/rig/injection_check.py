@@ -1,4 +1,4 @@
-"""Refuses injected faults that cannot take effect in a run."""
+"""Refusal of injected faults that cannot take effect in a run."""
 
 from collections.abc import Mapping, Sequence
 
@@ -22,11 +22,16 @@ def refuse_absent(
     clock: str,
     duration_s: float,
 ) -> None:
-    """ConfigError for a fault without effect: the run would seem to survive it.
+    """Refuse faults that would have no effect, since the run would seem to survive them.
 
     Parameters
     ----------
-    backends : of every device
+    backends : backend of every device, by its name
+
+    Raises
+    ------
+    ConfigError
+        One line for each fault that cannot take effect.
     """
     lines = []
     for i, fault in enumerate(faults):
@@ -63,12 +68,12 @@ def _why_absent(
         boards = boards_of(devices)
         n = max(len(boards[name].cells) for name in names if fault.device in (None, name))
         if fault.cell > n:
-            return f"cell = {fault.cell}: cells are counted on a board, 1 to {n}"
+            return f"cell = {fault.cell}: the cells of a board are numbered 1 to {n}"
     return ""
 
 
 def _places(fault: FaultTable, devices: Mapping[str, DeviceTable]) -> tuple[str, list[str]] | None:
-    """The kind of device that a fault affects, and those of the rig by name; None: no device."""
+    """Kind of device that a fault affects, and the rig's devices of it; None: needs no device."""
     cards = cards_of(devices)
     if fault.kind in ON_A_BOARD:
         return "board", list(boards_of(devices))
@@ -77,9 +82,9 @@ def _places(fault: FaultTable, devices: Mapping[str, DeviceTable]) -> tuple[str,
     if fault.kind.startswith("sensor_"):
         return "channel of a card", [name for card in cards.values() for name in card.channels]
     if fault.kind == "card_estop_open":
-        there = [name for name, card in cards.items()
-                 if any(line.kind == "estop" for line in card.lines.values())]  # fmt: skip
-        return "card with an e-stop line", there
+        with_estop = [name for name, card in cards.items()
+                      if any(line.kind == "estop" for line in card.lines.values())]  # fmt: skip
+        return "card with an e-stop line", with_estop
     if fault.kind == "enable_stuck_low":
         lines = [item for card in cards.values() for item in card.lines.items()]
         return "enable line", [name for name, line in lines if line.kind == "enable"]

@@ -16,13 +16,13 @@ from hil.rig.tables import (
 )
 
 T = TypeVar("T", bound=RunTables)
-GATES = "by cell"  # how gates are numbered, which a broadcast's draws depend on
-AMBIENT = "ambient_C"  # signal of a channel that measures the room, which no model provides
+GATES = "by cell"  # how gates are numbered; the random draws of a broadcast depend on it
+AMBIENT = "ambient_C"  # signal of a channel for the ambient temperature, not a model output
 MAIN_FORCE = "force"  # name of the controlled channel unless the rig names another
 
 
 def channels_of(tables: RigTables) -> tuple[Channel, ...]:
-    """Every measured signal of a rig: the cards', then those of user-written devices."""
+    """Every measured channel of a rig: the cards', then those of plug-in devices."""
     controlled = force_channel(tables)
     channels: list[Channel] = []
     for device in _instruments(tables.devices):
@@ -40,14 +40,14 @@ def layout_of(tables: RigTables, cells: Sequence[str]) -> RigLayout:
     """The layout of a rig with these cells: boards first, then cards."""
     devices = tables.devices
     boards = boards_of(devices)
-    others = tuple(own_devices(devices))
+    plug_ins = tuple(own_devices(devices))
     lines = [line for card in cards_of(devices).values() for line in card.lines.values()]
     return RigLayout(
         channels=channels_of(tables),
         outputs=tuple(outputs_of(devices)),
         boards=tuple(boards),
-        devices=(*boards, *cards_of(devices), *others),
-        others=others,
+        devices=(*boards, *cards_of(devices), *plug_ins),
+        others=plug_ins,
         supplies=tuple(supplies_of(devices)),
         n_cells=len(cells),
         gate_of=_gates_of(devices, cells),
@@ -58,14 +58,14 @@ def layout_of(tables: RigTables, cells: Sequence[str]) -> RigLayout:
 
 
 def _gates_of(devices: Mapping[str, DeviceTable], cells: Sequence[str]) -> tuple[int, ...]:
-    """The rig's number of every cell's gate: board after board, in the order of their cells."""
+    """Index of each cell's gate in the rig, numbered board by board in the order of the cells."""
     places = [[cells.index(cell) for cell in board.cells] for board in boards_of(devices).values()]
     gates = [cell for board in sorted(places) for cell in board]
     return tuple(gates.index(cell) for cell in range(len(cells)))
 
 
 def gates_in_the_file(devices: Mapping[str, DeviceTable], cells: Sequence[str]) -> tuple[int, ...]:
-    """The same with the boards in the order of the file, as recordings without `gates` have it."""
+    """Gate indices with the boards in file order, as in recordings without attribute `gates`."""
     gates = [cell for board in boards_of(devices).values() for cell in board.cells]
     return tuple(gates.index(cell) for cell in cells)
 
@@ -78,7 +78,7 @@ def boards_of(devices: Mapping[str, DeviceTable]) -> dict[str, CellBoardTable]:
 def force_channels(
     devices: Mapping[str, DeviceTable],
 ) -> dict[str, Any]:
-    """The force transducers: channels of cards, then those of instruments."""
+    """The force channels: those of cards, then those of instruments."""
     return {
         name: channel
         for device in _instruments(devices)
@@ -90,8 +90,8 @@ def force_channels(
 def force_channel(tables: RigTables) -> str:
     """The channel whose force is controlled, observed and recorded as `force_measured_N`.
 
-    It is `loop.force_channel`; if that is missing, the channel named `force`; if there is
-    none of that name, the first one in the file. Empty on a rig without force channels.
+    It is `loop.force_channel`; without that key, the channel named `force`; if none has that
+    name, the first one in the file. Empty on a rig without force channels.
     """
     forces = force_channels(tables.devices)
     if tables.loop.force_channel is not None:
@@ -100,19 +100,19 @@ def force_channel(tables: RigTables) -> str:
 
 
 def force_channel_doubts(tables: RigTables) -> list[str]:
-    """A warning if the file's order decides which force is controlled."""
+    """A warning if the controlled force depends on the order in the file."""
     forces = force_channels(tables.devices)
     if len(forces) < 2 or tables.loop.force_channel is not None or MAIN_FORCE in forces:
         return []
     taken = force_channel(tables)
     return [
-        f"loop.force_channel: missing: of the force channels {', '.join(forces)} the first in the "
-        f"file, '{taken}', is controlled: name the one that is meant"
+        f"loop.force_channel: missing: the rig has the force channels {', '.join(forces)}, and "
+        f"the first in the file, '{taken}', is controlled: set loop.force_channel"
     ]
 
 
 def with_force_channel(tables: T) -> T:
-    """The same tables with the controlled force named, for the recording."""
+    """Copy of the tables with `loop.force_channel` set, for the recording."""
     if len(force_channels(tables.devices)) < 2 or tables.loop.force_channel is not None:
         return tables
     loop = tables.loop.model_copy(update={"force_channel": force_channel(tables)})
@@ -127,19 +127,19 @@ def supplies_of(devices: Mapping[str, DeviceTable]) -> dict[str, SupplyTable]:
 def own_devices(
     devices: Mapping[str, DeviceTable],
 ) -> dict[str, InstrumentTable]:
-    """The instruments that are no cards: plug-in devices, and those of packages."""
+    """Instruments that are not cards: plug-in devices from files and packages."""
     return of_role("instrument", devices)
 
 
 def _instruments(
     devices: Mapping[str, DeviceTable],
 ) -> list[Any]:
-    """What has channels and outputs, in the order of the readings."""
+    """Devices with channels and outputs, in the order of the readings."""
     return [*cards_of(devices).values(), *own_devices(devices).values()]
 
 
 def signals_of(devices: Mapping[str, DeviceTable]) -> dict[str, str]:
-    """The signal that every channel measures, in the order of the readings."""
+    """Signal that each channel measures, in the order of the readings; '' if none."""
     return {
         name: channel.signal or ""
         for device in _instruments(devices)
@@ -148,9 +148,9 @@ def signals_of(devices: Mapping[str, DeviceTable]) -> dict[str, str]:
 
 
 def channel_of(measured: Mapping[str, str], signal: str) -> str:
-    """The channel that measures a signal, of all channels' signals by name.
+    """Name of the channel that measures a signal; `measured` maps channels to signals.
 
-    If there are several, it is the first one in the file; `channel_doubts` warns of it.
+    If there are several, it is the first one in the file, and `channel_doubts` warns.
     """
     return next(name for name, what in measured.items() if what == signal)
 
@@ -162,8 +162,8 @@ def channel_doubts(measured: Mapping[str, str], needed: Sequence[str]) -> list[s
         names = [name for name, what in measured.items() if what == signal]
         if len(names) > 1:
             found.append(
-                f"devices: channels {', '.join(names)} measure '{signal}': '{names[0]}', the first "
-                "of them, is followed"
+                f"devices: channels {', '.join(names)} measure '{signal}': hil uses the first, "
+                f"'{names[0]}'"
             )
     return found
 
@@ -171,7 +171,7 @@ def channel_doubts(measured: Mapping[str, str], needed: Sequence[str]) -> list[s
 def outputs_of(
     devices: Mapping[str, DeviceTable],
 ) -> dict[str, ActuatorTable]:
-    """Every output of a rig under the name of its column, in the order of the commands."""
+    """Every output of a rig by the name of its column, in the order of the commands."""
     return {
         f"{name}_commanded{unit_suffix(table.drives)}": table
         for device in _instruments(devices)

@@ -1,6 +1,6 @@
-"""The kinds of devices, by the `kind` of `[devices.NAME]`: a descriptor each, in one dict.
+"""Kinds of devices: one descriptor for each `kind` of `[devices.NAME]`, in one dict.
 
-Installed packages bring more, by an entry point in the group GROUP that names a `DeviceKind`.
+Installed packages add kinds through an entry point in the group GROUP that names a `DeviceKind`.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,19 +28,21 @@ GROUP = "hil.device_kinds"
 
 @dataclass(frozen=True)
 class DeviceInputs:
-    """What a device of a rig is built from.
+    """Inputs for building a device of a rig.
 
     Attributes
     ----------
-    table : of the device
-    number : of the device among those of its role, from 0
+    table : the device's table
+    number : index of the device among those of its role, from 0
     plant, system : the simulated plant, and the system that it steps
-    bench : of emulated cards
+    bench : the bench of emulated cards
     backend : `sim`, `emulated` or `bench`
-    behind_card : the plant runs on a card of its own
-    come_to : brings the simulated plant to a time
-    now_s : the clock by which exchanges are timed
-    sleep_s : lets time pass; `wait_s` keeps the power on meanwhile, as `keep_alive` does at once
+    behind_card : whether the plant runs on a card of its own
+    come_to : advances the simulated plant to a time
+    now_s : clock for timing exchanges with devices
+    sleep_s : sleeps for a duration
+    wait_s : sleeps for a duration and calls `keep_alive` meanwhile
+    keep_alive : keeps the power on, once
     """
 
     name: str
@@ -63,16 +65,16 @@ class DeviceInputs:
 
     @property
     def period_s(self) -> float:
-        """Of the loop."""
+        """Period of the loop, s."""
         return self.config.tables.loop.period_s
 
     def draws(self, *names: str) -> np.random.Generator:
-        """The random numbers of this device, or of a channel of it."""
+        """Random generator of this device, or of a channel of it."""
         return stream(self.seed, self.name, *names)
 
 
 def nothing_missing(backend: str) -> str:
-    """For devices that need nothing but hil."""
+    """Default of `DeviceKind.missing`: the device needs no extra package."""
     return ""
 
 
@@ -82,9 +84,9 @@ class DeviceKind:
 
     Attributes
     ----------
-    table : keys of its `[devices.NAME]`, its `kind` among them
-    build : `DeviceInputs` -> the device, or a simulated one, and its turn where it has one
-    missing : what this machine lacks for a backend, with the remedy; empty where nothing
+    table : model of its `[devices.NAME]` table, including `kind`
+    build : `DeviceInputs` -> the device and its rate divider (None: every period)
+    missing : backend -> what this computer lacks for it, with the remedy; empty if nothing
     """
 
     table: type[DeviceTable]
@@ -101,21 +103,21 @@ BUILT_IN: Mapping[str, DeviceKind] = {
     "nidaq": DeviceKind(NidaqTable, "hil.rig.cards:build", "hil.rig.cards:missing"),
     "supply": DeviceKind(SupplyTable, "hil.rig.supply:build", "hil.rig.supply:missing"),
 }
-PLUGIN = "hil.rig.plugin:build"  # of a class in a user's file, or of a package
+PLUGIN = "hil.rig.plugin:build"  # builds the device of a class in a user's file
 
 
 @cache
 def device_kinds() -> Mapping[str, DeviceKind]:
-    """Every kind of device, those of installed packages among them.
+    """Every kind of device, including those of installed packages.
 
     Raises
     ------
     ConfigError
-        An installed one does not import, or takes a kind that is taken.
+        A package's kind cannot be imported, or its name is already taken.
     """
     return {**BUILT_IN, **installed(GROUP, BUILT_IN)}
 
 
 def device_kind(table: DeviceTable) -> DeviceKind:
-    """The kind of a device."""
+    """Descriptor of a device's kind; a plug-in if the kind is not listed."""
     return device_kinds().get(table.kind) or DeviceKind(type(table), PLUGIN)

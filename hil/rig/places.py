@@ -1,4 +1,4 @@
-"""What devices of every kind are built with: their places in the rig, and a wait."""
+"""Helpers for building devices of any kind: their indices in the rig, and a wait."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,7 @@ from hil.loop.frame import unit_suffix
 
 
 def places(device: Any, layout: RigLayout) -> tuple[range, int]:
-    """Its channels, side by side, and its first output."""
+    """Indices of a device's channels, which are contiguous, and index of its first output."""
     first = layout.index(next(iter(device.channels))) if device.channels else 0
     outputs = [f"{n}_commanded{unit_suffix(o.drives)}" for n, o in device.outputs.items()]
     at = layout.outputs.index(outputs[0]) if outputs else 0
@@ -19,7 +19,7 @@ def places(device: Any, layout: RigLayout) -> tuple[range, int]:
 def keeping_alive(
     sleep_s: Callable[[float], None], keep_alive: Callable[[], None]
 ) -> Callable[[float], None]:
-    """A sleep in short pieces that calls a function between them."""
+    """Return a sleep that calls `keep_alive` at least every LOOK_S."""
 
     def wait_s(duration_s: float) -> None:
         while duration_s > 0.0:

@@ -1,4 +1,4 @@
-"""`[plant_card]`: the card on which the plant runs in place of the array, and its checks."""
+"""`[plant_card]`: the card that simulates the array at signal level, and its checks."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated
@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 class PlantCardTable(Table):
     """A card that simulates the array at signal level, for `--backend plant=realtime`.
 
-    The boards' gates are wired to the digital inputs `gates`, one a cell in the model's order. In
-    every period the plant steps on their levels, and each of `outputs` puts out the volts that the
-    transducer of its channel would give: `force = "ao0"` is wired to the input of channel `force`.
+    The boards' gates are wired to the digital inputs `gates`, one for each cell in the model's
+    order. In every period the plant steps with their levels, and each of `outputs` generates the
+    voltage of its channel's transducer: `force = "ao0"` means that output ao0 is wired to the input
+    of channel `force`.
     """
 
     card: str
@@ -29,9 +30,12 @@ class PlantCardTable(Table):
 def check(
     table: PlantCardTable, n_cells: int, channels: Mapping[str, "AnyChannelTable"]
 ) -> Iterator[tuple[str, str]]:
-    """Conflicts with the rig: key and reason."""
+    """Yield conflicts with the rig as (key, reason)."""
     if len(table.gates) != n_cells:
-        yield "plant_card.gates", f"{len(table.gates)} lines for {n_cells} cells: give one a cell"
+        yield (
+            "plant_card.gates",
+            f"{len(table.gates)} lines for {n_cells} cells: give one for each cell",
+        )
     if twice := {line for line in table.gates if table.gates.count(line) > 1}:
         yield "plant_card.gates", f"'{min(twice)}' is listed twice"
     for name in table.outputs:
@@ -39,8 +43,14 @@ def check(
             yield f"plant_card.outputs.{name}", f"no such channel: choose {', '.join(channels)}"
     for name, channel in channels.items():
         if channel.kind == "encoder":
-            yield "plant_card", f"channel '{name}' is an encoder, which no voltage can play"
+            yield (
+                "plant_card",
+                f"channel '{name}' is an encoder, which a voltage output cannot simulate",
+            )
         elif name not in table.outputs:
-            yield f"plant_card.outputs.{name}", "missing: nothing would come to this channel"
+            yield f"plant_card.outputs.{name}", "missing: this channel would have no signal"
         elif channel.kind == "force" and channel.bridge is not None:
-            yield f"plant_card.outputs.{name}", "its channel is a bridge input: no voltage plays it"
+            yield (
+                f"plant_card.outputs.{name}",
+                "its channel is a bridge input, which a voltage output cannot simulate",
+            )

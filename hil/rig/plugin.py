@@ -1,7 +1,7 @@
-"""Plug-in instruments: classes of a file or of a package; on the bench or simulated.
+"""Plug-in instruments: classes from a file or a package, on the bench or simulated.
 
-A package brings one with `DeviceKind(table, instrument(cls))`: a table that is an
-`InstrumentTable`, and a class with `open()`, `read(t_s)` and `close()` that is made with the table.
+A package provides one with `DeviceKind(table, instrument(cls))`. The table is an `InstrumentTable`.
+The class is constructed with the table and has `open()`, `read(t_s)` and `close()`.
 """
 
 import inspect
@@ -16,11 +16,11 @@ from hil.plugins.code import Plugin
 from hil.rig.kinds import Built, DeviceInputs
 from hil.rig.places import places
 
-BUDGET_SHARE = 0.5  # default time budget of a call of user code, as a share of a period
+BUDGET_SHARE = 0.5  # default time budget of a call of user code, as a fraction of a period
 
 
 def instrument(cls: type) -> Callable[[DeviceInputs], Built]:
-    """What builds the instruments of a kind from this class."""
+    """Return the builder of instruments of this class, for a `DeviceKind`."""
     return partial(_built, cls=cls)
 
 
@@ -33,21 +33,21 @@ def _built(given: DeviceInputs, cls: type) -> Built:
 
 
 def build(given: DeviceInputs) -> Built:
-    """The device of a class in a user's file."""
+    """Build the device of a class in a user's file."""
     return _device(given, given.table.plugin)
 
 
 def _device(given: DeviceInputs, plugin: Plugin) -> Built:
-    """The device; simulated unless it is on the bench."""
+    """Build the device on the bench, or a simulated one on any other backend."""
     table, name = given.table, given.name
     indices, output = places(table, given.layout)
-    turn = RateDivider(table.every, given.period_s, indices) if table.every > 1 else None
+    divider = RateDivider(table.every, given.period_s, indices) if table.every > 1 else None
     place = PluginPlace(indices.start, output)
-    rest = [min(max(0.0, o.min), o.max) for o in table.outputs.values()]
+    idle = [min(max(0.0, o.min), o.max) for o in table.outputs.values()]
     if given.backend == "bench":
         budget_s = table.budget_s or BUDGET_SHARE * given.period_s
         channels = list(table.channels)
-        return PluginDevice(name, plugin, channels, rest, place, given.now_s, budget_s), turn
+        return PluginDevice(name, plugin, channels, idle, place, given.now_s, budget_s), divider
     simulated = [
         PluginChannel(
             channel_name, _output(channel, given), channel.sim.value, channel.sim.noise_rms
@@ -56,12 +56,12 @@ def _device(given: DeviceInputs, plugin: Plugin) -> Built:
     ]
     driven = [list(given.system.inputs).index(o.drives) for o in table.outputs.values()]
     return SimPluginDevice(
-        name, plugin, simulated, rest, place, given.plant, driven, given.draws
-    ), turn
+        name, plugin, simulated, idle, place, given.plant, driven, given.draws
+    ), divider
 
 
 def _output(channel: Any, given: DeviceInputs) -> int | None:
-    """Which of the plant's outputs a channel measures."""
+    """Index of the plant's output that a channel measures; None if it measures no output."""
     signal = channel.signal
     if signal is None and channel.force:
         signal = given.config.default_signal

@@ -17,19 +17,19 @@ class ReplayRig:
 
     Parameters
     ----------
-    run : a recording, as `hil.open_run` gives it
-    like : the rig that it was recorded on
+    run : a recording, as `hil.open_run` returns it
+    like : layout of the rig on which it was recorded
 
     Raises
     ------
     ConfigError
-        The recording is not of such a rig.
+        The recording does not have the columns or the cells of this rig.
     """
 
     def __init__(self, run: xr.Dataset, like: RigLayout) -> None:
         self.layout = like
         _require_columns_of(run, like)
-        self.states = States("ready")  # as it was then
+        self.states = States("ready")  # the recorded rig was ready at the first row
         self._row = -1
         boards, devices = like.boards, like.devices
         self._measured = np.stack([run[c.column("measured")].values for c in like.channels], axis=1)
@@ -48,19 +48,19 @@ class ReplayRig:
         self._drawn_tick: NDArray[np.int64] = np.zeros(like.n_cells, dtype=np.int64)
         self._bit_columns = {
             name: run[name].values.astype(np.uint64) for name in _bit_columns(like) if name in run
-        }  # recordings from before boards had link bits, or cards fault bits, lack those
+        }  # old recordings have no link bits of boards and no fault bits of cards
         self._waits = like.waits
         self._running = run.guard_state.values == NUMBERS["running"]
 
     def bind(self, frame: Frame) -> None:
-        """Assign every reading its place in the row."""
+        """Connect every reading to its column in the row."""
         self.readings, self.commands = self.layout.bind(frame)
         self._values, self._bits = frame.values, frame.bits
         self._ages_at = np.array([frame.index(f"{d}_age_s") for d in self.layout.devices], int)
         self._bits_at = [(frame.bit_index(n), column) for n, column in self._bit_columns.items()]
 
     def arm(self) -> None:
-        """Nothing can be switched."""
+        """Do nothing: a recording switches no cells."""
 
     def ready(self) -> bool:
         """Whether all power was on at the next row."""
@@ -70,22 +70,22 @@ class ReplayRig:
         return True
 
     def messages(self) -> list[tuple[str, Message]]:
-        """None: the recording contains them."""
+        """Return none: the recorded events contain them."""
         return []
 
     def has_news(self) -> bool:
-        """False: the recording contains it."""
+        """Return False: the recorded events contain the messages."""
         return False
 
     def troubles(self, on_s: NDArray[np.float64]) -> dict[str, list[str]]:
-        """None: the recording contains them."""
+        """Return none: the recorded events contain them."""
         return {}
 
     def tare(self, channel: str, newtons: float) -> None:
-        """The recorded readings are tared."""
+        """Do nothing: the recorded readings are already tared."""
 
     def read(self, t_s: float) -> None:
-        """The next row's readings."""
+        """Copy the readings of the next recorded row."""
         self._row += 1
         r, k = self.readings, self._row
         r.measured[:] = self._measured[k]
@@ -93,13 +93,16 @@ class ReplayRig:
         self._values[self._ages_at] = self._ages[k]
         r.cells_reported[:] = self._reported[k]
         r.cells_open[:] = self._open[k]
-        if self.commands.broadcast.tick:  # the reported cells were drawn already
+        if self.commands.broadcast.tick:  # cells with a report have made their draw already
             self._drawn_tick[self._reported[k] != CELL_UNKNOWN] = self.commands.broadcast.tick
         for at, column in self._bits_at:
             self._bits[at] = column[k]
 
     def write(self, t_s: float) -> None:
-        """Ignore commands; a broadcast's cells draw again if the recording contains their draws."""
+        """Ignore commands, but repeat the draws of a broadcast for the cells.
+
+        A cell whose commanded state was recorded as unknown stays unknown.
+        """
         message, cells = self.commands.broadcast, self.commands.cells
         if not message.tick:
             return
@@ -113,7 +116,7 @@ class ReplayRig:
                 continue
             self._drawn_tick[n] = message.tick
             if self.layout.sets_apart and self._open[self._row, n]:
-                cells[n] = 0  # the board enforced that
+                cells[n] = 0  # the board keeps an isolated cell off
                 continue
             chance = q if cells[n] else p
             drawn = protocol.draw(message.seed, message.tick, gate)
@@ -138,6 +141,6 @@ def _require_columns_of(run: xr.Dataset, like: RigLayout) -> None:
     n_cells = run.sizes["cell"] if like.boards else like.n_cells
     if n_cells != like.n_cells:
         raise ConfigError(
-            f"{run.encoding['source']}: its rows are of {n_cells} cells, its experiment of "
+            f"{run.encoding['source']}: its rows have {n_cells} cells, its experiment has "
             f"{like.n_cells}: use the original file"
         )

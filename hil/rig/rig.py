@@ -1,4 +1,4 @@
-"""The rig: opens the devices of a configuration; reads, writes, makes safe and closes them all."""
+"""The rig: opens, reads, writes, makes safe and closes all devices of a configuration."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ BACKENDS = ("sim", "emulated", "bench")
 REALTIME_PLANT = f"{plant_card.NAME}=realtime"
 # Boards first: a simulated plant behind a real board follows what that board reports.
 ORDER: tuple[Role, ...] = ("board", "card", "instrument", "supply")
-CURRENT_ON_A = 0.2  # of a simulated cell whose wire is not modelled: assumed
+CURRENT_ON_A = 0.2  # current of a simulated cell that is on and has no wire model; assumed
 
 
 def _never() -> bool:
@@ -65,7 +65,7 @@ class Rig:
     commands: Commands
 
     def __init__(
-        self, devices: list[Device], layout: RigLayout, turns: Sequence[RateDivider | None] = ()
+        self, devices: list[Device], layout: RigLayout, dividers: Sequence[RateDivider | None] = ()
     ) -> None:
         self.layout = layout
         self.states = States()
@@ -76,8 +76,8 @@ class Rig:
         boards = [device for device in devices if isinstance(device, CellBoard)]
         self._all_boards = boards
         self._boards = boards if layout.sets_apart else []
-        self._turns = list(turns) or [None] * len(devices)
-        self._paced = any(turn is not None for turn in self._turns)
+        self._dividers = list(dividers) or [None] * len(devices)
+        self._any_divided = any(divider is not None for divider in self._dividers)
         several = sum(bool(c.force) for c in layout.channels) > 1
         self._tare = np.zeros(len(layout.channels))
         self._tared = False
@@ -152,12 +152,12 @@ class Rig:
         return [device.name for device in self._devices if device.simulated]
 
     def bind(self, frame: Frame) -> None:
-        """Assign every device its place in the row."""
+        """Connect every device to its columns in the row."""
         self.readings, self.commands = self.layout.bind(frame)
         self._copies: list[tuple[int, int]] = []
         if self._one_of_several:
-            own = frame.index(f"{self._one_of_several}.force_measured_N")
-            self._copies.append((self.layout.index(self._one_of_several), own))
+            column = frame.index(f"{self._one_of_several}.force_measured_N")
+            self._copies.append((self.layout.index(self._one_of_several), column))
         self._card_flags = {
             name: next(c.flags for c in frame.columns if c.name == f"{name}_fault_bits")
             for name in self.layout.cards
@@ -168,10 +168,10 @@ class Rig:
         self._card_faults_at = {
             name: frame.bit_index(f"{name}_fault_bits") for name in self.layout.cards
         }
-        for device, turn in zip(self._devices, self._turns, strict=True):
+        for device, divider in zip(self._devices, self._dividers, strict=True):
             device.bind(frame, self.readings)
-            if turn is not None:
-                turn.bind(frame, self.readings, device)
+            if divider is not None:
+                divider.bind(frame, self.readings, device)
 
     def open(self) -> None:
         """Connect to all devices; on a failure those already open are closed again."""
@@ -180,7 +180,7 @@ class Rig:
             for device in self._devices:
                 device.open()
                 opened.append(device)
-        except BaseException:  # a simulated card may also lack a compiler
+        except BaseException:  # not only DeviceError: an emulated board may lack its compiler
             _each([device.close for device in opened])
             raise
         self.states.on("connect")
@@ -239,7 +239,7 @@ class Rig:
             self._coming_on = False
 
     def keep_alive(self) -> None:
-        """Called during waits: keeps power on and handles a stop request.
+        """Keep the power on and handle a stop request; called during waits.
 
         Raises
         ------
@@ -252,7 +252,7 @@ class Rig:
             raise StopError
 
     def ready(self) -> bool:
-        """Whether all power is on; call repeatedly: each call switches on the next part."""
+        """Return whether all power is on; each call switches on the next power source."""
         for device in reversed(self._power_sources):
             device.enable()
             if not device.ready():
@@ -260,7 +260,7 @@ class Rig:
         return True
 
     def has_cooled(self) -> bool:
-        """Whether boards can be armed at once; called within a tick until they can."""
+        """Return whether all boards can be armed without waiting."""
         return all(board.has_cooled() for board in self._all_boards)
 
     def messages(self) -> list[tuple[str, Message]]:
@@ -276,7 +276,7 @@ class Rig:
 
         Parameters
         ----------
-        on_s : for how long every cell has been commanded on
+        on_s : duration for which each cell has been commanded on, s
         """
         found = [
             self._card_troubles(name, int(self._bits[at]))
@@ -304,7 +304,7 @@ class Rig:
         return found
 
     def tare(self, channel: str, newtons: float) -> None:
-        """Subtract this from a force channel's readings from now on; '' is the controlled one.
+        """Subtract a force (N) from a channel's readings from now on; '' is the controlled one.
 
         Raises
         ------
@@ -318,12 +318,12 @@ class Rig:
         self._tared = True
 
     def read(self, t_s: float) -> None:
-        if self._paced:
-            for device, turn in zip(self._devices, self._turns, strict=True):
-                if turn is None or turn.comes(t_s):
+        if self._any_divided:
+            for device, divider in zip(self._devices, self._dividers, strict=True):
+                if divider is None or divider.comes(t_s):
                     device.read(t_s)
                 else:
-                    turn.leave_out(t_s)
+                    divider.leave_out(t_s)
         else:
             for device in self._devices:
                 device.read(t_s)
@@ -333,16 +333,16 @@ class Rig:
             self._values[column] = self.readings.measured[index]
 
     def write(self, t_s: float) -> None:
-        if self._paced:
-            for device, turn in zip(self._devices, self._turns, strict=True):
-                if turn is None or turn.writes(self.commands):
+        if self._any_divided:
+            for device, divider in zip(self._devices, self._dividers, strict=True):
+                if divider is None or divider.writes(self.commands):
                     device.write(t_s, self.commands)
         else:
             for device in self._devices:
                 device.write(t_s, self.commands)
 
     def safe(self) -> None:
-        """Switch everything off; a device's failure does not keep the others on.
+        """Switch everything off, even if a device fails.
 
         Power goes off first, since that never blocks.
         """
@@ -362,7 +362,7 @@ def _each(actions: list[Callable[[], None]]) -> None:
     for action in actions:
         try:
             action()
-        except Exception as error:  # whatever the error, the next device must be handled too
+        except Exception as error:  # any error: the next device must still be handled
             failures.append(str(error) or type(error).__name__)
     if failures:
         raise DeviceError("; ".join(failures))
@@ -373,19 +373,20 @@ def _no_clock() -> float:
 
 
 def _no_time_passes(duration_s: float) -> None:
-    """Replaces waiting on rigs without a device on a bench."""
+    """Default sleep, for rigs without a device on the bench."""
 
 
 def parse_backend(text: str, tables: RigTables) -> dict[str, str]:
-    """`sim`, `emulated`, `bench`, or one a device (`board=bench,daq=sim`): every device's backend.
+    """Parse --backend and return the backend of every device, by name.
 
-    With `plant=realtime` the plant runs on a card of its own (`[plant_card]`), and devices that are
-    not named are on the bench.
+    The text is `sim`, `emulated` or `bench`, or gives one for each device, such as
+    `board=bench,daq=sim`. With `plant=realtime` the plant runs on its own card (`[plant_card]`),
+    and devices that are not named are on the bench.
 
     Raises
     ------
     ConfigError
-        An unknown backend or device, or a device that has no such backend.
+        A backend or device is unknown, or this computer lacks something that a backend needs.
     """
     devices = tables.devices
     parts = [part.strip() for part in text.split(",")]
@@ -415,12 +416,12 @@ def parse_backend(text: str, tables: RigTables) -> dict[str, str]:
 def _check_plant_card(text: str, tables: RigTables, kinds: set[str]) -> None:
     if tables.plant_card is None:
         raise ConfigError(
-            f"--backend {text}: the rig has no [plant_card], on which its plant could run"
+            f"--backend {text}: the rig has no [plant_card] to run the plant on: add this table"
         )
     if "sim" in kinds or len(kinds) > 1:
         raise ConfigError(
-            f"--backend {text}: only signals join the plant to boards and cards: all of them are "
-            "on the bench, or all emulated"
+            f"--backend {text}: plant=realtime connects to boards and cards by signals only: all "
+            "of them must be on the bench, or all emulated"
         )
 
 
@@ -433,15 +434,16 @@ def build_rig(
     injection: Injection | None = None,
     plant_system: System | None = None,
 ) -> Rig:
-    """The rig of a configuration; its simulated devices share one plant.
+    """Build the rig of a configuration; its simulated devices share one plant.
 
     Parameters
     ----------
-    backends : of every device, as `parse_backend` returns them; by default all are simulated
-    now_s : the clock that times exchanges with real boards
-    sleep_s : waits, on a bench
+    backends : backend of every device, from `parse_backend`; by default all are `sim`
+    now_s : clock for timing exchanges with real boards
+    sleep_s : sleeps for a duration, on a bench
     injection : faults for the simulated devices
-    plant_system : the simulated plant as an earlier run left it; by default a new one, at rest
+    plant_system : the simulated plant in its state after an earlier run; by default a new one at
+        rest
     """
     tables, period_s = config.tables, config.tables.loop.period_s
 
@@ -461,11 +463,11 @@ def build_rig(
     cards = cards_of(tables.devices)
     come_to = bench.advance if "emulated" in (kinds.get(n) for n in cards) else plant.advance
     devices: list[Device] = []
-    turns: list[RateDivider | None] = []
+    dividers: list[RateDivider | None] = []
     if behind_card:
         on = bench if "emulated" in kinds.values() else None
         devices.append(build_plant_card(config, system, on, seed))
-        turns.append(None)
+        dividers.append(None)
     numbers = dict.fromkeys(ORDER, 0)
     for name, table in sorted(tables.devices.items(), key=lambda d: ORDER.index(d[1].role)):
         given = DeviceInputs(
@@ -487,9 +489,9 @@ def build_rig(
             wait_s=keeping_alive(sleep_s, keep_alive),
             keep_alive=keep_alive,
         )
-        device, turn = loaded(device_kind(table).build)(given)
+        device, divider = loaded(device_kind(table).build)(given)
         devices.append(device)
-        turns.append(turn)
+        dividers.append(divider)
         numbers[table.role] += 1
-    rig = Rig(devices, layout, turns)
+    rig = Rig(devices, layout, dividers)
     return rig

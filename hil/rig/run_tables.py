@@ -19,14 +19,14 @@ from hil.rig.tables import DeviceTable
 
 
 class LoopTable(Table):
-    """Period, and what to do when a deadline is missed.
+    """Loop period, and what to do when deadlines are missed.
 
-    Missed periods are skipped, never made up in a burst. `trip` and `tolerate` count
-    `overruns_max` periods missed in a row: `trip` ends the run safely, `tolerate` records an
-    event; `skip` only counts them. On the real clock the loop sleeps until `spin_s` before its
-    deadline and polls the clock from then on; by default, as long as this computer permits
-    (`hil.platform.realtime.spin_s`). `force_channel` names the force that is controlled, observed
-    and recorded as `force_measured_N`: required if there are several and none is named `force`.
+    Missed periods are skipped, never made up in a burst. After `overruns_max` periods missed in a
+    row, `trip` ends the run safely and `tolerate` records an event; `skip` only counts them. On the
+    real clock the loop sleeps until `spin_s` before its deadline and then polls the clock. The
+    default is what this computer permits (`hil.platform.realtime.spin_s`). `force_channel` names
+    the force that is controlled, observed and recorded as `force_measured_N`. Set it if there are
+    several force channels and none is named `force`.
     """
 
     period_s: Annotated[float, Field(ge=1e-5, le=1.0)]
@@ -55,10 +55,10 @@ class SignalLimitTable(Table):
 
 
 class GuardTable(Table):
-    """Absolute limits. An experiment can tighten its rig's limits, never loosen them.
+    """Absolute limits. An experiment can tighten its rig's limits but not loosen them.
 
-    `hil.loop.interlocks` has a row for each. `hold_s` sets how long a condition must last, by the
-    name of its row.
+    `hil.loop.interlocks` has a row for each limit. `hold_s` sets how long a condition must last
+    before it trips, by the name of its row.
     """
 
     force_max_N: Positive | None = None
@@ -108,7 +108,7 @@ class RigTables(ModelTables):
 
 
 class RunTables(RigTables):
-    """The whole configuration of a run: a rig and an experiment on it, merged."""
+    """The complete configuration of a run: a rig merged with an experiment."""
 
     experiment: ExperimentTable
     reference: ReferenceTable | None = None

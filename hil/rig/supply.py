@@ -1,4 +1,4 @@
-"""A bench supply of a rig: the supply itself behind its process, or a simulated one."""
+"""A bench supply of a rig: the real supply, polled by its own process, or a simulated one."""
 
 from importlib.util import find_spec
 
@@ -11,14 +11,14 @@ JOB = ("resource", "dialect", "channel", "visa", "baud", "voltage_V", "current_A
 
 
 def missing(backend: str) -> str:
-    """A supply on the bench is reached by PyVISA."""
+    """What this computer lacks for the backend: a supply on the bench needs PyVISA."""
     if backend == "bench" and find_spec("pyvisa") is None:
         return "needs an extra: pip install 'hil-arrays[supply]'"
     return ""
 
 
 def build(given: DeviceInputs) -> Built:
-    """The supply; simulated unless it is on the bench."""
+    """Build the supply on the bench, or a simulated one on any other backend."""
     name, table = given.name, given.table
     settings = Settings(
         table.voltage_V,
@@ -30,8 +30,8 @@ def build(given: DeviceInputs) -> Built:
     if given.backend == "bench":
         job = table.model_dump(include=set(JOB))
         return Supply(name, settings, job, given.now_s, given.sleep_s), None
-    late = table.sim
+    delays = table.sim
     return SimSupply(
-        name, settings, given.plant, table.poll_s, late.obey_s, late.answer_s,
+        name, settings, given.plant, table.poll_s, delays.obey_s, delays.answer_s,
         given.injection,
     ), None  # fmt: skip

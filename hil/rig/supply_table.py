@@ -18,18 +18,19 @@ class SimSupplyTable(Table):
 
 
 class SupplyTable(DeviceTable):
-    """A bench supply behind VISA: a serial line, USB or LAN.
+    """A bench supply with VISA: on a serial port, USB or LAN.
 
-    Its output is set to `voltage_V` and `current_A`, which may not exceed `voltage_max_V` and
-    `current_max_A`; it is on from arming until a trip or the end, and polled every `poll_s`. The
-    guard trips when no answer is younger than `answer_max_s`, when `obey_max_s` after a command the
-    output differs from the command, or when its voltage is off by more than `voltage_tolerance_V`.
-    `resource` is a name such as `TCPIP::ADDRESS::5025::SOCKET` or
-    `ASRL/dev/ttyUSB0::INSTR`; `visa` is PyVISA's library, `@py` or `@ivi` for a maker's.
+    hil sets its output to `voltage_V` and `current_A`, which must not exceed `voltage_max_V` and
+    `current_max_A`. The output is on from arming until a trip or the end of the run, and hil polls
+    the supply every `poll_s`. The guard trips if the last answer is older than `answer_max_s`, if
+    the output still differs from the command `obey_max_s` after it, or if its voltage is off by
+    more than `voltage_tolerance_V`. `resource` is a VISA resource name such as
+    `TCPIP::ADDRESS::5025::SOCKET` or `ASRL/dev/ttyUSB0::INSTR`. `visa` selects PyVISA's backend:
+    `@py`, or `@ivi` for a vendor's library.
     """
 
     role = "supply"
-    every: ClassVar[int] = 1  # it has a pace of its own
+    every: ClassVar[int] = 1  # its process polls it with its own period, poll_s
     kind: Literal["supply"]
     resource: str
     dialect: Literal["scpi", "keysight", "rigol"] = "scpi"

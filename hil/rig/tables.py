@@ -35,17 +35,15 @@ from hil.plugins.load import PluginTable
 WIRE = SmaWire()
 
 
-Every = Annotated[int, Field(ge=1, le=10_000)]  # periods from one turn of a device to the next
-
-
+Every = Annotated[int, Field(ge=1, le=10_000)]  # read the device once in this many loop periods
 Role = Literal["board", "card", "instrument", "supply"]
 
 
 class DeviceTable(Table):
     """A device of a rig, by its `kind`.
 
-    `role` says what a rig has of it: a `board` switches cells, a `card` has terminals, an
-    `instrument` has channels and outputs, a `supply` feeds the cells.
+    `role` is its function in the rig: a `board` switches cells, a `card` has terminals, an
+    `instrument` has channels and outputs, a `supply` powers the cells.
     """
 
     role: ClassVar[Role]
@@ -53,28 +51,28 @@ class DeviceTable(Table):
 
 
 class MeasuredTable(Table):
-    """A channel of a device: what it measures of the model.
+    """A channel of a device, which measures an output of the model.
 
-    `suffix` ends the names of the model's outputs that it may measure, and `what` is their word;
-    a `force` may be the one that is controlled.
+    It may measure only outputs whose names end in `suffix`; error messages call them `what`. A
+    channel with `force` can be the controlled force.
     """
 
     force: ClassVar[bool] = False
-    turns: ClassVar[bool] = False  # it counts a turning shaft's pulses
+    turns: ClassVar[bool] = False  # an encoder: it counts the pulses of a rotating shaft
     suffix: ClassVar[str] = ""
     what: ClassVar[str] = "signal"
 
 
 class SimBoardTable(Table):
-    """Imperfections of a simulated board: answers that miss their tick."""
+    """Imperfections of a simulated board: probability that a reply is lost."""
 
     reply_lost_probability: Probability = 0.0
 
 
 class BoardWireTable(Table):
-    """The wire of every cell of a board whose cells are not thermal in [model].
+    """The SMA wire of each cell of a board whose cells have no thermal model in [model].
 
-    The board's limits protect this wire; `supply_V` is the voltage across a cell whose gate is on.
+    The board's limits protect this wire. `supply_V` is the voltage across a cell whose gate is on.
     """
 
     diameter_m: Annotated[float, Field(ge=1e-6, le=0.01)]
@@ -103,23 +101,23 @@ class BoardWireTable(Table):
 
 def _cold_to_warm(value: list[float]) -> list[float]:
     if value[0] > value[1]:
-        raise ValueError("the coldest room comes first, then the warmest")
+        raise ValueError("give the lowest ambient temperature first, then the highest")
     return value
 
 
 class CellBoardTable(DeviceTable):
-    """A driver board; `cells` names the cell behind each gate, in gate order.
+    """A driver board; `cells` names the cell at each gate, in gate order.
 
-    `port` is `usb:SERIAL_NUMBER` or a device path. A command holds for `hold_s`. `limits` are
-    those of the board's own table (firmware/core/wire.h) that differ from its defaults. It is
-    read and commanded in every `every`-th period. Its e-stop must be seen open before every run,
-    unless the rig has none. Its firmware is the one that this hil came with, unless `firmware`
-    names the hash of a different one.
+    `port` is `usb:SERIAL_NUMBER` or a device path. A command expires after `hold_s`. `limits` are
+    the limits of the board's table (firmware/core/wire.h) that differ from its defaults. The
+    board is read and commanded in every `every`-th period. The self-test before each run must see
+    its e-stop open, unless `estop = "none"`. The board must run the firmware that comes with hil,
+    unless `firmware` gives the hash of another one.
 
-    The protection by its limits depends on the room, from its coldest to its warmest
-    (`ambient_range_C`), on the wires, which `wire` describes if they are not thermal cells of
-    [model], and on the current that a short can draw: the rig's supply limits it, else
-    `supply_current_max_A` gives the limit.
+    The protection by its limits depends on the ambient temperature, which is within
+    `ambient_range_C`; on the wires, which `wire` describes if [model] has no thermal model of
+    them; and on the current of a short circuit, which the rig's supply limits, or otherwise
+    `supply_current_max_A`.
     """
 
     role = "board"
@@ -162,17 +160,19 @@ Wiring = Literal["default", "differential", "single_ended", "non_referenced"]
 
 
 class BridgeTable(Table):
-    """A transducer connected directly to a bridge input, excited by the card."""
+    """A transducer connected directly to a bridge input; the card supplies the excitation."""
 
     excitation_V: Annotated[float, Field(gt=0.0, le=20.0)]
     resistance_Ohm: Positive = 350.0
 
 
 class ForceChannelTable(MeasuredTable):
-    """A force transducer: by its calibration record, or force_N = newtons_per_V (volts - zero_V).
+    """A force transducer, converted by its calibration or by its sensitivity.
 
-    If both are given they must agree. With `tare` the mean before the run is its zero.
-    `shunt_line` is a digital output that closes the conditioner's shunt before the run.
+    `record` is the file of its calibration. Without one,
+    force_N = newtons_per_V (volts - zero_V). If both are given they must agree. With `tare` the
+    mean before the run becomes the zero. `shunt_line` is a digital output that closes the
+    conditioner's shunt before the run.
     """
 
     force = True
@@ -191,17 +191,17 @@ class ForceChannelTable(MeasuredTable):
     sim: SimChannelTable = SimChannelTable()
 
     @model_validator(mode="after")
-    def _means_something(self) -> "ForceChannelTable":
+    def _has_calibration(self) -> "ForceChannelTable":
         if self.record is None and self.newtons_per_V is None:
-            raise ValueError("give the record of its calibration, or newtons_per_V")
+            raise ValueError("give record, the file of its calibration, or newtons_per_V")
         if self.record is None and self.bridge is not None:
-            raise ValueError("a bridge input needs the record of its calibration")
+            raise ValueError("a bridge input needs record, the file of its calibration")
         return self
 
-    def chain(self, record: Calibration | None) -> Chain:
-        """From volts (mV/V on a bridge input) to N."""
-        if record is not None:
-            return record.chain(bridge=self.bridge is not None)
+    def chain(self, calibration: Calibration | None) -> Chain:
+        """Conversion from volts (mV/V on a bridge input) to N."""
+        if calibration is not None:
+            return calibration.chain(bridge=self.bridge is not None)
         if self.newtons_per_V is None:
             raise ValueError("a channel has neither record nor newtons_per_V")
         return Chain.linear(self.newtons_per_V, self.zero_V)
@@ -222,15 +222,16 @@ class VoltageChannelTable(MeasuredTable):
     tare: ClassVar[bool] = False
     shunt_line: ClassVar[None] = None
 
-    def chain(self, record: Calibration | None) -> Chain:
-        """From volts to the signal's unit."""
+    def chain(self, calibration: Calibration | None) -> Chain:
+        """Conversion from volts to the signal's unit."""
         return Chain.linear(self.units_per_V, self.zero_V)
 
 
 class EncoderChannelTable(MeasuredTable):
-    """A quadrature encoder on a counter, all four edges of a pulse counted.
+    """A quadrature encoder on a counter, with X4 decoding.
 
-    angle_rad = offset_rad + direction 2 pi counts / counts_per_turn, counts from the run's start.
+    angle_rad = offset_rad + direction 2 pi counts / counts_per_turn, where counts are relative to
+    the start of the run.
     """
 
     turns = True
@@ -266,8 +267,8 @@ ChannelTable = Annotated[
 class ActuatorTable(Table):
     """An output that sets an input of the model, in the unit of that input.
 
-    The guard limits its value to `min` and `max` and its change to `rate_max_per_s`;
-    at rest it is 0, or the end of its range nearest to 0.
+    The guard limits its value to `min` and `max` and its rate of change to `rate_max_per_s`. Its
+    idle value is 0, or the end of its range nearest to 0.
     """
 
     drives: str
@@ -286,8 +287,9 @@ class OutputTable(ActuatorTable):
 class LineTable(Table):
     """A digital line.
 
-    An `estop` is high while its loop is closed and trips when it opens. An `enable` switches the
-    cells' power; it is high from before the boards are armed until the guard trips or the run ends.
+    An `estop` line is high while its loop is closed; the guard trips when the loop opens. An
+    `enable` line switches the cells' power: it goes high before the boards are armed, and low when
+    the guard trips or the run ends.
     """
 
     kind: Literal["input", "estop", "enable"]
@@ -297,7 +299,8 @@ class LineTable(Table):
 class SimCardTable(Table):
     """The card that `--backend emulated` simulates; it transfers samples every `transfer_s`.
 
-    `cards` are products by name that terminals name in addition: its chassis and other modules.
+    `cards` gives the products of further devices by name, such as a chassis and other modules,
+    whose terminals the channels use.
     """
 
     product: str = "PCIe-6363"
@@ -306,12 +309,12 @@ class SimCardTable(Table):
 
 
 class NidaqTable(DeviceTable):
-    """An NI card, named as in NI's own tools.
+    """An NI card; `card` is its name in NI's tools.
 
-    In `block` the card samples at `rate_Hz` (default: 10 samples a period) and a
-    reading is the mean over a period. The watchdog switches the outputs off when the program has
-    been silent for `watchdog_s`. Before the run the inputs are checked for `before_s`. Boards are
-    armed `enable_settle_s` after the enable lines have gone high.
+    With `acquisition = "block"` the card samples at `rate_Hz` (default: 10 samples per period) and
+    a reading is the mean over a period. The card's watchdog switches the outputs off if the program
+    does not feed it for `watchdog_s`. The inputs are checked for `before_s` before the run. The
+    boards are armed `enable_settle_s` after the enable lines have gone high.
     """
 
     role = "card"
@@ -333,7 +336,7 @@ class NidaqTable(DeviceTable):
 
 
 class PluginSimTable(Table):
-    """A simulated channel of a user-written device: its signal, or `value`, with noise."""
+    """Simulated channel of a plug-in device: its signal, or `value` if it has none, plus noise."""
 
     value: float = 0.0
     noise_rms: NotNegative = 0.0
@@ -348,7 +351,7 @@ class ReadingTable(MeasuredTable):
 
 
 class ForceReadingTable(ReadingTable):
-    """A force as an instrument reads it, in N; without `signal` it is the array's."""
+    """A force reading of an instrument, in N; without `signal` it is the array's force."""
 
     force = True
     suffix = "_N"
@@ -367,7 +370,7 @@ class PluginChannelTable(ReadingTable):
 
 
 class InstrumentTable(DeviceTable):
-    """A device that gives a value a channel and takes one an output.
+    """A device with one value for each channel and each output.
 
     A call of it may take `budget_s`, by default half a period.
     """
@@ -379,12 +382,12 @@ class InstrumentTable(DeviceTable):
     outputs: dict[Name, ActuatorTable] = {}
 
     def lacks(self) -> list[str]:
-        """What is wrong with the class behind it, given its outputs."""
+        """Problems of the class that implements the device, given its outputs."""
         return []
 
 
 class PluginDeviceTable(PluginTable, InstrumentTable):
-    """A plug-in device; its class gives a value a channel and takes one an output."""
+    """A plug-in device: a user's class reads its channels and writes its outputs."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -393,7 +396,7 @@ class PluginDeviceTable(PluginTable, InstrumentTable):
     outputs: dict[Name, ActuatorTable] = {}
 
     def lacks(self) -> list[str]:
-        """Methods that its outputs need."""
+        """Messages about the methods that its outputs need and its class lacks."""
         cls, file = self.plugin.cls, self.plugin.file
         missing = [m for m in ("write", "safe") if not callable(getattr(cls, m, None))]
         return [

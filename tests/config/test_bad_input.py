@@ -371,7 +371,7 @@ def test_check_goes_through_all_files_and_names_the_bad_ones(configs, tmp_path, 
     said = capsys.readouterr()
     valid, warning = said.out.splitlines()
     assert valid == f"{good}: a valid rig"
-    assert warning.startswith(f"warning: {good}: devices.board: hil cannot say")
+    assert warning.startswith(f"warning: {good}: devices.board: hil cannot check")
     assert all(line.startswith(f"{bad}: model") for line in said.err.splitlines())
 
 

@@ -36,8 +36,8 @@ def test_check_says_how_hot_each_wire_may_come(hil):
     code, out, _ = hil("check", RIG)
     assert code == 0
     assert (
-        "'board' lets muscle.1 to muscle.4 come to 180 C in a room of 30 C, 165 C in one of 15 C"
-        in out
+        "'board' permits muscle.1 to muscle.4 to reach 180 C at an ambient temperature of 30 C, "
+        "165 C at 15 C" in out
     )
 
 
@@ -178,7 +178,7 @@ def test_what_it_cannot_do_is_one_line(hil, args, said):
 def test_a_rig_whose_wires_nobody_described_is_warned_of(hil):
     code, out, _ = hil("check", "configs/miga6/rig.toml")
     assert code == 0
-    assert "configs/miga6/rig.toml: devices.board: hil cannot say what its limits protect" in out
+    assert "configs/miga6/rig.toml: devices.board: hil cannot check that its limits protect" in out
 
 
 WIRE = """
@@ -201,7 +201,7 @@ def test_the_wire_of_a_board_is_described_in_its_own_table(rigs, hil):
     protection = load_protections(path)[0]
     assert [cell.cell for cell in protection.cells] == [f"muscle.{n}" for n in range(1, 7)]
     out = hil("check", path)[1] + hil("check", path)[2]
-    assert "supply_current_max_A" in out or "could take the wire" in out
+    assert "supply_current_max_A" in out or "could heat the wire" in out
     limited = path.read_text().replace(WIRE, f"supply_current_max_A = 0.5\n{WIRE}")
     path.write_text(limited)
     assert load_protections(path)[0].bench.supply_A == 0.5

@@ -39,7 +39,7 @@ def test_it_remembers_layout_theme_and_recent_files(make_window, pid_run, qtbot)
     assert second.docks["Ages"].isFloating()
     assert second.docks["Lateness"].isHidden()
     assert second.session.recent[0] == str(pid_run.resolve())
-    second.first_layout_again()
+    second.reset_layout()
     assert not second.docks["Ages"].isFloating()
 
 
@@ -111,7 +111,7 @@ def test_a_limit_cannot_be_set_beyond_the_rigs(window, configs, qtbot):
 
 def test_a_defect_of_the_window_is_one_line_and_it_goes_on(opened, pid_run, monkeypatch):
     window = opened(pid_run)
-    monkeypatch.setattr(sys, "excepthook", window.say_defect)
+    monkeypatch.setattr(sys, "excepthook", window.report_internal_error)
 
     def fails(*args):
         raise ZeroDivisionError("no such thing")
@@ -367,7 +367,7 @@ def test_a_recording_under_way_is_joined_live_and_a_killed_loop_is_seen(
         assert window.header.stop_button.isEnabled()
         os.kill(command.pid, signal.SIGKILL)
         command.wait(30.0)
-        qtbot.waitUntil(lambda: window.header.state.text() == "LOOP GONE", timeout=30000)
+        qtbot.waitUntil(lambda: window.header.state.text() == "LOOP DIED", timeout=30000)
     finally:
         command.stop()
     n_rows = window.data.n_rows

@@ -88,7 +88,7 @@ def test_an_attached_tap_shows_the_same_rows_events_and_words():
 def test_what_is_no_tap_is_refused(folder):
     path = folder / "hil-1-0.tap"
     path.write_bytes(b"\0" * 100000)
-    with pytest.raises(ValueError, match="no tap"):
+    with pytest.raises(ValueError, match="is not a tap"):
         taps.attach(path)
 
 
@@ -259,7 +259,7 @@ def test_a_full_queue_refuses_and_overwrites_nothing():
         room = tap.requests.capacity - 1
         for n in range(room):
             requests.send("note", float(n))
-        with pytest.raises(DeviceError, match="the loop takes no requests"):
+        with pytest.raises(DeviceError, match="the loop reads no requests"):
             requests.send("note")
         assert [value for _, value, _ in tap.take_requests()] == list(range(room))
         requests.send("stop")
@@ -277,7 +277,7 @@ def test_one_window_at_a_time_commands_a_run_and_a_killed_one_lets_go():
     )
     try:
         window.stdout.readline()
-        with pytest.raises(DeviceError, match="another window already commands"):
+        with pytest.raises(DeviceError, match="another window already controls"):
             taps.Requests(tap.path)
     finally:
         window.kill()

@@ -189,8 +189,8 @@ def test_several_forces_of_which_none_is_named_are_warned_of_in_one_line(rigs, c
     assert main(["check", str(path)]) == 0
     said = warnings_in(capsys.readouterr().out)
     assert said == [
-        f"warning: {path}: loop.force_channel: missing: of the force channels one, other the first "
-        "in the file, 'one', is controlled: name the one that is meant"
+        f"warning: {path}: loop.force_channel: missing: the rig has the force channels one, other, "
+        "and the first in the file, 'one', is controlled: set loop.force_channel"
     ]
     found = recorded(path)
     np.testing.assert_array_equal(found["force_measured_N"], found["one.force_measured_N"])

@@ -12,7 +12,9 @@ from hil.runs.session import run
 
 RUN_S = 0.05
 ABSENT = {
-    'kind = "wire_open"\nat_s = 0.0\ncell = 7': "cell = 7: cells are counted on a board, 1 to 6",
+    'kind = "wire_open"\nat_s = 0.0\ncell = 7': (
+        "cell = 7: the cells of a board are numbered 1 to 6"
+    ),
     'kind = "board_reset"\nat_s = 0.0\ndevice = "bored"': "'bored': no board of this rig: choose b",
     'kind = "supply_mute"\nat_s = 0.0': "the rig has no supply",
     'kind = "enable_stuck_low"\nat_s = 0.0': "the rig has no enable line",

@@ -110,8 +110,8 @@ def test_a_wire_comes_to_the_temperature_of_the_air_around_it():
     ("sets", "said"),
     [
         (TYPED[:1], "ambient_uncertainty_C: missing"),
-        (TYPED[1:], "give ambient_C, as read off, or ambient_channel"),
-        ([*TYPED, "ambient.ambient_channel=force"], "give ambient_C, as read off, or"),
+        (TYPED[1:], "give either ambient_C, the value, or ambient_channel"),
+        ([*TYPED, "ambient.ambient_channel=force"], "give either ambient_C, the value, or"),
         (["ambient.ambient_C=300.0", TYPED[1]], "ambient.ambient_C = 300"),
         (["ambient.ambient_channel=force", TYPED[1]], "no channel of kind 'voltage' with"),
         (["ambient.humidity=3"], "ambient.humidity: unknown key"),

@@ -88,8 +88,8 @@ def describe(rigs):
 
 
 UNKNOWN = (
-    "devices.board: hil cannot say what its limits protect: the wire of 'muscle.1' is not "
-    "described: add [devices.board.wire]"
+    "devices.board: hil cannot check that its limits protect the wires: the wire of 'muscle.1' is "
+    "not described: add [devices.board.wire]"
 )
 
 
@@ -155,11 +155,11 @@ def test_a_run_with_a_real_board_warns_of_wires_that_nobody_described(
     capsys.readouterr()
     assert main(on_a_bench(measured, pty_board, "--out", out)) in (0, 3)
     said = capsys.readouterr().err.splitlines()
-    (line,) = (x for x in said if "hil cannot say" in x)
+    (line,) = (x for x in said if "hil cannot check" in x)
     assert line == f"warning: {measured / 'miga6/all_on.toml'}: {UNKNOWN}"
     run = hil.open_run(out)
     events = zip(run.event_level.values, run.event_text.values, strict=True)
-    assert [level for level, text in events if "hil cannot say" in text] == ["warning"]
+    assert [level for level, text in events if "hil cannot check" in text] == ["warning"]
     (kept,) = json.loads(run.attrs["summary"])["calibration"]["unprotected"]
     assert kept == line.removeprefix("warning: ")
 
@@ -186,7 +186,7 @@ def test_a_supply_whose_current_nobody_knows_is_refused_by_a_strict_run_too(
     words = on_a_bench(calibrated, "/dev/nowhere", "--strict", "--out", tmp_path / "run.h5")
     said = refused(words, capsys)
     assert "devices.board: nothing is known to limit the supply's current" in said
-    assert "hil cannot say" not in said
+    assert "hil cannot check" not in said
 
 
 def test_a_rig_whose_wires_are_described_is_neither_warned_of_nor_refused(
@@ -207,7 +207,7 @@ def test_a_simulated_board_beside_a_real_card_burns_no_wire(measured, tmp_path, 
     words = ["run", str(measured / "miga6/all_on.toml"), "--strict"]
     words += ["--backend", "board=sim,daq=bench", "--out", str(tmp_path / "run.h5")]
     assert main(words) in (2, 4)
-    assert "hil cannot say" not in capsys.readouterr().err
+    assert "hil cannot check" not in capsys.readouterr().err
 
 
 def test_a_simulated_run_notes_it_and_goes_on(configs, tmp_path, capsys):

@@ -199,7 +199,7 @@ def test_the_folder_is_the_users_beside_the_file_that_names_it(bench, capsys):
         (["specimen.serial=x", "specimen.supply_V=0.0"], "specimen.supply_V"),
         (
             ["specimen.serial=x", "specimen.wire_resistance_Ohm=[1.0, 2.0]"],
-            "2 values for 4 cells: give one, or one a cell",
+            "2 values for 4 cells: give one, or one for each cell",
         ),
     ],
 )

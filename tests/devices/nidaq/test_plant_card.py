@@ -126,7 +126,7 @@ def test_a_card_of_its_own_follows_lines_and_puts_out_volts(configs):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ("plant_card.gates=['port0/line0']", "1 lines for 6 cells: give one a cell"),
+        ("plant_card.gates=['port0/line0']", "1 lines for 6 cells: give one for each cell"),
         ("plant_card.gates=['a','b','c','d','e','a']", "'a' is listed twice"),
         ("plant_card.outputs.torque='ao1'", "no such channel: choose force"),
         ("plant_card.range_V=11.0", "plant_card.range_V"),
@@ -147,7 +147,7 @@ def test_what_does_not_fit_the_rig_is_refused_in_one_line(configs, capsys, chang
         (
             "miga6/all_on.toml",
             "sim,plant=realtime",
-            "all of them are on the bench, or all emulated",
+            "all of them must be on the bench, or all emulated",
         ),
         ("miga6/all_on.toml", "board=emulated,plant=realtime", "or all emulated"),
         ("array14/pid.toml", "plant=realtime", "the rig has no [plant_card]"),

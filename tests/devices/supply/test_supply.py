@@ -419,8 +419,11 @@ def test_a_loop_that_is_held_loses_its_supply_and_trips_when_it_goes_on(rigs, in
             "devices.supply.current_A=2.0",
             "devices.supply.current_A = 2: beyond current_max_A = 1.2",
         ),
-        ("devices.supply.voltage_V=6.0", "activation.supply_V is 8: set both alike"),
-        ("devices.supply.answer_max_s=0.15", "it is asked every poll_s = 0.1: give at least twice"),
+        ("devices.supply.voltage_V=6.0", "activation.supply_V = 8: set both to the same value"),
+        (
+            "devices.supply.answer_max_s=0.15",
+            "hil polls it every poll_s = 0.1: give at least twice",
+        ),
         ("devices.supply.dialect=korad", "devices.supply.dialect = 'korad': must be 'scpi'"),
         ("devices.supply.voltage_V=-1.0", "must be greater than 0"),
     ],

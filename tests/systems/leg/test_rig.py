@@ -210,4 +210,4 @@ def test_a_controller_of_muscles_is_for_muscles(configs, rigs, capsys):
 
 def test_the_plan_gives_the_bounds_of_every_activation(configs, capsys):
     assert main(["check", str(configs / STILL), "--energise-plan"]) == 0
-    assert "TA_commanded between 0.001 and 1, at most 500 a second" in capsys.readouterr().out
+    assert "TA_commanded between 0.001 and 1, at most 500 per second" in capsys.readouterr().out

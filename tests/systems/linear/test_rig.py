@@ -83,9 +83,9 @@ def test_the_report_shows_the_signal_and_the_output(recording, tmp_path):
         ("model.A=[[0.0, 1.0], [0.0]]", "model.A: its rows are not equally long"),
         ("devices.daq.channels.slide.signal=slide.v", "the model has no such signal: choose"),
         ("devices.daq.outputs.motor.drives=x", "no such input: choose motor.force_N"),
-        ("devices.daq.outputs.motor.terminal=ai0", "'ai0' is taken by another channel"),
+        ("devices.daq.outputs.motor.terminal=ai0", "'ai0' is used by another channel"),
         ("devices.daq.outputs.motor.min=6.0", "must be above min = 6"),
-        ("devices.daq.outputs.motor.units_per_V=0.1", "the card's 10 V give at most 1"),
+        ("devices.daq.outputs.motor.units_per_V=0.1", "the card's 10 V reach only 1"),
         ("controller.loops.slide.output=moto", "no output of that name: choose motor"),
         (
             'controller.loops={slid={output="motor", k_p=1.0}}',
@@ -114,7 +114,7 @@ def test_what_needs_a_cellular_array_says_so(configs, capsys):
 
 def test_the_plan_gives_the_bounds_of_every_output(configs, capsys):
     assert main(["check", str(configs / SLIDER), "--energise-plan"]) == 0
-    assert "motor_commanded_N between -5 and 5, at most 500 a second" in capsys.readouterr().out
+    assert "motor_commanded_N between -5 and 5, at most 500 per second" in capsys.readouterr().out
 
 
 def test_a_model_that_is_no_array_says_what_can_be_driven_and_measured(configs, capsys):
