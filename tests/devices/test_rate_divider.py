@@ -90,9 +90,9 @@ def test_a_paced_run_replays_bit_for_bit(configs, tmp_path):
 @pytest.mark.parametrize(
     ("sets", "says"),
     [
-        (("devices.daq.every=50",), "reading_age_max_s is 0.05"),
+        (("devices.daq.every=50",), "reading_age_max_s = 0.05"),
         (("devices.board.every=60", "guard.reading_age_max_s=0.05"), "devices.board.every = 60"),
-        (("devices.board.every=20", "devices.board.hold_s=0.02"), "holds for hold_s = 0.02"),
+        (("devices.board.every=20", "devices.board.hold_s=0.02"), "expires after hold_s = 0.02"),
         (("devices.daq.every=0",), "devices.daq.every"),
     ],
 )

@@ -73,12 +73,12 @@ def test_whatever_makes_a_wire_hotter_is_counted(hil, change):
         sets += ["--set", "plant.arrays.muscle.activation.convection_W_per_m2_K=90.0"]
     code, _, err = hil("check", RIG, *sets)
     assert code == 2
-    assert "could take the wire of 'muscle.1' to" in err
+    assert "could heat the wire of 'muscle.1' to" in err
 
 
 def test_a_real_board_is_not_opened_with_limits_that_burn_its_wires():
     config = load("configs/wires4/hold.toml", [f"{LIMITS}.heat_max_cA2ms=50000000"])
-    with pytest.raises(ConfigError, match=r"could take the wire of 'muscle\.1'"):
+    with pytest.raises(ConfigError, match=r"could heat the wire of 'muscle\.1'"):
         assembly.build(config, 1, {"board": "bench", "daq": "sim", "supply": "sim"})
     assembly.build(config, 1)  # a simulated one burns nothing
 
@@ -121,7 +121,7 @@ def test_check_reckons_with_the_broadcasts_of_an_experiment(rigs, hil):
     (rigs / "wires4/drawn.toml").write_text(BROADCAST)
     code, _, err = hil("check", rigs / "wires4/drawn.toml", "--set", "devices.board.every=1")
     assert code == 2
-    assert "could take the wire of 'muscle.1' to" in err
+    assert "could heat the wire of 'muscle.1' to" in err
 
 
 def test_the_limits_that_it_writes_go_into_the_rig_and_hold(rigs, hil):

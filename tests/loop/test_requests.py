@@ -91,12 +91,12 @@ def test_a_gain_acts_from_its_tick_on(configs):
 
 REFUSED = {
     "a name that is none": ("speed", 1.0, "speed: unknown: choose from force_reference_N, "),
-    "a set point beyond the guard's force": ("force_reference_N", 9.1, "beyond -9 to 9"),
+    "a set point beyond the guard's force": ("force_reference_N", 9.1, "outside -9 to 9"),
     "a gain that is none": ("controller.hysteresis", 1.0, "no such gain"),
     "a gain below zero": ("controller.k_p", -1.0, "below zero"),
     "a gain that is no number": ("controller.k_p", NAN, "not a finite number"),
     "half armed": ("arm", 0.5, "neither 0 nor 1"),
-    "a tare of an unloaded array too large": ("tare", 0.46, "beyond 0.45 N"),
+    "a tare of an unloaded array too large": ("tare", 0.46, "exceeds 0.45 N"),
     "a tare that is no number": ("tare", NAN, "not a finite number"),
 }
 

@@ -185,7 +185,7 @@ def test_a_supply_whose_current_nobody_knows_is_refused_by_a_strict_run_too(
         "heat_max_cA2ms = 219472", "heat_max_cA2ms = 120000"))  # fmt: skip
     words = on_a_bench(calibrated, "/dev/nowhere", "--strict", "--out", tmp_path / "run.h5")
     said = refused(words, capsys)
-    assert "devices.board: nothing is known to limit the supply's current" in said
+    assert "devices.board: the supply's current limit is unknown" in said
     assert "hil cannot check" not in said
 
 
