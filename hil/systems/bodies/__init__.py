@@ -1,23 +1,23 @@
-"""Rigid bodies: one in four state spaces, modules of three, the body of eighteen, chains of any.
+"""Rigid bodies: one body in four state spaces, modules of three, skeletons of any modules.
 
-A body's frame sits at its centre of mass; A turns its vectors into the inertial frame (x front,
-y left, z up). Its angular velocity Omega and the torque N on it are in its own frame, velocities V
-and forces Gamma in the inertial one. Angles are Bryant's: roll, pitch, yaw, each body's own, from
-the inertial frame. Points of a body are measured from its centre of mass.
+A body's frame is at its centre of mass; A transforms its vectors to the inertial frame (x front,
+y left, z up). Its angular velocity Omega and the torque N on it are in its own frame; velocities V
+and forces Gamma are in the inertial frame. Angles are Bryant angles (roll, pitch, yaw) of each body
+from the inertial frame. Points of a body are relative to its centre of mass.
 
-- `rotations`: A = Rx Ry Rz, the matrices that turn rates into Omega, quaternions
-- `one_body`: Newton-Euler, Lagrange/Kane, Hamilton, quaternions, and the maps between them
+- `hil.mechanics.rotations`: A = Rx Ry Rz, matrices between angle rates and Omega, quaternions
+- `hil.mechanics.one_body`: Newton-Euler, Lagrange/Kane, Hamilton, quaternions, and conversions
 - `segments`: published masses, lengths and inertias of the human body
 - `module`: three links in free-body and projected form
-- `skeleton`: modules put together into a tree: a body, a hand
+- `skeleton`: modules connected into a tree: a body, a hand
 - `forms`: 108, 72 and 57 coordinates of a skeleton: accelerations, forces of joints and ground
-- `motion`: a skeleton that moves: on both feet, one, none; contact made and broken
+- `motion`: a skeleton in motion: on both feet, one, none; contact made and broken
 - `joints`: passive and co-activated joints
-- `system`: the same as the plant or the twin of a rig
-- `recursion`: the same equations in a compiled O(N) recursion
+- `system`: a skeleton as the plant or the twin of a rig
+- `hil.mechanics.recursion`: the same equations in a compiled O(N) recursion
 
 Source: Hemami & Hemami, "State Space Methods and Examples for Computational Models of Human
-Movement", Mechanical Engineering Research 6(1), 2016. Misprints are named where they are put right.
+Movement", Mechanical Engineering Research 6(1), 2016. Each module lists the misprints it corrects.
 """
 
 from hil.experiment.kind import BenchPart, SystemKind

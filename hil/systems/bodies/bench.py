@@ -1,6 +1,6 @@
-"""Accelerations of the body of 18 links: recursion, pinocchio and the paper's three forms, timed.
+"""Times the accelerations of a body of 18 links: recursion, pinocchio, the paper's three forms.
 
-All from Python, on one thread, in turns; every figure is the least of the turns.
+All are called from Python, on one thread, in alternating rounds; every figure is the minimum.
 """
 
 import time
@@ -23,17 +23,17 @@ TURNS, TURN_S = 40, 1e-3
 
 
 def shipped_body() -> Skeleton:
-    """The skeleton of `configs/body`."""
+    """Return the skeleton of `configs/body`."""
     return load_skeleton(root() / "configs" / "body" / "rig.toml")[0]
 
 
 def cost() -> list[dict[str, Any]]:
-    """One row a tool: microseconds an evaluation, and how often the recursion's."""
+    """Return one row per tool: microseconds per evaluation, and ratio to the recursion."""
     return cost_of(shipped_body())
 
 
 def cost_of(skeleton: Skeleton) -> list[dict[str, Any]]:
-    """The same of any skeleton, in the air."""
+    """Return the same figures for any skeleton, without ground contact."""
     rng = np.random.default_rng(18)
     A, omega = attitude(rng.uniform(-1, 1, (skeleton.n, 3))), rng.normal(size=(skeleton.n, 3))
     torques = rng.normal(size=(len(skeleton.joints), 3))
@@ -68,7 +68,7 @@ def cost_of(skeleton: Skeleton) -> list[dict[str, Any]]:
 
 
 def _repeated(evaluate: Callable[[], object]) -> float:
-    """Seconds a call, over about a millisecond of calls, or one."""
+    """Return seconds per call, over about a millisecond of calls, or of a single call."""
     began = time.perf_counter()
     evaluate()
     taken_s = time.perf_counter() - began
@@ -82,7 +82,7 @@ def _repeated(evaluate: Callable[[], object]) -> float:
 
 
 def as_text(rows: list[dict[str, Any]]) -> str:
-    """The rows as a table."""
+    """Return the rows as a table."""
     lines = [f"{'18 links: accelerations':<28}{'an evaluation':>16}{'ratio':>10}"]
     lines += [f"  {row['tool']:<26}{row['us']:>13.1f} us{row['ratio']:>10.1f}" for row in rows]
     return "\n".join(lines)

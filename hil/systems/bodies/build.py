@@ -1,4 +1,4 @@
-"""The tables of rigid bodies -> a skeleton, and what is wrong with them."""
+"""Builds a skeleton from the tables of rigid bodies, and checks them."""
 
 from collections.abc import Iterable
 from math import pi
@@ -24,12 +24,12 @@ class _Only(Table):
 
 
 def load_skeleton(path: Path, sets: Iterable[str] = ()) -> tuple[Skeleton, BodiesTable]:
-    """The skeleton of a rig, an experiment or a file with nothing but `[model]`.
+    """Return the skeleton of a rig, of an experiment, or of a file with only `[model]`.
 
     Raises
     ------
     ConfigError
-        One line an error.
+        The file is invalid; one line per error.
     """
     merged = read_merged(path, sets)
     table = {key: value for key, value in merged.table.items() if key == "model"}
@@ -44,7 +44,7 @@ def load_skeleton(path: Path, sets: Iterable[str] = ()) -> tuple[Skeleton, Bodie
 
 
 def build_skeleton(table: BodiesTable) -> Skeleton:
-    """Modules put together; ModelError naming the key below the table."""
+    """Return the connected modules; a ModelError names the key below the table."""
     modules = []
     for module in table.modules:
         try:
@@ -56,7 +56,7 @@ def build_skeleton(table: BodiesTable) -> Skeleton:
 
 
 def build_bodies(table: BodiesTable, period_s: float) -> BodySystem:
-    """The skeleton as a plant or a twin; ModelError naming the key."""
+    """Return the skeleton as a plant or a twin; a ModelError names the key."""
     skeleton = build_skeleton(table)
     at = {name: i for i, name in enumerate(skeleton.names)}
     theta = np.zeros((skeleton.n, 3))

@@ -1,4 +1,4 @@
-"""What `hil model` says of a skeleton: its links, and how its joints are held."""
+"""`hil model` for a skeleton: its links, and stiffness and viscosity of its joints."""
 
 from typing import Any
 
@@ -9,13 +9,13 @@ from hil.systems.bodies.system import BodySystem
 
 
 def describe(asked: ModelAsked) -> Description:
-    """Links and joints of a skeleton."""
+    """Return links and joints of a skeleton."""
     facts = _skeleton(asked.model)
     return Description(facts, _skeleton_lines(facts))
 
 
 def _skeleton(system: BodySystem) -> dict[str, Any]:
-    """What a skeleton is made of, and how its joints are held at the rig's co-activation."""
+    """Return links, and stiffness and viscosity of the joints at the rig's co-activation."""
     motion, s = system.motion, system.motion.skeleton
     stiffness, viscosity = motion.gains(motion.c)
     fastest_per_s, fastest = motion.fastest_per_s(motion.c)

@@ -1,4 +1,4 @@
-"""A skeleton of rigid bodies as a stick figure."""
+"""Stick figure of a skeleton of rigid bodies."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,22 +11,22 @@ from hil.mechanics.rotations import attitude
 from hil.systems.bodies.build import build_bodies
 from hil.systems.bodies.tables import BodiesTable
 
-PICTURE_PERIOD_S = 0.001  # of a model that is built to be drawn only
+PICTURE_PERIOD_S = 0.001  # period of a model that is built only for drawing
 
 
 def figure(settings: Mapping[str, Any]) -> Figure:
-    """The skeleton of a configuration."""
+    """Return the skeleton of a configuration."""
     return Figure(limb=BodyPicture(settings["model"]))
 
 
 class BodyPicture:
-    """A skeleton of rigid bodies as a stick figure: forward to the right, left into the depth, up.
+    """Oblique view of a skeleton: forward to the right, left into the depth, up.
 
-    Its attributes are those of `hil.experiment.figure.StickFigure`, without muscles.
+    It has the attributes of `hil.experiment.figure.StickFigure`, without muscles.
     """
 
     DEPTH = np.array([[1.0, 0.0], [0.7, 0.15], [0.0, 1.0]])
-    """How front, left and up are drawn: an oblique view."""
+    """Projection of front, left and up: an oblique view."""
     muscles: tuple[str, ...] = ()
     activations: tuple[str, ...] = ()
 
@@ -48,5 +48,5 @@ class BodyPicture:
     def place(
         self, pose: NDArray[np.float64]
     ) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
-        """Lines (2, 2) of links in this pose: Bryant angles, then the centre of mass; m."""
+        """Return lines (2, 2) of links, m, for Bryant angles followed by the centre of mass."""
         return list(self._lines(pose) @ self.DEPTH), []

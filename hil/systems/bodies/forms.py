@@ -1,14 +1,14 @@
-"""Accelerations and forces of a skeleton in its three forms: free bodies, modules, projected.
+"""Accelerations and forces of a skeleton in three forms: free bodies, modules, projected.
 
-With V all coordinates of a form, J its masses, h what acts on it, H its coefficient of the forces
-that stay in it, and H^T V' = -b what those forces enforce (joints hold together, feet that stand
-do not move)::
+With V the coordinates of a form, J its masses, h the acting forces, H the coefficient of the
+constraint forces that remain, and H^T V' = -b the constraints (joints stay together, feet that
+stand do not move)::
 
     J V' = h + H Gamma,    (H^T J^-1 H) Gamma = -(b + H^T J^-1 h)
 
-Every form gives the forces that it keeps: all joints' (`free_bodies`), those between modules
-(`modules`), or the supports' alone (`projected`); `joint_forces` finds every joint's from the
-accelerations by Newton's law.
+Every form returns the forces that it keeps: those of all joints (`free_bodies`), those between
+modules (`modules`), or those of the supports only (`projected`). `joint_forces` computes the forces
+of all joints from the accelerations by Newton's law.
 
 Source: Hemami & Hemami, eqs (12), (13), (19), (23); forces by elimination, Hemami & Wyman 1979.
 """
@@ -31,7 +31,7 @@ STANDARD_GRAVITY: Vector = (0.0, 0.0, -9.81)
 
 @dataclass(frozen=True)
 class Acting:
-    """What acts on a skeleton at an instant.
+    """State of a skeleton at an instant, and the torques and forces on it.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Acting:
     N : (n, 3) torques on the bodies, in their frames (see `Skeleton.paired`)
     held : names of the supports that stand still on the ground
     F : (n, 3) or None
-        Forces at the centres of mass beside weight.
+        Forces at the centres of mass besides weight.
     """
 
     A: Array
@@ -53,13 +53,13 @@ class Acting:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a form gives.
+    """Result of a form.
 
     Attributes
     ----------
     V_rate : (n, 3) of the centres of mass, inertial
     omega_rate : (n, 3) in the bodies' frames
-    support_N : (held, 3) force of the ground on each support that is held
+    support_N : (held, 3) ground force on each held support
     joint_N : (k, 3) forces of the joints that the form keeps: all, connections or none
     """
 
@@ -70,7 +70,7 @@ class Answer:
 
 
 def held_supports(skeleton: Skeleton, names: Sequence[str]) -> list[Support]:
-    """The supports of these names; ModelError for one that is not there."""
+    """Return the supports of these names; ModelError for an unknown name."""
     known = {support.name: support for support in skeleton.supports}
     for name in names:
         if name not in known:
@@ -80,7 +80,7 @@ def held_supports(skeleton: Skeleton, names: Sequence[str]) -> list[Support]:
 
 
 def free_bodies(skeleton: Skeleton, now: Acting) -> Answer:
-    """108 coordinates of six modules: [V1, O1, V2, O2, ...], and every joint's force."""
+    """Solve with 108 coordinates of six modules, [V1, O1, V2, O2, ...], and all joint forces."""
     n, feet = skeleton.n, held_supports(skeleton, now.held)
     inverse = np.zeros((6 * n, 6 * n))
     h = np.zeros(6 * n)
@@ -97,7 +97,7 @@ def free_bodies(skeleton: Skeleton, now: Acting) -> Answer:
 
 
 def modules(skeleton: Skeleton, now: Acting) -> Answer:
-    """72 coordinates of six modules, [O1, Vm, O2, O3] of each, and the forces between them."""
+    """Solve with 72 coordinates of six modules, [O1, Vm, O2, O3] each, and forces between them."""
     feet = held_supports(skeleton, now.held)
     masses, h, H_a, H_b = _modules(skeleton, now)
     joints = skeleton.connections
@@ -125,9 +125,9 @@ def modules(skeleton: Skeleton, now: Acting) -> Answer:
 
 
 def projected(skeleton: Skeleton, now: Acting) -> Answer:
-    """57 coordinates of six modules, those of the first and the other's attitudes.
+    """Solve with 57 coordinates of six modules: those of the first and the others' attitudes.
 
-    Of the forces only the supports' stay in the equations.
+    Of the constraint forces only those of the supports remain in the equations.
     """
     feet = held_supports(skeleton, now.held)
     masses, h, own_a, own_b = _modules(skeleton, now)
@@ -156,10 +156,10 @@ FORMS: dict[str, Callable[[Skeleton, Acting], Answer]] = {
 
 
 def strips(skeleton: Skeleton, A: Array, omega: Array) -> tuple[list[Array], list[Array]]:
-    """H_a1, H_a2, ... of eq (13): every module's [O1, Vm, O2, O3] by the projected coordinates.
+    """Return H_a1, H_a2, ... of eq (13): each module's [O1, Vm, O2, O3] from the projected ones.
 
-    Their columns are [O1, Vm, O2, O3] of the first module, then [O1, O2, O3] of every other one;
-    with them, what the rates have beside.
+    The columns are [O1, Vm, O2, O3] of the first module, then [O1, O2, O3] of every other. The
+    second list holds the velocity-dependent terms of the rates.
     """
     dimension = skeleton.dimensions[2]
     columns = [0, 6, 9, *range(12, dimension, 3)]  # of the bodies' Omega
@@ -180,7 +180,7 @@ def strips(skeleton: Skeleton, A: Array, omega: Array) -> tuple[list[Array], lis
 
 
 def mass_matrix(skeleton: Skeleton, A: Array) -> Array:
-    """Masses of the projected form, (57, 57) for six modules; of [O1, Vm, O2, O3], then Omega."""
+    """Return the mass matrix of the projected form, (57, 57) for six modules."""
     still = np.zeros((skeleton.n, 3))
     H_a, _ = strips(skeleton, A, still)
     J = np.zeros((skeleton.dimensions[2],) * 2)
@@ -191,7 +191,7 @@ def mass_matrix(skeleton: Skeleton, A: Array) -> Array:
 
 
 def support_rows(skeleton: Skeleton, A: Array, names: Sequence[str]) -> Array:
-    """Velocities of these supports by the projected form's coordinates, (3 k, 57)."""
+    """Return the map from projected coordinates to velocities of these supports, (3 k, 57)."""
     still = np.zeros((skeleton.n, 3))
     feet = held_supports(skeleton, names)
     H_c, _ = _ends((), feet, Acting(A, still, still))
@@ -205,9 +205,9 @@ def support_rows(skeleton: Skeleton, A: Array, names: Sequence[str]) -> Array:
 
 
 def joint_forces(skeleton: Skeleton, now: Acting, answer: Answer) -> Array:
-    """Force of every joint on its upper body, (joints, 3), by Newton's law from the accelerations.
+    """Return the force of every joint on its upper body, (joints, 3), by Newton's law.
 
-    What lies beyond a joint is moved by its weight, what acts on it, the ground, and the joint.
+    The bodies beyond a joint are accelerated by weight, applied forces, the ground, and the joint.
     """
     needed = skeleton.mass_kg[:, None] * (answer.V_rate - np.asarray(now.gravity))
     if now.F is not None:
@@ -229,7 +229,7 @@ def joint_forces(skeleton: Skeleton, now: Acting, answer: Answer) -> Array:
 
 
 def momentum_rates(skeleton: Skeleton, now: Acting, answer: Answer) -> tuple[Array, Array]:
-    """d/dt of linear momentum, and of angular momentum about the centre of mass, both (3,)."""
+    """Return d/dt of linear momentum, and of angular momentum about the centre of mass, (3,)."""
     push = skeleton.mass_kg[:, None] * answer.V_rate
     arm = skeleton.centres(now.A) - skeleton.centre_of_mass(now.A)
     spin = np.einsum("nij,nj->ni", skeleton.J, answer.omega_rate)
@@ -254,7 +254,7 @@ def _modules(
 
 
 def _ends(joints: Sequence[Joint], feet: Sequence[Support], now: Acting) -> tuple[Array, Array]:
-    """H of the free bodies (eq (20)), and b: what its accelerations have beside H^T V'."""
+    """Return H of the free bodies (eq (20)), and b, the velocity-dependent terms of H^T V'."""
     H = np.zeros((6 * len(now.A), 3 * (len(joints) + len(feet))))
     b = np.zeros(H.shape[1])
     ends = [(k, j.upper, j.upper_m, 1.0) for k, j in enumerate(joints)]
@@ -271,7 +271,7 @@ def _ends(joints: Sequence[Joint], feet: Sequence[Support], now: Acting) -> tupl
 def _eliminated(
     solve: Callable[[Array], Array], h: ArrayLike, H: Array, b: Array
 ) -> tuple[Array, Array]:
-    """V' and Gamma, the accelerations put into the constraints first."""
+    """Return V' and Gamma by substituting the accelerations into the constraints."""
     free = solve(np.asarray(h, dtype=float))
     if H.shape[1] == 0:
         return free, np.zeros(0)

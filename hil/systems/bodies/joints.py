@@ -1,4 +1,4 @@
-"""Joints that are not free: passive structures, and pairs of muscles that hold by co-activation.
+"""Joints with passive structures and with pairs of muscles that stiffen them by co-activation.
 
 With phi the rotation vector (axis times angle) of the upper body relative to the lower one, from
 the joint's rest, and Omega_r the relative angular velocity, in the upper body's frame::
@@ -6,12 +6,12 @@ the joint's rest, and Omega_r the relative angular velocity, in the upper body's
     torque on the upper body = u - G^T K phi - D Omega_r,   K = k diag(1, 1, twist), D = d diag(...)
     k = k_p + c k_a,   d = d_p + tau c k_a
 
-with phi' = G Omega_r, so that the springs' energy is phi^T K phi / 2 exactly (where twist is 1,
-G^T K phi = k phi). The opposite torque, in the lower body's own frame, is on the lower one. Passive
-parts are k_p and d_p; a pair of muscles at co-activation c >= 0, which pull against each other,
+with phi' = G Omega_r, so that the spring energy is exactly phi^T K phi / 2 (for twist = 1,
+G^T K phi = k phi). The opposite torque, in the lower body's own frame, acts on the lower body. k_p
+and d_p are passive. A pair of muscles with co-activation c >= 0, which pull against each other,
 adds no torque at rest but stiffness c k_a and viscosity tau c k_a: co-activation is feedback of
-position and velocity. u is what the pairs' difference makes. A point that stands on the ground has
-such a joint with the ground (the paper's toes without mass).
+position and velocity. u is the torque from the difference of the pair. A point that stands on the
+ground has such a joint with the ground (the paper's toes without mass).
 
 Source: Hemami & Hemami, sections 4 and 5, appendix B (viscosity in proportion to the gain).
 """
@@ -23,7 +23,7 @@ from numba import njit
 
 from hil.errors import ModelError
 
-# Columns of a kernel's table of joints.
+# Columns of the kernel's joint table.
 K_P, D_P, K_A, TAU, TWIST = 0, 1, 2, 3, 4
 
 
@@ -31,7 +31,7 @@ K_P, D_P, K_A, TAU, TWIST = 0, 1, 2, 3, 4
 class Hold:
     """Passive stiffness and viscosity, and stiffness per unit of co-activation.
 
-    `twist` is the share of all of them about the long axis (z), where links are light.
+    `twist` scales all of them about the long axis (z), about which links have little inertia.
     """
 
     passive_N_m_per_rad: float = 0.0
@@ -41,12 +41,12 @@ class Hold:
     twist: float = 1.0
 
     def row(self) -> tuple[float, ...]:
-        """As the kernel has it.
+        """Return the row of the kernel's joint table.
 
         Raises
         ------
         ModelError
-            A value below zero: muscles and passive structures do not push.
+            A value is below zero.
         """
         values = (
             self.passive_N_m_per_rad, self.passive_N_m_s_per_rad, self.active_N_m_per_rad,
@@ -59,7 +59,7 @@ class Hold:
 
 @njit(cache=True, error_model="numpy")
 def rotation_vector(R, phi):  # type: ignore[no-untyped-def]
-    """Axis times angle of a rotation matrix, angle in [0, pi), into `phi`."""
+    """Write the rotation vector of R, angle in [0, pi), into `phi`."""
     x, y, z = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]
     sine = 0.5 * np.sqrt(x * x + y * y + z * z)
     cosine = 0.5 * (R[0, 0] + R[1, 1] + R[2, 2] - 1.0)
@@ -98,7 +98,7 @@ def joint_torques(  # type: ignore[no-untyped-def]
     lower, upper : (k,) bodies; -1 is the ground
     table : (k, 5) of `Hold.row`
     rest : (k, 3, 3) relative attitude A_lower^T A_upper at rest
-    closed : (k,) joints that are there (a foot's only while it stands)
+    closed : (k,) joints that act (a foot's joint only while it stands)
     u : (k, 3) torques on the upper body, in its frame; c : (k,) co-activation
     """
     R, E = np.empty((3, 3)), np.empty((3, 3))

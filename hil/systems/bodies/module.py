@@ -1,22 +1,22 @@
-"""Three links in a row, joined at two points: the sub-module that bodies are put together from.
+"""Three links in a row, connected at two points: the module from which bodies are built.
 
-Link 1 is the lowest. R is a link's joint below, S the one above, both from its centre of mass. As
-free bodies, V = [V1, O1, V2, O2, V3, O3] (18)::
+Link 1 is the lowest. R is the joint below a link, S the joint above, both from its centre of mass.
+As free bodies, V = [V1, O1, V2, O2, V3, O3] (18)::
 
     J V' = N + f + G + H_c Gamma
 
-Every joint's force Gamma pushes its upper body and pulls its lower one: legs push the torso (+),
-arms and neck hang on it (-). Projected on V_n = [O1, Vm, O2, O3] (12), with V = H_a V_n and
-V' = H_a V_n' + H_b, the two joints' forces within the module drop out (H_d = H_a^T H_c is zero
-there)::
+Every joint's force Gamma pushes its upper body and pulls its lower body: legs push the torso (+),
+arms and neck hang on it (-). In the projection on V_n = [O1, Vm, O2, O3] (12), with V = H_a V_n and
+V' = H_a V_n' + H_b, the forces of the two joints within the module drop out (H_d = H_a^T H_c is
+zero for them)::
 
     H_a^T J H_a V_n' = H_a^T (N + f + G + H_c Gamma - J H_b)
 
-Source: Hemami & Hemami, appendix A, eqs (16)-(23). Put right: (16) Gamma_13 for Gamma_23, S11 for
-S1l, R1r and R1l for R2r and R2l; (10) its last two blocks in the order of (11); (22) lists all V
-before all Omega, against (11), (19) and (20), and its derivative multiplies [O1', Vm', O2', O3'];
-H1_b R12 for R22; H1_d has seven columns, -S11 + R1l for -S1l + R11, +R12 A2^T in row O2, and A3^T
-in row O3.
+Source: Hemami & Hemami, appendix A, eqs (16)-(23). Corrected misprints: (16) Gamma_13 for Gamma_23,
+S11 for S1l, R1r and R1l for R2r and R2l; (10) its last two blocks in the order of (11); (22) lists
+all V before all Omega, against (11), (19) and (20), and its derivative multiplies [O1', Vm', O2',
+O3']; H1_b R12 for R22; H1_d has seven columns, -S11 + R1l for -S1l + R11, +R12 A2^T in row O2, and
+A3^T in row O3.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,7 +55,7 @@ class Link:
     points: Mapping[str, Vector] = field(default_factory=dict)
 
     def point(self, name: str) -> Vector:
-        """Where a point is; ModelError naming those there are."""
+        """Return the position of a point; ModelError for an unknown name."""
         everything = {"bottom": self.bottom_m, "top": self.top_m, **self.points}
         if name not in everything:
             raise ModelError(
@@ -66,7 +66,7 @@ class Link:
 
 @dataclass(frozen=True)
 class End:
-    """Where a joint's force acts: on link 0, 1 or 2 at r; +1 as on an upper body, -1 a lower."""
+    """Point of a joint force: link 0, 1 or 2 at r; sign +1 on an upper body, -1 on a lower."""
 
     link: int
     r_m: Vector
@@ -112,26 +112,26 @@ class Module:
         )
 
     def inertia(self, link: int) -> Array:
-        """(3, 3), in the link's frame."""
+        """Return the inertia (3, 3) in the link's frame."""
         J: Array = self.J[6 * link + 3 : 6 * link + 6, 6 * link + 3 : 6 * link + 6]
         return J
 
     def f(self, omega: Array) -> Array:
-        """[0, -O1 x J1 O1, ...] (18)."""
+        """Return [0, -O1 x J1 O1, ...] (18)."""
         out = np.zeros(FREE)
         for i in range(LINKS):
             out[6 * i + 3 : 6 * i + 6] = -np.cross(omega[i], self.inertia(i) @ omega[i])
         return out
 
     def G(self, gravity: ArrayLike) -> Array:
-        """Weights (18)."""
+        """Return the weights (18)."""
         out = np.zeros(FREE)
         for i in range(LINKS):
             out[6 * i : 6 * i + 3] = self.mass_kg[i] * np.asarray(gravity, dtype=float)
         return out
 
     def N(self, torques: ArrayLike, forces: ArrayLike | None = None) -> Array:
-        """Torques (3, 3) in the links' frames, and forces at their centres of mass, as (18,)."""
+        """Return torques (3, 3) in the links' frames and forces at centres of mass as (18,)."""
         out = np.zeros((LINKS, 6))
         out[:, 3:] = torques
         if forces is not None:
@@ -139,7 +139,7 @@ class Module:
         return out.ravel()
 
     def H_c(self, A: Array, joints: Sequence[Sequence[End]]) -> Array:
-        """Coefficient of the forces of joints, each given by its ends here; (18, 3 k), eq (20)."""
+        """Return the coefficient (18, 3 k) of joint forces, each given by its ends; eq (20)."""
         H = np.zeros((FREE, 3 * len(joints)))
         for k, ends in enumerate(joints):
             for end in ends:
@@ -149,7 +149,7 @@ class Module:
         return H
 
     def H_a(self, A: Array) -> Array:
-        """V = H_a V_n; (18, 12), from the holonomic constraints (21)."""
+        """Return H_a of V = H_a V_n; (18, 12), from the holonomic constraints (21)."""
         one, two, three = self.links
         H = np.zeros((FREE, PROJECTED))
         for i in range(LINKS):
@@ -162,7 +162,7 @@ class Module:
         return H
 
     def H_b(self, A: Array, omega: Array) -> Array:
-        """What V' has beside H_a V_n'; (18,)."""
+        """Return the velocity-dependent part of V' = H_a V_n' + H_b; (18,)."""
         one, two, three = self.links
 
         def inward(i: int, r: Vector) -> Array:
@@ -175,7 +175,7 @@ class Module:
         return H
 
     def H_d(self, A: Array, joints: Sequence[Sequence[End]]) -> Array:
-        """Coefficient of the forces in the projected form, H_a^T H_c; (12, 3 k)."""
+        """Return the coefficient of forces in the projected form, H_a^T H_c; (12, 3 k)."""
         H: Array = self.H_a(A).T @ self.H_c(A, joints)
         return H
 
@@ -183,13 +183,13 @@ class Module:
         self, A: Array, omega: Array, torques: Array, gravity: ArrayLike,
         forces: ArrayLike | None = None,
     ) -> tuple[Array, Array]:  # fmt: skip
-        """Mass matrix (12, 12) and right side (12,) of eq (23), without forces of connection."""
+        """Return mass matrix (12, 12) and right side (12,) of eq (23), without joint forces."""
         H_a = self.H_a(A)
         pushed = self.N(torques, forces) + self.f(omega) + self.G(gravity)
         return H_a.T @ self.J @ H_a, H_a.T @ (pushed - self.J @ self.H_b(A, omega))
 
     def reach(self, link: int, r_m: Vector) -> dict[int, Array]:
-        """Where a point is from Xm: the sum of A_j c_j, as {link j: c_j}, by eq (21)."""
+        """Return a point's position from Xm, the sum of A_j c_j, as {link j: c_j}; eq (21)."""
         one, two, three = (
             (np.asarray(part.bottom_m), np.asarray(part.top_m)) for part in self.links
         )

@@ -1,16 +1,17 @@
 """A skeleton in motion: on the ground with both feet, one or none, compiled.
 
-The state is X_a and V_a of the first module's middle, a quaternion and Omega for every body: no
-attitude is singular. Accelerations are the recursion's. A point that stands is held by a force f on
-it, found from what unit forces do to it, so that its acceleration is -2 beta v - beta^2 (x - x_0)::
+The state is X_a and V_a of the middle link of the first module, and a quaternion and Omega for
+every body, so no attitude is singular. The accelerations come from the recursion. A standing
+point is held by a force f. The response to unit forces determines f such that the acceleration of
+the point is -2 beta v - beta^2 (x - x_0)::
 
     L f = -(a + 2 beta v + beta^2 (x - x_0)),   L = the supports' accelerations by unit forces
 
-beta only keeps rounding from adding up: its force is nought on a point that has not moved.
+beta only prevents the accumulation of rounding errors: its term is zero for a point at rest at x_0.
 
-A point that reaches the ground with a speed towards it is an impact: the inert-constraint kernel
-(`hil.mechanics.impact`) with the masses of the projected form and the rows of all points that then
-stand; a point on which the ground would have to pull (impulse or force) is let go.
+If a point reaches the ground with a speed towards it, an impact occurs: the inert-constraint kernel
+(`hil.mechanics.impact`) with the mass matrix of the projected form and the rows of all points that
+then stand. A point that the ground would have to pull (impulse or force) is released.
 """
 
 from collections.abc import Sequence
@@ -36,14 +37,14 @@ TOUCH_M = 1e-9
 
 @dataclass(frozen=True)
 class Landing:
-    """An impact: who stands after it, what the ground gave, energies before it.
+    """An impact: supports after it, impulses of the ground, energies before it.
 
     Attributes
     ----------
     stands : names of the supports that stand afterwards
-    let_go : of those that stood before and the ground would have had to pull
+    let_go : names of supports that stood before and that the ground would have had to pull
     impulse_N_s : (len(stands), 3)
-    T_c_J, T_a_J : what the impact takes, what it leaves
+    T_c_J, T_a_J : kinetic energy that the impact removes, and that it leaves
     """
 
     stands: tuple[str, ...]
@@ -54,7 +55,7 @@ class Landing:
 
 
 class BodyMotion:
-    """A skeleton that moves, stepped by classical Runge-Kutta.
+    """A skeleton in motion, stepped by the classical Runge-Kutta method.
 
     Attributes
     ----------
@@ -66,7 +67,7 @@ class BodyMotion:
     support_N : (supports, 3) array
         Force of the ground on every support.
     u : (joints + supports, 3) array, c : (joints + supports,) array
-        Torques and co-activation that the joints, then the supports' own with the ground, have.
+        Torques and co-activation of the joints, then of the supports' joints with the ground.
     landings : list of (t_s, Landing)
     lift_offs : list of (t_s, name)
     """
@@ -75,9 +76,9 @@ class BodyMotion:
         self, skeleton: Skeleton, holds: Sequence[Hold] | None = None, *,
         gravity: Vector = STANDARD_GRAVITY, theta: ArrayLike | None = None,
     ) -> None:  # fmt: skip
-        """At rest; theta (n, 3) are Bryant angles, by default 0, which are also the joints' rest.
+        """Start at rest; theta (n, 3) are Bryant angles (default 0), also the joints' rest.
 
-        The lowest support is put on the ground and with it all at its height.
+        The lowest support is placed on the ground, with all other supports at the same height.
         """
         self.skeleton, n = skeleton, skeleton.n
         ends = [(j.lower, j.upper) for j in skeleton.joints]
@@ -152,11 +153,11 @@ class BodyMotion:
         self._omega[:] = np.asarray(omega, dtype=float)[self._order]
 
     def set_attitudes(self, theta: ArrayLike) -> None:
-        """Bryant angles (n, 3); the joints' rest stays as it was."""
+        """Set Bryant angles (n, 3); the joints' rest does not change."""
         self._q[:] = quaternion(theta)[self._order]
 
     def stand(self, names: Sequence[str]) -> None:
-        """The supports that stand, where they are now; ModelError for a name that is not there."""
+        """Set the supports that stand, at their current positions; ModelError for a wrong name."""
         known = [s.name for s in self.skeleton.supports]
         for name in names:
             if name not in known:
@@ -166,14 +167,14 @@ class BodyMotion:
         self._anchor[:] = self.feet_m()
 
     def feet_m(self) -> Array:
-        """Where the supports are, (supports, 3)."""
+        """Return the positions of the supports, (supports, 3)."""
         A = self.A
         return np.array(
             [self.X_a + self.skeleton.point(A, s.body, s.at_m) for s in self.skeleton.supports]
         ).reshape(-1, 3)
 
     def centres_m(self) -> Array:
-        """Centres of mass, (n, 3)."""
+        """Return the centres of mass, (n, 3)."""
         centres: Array = self.X_a + self.skeleton.centres(self.A)
         return centres
 
@@ -182,7 +183,7 @@ class BodyMotion:
         return centre
 
     def momenta(self) -> tuple[Array, Array]:
-        """Linear momentum, and angular momentum about the centre of mass."""
+        """Return linear momentum, and angular momentum about the centre of mass."""
         s, A, omega = self.skeleton, self.A, self.omega
         V = s.velocities(self.V_a, A, omega)
         p = s.mass_kg @ V
@@ -198,15 +199,16 @@ class BodyMotion:
         )
 
     def energy_J(self) -> float:
-        """Kinetic and of height; not that of the joints' springs."""
+        """Return kinetic energy plus potential energy of height, without joint springs."""
         weight = self.skeleton.mass_kg.sum() * self._gravity
         return self.kinetic_J() - float(weight @ self.centre_of_mass_m())
 
     def fastest_per_s(self, c: ArrayLike) -> tuple[float, str]:
-        """The joints' fastest rate at co-activations c, and the joint that has most part in it.
+        """Return the fastest rate of the joints at co-activations c, and the dominant joint.
 
-        The larger of the viscosities' largest eigenvalue over the masses and twice the stiffness's
-        largest frequency; classical Runge-Kutta steps stand 2.7 of it.
+        It is the larger of two values: the largest eigenvalue of viscosities over masses, and
+        twice the largest frequency of the stiffness. Classical Runge-Kutta steps are stable up to
+        2.7 over this rate.
         """
         s, A = self.skeleton, self.A
         M = mass_matrix(s, A)
@@ -236,14 +238,14 @@ class BodyMotion:
         return fastest, names[which]
 
     def gains(self, c: Array) -> tuple[Array, Array]:
-        """Stiffness N m/rad and viscosity N m s/rad of every joint at co-activations c."""
+        """Return stiffness N m/rad and viscosity N m s/rad of every joint at co-activations c."""
         t = self._table
         return t[:, K_P] + c * t[:, K_A], t[:, D_P] + t[:, TAU] * c * t[:, K_A]
 
     # Steps.
 
     def step(self, h_s: float) -> None:
-        """One step; supports that the ground would have to pull are let go, others land."""
+        """Take one step; release supports that the ground would pull, and land others."""
         k, w, three = self._scratch
         try:
             whole = runge_kutta(
@@ -251,7 +253,7 @@ class BodyMotion:
                 self._table, self._rest, self._closed(), self.u, self.c, self.push_N[self._order],
                 self._gravity, self._feet, self._r, self.stands, self._anchor, self.support_N,
             )  # fmt: skip
-        except np.linalg.LinAlgError:  # supports of numbers that are none
+        except np.linalg.LinAlgError:  # the supports' equations are singular or not finite
             whole = False
         self.t_s += h_s
         if not whole:
@@ -268,7 +270,7 @@ class BodyMotion:
             self._touch(pulled)
 
     def balance(self) -> None:
-        """Bring `support_N` up to the state as it is now; nothing moves."""
+        """Update `support_N` to the current state; nothing moves."""
         k, w, three = self._scratch
         rates(
             self._x, k[0], self._parent, self._geo, w, three, self._lower, self._upper,
@@ -291,12 +293,12 @@ class BodyMotion:
             self.landings.append((self.t_s, self.land(near)))
 
     def velocity(self) -> Array:
-        """Projected coordinates' rates: [O1, Vm, O2, O3] of the first module, then Omega."""
+        """Return rates of the projected coordinates: [O1, Vm, O2, O3] of module 1, then Omega."""
         omega = self.omega
         return np.concatenate((omega[0], self.V_a, omega[1:].ravel()))
 
     def land(self, near: NDArray[np.bool_]) -> Landing:
-        """An impact of these supports, beside those that stand already."""
+        """Compute the impact of these supports, together with those that already stand."""
         skeleton, A = self.skeleton, self.A
         before, names = self.stands.copy(), [s.name for s in skeleton.supports]
         on = before | near

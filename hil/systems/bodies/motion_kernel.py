@@ -1,7 +1,7 @@
-"""The compiled part of `hil.systems.bodies.motion`: the state's derivative, and a Runge-Kutta step.
+"""Compiled part of `hil.systems.bodies.motion`: derivative of the state, and a Runge-Kutta step.
 
 The state is x = [X_a, V_a, q (4 n), Omega (3 n)], bodies in the order of the tree. `w` and `three`
-are scratch of the recursion and of the forces.
+are scratch arrays of the recursion and of the forces.
 """
 
 import numpy as np
@@ -11,8 +11,8 @@ from hil.mechanics.recursion import accelerations
 from hil.mechanics.rotations_kernel import attitudes, quaternion_rates
 from hil.systems.bodies.joints import joint_torques
 
-BETA_PER_S = 50.0  # assumed; far below the step's rate, far above a body's own
-LOST = 0.5  # what a step may do to the square of a quaternion
+BETA_PER_S = 50.0  # assumed; far below the rate of steps, far above the rates of a body
+LOST = 0.5  # largest change of a quaternion's squared norm in a step
 
 
 @njit(cache=True, error_model="numpy")
@@ -27,7 +27,7 @@ def rates(  # type: ignore[no-untyped-def]
     x, dx, parent, geo, w, three, lower, upper, table, rest, closed, u, c, push, gravity, feet, r,
     stands, anchor, support_N,
 ):  # fmt: skip
-    """State's derivative; support_N is filled."""
+    """Compute the derivative of the state; fill support_N."""
     n, m = len(parent), len(feet)
     q, omega = x[6 : 6 + 4 * n].reshape(n, 4), x[6 + 4 * n :].reshape(n, 3)
     dq, domega = dx[6 : 6 + 4 * n].reshape(n, 4), dx[6 + 4 * n :].reshape(n, 3)
@@ -49,8 +49,8 @@ def rates(  # type: ignore[no-untyped-def]
             on[j] = s
             j += 1
     still = np.zeros((n, 3))
-    # Without the ground; then with a unit force on each axis of each support; then with the forces
-    # found. One place calls the recursion, which compiles only once that way.
+    # First without the ground, then with unit forces on each axis of each support, then with the
+    # forces found. A single call site keeps the recursion from being compiled several times.
     for turn in range(k + 2 if k > 0 else 1):
         unit = turn - 1
         whole = turn == 0 or unit == k
@@ -75,7 +75,7 @@ def rates(  # type: ignore[no-untyped-def]
         moving = omega if whole else still
         accelerations(parent, geo, False, A, moving, N, F, g, rest_a, w, V_rate, omega_rate, Gamma)
         if turn == 0 and k > 0:
-            # Places and speeds of the joints, from the root outwards: w holds omega, c, d.
+            # Positions and velocities of the joints, from the root outwards: w holds omega, c, d.
             for i in range(n):
                 p = parent[i]
                 if p >= 0:
@@ -113,7 +113,7 @@ def rates(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def _push(A, N, F, b, r, fx, fy, fz, arm, lever):  # type: ignore[no-untyped-def]
-    """Add a force on a body's point: at its centre of mass, with the torque r x A^T f."""
+    """Add a force at a body's point: as a force at its centre of mass, and a torque r x A^T f."""
     F[b, 0] += fx
     F[b, 1] += fy
     F[b, 2] += fz
@@ -126,7 +126,7 @@ def _push(A, N, F, b, r, fx, fy, fz, arm, lever):  # type: ignore[no-untyped-def
 
 @njit(cache=True, error_model="numpy")
 def _point_rate(A, omega, V_rate, omega_rate, b, r, out):  # type: ignore[no-untyped-def]
-    """Acceleration of a body's point: V' + A (Omega' x r + Omega x (Omega x r))."""
+    """Write the acceleration of a body's point: V' + A (Omega' x r + Omega x (Omega x r))."""
     own, inner, outer = np.empty(3), np.empty(3), np.empty(3)
     _cross(omega_rate[b], r, own)
     _cross(omega[b], r, inner)
@@ -142,7 +142,7 @@ def runge_kutta(  # type: ignore[no-untyped-def]
     h, x, k, parent, geo, w, three, lower, upper, table, rest, closed, u, c, push, gravity, feet, r,
     stands, anchor, support_N,
 ):  # fmt: skip
-    """One step of the state x; False where it blew up. support_N is that of its beginning."""
+    """Take one step; return False if it diverged. support_N holds the values at its start."""
     n = len(parent)
     y, first = np.empty(len(x)), np.empty_like(support_N)
     for stage in range(4):

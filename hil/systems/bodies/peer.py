@@ -1,6 +1,6 @@
-"""A skeleton as pinocchio's model: a free flyer and a spherical joint for every other body.
+"""A skeleton as a pinocchio model: a free flyer and a spherical joint for every other body.
 
-For tests, the study and the benchmark; needs the extra `[bodies]`.
+Used by tests, the study and the benchmark; requires the extra `[bodies]`.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 class Peer:
     """Pinocchio's accelerations of a skeleton whose root's centre of mass is at rest at 0.
 
-    Its frames sit at joints; what comes out is of centres of mass, as in `systems.bodies.forms`.
+    Its frames are at joints; results are for centres of mass, as in `systems.bodies.forms`.
     """
 
     def __init__(self, skeleton: Skeleton) -> None:
@@ -43,7 +43,7 @@ class Peer:
         self.data = self.model.createData()
 
     def state(self, A: Array, omega: Array, torques: Array) -> tuple[Array, Array, Array]:
-        """Its q, v and tau of attitudes, Omega and the joints' torques on their upper bodies."""
+        """Return pinocchio's q, v and tau for attitudes, Omega and joint torques."""
         A, omega = A[self.order], omega[self.order]
         q, v, tau = [np.zeros(3)], [np.zeros(3)], [np.zeros(3)]
         for i, p in enumerate(self._parents):
@@ -57,19 +57,19 @@ class Peer:
             up, low = place[joint.upper], place[joint.lower]
             if self._parents[up] == low:
                 tau[up + 1] = torque
-            else:  # the tree's child is the joint's lower body: the opposite, in its frame
+            else:  # the tree's child is the joint's lower body: opposite torque, in its frame
                 tau[low + 1] = -A[low].T @ A[up] @ torque
         return np.concatenate(q), np.concatenate(v), np.concatenate(tau)
 
     def accelerations(self, A: Array, omega: Array, torques: Array) -> tuple[Array, Array]:
-        """V' (n, 3) of the centres of mass and Omega' (n, 3), in the air."""
+        """Return V' (n, 3) of the centres of mass and Omega' (n, 3), without ground."""
         q, v, tau = self.state(A, omega, torques)
         return self._parts(q, v, self._pin.aba(self.model, self.data, q, v, tau))
 
     def standing(
         self, A: Array, omega: Array, torques: Array, held: Sequence[str]
     ) -> tuple[Array, Array, Array]:
-        """The same with points held, and the ground's forces, by its masses and Jacobians."""
+        """Return the same with held points, and the ground's forces, from masses and Jacobians."""
         pin, model, data = self._pin, self.model, self.data
         q, v, tau = self.state(A, omega, torques)
         M = np.triu(pin.crba(model, data, q))
@@ -100,7 +100,7 @@ class Peer:
         return V_rate, omega_rate
 
     def _rate_at(self, i: int, r: Array) -> Array:
-        """Acceleration, in inertial axes, of body i's point at r from its joint."""
+        """Return the acceleration, in inertial axes, of body i's point at r from its joint."""
         speed, rate = self.data.v[self._ids[i]], self.data.a[self._ids[i]]
         own = rate.linear + np.cross(speed.angular, speed.linear)
         turn = np.cross(rate.angular, r) + np.cross(speed.angular, np.cross(speed.angular, r))

@@ -1,9 +1,9 @@
 """Segments of the human body: mass, length, centre of mass and inertia.
 
-With a body's mass m and height h, a segment weighs its share of m and is as long as its share of
-h; its centre of mass lies at a share of that length from its upper end, and its radii of gyration
-are shares of the length as well, about the sagittal (x, front), transverse (y, left) and
-longitudinal (z) axes through the centre of mass.
+Masses of segments are fractions of the body's mass m, and lengths are proportional to its height
+h. The centre of mass is at a fraction of the length from the upper end. The radii of gyration are
+fractions of the length, about the sagittal (x, front), transverse (y, left) and longitudinal (z)
+axes through the centre of mass.
 
 Source: P. de Leva, "Adjustments to Zatsiorsky-Seluyanov's segment inertia parameters", Journal of
 Biomechanics 29(9), 1996, table 4, men: mean mass 73.0 kg, height 1.741 m.
@@ -16,15 +16,15 @@ MEAN_MASS_KG, MEAN_HEIGHT_M = 73.0, 1.741
 
 @dataclass(frozen=True)
 class Segment:
-    """One row of the table; shares, and the mean length.
+    """One row of the table: fractions, and the mean length.
 
     Attributes
     ----------
-    mass : share of the body's mass
-    length_m : of the mean body
-    centre : share of the length, from the upper (proximal) end, arms hanging
-    radii : shares of the length: about x, y and z
-    ends : the landmarks between which the length runs
+    mass : fraction of the body's mass
+    length_m : length in the mean body
+    centre : fraction of the length, from the upper (proximal) end, arms hanging
+    radii : fractions of the length: about x, y and z
+    ends : landmarks between which the length is measured
     """
 
     mass: float
@@ -34,7 +34,7 @@ class Segment:
     ends: str
 
     def inertia_kg_m2(self, mass_kg: float, length_m: float) -> tuple[float, float, float]:
-        """Moments about x, y, z through the centre of mass of such a segment."""
+        """Return the moments about x, y, z through the centre of mass."""
         x, y, z = (mass_kg * (length_m * r) ** 2 for r in self.radii)
         return x, y, z
 

@@ -1,11 +1,11 @@
-"""Modules of three links put together by point joints into a tree: a body, a hand, a torso alone.
+"""Modules of three links connected by point joints into a tree: a body, a hand, a torso.
 
-The first module keeps its translation; the others' follow from its own and all attitudes, every
-centre of mass being X_i = X_a + sum of A_j C_ij with constant C. With M modules: 18 M coordinates
-of free bodies, 12 M of modules, 12 + 9 (M - 1) projected: 108, 72 and 57 for six.
+The first module keeps its translation; those of the others follow from it and from all attitudes:
+every centre of mass is X_i = X_a + sum of A_j C_ij with constant C. With M modules there are 18 M
+coordinates of free bodies, 12 M of modules, 12 + 9 (M - 1) projected: 108, 72 and 57 for six.
 
-Source: Hemami & Hemami, section 4. Put right in (13): S11 for S2l and S21 (X22, X32), A13 R13 for
-A23 R23, A13 S1* for A23 S1* and A12 S12 for A22 S12 (X42, X52, X62).
+Source: Hemami & Hemami, section 4. Corrected misprints in (13): S11 for S2l and S21 (X22, X32),
+A13 R13 for A23 R23, A13 S1* for A23 S1* and A12 S12 for A22 S12 (X42, X52, X62).
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ Vector = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Joint:
-    """A point joint between two bodies, by number; points from the centres of mass."""
+    """A point joint between two bodies, given by index; points from the centres of mass."""
 
     name: str
     lower: int
@@ -35,7 +35,7 @@ class Joint:
 
 @dataclass(frozen=True)
 class Support:
-    """A point of a body that may stand on the ground."""
+    """A point of a body that can stand on the ground."""
 
     name: str
     body: int
@@ -43,7 +43,7 @@ class Support:
 
 
 class Skeleton:
-    """Modules, the connections between them and their points of support.
+    """Modules, the connections between them, and their supports.
 
     Parameters
     ----------
@@ -54,14 +54,14 @@ class Skeleton:
     Attributes
     ----------
     names : of the bodies, "module.link"
-    joints : first the two within every module, module by module, then the connections
+    joints : first the two within each module, module by module, then the connections
     C_m : (n, n, 3) array
         X_i = X_a + sum over j of A_j C_m[i, j]; X_a is the centre of the first module's link 2.
 
     Raises
     ------
     ModelError
-        A connection to nowhere, a module that is not connected, or a closed loop.
+        A connection refers to an unknown point, a module is not connected, or a loop is closed.
     """
 
     def __init__(
@@ -102,24 +102,25 @@ class Skeleton:
 
     @property
     def dimensions(self) -> tuple[int, int, int]:
-        """Coordinates of the three forms."""
+        """Number of coordinates of the three forms."""
         m = len(self.modules)
         return 18 * m, 12 * m, 12 + 9 * (m - 1)
 
     def point(self, A: Array, body: int, r_m: Vector) -> Array:
-        """Where a point is, from X_a."""
+        """Return the position of a point, from X_a."""
         at: Array = np.einsum("jik,jk->i", A, self.C_m[body]) + A[body] @ r_m
         return at
 
     def centres(self, A: Array) -> Array:
-        """Centres of mass, (n, 3), from X_a."""
+        """Return the centres of mass, (n, 3), from X_a."""
         X: Array = np.einsum("jab,ijb->ia", A, self.C_m)
         return X
 
     def lines(self, A: Array) -> Array:
-        """A stick figure: ends of lines from X_a, (lines, 2, 3).
+        """Return a stick figure: ends of lines from X_a, (lines, 2, 3).
 
-        The links, each from bottom to top, then the ways to connections away from a link's ends.
+        The links come first, from bottom to top, then lines to connections that are not at a
+        link's end.
         """
         X = self.centres(A)
         ends = [(i, link.bottom_m, link.top_m) for i, link in enumerate(self.links)]
@@ -133,23 +134,23 @@ class Skeleton:
         return np.array([[X[i] + A[i] @ r for r in pair] for i, *pair in ends])
 
     def centre_of_mass(self, A: Array) -> Array:
-        """Of the whole, from X_a."""
+        """Return the total centre of mass, from X_a."""
         c: Array = self.mass_kg @ self.centres(A) / self.mass_kg.sum()
         return c
 
     def velocities(self, V_a: Array, A: Array, omega: Array) -> Array:
-        """Of the centres of mass, (n, 3): those of X_a and of the turning."""
+        """Return velocities of the centres of mass, (n, 3), from V_a and the rotations."""
         V: Array = V_a + np.einsum("jab,ijb->ia", A, np.cross(omega[None], self.C_m))
         return V
 
     def paired(self, A: Array, torques: Array) -> Array:
-        """Joints' torques as torques on the bodies, each in its body's frame, (n, 3).
+        """Return joint torques as torques on the bodies, each in its body's frame, (n, 3).
 
         Parameters
         ----------
         torques : (joints, 3)
-            On the upper body, in the upper body's frame. The lower body feels the opposite one,
-            which has to be rotated into its own frame: else angular momentum is not kept.
+            On the upper body, in the upper body's frame. The opposite torque on the lower body
+            is transformed to its own frame; otherwise angular momentum is not conserved.
         """
         N = np.zeros((self.n, 3))
         for joint, torque in zip(self.joints, torques, strict=True):
@@ -158,15 +159,16 @@ class Skeleton:
         return N
 
     def tree(self) -> tuple[list[int], list[Carried]]:
-        """The same bodies for `hil.mechanics.recursion.Recursion`: order, and the bodies.
+        """Return the bodies for `hil.mechanics.recursion.Recursion`: order, and bodies.
 
-        The root is the first module's link 2; `order[i]` is the number here of the tree's body i.
+        The root is the first module's link 2; `order[i]` is the skeleton's index of the tree's
+        body i.
         """
         order: list[int] = []
         carried: list[Carried] = []
         nowhere = (0.0, 0.0, 0.0)
         todo = [(1, -1, nowhere, nowhere)]
-        while todo:  # depth first: every branch is a stretch of its own
+        while todo:  # depth first: every branch is contiguous
             at, parent, own, there = todo.pop()
             link = self.links[at]
             carried.append(Carried(parent, link.mass_kg, link.inertia_kg_m2, own, there))
@@ -211,7 +213,7 @@ class Skeleton:
         return Joint(name, lower, lower_m, upper, upper_m)
 
     def _ways(self, outer: Sequence[Joint]) -> dict[int, Joint]:
-        """The connection by which each module but the first hangs, in order from the first."""
+        """Return, for each module but the first, its connection towards the first, in order."""
         joined = list(range(len(self.modules)))
         for joint in outer:
             one, other = (joined[body // LINKS] for body in (joint.lower, joint.upper))

@@ -1,4 +1,4 @@
-"""`hil study body`: one body in four state spaces; a skeleton in three dimensions, standing, timed.
+"""`hil study body`: one body in four state spaces; a skeleton in three forms, standing, timed.
 
 Source: Hemami & Hemami, "State Space Methods and Examples for Computational Models of Human
 Movement", sections 2 to 4 and appendix A. Its Figs. 7 and 8 are of the arm: `hil study arm`.
@@ -31,7 +31,7 @@ EVENTS_SHOWN = 12
 
 
 class Values(Table):
-    """What `--set` may change; `rig` is a file whose [model] is of kind "bodies"."""
+    """Values that `--set` can change; `rig` is a file whose [model] is of kind "bodies"."""
 
     rig: str = "configs/body/rig.toml"
     states: Annotated[int, Field(ge=1, le=1000)] = 30
@@ -42,10 +42,10 @@ class Values(Table):
 
 
 def run(out: Path, values: Values) -> dict[str, Any]:
-    """Compare, stand and push into the folder `out`; what goes into results.json."""
+    """Compare, stand and push into the folder `out`; return the results for results.json."""
     path = Path(values.rig)
     if not path.exists() and not path.is_absolute():
-        path = root() / path  # the shipped one, from anywhere
+        path = root() / path  # the bundled file, from any working directory
     skeleton, table = load_skeleton(path)
     with count_progress("body", 5, wanted=True) as advance:
         one, at_2_s = one_body()
@@ -84,7 +84,7 @@ def run(out: Path, values: Values) -> dict[str, Any]:
              "columns": ["stands on", "compared", "median", "largest"], "rows": rows},
             _forces_table(standing),
             *([_events_table(fall)] if fall else []),
-            {"title": "Time of an evaluation of all accelerations, from Python (in turns, least)",
+            {"title": "Time per evaluation of all accelerations, from Python (minimum of rounds)",
              "columns": ["tool", "us", "over the recursion's"],
              "rows": [[r["tool"], f"{r['us']:.1f}", f"{r['ratio']:.1f}"] for r in timings]},
         ],
@@ -108,7 +108,7 @@ def _state(skeleton: Skeleton, values: Values, rng: np.random.Generator) -> tupl
 
 
 def _dimensions(skeleton: Skeleton, values: Values) -> list[dict[str, Any]]:
-    """Forms, recursion and pinocchio against each other: one row a comparison."""
+    """Compare forms, recursion and pinocchio: one row per comparison."""
     names = [support.name for support in skeleton.supports]
     order, carried = skeleton.tree()
     tree, peer = Recursion(carried), None
@@ -163,7 +163,7 @@ def _all_forces(skeleton: Skeleton, now: Acting, answer: Answer) -> Array:
 
 
 def _standing(skeleton: Skeleton) -> list[dict[str, Any]]:
-    """Upright at rest without any torque, on every support, one, none: forces of all joints."""
+    """Return the joint forces upright at rest without torque, on every support, one, none."""
     names = [support.name for support in skeleton.supports]
     A, still = np.tile(np.eye(3), (skeleton.n, 1, 1)), np.zeros((skeleton.n, 3))
     rows = []
@@ -197,7 +197,7 @@ def _forces_table(standing: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _momentum(skeleton: Skeleton, values: Values) -> dict[str, float]:
-    """Torque about the centre of mass by internal torques: rotated as they must be, and not."""
+    """Return the torque about the centre of mass by internal torques, rotated and not rotated."""
     rng, right, wrong = np.random.default_rng(values.seed), [], []
     for _ in range(values.states):
         now, torques = _state(skeleton, values, rng)
@@ -227,7 +227,7 @@ def _events_table(fall: dict[str, Any]) -> dict[str, Any]:
     n = len(fall["events"])
     more = "" if n <= EVENTS_SHOWN else f" (first {EVENTS_SHOWN} of {n})"
     return {
-        "title": f"Let fall {1e3 * DROP_M:g} mm, tilted: contact made and broken{more}",
+        "title": f"Dropped by {1e3 * DROP_M:g} mm, tilted: contact made and broken{more}",
         "columns": ["t s", "", "stands then", "impulse up N s", "T_c J", "T_a J"], "rows": rows,
     }  # fmt: skip
 
@@ -259,7 +259,7 @@ def _checks(
     if peers:
         below("pinocchio agrees, relative, largest", max(peers), 1e-10)
     below("torque about the centre of mass, rotated", momentum["rotated_median_N_m"], 1e-12, "N m")
-    at_rest = np.abs(standing[0]["centre_m_per_s2"]).max() < 1e-9  # in balance, if not stable
+    at_rest = np.abs(standing[0]["centre_m_per_s2"]).max() < 1e-9  # in equilibrium, maybe unstable
     if standing[0]["held"] and at_rest:
         weight_N = float(9.81 * skeleton.mass_kg.sum())
         sum_N = float(standing[0]["sum_N"][2])
@@ -277,14 +277,14 @@ def _notes(
     through = max(float(course.max()) for course in one["through_deg"].values())
     clipped = {limit: row["error_deg"] for limit, row in one["clipped_deg"].items()}
     notes = [
-        f"Free motion keeps L and E to {drift:.1e} of their size in every form; through a pitch of "
-        f"90 deg all forms stay within {through:.1e} deg.",
-        "The paper's remedy, a large finite number for 1 / cos, errs without a word: by "
-        + ", ".join(f"{deg:.1f} deg held at {limit}" for limit, deg in clipped.items())
+        f"Free motion conserves L and E to {drift:.1e} (relative) in every form; through a pitch "
+        f"of 90 deg all forms agree within {through:.1e} deg.",
+        "The paper's remedy, a large finite number for 1 / cos, gives errors without a warning: "
+        + ", ".join(f"{deg:.1f} deg with a limit of {limit}" for limit, deg in clipped.items())
         + ". Here angles change their chart, and quaternions need none.",
-        "Internal torques not rotated into each body's frame make "
-        f"{momentum['unrotated_median_N_m']:.1f} N m out of nothing; rotated, "
-        f"{momentum['rotated_median_N_m']:.0e} N m are left.",
+        "Internal torques that are not rotated into each body's frame create a net torque of "
+        f"{momentum['unrotated_median_N_m']:.1f} N m; rotated, "
+        f"{momentum['rotated_median_N_m']:.0e} N m.",
     ]  # fmt: skip
     by_name = {row["tool"]: row for row in timings}
     if bench.PINOCCHIO in by_name:
@@ -297,7 +297,7 @@ def _notes(
         for name, run in runs.items():
             down_mm = 1e3 * (run["centre_m"][0, 2] - run["lowest_m"])
             end = f"has fallen after {run['t_s'][-1]:.2f} s" if run["fallen"] else (
-                f"sinks by {down_mm:.1f} mm at most")  # fmt: skip
+                f"sinks by at most {down_mm:.1f} mm")  # fmt: skip
             what.append(f"{name}, the centre of mass {end}")
         notes.append(
             f"Pushed with {values.push_share_of_weight:g} of the weight for 0.2 s: "

@@ -24,7 +24,7 @@ def _save(out: Path, name: str, figure: Figure, caption: str) -> dict[str, str]:
 
 
 def singularity(out: Path, one: dict[str, Any]) -> dict[str, str]:
-    """The run through a pitch of 90 degrees, and the error of every form."""
+    """Draw the run through a pitch of 90 degrees, and the error of every form."""
     with plot_style():
         figure = Figure(figsize=(8.0, 3.6), layout="constrained")
         pitch, error = figure.subplots(1, 2)
@@ -42,19 +42,19 @@ def singularity(out: Path, one: dict[str, Any]) -> dict[str, str]:
         error.annotate("0.01 deg", (0.02, 0.012), fontsize=8, color="0.4")
         for (limit, row), style in zip(one["clipped_deg"].items(), (":", "--", "-"), strict=True):
             error.axhline(row["error_deg"], color=FAULT, lw=1.0, ls=style,
-                          label=f"1/cos held at {limit}")  # fmt: skip
+                          label=f"1/cos limited to {limit}")  # fmt: skip
         error.set_ylim(1e-16, 1e3)
         error.set_xlabel("time [s]")
         error.set_ylabel("from the quaternion form [deg]")
         error.legend(frameon=False, fontsize=8, loc="center right")
     return _save(out, "singularity.png", figure,
-                 "A body without torque turns through a pitch of 90 deg, where Bryant angles are "
-                 "singular. Forms in angles change their chart and stay true; the paper's remedy, "
-                 "a large finite number for 1/cos, goes wrong by degrees nearby.")  # fmt: skip
+                 "A body without torque rotates through a pitch of 90 deg, where Bryant angles are "
+                 "singular. Forms in angles change their chart and stay accurate; the paper's "
+                 "remedy, a large finite 1/cos, has errors of degrees near it.")  # fmt: skip
 
 
 def lyapunov(out: Path, course: dict[str, Any]) -> dict[str, str]:
-    """Energy of the motion and of what holds the body, over time."""
+    """Draw the Lyapunov functions over time: kinetic energy plus potential of the controller."""
     with plot_style():
         figure = Figure(figsize=(8.0, 2.8), layout="constrained")
         axis = figure.subplots()
@@ -65,15 +65,15 @@ def lyapunov(out: Path, course: dict[str, Any]) -> dict[str, str]:
             axis.semilogy(course["t_s"], course[name], color=colour, lw=1.4, label=label)
         axis.set_xlabel("time [s]")
         axis.set_ylabel("Lyapunov function [J]")
-        axis.set_title("One body, held: what never rises")
+        axis.set_title("One stabilised body: Lyapunov functions never increase")
         axis.legend(frameon=False)
     return _save(out, "lyapunov.png", figure,
-                 "Lyapunov functions as outputs: kinetic energy and that of the springs, for a "
-                 "body held by its Bryant angles and by its quaternion.")  # fmt: skip
+                 "Lyapunov functions as outputs: kinetic energy plus spring energy, for a "
+                 "body stabilised by its Bryant angles and by its quaternion.")  # fmt: skip
 
 
 def agreement(out: Path, gaps: list[dict[str, Any]]) -> dict[str, str]:
-    """How far apart the forms, the recursion and pinocchio are."""
+    """Draw the differences between the forms, the recursion and pinocchio."""
     with plot_style():
         stands = list(dict.fromkeys(row["stands on"] for row in gaps))
         colours = dict(zip(stands, COLOURS, strict=False))
@@ -103,13 +103,13 @@ def agreement(out: Path, gaps: list[dict[str, Any]]) -> dict[str, str]:
 
 
 def stick(axis: Axes, skeleton: Skeleton, X_a: Array, A: Array, *, across: int, **how: Any) -> None:
-    """A skeleton's links as lines, seen along y (across 0) or x (across 1)."""
+    """Draw a skeleton's links as lines, seen along y (across 0) or x (across 1)."""
     for line in X_a + skeleton.lines(A):
         axis.plot(line[:, across], line[:, 2], solid_capstyle="round", **how)
 
 
 def pushed(out: Path, skeleton: Skeleton, runs: dict[str, dict[str, Any]]) -> dict[str, str]:
-    """A body pushed: stick figures, its centre of mass and the ground's forces."""
+    """Draw a pushed body: stick figures, its centre of mass and the ground's forces."""
     with plot_style():
         figure = Figure(figsize=(8.0, 6.4), layout="constrained")
         axes = figure.subplots(2, 3, width_ratios=[0.8, 1.0, 1.0])
@@ -139,13 +139,13 @@ def pushed(out: Path, skeleton: Skeleton, runs: dict[str, dict[str, Any]]) -> di
         for axis in axes[1]:
             axis.set_xlabel("time [s]")
     return _save(out, "pushed.png", figure,
-                 "Standing on its supports, pushed forward for 0.2 s at 0.1 s. Co-activated, the "
-                 "joints hold; relaxed, only passive structures do. Stick figures from light to "
-                 "dark over the run, which ends when a body has fallen.")  # fmt: skip
+                 "Standing on its supports, pushed forward for 0.2 s at 0.1 s. Co-activation holds "
+                 "the joints; when relaxed, only passive structures do. Stick figures from light "
+                 "to dark over the run, which ends when a body has fallen.")  # fmt: skip
 
 
 def dropped(out: Path, run: dict[str, Any]) -> dict[str, str]:
-    """A skeleton let fall: where its supports are, and the ground's forces on them."""
+    """Draw a dropped skeleton: heights of its supports, and the ground's forces on them."""
     with plot_style():
         figure = Figure(figsize=(8.0, 3.4), layout="constrained")
         place, force = figure.subplots(1, 2)
@@ -154,17 +154,17 @@ def dropped(out: Path, run: dict[str, Any]) -> dict[str, str]:
             force.plot(run["t_s"], run["support_z_N"][:, k], color=colour, lw=1.1)
         place.set_ylabel("height of the support [mm]")
         force.set_ylabel("ground's force, vertical [N]")
-        place.set_title("Let fall, tilted to a side")
+        place.set_title("Dropped, tilted to a side")
         place.legend(frameon=False)
         for axis in (place, force):
             axis.set_xlabel("time [s]")
     return _save(out, "dropped.png", figure,
-                 "Contact is made by the inert-constraint kernel, which takes the energy T_c, and "
+                 "The inert-constraint kernel makes contact and removes the energy T_c; contact is "
                  "broken where the ground would have to pull.")  # fmt: skip
 
 
 def timings(out: Path, rows: list[dict[str, Any]]) -> dict[str, str]:
-    """Times side by side."""
+    """Draw the times of all tools."""
     with plot_style():
         figure = Figure(figsize=(8.0, 2.6), layout="constrained")
         axis = figure.subplots()
@@ -178,7 +178,7 @@ def timings(out: Path, rows: list[dict[str, Any]]) -> dict[str, str]:
         axis.set_xlim(min(us) / 2.0, max(us) * 4.0)
         axis.invert_yaxis()
         axis.set_xlabel("an evaluation of all accelerations [us]")
-        axis.set_title("Time, from Python, in turns")
+        axis.set_title("Time, from Python")
     return _save(out, "timings.png", figure,
                  "The compiled recursion and pinocchio run at loop rate; the forms with matrices "
-                 "stay as the readable statement of the same equations.")  # fmt: skip
+                 "are kept as readable formulations of the same equations.")  # fmt: skip

@@ -1,4 +1,4 @@
-"""Skeletons that move, for `hil study body`: pushed while they stand, and let fall."""
+"""Moving skeletons for `hil study body`: pushed while they stand, and dropped."""
 
 from typing import Any
 
@@ -12,13 +12,13 @@ from hil.systems.bodies.tables import BodiesTable
 Array = NDArray[np.float64]
 STEP_S = 0.002
 DROP_M, TILT_RAD = 0.02, 0.05
-FALLEN = 0.6  # of the centre of mass's height at rest, below which a run ends
+FALLEN = 0.6  # fraction of the initial height of the centre of mass below which a run ends
 
 
 def pushed(
     table: BodiesTable, coactivation: float, share: float, duration_s: float
 ) -> dict[str, Any]:
-    """A push of 0.2 s forward at 0.1 s on the first module's top link."""
+    """Simulate a forward push of 0.2 s at 0.1 s on the first module's top link."""
     system = build_bodies(table.model_copy(update={"coactivation": coactivation}), STEP_S)
     motion, inputs = system.motion, np.zeros(len(system.inputs))
     weight_N = float(motion.skeleton.mass_kg.sum() * 9.81)
@@ -50,7 +50,7 @@ def pushed(
 
 
 def dropped(table: BodiesTable, duration_s: float) -> dict[str, Any]:
-    """Let fall in one piece, tilted to a side: it lands on one support, then on others."""
+    """Drop the skeleton, tilted to a side: it lands on one support, then on others."""
     system = build_bodies(table, STEP_S)
     motion = system.motion
     theta = np.zeros((motion.skeleton.n, 3))

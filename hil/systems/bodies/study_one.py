@@ -1,4 +1,4 @@
-"""One body for `hil study body`: four state spaces, the singularity, a hinge, Lyapunov."""
+"""One body for `hil study body`: four state spaces, singularity, hinge, Lyapunov functions."""
 
 from typing import Any
 
@@ -25,17 +25,17 @@ CASE_AT_2 = ("3.912927164", "-0.104420988", "-1.695351984")
 
 
 def relative(found: Array, exact: Array) -> float:
-    """Largest difference over the largest value."""
+    """Return the largest difference relative to the largest value."""
     return float(np.abs(found - exact).max() / np.abs(exact).max())
 
 
 def case_torque(t_s: float) -> Array:
-    """N of the case, in the body's frame."""
+    """Return N of the test case, in the body's frame."""
     return np.array([0.010 * np.sin(2 * t_s), 0.008 * np.cos(3 * t_s), -0.006 * np.sin(t_s)])
 
 
 def one_body() -> tuple[dict[str, Any], Array]:
-    """The case in four state spaces, free motion, and a run through the singularity."""
+    """Run the test case in four state spaces, free motion, and a run through the singularity."""
     body, t_s = OneBody.of(CASE_J), np.linspace(0.0, 2.0, 201)
     A0, omega0 = attitude(CASE_THETA), np.array(CASE_OMEGA)
     runs = {form: body.run(form, A0, omega0, case_torque, t_s) for form in STATE_SPACES}
@@ -74,7 +74,7 @@ def one_body() -> tuple[dict[str, Any], Array]:
 
 
 def _hinge(body: OneBody) -> dict[str, float]:
-    """The hinge's force by both methods at random states: largest difference over the force."""
+    """Return the largest relative difference of the hinge force between both methods."""
     rng, worst = np.random.default_rng(0), 0.0
     for _ in range(20):
         r, omega, N, F = rng.normal(size=(4, 3))
@@ -86,7 +86,7 @@ def _hinge(body: OneBody) -> dict[str, float]:
 
 
 def _lyapunov(body: OneBody) -> dict[str, Any]:
-    """A body held by springs and dampers, on its angles and on its quaternion: v over time."""
+    """Return v over time for a body stabilised on its angles and on its quaternion."""
     K, D, k, d = np.array([0.03, 0.05, 0.02]), np.array([2e-3, 1e-3, 3e-3]), 0.05, 2e-3
     t_s = np.linspace(0.0, 8.0, 201)
     theta = np.array([1.0, -0.6, 0.8])
@@ -107,7 +107,7 @@ def _lyapunov(body: OneBody) -> dict[str, Any]:
 
 
 def _apart_deg(A: Array, B: Array) -> Array:
-    """Angle between attitudes, from the sine, which rounding spoils less."""
+    """Return the angle between attitudes, from the sine, which is less sensitive to rounding."""
     turn = np.swapaxes(A, 1, 2) @ B - np.eye(3)
     half = np.linalg.norm(turn, axis=(1, 2)) / (2.0 * np.sqrt(2.0))
     apart: Array = np.rad2deg(2.0 * np.arcsin(np.minimum(half, 1.0)))
@@ -115,7 +115,7 @@ def _apart_deg(A: Array, B: Array) -> Array:
 
 
 def _clipped(body: OneBody, limit: float) -> dict[str, float]:
-    """Error after a run that passes the singularity nearby, with 1/cos held below a limit."""
+    """Return the error after a run near the singularity with 1/cos clipped at a limit."""
     miss = 0.4 / limit
 
     def free(_t_s: float) -> Array:

@@ -1,4 +1,4 @@
-"""A skeleton on the ground as plant or twin: co-activation and torques in, angles, forces out."""
+"""A skeleton on the ground as plant or twin: co-activation and torques in; angles, forces out."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ from hil.systems.bodies.skeleton import Skeleton
 
 Array = NDArray[np.float64]
 STEPS_MAX = 100
-STABLE = 2.0  # of the fastest rate, within the 2.7 where Runge-Kutta steps end
+STABLE = 2.0  # step times fastest rate; Runge-Kutta is stable up to 2.7
 
 
 @dataclass(frozen=True)
 class Push:
-    """A force (N, inertial) on a body's centre of mass from `from_s` until `to_s`."""
+    """A force (N, inertial) on a body's centre of mass from `from_s` to `to_s`."""
 
     body: int
     force_N: Vector
@@ -33,10 +33,10 @@ class Push:
 
 
 class BodySystem:
-    """A `BodyMotion` behind the interface of every plant (`hil.mechanics.system`).
+    """A `BodyMotion` with the interface of a plant (`hil.mechanics.system`).
 
-    Inputs are what is added to the co-activation of all joints, and torques of joints and of the
-    points that stand (on the upper body, about its axes). Outputs are every link's Bryant angles,
+    Inputs are an increment of the co-activation of all joints, and torques of joints and of
+    standing points (on the upper body, about its axes). Outputs are every link's Bryant angles,
     the ground's forces and the centre of mass.
     """
 
@@ -74,17 +74,17 @@ class BodySystem:
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """Outputs that recordings keep of the twin: all that a stick figure needs."""
+        """Outputs of the twin that recordings keep: those that the stick figure needs."""
         n = 3 * self.motion.skeleton.n
         return (*self.outputs[:n], *self.outputs[-3:])
 
     @property
     def y(self) -> Array:
-        """Outputs now, in the order of `outputs`."""
+        """Current outputs, in the order of `outputs`."""
         return self._y
 
     def step(self, drive: Drive, inputs: Array) -> None:
-        """Advance one period, inputs held; co-activation stays within 0 and 1, or what is given."""
+        """Advance one period with constant inputs; limit co-activation to [0, max(1, given)]."""
         motion = self.motion
         upper = max(1.0, self._coactivation)
         motion.c[:] = min(max(self._coactivation + inputs[0], 0.0), upper)
@@ -99,22 +99,22 @@ class BodySystem:
         self.look()
 
     def look(self) -> None:
-        """Bring `y` up to the motion's state."""
+        """Update `y` from the motion's state."""
         motion, n = self.motion, 3 * self.motion.skeleton.n
         motion.balance()
         self._y[:n] = angles(motion.A).ravel()
         self._y[n:-3] = motion.support_N.ravel()
         self._y[-3:] = motion.centre_of_mass_m()
-        self._y += 0.0  # no angle is -0
+        self._y += 0.0  # turns -0 into 0
 
 
 def holds_of(skeleton: Skeleton, given: Mapping[str, Hold]) -> list[Hold]:
-    """A `Hold` for every joint, then every support, by its own name, its module's, or "all".
+    """Return a `Hold` for every joint and support, found by its name, its module's, or "all".
 
     Raises
     ------
     ModelError
-        A name that is not one of these.
+        A name is none of these.
     """
     joints = {joint.name for joint in skeleton.joints}
     supports = {support.name for support in skeleton.supports}

@@ -15,7 +15,7 @@ SegmentName = Literal[
 
 
 class _LinkTable(Table):
-    """A link along its z; `points` are further ones, by name, from its lower end."""
+    """A link along its z axis; `points` are further points by name, from its lower end."""
 
     name: Name
     points: dict[Name, Triple] = {}
@@ -24,8 +24,8 @@ class _LinkTable(Table):
 class SegmentLinkTable(_LinkTable):
     """A segment of the human body (`hil.systems.bodies.segments`), scaled to mass and height.
 
-    `upper_end` is which end points up at rest: the proximal (cranial) one, or the distal one, as
-    of an arm that is stretched upward.
+    `upper_end` is the end that points up at rest: the proximal (cranial) one, or the distal one,
+    as for an arm that is stretched upward.
     """
 
     kind: Literal["segment"]
@@ -45,7 +45,7 @@ class CylinderLinkTable(_LinkTable):
 class BodyLinkTable(_LinkTable):
     """Any rigid body; its centre of mass is on its axis, `centre_m` above its lower end.
 
-    The inertia is about the centre of mass: three principal moments, or a matrix.
+    The inertia about the centre of mass is given as three principal moments or as a matrix.
     """
 
     kind: Literal["body"]
@@ -70,7 +70,8 @@ class ModuleTable(Table):
 class ConnectionTable(Table):
     """A point joint between two modules; both ends are "module.link.point".
 
-    A point is `bottom`, `top`, or one of the link's own. The joint's force acts as + on `upper`.
+    A point is `bottom`, `top`, or one of the link's `points`. The joint's force is positive on
+    `upper`.
     """
 
     lower: str
@@ -88,7 +89,7 @@ class HoldTable(Table):
 
 
 class PushTable(Table):
-    """A force on a link's centre of mass, inertial axes, for some time."""
+    """A force on a link's centre of mass, in inertial axes, for a given time."""
 
     link: str
     force_N: Triple
@@ -99,9 +100,10 @@ class PushTable(Table):
 class BodiesTable(Table):
     """Modules of three links each, connected into a tree.
 
-    The first module keeps its translation. `supports` names the points that may stand on the
-    ground, which is the plane z = 0. `holds` has joints by name, then by module, then "all"; what
-    is left out turns freely. `pose_rad` has the Bryant angles of links that are not upright.
+    The first module keeps its translation. `supports` names the points that can stand on the
+    ground, the plane z = 0. `holds` is looked up by joint, then by module, then "all"; joints
+    without an entry rotate freely. `pose_rad` gives the Bryant angles of links that are not
+    upright.
     """
 
     kind: Literal["bodies"]

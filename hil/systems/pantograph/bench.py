@@ -1,4 +1,4 @@
-"""`hil bench`: the impact rig at its 4 kHz, and decompositions in a sweep."""
+"""`hil bench`: cost of the impact rig at its 4 kHz, and rate of decompositions in a sweep."""
 
 import tempfile
 import time
@@ -23,7 +23,7 @@ ONE_EACH = ("controller.gamma_deg=[0.0, 30.0]", "controller.repeats=1",
 
 
 def measure(folder: Path, sets: Sequence[str] = ONE_EACH) -> dict[str, Any]:
-    """Two impacts on either clock, and a sweep; times in s."""
+    """Measure two impacts on the virtual and on the real clock, and a sweep; times in s."""
     experiment = bundled_configs.root() / "configs" / "pantograph" / "impact_symmetric.toml"
     config = load(experiment, sets)
     on_virtual = session.run(config, out=folder / "impact-virtual.h5")
@@ -39,7 +39,7 @@ def measure(folder: Path, sets: Sequence[str] = ONE_EACH) -> dict[str, Any]:
 
 
 def measure_in_turn() -> dict[str, Any]:
-    """The same, with its recordings in a folder that is removed."""
+    """Run `measure` with its recordings in a temporary folder."""
     with tempfile.TemporaryDirectory() as folder:
         return measure(Path(folder))
 
@@ -56,7 +56,7 @@ def _decompositions_per_s() -> float:
 
 
 def as_text(figures: dict[str, Any]) -> str:
-    """The figures as tables."""
+    """Return the figures as a table."""
     real, period_us = figures["real"], 1e6 * figures["period_s"]
     rows = [
         ("impact rig, tick on the virtual clock, median", f"{1e6 * figures['tick_p50_s']:.1f} us",

@@ -1,4 +1,4 @@
-"""The impact rig's tables -> arm, plate and sensor."""
+"""Builds arm, plate and sensor from the impact rig's tables."""
 
 from hil.errors import ModelError
 from hil.systems.pantograph.contact import Plate
@@ -8,7 +8,7 @@ from hil.systems.pantograph.tables import PantographTable
 
 
 def build_arm(table: PantographTable) -> Pantograph:
-    """The mechanism alone; ModelError where its values make none."""
+    """Return the mechanism alone; ModelError for invalid values."""
     q1, q3 = table.q1_range_rad, table.q3_range_rad
     return Pantograph(
         Parameters(**table.arm.model_dump(exclude={"record"})),
@@ -18,7 +18,7 @@ def build_arm(table: PantographTable) -> Pantograph:
 
 
 def build_pantograph(table: PantographTable, period_s: float) -> PantographSystem:
-    """Arm, plate and sensor as a plant or a twin; ModelError naming the key."""
+    """Return arm, plate and sensor as a plant or a twin; a ModelError names the key."""
     rig = build_arm(table)
     try:
         home = rig.inverse(table.home_m, table.elbows)

@@ -1,8 +1,8 @@
-"""The impact experiment's recording, case by case: what was measured and what was predicted.
+"""Evaluates the recording of an impact experiment, case by case: measured and predicted figures.
 
-Every trial is analysed on its own (`hil.systems.pantograph.impact_trial`); a case's figures are the
-mean over its trials with their spread, and the standard uncertainty of that mean: the spread over
-sqrt(n) and what the instruments and the rounding of the arm's parameters leave open.
+Every trial is analysed separately (`hil.systems.pantograph.impact_trial`). The figures of a case
+are the mean over its trials, their standard deviation, and the standard uncertainty of the mean.
+The latter combines deviation / sqrt(n), the instruments, and the rounding of the arm's parameters.
 """
 
 import math
@@ -36,20 +36,20 @@ SHOWN = (
     ("impulse_n_N_s", "F_n N ms", 1e3, 2),
     ("impulse_t_N_s", "F_t N ms", 1e3, 2),
 )
-# Of these the ideal event says something, under these names of its bands.
+# Figures that the ideal event predicts, with the names of their bands.
 PREDICTED = {"speed_m_per_s": "speed_m_per_s", "T_c_J": "T_c_J", "T_a_J": "T_a_J",
              "T_a_after_J": "T_a_J", "xi": "xi", "impulse_n_N_s": "impulse_N_s"}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Case:
-    """The trials at one angle, and what the ideal event says of them.
+    """The trials at one angle, and the predictions for them.
 
     Attributes
     ----------
-    said, band : of the ideal event with the commanded energy, and with parameters in rounding
-    rough : the same event with the model's friction; None where sliding would turn
-    at_speed : such bands at the speed and angle that were measured
+    said, band : prediction of the ideal event at the commanded energy; range due to rounding
+    rough : the same event with the model's friction; None if the sliding direction reverses
+    at_speed : ranges at the measured speed and angle
     """
 
     gamma_deg: float
@@ -66,19 +66,19 @@ class Case:
         return float(self.values(key).mean())
 
     def spread(self, key: str) -> float:
-        """Standard deviation over the trials; 0 for one."""
+        """Standard deviation over the trials; 0 for a single trial."""
         values = self.values(key)
         return float(values.std(ddof=1)) if len(values) > 1 else 0.0
 
     def friction_N_s(self, pose: Pose) -> float:
-        """Tangential impulse with the model's friction; NaN where sliding would turn."""
+        """Tangential impulse with the model's friction; NaN if the sliding direction reverses."""
         if self.rough is None:
             return math.nan
         # f_N = J_x^T F_t
         return float(np.linalg.lstsq(pose.J_m[:1].T, self.rough.f_N, rcond=None)[0][0])
 
     def standard(self, key: str) -> float:
-        """Standard uncertainty of the mean: spread, instruments, parameters."""
+        """Standard uncertainty of the mean: deviation, instruments, parameters."""
         instruments = float(np.mean([trial.standard.get(key, 0.0) for trial in self.trials]))
         low, high = self.at_speed.get(PREDICTED.get(key, ""), (0.0, 0.0))
         parameters = (high - low) / math.sqrt(12.0)
@@ -103,7 +103,7 @@ def evaluate(run: xr.Dataset) -> Impact:
     tables = experiment_of(run)
     controller = ImpactTable.model_validate(tables["controller"])
     model = PantographTable.model_validate(tables["model"])
-    rig = Pantograph(build_arm(model).parameters)  # what was measured may be beyond its range
+    rig = Pantograph(build_arm(model).parameters)  # measured angles can exceed the motor ranges
     pose = rig.inverse(contact_m(controller, model), model.elbows)
     known = Uncertainty(
         controller.force_gain_uncertainty,
@@ -149,7 +149,7 @@ def _of_case(band: dict[str, Matrix], i: int) -> dict[str, tuple[float, float]]:
 def _at_speed(
     rig: Pantograph, pose: Pose, energy_J: float, elbows: Elbows, trials: list[Trial]
 ) -> dict[str, tuple[float, float]]:
-    """What the parameters' rounding leaves open of figures that follow from a measured velocity."""
+    """Return the ranges, due to rounded parameters, of figures at the measured velocity."""
     if not trials:
         return {}
     gamma = float(np.mean([trial.gamma_deg for trial in trials]))
@@ -158,7 +158,7 @@ def _at_speed(
 
 
 def _angle_step_rad(tables: dict[str, Any]) -> float:
-    """Of the coarser encoder."""
+    """Return the step of the coarser encoder."""
     return max(
         2.0 * math.pi / float(channel["counts_per_turn"])
         for device in tables["devices"].values()
@@ -168,7 +168,7 @@ def _angle_step_rad(tables: dict[str, Any]) -> float:
 
 
 def _signals(run: xr.Dataset, tables: dict[str, Any]) -> tuple[Matrix, Matrix, Matrix]:
-    """Time, both angles, both forces, by the signals that the channels measure."""
+    """Return time, both angles, and both forces, found by the signals of the channels."""
     names = {
         channel["signal"]: name
         for device in tables["devices"].values()
@@ -191,7 +191,7 @@ def _said(ideal: Impacts, i: int) -> dict[str, float]:
 
 
 def as_json(impact: Impact) -> dict[str, Any]:
-    """Every figure of every case: predicted with its band, and measured."""
+    """Return every figure of every case: prediction with range, and measurement."""
     return {
         "pose_m": impact.pose.E_m.tolist(),
         "energy_J": impact.energy_J,

@@ -1,12 +1,12 @@
-"""The pantograph's arm in time, its tip against a flat plate, with a fine step of its own.
+"""Time integration of the pantograph with its tip against a flat plate.
 
-M(q) q'' + c = tau - b q' + J^T f, tau held over the period that is asked for. Free flight takes
-steps of up to FREE_STEP_S, contact those of the plate; touch and release are found within a step,
-so that every step sees a smooth law and the fourth order of the method holds. Work is integrated
-along with the motion: the energy's balance closes to the integrator's error.
+M(q) q'' + c = tau - b q' + J^T f, with tau constant over the period. Free flight uses steps of up
+to FREE_STEP_S, contact uses the plate's step. Touch and release are located within a step, so that
+the law is smooth in every step and the method keeps its fourth order. Work is integrated together
+with the motion, so the energy balance closes to the integrator's error.
 
 State (8): q1, q3, their rates, and the work done so far by motors, by the plate along its normal,
-by friction and by the joints' damping.
+by friction and by joint damping.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ Matrix = NDArray[np.float64]
 FREE_STEP_S = 5e-4
 N_STATES = 8
 ROOT_STEPS = 60
-# Where each number of the law that the kernels read stands in its vector.
+# Indices of the law's parameters in the vector that the kernels read.
 N_LAW = 8
 Y, K, ALPHA, MU, SLIP, DAMPING, SIDE, STEP = range(N_LAW)
 
@@ -36,11 +36,12 @@ class Plate:
     Attributes
     ----------
     y_m : float
-        Where its surface is.
+        Position of its surface.
     k_N_per_m, alpha_s_per_m : float
-        Contacts of about 10 ms with the arm's 0.5 kg, restitution about 0.7 at 0.2 m/s.
+        The defaults give contacts of about 10 ms with the arm's 0.5 kg, and a restitution of about
+        0.7 at 0.2 m/s.
     step_s : float
-        Of the integrator while in contact.
+        Step of the integrator during contact.
     """
 
     y_m: float
@@ -63,29 +64,29 @@ class Plate:
                 raise ModelError(f"plate.{name} = {value:g}: must not be below zero")
 
     def duration_s(self, mass_kg: float) -> float:
-        """About how long a contact with this mass lasts: pi sqrt(m / k)."""
+        """Return the approximate duration of a contact with this mass: pi sqrt(m / k)."""
         return float(np.pi * np.sqrt(mass_kg / self.k_N_per_m))
 
 
 class ArmOnPlate:
-    """The arm's state in time.
+    """State of the arm over time.
 
     Parameters
     ----------
-    damping_N_m_s_per_rad : of either motor's joint
-    start : the pose at rest that it starts from
+    damping_N_m_s_per_rad : damping of each motor's joint
+    start : initial pose, at rest
 
     Attributes
     ----------
     x : (8,) array
-        The state, as the module says.
+        State; the module lists its elements.
     in_contact : bool
 
     Raises
     ------
     ModelError
-        Links that some motor angles would tear apart, a plate step too coarse for its contact, a
-        start inside the plate.
+        The loop cannot close at some motor angles, the plate's step is too coarse for its
+        contact, or the start is inside the plate.
     """
 
     def __init__(
@@ -114,19 +115,19 @@ class ArmOnPlate:
         self.reset()
 
     def reset(self) -> None:
-        """At rest where it started."""
+        """Return to the initial pose, at rest."""
         self.x[:] = 0.0
         self.x[:2] = self._start.q_rad[[0, 2]]
         self.in_contact = False
 
     def place(self, q_rad: Matrix) -> None:
-        """At rest at these angles."""
+        """Set these angles, at rest."""
         self.x[:] = 0.0
         self.x[:2] = q_rad
         self._see_contact()
 
     def correct(self, angles_rad: Matrix, rates_rad_per_s: Matrix) -> None:
-        """Move angles and rates by this much, as an observer does."""
+        """Add these corrections to angles and rates, as an observer does."""
         self.x[:2] += angles_rad
         self.x[2:4] += rates_rad_per_s
         self._see_contact()
@@ -136,14 +137,15 @@ class ArmOnPlate:
         self.in_contact = bool(y > self.plate.y_m)
 
     def advance(self, torques_N_m: Matrix, duration_s: float) -> None:
-        """Go on by this time with both motors' torques held."""
+        """Advance by this time with both motors' torques constant."""
         self.in_contact = advance(self.x, self.rig.vector, self._law, torques_N_m[0],
                                   torques_N_m[1], duration_s, self.in_contact)  # fmt: skip
 
     def tip(self) -> tuple[float, float, float, float, float, float]:
-        """Place, velocity, and the plate's push: x, y in m, x', y' in m/s, f_t, f_n in N.
+        """Return position and velocity of the tip, and the plate's force on it.
 
-        f_n is the magnitude, f_t along x on the tip.
+        The order is x, y in m, x', y' in m/s, f_t, f_n in N: f_n is the magnitude, f_t the force
+        along x.
         """
         _, x, y, v_x, v_y, f_t, f_n = _motion(
             self.x, self.rig.vector, self._law, 0.0, 0.0, self.in_contact
@@ -151,17 +153,17 @@ class ArmOnPlate:
         return x, y, v_x, v_y, f_t, f_n
 
     def energies_J(self) -> tuple[float, float]:
-        """T_c and T_a of the motion, with respect to the plate."""
+        """Return T_c and T_a of the motion, with respect to the plate."""
         T_c, T_a = _energies(self.x, self.rig.vector, self.side)
         return T_c, T_a
 
     def kinetic_energy_J(self) -> float:
-        """T of all links and the end effector."""
+        """Return the kinetic energy of all links and the end effector."""
         return sum(self.energies_J())
 
 
 def _law(plate: Plate, damping_N_m_s_per_rad: float, side: float) -> Matrix:
-    """The plate's law, the joints' damping and the arm's assembly, as the kernels read them."""
+    """Return plate law, joint damping and assembly side as the vector that the kernels read."""
     law = np.empty(N_LAW)
     law[Y], law[K], law[ALPHA] = plate.y_m, plate.k_N_per_m, plate.alpha_s_per_m
     law[MU], law[SLIP], law[STEP] = plate.mu, plate.slip_m_per_s, plate.step_s
@@ -186,7 +188,7 @@ def _energies(x: Matrix, p: Matrix, side: float) -> tuple[float, float]:
 def _motion(
     x: Matrix, p: Matrix, law: Matrix, tau1: float, tau3: float, touching: bool
 ) -> tuple[Matrix, float, float, float, float, float, float]:
-    """Rates of the state, and the tip: x, y, x', y', f_t, f_n."""
+    """Return the state's rates, and the tip: x, y, x', y', f_t, f_n."""
     rates = np.zeros(N_STATES)
     w1, w3 = x[2], x[3]
     f = solve_forward(p, x[0], x[1], law[SIDE])
@@ -214,7 +216,7 @@ def _motion(
 def _step(
     x: Matrix, p: Matrix, law: Matrix, tau1: float, tau3: float, h: float, touching: bool
 ) -> tuple[Matrix, float]:
-    """One step of the classical fourth order, and the penetration at its end."""
+    """Take a classical fourth-order Runge-Kutta step; return state and final penetration."""
     k1 = _motion(x, p, law, tau1, tau3, touching)[0]
     k2 = _motion(x + 0.5 * h * k1, p, law, tau1, tau3, touching)[0]
     k3 = _motion(x + 0.5 * h * k2, p, law, tau1, tau3, touching)[0]
@@ -227,13 +229,13 @@ def _step(
 def advance(
     x: Matrix, p: Matrix, law: Matrix, tau1: float, tau3: float, duration: float, touching: bool
 ) -> bool:
-    """Advance x in place; whether it touches at the end."""
+    """Advance x in place; return whether the tip touches at the end."""
     t, plate_step = 0.0, law[STEP]
     while duration - t > 1e-12:
         h = min(plate_step if touching else FREE_STEP_S, duration - t)
         y, d = _step(x, p, law, tau1, tau3, h, touching)
         if (d > 0.0) != touching:
-            # Touch or release within this step: where it is, by the Illinois method.
+            # Touch or release within this step: locate it by the Illinois method.
             before = solve_forward(p, x[0], x[1], law[SIDE])[9] - law[Y]
             low, high, f_low, f_high = 0.0, 1.0, before, d
             share = 1.0

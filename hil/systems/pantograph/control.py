@@ -1,19 +1,19 @@
-"""The impact experiment's control stage: approach, contact, retreat, again and again.
+"""Control stage of the impact experiment: repeated approach, contact and retreat.
 
-The tip travels to the first start. Every trial then has these phases. *Rest*: the tip stands at its
-start. *Approach*: along a straight line
-towards the point of contact, faster and faster for `accelerate_s`, then at the commanded velocity.
-For the last `coast_s` of it, and in *contact*, from where the normal force rises above `touch_N`,
-nothing is fed back: quantised angles would jerk the tip, and the motors would push against the
-plate. *Retreat*: a smooth curve from where the tip is to the next start. An approach that meets
-nothing ends `miss_s` after it should have.
+The tip first travels to the first start. Every trial then has these phases. *Rest*: the tip stands
+at its start. *Approach*: the tip moves along a straight line towards the point of contact; it
+accelerates for `accelerate_s` and then keeps the commanded velocity. There is no feedback in the
+last `coast_s` of the approach and in *contact*, which starts when the normal force exceeds
+`touch_N`: quantised angles would jerk the tip, and the motors would push against the plate.
+*Retreat*: a smooth curve from the current position of the tip to the next start. An approach
+without contact ends `miss_s` after its planned end.
 
-Both joints follow the line by a PID on their angles beside the torque that the model needs for it,
+Both joints follow the line with a PID on their angles plus the torque from the model,
 
     tau = M q''_ref + c + b q'_ref + Kp e + Ki int(e) + Kd e' / (1 + T_f s),   e = q_ref - q
 
-While nothing is fed back the model's part goes on alone. The stage sees what the instruments read
-and nothing else.
+Without feedback only the model's torque remains. The stage uses only the readings of the
+instruments.
 
 Source: Font-Llagunes & Koevecses, section 6 (the procedure); phases and gains are ours.
 """
@@ -37,24 +37,24 @@ PHASES = ("rest", "approach", "contact", "retreat", "done")
 
 
 class Arm(Protocol):
-    """What the stage must know of the arm."""
+    """Interface to the arm."""
 
     def joint_reference(
         self, x_m: float, y_m: float, vx: float, vy: float, ax: float, ay: float
     ) -> tuple[float, float, float, float]:
-        """Angles and torques of motors 1 and 3 for a tip's place, velocity and acceleration."""
+        """Return angles and torques of motors 1 and 3 for the tip's motion."""
         ...
 
     def tip_of(
         self, q1: float, q3: float, w1: float, w3: float
     ) -> tuple[float, float, float, float]:
-        """Place and velocity of the tip for angles and rates of the motors."""
+        """Return position and velocity of the tip for angles and rates of the motors."""
         ...
 
 
 @dataclass(frozen=True)
 class Gains:
-    """PID of either joint."""
+    """PID gains of each joint."""
 
     k_p_N_m_per_rad: float
     k_i_N_m_per_rad_s: float
@@ -64,9 +64,9 @@ class Gains:
 
 @dataclass(frozen=True)
 class Timing:
-    """How long the phases last; `cruise_s` is at constant velocity, `coast_s` its last part.
+    """Durations of the phases; `coast_s` is the last part of `cruise_s` (constant velocity).
 
-    `travel_s` is the way to the very first start.
+    `travel_s` is the duration of the first travel.
     """
 
     travel_s: float
@@ -80,7 +80,7 @@ class Timing:
 
     @property
     def trial_s(self) -> float:
-        """The longest that a trial can last."""
+        """Longest duration of a trial."""
         return (
             self.rest_s + self.accelerate_s + self.cruise_s + self.miss_s + self.contact_s
             + self.retreat_s
@@ -88,13 +88,13 @@ class Timing:
 
     @property
     def run_up_s(self) -> float:
-        """Length of the approach over its speed."""
+        """Length of the approach divided by its speed."""
         return self.accelerate_s / 2.0 + self.cruise_s
 
 
 @dataclass(frozen=True)
 class Case:
-    """One way to meet the plate: the tip's velocity at the point of contact."""
+    """One kind of impact, given by the tip's velocity at the point of contact."""
 
     gamma_rad: float
     v_m_per_s: tuple[float, float]
@@ -102,18 +102,18 @@ class Case:
 
 
 class ImpactControl:
-    """The control stage of the pantograph.
+    """Control stage of the pantograph.
 
     Parameters
     ----------
-    cases : in turn, `repeats` times over
+    cases : run in turn, `repeats` times
     touch_N : normal force that ends an approach
-    angles, normal : where in the readings q1 and q3, and the normal force, stand
-    torques : where in the commands the torques of motors 1 and 3 stand
+    angles, normal : indices of q1 and q3, and of the normal force, in the readings
+    torques : indices of the torques of motors 1 and 3 in the commands
     """
 
     columns = [  # noqa: RUF012  never changed
-        Column("trial", "1", "state", "number of the trial, from 0; -1 on the way to the first"),
+        Column("trial", "1", "state", "number of the trial, from 0; -1 before the first"),
         Column("phase", "1", "state", "of the trial: " + ", ".join(
             f"{i} {name}" for i, name in enumerate(PHASES))),
         Column("gamma_reference_rad", "rad", "reference", "approach, from the plate's normal"),
@@ -150,7 +150,7 @@ class ImpactControl:
 
     @property
     def duration_s(self) -> float:
-        """The longest that the experiment can last."""
+        """Longest duration of the experiment."""
         return self.timing.travel_s + self.repeats * len(self.cases) * self.timing.trial_s
 
     @property
@@ -158,12 +158,12 @@ class ImpactControl:
         return self.cases[max(self._trial, 0) % len(self.cases)]
 
     def restart(self) -> None:
-        """Start again from where the arm is."""
+        """Restart from the current position of the arm."""
         self._started = False
         self._state[:] = 0.0
 
     def step(self, t_s: float) -> None:
-        """One tick: where the tip should be, and both torques."""
+        """Write the tip's set points and both torques of this tick."""
         q = self._measured[self._angles[0]], self._measured[self._angles[1]]
         seen = bool(np.isfinite(q[0]) and np.isfinite(q[1]))
         if not self._started:
@@ -178,7 +178,7 @@ class ImpactControl:
         q1, q3, tau1, tau3 = self._arm.joint_reference(x, y, vx, vy, ax, ay)
         self._row[:] = (self._trial, self._phase, self._case.gamma_rad, x, y, vx, vy, q1, q3)
         if not seen:
-            return  # torques stay as they are; the guard looks at the readings' age
+            return  # torques keep their values; the guard checks the age of the readings
         timing = self.timing
         fed_back = self._phase != CONTACT and not (
             self._phase == APPROACH
@@ -192,7 +192,7 @@ class ImpactControl:
         )
 
     def _advance(self, t_s: float, normal_N: float) -> None:
-        """The phase that follows from time and touch."""
+        """Change the phase according to time and touch."""
         timing, since = self.timing, t_s - self._since_s
         tolerance = 1e-9
         if self._phase == REST and since > timing.rest_s - tolerance:
@@ -220,14 +220,14 @@ class ImpactControl:
         self._move(t_s, self.cases[nth % len(self.cases)], self.timing.retreat_s)
 
     def _move(self, t_s: float, goal: Case, duration_s: float) -> None:
-        """From where the tip is, as fast as it moves, to the start of a trial."""
+        """Move from the tip's current position and velocity to the start of a trial."""
         (q1, q3), (w1, w3) = self._state[:, _ANGLE], self._state[:, _RATE]
         x, y, vx, vy = self._arm.tip_of(q1, q3, w1, w3)
         self._curve = _Quintic(np.array([x, y]), np.array([vx, vy]), goal, duration_s)
         self._go_to(RETREAT, t_s)
 
     def _set_point(self, t_s: float) -> tuple[float, float, float, float, float, float]:
-        """Place, velocity and acceleration that the tip should have."""
+        """Return position, velocity and acceleration set points of the tip."""
         since, timing, case = t_s - self._since_s, self.timing, self._case
         if self._phase == RETREAT:
             return self._curve.at(since)
@@ -249,7 +249,7 @@ class ImpactControl:
 
 
 class _Quintic:
-    """From a place and a velocity, without acceleration, to rest at a case's start."""
+    """Curve from a position and velocity (no acceleration) to rest at a case's start."""
 
     def __init__(self, place: Matrix, velocity: Matrix, goal: Case, duration_s: float) -> None:
         self.end = np.array(goal.start_m)
@@ -272,9 +272,9 @@ def _pid(
     gains: Matrix, state: Matrix, angle: float, wished: float, known: float,
     fed_back: bool,
 ) -> float:  # fmt: skip
-    """Torque of one motor; `known` is the model's part.
+    """Return the torque of one motor; `known` is the torque from the model.
 
-    State: integral, filtered angle, its rate, filtered error, whether it was fed back.
+    State: integral, filtered angle, its rate, filtered error, whether feedback was on.
     """
     k_p, k_i, k_d, filter_s, period_s, most = gains
     blend = period_s / (filter_s + period_s)
@@ -290,7 +290,7 @@ def _pid(
         step = k_i * period_s * error
         demand += k_p * error + state[_INTEGRAL] + step + k_d * change / period_s
         if abs(demand) > most and demand * error > 0.0:
-            demand -= step  # it would wind up
+            demand -= step  # anti-windup
         else:
             state[_INTEGRAL] += step
     state[_FED_BACK] = 1.0 if fed_back else 0.0

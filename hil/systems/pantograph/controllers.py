@@ -1,4 +1,4 @@
-"""The impact experiment on its rig: the control stage, and what is wrong with it."""
+"""The impact experiment on its rig: building the control stage, and checks."""
 
 import numpy as np
 
@@ -20,12 +20,12 @@ FOLLOWED = (*ANGLES, NORMAL)  # signals that the impact experiment feeds back
 
 
 def contact_m(table: ImpactTable, model: PantographTable) -> tuple[float, float]:
-    """Where the tip meets the plate."""
+    """Return the point at which the tip meets the plate."""
     return table.contact_x_m, model.plate.y_m
 
 
 def timing_of(table: ImpactTable) -> Timing:
-    """How long the phases last."""
+    """Return the durations of the phases."""
     return Timing(
         table.travel_s, table.rest_s, table.accelerate_s, table.cruise_s, table.coast_s,
         table.contact_s, table.retreat_s, table.miss_s,
@@ -33,7 +33,7 @@ def timing_of(table: ImpactTable) -> Timing:
 
 
 def _made(run: SystemRun, layout: RigLayout) -> ImpactControl:
-    """The control stage; ModelError for impacts that the arm cannot reach."""
+    """Return the control stage; ModelError for impacts that the arm cannot reach."""
     table, model, period_s = run.tables.controller, run.tables.model, run.period_s
     measured, outputs = signals_of(run.tables.devices), outputs_of(run.tables.devices)
     rig, timing, place = build_arm(model), timing_of(table), contact_m(table, model)
@@ -69,7 +69,7 @@ def _made(run: SystemRun, layout: RigLayout) -> ImpactControl:
 
 
 def check_angles(tables: RigTables, model: object) -> Found:
-    """The channels by which the observer follows the arm, whatever controls it."""
+    """Check that channels measure the angles that the observer needs."""
     measured = signals_of(tables.devices)
     for signal in ANGLES:
         if signal not in measured.values():
@@ -90,7 +90,7 @@ def _check(run: SystemRun) -> Found:
         yield "reference", "the impact experiment sets its own set points: remove it"
     measured, outputs = signals_of(tables.devices), outputs_of(tables.devices)
     if any(check_angles(tables, run.model)):
-        return  # found where the rig was checked
+        return  # the rig's check reports this
     missing = [s for s in (NORMAL, TANGENTIAL) if s not in measured.values()]
     drives = {output.drives for output in outputs.values()}
     for signal in missing:
@@ -126,7 +126,7 @@ def _check(run: SystemRun) -> Found:
 
 
 def doubts(tables: RigTables) -> list[str]:
-    """A line for each signal that the experiment feeds back and several channels measure."""
+    """Return a warning for each feedback signal that several channels measure."""
     return channel_doubts(signals_of(tables.devices), FOLLOWED)
 
 

@@ -1,4 +1,4 @@
-"""Figures of the impact experiment: energies during an impact, and predicted against measured."""
+"""Figures of the impact experiment: energies during an impact, predicted and measured values."""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -9,11 +9,11 @@ from hil.systems.pantograph.cases import Case, Impact
 from hil.systems.pantograph.impact import bands, predict
 from hil.systems.pantograph.impact_trial import Trial
 
-COVERAGE = 2.0  # standard uncertainties that error bars show
+COVERAGE = 2.0  # length of error bars in standard uncertainties
 
 
 def draw_curves(cases: list[Case], simulated: bool) -> Figure:
-    """T_c and T_a over time, a panel a case."""
+    """Draw T_c and T_a over time, one panel per case."""
     columns = 2 if len(cases) < 5 else 3
     rows = -(-len(cases) // columns)
     with plot_style():
@@ -33,7 +33,7 @@ def draw_curves(cases: list[Case], simulated: bool) -> Figure:
         axes[0, 0].legend(frameon=False, loc="upper right")
         if simulated:
             middle = axes[0, (columns - 1) // 2]
-            middle.set_zorder(1.0)  # the mark reaches over its neighbours
+            middle.set_zorder(1.0)  # its label extends over the neighbouring panels
             mark_simulated(figure, middle)
     return figure
 
@@ -53,7 +53,7 @@ def _draw_trial(axis: Axes, trial: Trial, faint: bool) -> None:
 
 
 def draw_against(impact: Impact, cases: list[Case], simulated: bool) -> Figure:
-    """Energies and impulses over gamma: the ideal event, the model's friction, the trials."""
+    """Draw energies and impulses over gamma: ideal event, with friction, trials."""
     low = min(case.gamma_deg for case in cases) - 8.0
     high = max(case.gamma_deg for case in cases) + 8.0
     gamma = np.linspace(max(low, -89.0), min(high, 89.0), 60)

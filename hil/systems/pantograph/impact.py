@@ -1,7 +1,7 @@
-"""What an impact of the pantograph's tip on a flat plate does: energies, impulse, their bands.
+"""Impact of the pantograph's tip on a flat plate: energies, impulse, and their ranges.
 
-The plate's normal is y, the approach along +y; gamma, the angle of the tip's velocity from the
-normal, is above zero towards +x. The contact stops y_E' = A q' and is ideal: T_c is lost.
+The plate's normal is y, and the approach is along +y. gamma is the angle of the tip's velocity
+from the normal, positive towards +x. The contact stops y_E' = A q' and is ideal: T_c is lost.
 
 Source: Font-Llagunes & Koevecses, section 6, eq. (22); xi = 1 along q' = M^-1 A^T.
 """
@@ -22,8 +22,8 @@ SYMMETRIC_M = (0.0, 0.22538)  # the poses of Fig. 8, derived from Tables III and
 ASYMMETRIC_M = (0.19981, 0.22538)
 GRAZING_DEG = 90.0
 
-# Printed for the symmetric pose and 10 mJ, by gamma in deg. Computed: |v| in m/s, T_c, T_a in mJ,
-# xi. Measured: T_c, T_a, T_a after in mJ, xi, F_n and F_t in N ms.
+# Printed values for the symmetric pose and 10 mJ, by gamma in deg. Computed: |v| in m/s, T_c, T_a
+# in mJ, xi. Measured: T_c, T_a, T_a after in mJ, xi, F_n and F_t in N ms.
 TABLE_III = {
     0.0: ("0.1974", "10", "0", "1"),
     15.0: ("0.1975", "9.34", "0.66", "0.93"),
@@ -45,7 +45,7 @@ class Impacts:
     Attributes
     ----------
     gamma_deg, speed_m_per_s, impulse_N_s : (k,) arrays
-        The impulse is the magnitude that the plate exerts.
+        The impulse is the magnitude of the plate's impulse on the tip.
     tip_velocity_after_m_per_s : (k, 2) array
         At the end of compression.
     split : Decomposition
@@ -60,12 +60,12 @@ class Impacts:
 
 
 def approach(gamma_deg: ArrayLike) -> Matrix:
-    """(k, 2) unit velocities at these angles.
+    """Return (k, 2) unit velocities at these angles.
 
     Raises
     ------
     ModelError
-        An angle at which the tip moves along the plate or away from it.
+        At one of the angles the tip moves along the plate or away from it.
     """
     gamma = np.atleast_1d(np.asarray(gamma_deg, dtype=float))
     for value in gamma:
@@ -87,7 +87,7 @@ def approach(gamma_deg: ArrayLike) -> Matrix:
 
 
 def predict(pose: Pose, gamma_deg: ArrayLike, energy_J: float) -> Impacts:
-    """Impacts at one pose, with the speeds that give this kinetic energy."""
+    """Return the impacts at one pose, with the speeds that give this kinetic energy."""
     directions = approach(gamma_deg)
     k = len(directions)
     return _impacts(
@@ -113,10 +113,10 @@ def _impacts(
 
 
 def with_friction(pose: Pose, ideal: Impacts, mu: float) -> list[NonIdeal | None]:
-    """The same impacts on a plate with Coulomb's friction; None where sliding would turn.
+    """Return the same impacts with Coulomb friction; None if the sliding direction reverses.
 
-    F_t = -mu s F_n with the sign s of sliding, which must be the same before and after: what comes
-    after a turn depends on how the impulse is spread over time.
+    F_t = -mu s F_n with the sign s of sliding, which must be the same before and after. After a
+    reversal, the result would depend on how the impulse is distributed over time.
     """
     found: list[NonIdeal | None] = []
     for i in range(len(ideal.gamma_deg)):
@@ -131,7 +131,7 @@ def with_friction(pose: Pose, ideal: Impacts, mu: float) -> list[NonIdeal | None
 
 
 def gamma_of_xi_1_deg(pose: Pose) -> float:
-    """The angle at which the impact takes the whole energy."""
+    """Return the angle at which the impact removes all kinetic energy."""
     x, y = pose.J_m @ np.linalg.solve(pose.M_kg_m2, pose.A_m[0])
     return float(np.rad2deg(np.arctan2(x, y)))
 
@@ -140,11 +140,11 @@ def bands(
     pantograph: Pantograph, pose: Pose, gamma_deg: ArrayLike, energy_J: float,
     elbows: Elbows = "outward", speeds_m_per_s: ArrayLike | None = None,
 ) -> dict[str, Matrix]:  # fmt: skip
-    """Least and largest (2, k) of every figure while the parameters move within their rounding.
+    """Return minimum and maximum (2, k) of every figure over the rounding of the parameters.
 
-    With this energy, or with these speeds (k,) where they are given. The tip stays where it is.
-    Every corner of the box of printed values is computed: the box is so small that every figure
-    rises or falls with every value, and its extremes are at corners.
+    The energy, or the speeds (k,) if given, and the tip's position are constant. All corners of
+    the box of printed values are computed; the box is so small that every figure is monotone in
+    every parameter, so its extremes are at corners.
     """
     directions = approach(gamma_deg)
     gamma = np.atleast_1d(np.asarray(gamma_deg, dtype=float))
@@ -178,7 +178,7 @@ def workspace_map(
     pantograph: Pantograph, x_m: ArrayLike, y_m: ArrayLike, gamma_deg: float = 0.0,
     elbows: Elbows = "outward",
 ) -> tuple["np.ma.MaskedArray", "np.ma.MaskedArray"]:  # fmt: skip
-    """The ratio xi and the effective mass along y (kg) on a grid; masked out of reach.
+    """Return xi and the effective mass along y (kg) on a grid; masked out of reach.
 
     1 / m_y = A M^-1 A^T.
     """

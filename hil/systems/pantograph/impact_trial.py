@@ -1,18 +1,18 @@
-"""One recorded impact: onset, end of compression, energies in between, impulses, uncertainty.
+"""Analysis of one recorded impact: onset, end of compression, energies, impulses, uncertainty.
 
-Joint angles and the tip's force are sampled together. The tip's velocity at onset is the slope
-there of a parabola fitted to its Cartesian places just before (a straight line in joint space is a
-bent one here and biases T_a). From onset on the velocity is carried by the force, with the tip's
+Joint angles and the tip's force are sampled together. The tip's velocity at onset is the slope of a
+parabola fitted to its Cartesian positions just before (a straight line in joint space is curved
+here and would bias T_a). From onset on, the velocity is integrated from the force, with the tip's
 inverse mass W = J M^-1 J^T::
 
     v(t) = v- + W int (F_t, -F_n) dt
     T_c = v_n^2 / (2 W_nn),   T_a = v^T W^-1 v / 2 - T_c
 
 since differences of quantised angles are too coarse over a contact of some milliseconds.
-Compression ends where v_n = 0, found between samples; impulses are taken up to there and not
-beyond. The normal one is then that which stops the tip, whatever the sensor's gain; the gain, and
-the arm's mass, are checked on their own by `closure`: the change of v_n that the angles show across
-the whole contact, over that of the force's integral.
+Compression ends where v_n = 0, located between samples; impulses are integrated up to this point.
+The normal impulse is then the one that stops the tip, whatever the sensor's gain. `closure` checks
+gain and mass of the arm independently: the change of v_n over the whole contact from the angles,
+divided by the change from the integral of the force.
 
 Source: Font-Llagunes & Koevecses, section 6 (what is measured); the fusion is ours.
 """
@@ -29,24 +29,24 @@ Matrix = NDArray[np.float64]
 
 FIT_S = 0.05
 BIAS_S = 0.08
-CLEAR_S = 0.002  # beside the contact, left out of fits and bias
+CLEAR_S = 0.002  # interval next to the contact that fits and bias exclude
 AFTER_S = 0.015
 TAIL_S = 0.02
 LEAST_SAMPLES = 8
 THRESHOLD_SIGMA = 6.0
 THRESHOLD_N = 0.1
-RISE_SHARE = 0.5  # of the peak: the force's first rise, from which onset is extrapolated
+RISE_SHARE = 0.5  # fraction of the peak: the first rise of the force, which gives the onset
 
 
 @dataclass(frozen=True)
 class Uncertainty:
-    """Standard uncertainties of the instruments, beside what the fit itself shows.
+    """Standard uncertainties of the instruments, besides those from the fit.
 
     Attributes
     ----------
-    force_gain : of 1
-    misalignment_rad : of the force sensor about the plate's normal
-    angle_step_rad : of the encoders; a joint that turns slowly stays on a step for long, which the
+    force_gain : relative
+    misalignment_rad : of the force sensor with respect to the plate's normal
+    angle_step_rad : step of the encoders; a slow joint stays on one step for long, which the
         scatter about the fit does not show
     """
 
@@ -57,7 +57,7 @@ class Uncertainty:
 
 @dataclass(frozen=True)
 class Trial:
-    """What one impact showed. Figures at onset (-) and at the end of compression (+).
+    """Results of one impact, at onset (-) and at the end of compression (+).
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Trial:
         Of the tip at onset; gamma from the plate's normal towards +x.
     T_c_J, T_a_J, xi, T_a_after_J, impulse_n_N_s, impulse_t_N_s : float
     closure : float
-        1 where angles, force and mass agree; NaN where too little is recorded after the contact.
+        1 if angles, force and mass agree; NaN if the recording ends too early.
     t_s, v_m_per_s, T_c_curve_J, T_a_curve_J : arrays
         From before onset to after the end, at the samples; v is (n, 2), along x and y.
     standard : dict
@@ -96,7 +96,7 @@ def analyse(
     rig: Pantograph, assembly: Assembly, t_s: Matrix, q_rad: Matrix, force_N: Matrix,
     known: Uncertainty | None = None,
 ) -> Trial:  # fmt: skip
-    """The first impact in a stretch of samples.
+    """Analyse the first impact in a range of samples.
 
     Parameters
     ----------
@@ -104,12 +104,12 @@ def analyse(
     q_rad : (n, 2) array
         q1 and q3.
     force_N : (n, 2) array
-        Normal (the plate's push above zero) and tangential (along x).
+        Normal (positive if the plate pushes) and tangential (along x).
 
     Raises
     ------
     ModelError
-        No contact, too little before it, or no end of compression.
+        There is no contact, too little before it, or no end of compression.
     """
     there = np.isfinite(t_s) & np.isfinite(q_rad).all(axis=1) & np.isfinite(force_N).all(axis=1)
     t, q, F = t_s[there], q_rad[there], force_N[there]
@@ -131,7 +131,7 @@ def analyse(
     pose = rig.forward(q_fit[0, 0], q_fit[0, 1], assembly)
     W: Matrix = pose.J_m @ np.linalg.solve(pose.M_kg_m2, pose.J_m.T)
 
-    # From onset on, by the force; its integral starts at zero force between two samples.
+    # From onset on, integrate the force; the integral starts at zero force between two samples.
     after = np.flatnonzero(t > onset_s)
     times = np.concatenate(([onset_s], t[after]))
     push = np.vstack(([0.0, 0.0], np.column_stack((F[after, 1], -F[after, 0]))))
@@ -170,7 +170,7 @@ def analyse(
     u_J = np.array([noise_N[1], noise_N[0]]) * np.sqrt(step_s * duration_s)
     u_J = np.hypot(u_J, np.array([noise_N[1], noise_N[0]]) / np.sqrt(quiet.sum()) * duration_s)
     known = known or Uncertainty()
-    # A step's standard deviation, come and gone once within the fit.
+    # Standard deviation of an encoder step that occurs once within the fit.
     u_rate = 2.0 * known.angle_step_rad / np.sqrt(12.0) / FIT_S
     u_v = np.hypot(u_v, u_rate * np.hypot(pose.J_m[:, 0], pose.J_m[:, 1]))
     trial.standard.update(_standard(trial, v_before, v_end, W, u_v, u_J, known))
@@ -178,7 +178,7 @@ def analyse(
 
 
 def _onset_index(t: Matrix, normal_N: Matrix) -> int:
-    """The first sample clearly above what came before."""
+    """Return the first sample that is clearly above the earlier ones."""
     if len(t) < 2 * LEAST_SAMPLES:
         raise ModelError("too few samples")
     peak = int(np.argmax(normal_N))
@@ -192,10 +192,10 @@ def _onset_index(t: Matrix, normal_N: Matrix) -> int:
 
 
 def _onset_s(t: Matrix, normal_N: Matrix, first: int) -> float:
-    """Where the force's first rise, f = c (t - t0), comes from.
+    """Return the time at which the force's first rise, f = c (t - t0), starts.
 
-    The law's force begins as k v (t - t0); a parabola over the first half of the rise also holds
-    how it bends.
+    The force law starts as k v (t - t0); a parabola over the first half of the rise also covers
+    its curvature.
     """
     peak = first + int(np.argmax(normal_N[first : first + 200]))
     rise = np.arange(first, peak + 1)
@@ -213,7 +213,7 @@ def _closure(
     rig: Pantograph, assembly: Assembly, t: Matrix, q: Matrix, F: Matrix, times: Matrix,
     impulse: Matrix, v_before: Matrix, W: Matrix,
 ) -> float:  # fmt: skip
-    """Change of v_n across the contact by the angles, over that by the force."""
+    """Return the change of v_n over the contact from the angles, divided by that from the force."""
     peak = int(np.argmax(F[:, 0]))
     gone = np.flatnonzero((np.arange(len(t)) > peak) & (F[:, 0] < 0.02 * F[peak, 0]))
     if not gone.size:
@@ -229,7 +229,7 @@ def _closure(
 
 
 def _parabola(t: Matrix, E: Matrix) -> tuple[Matrix, Matrix]:
-    """Place and velocity (2, 2) at t = 0, and the velocity's standard uncertainty (2,)."""
+    """Return position and velocity (2, 2) at t = 0, and the velocity's uncertainty (2,)."""
     design = np.column_stack((np.ones_like(t), t, t * t))
     fit: Matrix = np.linalg.lstsq(design, E, rcond=None)[0].astype(np.float64)
     sigma = (E - design @ fit).std(axis=0, ddof=3)
@@ -238,7 +238,7 @@ def _parabola(t: Matrix, E: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def _split(v: Matrix, W: Matrix) -> tuple[Matrix, Matrix]:
-    """T_c and T_a (k,) of tip velocities (k, 2)."""
+    """Return T_c and T_a (k,) of tip velocities (k, 2)."""
     T_c: Matrix = np.asarray(v[:, 1] ** 2 / (2.0 * W[1, 1]), dtype=np.float64)
     T = np.einsum("ki,ki->k", v, np.linalg.solve(W, v.T).T) / 2.0
     T_a: Matrix = np.maximum(np.asarray(T, dtype=np.float64) - T_c, 0.0)
@@ -249,7 +249,7 @@ def _standard(
     trial: Trial, v_before: Matrix, v_end: Matrix, W: Matrix, u_v: Matrix, u_J: Matrix,
     known: Uncertainty,
 ) -> dict[str, float]:  # fmt: skip
-    """First-order propagation of fit, force noise, gain and misalignment."""
+    """Propagate fit, force noise, gain and misalignment to first order."""
     tilt = known.misalignment_rad
     u_t = np.sqrt(u_J[0] ** 2 + (known.force_gain * trial.impulse_t_N_s) ** 2
                   + (tilt * trial.impulse_n_N_s) ** 2)  # fmt: skip

@@ -1,15 +1,17 @@
-"""The pantograph: a planar five-bar with two motors, as one composite of its two planes.
+"""The pantograph: kinematics and dynamics of a planar five-bar linkage with two motors.
 
 Motors at O1 = (-l5/2, 0) and O2 = (+l5/2, 0), absolute link angles q_i, u(q) = (cos q, sin q)::
 
     E = O1 + l1 u(q1) + l2 u(q2) = O2 + l3 u(q3) + l4 u(q4),   coordinates q = (q1, q3)
 
-The loop's velocities, with n = du/dq, follow from u2.E' = l1 q1' u2.n1 and u4.E' = l3 q3' u4.n3.
-M is summed over four links and the end effector, c holds the velocity terms, so that
-M q'' + c = tau + J^T f with the motors' torques and a force f on E. Gravity acts across the plane.
+The velocities of the loop, with n = du/dq, follow from u2.E' = l1 q1' u2.n1 and u4.E' = l3 q3'
+u4.n3. M is summed over four links and the end effector, and c holds the velocity terms, so that
+M q'' + c = tau + J^T f with the motors' torques and a force f on E. Gravity acts normal to the
+plane.
 
-Two closings of the loop exist for given motors (the assembly: E on the upper or the lower side of
-the line of the elbows), four for given E (the elbows, outward in the experiment).
+The loop can close in two ways for given motor angles (the assembly: E on the upper or the lower
+side of the line of the elbows), and in four ways for given E (the elbows; outward in the
+experiment).
 
 Source: Font-Llagunes & Koevecses, section 6, Fig. 7 and Table II. Centres of mass are measured
 from the proximal joint, I about each centre of mass (derived: these reproduce Table III).
@@ -28,12 +30,12 @@ Matrix = NDArray[np.float64]
 Assembly = Literal["upper", "lower"]
 Elbows = Literal["outward", "inward", "left", "right"]
 
-LEAST_SINE = 1e-4  # links closer to one line than this angle, in rad: E or q cannot be driven
+LEAST_SINE = 1e-4  # minimum angle in rad between two links; at smaller angles E or q is singular
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """Table II, as printed; both sides are alike, links 3 and 4 as 1 and 2."""
+    """Table II, as printed; links 3 and 4 equal links 1 and 2."""
 
     l_1_m: float = 0.1449
     l_2_m: float = 0.1984
@@ -83,7 +85,7 @@ class Pose:
         return self.J_m[1:]
 
     def qdot(self, v_m_per_s: ArrayLike) -> Matrix:
-        """(q1', q3') that move E at this velocity."""
+        """Return (q1', q3') for this velocity of E."""
         found: Matrix = np.linalg.solve(self.J_m, np.asarray(v_m_per_s, dtype=float))
         return found
 
@@ -94,12 +96,12 @@ class Pantograph:
     Parameters
     ----------
     q1_range_rad, q3_range_rad : pairs, optional
-        Least and largest angle of either motor; poses beyond are refused.
+        Minimum and maximum angle of each motor; poses beyond raise an error.
 
     Raises
     ------
     ModelError
-        A parameter that is not above zero and finite; methods: poses out of reach or singular.
+        A parameter is not finite and above zero. Methods: a pose is out of reach or singular.
     """
 
     def __init__(
@@ -124,15 +126,15 @@ class Pantograph:
 
     @property
     def reach_m(self) -> tuple[float, float]:
-        """Least and largest distance of E from either motor."""
+        """Minimum and maximum distance of E from each motor."""
         p = self.parameters
         return abs(p.l_1_m - p.l_2_m), p.l_1_m + p.l_2_m
 
     def inverse(self, E_m: ArrayLike, elbows: Elbows = "outward") -> Pose:
-        """The pose with the end effector at E and the elbows as named (seen from E's side).
+        """Return the pose with the end effector at E and these elbows (seen from E's side).
 
         "outward": left leg bent to the left, right leg to the right; "inward" the reverse;
-        "left" and "right": both.
+        "left" and "right": both to that side.
         """
         E = np.asarray(E_m, dtype=float)
         if E.shape != (2,) or not np.all(np.isfinite(E)):
@@ -153,12 +155,12 @@ class Pantograph:
                 )
         turn = TURNS[elbows]
         q, ok = solve_inverse(self.vector, E[0], E[1], *turn)
-        if not ok:  # by less than rounding
+        if not ok:  # differs from the check above by rounding only
             raise ModelError(f"{where}: unreachable: at the edge of a leg's reach")
         return self._pose(q, E, "upper" if np.sin(q[3] - q[1]) > 0.0 else "lower", where)
 
     def forward(self, q1_rad: float, q3_rad: float, assembly: Assembly | None = None) -> Pose:
-        """The pose at these motor angles; where two exist, `assembly` must name one."""
+        """Return the pose at these motor angles; if two exist, `assembly` selects one."""
         where = f"q1 = {q1_rad:g} rad, q3 = {q3_rad:g} rad"
         if not np.isfinite(q1_rad) or not np.isfinite(q3_rad):
             raise ModelError(f"{where}: must be finite")
@@ -193,7 +195,7 @@ class Pantograph:
         return Pose(q, E, assembly, M, J)
 
 
-# Turn of link 1 and of link 3, +1 anticlockwise from the line motor-E, for E above the motors.
+# Direction of links 1 and 3, +1 anticlockwise from the line motor-E, for E above the motors.
 TURNS: dict[Elbows, tuple[float, float]] = {
     "outward": (1.0, -1.0),
     "inward": (-1.0, 1.0),
@@ -206,7 +208,7 @@ TURNS: dict[Elbows, tuple[float, float]] = {
 def solve_inverse(
     p: Matrix, x: float, y: float, turn_1: float, turn_3: float
 ) -> tuple[Matrix, bool]:
-    """Angles (q1, q2, q3, q4) for E = (x, y); False where it cannot be reached."""
+    """Return angles (q1, q2, q3, q4) for E = (x, y), and whether it is in reach."""
     l_1, l_2, l_5 = p[0], p[1], p[4]
     q = np.zeros(4)
     side = 1.0 if y > 0.0 else -1.0
@@ -228,9 +230,9 @@ def solve_inverse(
 def matrices(
     p: Matrix, E: Matrix, turn_1: float, turn_3: float
 ) -> tuple[Matrix, Matrix, NDArray[np.bool_]]:
-    """M and J (k, 2, 2) for k sets of parameters (k, 10) and places (k, 2).
+    """Return M and J (k, 2, 2) for k sets of parameters (k, 10) and positions (k, 2).
 
-    False, and unit matrices, where a place is out of reach or singular.
+    The third result is False, with identity matrices, for positions out of reach or singular.
     """
     n = len(E)
     M, J, good = np.zeros((n, 2, 2)), np.zeros((n, 2, 2)), np.zeros(n, dtype=np.bool_)
@@ -250,7 +252,7 @@ def matrices(
 def solve_forward(
     p: Matrix, q1: float, q3: float, side: float
 ) -> tuple[float, float, float, float, float, float, float, float, float, float, bool]:
-    """cos, sin of q1, q2, q3, q4 in turn, E, and whether the loop closes."""
+    """Return cos, sin of q1, q2, q3, q4 in turn, E, and whether the loop closes."""
     l_1, l_2, l_5 = p[0], p[1], p[4]
     c1, s1, c3, s3 = np.cos(q1), np.sin(q1), np.cos(q3), np.sin(q3)
     dx, dy = l_5 + l_1 * (c3 - c1), l_1 * (s3 - s1)
@@ -269,9 +271,9 @@ def solve_forward(
 def dynamics(
     p: Matrix, c: Matrix, s: Matrix, w1: float, w3: float
 ) -> tuple[Matrix, Matrix, Matrix, Matrix]:
-    """M (2, 2), velocity terms c (2,), J (2, 2) and J' q' (2,) at angles and rates of the motors.
+    """Return M (2, 2), velocity terms c (2,), J (2, 2) and J' q' (2,) for motor angles and rates.
 
-    `c`, `s`: cosines and sines of the four angles. Away from singular poses only.
+    `c`, `s` are cosines and sines of the four angles. The pose must not be singular.
     """
     l_1, l_2, a_1, a_2 = p[0], p[1], p[2], p[3]
     m_1, m_2, m_EE, I_1, I_2 = p[5], p[6], p[7], p[8], p[9]
@@ -281,7 +283,7 @@ def dynamics(
     J = np.empty((2, 2))
     J[0, 0], J[1, 0] = d1 * s[3] / det, -d1 * c[3] / det
     J[0, 1], J[1, 1] = -d3 * s[1] / det, d3 * c[1] / det
-    # Rates of links 2 and 4 for a unit rate of either motor.
+    # Rates of links 2 and 4 per unit rate of each motor.
     W = np.empty((2, 2))
     for i in range(2):
         e2 = -s[1] * J[0, i] + c[1] * J[1, i]
@@ -289,7 +291,7 @@ def dynamics(
         W[0, i] = (e2 - (l_1 * (s[1] * s[0] + c[1] * c[0]) if i == 0 else 0.0)) / l_2
         W[1, i] = (e4 - (l_1 * (s[3] * s[2] + c[3] * c[2]) if i == 1 else 0.0)) / l_2
     w2, w4 = W[0, 0] * w1 + W[0, 1] * w3, W[1, 0] * w1 + W[1, 1] * w3
-    # Accelerations with the motors' own at zero.
+    # Accelerations with the motors' own accelerations at zero.
     r2 = -l_1 * w1 * w1 * (c[1] * c[0] + s[1] * s[0]) - l_2 * w2 * w2
     r4 = -l_1 * w3 * w3 * (c[3] * c[2] + s[3] * s[2]) - l_2 * w4 * w4
     ex, ey = (s[3] * r2 - s[1] * r4) / det, (-c[3] * r2 + c[1] * r4) / det

@@ -1,4 +1,4 @@
-"""How the pantograph must be driven for its tip to move as wished, and where it can run up."""
+"""Inverse kinematics and dynamics of the tip's motion, and start positions of an approach."""
 
 from collections.abc import Sequence
 
@@ -25,8 +25,8 @@ class ArmMotion:
 
     Parameters
     ----------
-    pose_m : any place of the tip in that branch
-    damping_N_m_s_per_rad : b, of either motor's joint
+    pose_m : any position of the tip in that branch
+    damping_N_m_s_per_rad : b, of each motor's joint
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class ArmMotion:
     def joint_reference(
         self, x_m: float, y_m: float, vx: float, vy: float, ax: float, ay: float
     ) -> tuple[float, float, float, float]:
-        """q1, q3 and the torques M q'' + c + b q' for a tip's place, velocity, acceleration."""
+        """Return q1, q3 and the torques M q'' + c + b q' for the tip's motion."""
         q1, q3, w1, w3, tau1, tau3 = _joint_reference(
             self._vector, x_m, y_m, vx, vy, ax, ay, *self._turns
         )
@@ -48,7 +48,7 @@ class ArmMotion:
     def tip_of(
         self, q1: float, q3: float, w1: float, w3: float
     ) -> tuple[float, float, float, float]:
-        """Place and velocity of the tip for angles and rates of the motors."""
+        """Return position and velocity of the tip for angles and rates of the motors."""
         x, y, vx, vy = _tip_of(self._vector, q1, q3, w1, w3, self._side)
         return x, y, vx, vy
 
@@ -57,14 +57,14 @@ def run_ups(
     rig: Pantograph, pose_m: Sequence[float], elbows: Elbows, gamma_deg: Sequence[float],
     energy_J: float, run_up_s: float,
 ) -> tuple[Matrix, Matrix]:  # fmt: skip
-    """Velocities at the contact and starts (k, 2), each `run_up_s` at that velocity before it.
+    """Return velocities at contact and start positions (k, 2), `run_up_s` before contact.
 
     The speed gives this kinetic energy at the contact.
 
     Raises
     ------
     ModelError
-        A pose, an angle or a way there that the arm cannot take.
+        A pose, an angle or a point of the approach is out of reach.
     """
     pose = rig.inverse(pose_m, elbows)
     speed = predict(pose, gamma_deg, energy_J).speed_m_per_s
@@ -87,7 +87,7 @@ def _joint_reference(
     p: Matrix, x: float, y: float, vx: float, vy: float, ax: float, ay: float, turn_1: float,
     turn_3: float,
 ) -> tuple[float, float, float, float, float, float]:  # fmt: skip
-    """Angles, rates and torques of the motors for a tip's place, velocity and acceleration."""
+    """Return angles, rates and torques of the motors for the tip's motion."""
     q, _ = solve_inverse(p, x, y, turn_1, turn_3)
     c, s = np.cos(q), np.sin(q)
     w1 = (c[1] * vx + s[1] * vy) / (p[0] * (s[1] * c[0] - c[1] * s[0]))
@@ -105,7 +105,7 @@ def _joint_reference(
 def _tip_of(
     p: Matrix, q1: float, q3: float, w1: float, w3: float, side: float
 ) -> tuple[float, float, float, float]:
-    """Place and velocity of the tip for angles and rates of the motors."""
+    """Return position and velocity of the tip for angles and rates of the motors."""
     f = solve_forward(p, q1, q3, side)
     c, s = np.array((f[0], f[2], f[4], f[6])), np.array((f[1], f[3], f[5], f[7]))
     J = dynamics(p, c, s, w1, w3)[2]

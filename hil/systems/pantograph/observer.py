@@ -1,4 +1,4 @@
-"""The observer of the impact rig's arm: its model, held to it by its encoders."""
+"""Observer of the impact rig's arm: its model, corrected by the encoders."""
 
 from collections.abc import Sequence
 
@@ -10,26 +10,26 @@ from hil.systems.pantograph.system import PantographSystem
 
 
 class ArmObserver:
-    """The model of an arm beside it, held to the arm by its encoders.
+    """Model of an arm, corrected by the encoders.
 
-    Open loop it would drift away: a torque's small error is integrated twice. Every period the
-    model takes the commanded torques; what it then says of every channel stands in the row; and
-    its angles and rates are corrected by what the encoders read,
+    An open-loop model would drift, because a small torque error is integrated twice. Every period
+    the model advances with the commanded torques, and its values of all channels are written to
+    the row. Then its angles and rates are corrected by the encoder readings,
 
         q += (1 - p^2) e,   q' += (1 - p)^2 e / h,   p = exp(-h / CORRECTION_S)
 
-    No measured force enters it: the forces it says are those of its own plate.
+    The observer uses no measured force: its forces are those of the model's plate.
 
     Source: Benedict & Bordner 1962 (alpha-beta filter, critically damped).
 
     Parameters
     ----------
     outputs : sequence of int
-        Which of the system's outputs each channel measures.
+        Index of the system's output that each channel measures.
     indices : sequence of int
-        Where each channel stands among the readings.
+        Index of each channel in the readings.
     driven : sequence of int
-        Which of the system's inputs each actuator's output sets.
+        Index of the system's input that each actuator sets.
     """
 
     CORRECTION_S = 0.005  # assumed
@@ -40,8 +40,8 @@ class ArmObserver:
         Column("tip_y_estimate_m", "m", "model", "the tip by model and encoders"),
         Column("tip_vx_estimate_m_per_s", "m/s", "model", "the tip by model and encoders"),
         Column("tip_vy_estimate_m_per_s", "m/s", "model", "the tip by model and encoders"),
-        Column("T_c_estimate_J", "J", "model", "kinetic energy that the plate would take"),
-        Column("T_a_estimate_J", "J", "model", "kinetic energy that the plate would leave"),
+        Column("T_c_estimate_J", "J", "model", "kinetic energy that an impact would remove"),
+        Column("T_a_estimate_J", "J", "model", "kinetic energy that an impact would leave"),
     )
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What `hil report` adds to a run of impacts: the paper's Tables III and IV, Figs. 9 and 10."""
+"""Sections of `hil report` for impacts: the paper's Tables III and IV, Figs. 9 and 10."""
 
 import json
 import math
@@ -14,7 +14,7 @@ from hil.systems.pantograph.impact import SYMMETRIC_M, TABLE_III, TABLE_IV
 
 
 def sections(run: xr.Dataset) -> list[Section]:
-    """The parts of the page, and the same figures as JSON beside it."""
+    """Return the sections of the page, with the same figures as JSON."""
     impact = evaluate(run)
     simulated = bool(run.attrs.get("simulated"))
     symmetric = bool(np.allclose(impact.pose.E_m, SYMMETRIC_M, rtol=0.0, atol=1e-9))
@@ -26,7 +26,7 @@ def sections(run: xr.Dataset) -> list[Section]:
         Section(
             "Predicted impacts (the paper's Table III or V)",
             [f"Tip at ({x:g}, {y:g}) m, T = {1e3 * impact.energy_J:g} mJ, an ideal constraint. ±: "
-             "how far the figures move while Table II's parameters move within their rounding. "
+             "effect of the rounding of Table II's parameters. "
              f"The last two columns: with the model's friction, mu = {impact.mu:g}."],
             None,
             ["gamma deg", *(h for k, h, *_ in SHOWN if k not in _AFTER), "T_a+ mJ", "F_t N ms"],
@@ -36,8 +36,8 @@ def sections(run: xr.Dataset) -> list[Section]:
         Section(
             "Measured impacts (the paper's Table IV or VI)",
             ["Mean over the trials ± their standard deviation; below, the standard uncertainty of "
-             "the mean from spread, instruments and parameters. Impulses run from onset to the "
-             "end of compression.", *_messages(impact, printed)],
+             "the mean from deviation, instruments and parameters. Impulses are integrated from "
+             "onset to the end of compression.", *_messages(impact, printed)],
             None, ["gamma deg", "trials", *(h for _, h, *_ in SHOWN)],
             _measured_rows(impact, printed),
         ),
@@ -46,8 +46,8 @@ def sections(run: xr.Dataset) -> list[Section]:
         parts += [
             Section(
                 f"Energies during an impact (the paper's Fig. {number})",
-                ["One trial a case, the others faint. White spots: just before contact, and the "
-                 "end of compression."],
+                ["One trial per case in full colour, the others faint. White dots: just before "
+                 "contact, and the end of compression."],
                 draw_curves(seen, simulated),
             ),
             Section(
@@ -112,9 +112,9 @@ def _messages(impact: Impact, printed: bool) -> list[str]:
         )
     if printed:
         messages.append(
-            "Not reproduced: the printed normal impulses are 10 to 19 % above those that stop this "
-            "arm at the printed energies, and the printed tangential ones follow no constant "
-            "coefficient of friction."
+            "Not reproduced: the printed normal impulses are 10 to 19 % above the impulses "
+            "that stop this arm at the printed energies, and the printed tangential impulses "
+            "do not fit a constant coefficient of friction."
         )
     else:
         messages.append(
@@ -125,5 +125,5 @@ def _messages(impact: Impact, printed: bool) -> list[str]:
 
 
 def write_json(impact: Impact) -> str:
-    """The text of the file beside the page."""
+    """Return the text of the JSON file next to the page."""
     return json.dumps(plain(as_json(impact)), indent=2, allow_nan=False) + "\n"

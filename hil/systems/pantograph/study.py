@@ -1,4 +1,4 @@
-"""`hil study pantograph`: what the paper's impacts take, at any pose, with bands and a map.
+"""`hil study pantograph`: impacts of the paper at any pose, with ranges and a workspace map.
 
 Source: Font-Llagunes & Koevecses, "Analytical and Experimental Studies of the Dynamics of Variable
 Topology Systems", section 6.
@@ -29,7 +29,7 @@ from hil.systems.pantograph.linkage import Elbows, Pantograph, Pose
 
 CASE_6_F_T = 1.40
 PRINTED_ENERGY_J = 0.01
-SPEED_TOLERANCE_M_PER_S = 2e-4  # the inertias' rounding moves case 1 by -6e-4 and +7e-4 m/s
+SPEED_TOLERANCE_M_PER_S = 2e-4  # rounding of the inertias moves case 1 by -6e-4 and +7e-4 m/s
 
 
 def _as_list(value: Any) -> Any:
@@ -37,7 +37,7 @@ def _as_list(value: Any) -> Any:
 
 
 class Values(Table):
-    """What `--set` may change: where the tip meets the plate, how, and with what energy."""
+    """Values that `--set` can change: position, directions and energy of the impacts."""
 
     pose_m: list[float] = Field(
         default_factory=lambda: list(SYMMETRIC_M), min_length=2, max_length=2
@@ -50,7 +50,7 @@ class Values(Table):
 
 
 def run(out: Path, values: Values) -> dict[str, Any]:
-    """Predict every impact into the folder `out`; the results, as written to results.json."""
+    """Predict every impact into the folder `out`; return the results, as in results.json."""
     rig = Pantograph()
     pose = rig.inverse(values.pose_m, values.elbows)
     found = predict(pose, values.gamma_deg, values.energy_J)
@@ -67,7 +67,7 @@ def run(out: Path, values: Values) -> dict[str, Any]:
     if asymmetric:
         checks.append(_check("Angle at which xi = 1", best_deg, "-7.58", "deg"))
     return {
-        "title": "The pantograph's tip meets a plate: what the impact takes",
+        "title": "Impacts of the pantograph's tip on a plate: energies and impulses",
         "rows": _rows(found, band),
         "gamma_of_xi_1_deg": best_deg,
         "gamma_of_xi_1_band_deg": band["gamma_of_xi_1_deg"],
@@ -83,13 +83,13 @@ def run(out: Path, values: Values) -> dict[str, Any]:
 
 
 _CAPTION_IMPACTS = (
-    "What an impact does as the tip's velocity turns from the plate's normal (gamma above zero "
-    "towards +x), always with the same kinetic energy. Bands: the parameters anywhere within the "
-    "rounding of the printed Table II."
+    "Energies and impulse over the angle gamma of the tip's velocity from the plate's normal "
+    "(positive towards +x), at constant kinetic energy. Bands: rounding of the parameters in "
+    "Table II."
 )
 _CAPTION_MAP = (
-    "Part of the kinetic energy that an impact along the normal takes (xi), and the mass that the "
-    "plate feels, wherever the tip can be. In black the arm at the chosen pose."
+    "Fraction of the kinetic energy that an impact along the normal removes (xi), and effective "
+    "mass at the tip, over the workspace. Black: the arm at the chosen pose."
 )
 
 
@@ -136,7 +136,7 @@ def _table(found: Impacts, band: dict[str, Any]) -> dict[str, Any]:
 def _check(
     what: str, value: float, expected: str, unit: str = "", tolerance: float = 0.0
 ) -> dict[str, Any]:
-    """Agrees when it rounds to every digit, or is within what the parameters' rounding allows."""
+    """Compare with a printed value; agrees if equal after rounding, or within the tolerance."""
     digits = len(expected.partition(".")[2])
     rounds = round(value, digits) == float(expected)
     return {
@@ -166,15 +166,15 @@ def _notes(found: Impacts, symmetric: bool, asymmetric: bool) -> list[str]:
     notes = [
         "The poses of Fig. 8 are not in the text: both elbows outward, tip at (0, 0.22538) m and "
         "(0.19981, 0.22538) m are derived from Tables III and V.",
-        "The constraint is ideal: no tangential impulse, the tip slides on along the plate.",
+        "The constraint is ideal: no tangential impulse; the tip continues along the plate.",
     ]
     if symmetric:
         same = [(g, *TABLE_IV[g][-2:]) for g in found.gamma_deg if g in TABLE_IV and g > 0.0]
         if same:
             parts = ", ".join(f"{F_t / F_n:.3f} at {g:g} deg" for g, F_n, F_t in same)
             notes.append(
-                f"Not reproduced: Table IV's tangential impulses. F_t / F_n is {parts}, where "
-                "sliding one way under Coulomb's law has one number for all."
+                f"Not reproduced: Table IV's tangential impulses. F_t / F_n is {parts}, but "
+                "Coulomb friction with constant sliding direction gives a single value."
             )
         above = [
             f"{100.0 * (TABLE_IV[g][-2] / (1e3 * found.impulse_N_s[i]) - 1.0):.0f} % at {g:g} deg"
@@ -184,13 +184,13 @@ def _notes(found: Impacts, symmetric: bool, asymmetric: bool) -> list[str]:
         if above:
             notes.append(
                 f"Not reproduced: Table IV's normal impulses are above these by {', '.join(above)}"
-                ", more than the speeds or the parameters' rounding explain."
+                ", more than speeds or parameter rounding can explain."
             )
     if asymmetric:
         notes.append(
             f"Not reproduced: tangential impulses of +{CASE_6_F_T:.2f} N ms at 0 deg and about "
-            "zero at 15 deg. Stopped along the normal, this tip slides to +x at both, against "
-            "which friction is below zero."
+            "zero at 15 deg. With the normal velocity stopped, this tip slides to +x at both "
+            "angles, so the friction impulse is below zero."
         )
     return notes
 
@@ -260,7 +260,7 @@ def _draw_map(rig: Pantograph, pose: Pose, elbows: Elbows) -> Figure:
             axis.set_aspect("equal")
             axis.set_ylabel("y [m]")
         axes[1].set_xlabel("x [m]")
-        axes[0].set_title("Where an impact along the plate's normal takes how much")
+        axes[0].set_title("Fraction of energy that an impact along the plate's normal removes")
     return figure
 
 

@@ -16,21 +16,21 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Sensor:
-    """How the force sensor sits on the tip: turned from the plate's normal by this angle."""
+    """Mounting of the force sensor on the tip: its rotation from the plate's normal."""
 
     misalignment_rad: float = 0.0
 
     def turned(self, f_n_N: float, f_t_N: float) -> tuple[float, float]:
-        """What it feels along its own axes."""
+        """Return the force along the sensor's own axes."""
         c, s = np.cos(self.misalignment_rad), np.sin(self.misalignment_rad)
         return float(c * f_n_N + s * f_t_N), float(c * f_t_N - s * f_n_N)
 
 
 class PantographSystem:
-    """An `ArmOnPlate` behind the interface of every plant (`hil.mechanics.system`).
+    """An `ArmOnPlate` with the interface of a plant (`hil.mechanics.system`).
 
-    Outputs are the motors' angles and the force on the tip as its sensor sits: normal, positive
-    where the plate pushes, and tangential, positive along x. The tip's true place is there for
+    Outputs are the motors' angles and the force on the tip in the sensor's axes: normal (positive
+    if the plate pushes) and tangential (positive along x). The tip's true position is for
     comparison only.
     """
 
@@ -55,16 +55,16 @@ class PantographSystem:
 
     @property
     def y(self) -> Matrix:
-        """Outputs now, in the order of `outputs`."""
+        """Current outputs, in the order of `outputs`."""
         return self._y
 
     def step(self, drive: Drive, inputs: Matrix) -> None:
-        """Advance one period with both torques held."""
+        """Advance one period with both torques held constant."""
         self.arm.advance(inputs, self.period_s)
         self.look()
 
     def look(self) -> None:
-        """Bring `y` up to the arm's state."""
+        """Update `y` from the arm's state."""
         x, y, _, _, f_t, f_n = self.arm.tip()
         self._y[:2] = self.arm.x[:2]
         self._y[2], self._y[3] = self._sensor.turned(f_n, f_t)

@@ -14,7 +14,7 @@ Seconds = Annotated[float, Field(gt=0.0, le=60.0)]
 
 
 class ArmTable(Table):
-    """Lengths, places of centres of mass, masses, moments of inertia; defaults are Table II."""
+    """Lengths, positions of centres of mass, masses, inertias; defaults are Table II."""
 
     l_1_m: Positive = ARM.l_1_m
     l_2_m: Positive = ARM.l_2_m
@@ -42,10 +42,10 @@ class PlateTable(Table):
 
 
 class PantographTable(Table):
-    """A pantograph before a flat plate; it starts at rest with its tip at `home_m`.
+    """A pantograph in front of a flat plate; it starts at rest with its tip at `home_m`.
 
     `q1_range_rad` and `q3_range_rad` are the motors' ranges: commands stay within them.
-    `sensor_turned_rad` is how far the force sensor is turned from the plate's normal.
+    `sensor_turned_rad` is the rotation of the force sensor from the plate's normal.
     """
 
     kind: Literal["pantograph"]
@@ -60,11 +60,11 @@ class PantographTable(Table):
 
 
 class ImpactTable(Table):
-    """Impacts of the tip on the plate, as `hil.systems.pantograph.control` runs them.
+    """Impacts of the tip on the plate (`hil.systems.pantograph.control`).
 
-    The tip meets the plate at `contact_x_m`, at every angle of `gamma_deg` in turn with the
-    kinetic energy `energy_J`, `repeats` times over. `force_gain_uncertainty` (of 1) and
-    `sensor_turned_uncertainty_rad` are standard uncertainties that the report works with.
+    The tip meets the plate at `contact_x_m`, at each angle of `gamma_deg` in turn, with the
+    kinetic energy `energy_J`, `repeats` times. `force_gain_uncertainty` (relative) and
+    `sensor_turned_uncertainty_rad` are standard uncertainties that the report uses.
     """
 
     kind: Literal["impact"]
