@@ -48,10 +48,12 @@ Errors
     unread samples that were overwritten, -200284 for a timeout, -201003 for a card that is gone.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from simdaq.bindings import install
     from simdaq.card import Card
     from simdaq.system import System
@@ -66,4 +68,6 @@ def __getattr__(name: str) -> Any:
     """Import what is asked for: the command's options and errors do without the extra `daq`."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
     return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

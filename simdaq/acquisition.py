@@ -1,4 +1,4 @@
-"""Clocked acquisitions: by which clock, into which buffer, until when."""
+"""Clocked acquisitions: clock, buffer, logging, end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nidaqmx.constants import (
 )
 from numpy.typing import NDArray
 
-from simdaq import names, routes, tdms
+from simdaq import errors, names, routes, tdms
 from simdaq.bench import Bench
 from simdaq.buffers import InputBuffer
 from simdaq.channels import DigitalLines
@@ -38,6 +38,7 @@ class InputRun(Run):
 
     def __init__(self, bench: Bench, task: Task) -> None:
         self.task = task
+        self._bench = bench
         timing = task.timing
         n = float(timing.samples) if timing.finite else np.inf
         self._reference = routes.trigger_edges(bench, task.reference_trigger, task)
@@ -117,17 +118,37 @@ class InputRun(Run):
         before = self.buffer.written
         if len(times):
             block = np.vstack([c.sample(times) for c in self.task.channels])
-            if self._log is not None:
-                channels = self.task.channels
-                scaled = [c.scaled(row) for c, row in zip(channels, block, strict=True)]
-                self._log.append(np.vstack(scaled))
+            self._write_log(block)
             self.buffer.push(block)
             if self._end is not None and self.buffer.written >= self._end:
                 self.buffer.position = self._end - self.task.timing.samples
         self._deliver(before, times, until_s)
 
+    def _write_log(self, block: Block) -> None:
+        """Append to the file, and go on in the next one where a file is full."""
+        if self._log is None or self.task.properties.get(("read", "logging_pause")):
+            return
+        rows = zip(self.task.channels, block, strict=True)
+        scaled = np.vstack([channel.scaled(row) for channel, row in rows])
+        most = int(self.task.properties.get(("read", "logging_samps_per_file"), 0))
+        while most and self._log.n_samples + scaled.shape[1] > most:
+            n = most - self._log.n_samples
+            self._log.append(scaled[:, :n])
+            scaled = scaled[:, n:]
+            self.new_file(self._log.next_path())
+        if scaled.shape[1]:
+            self._log.append(scaled)
+
+    def new_file(self, path: str) -> None:
+        """Log to another file from now on."""
+        if self._log is None:
+            raise self.task.error(errors.NO_LOG_FILE, "The task does not log.", File_Path=path)
+        self._log.close()
+        self.task.properties["read", "logging_file_path"] = path
+        self._log = _log(self._bench, self.task)
+
     def _deliver(self, before: int, times: Block, until_s: float) -> None:
-        """Hand over what the newest packet has; the last one is sent when all is over."""
+        """Deliver the newest packet; the last one is sent when the acquisition ends."""
         if not self._transfer_s or self.clock.done:
             self._delivered = self.buffer.written
             return

@@ -1,4 +1,4 @@
-"""Cards with their signals and faults, the tasks on them, and who holds what."""
+"""Cards with their signals and faults, tasks, and reservations."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Bench:
         return found
 
     def inject(self, terminal: str, fault: Fault | None) -> None:
-        """Break an input: `stuck` at its value now, `high rail`, `low rail`; None mends it."""
+        """Put a fault on an input, None for none: `stuck` at its value now, or at a rail."""
         card, short = self._terminal(terminal)
         found = card.terminal(short)
         with self.lock:
@@ -110,13 +110,13 @@ class Bench:
             found.fault = fault
 
     def unplug(self, card: str) -> None:
-        """Pull a card's cable: every task on it fails from now on, its outputs are gone."""
+        """Unplug a card: every task on it fails from now on."""
         with self.lock:
             self.cards[card].plugged = False
             self._changed.notify_all()
 
     def plug(self, card: str) -> None:
-        """Put it back: it comes up as after power-on, all outputs at 0."""
+        """Plug a card in again: it starts as after power-on, all outputs at 0."""
         with self.lock:
             self._power_up(self.cards[card])
             self.cards[card].plugged = True
@@ -126,7 +126,7 @@ class Bench:
         self.cards[card].stalled = stalled
 
     def deliver_every(self, card: str, seconds: float) -> None:
-        """Make a card hand its samples over in packets, as on USB or Ethernet."""
+        """Make a card send its samples in packets, as on USB or Ethernet."""
         self.cards[card].transfer_s = seconds
 
     def _power_up(self, card: Card) -> None:
@@ -178,7 +178,7 @@ class Bench:
         return found
 
     def clear(self, task: Task) -> None:
-        """Stop a task and forget it; its outputs stay as they are."""
+        """Stop and delete a task; its outputs keep their values."""
         self.stop(task)
         self._free(task)
         for channel in task.channels if task.kind == "do" else ():
@@ -192,7 +192,7 @@ class Bench:
         return self._n_transitions_cleared + sum(t.n_transitions for t in self.tasks.values())
 
     def add_channels(self, task: Task, channels: Sequence[Channel]) -> None:
-        """Give a task what one call creates."""
+        """Add the channels that one call creates to a task."""
         for channel in channels:
             task.add(channel)
             self.release(task, UNVERIFIED)
@@ -203,7 +203,7 @@ class Bench:
     # What tasks reserve
 
     def reserve(self, task: Task) -> None:
-        """Give a task all it needs, or nothing.
+        """Reserve everything that a task needs, or nothing.
 
         Raises
         ------
@@ -224,7 +224,7 @@ class Bench:
         task.state = max(task.state, COMMITTED)
 
     def release(self, task: Task, state: int) -> None:
-        """Take back what a task holds; its state falls to this one."""
+        """Free what a task has reserved; its state becomes at most this one."""
         self._free(task)
         task.state = min(task.state, state)
         task.asked_state = min(task.asked_state, state)

@@ -1,4 +1,4 @@
-"""What the C functions of the simulated library do, and which system they do it on."""
+"""The Python side of the simulated library's C functions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CODES = {
 POINTERS = {
     "c_int": "int32_t *", "c_int32": "int32_t *", "c_uint": "uint32_t *", "c_uint32": "uint32_t *",
     "c_bool32": "uint32_t *", "c_double": "double *", "c_ulonglong": "uint64_t *",
-    "task_handle": "uint64_t *",
+    "task_handle": "uint64_t *", "AbsoluteTime": "AbsoluteTime",
 }  # fmt: skip
 ACQUIRED_INTO_BUFFER = EveryNSamplesEventType.ACQUIRED_INTO_BUFFER.value
 ELEMENTS = {
@@ -61,9 +61,13 @@ class Bindings:
                 elif argument.role == "out_array":
                     outputs.append((value, argument.element))
             result = model(self.m.current(), **inputs)
-            results = result if isinstance(result, tuple) else (result,)
+            several = isinstance(result, tuple) and len(outputs) > 1
+            results = result if several else (result,)
             for (pointer, c_type), value in zip(outputs, results, strict=False):
-                if isinstance(value, list):
+                if c_type == "AbsoluteTime":
+                    time = self.m.ffi.cast("daqmx_time *", pointer)
+                    time.lsb, time.msb = value
+                elif isinstance(value, list):
                     self.m.array(pointer, len(value), c_type)[:] = value
                 else:
                     self.m.store(pointer, c_type, value)
@@ -126,6 +130,9 @@ class Bindings:
     def _set_value(self, kind: str, real: float, whole: int, size: int) -> Any:
         if kind == "double":
             return real
+        if kind == "timestamp":
+            return whole, size - (1 << 64) if size >= 1 << 63 else size
+        size &= 0xFFFFFFFF
         if kind == "string":
             return self.m.text(self.m.ffi.cast("char *", whole))
         if kind in ELEMENTS:

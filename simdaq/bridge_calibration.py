@@ -38,7 +38,7 @@ def _ratio(system: System, channel: AnalogInput) -> float:
 def perform_bridge_offset_nulling_cal_ex(
     system: System, *, task: int, channel: str, skip_unsupported_channels: bool
 ) -> None:
-    """What the bridges show now is zero."""
+    """Take the bridges' present values as zero."""
     del skip_unsupported_channels
     owner = system.task(task)
     for bridge in _bridges(owner, channel):
@@ -50,7 +50,7 @@ def perform_bridge_shunt_cal_ex(
     shunt_resistor_location: int, shunt_resistor_select: int, shunt_resistor_source: int,
     bridge_resistance: float, skip_unsupported_channels: bool,
 ) -> None:  # fmt: skip
-    """Adjust the gains to what a shunt ought to show."""
+    """Adjust the gains to the reading that a shunt should give."""
     del shunt_resistor_location, shunt_resistor_select, shunt_resistor_source
     del skip_unsupported_channels
     owner = system.task(task)
@@ -67,3 +67,21 @@ def perform_bridge_shunt_cal_ex(
         bridge.bridge_changed()
         expected = bridge_resistance / (4.0 * shunt_resistor_value + 2.0 * bridge_resistance)
         bridge.properties["ai_bridge_shunt_cal_gain_adjust"] = expected / measured
+
+
+def perform_strain_shunt_cal_ex(
+    system: System, *, task: int, channel: str, shunt_resistor_value: float,
+    shunt_resistor_location: int, shunt_resistor_select: int, shunt_resistor_source: int,
+    skip_unsupported_channels: bool,
+) -> None:  # fmt: skip
+    """Adjust the gains of strain gauges; a simulated gauge shows what the shunt ought to."""
+    del shunt_resistor_value, shunt_resistor_location, shunt_resistor_select
+    del shunt_resistor_source
+    owner = system.task(task)
+    for bridge in _bridges(owner, channel):
+        ai = bridge.card.model.ai
+        assert ai is not None
+        if ai.shunt_Ohm:
+            bridge.properties["ai_bridge_shunt_cal_gain_adjust"] = 1.0
+        elif not skip_unsupported_channels:
+            raise DaqmxError(errors.PROPERTY_NOT_SUPPORTED, Channel_Name=bridge.name)

@@ -251,7 +251,7 @@ class Card:
 
     @property
     def engines(self) -> Card:
-        """Who owns the timing engines: the chassis of a module, else the card."""
+        """The owner of the timing engines: the chassis of a module, else the card itself."""
         return self.chassis or self
 
     @property

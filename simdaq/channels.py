@@ -263,7 +263,7 @@ class AnalogOutput(Channel):
                 )  # fmt: skip
 
     def quantised(self, values: Samples) -> Samples:
-        """What the converter can make of these.
+        """Values as the converter can generate them.
 
         Raises
         ------

@@ -14,36 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simdaq.errors import PortError, SetupError
+from simdaq.options import NAME, add_arguments
 from simdaq.stopwatch import stopwatch
 
 if TYPE_CHECKING:
     from simdaq.scene import BenchPlan
-
-NAME = "python -m simdaq"
-
-
-def add_arguments(parser: argparse.ArgumentParser, name: str = NAME) -> None:
-    """Add the options of the command, which the user knows by this name."""
-    parser.add_argument("--card", action="append", default=[], metavar="MODEL=NAME",
-                        help="a card of the bench (repeatable; default: the bench that "
-                        f"`{name}` lists)")  # fmt: skip
-    parser.add_argument("--max", action="append", default=[], metavar="FILE.ini",
-                        help="cards, scales, channels and tasks of an NI MAX configuration "
-                        "export (repeatable)")  # fmt: skip
-    parser.add_argument("--scene", default="", metavar="FILE.toml",
-                        help="signals of the inputs: functions, recordings, a plant")  # fmt: skip
-    parser.add_argument("--fast", action="store_true",
-                        help="time passes only while the program waits, and in no "
-                        "time")  # fmt: skip
-    parser.add_argument("--port", type=int, metavar="N",
-                        help="serve NI's gRPC protocol at this port (NI's own: 31763)")  # fmt: skip
-    parser.add_argument("--host", default="127.0.0.1",
-                        help="with --port (default: 127.0.0.1)")  # fmt: skip
-    parser.add_argument("--env", action="store_true",
-                        help=f'print what any program needs: eval "$({name} --env)"')  # fmt: skip
-    parser.add_argument("--run", nargs=argparse.REMAINDER, metavar="PROGRAM",
-                        help="run a program on these cards, with all arguments that "
-                        "follow")  # fmt: skip
 
 
 def run(args: argparse.Namespace, name: str = NAME) -> None:
@@ -163,3 +138,8 @@ def _serve(plan: BenchPlan, host: str, port: int) -> None:
         server.wait_for_termination()
     except KeyboardInterrupt:
         server.stop(0.5).wait()
+
+
+def console() -> None:
+    """The installed command `simdaq`."""
+    sys.exit(main())

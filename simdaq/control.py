@@ -5,6 +5,7 @@ from __future__ import annotations
 from nidaqmx.constants import SampleTimingType, Signal, TaskMode, TriggerType
 
 from simdaq import errors, names
+from simdaq.acquisition import InputRun
 from simdaq.errors import DaqmxError
 from simdaq.inputs import wait_until_done
 from simdaq.system import System
@@ -29,7 +30,7 @@ EXPORTED = {
 
 
 def set_runtime_environment(system: System, **_: str) -> None:
-    """The program names its language; nothing depends on it."""
+    """Take the language of the program; nothing depends on it."""
     del system
 
 
@@ -39,7 +40,7 @@ def create_task(system: System, *, session_name: str) -> int:
 
 
 def clear_task(system: System, *, task: int) -> None:
-    """Stop and forget."""
+    """Stop a task and delete it."""
     system.clear(system.task(task))
 
 
@@ -84,7 +85,7 @@ def task_control(system: System, *, task: int, action: int) -> None:
 
 
 def is_task_done(system: System, *, task: int) -> bool:
-    """Whether all is over; an error that stopped the task is raised."""
+    """Whether a task is done; raises the error that stopped it, if there is one."""
     owner = system.task(task)
     if owner.pending is not None:
         raise owner.pending
@@ -108,6 +109,14 @@ def configure_logging(
     owner.properties["read", "logging_mode"] = logging_mode
     owner.properties["read", "logging_tdms_group_name"] = group_name
     owner.properties["read", "logging_tdms_operation"] = operation
+
+
+def start_new_file(system: System, *, task: int, file_path: str) -> None:
+    """Log to another file from now on."""
+    owner = system.task(task)
+    if not isinstance(owner.run, InputRun) or owner.state != RUNNING:
+        raise owner.error(errors.NOT_RUNNING)
+    owner.run.new_file(file_path)
 
 
 def _retime(system: System, task: int, timing: Timing) -> None:
@@ -205,7 +214,7 @@ def disable_ref_trig(system: System, *, task: int) -> None:
 
 
 def export_signal(system: System, *, task: int, signal_id: int, output_terminal: str) -> None:
-    """Lead a signal of a task out at a terminal; nothing outside is there to see it."""
+    """Export a signal of a task to a terminal; nothing outside reads it."""
     owner = system.task(task)
     key = EXPORTED.get(signal_id)
     if key is None:
@@ -216,7 +225,7 @@ def export_signal(system: System, *, task: int, signal_id: int, output_terminal:
 def connect_terms(
     system: System, *, source_terminal: str, destination_terminal: str, signal_modifiers: int
 ) -> None:
-    """Routes between terminals of the simulated cards are only looked up."""
+    """Check the names of two terminals; nothing is connected."""
     del signal_modifiers
     for terminal in (source_terminal, destination_terminal):
         device = terminal.lstrip("/").partition("/")[0]
@@ -233,7 +242,7 @@ def disconnect_terms(system: System, *, source_terminal: str, destination_termin
 
 
 def reset_device(system: System, *, device_name: str) -> None:
-    """Abort everything on a device, its modules with a chassis; its outputs go to 0."""
+    """Abort all tasks of a device, and of its modules; set its outputs to 0."""
     card = system.card(device_name)
     card.must_be_there()
     reset = card.family if card.is_chassis else [card]

@@ -1,4 +1,4 @@
-"""Properties of devices, physical channels and the system: what a card says of itself."""
+"""Properties of devices, physical channels and the system."""
 
 from __future__ import annotations
 

@@ -20,6 +20,8 @@ BEYOND_LAST_SAMPLE = -200278
 OVERWRITTEN = -200279
 NOT_YET_THERE = -200284
 NOT_YET_WRITTEN = -200292
+NO_TIMESTAMP = -209842
+NO_MORE_SPACE = -200293
 WAIT_TIMED_OUT = -200560
 NOT_RUNNING = -200983
 RUNNING = -200479
@@ -68,33 +70,35 @@ DEFECT = -50202
 STOPPED_BEFORE_DONE = 200010
 
 TEXTS = {
-    COUNTER_NEEDS_CLOCK: "A counter has no sample clock of its own: name an outer one.",
+    COUNTER_NEEDS_CLOCK: "A counter has no sample clock of its own: name an external one.",
     DUPLICATE_TASK: "There is already a task of this name.",
     INVALID_TASK: "This task does not exist, or was closed.",
     INVALID_DEVICE: "No device of this name is present.",
     NO_SUCH_CHANNEL: "The device has no such physical channel.",
     WRONG_CHANNEL_TYPE: "The physical channel is of another type than the virtual channel.",
-    MIXED_CHANNEL_TYPES: "A task holds channels of one type only.",
+    MIXED_CHANNEL_TYPES: "A task can contain channels of one type only.",
     CHANNEL_ALREADY_IN_TASK: "The task already has a channel of this name.",
     CHANNEL_NOT_IN_TASK: "The task has no channel of this name.",
     NO_CHANNELS: "The task has no channels.",
     BAD_NAME: "The name is empty or malformed.",
     BAD_VALUE: "Requested value is not a supported value for this property.",
-    TOO_MANY_CHANNELS_FOR_RATE: "The converter cannot visit so many channels at this rate.",
+    TOO_MANY_CHANNELS_FOR_RATE: "The converter cannot sample this many channels at this rate.",
     RATE_TOO_LOW: "The sample clock cannot run so slowly.",
     RESERVED: "The resource is reserved: another task holds it.",
-    LOST_DEVICE: "The device cannot be accessed: it was unplugged, or has lost its power.",
-    BEYOND_LAST_SAMPLE: "These samples will never come: the acquisition is over.",
+    LOST_DEVICE: "The device cannot be accessed: it was unplugged, or lost power.",
+    BEYOND_LAST_SAMPLE: "The samples are not available: the acquisition has ended.",
     OVERWRITTEN: "Samples were overwritten before they were read: read more often, read more at a "
     "time, sample more slowly, or enlarge the buffer.",
-    NOT_YET_THERE: "Not all of the samples came within the timeout.",
+    NOT_YET_THERE: "Not all samples were available within the timeout.",
     NOT_YET_WRITTEN: "There was no room in the buffer within the timeout.",
+    NO_TIMESTAMP: "The time stamp is not enabled: set its timestamp_enable property.",
+    NO_MORE_SPACE: "The buffer and the card's memory cannot hold so many samples before the start.",
     WAIT_TIMED_OUT: "The task was not done within the timeout.",
     NOT_RUNNING: "The task is not running.",
     RUNNING: "This cannot be done while the task runs.",
     PROPERTY_WHILE_RUNNING: "This property cannot be set while the task runs.",
     PROPERTY_NOT_SUPPORTED: "The device does not support this property.",
-    PROPERTY_NOT_IN_CONTEXT: "This property means nothing for this task.",
+    PROPERTY_NOT_IN_CONTEXT: "This property does not apply to this task.",
     FUNCTION_NOT_SUPPORTED: "The simulated device does not support this function.",
     NO_WATCHDOG: "The device has no watchdog timer.",
     WATCHDOG_EXPIRED: "The watchdog timer has expired: outputs are in their expiration states.",
@@ -139,23 +143,23 @@ TEXTS = {
     NO_SUCH_DESTINATION: "The signal cannot be routed to this terminal: the device has no such "
     "terminal.",
     NO_LOG_FILE: "The file to log to cannot be opened or made.",
-    LOG_NEEDS_CLOCK: "Only what a clock acquires can be logged.",
+    LOG_NEEDS_CLOCK: "Only clocked acquisitions can be logged.",
     ONLY_LOGGED: "In this logging mode samples go to the file only.",
-    DEFECT: "The simulated driver has a defect.",
+    DEFECT: "Internal error of the simulated driver.",
     STOPPED_BEFORE_DONE: "The task was stopped before it was done.",
 }
 
 
 class SetupError(Exception):
-    """What was asked of the simulation is wrong or missing here: one line with the remedy."""
+    """The set-up of the simulation is wrong: one line with the remedy."""
 
 
 class PortError(Exception):
-    """The server cannot have its port."""
+    """The server's port is taken."""
 
 
 class DaqmxError(Exception):
-    """What a DAQmx function answers instead of success.
+    """An error or a warning of a DAQmx function.
 
     Attributes
     ----------

@@ -9,11 +9,18 @@ from numpy.typing import NDArray
 from simdaq import errors, routes
 from simdaq.bench import Bench
 from simdaq.channels import AnalogOutput, DigitalLines
+from simdaq.defaults import default
 from simdaq.run import Run
 from simdaq.task import Task
 from simdaq.timing import Clock
 
 Block = NDArray[np.float64]
+
+
+def onboard(task: Task) -> int:
+    """Samples a channel that the card's own memory holds."""
+    default_size = int(default("buffer", "output_onbrd_buf_size")[1])
+    return int(task.properties.get(("buffer", "output_onbrd_buf_size"), default_size))
 
 
 class OutputRun(Run):
@@ -36,6 +43,8 @@ class OutputRun(Run):
         self.data: Block = np.array(task.written)
         asked = int(task.properties.get(("buffer", "output_buf_size"), 0))
         self.capacity = max(asked, self.data.shape[1])
+        if not self.repeats:  # what the card's own memory holds has left the buffer
+            self.capacity += onboard(task)
         self.clock: Clock = routes.sample_clock(bench, task, n)
         self.write_position = self.data.shape[1]
         self._starved = False

@@ -94,6 +94,8 @@ def _event(kind: str, request: Any, facts: tuple[Any, ...]) -> Any:
 
 def _abort(context: Any, error: DaqmxError) -> None:
     metadata = [("ni-error", str(error.code))]
+    if error.samples:
+        metadata.append(("ni-samps-per-chan-written", str(error.samples)))
     context.set_trailing_metadata(tuple(metadata))
     context.abort(grpc.StatusCode.UNKNOWN, error.detail)
 

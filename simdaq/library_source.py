@@ -41,7 +41,7 @@ INNER = """
 int32_t simdaq_get(int32_t owner, void *task, char *name, int32_t number, void *value,
                    uint32_t size);
 int32_t simdaq_set(int32_t owner, void *task, char *name, int32_t number, double real,
-                   uint64_t whole, uint32_t size);
+                   uint64_t whole, uint64_t size);
 int32_t simdaq_unsupported(char *function);
 """
 
@@ -134,7 +134,8 @@ def _variadic(c_name: str) -> str:
             "        real = va_arg(rest, double);",
             "    else",
             "        whole = va_arg(rest, uint64_t);",
-            "    uint32_t size = va_arg(rest, uint32_t);",
+            # The size of an array, or the second half of a time stamp passed by value.
+            "    uint64_t size = va_arg(rest, uint64_t);",
             "    va_end(rest);",
             f"    return answered(simdaq_set({index}, {task}, {label}, number, real, whole,",
             "                               size));",

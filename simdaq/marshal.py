@@ -1,4 +1,4 @@
-"""Between C and the model: texts, arrays and numbers over pointers, errors as status codes."""
+"""Conversion between C and Python: texts, arrays, numbers; exceptions to status codes."""
 
 from __future__ import annotations
 

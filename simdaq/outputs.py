@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from nidaqmx.constants import RegenerationMode
 from numpy.typing import NDArray
 
 from simdaq import errors, watchdog
 from simdaq.channels import AnalogOutput, DigitalLines
-from simdaq.generation import OutputRun
+from simdaq.generation import OutputRun, onboard
 from simdaq.system import System
 from simdaq.task import RUNNING, Task
 
@@ -60,6 +61,19 @@ def _write_now(system: System, task: Task, block: Block, *, auto_start: bool) ->
     return int(block.shape[1])
 
 
+def _must_fit(task: Task, n: int) -> None:
+    """Raise DaqmxError where a task that may not repeat samples cannot hold these before its start.
+
+    The buffer that the program has sized, and the card's own memory, are all there is.
+    """
+    asked = int(task.properties.get(("buffer", "output_buf_size"), 0))
+    mode = task.properties.get(("write", "regen_mode"))
+    if not asked or mode != RegenerationMode.DONT_ALLOW_REGENERATION.value:
+        return
+    if n > asked + onboard(task):
+        raise task.error(errors.NO_MORE_SPACE, Samples_Requested=n, Buffer_Size=asked)
+
+
 def _write_buffer(
     system: System, task: Task, block: Block, *, auto_start: bool, timeout_s: float
 ) -> int:
@@ -73,9 +87,17 @@ def _write_buffer(
         if task.pending is not None:
             raise task.pending
         if not there:
-            raise task.error(errors.NOT_YET_WRITTEN, Timeout_s=timeout_s)
+            fits = max(run.space, 0)
+            run.write(block[:, :fits])
+            failure = task.error(
+                errors.NOT_YET_WRITTEN, Samples_Written=fits, Samples_Requested=n,
+                Timeout_s=timeout_s,
+            )  # fmt: skip
+            failure.samples = fits
+            raise failure
         run.write(block)
         return n
+    _must_fit(task, n)
     asked = int(task.properties.get(("buffer", "output_buf_size"), 0))
     held = task.written
     if held is not None and held.shape[1] + n <= asked:

@@ -40,7 +40,7 @@ class CounterOutput(Channel):
         return bool(self.properties.get("co_pulse_idle_state") == Level.HIGH.value)
 
     def changed(self, key: str, now_s: float) -> None:
-        """A property of the pulse was set; a running train goes on with it."""
+        """Apply a property of the pulse that was set, also to a running train."""
         p, period_s = self.properties, self.high_s + self.low_s
         duty = self.high_s / period_s
         if key == "co_pulse_freq":
@@ -54,7 +54,7 @@ class CounterOutput(Channel):
         self.retime(now_s)
 
     def retime(self, now_s: float) -> None:
-        """Let a running train go on with the pulse that is set now."""
+        """Apply the pulse that is set now to a running train."""
         train = self.output.train
         if train is not None:
             self.output.train = Pulses(self.high_s + self.low_s, self.high_s, now_s, train.n)

@@ -1,4 +1,4 @@
-"""Who hears whom: clocks and triggers of a task, from another task, a counter or a pin."""
+"""Routes: where the clocks and triggers of a task come from: another task, a counter, a pin."""
 
 from __future__ import annotations
 
@@ -161,16 +161,17 @@ def _signal_of(bench: Bench, card: Card, kind: str, what: str) -> Edges:
 def _counter_edges(bench: Bench, card: Card, rest: str, edge: int) -> Edges:
     number = int(rest[3])
     if rest.endswith("InternalOutput"):
-        # A train that starts now has an edge now, which lies at the open end of the next step.
-        heard_s = [float(np.nextafter(bench.now_s, -np.inf))]
+        heard: list[Any] = [None, bench.now_s]  # the train, and its last edge
 
         def of_output(after_s: float, until_s: float) -> Times:
-            del after_s
             train = card.output(f"ctr{number}").heard
             if train is None:
                 return NONE
-            found = edges_of(train, edge, heard_s[0], until_s)
-            heard_s[0] = float(found[-1]) if len(found) else heard_s[0]
+            if train is not heard[0]:
+                # The first edge of a new train lies at the open end of this step.
+                heard[:] = [train, -np.inf if train.first_s >= heard[1] else after_s]
+            found = edges_of(train, edge, heard[1], until_s)
+            heard[1] = float(found[-1]) if len(found) else heard[1]
             return found
 
         return of_output

@@ -1,4 +1,4 @@
-"""What a running task does, and its callbacks."""
+"""The interface of a running task, and registered callbacks."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class Run:
     fresh: Any = ()  # times of the samples of the last step, for those who share the clock
 
     def step(self, after_s: float, until_s: float) -> None:
-        """Do what is due in (after_s, until_s]."""
+        """Take or put out what is due in (after_s, until_s]."""
 
     def stop(self, t_s: float) -> None:
-        """Leave things as a stop leaves them."""
+        """Clean up when the task stops."""
 
     @property
     def done(self) -> bool:
@@ -26,7 +26,7 @@ class Run:
 
     @property
     def planned(self) -> float:
-        """Samples per channel after which all is over."""
+        """Samples per channel of the whole run."""
         return float("inf")
 
     @property
@@ -35,7 +35,7 @@ class Run:
         return 0
 
     def when(self, more: int) -> float | None:
-        """When that many more samples are there, if it can be known."""
+        """When that many more samples will be there, or None where it is unknown."""
         del more
         return None
 

@@ -103,7 +103,13 @@ class SampleBindings:
             block = transfer.taken_apart(flat, shape, layout)
             if not lines:
                 block = block.astype(np.float64)
-            done = write(system, handle, block, auto_start=bool(auto_start), timeout_s=timeout_s)
+            try:
+                done = write(
+                    system, handle, block, auto_start=bool(auto_start), timeout_s=timeout_s
+                )
+            except DaqmxError as failure:
+                self.m.store(n_written, "int32_t *", failure.samples)
+                raise
             self.m.store(n_written, "int32_t *", done)
             return None
 

@@ -1,4 +1,4 @@
-"""Simulated cards whose time passes. Nothing here knows how a program talks to them."""
+"""Simulated cards in time, independent of how a program reaches them."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class System(Bench):
     # Time
 
     def advance_to(self, t_s: float) -> None:
-        """Let the time come to t_s: samples are taken, outputs put out, callbacks called.
+        """Advance time to t_s: take samples, update outputs, call callbacks.
 
         A callback runs at the very time of its event; time does not run backwards.
         """
@@ -91,7 +91,7 @@ class System(Bench):
                 return
 
     def catch_up(self) -> None:
-        """On a wall clock, come to the present."""
+        """Advance to the present, on wall time."""
         if self._wall_s is None:
             return
         present_s = self._wall_s()
@@ -270,7 +270,7 @@ class System(Bench):
     # Starting
 
     def start(self, task: Task, *, implicit: bool = False) -> None:
-        """Start; one that runs already is an error, unless a read or a write starts it."""
+        """Start a task; starting one that runs is an error, unless a read or a write does it."""
         if task.state == RUNNING:
             if implicit:
                 return

@@ -131,7 +131,7 @@ class Task:
         return DaqmxError(code, note, **facts, Task_Name=self.name)
 
     def verify(self) -> None:
-        """Compare everything with what the cards can do.
+        """Check the whole task against what its cards can do.
 
         Raises
         ------
@@ -220,7 +220,7 @@ class Task:
 
     @property
     def rate_Hz(self) -> float:
-        """The rate that the task's own clock really has: the next one up that it can make."""
+        """The actual rate of the task's own clock: the next higher one that the card can make."""
         rate_Hz = self.timing.rate_Hz
         if not self.channels or rate_Hz <= 0.0 or not self.has_own_clock:
             return rate_Hz
@@ -259,7 +259,7 @@ class Task:
         return counters.timebase_Hz / 4.0, 0.0, counters.timebase_Hz / 4.0
 
     def resources(self) -> list[tuple[Card, str]]:
-        """What must be its own: channels, and for what a clock drives the timing engine too."""
+        """What the task reserves: its channels, and the timing engine where a clock drives it."""
         found: list[tuple[Card, str]] = []
         if self.device is not None:
             found.append((self.device, "watchdog"))
@@ -274,14 +274,14 @@ class Task:
 
     @property
     def done(self) -> bool:
-        """Not running, or everything it was asked for is over."""
+        """Whether it does not run, or has finished."""
         return self.state != RUNNING or self.run is None or self.run.done
 
     # Clocks and reading
 
     @property
     def has_own_clock(self) -> bool:
-        """Its card makes its sample clock; the clock comes from no terminal."""
+        """Whether the card generates the sample clock itself."""
         source = self.timing.source
         if source in ("", "OnboardClock"):
             return True

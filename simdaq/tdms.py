@@ -91,10 +91,21 @@ class Log:
             for name, unit in zip(channels, units, strict=True)
         ]  # fmt: skip
         self._described = False
+        self._path = Path(path)
+        self.n_samples = 0  # per channel in this file
+
+    def next_path(self) -> str:
+        """The file after this one: data.tdms, data_0001.tdms, data_0002.tdms."""
+        stem, _, number = self._path.stem.rpartition("_")
+        counted = bool(stem) and len(number) == 4 and number.isdigit()
+        following = int(number) + 1 if counted else 1
+        base = stem if counted else self._path.stem
+        return str(self._path.with_name(f"{base}_{following:04d}{self._path.suffix}"))
 
     def append(self, block: NDArray[np.float64]) -> None:
         """(channels, samples) more."""
         n = block.shape[1]
+        self.n_samples += n
         listed: list[tuple[str, int | None, dict[str, Any]]] = []
         if not self._described:
             listed += [("/", None, {}), (self._group, None, {})]

@@ -1,4 +1,4 @@
-"""What a card's terminals carry: signals that come in, faults on them, outputs that go out."""
+"""Signals on a card's terminals: inputs, their faults, outputs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Track:
         self._slope_per_s = 0.0
 
     def put(self, t_s: float, value: float) -> None:
-        """The signal has come to this value at t_s."""
+        """Set the signal's value at t_s."""
         self._t0_s, self._v0 = self._t1_s, self._v1
         self._t1_s, self._v1 = t_s, value
         step_s = t_s - self._t0_s
@@ -90,7 +90,7 @@ class Terminal:
     fed: bool = False  # somebody has wired it; else it carries the scene's default
 
     def at(self, t_s: Times) -> Any:
-        """Its signal at a time or an array of times; a rail is an infinity that clips later."""
+        """Its signal at one or several times; a rail is an infinity, which the converter clips."""
         if self.fault is not None:
             if self.fault == "stuck":
                 return self.frozen
@@ -133,7 +133,7 @@ class Output:
         return self.n_before + (0.0 if self.train is None else self.train.count(t_s))
 
     def put_train(self, t_s: float, train: Pulses, *, inverted: bool) -> None:
-        """From now on the level follows a pulse train; its edges are not among the changes."""
+        """Follow a pulse train from now on; its edges are not recorded among the changes."""
         self._end_train(t_s)
         self.since_s, self.train, self.inverted = t_s, train, inverted
 
@@ -143,7 +143,7 @@ class Output:
         return self.train or self.past
 
     def put_block(self, t_s: NDArray[np.float64], values: NDArray[np.float64]) -> None:
-        """The levels that a clock has put out one after the other."""
+        """Take the levels that a clocked generation put out in one step."""
         if not len(t_s):
             return
         if self.watched:

@@ -207,7 +207,7 @@ class ExternalClock:
         return edges
 
     def when(self, more: int) -> float | None:
-        """Nobody knows when an outer clock will come."""
+        """Unknown for an external clock."""
         del more
         return None
 

@@ -1,4 +1,4 @@
-"""Reads and writes as numbers that a program sees; both adaptors come through here."""
+"""Reads and writes in the units of the program; shared by the library and gRPC."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def read_lines(system: System, handle: int, n: int, timeout_s: float) -> Answer:
 
 
 def lines_of(task: Task, raw: Block) -> NDArray[np.uint8]:
-    """Words taken apart."""
+    """Words as single lines."""
     channels = [c for c in task.channels if isinstance(c, DigitalLines)]
     width = max(len(c.lines) for c in channels)
     out = np.zeros((*raw.shape, width), dtype=np.uint8)

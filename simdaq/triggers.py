@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nidaqmx.constants import TriggerType
+from nidaqmx.constants import TimestampEvent, TriggerType
 
 from simdaq import errors
 from simdaq.system import System
 from simdaq.timing import Trigger
 from simdaq.trigger_setup import set_trigger
+
+UNIX_1904_S = 2_082_844_800
+# The property that enables each time stamp.
+TIMESTAMPS = {
+    TimestampEvent.START_TRIGGER.value: "start_timestamp_enable",
+    TimestampEvent.REFERENCE_TRIGGER.value: "reference_timestamp_enable",
+    TimestampEvent.ARM_START_TRIGGER.value: "arm_start_timestamp_enable",
+    TimestampEvent.FIRST_SAMPLE.value: "first_samp_timestamp_enable",
+}
 
 
 def cfg_anlg_window_start_trig(
@@ -81,6 +90,32 @@ def _multi_edge(sources: str, slopes: Sequence[int], levels: Sequence[float]) ->
         TriggerType.ANALOG_MULTI_EDGE.value, sources, slopes=[int(s) for s in slopes],
         levels=[float(v) for v in levels],
     )  # fmt: skip
+
+
+def wait_for_valid_timestamp(
+    system: System, *, task: int, timestamp_event: int, timeout: float
+) -> tuple[int, int]:
+    """When a trigger or the first sample came, waiting for it.
+
+    Raises
+    ------
+    DaqmxError
+        The time stamp is not enabled, or the event did not come in time.
+    """
+    owner = system.task(task)
+    key = TIMESTAMPS.get(timestamp_event, "")
+    if not owner.properties.get(("timing" if key.startswith("first") else "trig", key)):
+        raise owner.error(errors.NO_TIMESTAMP)
+
+    def came() -> float | None:
+        if timestamp_event == TimestampEvent.REFERENCE_TRIGGER.value:
+            return owner.reference_trigger.at_s
+        return getattr(getattr(owner.run, "clock", None), "start_s", None)
+
+    if not system.wait(lambda: came() is not None, lambda: None, timeout):
+        raise owner.error(errors.WAIT_TIMED_OUT, Timeout_s=timeout)
+    at_s = system.origin_unix_s + float(came() or 0.0) + UNIX_1904_S
+    return int((at_s % 1.0) * 2**64), int(at_s)
 
 
 def cfg_time_start_trig(

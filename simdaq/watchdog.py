@@ -34,7 +34,7 @@ class WatchdogRun(Run):
         self.reset()
 
     def reset(self) -> None:
-        """Begin the timeout anew."""
+        """Restart the timeout."""
         timeout_s = float(get(self.task, "", "timeout"))
         self.deadline_s = math.inf if timeout_s < 0.0 else self._bench.now_s + timeout_s
 
@@ -63,7 +63,7 @@ def states(task: Task) -> dict[tuple[str, str], Any]:
 
 
 def holds(bench: Bench, card: object, kind: str) -> bool:
-    """A watchdog that has expired holds this kind of output of a card."""
+    """Whether an expired watchdog holds this kind of output of a card."""
     for task in bench.tasks.values():
         run = task.run
         if task.state != RUNNING or not isinstance(run, WatchdogRun) or not run.expired:

@@ -8,7 +8,7 @@ import sys
 from hil.commands.parser import ANSWER_NO, DEVICE, DONE, Group, path_of, print_json
 from hil.errors import ConfigError
 from hil.platform.terminal import say
-from simdaq.command import add_arguments as simdaq_arguments
+from simdaq.options import add_arguments as simdaq_arguments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

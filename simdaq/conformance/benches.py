@@ -14,13 +14,15 @@ REAL = Path(__file__).parent / "real_card.ini"
 
 def for_examples(checkout: Path) -> BenchPlan:
     """Cards that NI's examples name."""
-    return _bench(checkout / "tests/max_config/examplesMaxConfig.ini")
+    folder = checkout / "tests/max_config"
+    return _bench(folder / "examplesMaxConfig.ini", folder / "nidaqmxMaxConfig.ini")
 
 
 def for_tests(checkout: Path) -> BenchPlan:
     """Cards, scales, channels and tasks that NI's tests ask for."""
     folder = checkout / "tests/max_config"
-    return _bench(folder / "nidaqmxMaxConfig.ini", folder / "nidaqmxMaxConfig26Q1.ini", REAL)
+    names = ("nidaqmxMaxConfig.ini", "nidaqmxMaxConfig26Q1.ini", "examplesMaxConfig.ini")
+    return _bench(*(folder / name for name in names), REAL)
 
 
 def _bench(*files: Path) -> BenchPlan:

@@ -1,7 +1,7 @@
 """NI's example programs on simulated cards, each in a process of its own.
 
-A program that waits for Enter gets it after `PATIENCE_S`; one that runs until Ctrl-C gets that.
-It has run if it ends by itself after this, without a traceback.
+A program that waits for Enter gets it `PATIENCE_S` after its first output; one that runs until
+Ctrl-C gets that. It has run if it then ends by itself, without a traceback.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-PATIENCE_S = 4.0
-LIMIT_S = 30.0
+PATIENCE_S = 3.0
+LIMIT_S = 60.0
 _WAITS = re.compile(r"\binput\(|\bKeyboardInterrupt\b")
 
 
@@ -44,13 +45,15 @@ def run(checkout: Path, variables: dict[str, str], jobs: int) -> list[Example]:
 def _run(program: Path, variables: dict[str, str]) -> str:
     source = program.read_text()
     with tempfile.TemporaryDirectory() as scratch:
-        process = subprocess.Popen(
-            [sys.executable, str(program)], cwd=scratch,
-            env=os.environ | {"MPLBACKEND": "Agg"} | variables, text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
+        shown = Path(scratch) / "shown"
+        with shown.open("w") as stdout:
+            process = subprocess.Popen(
+                [sys.executable, "-u", str(program)], cwd=scratch,
+                env=os.environ | {"MPLBACKEND": "Agg"} | variables, text=True,
+                stdin=subprocess.PIPE, stdout=stdout, stderr=subprocess.PIPE,
+            )  # fmt: skip
         try:
-            _, errors = _wait(process, source)
+            _, errors = _wait(process, source, shown)
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
@@ -60,12 +63,13 @@ def _run(program: Path, variables: dict[str, str]) -> str:
     return ""
 
 
-def _wait(process: subprocess.Popen[str], source: str) -> tuple[str, str]:
-    if not _WAITS.search(source):
-        return process.communicate(timeout=LIMIT_S)
-    try:
-        process.wait(timeout=PATIENCE_S)
-    except subprocess.TimeoutExpired:
-        if "KeyboardInterrupt" in source:
+def _wait(process: subprocess.Popen[str], source: str, shown: Path) -> tuple[str, str]:
+    if _WAITS.search(source):
+        for _ in range(int(LIMIT_S)):  # until it has begun, however slow the machine is
+            if shown.stat().st_size or process.poll() is not None:
+                break
+            time.sleep(1.0)
+        time.sleep(PATIENCE_S)
+        if "KeyboardInterrupt" in source and process.poll() is None:
             process.send_signal(signal.SIGINT)
     return process.communicate("\n", timeout=LIMIT_S)
