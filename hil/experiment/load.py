@@ -330,10 +330,14 @@ def _models(
     tables: run_tables.ModelTables, merged: Merged, period_s: float = TRIED_PERIOD_S
 ) -> tuple[Any, Any]:
     """Build the models of `[model]` and `[plant]`, which may differ only in values."""
-    built = []
+    built: list[Any] = []
     for key, table in (("model", tables.model), ("plant", tables.plant)):
+        kind = system_kind(table)
+        if built and kind.system is not None and table == tables.model:
+            built.append(built[0])  # the plant is as the model has it
+            continue
         try:
-            built.append(system_kind(table).build(table, period_s))
+            built.append(kind.build(table, period_s))
         except PluginError as error:
             origin = merged.origin((key, "kind"))
             raise ConfigError(one_line(f"{origin}: {key}.kind = '{table.kind}': {error}")) from None

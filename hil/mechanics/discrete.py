@@ -12,7 +12,7 @@ from hil.errors import ModelError
 Matrix = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Discrete:
     """Discrete model x1 = Ad x0 + B0 u0 + B1 u1, exact for u linear between u0 and u1.
 

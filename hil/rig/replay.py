@@ -1,7 +1,10 @@
 """A replayed rig: reads return the recorded rows; writes have no effect."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
 from hil.devices.board import protocol
@@ -10,6 +13,9 @@ from hil.loop.channels import RigLayout, require_columns, valid_rows
 from hil.loop.frame import CELL_UNKNOWN, Frame
 from hil.loop.stages import Message
 from hil.loop.states import NUMBERS, States
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 class ReplayRig:

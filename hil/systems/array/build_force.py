@@ -1,7 +1,10 @@
 """The controlled force of an array: which channel measures it and which cells produce it."""
 
+from functools import lru_cache
+
 from hil.rig.instruments import force_channel, force_channels
 from hil.rig.run_tables import RigTables
+from hil.systems.array.activation import CellActivation
 from hil.systems.array.build import build_activation
 from hil.systems.array.cell_array import CellArray
 from hil.systems.array.recruitment.build import NominalArray
@@ -19,6 +22,16 @@ def right_end(model: CellArray) -> str:
 
 
 def nominal_of(tables: RigTables, model: CellArray) -> NominalArray:
-    """Return the nominal array, which recruitment controllers and the observer use."""
+    """Return the nominal array, which recruitment controllers and the observer use.
+
+    It is the same object for the same model.
+    """
     signal = force_signal(tables, model)
-    return NominalArray(model, build_activation(tables.model), signal, tables.loop.period_s)
+    return _nominal(model, tuple(build_activation(tables.model)), signal, tables.loop.period_s)
+
+
+@lru_cache(maxsize=4)
+def _nominal(
+    model: CellArray, activation: tuple[CellActivation, ...], signal: str, period_s: float
+) -> NominalArray:
+    return NominalArray(model, activation, signal, period_s)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.linalg import splu
 
 from hil.errors import ModelError
+from hil.mechanics.discrete import Discrete, discretise
 from hil.systems.array import fingerprint, names, network
 from hil.systems.array.cells import Cell
 from hil.systems.array.network import Array, Point, Support
@@ -53,6 +54,7 @@ class CellArray:
         self.nodes = network.number_nodes(self.points, self.arrays)
         self.coefficients = network.collect_coefficients(self.arrays)
         self.statics = StaticNetwork(self.nodes, self.coefficients)
+        self._discrete: dict[float, Discrete] = {}
 
     @classmethod
     def from_fingerprint(
@@ -219,6 +221,15 @@ class CellArray:
     @cached_property
     def D(self) -> NDArray[np.float64]:
         return self._dense(3)
+
+    def discrete(self, period_s: float) -> Discrete:
+        """The model with its cells' forces as inputs, discretised exactly; once a period."""
+        if period_s not in self._discrete:
+            n = self.n_cells
+            self._discrete[period_s] = discretise(
+                self.A, self.B[:, :n], self.C, self.D[:, :n], period_s
+            )
+        return self._discrete[period_s]
 
     def to_control(self) -> control.StateSpace:
         """Return a python-control `StateSpace`, with underscores for the dots in names.

@@ -60,7 +60,7 @@ def check_run(run: SystemRun) -> Found:
         return
     nominal = nominal_of(tables, run.model)
     try:
-        nominal.observer(tables.observer, nominal.system())
+        nominal.check_observer(tables.observer)
         nominal.tests(tables.observer)
         if tables.observer.wires is not None:
             nominal.wires(tables.observer)

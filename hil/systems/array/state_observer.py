@@ -6,6 +6,7 @@ what the model does not explain: a dead or weak cell, or the zero offset of the 
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import isfinite
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from hil.mechanics.discrete import LinearStepper, advanced, corrected
+from hil.mechanics.discrete import Discrete, LinearStepper, advanced, corrected
 from hil.mechanics.kalman import kalman_gain
 from hil.mechanics.sma.wire import SmaWires
 from hil.systems.array.activation import switched
@@ -30,6 +31,14 @@ class ObserverNoise:
     cell_force_N: float
     force_N: float
     disturbance_N_per_sqrt_s: float = 0.0
+
+
+@lru_cache(maxsize=4)
+def observer_gain(discrete: Discrete, output: int, noise: ObserverNoise) -> NDArray[np.float64]:
+    """The Kalman gain, once a model; ModelError where no observer is stable."""
+    return kalman_gain(
+        discrete, output, noise.cell_force_N, noise.force_N, noise.disturbance_N_per_sqrt_s
+    )
 
 
 class ArrayObserver:
@@ -49,13 +58,7 @@ class ArrayObserver:
     def __init__(self, system: ArraySystem, output: int, noise: ObserverNoise) -> None:
         self._twin = system
         self._output = output
-        self.gain = kalman_gain(
-            system.discrete(),
-            output,
-            noise.cell_force_N,
-            noise.force_N,
-            noise.disturbance_N_per_sqrt_s,
-        )
+        self.gain = observer_gain(system.discrete(), output, noise)
         self._stepper = system.stepper()
         n = len(self._stepper.x)
         self._gain = np.ascontiguousarray(self.gain[:n])

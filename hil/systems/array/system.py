@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.errors import ModelError
-from hil.mechanics.discrete import Discrete, LinearStepper, discretise
+from hil.mechanics.discrete import Discrete, LinearStepper
 from hil.mechanics.system import Drive
 from hil.systems.array.activation import Activation, CellActivation
 from hil.systems.array.cell_array import CellArray
@@ -45,8 +45,7 @@ class ArraySystem:
 
     def discrete(self) -> Discrete:
         """Return the model discretised exactly, with the cells' forces as its inputs."""
-        model, n = self.model, self.model.n_cells
-        return discretise(model.A, model.B[:, :n], model.C, model.D[:, :n], self.period_s)
+        return self.model.discrete(self.period_s)
 
     def stepper(self) -> Stepper:
         """Return a new stepper of the linear part, cold and in equilibrium."""

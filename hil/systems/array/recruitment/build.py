@@ -4,8 +4,9 @@ Every check yields (key, text) pairs.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,7 @@ from hil.systems.array.sma.failures import WireFailures, WireRules
 from hil.systems.array.sma.filter import WireErrors
 from hil.systems.array.sma.learning import LearnedWires
 from hil.systems.array.sma.plan import WirePlanner
-from hil.systems.array.state_observer import ArrayObserver, ObserverNoise
+from hil.systems.array.state_observer import ArrayObserver, ObserverNoise, observer_gain
 from hil.systems.array.system import ArraySystem
 from hil.systems.array.tables import ObserverTable, RecruitTable
 
@@ -52,19 +53,27 @@ LEVEL_MIN = 1e-9
 SAMPLES_MAX = 200
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NominalArray:
-    """The nominal array for recruitment: the rig's model, cell activation, force signal."""
+    """The nominal array for recruitment: the rig's model, cell activation, force signal.
+
+    Derived values are computed once, when they are first used.
+    """
 
     model: CellArray
-    activation: list[CellActivation]
+    activation: Sequence[CellActivation]
     signal: str
     period_s: float
 
-    @property
+    @cached_property
     def static_gains_N(self) -> NDArray[np.float64]:
         F_N = [a.force_on_N for a in self.activation]
         return static_gains_N(self.model, F_N, self.signal)
+
+    @cached_property
+    def broken_gains_N(self) -> NDArray[np.float64]:
+        """The static gains (N, N) of all cells when cell n (row) is mechanically broken."""
+        return broken_gains_N(self.model, self.activation, self.signal)
 
     @property
     def has_wires(self) -> bool:
@@ -74,16 +83,13 @@ class NominalArray:
     def output(self) -> int:
         return self.model.outputs.index(self.signal)
 
-    def system(self) -> ArraySystem:
-        """Return a new system at rest."""
-        return ArraySystem(self.model, self.activation, self.period_s)
-
     def observer(self, table: ObserverTable, system: ArraySystem) -> ArrayObserver:
         """Return an observer on this system; ModelError if no stable observer exists."""
-        noise = ObserverNoise(
-            table.cell_force_noise_N, table.force_noise_N, table.disturbance_N_per_sqrt_s
-        )
-        return ArrayObserver(system, self.output, noise)
+        return ArrayObserver(system, self.output, observer_noise(table))
+
+    def check_observer(self, table: ObserverTable) -> None:
+        """ModelError if no stable observer exists."""
+        observer_gain(self.model.discrete(self.period_s), self.output, observer_noise(table))
 
     def isolation(self, table: FailuresTable | None) -> Isolation | None:
         """Return the failure tests; None if the table is missing."""
@@ -102,8 +108,9 @@ class NominalArray:
             zero_N=table.zero_N,
             false_alarms_per_day=table.false_alarms_per_day,
         )
-        broken_N = broken_gains_N(self.model, self.activation, self.signal)
-        return Isolation(rules, self.static_gains_N, broken_N, lags(self.model), self.period_s)
+        return Isolation(
+            rules, self.static_gains_N, self.broken_gains_N, lags(self.model), self.period_s
+        )
 
     def wire_failures(self, table: ObserverTable) -> WireFailures | None:
         """Return the failure tests for wires, or None; ModelError if the cells are not wires."""
@@ -113,8 +120,7 @@ class NominalArray:
         keys = set(WireRules.__dataclass_fields__) & set(type(tests).model_fields)
         rules = WireRules(**{key: getattr(tests, key) for key in keys})
         cells = wire_model(self.model, self.activation, self.static_gains_N)
-        broken_N = broken_gains_N(self.model, self.activation, self.signal)
-        return WireFailures(rules, _errors(table), cells, broken_N, self.period_s)
+        return WireFailures(rules, _errors(table), cells, self.broken_gains_N, self.period_s)
 
     def wires(self, table: ObserverTable) -> LearnedWires:
         """Return wire models that are learned during the run; ModelError for other cells."""
@@ -127,6 +133,7 @@ class NominalArray:
             raise ModelError("give either failures or wire_failures, not both")
         return self.wire_failures(table) or self.isolation(table.failures)
 
+    @cached_property
     def rise_s(self) -> float:
         """Return the time for all cells, switched on from rest, to reach THERE of the force."""
         system = ArraySystem(self.model, self.activation, max(self.period_s, 0.01))
@@ -137,6 +144,13 @@ class NominalArray:
             system.step(on)
             t_s += system.period_s
         return t_s
+
+
+def observer_noise(table: ObserverTable) -> ObserverNoise:
+    """The noise that `[observer]` states."""
+    return ObserverNoise(
+        table.cell_force_noise_N, table.force_noise_N, table.disturbance_N_per_sqrt_s
+    )
 
 
 def _errors(table: ObserverTable) -> WireErrors:
@@ -186,10 +200,7 @@ def _optimal(
         n_blocks = round(table.horizon_s / table.plan_s)
         return wire_optimal(rules, cells, n_blocks, price_N2, reference, period_s)
     n_samples = round(table.horizon_s / table.sample_s)
-    p = predict(
-        nominal.model, nominal.activation, nominal.signal, lead_s=rules.budget_ticks * period_s,
-        sample_s=table.sample_s, n_samples=n_samples,
-    )  # fmt: skip
+    p = _prediction(nominal, rules.budget_ticks * period_s, table.sample_s, n_samples)
     G = block_responses(p, round(table.plan_s / table.sample_s), table.n_blocks)
     work = np.zeros(n_samples + 2)
 
@@ -200,6 +211,16 @@ def _optimal(
     levels = level_table(p.static_gains_N)
     price_N2 = table.price * float(np.abs(levels.gain_N).min()) ** 2
     return Optimal(rules, levels, G, p.sample_s, price_N2, reference, free, period_s)
+
+
+@lru_cache(maxsize=4)
+def _prediction(
+    nominal: NominalArray, lead_s: float, sample_s: float, n_samples: int
+) -> Prediction:
+    return predict(
+        nominal.model, nominal.activation, nominal.signal, lead_s=lead_s, sample_s=sample_s,
+        n_samples=n_samples,
+    )  # fmt: skip
 
 
 def wire_optimal(
@@ -289,7 +310,7 @@ def _broadcast(table: BroadcastTable, nominal: NominalArray) -> Found:
             f"controller.period_s = {table.period_s:g}",
             f"give at least loop.period_s = {nominal.period_s:g}",
         )
-    rise_s = nominal.rise_s() if table.error == "measured" else 0.0
+    rise_s = nominal.rise_s if table.error == "measured" else 0.0
     if table.period_s < rise_s:
         yield (
             f"controller.period_s = {table.period_s:g}",
@@ -362,7 +383,7 @@ def _plan(table: OptimalTable, nominal: NominalArray) -> Found:
             f"{table.n_blocks} blocks of {table.plan_s:g} s do not fit: make it longer",
         )
         return
-    rise_s = nominal.rise_s() if wires else 0.0
+    rise_s = nominal.rise_s if wires else 0.0
     if table.horizon_s < rise_s:
         yield (
             f"controller.horizon_s = {table.horizon_s:g}",
