@@ -19,27 +19,20 @@ from hil.loop import tap as taps
 from hil_gui.run_data import About, Column, Note
 
 if TYPE_CHECKING:
-    from hil.experiment.figure import ArrayPicture, StickFigure
+    from hil.experiment.figure import Figure
 
 __all__ = ["ConfigError", "DeviceError"]
 
 BLOCK = 8192
 MOTION_S = 0.01
-"""Time step at which the array's motion is computed for its schematic, s."""
+"""Time step at which the masses' motion is computed for its schematic, s."""
 
 
-def array_pictures(settings: Mapping[str, Any]) -> tuple[ArrayPicture, ...]:
-    """Arrays of a configuration, laid out for drawing; empty if the system has none."""
+def drawn(settings: Mapping[str, Any]) -> Figure:
+    """What the window draws of the system of a configuration."""
     from hil.experiment.figure import figure_of
 
-    return figure_of(settings).arrays
-
-
-def limb_picture(settings: Mapping[str, Any]) -> StickFigure | None:
-    """Stick figure of a configuration's system; None if it has none."""
-    from hil.experiment.figure import figure_of
-
-    return figure_of(settings).limb
+    return figure_of(settings)
 
 
 def causes() -> Mapping[str, str]:
@@ -95,8 +88,7 @@ class File:
                 ),
                 cell_names=tuple(cells),
                 settings=settings,
-                arrays=array_pictures(settings),
-                limb=limb_picture(settings),
+                figure=drawn(settings),
             )
 
     @contextlib.contextmanager
@@ -257,18 +249,17 @@ def run_of(recording: Path) -> int | None:
 
 
 class Motion:
-    """Displacements of an array's masses, recomputed with the twin's model.
+    """Displacements of the drawn masses, recomputed with the twin's model.
 
     A recording holds the twin's force but not the positions of its masses. So the twin is
     simulated here again from the reported cells, with time step MOTION_S.
     """
 
     def __init__(self, about: About) -> None:
-        from hil.experiment.figure import figure_of
         from hil.experiment.load import system_from_toml
 
-        if not figure_of(about.settings).moving:
-            raise ConfigError(f"{about.path}: no array to draw")
+        if about.figure is None or not about.figure.moving:
+            raise ConfigError(f"{about.path}: its figure has no masses that move")
         self._system = system_from_toml(about.path, dict(about.settings), MOTION_S)
         self._inputs = np.zeros(len(self._system.inputs))
         outputs = list(self._system.outputs)
@@ -331,7 +322,7 @@ def load_settings(path: Path, sets: Mapping[str, str]) -> dict[str, Any]:
 
 def preview(path: Path, settings: Mapping[str, Any]) -> About:
     """Metadata of a run that has not started, from its experiment; it has no columns yet."""
-    pictures = array_pictures(settings)
+    picture = drawn(settings)
     return About(
         path=path,
         title=f"{path.resolve().parent.name}: {settings['experiment']['name']}",
@@ -340,10 +331,9 @@ def preview(path: Path, settings: Mapping[str, Any]) -> About:
         created_utc="",
         simulated="",
         columns=(),
-        cell_names=tuple(f"{p.name}.{n + 1}" for p in pictures for n in range(len(p.left))),
+        cell_names=tuple(f"{p.name}.{n + 1}" for p in picture.arrays for n in range(len(p.left))),
         settings=settings,
-        arrays=pictures,
-        limb=limb_picture(settings),
+        figure=picture,
     )
 
 

@@ -94,7 +94,7 @@ class PathView(QWidget):
 
     def show_limb(self, about: About | None) -> None:
         """Draw the limb of a rig that has one, in its start pose."""
-        self.limb.set_picture(about.limb if about else None)
+        self.limb.set_picture(about.mechanism if about else None)
         if self.limb.is_shown:
             self.side.setLabel("bottom", "forward", units="m")
             self.side.setLabel("left", "up", units="m")

@@ -47,10 +47,8 @@ class About:
         Text about readings from simulated devices; empty if no device is simulated.
     settings : mapping
         The merged configuration.
-    arrays : tuple of ArrayPicture
-        Layout of the arrays for drawing; empty on other rigs.
-    limb : StickFigure or None
-        Geometry of the limb for drawing; None on other rigs.
+    figure : Figure or None
+        What is drawn of the system (`hil.experiment.figure`); None before it is known.
     """
 
     path: Path
@@ -62,11 +60,20 @@ class About:
     columns: tuple[Column, ...]
     cell_names: tuple[str, ...]
     settings: Mapping[str, Any]
-    arrays: tuple[Any, ...] = ()
-    limb: Any = None
+    figure: Any = None
 
     def column(self, name: str) -> Column | None:
         return next((c for c in self.columns if c.name == name), None)
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """Pictures of networks of cells."""
+        return () if self.figure is None else tuple(self.figure.arrays)
+
+    @property
+    def mechanism(self) -> Any:
+        """The stick figure; None where there is none."""
+        return None if self.figure is None else self.figure.mechanism
 
     @property
     def period_s(self) -> float:

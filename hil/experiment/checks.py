@@ -18,7 +18,7 @@ from hil.rig.instruments import (
     boards_of,
     force_channels,
     outputs_of,
-    own_devices,
+    plugin_devices,
     signals_of,
     supplies_of,
 )
@@ -238,7 +238,7 @@ def _plugin_devices(tables: RigTables, cards: dict[str, NidaqTable], model: Any)
     """Check channels and outputs of plug-in devices: their names, signals and inputs."""
     signals, inputs = system_kind(tables.model).signals(model), tuple(model.inputs)
     taken = {n for card in cards.values() for n in (*card.channels, *card.outputs)}
-    for name, device in own_devices(tables.devices).items():
+    for name, device in plugin_devices(tables.devices).items():
         if not device.channels and not device.outputs:
             yield f"devices.{name}", "has neither channels nor outputs: give it one"
         for text in device.lacks():
@@ -265,7 +265,7 @@ def _plugin_devices(tables: RigTables, cards: dict[str, NidaqTable], model: Any)
         taken |= {*device.channels, *device.outputs}
     driven = Counter(output.drives for output in outputs_of(tables.devices).values())
     for drives, count in driven.items():
-        if count > 1 and own_devices(tables.devices):
+        if count > 1 and plugin_devices(tables.devices):
             yield "devices", f"{count} outputs drive '{drives}': give one"
 
 

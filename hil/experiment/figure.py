@@ -84,12 +84,12 @@ class Figure:
     ----------
     arrays : schematics of cellular arrays
     moving : whether simulating the model again gives the positions of the arrays' masses
-    limb : a stick figure
+    mechanism : a stick figure
     """
 
     arrays: tuple[ArrayPicture, ...] = ()
     moving: bool = False
-    limb: StickFigure | None = None
+    mechanism: StickFigure | None = None
 
 
 def figure_of(settings: Mapping[str, Any]) -> Figure:

@@ -80,7 +80,7 @@ def controllers(kind: str) -> Mapping[str, ControllerKind]:
 
 def system_kind(table: Any) -> SystemKind:
     """The kind of system that a table of `[model]` describes."""
-    return _described(PLUGIN) if isinstance(table, PluginTable) else systems()[table.kind]
+    return systems().get(table.kind) or _described(PLUGIN)
 
 
 def controllers_of(system: SystemKind) -> Mapping[str, ControllerKind]:

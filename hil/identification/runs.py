@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import xarray as xr
@@ -16,7 +16,7 @@ from hil.loop.channels import require_columns, valid_rows
 from hil.loop.frame import CELL_UNKNOWN
 from hil.record.read import calibrations_of, open_run
 from hil.rig.calibrated import cards_of, per_tick, range_raw
-from hil.rig.instruments import force_channel, force_channels
+from hil.rig.instruments import device_of, force_channel, force_channels
 from hil.runs.kept_code import config_of
 from hil.systems.array.tables import ModelTable
 
@@ -126,9 +126,7 @@ class Recorded:
     @property
     def model(self) -> ModelTable:
         """Its table; `read_run` refuses a rig that has another kind."""
-        model = self.config.tables.model
-        assert isinstance(model, ModelTable)
-        return model
+        return cast(ModelTable, self.config.tables.model)
 
     @property
     def simulated(self) -> bool:
@@ -160,12 +158,12 @@ def read_run(path: Path) -> Recorded:
     if signal not in config.model.outputs:
         raise ConfigError(one_line(f"{path}: force_signal = '{signal}': its model has none of it"))
     force = force_channel(config.tables)
-    card = _card_of(config, force)
-    require_columns(run, ("cells_reported", f"{card}_t_s", f"{card}_age_s"))
+    device = device_of(config.tables.devices, force)
+    require_columns(run, ("cells_reported", f"{device}_t_s", f"{device}_age_s"))
     if run.sizes["cell"] != len(config.model.cell_names):
         raise ConfigError(f"{path}: its rows are of {run.sizes['cell']} cells, its experiment of "
                           f"{len(config.model.cell_names)}: use the original file")  # fmt: skip
-    there = valid_rows(run, force) & _fresh(run, card)
+    there = valid_rows(run, force) & _fresh(run, device)
     measured = np.where(there, run.force_measured_N.values, np.nan)
     period_s = config.tables.loop.period_s
     row = np.rint(run.t_s.values / period_s).astype(np.int64)
@@ -188,16 +186,10 @@ def read_run(path: Path) -> Recorded:
     return Recorded(path, run, config, calibrations, data)
 
 
-def _fresh(run: xr.Dataset, card: str) -> NDArray[np.bool_]:
-    """Rows in which the card had its turn: in others its last reading stands."""
-    taken_s = run[f"{card}_t_s"].values
+def _fresh(run: xr.Dataset, device: str) -> NDArray[np.bool_]:
+    """Rows in which the device had its turn: in others its last reading stands."""
+    taken_s = run[f"{device}_t_s"].values
     return np.asarray(np.diff(taken_s, prepend=-np.inf) != 0.0)
-
-
-def _card_of(config: Config, channel: str) -> str:
-    """The card that has this channel."""
-    cards = cards_of(config.tables.devices)
-    return next(name for name, card in cards.items() if channel in card.channels)
 
 
 def _cells(reported: NDArray[np.uint8], row: NDArray[np.int64]) -> NDArray[np.uint8]:
@@ -217,16 +209,19 @@ def _reading(
     run: xr.Dataset, config: Config, records: dict[str, Calibration], name: str
 ) -> Reading:
     """Of the force channel of this name."""
-    card_name = _card_of(config, name)
-    card = cards_of(config.tables.devices)[card_name]
+    device = device_of(config.tables.devices, name)
     channel = force_channels(config.tables.devices)[name]
+    delay_s = float(np.median(run[f"{device}_age_s"].values))
+    card = cards_of(config.tables.devices).get(device)
+    if card is None:  # an instrument gives values: what it rounds and filters is its own affair
+        simulated = run[f"{device}_age_s"].attrs.get("source") == "SIMULATED"
+        return Reading(delay_s, noise_rms_N=channel.sim.noise_rms if simulated else np.nan)
     record = records.get(name)
     slope = abs(channel.chain(record).slope())
     span = 2.0 * range_raw(card, channel, record)
     raw = f"{name}.raw_mV_per_V" if f"{name}.raw_mV_per_V" in run else f"{name}.raw_V"
     require_columns(run, (raw,))
     stands_in = run[raw].attrs.get("source") == "SIMULATED"
-    delay_s = float(np.median(run[f"{card_name}_age_s"].values))
     bandwidth_Hz, noise_rms = np.inf, np.nan
     mean_of = 1
     if record is not None:

@@ -100,20 +100,23 @@ def kind_tag(role: Role, built_in: frozenset[str]) -> Callable[[Any], str]:
 
 def plugin_tables(tables: Any) -> Iterator[tuple[tuple[str, ...], Role, PluginTable]]:
     """Every plug-in table with its keys, in a run's, a rig's or a model's tables."""
+    for path, role, table in _places(tables):
+        if isinstance(table, PluginTable):
+            yield path, role, table
+
+
+def _places(tables: Any) -> Iterator[tuple[tuple[str, ...], Role, Any]]:
+    """Every table that may be a plug-in's, with its keys."""
     roles: tuple[tuple[str, Role], ...] = (
         ("model", "model"), ("plant", "model"), ("controller", "controller"),
         ("reference", "reference"),
     )  # fmt: skip
     for key, role in roles:
-        table = getattr(tables, key, None)
-        if isinstance(table, PluginTable):
-            yield (key,), role, table
+        yield (key,), role, getattr(tables, key, None)
     for name, signal in getattr(getattr(tables, "reference", None), "signals", {}).items():
-        if isinstance(signal, PluginTable):
-            yield ("reference", "signals", name), "reference", signal
+        yield ("reference", "signals", name), "reference", signal
     for name, device in getattr(tables, "devices", {}).items():
-        if isinstance(device, PluginTable):
-            yield ("devices", name), "device", device
+        yield ("devices", name), "device", device
 
 
 def load_plugins(tables: Any, merged: Merged, recorded: Mapping[str, str] | None = None) -> None:

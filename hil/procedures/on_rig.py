@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import xarray as xr
@@ -201,12 +202,12 @@ def one_cell(config: Config) -> OneCell:
     """The cell; ConfigError where the rig is another one, or its springs have no record."""
     from hil.systems.array.build import build_cell
 
-    table = config.tables.model
-    if not isinstance(table, ModelTable) or config.model.n_cells != 1:
+    if config.kind.force_signal is None or config.model.n_cells != 1:
         raise ConfigError(
             f"{config.path}: this needs a rig of one cell between fixed ends, such as "
             "configs/miga1/rig.toml: a response of several cells has no single time"
         )
+    table = cast(ModelTable, config.tables.model)
     (array,) = table.arrays.values()
     if any(point.support != "fixed" for point in table.points.values()):
         raise ConfigError(f"{config.path}: model.points: both ends must be fixed")
@@ -262,8 +263,8 @@ def cell_of_recording(path: Path) -> OneCell:
 def plant_truth(kind: str, config: Config) -> dict[str, float]:
     """What the simulated rig was made with, by the record's names."""
     found: dict[str, float] = {}
-    plant = config.tables.plant
-    if isinstance(plant, ModelTable) and kind in ("damping", "activation", "cell_force"):
+    if config.kind.force_signal is not None and kind in ("damping", "activation", "cell_force"):
+        plant = cast(ModelTable, config.tables.plant)
         (array,) = plant.arrays.values()
         for table in (array.cell[0], array.activation, array):
             for key, value in table.model_dump().items():

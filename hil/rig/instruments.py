@@ -40,7 +40,7 @@ def layout_of(tables: RigTables, cells: Sequence[str]) -> RigLayout:
     """The layout of a rig with these cells: boards first, then cards."""
     devices = tables.devices
     boards = boards_of(devices)
-    plug_ins = tuple(own_devices(devices))
+    plug_ins = tuple(plugin_devices(devices))
     lines = [line for card in cards_of(devices).values() for line in card.lines.values()]
     return RigLayout(
         channels=channels_of(tables),
@@ -87,6 +87,15 @@ def force_channels(
     }
 
 
+def device_of(devices: Mapping[str, DeviceTable], channel: str) -> str:
+    """The name of the card or instrument that has this channel."""
+    return next(
+        name
+        for name, device in (cards_of(devices) | plugin_devices(devices)).items()
+        if channel in device.channels
+    )
+
+
 def force_channel(tables: RigTables) -> str:
     """The channel whose force is controlled, observed and recorded as `force_measured_N`.
 
@@ -124,7 +133,7 @@ def supplies_of(devices: Mapping[str, DeviceTable]) -> dict[str, SupplyTable]:
     return of_role("supply", devices)
 
 
-def own_devices(
+def plugin_devices(
     devices: Mapping[str, DeviceTable],
 ) -> dict[str, InstrumentTable]:
     """Instruments that are not cards: plug-in devices from files and packages."""
@@ -135,7 +144,7 @@ def _instruments(
     devices: Mapping[str, DeviceTable],
 ) -> list[Any]:
     """Devices with channels and outputs, in the order of the readings."""
-    return [*cards_of(devices).values(), *own_devices(devices).values()]
+    return [*cards_of(devices).values(), *plugin_devices(devices).values()]
 
 
 def signals_of(devices: Mapping[str, DeviceTable]) -> dict[str, str]:

@@ -81,7 +81,9 @@ def rig(configs, tmp_path):
     return tmp_path / "configs" / "miga6" / "pid.toml"
 
 
-def test_a_force_sensor_stands_for_the_cards_channel(command, rig, tmp_path):
+@pytest.fixture
+def load_cell_rig(rig):
+    """The lab's force sensor in place of the card."""
     table = rig.parent / "rig.toml"
     text = table.read_text()
     card = text[text.index("[devices.daq]") : text.index("# Signals instead")]
@@ -91,7 +93,11 @@ def test_a_force_sensor_stands_for_the_cards_channel(command, rig, tmp_path):
         "[devices.cell.channels.force]\nsim = {noise_rms = 0.0019}\n"
     )
     table.write_text(text.replace(card, ours).replace(plant_card, ""))
-    run = tmp_path / "run.h5"
+    return rig
+
+
+def test_a_force_sensor_stands_for_the_cards_channel(command, load_cell_rig, tmp_path):
+    rig, run = load_cell_rig, tmp_path / "run.h5"
     command("run", rig, "--out", run)
     assert "identical in" in command("replay", run)
     command("report", run)
@@ -102,6 +108,18 @@ def test_a_force_sensor_stands_for_the_cards_channel(command, rig, tmp_path):
     )
     assert np.nanmax(np.abs(residual_N)) < 0.5
     assert "port" in command("check", rig, "--set", "devices.cell.port=1", code=2)
+
+
+def test_an_array_is_identified_from_what_a_force_sensor_reads(command, load_cell_rig, tmp_path):
+    run = tmp_path / "run.h5"
+    experiment = load_cell_rig.with_name("identify.toml")
+    alike = "plant.arrays.muscle.mass_kg=0.01583"
+    command("run", experiment, "--duration", "2.0", "--set", alike, "--out", run)
+    words = ["identify", run, "--free", "k_se_N_per_m", "--bootstrap", "0", "--json"]
+    found = json.loads(command(*words))
+    by_name = {p["name"]: p for p in found["parameters"]}
+    # The plant's 390 N/m, which the model has at 386.52 N/m.
+    assert by_name["arrays.muscle.cell.k_se_N_per_m"]["value"] == pytest.approx(390.0, rel=1e-4)
 
 
 def test_a_controller_switches_the_cells_about_its_set_point(command, rig, tmp_path):

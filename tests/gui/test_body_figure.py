@@ -5,7 +5,7 @@ import pytest
 
 from hil.experiment.load import load
 from hil.runs.assembly import build
-from hil_gui.data import limb_picture, load_settings, preview
+from hil_gui.data import drawn, load_settings, preview
 
 
 @pytest.fixture(scope="module")
@@ -14,7 +14,7 @@ def settings(configs):
 
 
 def test_an_upright_body_is_as_tall_as_its_links(settings):
-    picture = limb_picture(settings)
+    picture = drawn(settings).mechanism
     lines, muscles = picture.place(picture.start)
     assert muscles == []
     # De Leva's lengths from toe to vertex, and the arms, stretched up, above the shoulders.
@@ -27,7 +27,7 @@ def test_an_upright_body_is_as_tall_as_its_links(settings):
 
 
 def test_a_body_that_leans_forward_is_drawn_to_the_right(settings):
-    picture = limb_picture(settings)
+    picture = drawn(settings).mechanism
     pose = picture.start.copy()
     pose[1:54:3] = 0.1  # every link's pitch
     upright, leaning = (picture.place(p)[0][17][1] for p in (picture.start, pose))
@@ -43,4 +43,4 @@ def test_an_experiment_shows_its_body_before_it_runs(window, settings, configs):
 def test_every_angle_of_the_figure_is_a_column_of_the_recording(settings, configs):
     config = load(configs / "body/sway.toml")
     names = {column.name for column in build(config, seed=0).frame.columns}
-    assert set(limb_picture(settings).angles) <= names
+    assert set(drawn(settings).mechanism.angles) <= names

@@ -7,7 +7,7 @@ import pytest
 from PySide6.QtGui import QColor
 
 from hil_gui import speed
-from hil_gui.data import limb_picture, load_settings, preview
+from hil_gui.data import drawn, load_settings, preview
 from hil_gui.run_data import Column, RunData
 
 
@@ -17,7 +17,7 @@ def settings(configs):
 
 
 def test_bones_and_muscles_stand_where_the_thesis_puts_them(settings):
-    picture = limb_picture(settings)
+    picture = drawn(settings).mechanism
     assert picture.bones == ("thigh", "shin", "foot")
     bones, muscles = picture.place(np.zeros(3))
     # Fig. 10: hip, knee, ankle straight below each other
@@ -33,21 +33,21 @@ def test_bones_and_muscles_stand_where_the_thesis_puts_them(settings):
 
 
 def test_a_raised_toe_is_drawn_raised(settings):
-    bones, _ = limb_picture(settings).place(np.array([0.0, 0.0, 0.1]))
+    bones, _ = drawn(settings).mechanism.place(np.array([0.0, 0.0, 0.1]))
     assert bones[2][2, 1] > -0.8406 + 0.014
 
 
 def test_rigs_of_another_kind_have_no_figure(configs):
-    assert limb_picture(load_settings(configs / "slider/steps.toml", {})) is None
+    assert drawn(load_settings(configs / "slider/steps.toml", {})).mechanism is None
 
 
 def test_the_figure_moves_with_the_run_and_lights_its_muscles(window, settings, configs):
-    picture = limb_picture(settings)
+    picture = drawn(settings).mechanism
     names = [*picture.angles, *picture.activations]
     columns = [Column(name, "1", "model", "") for name in names]
     columns += [Column("t_s", "s", "timing", ""),
                 Column("fault_bits", "1", "fault", "", flags=("a",))]  # fmt: skip
-    about = replace(speed.about(), columns=tuple(columns), cell_names=(), arrays=(), limb=picture)
+    about = replace(speed.about(), columns=tuple(columns), cell_names=(), figure=drawn(settings))
     data = RunData(about)
     t_s = np.arange(0.0, 1.0, 0.01)
     rows = {name: np.zeros(len(t_s)) for name in names}

@@ -16,7 +16,7 @@ PICTURE_PERIOD_S = 0.001  # period of a model that is built only for drawing
 
 def figure(settings: Mapping[str, Any]) -> Figure:
     """Return the skeleton of a configuration."""
-    return Figure(limb=BodyPicture(settings["model"]))
+    return Figure(mechanism=BodyPicture(settings["model"]))
 
 
 class BodyPicture:

@@ -20,7 +20,7 @@ def figure(settings: Mapping[str, Any]) -> Figure:
         for device in settings.get("devices", {}).values()
         for name, output in device.get("outputs", {}).items()
     }
-    return Figure(limb=LimbPicture(settings["model"], outputs))
+    return Figure(mechanism=LimbPicture(settings["model"], outputs))
 
 
 class LimbPicture:

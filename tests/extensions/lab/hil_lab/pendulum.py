@@ -110,7 +110,7 @@ class Rod:
 
 def figure(settings: Mapping[str, Any]) -> Figure:
     """What the window draws."""
-    return Figure(limb=Rod(settings["model"]["length_m"]))
+    return Figure(mechanism=Rod(settings["model"]["length_m"]))
 
 
 SYSTEM = SystemKind(
