@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor, QFont, QFontDatabase, QPalette
+from PySide6.QtGui import QColor, QFont, QPalette
 from PySide6.QtWidgets import QApplication
 
 SPACE = 8
@@ -110,12 +110,6 @@ def numbers(points: float, *, bold: bool = False) -> QFont:
     font.setPointSizeF(points)
     font.setBold(bold)
     font.setFeature(QFont.Tag("tnum"), 1)
-    return font
-
-
-def fixed_width(points: float) -> QFont:
-    font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
-    font.setPointSizeF(points)
     return font
 
 

@@ -6,7 +6,7 @@ the stack oscillates, and half a cycle is the time from one edge of the gate thr
 command and board to the next. On simulated and emulated devices the plant is that wire.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from math import isnan
 from typing import Any
@@ -19,7 +19,6 @@ from hil.experiment.load import Config
 from hil.loop import loop
 from hil.loop.clock import Clock, RealClock, VirtualClock
 from hil.loop.frame import Column, Commands, Frame
-from hil.loop.requests import Request
 from hil.mechanics.system import Drive, System
 from hil.platform import realtime
 from hil.runs import assembly
@@ -103,10 +102,8 @@ class _Relay:
         return 0.5 * float(np.nanmedian(self.low) + np.nanmedian(self.high))
 
 
-class _Edges:
+class _Edges(assembly.NoSink):
     """Keeps when the first cell's command was given at every tick."""
-
-    disk_low = ""
 
     def __init__(self, frame: Frame, n_ticks: int) -> None:
         self._cells = frame.cells("cells_commanded")
@@ -125,12 +122,6 @@ class _Edges:
     def event(self, t_s: float, level: str, source: str, text: str) -> None:
         if level in ("fault", "error"):
             raise DeviceError(f"loop-back: {text}")
-
-    def requests(self, tick: int) -> Sequence[Request]:
-        return ()
-
-    def input(self, tick: int, t_s: float, name: str, value: float, text: str = "") -> None:
-        """Nothing changes."""
 
 
 def measure(config: Config, backend: Mapping[str, str], duration_s: float) -> dict[str, Any]:

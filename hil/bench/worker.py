@@ -9,7 +9,6 @@ or how many rows were `lost`. The order is done when the answer is there; betwee
 
 import json
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,17 +19,14 @@ from hil.experiment.load import Config, load
 from hil.loop import loop
 from hil.loop.clock import RealClock
 from hil.loop.frame import Frame
-from hil.loop.requests import Request
 from hil.loop.stopwatch import STAGES
 from hil.platform import realtime
 from hil.record.read import open_run
 from hil.runs import assembly, session
 
 
-class _Times:
+class _Times(assembly.NoSink):
     """Keeps the timing columns of every row and drops the rest."""
-
-    disk_low = ""
 
     def __init__(self, frame: Frame, n_ticks: int) -> None:
         names = ["t_s", "late_s", "busy_s", *(f"{stage}_stage_s" for stage in STAGES)]
@@ -45,16 +41,6 @@ class _Times:
         self.rows[self.n] = self._values
         self.n += 1
         return True
-
-    def event(self, t_s: float, level: str, source: str, text: str) -> None:
-        """Nobody reads it."""
-
-    def requests(self, tick: int) -> Sequence[Request]:
-        """Nobody asks."""
-        return ()
-
-    def input(self, tick: int, t_s: float, name: str, value: float, text: str = "") -> None:
-        """Nothing is changed."""
 
 
 def run(period_s: float, n_ticks: int, recorded: str | None, out: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from hil.loop import loop
 from hil.loop.channels import valid_rows
 from hil.loop.clock import Clock, RealClock, VirtualClock
 from hil.loop.frame import Frame
-from hil.loop.requests import Request, Stop
+from hil.loop.requests import Stop
 from hil.platform import realtime
 from hil.record.read import calibrations_of, open_run
 from hil.rig.calibrated import cards_of
@@ -81,10 +81,8 @@ class RigUsed:
         return result.path
 
 
-class _Rows:
+class _Rows(assembly.NoSink):
     """Keeps some columns of a loop that nobody armed, and ends it after enough rows."""
-
-    disk_low = ""
 
     def __init__(self, frame: Frame, columns: Sequence[str], n_rows: int) -> None:
         self._frame, self._n = frame, n_rows
@@ -103,13 +101,6 @@ class _Rows:
     def event(self, t_s: float, level: str, source: str, text: str) -> None:
         if level in ("fault", "error"):
             raise ConfigError(f"{source}: {text}: nothing was read")
-
-    def requests(self, tick: int) -> Sequence[Request]:
-        """Nobody asks."""
-        return ()
-
-    def input(self, tick: int, t_s: float, name: str, value: float, text: str = "") -> None:
-        """Nothing changes."""
 
 
 def at_rest(

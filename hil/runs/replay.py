@@ -70,10 +70,8 @@ class _RecordedClock(VirtualClock):
         return float(self._t_s[following]) + self._period_s / 2.0
 
 
-class _Comparing:
+class _Comparing(assembly.NoSink):
     """Compares the loop's rows with the recorded ones; stores the first difference."""
-
-    disk_low = ""
 
     def __init__(self, run: xr.Dataset, frame: Frame) -> None:
         compared = [
@@ -105,15 +103,9 @@ class _Comparing:
             self.stop.reason = "end"
         return True
 
-    def event(self, t_s: float, level: str, source: str, text: str) -> None:
-        """Does nothing: the recording contains its events."""
-
     def requests(self, tick: int) -> Sequence[Request]:
         """The recorded requests of this tick."""
         return self._asked.get(tick, ())
-
-    def input(self, tick: int, t_s: float, name: str, value: float, text: str = "") -> None:
-        """The recording has it."""
 
 
 def replay(path: Path, code: Mapping[str, str] | None = None) -> tuple[int, Difference | None]:

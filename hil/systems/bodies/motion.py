@@ -173,11 +173,6 @@ class BodyMotion:
             [self.X_a + self.skeleton.point(A, s.body, s.at_m) for s in self.skeleton.supports]
         ).reshape(-1, 3)
 
-    def centres_m(self) -> Array:
-        """Return the centres of mass, (n, 3)."""
-        centres: Array = self.X_a + self.skeleton.centres(self.A)
-        return centres
-
     def centre_of_mass_m(self) -> Array:
         centre: Array = self.X_a + self.skeleton.centre_of_mass(self.A)
         return centre
