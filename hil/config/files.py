@@ -116,7 +116,7 @@ def _in_the_room(model: dict[str, Any], ambient: Any) -> dict[str, Any]:
         for name, array in arrays.items()
         if isinstance(array, dict)
         and isinstance(array.get("activation"), dict)
-        and array["activation"].get("kind") == "thermal"
+        and array["activation"].get("kind") in ("thermal", "sma")
     }
     return merge(model, {"arrays": thermal})
 

@@ -1,5 +1,7 @@
 """SMA wires built from tables."""
 
+from dataclasses import fields
+
 from hil.config.table import Table
 from hil.mechanics.sma.wire import SmaWire
 
@@ -12,5 +14,5 @@ def build_wire(table: Table) -> SmaWire:
     ValueError
         The values are inconsistent.
     """
-    not_of_wire = {"kind", "record", "temperature_max_C"}
-    return SmaWire(**table.model_dump(exclude=not_of_wire, exclude_none=True))
+    own = {field.name for field in fields(SmaWire)}
+    return SmaWire(**table.model_dump(include=own, exclude_none=True))

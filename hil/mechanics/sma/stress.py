@@ -69,6 +69,15 @@ class Branch:
 
 
 @dataclass(frozen=True)
+class LineBranch(Branch):
+    """A branch that is a line from its start to its end, core_K apart, as makers print them."""
+
+    def distribution(self, u_K: ArrayLike) -> Array:
+        """The fraction that has transformed, u_K above the middle."""
+        return np.clip(np.asarray(u_K, dtype=float) / self.core_K + 0.5, 0.0, 1.0)
+
+
+@dataclass(frozen=True)
 class StressLaw:
     """A wire's law under stress; see the module.
 

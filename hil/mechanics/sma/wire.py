@@ -180,20 +180,33 @@ class SmaWires:
         The state: temperature and austenite fraction; NaN where a cell has no wire.
     clamp_C : (N,) array
         Of the clamps at their ends, which a plant steps (`hil.mechanics.sma.clamp`); NaN likewise.
+    state : (4, N) array
+        T_C, xi, current_A and resistance_Ohm, which are its rows.
     current_A : (N,) array
         Mean over the PWM through the cell, at the end of the last period.
     resistance_Ohm : (N,) array
         Of the cell, now.
     supply_V : (N,) array
         Across the cell while its gate is on, when supply_V / resistance_Ohm flows.
+
+    Parameters
+    ----------
+    loaded : cells whose wires another steps, under stress (`hil.mechanics.sma.stressed`)
     """
 
-    def __init__(self, wires: Sequence[SmaWire | None], force_on_N: NDArray[np.float64]) -> None:
+    def __init__(
+        self,
+        wires: Sequence[SmaWire | None],
+        force_on_N: NDArray[np.float64],
+        loaded: frozenset[int] = frozenset(),
+    ) -> None:
         self.cells = wires
         self._force_on = force_on_N
         self._where = np.array([n for n, w in enumerate(wires) if w is not None], dtype=np.int64)
+        self._own = np.array([k for k, n in enumerate(self._where) if n not in loaded], dtype=int)
         self._laws = wire_laws([w for w in wires if w is not None])
-        self.T_C, self.xi, self.current_A, self.resistance_Ohm = np.full((4, len(wires)), np.nan)
+        self.state = np.full((4, len(wires)), np.nan)
+        self.T_C, self.xi, self.current_A, self.resistance_Ohm = self.state
         self.clamp_C = np.full(len(wires), np.nan)
         self.supply_V = np.array([np.nan if w is None else w.cell_V for w in wires])
         self._nominal_V = self.supply_V[self._where]
@@ -204,6 +217,15 @@ class SmaWires:
         if len(self._where):
             self._laws[:, E2_AT] = self._field2 * (supply_V / self._nominal_V) ** 2
             self._laws[:, CELL_V_AT] = self.supply_V[self._where] = supply_V
+
+    @property
+    def laws(self) -> NDArray[np.float64]:
+        """A row for every cell that has a wire (`wire_laws`), with the supply and air of now."""
+        return self._laws
+
+    def rows(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Which rows of `laws` these cells have."""
+        return np.searchsorted(self._where, cells)
 
     @property
     def ambient_C(self) -> float:
@@ -240,9 +262,12 @@ class SmaWires:
         F: NDArray[np.float64],
     ) -> None:
         """Advance one period with these duties held (clipped to 0..1, NaN is 0)."""
+        if not len(self._own):
+            return
         _step(
             drive,
             period_s,
+            self._own,
             self._where,
             self._laws,
             self._force_on,
@@ -279,8 +304,10 @@ def _law(wire: SmaWire) -> _Law:
 
 
 @njit(cache=True)
-def _step(drive, h, where, laws, force_on, T, xi, current, resistance, F_before, F):  # type: ignore[no-untyped-def]
-    for k in range(len(where)):
+def _step(  # type: ignore[no-untyped-def]
+    drive, h, own, where, laws, force_on, T, xi, current, resistance, F_before, F
+):
+    for k in own:
         n = where[k]
         law = laws[k]
         duty = min(1.0, float(drive[n])) if drive[n] > 0 else 0.0
@@ -327,10 +354,10 @@ def advance(law, duty, T, xi, remaining):  # type: ignore[no-untyped-def]
             limit, capacity, slope, target = xi, C, 0.0, meets
         # T' = (q - (G - slope) (T - T0)) / capacity
         rate = (G - slope) / capacity
-        T_next = T + q / capacity * remaining * _phi(rate * remaining)
+        T_next = T + q / capacity * remaining * phi(rate * remaining)
         took = remaining
         if movable and (T_next - target) * q >= 0.0:
-            took = min(remaining, max(0.0, _time_to(target - T, q / capacity, rate)))
+            took = min(remaining, max(0.0, time_to(target - T, q / capacity, rate)))
             T_next = target
         if along:
             xi = limit if T_next == target else min(1.0, max(0.0, (T_next - start) / width))
@@ -341,13 +368,13 @@ def advance(law, duty, T, xi, remaining):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _phi(z):  # type: ignore[no-untyped-def]
+def phi(z):  # type: ignore[no-untyped-def]
     """(1 - exp(-z)) / z."""
     return 1.0 - 0.5 * z if abs(z) < 1e-9 else -np.expm1(-z) / z
 
 
 @njit(cache=True)
-def _time_to(dT, speed, rate):  # type: ignore[no-untyped-def]
+def time_to(dT, speed, rate):  # type: ignore[no-untyped-def]
     """When T' = speed - rate (T - T0) has gone dT."""
     x = rate * dT / speed
     if abs(x) < 1e-9:

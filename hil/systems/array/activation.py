@@ -14,6 +14,7 @@ missing when on, 0.25 % each for the paper's wire. Older recordings were made wi
 
 `thermal` (a simulated wire): F = force_on xi, with the austenite fraction xi of
 `hil.mechanics.sma.wire`. This is eq. (1), F = k_ae s, with a contraction s proportional to xi.
+`sma` is a wire under stress, stepped with the array that it pulls (`hil.systems.array.sma.loaded`).
 
 Source: MacNair & Ueda, activation profile of Fig. 10: F / (1 + exp(-(5 t - 6))), with the sign
 corrected (the printed expression for switching on falls). The rescaling of the ends is ours.
@@ -29,10 +30,12 @@ from numpy.typing import NDArray
 
 from hil.mechanics.sma.wire import SmaWire, SmaWires
 from hil.mechanics.system import Drive
+from hil.systems.array.sma.loaded import Loaded
 
 Law = Literal["rescaled", "unscaled"]
-STEP, SIGMOID, THERMAL, UNSCALED = range(4)
-KINDS = {"step": STEP, "sigmoid": SIGMOID, "thermal": THERMAL}
+STEP, SIGMOID, THERMAL, UNSCALED, SMA = range(5)
+KINDS = {"step": STEP, "sigmoid": SIGMOID, "thermal": THERMAL, "sma": SMA}
+WIRES = ("thermal", "sma")
 FLEXINOL = SmaWire()
 
 
@@ -44,7 +47,7 @@ class CellActivation:
     ----------
     force_on_N : float
         F of a cell that is fully on.
-    kind : {"step", "sigmoid", "thermal"}
+    kind : {"step", "sigmoid", "thermal", "sma"}
     rate_per_s, delay_s : float
         Sigmoid: rate and delay of the rise; 5/s and 1.2 s for the paper's SMA wire.
     fall_rate_per_s, fall_delay_s : float, optional
@@ -52,17 +55,25 @@ class CellActivation:
     law : {"rescaled", "unscaled"}
         Sigmoid: whether F reaches 0 and force_on exactly.
     wire : SmaWire
-        Wire of a thermal cell.
+        Wire of a thermal cell; of a wire under stress, its heat, with its branches at rest.
+    loaded : Loaded, optional
+        Law and load of a wire under stress.
     """
 
     force_on_N: float
-    kind: Literal["step", "sigmoid", "thermal"] = "step"
+    kind: Literal["step", "sigmoid", "thermal", "sma"] = "step"
     rate_per_s: float = 5.0
     delay_s: float = 1.2
     wire: SmaWire = FLEXINOL
     fall_rate_per_s: float | None = None
     fall_delay_s: float | None = None
     law: Law = "rescaled"
+    loaded: Loaded | None = None
+
+    @property
+    def has_wire(self) -> bool:
+        """Whether the cell is a wire, with or without stress."""
+        return self.kind in WIRES
 
     @property
     def code(self) -> int:
@@ -90,7 +101,7 @@ class Activation:
     theta : (N,) array
         State of the sigmoid cells.
     wires : SmaWires
-        State and electrical quantities of the thermal cells.
+        State and electrical quantities of the cells that are wires.
     F_before_N, F_N : (N,) arrays
         Activation forces at the start (after switching) and at the end of the last period.
     """
@@ -99,9 +110,10 @@ class Activation:
         self._force_on = np.array([c.force_on_N for c in cells])
         self._kind = np.array([c.code for c in cells], dtype=np.uint8)
         self._period_s = period_s
-        self._thermal = any(c.kind == "thermal" for c in cells)
-        wires = [c.wire if c.kind == "thermal" else None for c in cells]
-        self.wires = SmaWires(wires, self._force_on)
+        self._thermal = any(c.has_wire for c in cells)
+        wires = [c.wire if c.has_wire else None for c in cells]
+        loaded = frozenset(n for n, c in enumerate(cells) if c.loaded is not None)
+        self.wires = SmaWires(wires, self._force_on, loaded)
         self._stop = two_rows([c.stops for c in cells])
         self._step = two_rows([c.rates_per_s for c in cells]) * period_s
         self.theta = np.empty(len(cells))
@@ -125,7 +137,7 @@ class Activation:
         self.wires.reset(self.F_before_N, self.F_N)
 
     def step(self, drive: Drive) -> None:
-        """Advance one period with `drive` held constant.
+        """Advance one period with `drive` held constant; wires under stress are left alone.
 
         Parameters
         ----------

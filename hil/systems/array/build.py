@@ -15,11 +15,14 @@ from hil.systems.array.cell_kinds import cell_kinds
 from hil.systems.array.fingerprint import FingerprintError
 from hil.systems.array.network import Array, Point
 from hil.systems.array.recruitment.build import indices
+from hil.systems.array.sma.build import loaded_wire
 from hil.systems.array.tables import (
     ArrayTable,
     CellArraysTable,
     SigmoidTable,
+    SmaTable,
     ThermalTable,
+    WireTable,
 )
 
 LEVEL_MIN = 1e-9
@@ -79,6 +82,8 @@ def _activations(name: str, table: ArrayTable) -> list[CellActivation]:
             f"{n_cells} cells: give one number for all or a list of {n_cells}"
         )
     shape: dict[str, Any] = {}
+    if isinstance(table.activation, SmaTable):
+        return _loaded(name, table, table.activation, forces)
     match table.activation:
         case SigmoidTable() as a:
             shape = a.model_dump(exclude={"kind", "record"})
@@ -89,6 +94,21 @@ def _activations(name: str, table: ArrayTable) -> list[CellActivation]:
                 raise ModelError(f"arrays.{name}.activation: {error}") from None
             shape = {"wire": wire}
     return [CellActivation(force, table.activation.kind, **shape) for force in forces]
+
+
+def _loaded(
+    name: str, table: ArrayTable, own: SmaTable, forces: Sequence[float]
+) -> list[CellActivation]:
+    """Cells whose wires are under stress."""
+    kinds = table.cell * len(forces) if len(table.cell) == 1 else table.cell
+    found = []
+    for force_on_N, cell in zip(forces, kinds, strict=True):
+        try:
+            wire, loaded = loaded_wire(own, build_wire(own), cell, force_on_N)
+        except ValueError as error:
+            raise ModelError(f"arrays.{name}.activation: {error}") from None
+        found.append(CellActivation(force_on_N, "sma", wire=wire, loaded=loaded))
+    return found
 
 
 def cell_wires(
@@ -103,7 +123,7 @@ def cell_wires(
     return {
         name: (activation.wire, law.temperature_max_C)
         for name, law, activation in zip(cell_names, thermal, build_activation(table), strict=True)
-        if isinstance(law, ThermalTable)
+        if isinstance(law, WireTable)
     }
 
 

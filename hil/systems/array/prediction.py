@@ -81,7 +81,7 @@ def predict(
     F_N = np.array([a.force_on_N for a in activation])
     gains_N = static_gains_N(model, F_N, output)
     total = float(gains_N.sum())
-    if any(a.kind == "thermal" for a in activation):
+    if any(a.has_wire for a in activation):
         raise ModelError(
             "planning does not support thermal cells: give [model] a sigmoid activation"
         )

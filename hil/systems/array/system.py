@@ -10,6 +10,7 @@ from hil.mechanics.discrete import Discrete, LinearStepper
 from hil.mechanics.system import Drive
 from hil.systems.array.activation import Activation, CellActivation
 from hil.systems.array.cell_array import CellArray
+from hil.systems.array.sma.loaded import LoadedWires
 from hil.systems.array.sparse_step import SparseStepper
 
 EXACT_ORDER_MAX = 200
@@ -42,6 +43,14 @@ class ArraySystem:
         self.activation = Activation(activation, period_s)
         self.wires = self.activation.wires
         self.linear = self.stepper()
+        under_stress = [
+            (n, cell.wire, cell.loaded, cell.force_on_N)
+            for n, cell in enumerate(activation)
+            if cell.loaded is not None
+        ]
+        self.loaded: LoadedWires | None = None
+        if under_stress:
+            self.loaded = LoadedWires(model, under_stress, self.linear, self.wires)
 
     def discrete(self) -> Discrete:
         """Return the model discretised exactly, with the cells' forces as its inputs."""
@@ -62,5 +71,12 @@ class ArraySystem:
 
     def step(self, drive: Drive, inputs: NDArray[np.float64] = NO_INPUTS) -> None:
         """Advance one period with `drive` held constant: one duty (0 to 1) per cell."""
-        self.activation.step(drive)
+        self.activate(drive)
         self.linear.step(self.activation.F_before_N, self.activation.F_N)
+
+    def activate(self, drive: Drive) -> None:
+        """Advance the cells' forces by one period; `step` then moves the array."""
+        now = self.activation
+        now.step(drive)
+        if self.loaded is not None:
+            self.loaded.step(drive, self.period_s, self.linear.x, now.F_before_N, now.F_N)

@@ -55,14 +55,13 @@ class SigmoidTable(Table):
     record: Records = None
 
 
-class ThermalTable(Table):
+class WireTable(Table):
     """An SMA wire heated by its current; defaults are Flexinol 0.10 mm HT (`mechanics.sma.wire`).
 
     In [model] it is driven, as any other kind, by the cells reported on or off. The wire must not
     exceed `temperature_max_C` under any fault: `hil check` compares the boards' limits with it.
     """
 
-    kind: Literal["thermal"]
     temperature_max_C: Celsius = TEMPERATURE_MAX_C
     length_m: Annotated[float, Field(ge=1e-3)] = WIRE.length_m
     n_wires: Annotated[int, Field(ge=1)] = WIRE.n_wires
@@ -86,6 +85,45 @@ class ThermalTable(Table):
     record: Records = None
 
 
+class ThermalTable(WireTable):
+    """A wire whose transformations do not move with stress (`mechanics.sma.wire`)."""
+
+    kind: Literal["thermal"]
+
+
+class BranchTable(Table):
+    """A measured branch: a core and a shoulder of transformation temperatures (docs/wires.md)."""
+
+    middle_C: Celsius
+    core_K: Positive
+    shoulder_ratio: Annotated[float, Field(ge=1.0, le=1000.0)] = 3.0
+    shoulder_at_K: float = 0.0
+    core_share: Annotated[float, Field(ge=0.0, le=1.0)] = 1.0
+    widens_per_MPa: Annotated[float, Field(ge=-0.05, le=0.05)] = 0.0
+    work_share: float = 0.5
+
+
+class SmaTable(WireTable):
+    """A wire under the stress of its own cell (`mechanics.sma.stress`, `systems.array.sma.loaded`).
+
+    A_s_C to M_f_C hold without stress, unless `heating` or `cooling` gives a measured branch. At
+    the tension of rest, `pretension_N` a wire, all of its contraction is force_on_N of the cell.
+    Slopes and stroke are Flexinol's, as fitted to measured loops (docs/wires.md).
+    """
+
+    kind: Literal["sma"]
+    pretension_N: NotNegative = 0.0
+    C_A_MPa_per_K: Positive = 8.3
+    C_M_MPa_per_K: Positive = 7.5
+    stroke_min: Annotated[float, Field(ge=0.0, le=0.2)] = 0.040
+    stroke_max: Annotated[float, Field(gt=0.0, le=0.2)] = 0.041
+    stroke_rate_per_MPa: Positive = 0.012
+    softer_per_TPa: NotNegative = 25.0
+    strength_MPa: Positive = 1000.0  # assumed
+    heating: BranchTable | None = None
+    cooling: BranchTable | None = None
+
+
 if TYPE_CHECKING:
     from typing import Any as CellTable
 else:
@@ -93,7 +131,9 @@ else:
         Union[tuple(cell.table for cell in cell_kinds().values())],  # noqa: UP007  made at import
         Field(discriminator="kind"),
     ]
-ActivationTable = Annotated[StepTable | SigmoidTable | ThermalTable, Field(discriminator="kind")]
+ActivationTable = Annotated[
+    StepTable | SigmoidTable | ThermalTable | SmaTable, Field(discriminator="kind")
+]
 
 
 class ArrayTable(Table):

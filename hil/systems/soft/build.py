@@ -26,12 +26,15 @@ def build_soft(table: SoftTable, period_s: float) -> SoftArraySystem:
             (g.normal[0], g.normal[1], 0.0), (g.at_m[0], g.at_m[1], 0.0), g.k_N_per_m,
             g.c_N_s_per_m, g.friction,
         )  # fmt: skip
+    activation = build_activation(table)
+    if any(cell.loaded is not None for cell in activation):
+        raise ModelError("arrays: kind = 'sma' is for cell arrays: give kind = 'thermal'")
     muscles = {name: Muscle(array=name, **m.model_dump()) for name, m in table.muscles.items()}
     return SoftArraySystem(
         {name: _link(name, link) for name, link in table.links.items()},
         muscles,
         build_model(table),
-        build_activation(table),
+        activation,
         period_s,
         (table.gravity_m_per_s2[0], table.gravity_m_per_s2[1]),
         ground,

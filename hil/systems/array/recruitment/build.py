@@ -77,7 +77,7 @@ class NominalArray:
 
     @property
     def has_wires(self) -> bool:
-        return any(a.kind == "thermal" for a in self.activation)
+        return any(a.has_wire for a in self.activation)
 
     @property
     def output(self) -> int:

@@ -53,7 +53,7 @@ def wire_model(
     ModelError
         A cell that is no wire, or one with more than one internal state.
     """
-    if any(a.kind != "thermal" for a in activation):
+    if any(not a.has_wire for a in activation):
         raise ModelError("some cells are wires and some are not: they cannot be planned together")
     lag = lags(model)
     return WireModel(

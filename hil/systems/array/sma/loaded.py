@@ -1,0 +1,181 @@
+"""Wires under the tension of their own cell: force, stress and temperature together, every step.
+
+A wire of stretch d beside its rest has the tension f of its cell, and sigma = f / (n A). Its
+contraction is that of the law (`hil.mechanics.sma.stress`), scaled such that all of it, at the
+tension p of rest, is force_on / k_ae, which is eq. (1) of MacNair & Ueda:
+
+    d = (f - p) / k_ae - (force_on / k_ae) (1 - (1 - xi) h(sigma) / h(sigma_p)),   h = H + S sigma
+
+with austenite's stiffness k_ae and f >= 0: a slack wire carries nothing. The array's linear model
+has f - p = k_ae d + F, so that F = force_on (1 - (1 - xi) h(sigma) / h(sigma_p)): at the tension of
+rest F = force_on xi, as without stress. Within a step the array moves with F, d = d_0 + g F, and
+
+    f - p - k_ae d_0 - (1 + k_ae g) F(f) = 0
+
+is solved by Newton's method, one cell after the other, with the others' latest forces. Thermal
+expansion is left out.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import pi
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from hil.errors import ModelError
+from hil.mechanics.discrete import LinearStepper
+from hil.mechanics.sma.stress import StressLaw
+from hil.mechanics.sma.stressed import N_CONSTANTS, advance, places, row, stroke
+from hil.mechanics.sma.wire import (
+    CELL_OHM_M_AT,
+    CELL_V_AT,
+    DR_AT,
+    R_M_AT,
+    SmaWire,
+    SmaWires,
+)
+from hil.systems.array.cell_array import CellArray
+
+NEWTON_STEPS = 5
+SOLVED = (
+    1e-3  # of a newton and of the pull of rest: what is left then is of the order of its square
+)
+AREA_AT, PULL_AT, FORCE_ON_AT, K_AE_AT, REST_AT, GAIN_AT = range(N_CONSTANTS, N_CONSTANTS + 6)
+ROWS_AT = GAIN_AT + 1  # of the array's model: the wire's stretch after a period
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What a wire under stress has beside its heat.
+
+    Attributes
+    ----------
+    law : StressLaw
+    pretension_N : of every wire at rest
+    k_ae_N_per_m : of its cell
+    """
+
+    law: StressLaw
+    pretension_N: float
+    k_ae_N_per_m: float
+
+
+def stress_Pa(wire: SmaWire, tension_N: float) -> float:
+    """Of one wire."""
+    return tension_N / (0.25 * pi * wire.diameter_m**2)
+
+
+class LoadedWires:
+    """The cells of a model whose wires are under stress.
+
+    Attributes
+    ----------
+    tension_N : (m,) array
+        Of every such cell, now.
+    """
+
+    def __init__(
+        self,
+        model: CellArray,
+        wires: Sequence[tuple[int, SmaWire, Loaded, float]],
+        stepper: Any,
+        bank: SmaWires,
+    ) -> None:
+        if not isinstance(stepper, LinearStepper):
+            raise ModelError(
+                "activation.kind = 'sma': the array has too many states for wires under stress: "
+                "give kind = 'thermal'"
+            )
+        self._bank = bank
+        cells = np.array([n for n, *_ in wires], dtype=np.int64)
+        self._where = np.stack([cells, bank.rows(cells)])
+        self._own = np.array([_row(model, stepper, *one) for one in wires])
+        self._u = np.empty(self._own.shape[1] - ROWS_AT)  # scratch: state, forces before and after
+        self.tension_N = self._own[:, PULL_AT].copy()
+
+    def step(
+        self,
+        drive: NDArray[Any],
+        period_s: float,
+        x: NDArray[np.float64],
+        F_before_N: NDArray[np.float64],
+        F_N: NDArray[np.float64],
+    ) -> None:
+        """Advance one period from the state x of the array, with these duties held."""
+        bank = self._bank
+        laws, state = bank.laws, bank.state
+        _step(
+            drive, period_s, x, self._u, self._where, self._own, laws, state, self.tension_N,
+            F_before_N, F_N,
+        )  # fmt: skip
+
+
+def _row(
+    model: CellArray, stepper: LinearStepper, n: int, wire: SmaWire, loaded: Loaded, on_N: float
+) -> NDArray[np.float64]:
+    """What the kernel needs of the wire of cell n."""
+    d, at, law = stepper.discrete, _stretch_state(model, n), row(loaded.law)
+    after = d.B1[at, : model.n_cells].copy()
+    own, after[n] = after[n], 0.0
+    area_m2 = wire.n_wires * 0.25 * pi * wire.diameter_m**2
+    rest, _ = stroke(law, stress_Pa(wire, loaded.pretension_N))
+    pull_N = wire.n_wires * loaded.pretension_N
+    cell = [area_m2, pull_N, on_N, loaded.k_ae_N_per_m, rest, own]
+    rows = [d.Ad[at], d.B0[at, : model.n_cells], after]
+    return np.concatenate([law, cell, *rows])
+
+
+def _stretch_state(model: CellArray, cell: int) -> int:
+    """Where a cell's internal state, the stretch of its wire, is among the model's states."""
+    own = np.flatnonzero(model.coefficients.cell_of == cell)
+    [at] = np.flatnonzero(model.state_order == 2 * model.nodes.n + own[0])
+    return int(at)
+
+
+@njit(cache=True)
+def _step(drive, h, x, u, where, own, laws, state, tension, F_before, F):  # type: ignore[no-untyped-def]
+    T, xi, current, resistance = state[0], state[1], state[2], state[3]
+    for i in range(len(tension)):
+        F_before[where[0, i]] = F[where[0, i]]
+    n_states, n_cells = len(x), len(F)
+    u[:n_states], u[n_states : n_states + n_cells], u[n_states + n_cells :] = x, F_before, F
+    for i in range(len(tension)):
+        n, c, law = where[0, i], own[i], laws[where[1, i]]
+        area, pull, k_ae = c[AREA_AT], c[PULL_AT], c[K_AE_AT]
+        duty = min(1.0, float(drive[n])) if drive[n] > 0 else 0.0
+        f = tension[i]
+        strain, slope = stroke(c, f / area)
+        place = places(c, f / area, slope)
+        T[n], xi[n] = advance(law, c, place, duty, T[n], xi[n], h)
+        resistance[n] = law[CELL_OHM_M_AT] * (law[R_M_AT] + law[DR_AT] * xi[n])
+        current[n] = duty * law[CELL_V_AT] / resistance[n]
+        free = _dot(c, ROWS_AT, u)
+        share, eases = (1.0 - xi[n]) * c[FORCE_ON_AT] / c[REST_AT], 1.0 + k_ae * c[GAIN_AT]
+        known = pull + k_ae * free
+        for _ in range(NEWTON_STEPS):
+            off = f - known - eases * (c[FORCE_ON_AT] - share * strain)
+            change = off / (1.0 + eases * share * slope / area)
+            f = max(0.0, f - change)
+            if abs(change) < SOLVED * (1.0 + pull):
+                break
+            strain, slope = stroke(c, f / area)
+        tension[i] = f
+        F[n] = u[n_states + n_cells + n] = (f - known) / eases
+
+
+@njit(cache=True)
+def _dot(a, first, b):  # type: ignore[no-untyped-def]
+    """Of b and as much of a, in four sums beside each other, in an order no compiler changes."""
+    n = len(b)
+    s0 = s1 = s2 = s3 = 0.0
+    for j in range(0, n - 3, 4):
+        s0 += a[first + j] * b[j]
+        s1 += a[first + j + 1] * b[j + 1]
+        s2 += a[first + j + 2] * b[j + 2]
+        s3 += a[first + j + 3] * b[j + 3]
+    for j in range(n - n % 4, n):
+        s0 += a[first + j] * b[j]
+    return (s0 + s1) + (s2 + s3)
