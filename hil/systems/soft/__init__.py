@@ -1,4 +1,4 @@
-"""Links of rubber, bent by cellular arrays; continuous matter as trees of segments."""
+"""Links of rubber, bent by cellular arrays; continuous matter as trees of rigid segments."""
 
 from typing import Any
 

@@ -1,7 +1,6 @@
-"""Soft links for `hil bench`: a step and an evaluation over the number of segments, and peers'.
+"""Soft links for `hil bench`: a step and an evaluation over the number of segments, and peers.
 
-Every time is the least of some turns, the tools one after the other in each: what others do on the
-machine only adds.
+Every time is the minimum over alternating rounds, because other processes can only add time.
 """
 
 import time
@@ -20,7 +19,7 @@ from hil.systems.soft.tree import SoftTree
 SEGMENTS = (4, 8, 16, 32, 64, 128, 256, 512, 1000)
 EXUDYN_SEGMENTS_MAX = 64
 EXPLICIT_SEGMENTS_MAX = 128
-PINOCCHIO_SEGMENTS_MAX = 256  # with 1000 joints it takes tens of GB
+PINOCCHIO_SEGMENTS_MAX = 256  # 1000 joints would take tens of GB
 STEP_S = 1e-3
 TURNS = 7
 OURS = "recursion, generalized-alpha"
@@ -33,10 +32,10 @@ Row = dict[str, Any]
 
 
 def cost_over_segments(spectral_radius: float = 0.8) -> list[Row]:
-    """Times of one evaluation, of one step and of a simulated second over N, Voigt."""
+    """Measure an evaluation, a step and a simulated second over N segments, Voigt."""
     tools = {n: _tools(n, spectral_radius) for n in SEGMENTS}
     times: dict[int, dict[str, list[float]]] = {n: {t: [] for t in tools[n]} for n in tools}
-    # The dense ones come last: LAPACK's threads spin on after every call.
+    # Run the dense tools last: LAPACK's threads keep spinning after every call.
     for last in (False, True):
         for _ in range(TURNS):
             for n, each in tools.items():
@@ -48,7 +47,7 @@ def cost_over_segments(spectral_radius: float = 0.8) -> list[Row]:
 
 
 def _tools(n: int, rho: float) -> Mapping[str, Callable[[], float]]:
-    """What takes how many seconds at this size."""
+    """Return, for this size, functions that return their time in seconds."""
     tree, _ = rubber_manipulator("voigt", n)
     rng = np.random.default_rng(0)
     q, v = 0.05 * rng.standard_normal(n + 1), 0.5 * rng.standard_normal(n + 1)
@@ -64,7 +63,7 @@ def _tools(n: int, rho: float) -> Mapping[str, Callable[[], float]]:
 
 
 def _steps(tree: SoftTree, rho: float) -> float:
-    """Seconds a step, compiled; over 2 ms at most, which a busy machine often leaves alone."""
+    """Return seconds per compiled step; short runs (2 ms) are less affected by other processes."""
     stepper = SoftStepper(tree, rho)
     n_steps = max(10, min(100, 20_000 // tree.n))
     inputs = servo_input(STEP_S * np.arange(1, n_steps + 1))
@@ -91,7 +90,7 @@ def _row(n: int, least_s: dict[str, float], rho: float) -> Row:
 
 
 def _repeated(evaluate: Callable[[], Any]) -> float:
-    """Seconds a call, over about 2 ms of calls."""
+    """Return seconds per call, over about 2 ms of calls."""
     began = time.perf_counter()
     evaluate()
     calls = max(3, min(500, int(2e-3 / max(time.perf_counter() - began, 1e-7))))
@@ -102,7 +101,7 @@ def _repeated(evaluate: Callable[[], Any]) -> float:
 
 
 def fastest_pole_per_s(tree: SoftTree) -> float:
-    """Largest |lambda| of the chain at rest, which limits explicit steps."""
+    """Return the largest |lambda| of the chain at rest, which limits explicit steps."""
     stepper = SoftStepper(tree)
     n, n_branches, small = tree.n, len(tree.branch_joint), 1e-6
     u = servo_input(0.0)
@@ -125,7 +124,7 @@ def fastest_pole_per_s(tree: SoftTree) -> float:
 
 
 def as_text(rows: list[Row]) -> str:
-    """The rows as a table."""
+    """Return the rows as a table."""
     lines = [f"{'soft link, us':<20}{'a step of 1 ms':>16}{'evaluation':>12}{'pinocchio':>12}"
              f"{'dense':>10}{'Exudyn, a step':>16}"]  # fmt: skip
     for row in rows:

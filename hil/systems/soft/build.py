@@ -1,4 +1,4 @@
-"""The soft rig's tables -> links and arrays, and what their cells reach at rest."""
+"""Builds links and arrays from the soft rig's tables, and computes their static levels."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ LEVEL_MIN = 1e-6
 
 
 def build_soft(table: SoftTable, period_s: float) -> SoftArraySystem:
-    """Links and arrays as a plant or a twin; ModelError naming the key."""
+    """Return links and arrays as a plant or a twin; a ModelError names the key."""
     ground = None
     if table.ground is not None:
         g = table.ground
@@ -56,7 +56,7 @@ def _link(name: str, table: LinkTable) -> Link:
 def static_levels(
     system: SoftArraySystem, F_N: Sequence[float], order: Sequence[int], output: str
 ) -> NDArray[np.float64]:
-    """An output at rest with the first 0, 1, 2, ... cells of the order on."""
+    """Return an output at rest with the first 0, 1, 2, ... cells of `order` on."""
     at, on, levels = system.outputs.index(output), np.zeros(len(F_N)), []
     for cell in [-1, *order]:
         if cell >= 0:
@@ -66,6 +66,6 @@ def static_levels(
 
 
 def first_that_falls(levels: NDArray[np.float64], order: Sequence[int]) -> int | None:
-    """The first cell that adds nothing to the level before it, if there is one."""
+    """Return the first cell that does not raise the level, or None."""
     rises = np.diff(levels) > LEVEL_MIN * np.abs(levels).max()
     return None if rises.all() else order[int(np.argmin(rises))]

@@ -17,7 +17,7 @@ TIP_KG = 0.05
 
 
 def rubber(kind: ElementKind) -> Material:
-    """The case's rubber as a Voigt, a Maxwell or a standard linear solid."""
+    """Return the case's rubber as a Voigt, a Maxwell or a standard linear solid."""
     if kind == "voigt":
         return Material.voigt(YOUNGS_PA, DENSITY, loss_s=0.010)
     if kind == "maxwell":
@@ -32,7 +32,7 @@ def rubber_beam(kind: ElementKind) -> Beam:
 
 
 def rubber_manipulator(kind: ElementKind, n_segments: int) -> tuple[SoftTree, Place]:
-    """RUBBER-MANIP-1 and its tip: a rod turned by a servo, with a rubber link and a tip mass."""
+    """Return RUBBER-MANIP-1 and its tip: a rod on a servo, with a rubber link and a tip mass."""
     inertia = CRANK_KG * CRANK_M**2 / 12.0
     crank = Body(-1, CRANK_KG, (0.0, inertia, inertia), (0.5 * CRANK_M, 0.0, 0.0), element=SERVO)
     beam = rubber_beam(kind)
@@ -44,7 +44,7 @@ def rubber_manipulator(kind: ElementKind, n_segments: int) -> tuple[SoftTree, Pl
 
 
 def servo_input(t_s: ArrayLike) -> NDArray[np.float64]:
-    """The servo's reference pi/6 (1 - cos 2 pi t), its rate and no torque, (k, 3)."""
+    """Return the servo's reference pi/6 (1 - cos 2 pi t), its rate and zero torque, (k, 3)."""
     phase = 2.0 * np.pi * np.asarray(t_s)
     reference = np.pi / 6.0 * (1.0 - np.cos(phase))
     rate = np.pi**2 / 3.0 * np.sin(phase)

@@ -1,4 +1,4 @@
-"""The control stage of cells that follow the set point of any channel, such as a curvature."""
+"""Control stage of cells that follow the set point of any channel, such as a curvature."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from hil.systems.array.recruitment.control import Recruiter
 
 
 class MaskRecruiter:
-    """A controller of masks, whose levels are in the channel's unit, as a recruiter."""
+    """Adapts a controller of masks, with levels in the channel's unit, to a recruiter."""
 
     columns: list[Column] = []  # noqa: RUF012  never changed
 
@@ -19,7 +19,7 @@ class MaskRecruiter:
 
     @property
     def demand_N(self) -> float:
-        """What it asks for, in the channel's unit."""
+        """Demand in the channel's unit."""
         return self.controller.demand_N
 
     def step(
@@ -28,17 +28,17 @@ class MaskRecruiter:
         self.controller.step(t_s, reference, estimate.force_N, commands.cells)
 
     def write(self, values: NDArray[np.float64]) -> None:
-        """It has no columns of its own."""
+        """Do nothing: there are no columns."""
 
 
 class SignalCells:
-    """A set point, a channel's reading and a recruiter, as a stage of the tick.
+    """Control stage: a set point, a channel's reading and a recruiter.
 
     Parameters
     ----------
-    index : of the channel among the readings
+    index : index of the channel in the readings
     reference_column, demand_column, units : of the row
-    rest : the channel's value with every cell off, from which the recruiter counts
+    rest : value of the channel with all cells off, which is the recruiter's zero
     """
 
     def __init__(
@@ -74,11 +74,11 @@ class SignalCells:
 
     @property
     def set_points(self) -> dict[str, Steerable]:
-        """The set point that can be held."""
+        """The set point that a user can hold."""
         return {self.columns[0].name: self.reference}
 
     def set_gain(self, key: str, value: float) -> None:
-        """Change a gain of the controller; KeyError where it has none of this name."""
+        """Change a gain of the controller; KeyError for an unknown name."""
         tunable = [law for law in self._masks if isinstance(law, Tunable)]
         if not tunable:
             raise KeyError(key)

@@ -1,4 +1,4 @@
-"""Controllers of cells on soft links, after the set point of one channel."""
+"""Controllers of cells on soft links that follow the set point of one channel."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ from hil.systems.array.recruitment.tables import BroadcastTable
 from hil.systems.soft.build import first_that_falls, static_levels
 from hil.systems.soft.control import MaskRecruiter, SignalCells
 
-REACH_SLACK = 0.02  # of what the cells reach, which a set point may ask beyond it
+REACH_SLACK = 0.02  # relative amount by which a set point may exceed the reach of the cells
 
 
 def _schedule_of(run: SystemRun) -> Schedule:
@@ -39,17 +39,17 @@ def _schedule_of(run: SystemRun) -> Schedule:
 
 
 def _order_of(run: SystemRun) -> list[int]:
-    """Cells, from 0, that the controller may switch, in the order in which it takes them."""
+    """Return the cells (from 0) that the controller can switch, in recruitment order."""
     return cell_indices(getattr(run.tables.controller, "order", None) or "all", run.model.arrays)
 
 
 def _followed(run: SystemRun) -> tuple[str, SignalTable]:
-    """The channel that is followed, and its set point."""
+    """Return the followed channel and its set point."""
     return next(iter(signals_in(run.tables.reference).items()))
 
 
 def _levels(run: SystemRun) -> NDArray[np.float64]:
-    """The followed signal at rest with the first 0, 1, 2, ... cells on."""
+    """Return the followed signal at rest with the first 0, 1, 2, ... cells on."""
     signal = signals_of(run.tables.devices)[_followed(run)[0]]
     return static_levels(run.model, run.forces_on_N, _order_of(run), signal)
 
@@ -122,7 +122,7 @@ def _check_broadcast(run: SystemRun) -> Found:
 
 
 def _check_followed(run: SystemRun) -> Found:
-    """One set point, of a channel of the rig."""
+    """Check that there is one set point, of a channel of the rig."""
     tables, channels = run.tables, list(signals_of(run.tables.devices))
     follows = tables.reference
     if not isinstance(follows, SignalsReferenceTable) or len(follows.signals) != 1:
@@ -139,11 +139,11 @@ def _check_followed(run: SystemRun) -> Found:
 
 
 def _check_reach(run: SystemRun) -> Found:
-    """Every cell raises the followed signal, and the set point is within what all reach."""
+    """Check that every cell raises the followed signal, and that the set point is in reach."""
     name, table = _followed(run)
     signal = signals_of(run.tables.devices)[name]
     if signal not in run.model.outputs:
-        return  # the rig's own check refuses it
+        return  # the rig's own check reports it
     try:
         levels = _levels(run)
     except ModelError as error:
@@ -183,7 +183,7 @@ def _switches(run: SystemRun) -> Iterator[tuple[float, NDArray[np.uint8]]]:
 
 
 def _plan_schedule(run: SystemRun) -> list[str]:
-    """What is switched, and how far each link bends by it."""
+    """Return the switching times, and the resulting curvature of each link."""
     model, lines, F_N = run.model, [], np.array(run.forces_on_N)
     for t_s, cells in _switches(run):
         on = [name for name, lit in zip(model.cell_names, cells, strict=True) if lit]

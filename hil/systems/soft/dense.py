@@ -1,12 +1,13 @@
-"""The same trees with their whole mass matrix: M(q) q'' + h(q, v) = f. The oracle.
+"""Dense form of the same trees, M(q) q'' + h(q, v) = f, as an independent check.
 
-Spatial vectors about the world's origin, [omega; v of the body at the origin], and no recursion
-over articulated inertias: with S_i = [a; p x a] where joint i turns and [0; a] where it slides,
+It uses spatial vectors about the world's origin, [omega; v of the body at the origin], without a
+recursion over articulated inertias. With S_i = [a; p x a] for a rotating and [0; a] for a sliding
+joint i,
 
     V_k = sum_i S_i v_i,  A_k = sum_i (V_i x S_i) v_i - [0; g]     (i: joints that carry body k)
     M_ij = S_i^T (sum_k I_k) S_j,  h_j = S_j^T sum_k (I_k A_k + V_k x* I_k V_k)   (k: carried by j)
 
-O(N^3). Trees on a base at rest, without tendons or ground.
+O(N^3). Only for trees on a fixed base, without tendons or ground.
 Source: Featherstone 2008, ch. 6.
 """
 
@@ -23,7 +24,7 @@ PASSES_MAX = 60
 
 
 class DenseForm:
-    """Mass matrix and the rest of the equations of motion of a soft tree."""
+    """Mass matrix and remaining terms of the equations of motion of a soft tree."""
 
     def __init__(self, tree: SoftTree) -> None:
         if tree.base_moves or tree.tendons or tree.touching:
@@ -41,7 +42,7 @@ class DenseForm:
                 self._carries[:, i] |= self._carries[:, body.parent]
 
     def __call__(self, q: Array, v: Array) -> tuple[Array, Array]:
-        """M (N, N) and h (N,)."""
+        """Return M (N, N) and h (N,)."""
         tree, n = self.tree, self.tree.n
         R, p, S = np.empty((n, 3, 3)), np.empty((n, 3)), np.zeros((n, 6))
         for i, body in enumerate(tree.bodies):
@@ -69,7 +70,7 @@ class DenseForm:
         return M, np.einsum("ki,ki->k", S, self._carries @ F)
 
     def _inertias(self, R: Array, p: Array) -> Array:
-        """Every body's about the world's origin, (N, 6, 6)."""
+        """Return the inertias of all bodies about the world's origin, (N, 6, 6)."""
         c = p + np.einsum("kij,kj->ki", R, self._centre)
         m = self._mass[:, None, None]
         mc = m * np.cross(np.eye(3), c[:, None, :])  # m [c]x
@@ -83,7 +84,7 @@ class DenseForm:
 
 
 class DenseStepper:
-    """Generalized-alpha on the dense form: the equations of the recursion's stepper, solved whole.
+    """Generalized-alpha steps of the dense form: the same equations as the recursion's stepper.
 
     Elements, drives and the exact step of the branches are those of `hil.systems.soft.stepper`.
     """
@@ -142,6 +143,6 @@ class DenseStepper:
 
 
 def _motion_cross(V: Array, S: Array) -> Array:
-    """V x S of motions, (N, 6)."""
+    """Return the motion cross products V x S, (N, 6)."""
     turn = np.cross(V[:, :3], S[:, :3])
     return np.hstack((turn, np.cross(V[:, 3:], S[:, :3]) + np.cross(V[:, :3], S[:, 3:])))

@@ -1,16 +1,16 @@
-"""Viscoelastic elements: springs, dampers and Maxwell branches side by side at one joint.
+"""Viscoelastic elements: springs, dampers and Maxwell branches in parallel at one joint.
 
     Q = k (q - q0) + c (q' - q0') + sum_b R_b,    R_b' = kM_b q' - R_b / tau_b,  tau_b = cM_b / kM_b
 
 Voigt: k and c. Maxwell: one branch. Standard linear solid: k and one branch. Prony series: k and
-any number of branches. Over a step h with a joint rate linear from v to v+ a branch is exact:
+any number of branches. For a joint rate linear from v to v+ over a step h, a branch is exact:
 
     R+ = E R + kM (Ac v + Bc v+)
     E = exp(-z), z = h/tau, Bc = tau (1 - (1-E)/z), Ac = tau (1-E) - Bc
 
-Source: Iwamura et al., eqs (5) and (6). Eq. (6) needs +Q(0) for -Q0 to be continuous at t = 0, and
-is never evaluated as printed: exp(k t / c) overflows, and the integral over all history costs more
-at every step.
+Source: Iwamura et al., eqs (5) and (6). Eq. (6) needs +Q(0) instead of -Q0 to be continuous at
+t = 0. It is not evaluated as printed: exp(k t / c) overflows, and the integral over the complete
+history becomes more expensive at every step.
 """
 
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ from numba import njit
 
 from hil.errors import ModelError
 
-SERIES_BELOW = 0.05  # of z, where 1 - (1-E)/z loses digits
+SERIES_BELOW = 0.05  # z below which 1 - (1-E)/z loses digits
 
 
 @dataclass(frozen=True)
 class Element:
-    """What holds one joint.
+    """Viscoelastic element of one joint.
 
     Attributes
     ----------
@@ -37,7 +37,8 @@ class Element:
     Raises
     ------
     ModelError
-        A negative or non-finite value, a branch without stiffness or time, or nothing at all.
+        A value is negative or not finite, a branch has no stiffness or time constant, or the
+        element is empty.
     """
 
     k: float = 0.0
@@ -65,13 +66,13 @@ class Element:
 
 @dataclass(frozen=True)
 class Material:
-    """A linear viscoelastic solid; shares are of Young's modulus E.
+    """A linear viscoelastic solid; shares are fractions of Young's modulus E.
 
     Attributes
     ----------
     youngs_Pa, density_kg_per_m3 : float
     elastic_share : float
-        Stiffness that stays for ever.
+        Permanent stiffness.
     loss_s : float
         Damping over stiffness, c/k, of the Voigt part.
     branches : tuple of (share, tau_s)
@@ -94,24 +95,24 @@ class Material:
 
     @classmethod
     def voigt(cls, youngs_Pa: float, density_kg_per_m3: float, loss_s: float) -> "Material":
-        """Spring and damper side by side, eq. (5)."""
+        """Return a spring and a damper in parallel, eq. (5)."""
         return cls(youngs_Pa, density_kg_per_m3, loss_s=loss_s)
 
     @classmethod
     def maxwell(cls, youngs_Pa: float, density_kg_per_m3: float, tau_s: float) -> "Material":
-        """Spring and damper in series, eq. (6): it flows."""
+        """Return a spring and a damper in series, eq. (6): a material that flows."""
         return cls(youngs_Pa, density_kg_per_m3, elastic_share=0.0, branches=((1.0, tau_s),))
 
     @classmethod
     def solid(
         cls, youngs_Pa: float, density_kg_per_m3: float, elastic_share: float, tau_s: float
     ) -> "Material":
-        """A spring beside a Maxwell element that carries the rest."""
+        """Return a spring in parallel with a Maxwell element that has the remaining stiffness."""
         rest = ((1.0 - elastic_share, tau_s),)
         return cls(youngs_Pa, density_kg_per_m3, elastic_share=elastic_share, branches=rest)
 
     def element(self, stiffness: float) -> Element:
-        """The element of a joint whose purely elastic stiffness would be this."""
+        """Return the element of a joint, given its purely elastic stiffness."""
         k = self.elastic_share * stiffness
         branches = tuple((share * stiffness, tau_s) for share, tau_s in self.branches)
         return Element(k, self.loss_s * k, branches)
@@ -119,7 +120,7 @@ class Material:
 
 @njit(cache=True, error_model="numpy")
 def branch_coefficients(h, tau):  # type: ignore[no-untyped-def]
-    """E, Ac and Bc of one branch; Ac and Bc are to be multiplied by kM."""
+    """Return E, Ac and Bc of one branch; Ac and Bc must be multiplied by kM."""
     z = h / tau
     if z < SERIES_BELOW:
         # tau (z/2 - z^2/6 + z^3/24 - ...), term by term

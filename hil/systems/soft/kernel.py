@@ -7,9 +7,9 @@ With x the true and a the algorithmic acceleration, over a step h:
     v+ = v + h ((1 - gamma) a + gamma a+)         = v* + gh x+,  gh = h gamma (1 - af)/(1 - am)
 
 The element torques at the end of the step are linear in x+: kappa = k bh + c gh + sum kM Bc gh
-joins D of the articulated-body recursion, and what is left of the equation of motion is solved by
-repeating the recursion at the last q+ and v+ until x+ stays. Stiffness never limits h. Forces from
-outside enter at the end of the step, at its inputs.
+is added to D of the articulated-body recursion. The remaining nonlinear equation is solved by
+repeating the recursion at the last q+ and v+ until x+ converges. Stiffness never limits h. External
+forces are evaluated at the end of the step, with the inputs of that time.
 
 Source: Arnold & Bruls 2007; am, af, beta, gamma from the spectral radius: Chung & Hulbert 1993.
 """
@@ -55,17 +55,17 @@ from hil.systems.soft.parts import (  # fmt: skip
 )
 from hil.systems.soft.tree import BASE_SIZE
 
-TOLERANCE = 1e-10  # of the largest acceleration, left in x+ by the iteration
-RATE_FLOOR = 1e-13  # rad/s, below which a change of v+ is rounding
+TOLERANCE = 1e-10  # relative to the largest acceleration: error of x+ left by the iteration
+RATE_FLOOR = 1e-13  # rad/s: smaller changes of v+ are rounding errors
 PASSES_MAX = 40
 HALVINGS_MAX = 12
-SOFTEST = 1e8  # s^2, against which inertia is nothing
+SOFTEST = 1e8  # s^2: softness at which inertia is negligible
 SAG_TOLERANCE = 1e-13  # rad
 
 
 @njit(cache=True, error_model="numpy")
 def _inputs(p, u):  # type: ignore[no-untyped-def]
-    """Spread the inputs over joints and base."""
+    """Distribute the inputs over joints and base."""
     for k in range(len(p.drives)):
         i = p.drives[k]
         p.joints[REST, i] = u[3 * k]
@@ -79,7 +79,7 @@ def _inputs(p, u):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def _recursion(p, q, v, u, x):  # type: ignore[no-untyped-def]
-    """One pass: x from kappa and f of the joints, at q and v."""
+    """Run one recursion: x from kappa and f of the joints, at q and v."""
     busy = len(p.body) > 0
     if p.is_planar:
         planar.forward(p.parent, p.geo_planar, q, v, p.w)
@@ -100,7 +100,7 @@ def _recursion(p, q, v, u, x):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def push_from_outside(p, pose, u):  # type: ignore[no-untyped-def]
-    """The wrench on every body, after the poses."""
+    """Compute the external wrench on every body, after the poses."""
     outside.forces(
         pose, p.body, p.at, p.starts, p.lines, p.grounds, p.n_loads, len(p.drives), u, p.place_x,
         p.place_v, p.wrench,
@@ -109,7 +109,7 @@ def push_from_outside(p, pose, u):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def kinematics(p, q, v):  # type: ignore[no-untyped-def]
-    """Poses and rates of all bodies, (N, 18 or more)."""
+    """Compute poses and rates of all bodies, (N, 18 or more)."""
     if p.is_planar:
         planar.forward(p.parent, p.geo_planar, q, v, p.w)
         planar.poses(p.parent, p.w, p.pose)
@@ -119,7 +119,7 @@ def kinematics(p, q, v):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def measure(ints, floats, q, v):  # type: ignore[no-untyped-def]
-    """Places and tendons in a state."""
+    """Compute positions of places and tendons in a state."""
     p = carve(ints, floats)
     kinematics(p, q, v)
     pose = p.pose if p.is_planar else p.w
@@ -129,7 +129,7 @@ def measure(ints, floats, q, v):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def explicit(ints, floats, q, v, softness):  # type: ignore[no-untyped-def]
-    """X_NEW = (M + softness K)^-1 f(q, v), with the branches as they are; q'' for softness 0."""
+    """X_NEW = (M + softness K)^-1 f(q, v) with constant branches; q'' for softness 0."""
     p = carve(ints, floats)
     s, b = p.state, p.branches
     _inputs(p, p.u)
@@ -148,7 +148,7 @@ def explicit(ints, floats, q, v, softness):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def _attempt(p, h, u):  # type: ignore[no-untyped-def]
-    """One step of h to the inputs u; False, and nothing changed, if it does not converge."""
+    """Try a step of h to the inputs u; return False, without changes, if it does not converge."""
     s, b, el, memory = p.state, p.branches, p.joints, p.memory
     am, af, beta, gamma = p.alpha
     n = s.shape[1]
@@ -162,7 +162,7 @@ def _attempt(p, h, u):  # type: ignore[no-untyped-def]
         memory[H_COEFFICIENTS] = h
     ratio = h / memory[H_LAST] if memory[H_LAST] > 0.0 else 0.0
     af_1, am_1 = af / (1.0 - am), am / (1.0 - am)
-    # a belongs to an instant (am - af) h from x; another h moves it.
+    # a belongs to an instant (am - af) h from x; a different h moves it.
     moved = ratio if ratio > 0.0 else 1.0
     for i in range(n):
         x, v = s[X, i], s[V, i]
@@ -195,7 +195,7 @@ def _attempt(p, h, u):  # type: ignore[no-untyped-def]
             rate = max(rate, abs(s[V_NEW, i]))
             total += x
             s[Y, i] = x
-        if not np.isfinite(total):  # max() passes over NaN
+        if not np.isfinite(total):  # max() ignores NaN
             break
         if passes > 1 and change_before > 0.0:
             shrink = change / change_before
@@ -215,7 +215,7 @@ def _attempt(p, h, u):  # type: ignore[no-untyped-def]
         i = p.branch_joint[k]
         v_new = s[V_STAR, i] + gh * s[Y, i]
         b[R, k] = b[E, k] * b[R, k] + b[AC, k] * s[V, i] + b[BC, k] * v_new
-    # A step leaves h^3 (1/6 - (am - af)/2 - beta) times the third derivative, (a+ - a)/h, in q.
+    # The error of a step in q is h^3 (1/6 - (am - af)/2 - beta) x the 3rd derivative, (a+ - a)/h.
     cubic, error = h * h * abs(1.0 / 6.0 - 0.5 * (am - af) - beta), 0.0
     for i in range(n):
         x, x_old = s[Y, i], s[X, i]
@@ -235,7 +235,7 @@ def _attempt(p, h, u):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def _advance(p, h, goal):  # type: ignore[no-untyped-def]
-    """A step of h, in halves, quarters ... where it does not converge."""
+    """Take a step of h, divided into halves, quarters ... if it does not converge."""
     pieces, done = 1, 0
     while done < pieces:
         share = (done + 1) / pieces
@@ -254,9 +254,9 @@ def _advance(p, h, goal):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def run(ints, floats, h, u, path, every):  # type: ignore[no-untyped-def]
-    """Steps of h to the inputs in the rows of u; how many were done.
+    """Take steps of h to the inputs in the rows of u; return the number of steps completed.
 
-    Rows of `path` take q, v, x and R at the start and after every so many steps (0: never).
+    Rows of `path` store q, v, x and R at the start and after every `every` steps (0: never).
     """
     p = carve(ints, floats)
     n = p.state.shape[1]

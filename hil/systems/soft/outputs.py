@@ -1,4 +1,4 @@
-"""What a soft tree's motion looks like from outside: places, element torques, energies."""
+"""Outputs of a soft tree's motion: positions, element torques, energies."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ _FIRST = np.zeros(1, dtype=np.int64)
 
 
 def trace_m(stepper: SoftStepper, place: Place, q: Array) -> Array:
-    """Where a place is at every row of joint positions q (k, N): (k, 3)."""
+    """Return the position of a place for joint positions q (k, N): (k, 3)."""
     x = np.empty((len(q), 3))
     _trace(stepper.ints, stepper.floats, np.ascontiguousarray(q), np.array([place.body]),
            np.array([place.at_m], dtype=float), x)  # fmt: skip
@@ -25,14 +25,14 @@ def trace_m(stepper: SoftStepper, place: Place, q: Array) -> Array:
 
 @dataclass(frozen=True)
 class Energies:
-    """Of a history, a value a step, J; work and loss count from its start.
+    """Energies of a history, one value per step, J; work and loss count from its start.
 
     Attributes
     ----------
     kinetic, potential, stored : (k+1,) arrays
-        Of motion, of gravity, in the elements' springs.
+        Kinetic, gravitational, and elastic energy.
     work, dissipated : (k+1,) arrays
-        By drives, loads, tendons and ground; in the elements' dampers.
+        Work of drives, loads, tendons and ground; loss in the elements' dampers.
     """
 
     kinetic: Array
@@ -43,15 +43,15 @@ class Energies:
 
     @property
     def balance(self) -> Array:
-        """Work less loss less what the energy rose by; zero but for the error of the steps."""
+        """Work minus loss minus rise of energy; zero except for integration errors."""
         energy = self.kinetic + self.potential + self.stored
         return np.asarray(self.work - self.dissipated - (energy - energy[0]))
 
 
 def energies(stepper: SoftStepper, history: History, u: Array) -> Energies:
-    """Energies along a history that `stepper` ran on the inputs u (k+1, m), the start's first.
+    """Return the energies of a history of `stepper` with the inputs u (k+1, m), initial ones first.
 
-    A drive's power is torque x q' - (k (q - q0) + c (q' - q0')) q0': what moves q0 does work.
+    A drive's power is torque x q' - (k (q - q0) + c (q' - q0')) q0': moving q0 does work.
     """
     tree, p, h = stepper.tree, stepper.parts, history
     given = u[:, : 3 * len(tree.drives)].reshape(len(u), -1, 3)
@@ -85,7 +85,7 @@ def energies(stepper: SoftStepper, history: History, u: Array) -> Energies:
 
 
 def torques_N_m(stepper: SoftStepper, history: History) -> Array:
-    """Torque of every joint's element, (k+1, N); drives are taken at their present rest."""
+    """Return the torque of every joint's element, (k+1, N), with drives at their current rest."""
     p = stepper.parts
     torque = p.joints[K] * (history.q - p.joints[REST])
     torque += p.joints[C] * (history.v - p.joints[REST_RATE])
@@ -109,7 +109,7 @@ def _trace(ints, floats, q, body, at, out):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def _moving(ints, floats, q, v, u, mass, centre, inertia, out):  # type: ignore[no-untyped-def]
-    """Kinetic and gravity's energy, and the power of what pushes from outside."""
+    """Compute kinetic and gravitational energy, and the power of external forces."""
     p = carve(ints, floats)
     turned, x, x_dot = np.empty(3), np.empty((1, 3)), np.empty((1, 3))
     for k in range(len(q)):

@@ -1,17 +1,17 @@
-"""What acts on a soft tree from outside: loads, tendons and contact with half-spaces."""
+"""External forces on a soft tree: loads, tendons and contact with half-spaces."""
 
 import numpy as np
 from numba import njit
 
 from hil.systems.soft.tree import SoftTree
 
-# Rows of `lines`: k, c, l0, pulls only; then what they were at the last evaluation: l, l', T.
+# Rows of `lines`: k, c, l0, pulls only; then results of the last evaluation: l, l', T.
 K, DAMP, L0, PULLS, LENGTH, RATE, TENSION = range(7)
 GROUND_K = 6  # column of `grounds`
 
 
 def places(tree: SoftTree):  # type: ignore[no-untyped-def]
-    """Bodies and points of loads, contacts and tendons, and where each tendon's begin."""
+    """Return bodies and points of loads, contacts and tendons, and each tendon's first index."""
     each = [*tree.loads, *tree.touching, *(p for t in tree.tendons for p in t.places)]
     starts = np.cumsum([0, *(len(t.places) for t in tree.tendons)])
     return (
@@ -22,7 +22,7 @@ def places(tree: SoftTree):  # type: ignore[no-untyped-def]
 
 
 def lines(tree: SoftTree):  # type: ignore[no-untyped-def]
-    """Tendons, (tendons, 7)."""
+    """Return the tendon table, (tendons, 7)."""
     table = np.zeros((len(tree.tendons), 7))
     for i, tendon in enumerate(tree.tendons):
         table[i, :L0] = tendon.k_N_per_m, tendon.c_N_s_per_m
@@ -31,7 +31,7 @@ def lines(tree: SoftTree):  # type: ignore[no-untyped-def]
 
 
 def grounds(tree: SoftTree):  # type: ignore[no-untyped-def]
-    """Half-spaces, (grounds, 10): normal, point, k, c, friction, slip."""
+    """Return the half-spaces, (grounds, 10): normal, point, k, c, friction, slip."""
     table = [
         (*np.asarray(g.normal) / np.linalg.norm(g.normal), *g.at_m, g.k_N_per_m, g.c_N_s_per_m,
          g.friction, g.slip_m_per_s)
@@ -42,7 +42,7 @@ def grounds(tree: SoftTree):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def locate(pose, body, at, x, v):  # type: ignore[no-untyped-def]
-    """Position and velocity of places in the world; `pose` as `planar.poses` gives it."""
+    """Compute position and velocity of places in the world; `pose` is from `planar.poses`."""
     for k in range(len(body)):
         i = body[k]
         if i < 0:
@@ -77,7 +77,7 @@ def _add(wrench, pose, i, x, fx, fy, fz):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def measure(body, starts, x, v, lines):  # type: ignore[no-untyped-def]
-    """Length and its rate of every tendon, after `locate`."""
+    """Compute length of every tendon and its rate, after `locate`."""
     for n in range(len(lines)):
         length, rate = 0.0, 0.0
         for k in range(starts[n], starts[n + 1] - 1):
@@ -97,7 +97,7 @@ def measure(body, starts, x, v, lines):  # type: ignore[no-untyped-def]
 def forces(  # type: ignore[no-untyped-def]
     pose, body, at, starts, lines, grounds, n_loads, n_drives, u, x, v, wrench
 ):
-    """Moment about the joint and force on every body, (N, 6)."""
+    """Compute moment about the joint and force on every body, (N, 6)."""
     wrench[:] = 0.0
     locate(pose, body, at, x, v)
     for k in range(n_loads):

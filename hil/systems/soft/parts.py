@@ -1,6 +1,6 @@
-"""A soft tree's numbers and memory in two arrays, so that a compiled call costs little.
+"""All numbers and state of a soft tree in two arrays, which keeps compiled calls cheap.
 
-`carve` gives views of them in compiled code, `views` the same ones in Python.
+`carve` returns named views of them in compiled code, `views` the same views in Python.
 """
 
 from collections.abc import Mapping
@@ -35,15 +35,15 @@ _HEAD = _AFTER_TABLES + 2 * (len(_ROWS) + len(_INDICES)) + 2
 
 
 class Parts(NamedTuple):
-    """Views by name; N bodies, B branches, P places."""
+    """Named views; N bodies, B branches, P places."""
 
-    geo_planar: Array  # (7, N), empty in space
-    geo_spatial: Array  # (N, 26), empty in the plane
+    geo_planar: Array  # (7, N), empty for spatial trees
+    geo_spatial: Array  # (N, 26), empty for planar trees
     joints: Array  # (5, N)
     branches: Array  # (6, B)
     state: Array  # (13, N)
     w: Array  # scratch of the recursion
-    pose: Array  # (N, 18), in the plane; in space the first columns of `w`
+    pose: Array  # (N, 18) for planar trees; spatial trees use the first columns of `w`
     wrench: Array  # (N, 6)
     at: Array  # (P, 3)
     lines: Array  # (tendons, 7)
@@ -66,7 +66,7 @@ class Parts(NamedTuple):
 
 
 def pack(tree: SoftTree, alpha: tuple[float, ...]) -> tuple[Indices, Array]:
-    """The two arrays of a tree: where everything is with the indices, and all numbers."""
+    """Return the two arrays of a tree: offsets with all indices, and all numbers."""
     n, flat = tree.n, tree.is_planar
     body, at, starts = outside.places(tree)
     rest = tree.rest_input()
@@ -145,7 +145,7 @@ def _row(ints, floats, k):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def carve(ints, floats):  # type: ignore[no-untyped-def]
-    """Views of the two arrays."""
+    """Return views of the two arrays."""
     return Parts(
         geo_planar=_table(ints, floats, 0),
         geo_spatial=_table(ints, floats, 1),
@@ -177,7 +177,7 @@ def carve(ints, floats):  # type: ignore[no-untyped-def]
 
 
 def views(ints: Indices, floats: Array) -> Parts:
-    """The same views in Python."""
+    """Return the same views in Python."""
     in_python: Any = carve
     found: Parts = in_python.py_func(ints, floats)
     return found

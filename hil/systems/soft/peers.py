@@ -1,4 +1,4 @@
-"""Other people's tools on the same soft chain: pinocchio, Exudyn, SciPy."""
+"""The same soft chain in other tools: pinocchio, Exudyn, SciPy."""
 
 import time
 from collections.abc import Callable
@@ -17,7 +17,7 @@ Forward = Callable[[Array, Array, Array], Any]
 
 
 def has(tool: str) -> bool:
-    """Whether an optional tool is installed."""
+    """Return whether an optional tool is installed."""
     return find_spec(tool) is not None
 
 
@@ -42,7 +42,7 @@ def _pinocchio_model(tree: SoftTree) -> Any:
 
 
 def pinocchio_aba(tree: SoftTree) -> Forward:
-    """Accelerations by pinocchio's articulated-body algorithm, of q, v and joint torques."""
+    """Return accelerations by pinocchio's articulated-body algorithm, from q, v and torques."""
     import pinocchio
 
     model = _pinocchio_model(tree)
@@ -55,7 +55,7 @@ def pinocchio_aba(tree: SoftTree) -> Forward:
 
 
 def pinocchio_dense(tree: SoftTree) -> Forward:
-    """The same by the whole mass matrix, from pinocchio, and LAPACK's Cholesky solver."""
+    """Return accelerations by pinocchio's dense mass matrix and LAPACK's Cholesky solver."""
     import pinocchio
 
     model = _pinocchio_model(tree)
@@ -73,10 +73,10 @@ def pinocchio_dense(tree: SoftTree) -> Forward:
 def exudyn_run(
     tree: SoftTree, step_s: float, duration_s: float, spectral_radius: float = 0.8
 ) -> tuple[Array, float]:
-    """Joint positions at the end and seconds taken, by Exudyn's kinematic tree.
+    """Return final joint positions and seconds taken by Exudyn's kinematic tree.
 
-    Generalized-alpha with modified Newton, of Voigt elements, with joint 0 a servo that follows
-    `servo_input`, which costs one call of Python a residual.
+    It uses generalized-alpha with modified Newton on Voigt elements. Joint 0 is a servo that
+    follows `servo_input`, which costs one Python call per residual.
     """
     import exudyn
     from exudyn.itemInterface import NodeGenericODE2, ObjectKinematicTree
@@ -138,7 +138,7 @@ def exudyn_run(
 def scipy_run(
     tree: SoftTree, method: str, tolerance: float, duration_s: float
 ) -> tuple[Array, float]:
-    """Joint positions at the end and seconds taken, by `solve_ivp` on this package's recursion.
+    """Return final joint positions and seconds taken by `solve_ivp` on this package's recursion.
 
     The state is [q, v, R]; joint 0 is a servo that follows `servo_input`.
     """

@@ -1,7 +1,7 @@
-"""Articulated-body recursion of a planar tree, O(N), with the implicit element terms inside.
+"""Articulated-body recursion of a planar tree, O(N), including the implicit element terms.
 
-All quantities have world axes and refer to the body's own joint, so that going from body to
-parent is a shift r and no turn. With W = [alpha; a] (a of the point at the joint):
+All quantities are in world axes and refer to the body's own joint, so the transformation from body
+to parent is a shift r without rotation. With W = [alpha; a] (a of the point at the joint):
 
     W_i = X_i W_p + [x_i; 0] + [0; -omega_p^2 r_i],  X = [[1, 0, 0], [-r_y, 1, 0], [r_x, 0, 1]]
     F_i = I_i W_i + p_i + sum_children X^T F,        p_i = [0; -omega_i^2 m c_i]
@@ -16,7 +16,7 @@ from numba import njit
 
 from hil.systems.soft.tree import SoftTree
 
-# Rows of `geo`: joint in the parent's frame, turn there, mass, m c, inertia about the joint.
+# Rows of `geo`: joint in the parent's frame, rotation there, mass, m c, inertia about the joint.
 AX, AY, PHI, M, MCX, MCY, IO = range(7)
 # Rows of `w`.
 C, S, TH, OM, RX, RY, BX, BY, J, H1, H2, A, B, G, P0, P1, P2, U, INV, AL, ACX, ACY = range(22)
@@ -24,7 +24,7 @@ ROWS = 22
 
 
 def geometry(tree: SoftTree) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """What the recursion needs of every body, (7, N)."""
+    """Return the constants of every body for the recursion, (7, N)."""
     geo = np.empty((7, tree.n))
     for i, body in enumerate(tree.bodies):
         turn = np.asarray(body.joint_turn, dtype=float)
@@ -39,7 +39,7 @@ def geometry(tree: SoftTree) -> np.ndarray[tuple[int, int], np.dtype[np.float64]
 
 @njit(cache=True, error_model="numpy")
 def forward(parent, geo, q, v, w):  # type: ignore[no-untyped-def]
-    """Turns, rates and the rigid terms of every body."""
+    """Compute rotations, rates and rigid-body terms of every body."""
     for i in range(len(parent)):
         p = parent[i]
         ax, ay = geo[AX, i], geo[AY, i]
@@ -64,7 +64,7 @@ def forward(parent, geo, q, v, w):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def poses(parent, w, pose):  # type: ignore[no-untyped-def]
-    """R, p, omega and velocity of every joint's frame, (N, 18), after `forward`."""
+    """Compute R, p, omega and velocity of every joint's frame, (N, 18), after `forward`."""
     for i in range(len(parent)):
         p = parent[i]
         rx, ry = w[RX, i], w[RY, i]
@@ -84,7 +84,7 @@ def poses(parent, w, pose):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def push(wrench, w):  # type: ignore[no-untyped-def]
-    """Take forces from outside, (N, 6) moment about the joint and force, off the bias."""
+    """Subtract external forces, (N, 6) moment about the joint and force, from the bias."""
     for i in range(len(wrench)):
         w[P0, i] -= wrench[i, 2]
         w[P1, i] -= wrench[i, 3]
@@ -93,7 +93,7 @@ def push(wrench, w):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def backward(parent, kappa, f, gx, gy, w, x):  # type: ignore[no-untyped-def]
-    """Accelerations x of the joints."""
+    """Compute accelerations x of the joints."""
     for i in range(len(parent) - 1, -1, -1):
         j, h1, h2 = w[J, i], w[H1, i], w[H2, i]
         inv = 1.0 / (j + kappa[i])

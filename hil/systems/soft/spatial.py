@@ -1,7 +1,7 @@
-"""Articulated-body recursion of a tree in space, O(N), with the implicit element terms inside.
+"""Articulated-body recursion of a spatial tree, O(N), including the implicit element terms.
 
-As in `hil.systems.soft.planar`, with world axes and every quantity referred to the body's own
-joint. W = [alpha; a], S = [s; 0] where the joint turns and [0; s] where it slides:
+As in `hil.systems.soft.planar`, all quantities are in world axes and refer to the body's own
+joint. W = [alpha; a]; S = [s; 0] for a rotating and [0; s] for a sliding joint:
 
     alpha_i = alpha_p + s x + omega_p x s v                                      (turns)
     a_i     = a_p + alpha_p x r + omega_p x (omega_p x r) (+ s x + 2 omega_p x s v: slides)
@@ -17,8 +17,8 @@ from numba import njit
 
 from hil.systems.soft.tree import SoftTree
 
-# Rows of `geo`: joint in the parent's frame (3), turn there (9), axis (3), mass, m c (3), inertia
-# about the joint (xx xy xz yy yz zz), slides.
+# Rows of `geo`: joint in the parent's frame (3), rotation there (9), axis (3), mass, m c (3),
+# inertia about the joint (xx xy xz yy yz zz), slides.
 AT, TURN, AXIS, M, MC, IO, SLIDES = 0, 3, 12, 15, 16, 19, 25
 GEO = 26
 # Rows of `w`, body by body: R (9), p, omega, v (as in `pose`), r, s, bias (6), A (xx xy xz yy yz
@@ -30,7 +30,7 @@ ROWS = 71
 
 
 def geometry(tree: SoftTree) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """What the recursion needs of every body, (N, 26)."""
+    """Return the constants of every body for the recursion, (N, 26)."""
     geo = np.empty((tree.n, GEO))
     for i, body in enumerate(tree.bodies):
         c, m = np.asarray(body.centre_m, dtype=float), body.mass_kg
@@ -52,7 +52,7 @@ def _cross(a0, a1, a2, b0, b1, b2):  # type: ignore[no-untyped-def]
 
 @njit(inline="always")
 def _turned(w, i, x, y, z):  # type: ignore[no-untyped-def]
-    """A vector of body i's frame in world axes."""
+    """Return a vector of body i's frame in world axes."""
     return (
         w[i, 0] * x + w[i, 1] * y + w[i, 2] * z,
         w[i, 3] * x + w[i, 4] * y + w[i, 5] * z,
@@ -92,7 +92,7 @@ def _turn(geo, i, q, base, w, p):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def forward(parent, geo, q, v, base, w):  # type: ignore[no-untyped-def]
-    """Turns, places, rates and the rigid terms of every body."""
+    """Compute rotations, positions, rates and rigid-body terms of every body."""
     for i in range(len(parent)):
         p = parent[i]
         _turn(geo, i, q[i], base, w, p)
@@ -135,7 +135,7 @@ def forward(parent, geo, q, v, base, w):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def _rigid(geo, i, w):  # type: ignore[no-untyped-def]
-    """Inertia in world axes and the bias force of one body."""
+    """Compute inertia in world axes and bias force of one body."""
     m = geo[i, M]
     for k in range(A, UU):
         w[i, k] = 0.0
@@ -169,7 +169,7 @@ def _rigid(geo, i, w):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def push(wrench, w):  # type: ignore[no-untyped-def]
-    """Take forces from outside, (N, 6) moment about the joint and force, off the bias."""
+    """Subtract external forces, (N, 6) moment about the joint and force, from the bias."""
     for i in range(len(wrench)):
         for k in range(6):
             w[i, PA + k] -= wrench[i, k]
@@ -177,7 +177,7 @@ def push(wrench, w):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def backward(parent, geo, kappa, f, base, g, w, x):  # type: ignore[no-untyped-def]
-    """Accelerations x of the joints."""
+    """Compute accelerations x of the joints."""
     for i in range(len(parent) - 1, -1, -1):
         s0, s1, s2 = w[i, SS], w[i, SS + 1], w[i, SS + 2]
         if geo[i, SLIDES] == 0.0:

@@ -30,14 +30,14 @@ from hil.systems.soft.parts import (  # fmt: skip
 )
 from hil.systems.soft.tree import Array, SoftTree
 
-GROUND_RAMP = (0.0, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0)  # found to lead there
-SHORTEST = 1e-12  # step of an adaptive run, of its length
+GROUND_RAMP = (0.0, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0)  # found by trial to converge
+SHORTEST = 1e-12  # shortest step of an adaptive run, relative to its length
 _NO_PATH = np.empty((0, 0))
 
 
 @dataclass(frozen=True)
 class AlphaParameters:
-    """The scheme of a spectral radius at infinite frequency, 0 (most damping) to 1 (none)."""
+    """Parameters from the spectral radius at infinite frequency: 0 (most damping) to 1 (none)."""
 
     spectral_radius: float = 0.8
 
@@ -56,7 +56,7 @@ class AlphaParameters:
 
 @dataclass(frozen=True)
 class History:
-    """What `run` went through, a row every so many steps, the start first.
+    """Recorded steps of `run`, one row every `every` steps, initial state first.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class History:
 
 
 class SoftStepper:
-    """A soft tree with its state, stepped in time.
+    """State of a soft tree, stepped in time.
 
     Parameters
     ----------
@@ -83,14 +83,14 @@ class SoftStepper:
     spectral_radius : float
         Of the scheme, 0 to 1.
     q, v : (N,) arrays
-        Where it starts; by default every joint at its rest, standing still, branches relaxed.
+        Initial state; default: joints at rest with zero velocity and relaxed branches.
     u : (m,) array
-        Inputs at the start; by default `tree.rest_input()`.
+        Initial inputs; default `tree.rest_input()`.
 
     Attributes
     ----------
     q, v, x : (N,) arrays
-        Joint positions, rates and accelerations now.
+        Current joint positions, rates and accelerations.
     t_s : float
     """
 
@@ -123,21 +123,21 @@ class SoftStepper:
 
     @property
     def passes(self) -> int:
-        """Recursions that the last step took."""
+        """Number of recursions in the last step."""
         return int(self.parts.memory[PASSES])
 
     @property
     def halvings(self) -> int:
-        """How often a step was halved, since the start."""
+        """Number of halved steps since the start."""
         return int(self.parts.memory[HALVINGS])
 
     @property
     def lines(self) -> Array:
-        """Tendons, a row each; `outside` names the columns."""
+        """Tendons, one row each; `outside` names the columns."""
         return np.asarray(self.parts.lines)
 
     def settle(self) -> None:
-        """Make the accelerations those of the state: at the start, or after setting q or v."""
+        """Compute the accelerations of the current state: at the start, or after setting q or v."""
         p = self.parts
         p.u[:] = p.u_last
         kernel.explicit(self.ints, self.floats, self.q, self.v, 0.0)
@@ -146,7 +146,7 @@ class SoftStepper:
         p.memory[H_LAST], p.memory[SHRINK] = 0.0, 1.0
 
     def accelerations(self, q: Array, v: Array, u: Array | None = None) -> Array:
-        """True accelerations in a state, with the branches as they are: explicit, O(N)."""
+        """Return true accelerations in a state, with constant branches: explicit, O(N)."""
         p = self.parts
         if u is not None:
             p.u[:] = u
@@ -154,12 +154,12 @@ class SoftStepper:
         return np.array(self._x_new)
 
     def step(self, h_s: float, u: Array | None = None) -> None:
-        """Advance by h_s to the instant at which the inputs are u.
+        """Advance by h_s to the inputs u.
 
         Raises
         ------
         ModelError
-            It does not converge, however often the step is halved.
+            The step does not converge even after all halvings.
         """
         p = self.parts
         self._goal[0] = p.u_last if u is None else u
@@ -167,7 +167,7 @@ class SoftStepper:
             self._refuse(h_s)
 
     def run(self, h_s: float, u: Array, every: int = 1) -> History:
-        """Steps of h_s, each ending at the inputs in its row of u, (k, m); `every` one is kept."""
+        """Take steps of h_s to the inputs in the rows of u, (k, m); keep one row in `every`."""
         n, start, inputs = self.tree.n, self.t_s, np.ascontiguousarray(u, dtype=float)
         path = np.empty((len(u) // every + 1, 3 * n + len(self.R)))
         if kernel.run(self.ints, self.floats, h_s, inputs, path, every) < len(u):
@@ -179,18 +179,19 @@ class SoftStepper:
     def adapt(
         self, until_s: float, inputs: Callable[[float], Array], tolerance: float, h_s: float = 1e-3
     ) -> Array:
-        """Advance to `until_s` with steps as long as their error allows; the times, (k+1,).
+        """Advance to `until_s` with error-controlled steps; return the times, (k+1,).
 
         Parameters
         ----------
-        inputs : u at any time
-        tolerance : rad (m) that a step may leave in any joint position
-        h_s : of the first step
+        inputs : u as a function of time
+        tolerance : rad (m), largest error of a step in any joint position
+        h_s : first step
 
         Raises
         ------
         ModelError
-            The tolerance asks for steps that rounding swallows, or a step does not converge.
+            The tolerance needs steps below the rounding error of time, or a step does not
+            converge.
         """
         times = [self.t_s]
         while until_s - self.t_s > SHORTEST * until_s:
@@ -211,7 +212,7 @@ class SoftStepper:
         return np.array(times)
 
     def touch_N(self) -> Array:
-        """Normal force of the grounds on every touching place, at the last evaluation."""
+        """Return the grounds' normal force on every touching place, at the last evaluation."""
         p, first = self.parts, self.parts.n_loads
         x, v = p.place_x[first : p.starts[0]], p.place_v[first : p.starts[0]]
         total = np.zeros(len(x))
@@ -222,25 +223,25 @@ class SoftStepper:
         return total
 
     def snapshot(self) -> tuple[Array, ...]:
-        """The state, for `restore`."""
+        """Return the state, for `restore`."""
         p = self.parts
         return p.state.copy(), p.branches.copy(), p.memory.copy(), p.u_last.copy()
 
     def restore(self, before: tuple[Array, ...]) -> None:
-        """Back to what `snapshot` gave."""
+        """Restore the state that `snapshot` returned."""
         p = self.parts
         for now, then in zip((p.state, p.branches, p.memory, p.u_last), before, strict=True):
             now[:] = then
 
     def relax(self, u: Array | None = None) -> None:
-        """Put the tree at rest in static equilibrium under the inputs u, its branches relaxed.
+        """Set the tree to static equilibrium under the inputs u, with relaxed branches.
 
-        Newton-Krylov on K^-1 f(q), how far the springs alone would give way: one recursion.
+        Newton-Krylov on K^-1 f(q), the displacement of the springs: one recursion each.
 
         Raises
         ------
         ModelError
-            A joint without a spring, or a load beyond what one search from here finds.
+            A joint has no spring, or the search from the current state does not converge.
         """
         p = self.parts
         if not np.all(p.joints[K] > 0.0):
@@ -264,7 +265,7 @@ class SoftStepper:
         raise ModelError("no static equilibrium found: the load is too large")
 
     def _sags_to_rest(self, stiffness: Array, shares: Sequence[float]) -> bool:
-        """Search with grounds of these shares of their stiffness, one after the other."""
+        """Search for equilibrium with the grounds' stiffness scaled by each share in turn."""
         p, close = self.parts, kernel.SAG_TOLERANCE
 
         def sag(q: Array) -> Array:

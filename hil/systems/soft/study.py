@@ -1,8 +1,8 @@
 """`hil study soft-chain`: a manipulator with a rubber link, and the paper's Figs. 3 and 4.
 
 Source: Iwamura, Takenouci, Watanabe, Kai & Fukuda, "A recursive simulation algorithm for soft
-robotics". It prints no parameters and its figures without numbers: RUBBER-MANIP-1 is this
-project's own case of it.
+robotics". The paper gives no parameters, and its figures have no numbers: RUBBER-MANIP-1 is this
+project's own case.
 """
 
 import time
@@ -24,12 +24,12 @@ from hil.systems.soft.stepper import History, SoftStepper
 from hil.systems.soft.tree import Array
 
 STEPS_MAX = 50_000_000
-CHUNK = 20_000  # steps whose motion is held at a time
+CHUNK = 20_000  # number of steps whose motion is in memory at a time
 ORDER_STEPS_S = (2e-3, 1e-3, 5e-4, 2.5e-4)
-REFERENCE_STEPS_S = (4e-5, 2e-5)  # of which the exact solution is extrapolated
+REFERENCE_STEPS_S = (4e-5, 2e-5)  # the exact solution is extrapolated from these
 ENERGY_STEP_S = 5e-6
 ENERGY_EVERY = 10
-# Tip at 1 s by print of the case's specification; at 1 ms to 2e-5 m.
+# Tip at 1 s as printed in the case's specification; at 1 ms accurate to 2e-5 m.
 PRINTED_TIP_M: dict[tuple[str, int], tuple[str, str]] = {
     ("voigt", 4): ("0.25953295", "-0.26909116"),
     ("voigt", 16): ("0.29831140", "-0.26168300"),
@@ -43,7 +43,7 @@ def _as_list(value: Any) -> Any:
 
 
 class Values(Table):
-    """What `--set` may change."""
+    """Values that `--set` can change."""
 
     case: Literal["RUBBER-MANIP-1"] = "RUBBER-MANIP-1"
     element: ElementKind = "voigt"
@@ -59,7 +59,7 @@ class Values(Table):
 
 
 def run(out: Path, values: Values) -> dict[str, Any]:
-    """Simulate and compare into the folder `out`; the results, as written to results.json."""
+    """Simulate and compare into the folder `out`; return the results, as in results.json."""
     kind, n = values.element, values.segments
     end_s = max(values.t_s)
     if end_s / values.h_s > STEPS_MAX:
@@ -117,7 +117,7 @@ def _stepper(values: Values) -> SoftStepper:
 
 
 def _chunks(stepper: SoftStepper, h_s: float, end_s: float, every: int = 1) -> Any:
-    """Histories that follow one another, with their inputs, to the first step not before end_s."""
+    """Yield consecutive histories with their inputs, up to the first step at or after end_s."""
     n_steps = max(1, int(np.ceil(end_s / h_s - 1e-9)))
     n_steps += -n_steps % every
     for first in range(0, n_steps, CHUNK):
@@ -127,7 +127,7 @@ def _chunks(stepper: SoftStepper, h_s: float, end_s: float, every: int = 1) -> A
 
 
 def tips_m(values: Values, h_s: float, t_s: list[float]) -> Array:
-    """Tip at these times with steps of h_s, (k, 2); between steps by the cubic through q and v."""
+    """Return the tip at these times, (k, 2), for steps of h_s; cubic interpolation in between."""
     stepper = _stepper(values)
     place = rubber_manipulator(values.element, values.segments)[1]
     wanted = np.asarray(t_s, dtype=float)
@@ -148,14 +148,14 @@ def _between(history: History, t_s: Array) -> Array:
 
 
 def exact_tip_m(values: Values) -> Array:
-    """Tip at 1 s, extrapolated from two short steps by the order of the scheme."""
+    """Return the tip at 1 s, extrapolated from two short steps by the order of the scheme."""
     coarse, fine = (tips_m(values, h_s, [1.0])[0] for h_s in REFERENCE_STEPS_S)
     ratio = (REFERENCE_STEPS_S[0] / REFERENCE_STEPS_S[1]) ** 2
     return np.asarray(fine + (fine - coarse) / (ratio - 1.0))
 
 
 def energy_balance_J(values: Values, h_s: float) -> float:
-    """Largest imbalance of work, loss and energy over the run."""
+    """Return the largest imbalance of work, loss and energy over the run."""
     stepper = _stepper(values)
     every = ENERGY_EVERY if h_s <= 2.0 * ENERGY_STEP_S else 1
     worst, carried = 0.0, 0.0
@@ -166,7 +166,7 @@ def energy_balance_J(values: Values, h_s: float) -> float:
 
 
 def step_time_us(values: Values) -> float:
-    """Least time of a step, compiled: 2 ms of steps at most, many times over."""
+    """Return the minimum time of a compiled step, over repeated short runs of about 2 ms."""
     n_steps = max(10, min(400, 40_000 // (values.segments + 1)))
     u = servo_input(values.h_s * np.arange(1, n_steps + 1))
     times = []
@@ -182,7 +182,7 @@ def _checks(values: Values, exact_m: Array, slope: float, balance_J: float) -> l
     checks = [
         {"what": "order of the tip's error in the step", "value": slope, "expected": "1.95 to 2.05",
          "unit": "", "agrees": 1.95 <= slope <= 2.05},
-        {"what": "energy from nowhere, at short steps", "value": balance_J, "expected": "< 1e-9",
+        {"what": "energy imbalance at short steps", "value": balance_J, "expected": "< 1e-9",
          "unit": "J", "agrees": balance_J < 1e-9},
     ]  # fmt: skip
     printed = PRINTED_TIP_M.get((values.element, values.segments))
@@ -199,13 +199,13 @@ def _checks(values: Values, exact_m: Array, slope: float, balance_J: float) -> l
 
 def _notes(values: Values) -> list[str]:
     notes = [
-        "The paper prints neither parameters nor numbers: the case is this project's own, and its "
-        "curves are compared with other people's tools instead.",
-        "Eq. (6) is used with +Q(0) for the printed -Q0, which is not continuous at t = 0, and is "
-        "stepped exactly by recursion: taken literally exp(k t/c) overflows.",
+        "The paper gives neither parameters nor numbers: the case is this project's own, and its "
+        "curves are compared with other tools instead.",
+        "Eq. (6) is used with +Q(0) instead of the printed -Q0, which is not continuous at t = 0. "
+        "It is stepped exactly by recursion, because exp(k t/c) as printed overflows.",
     ]
     if values.element != "voigt":
-        notes.append("Exudyn's kinematic tree has no Maxwell element: it is compared on Voigt.")
+        notes.append("Exudyn's kinematic tree has no Maxwell element: it is compared for Voigt.")
     missing = [tool for tool in ("pinocchio", "exudyn") if not has(tool)]
     if values.compare and missing:
         notes.append(f"Not installed, so not compared: {', '.join(missing)}.")

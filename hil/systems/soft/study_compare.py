@@ -1,6 +1,6 @@
-"""The soft chain's recursion beside dense, explicit and other people's tools: error and time.
+"""Compares the soft chain's recursion with dense, explicit and other tools: error and time.
 
-Every time is a median or a minimum of repeats in turns, in one run, on one thread.
+Every time is a median or a minimum of alternating repeats in one run, on one thread.
 """
 
 import itertools
@@ -37,12 +37,12 @@ REPEATED_BELOW_S = 1.0
 UNSTABLE_M = 1e-2
 DENSE_SEGMENTS_MAX = 16
 DENSE_STEPS_S = (8e-3, 4e-3, 2e-3)
-AIM = 5.0  # times ahead at equal error
+AIM = 5.0  # goal: times faster at equal error
 
 
 @njit(cache=True, error_model="numpy")
 def _rk4(ints, floats, h, u, y, k, scratch):  # type: ignore[no-untyped-def]
-    """Classical Runge-Kutta steps of [q, v, R] with inputs every half step; the number done."""
+    """Take classical Runge-Kutta steps of [q, v, R], inputs every half step; return the number."""
     p = carve(ints, floats)
     n, at = p.state.shape[1], p.branch_joint
     km, tau, r = p.branches[KM], p.branches[TAU], p.branches[R]
@@ -69,7 +69,7 @@ def _rk4(ints, floats, h, u, y, k, scratch):  # type: ignore[no-untyped-def]
 
 
 def rk4_run(tree: SoftTree, h_s: float, duration_s: float) -> tuple[Array, float]:
-    """Joint positions at the end and seconds taken; NaN where it blew up."""
+    """Return final joint positions and seconds taken; NaN if the integration diverged."""
     stepper = SoftStepper(tree)
     n_steps = round(duration_s / h_s)
     u = servo_input(0.5 * h_s * np.arange(2 * n_steps + 1))
@@ -84,7 +84,7 @@ def rk4_run(tree: SoftTree, h_s: float, duration_s: float) -> tuple[Array, float
 def own_run(
     tree: SoftTree, h_s: float, duration_s: float, spectral_radius: float
 ) -> tuple[Array, float]:
-    """Joint positions at the end and seconds taken."""
+    """Return final joint positions and seconds taken."""
     stepper = SoftStepper(tree, spectral_radius)
     u = servo_input(h_s * np.arange(1, round(duration_s / h_s) + 1))
     began = time.perf_counter()
@@ -93,12 +93,12 @@ def own_run(
 
 
 def work_precision(kind: ElementKind, n: int, exact_m: Array, spectral_radius: float) -> list[Row]:
-    """Error of the tip at 1 s over time taken, every tool at its own settings, in turns."""
+    """Return the tip's error at 1 s and the time taken, for every tool at its own settings."""
     tree, place = rubber_manipulator(kind, n)
     runs = list(_settings(tree, kind, n, spectral_radius))
     taken: list[list[float]] = [[] for _ in runs]
     ends: list[Array] = [np.empty(0)] * len(runs)
-    # Short runs are repeated, in turns with the others.
+    # Short runs are repeated, alternating with the others.
     for turn in range(3):
         for i, (_, _, run) in enumerate(runs):
             if turn > 0 and sum(taken[i]) > REPEATED_BELOW_S:
@@ -118,7 +118,7 @@ def work_precision(kind: ElementKind, n: int, exact_m: Array, spectral_radius: f
 
 
 def _dense(tree: SoftTree, place: Place, exact_m: Array, rho: float) -> list[Row]:
-    """The dense form's own steps; it is an oracle in plain NumPy, so its time says nothing."""
+    """Run the dense form with its own steps; in plain NumPy its time is not meaningful."""
     rows: list[Row] = []
     for h_s in DENSE_STEPS_S:
         stepper = DenseStepper(tree, rho)
@@ -157,7 +157,7 @@ def _settings(
 def _extrapolated(
     tree: SoftTree, place: Place, runs: Any, ends: list[Array], taken: Any, exact_m: Array
 ) -> list[Row]:
-    """Richardson: of two runs with h and h/2 the tip's error of order 2 is taken off."""
+    """Richardson extrapolation: two runs with h and h/2 remove the second-order error."""
     own = [i for i, (tool, _, _) in enumerate(runs) if tool == OURS]
     rows = []
     for coarse, fine in itertools.pairwise(own):
@@ -182,9 +182,9 @@ def _error(tree: SoftTree, place: Place, q: Array, exact_m: Array) -> float | No
 
 
 def ahead(rows: list[Row]) -> dict[str, list[float]]:
-    """How many times quicker this package is at every error that a tool reached; 1: alike.
+    """Return how many times faster this package is at every error that another tool reached.
 
-    This package's time at that error is that of its next smaller error, extrapolated or not.
+    This package's time at that error is the one of its next smaller error, extrapolated or not.
     """
     own = [row for row in rows if row["tool"] in (OURS, EXTRAPOLATED)]
     found: dict[str, list[float]] = {}
@@ -198,7 +198,7 @@ def ahead(rows: list[Row]) -> dict[str, list[float]]:
 
 
 def tables(results: dict[str, Any]) -> list[dict[str, Any]]:
-    """The cost over N and how far ahead of others, as texts."""
+    """Return tables of the cost over N and of the speed relative to other tools."""
     names = ("recursion", "pinocchio ABA", "dense")
     rows = [
         [str(row["segments"]), f"{row['step_us']:.1f}",
@@ -212,15 +212,16 @@ def tables(results: dict[str, Any]) -> list[dict[str, Any]]:
         [tool, f"{min(times):.1f}", f"{max(times):.1f}"] for tool, times in results["ahead"].items()
     ]
     if lead:
-        found.append({"title": "Times ahead at equal error", "columns": ["of", "least", "most"],
+        found.append({"title": "Speed relative to other tools at equal error",
+                      "columns": ["tool", "least", "most"],
                       "rows": lead})  # fmt: skip
     return found
 
 
 def notes(found: dict[str, list[float]]) -> list[str]:
-    """What is not as far ahead as it aims to be."""
+    """Return a sentence on the tools with less than the intended speed difference."""
     close = [f"{tool} ({min(times):.1f})" for tool, times in found.items() if min(times) < AIM]
     if not close:
         return []
-    return [f"Less than {AIM:g} times ahead at equal error, at the least: {', '.join(close)}. Few "
-            "segments are not stiff, and then explicit methods of high order do well."]  # fmt: skip
+    return [f"Less than {AIM:g} times faster at equal error (minimum): {', '.join(close)}. Chains "
+            "of few segments are not stiff; explicit methods of high order suit them."]  # fmt: skip

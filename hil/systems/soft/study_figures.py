@@ -36,7 +36,7 @@ def _save(out: Path, name: str, figure: Figure, caption: str) -> dict[str, str]:
 
 
 def motion(out: Path, kind: ElementKind, n: int, spectral_radius: float) -> dict[str, str]:
-    """The link's shapes over the first second, and the tip's path."""
+    """Draw the link's shapes over the first second, and the tip's path."""
     tree, tip = rubber_manipulator(kind, n)
     stepper = SoftStepper(tree, spectral_radius)
     h_s = 1e-3
@@ -64,7 +64,7 @@ def motion(out: Path, kind: ElementKind, n: int, spectral_radius: float) -> dict
         course.plot(history.t_s, path[:, 0], color=MEASURED, label="tip x")
         course.plot(history.t_s, path[:, 1], color=MODEL, label="tip y")
         course.plot(history.t_s, 0.5 * np.sin(np.pi / 6 * (1 - np.cos(2 * np.pi * history.t_s))),
-                    color="0.6", ls="--", lw=0.9, label="y, were all rigid")  # fmt: skip
+                    color="0.6", ls="--", lw=0.9, label="y, if rigid")  # fmt: skip
         course.set_xlabel("time [s]")
         course.set_ylabel("[m]")
         course.legend(frameon=False)
@@ -75,7 +75,7 @@ def motion(out: Path, kind: ElementKind, n: int, spectral_radius: float) -> dict
 
 
 def error_over_step(out: Path, kind: str, n: int, rows: list[dict[str, Any]]) -> dict[str, str]:
-    """Fig. 3."""
+    """Draw Fig. 3: integration error over step."""
     with plot_style():
         figure = Figure(figsize=(7.0, 4.6), layout="constrained")
         axis = figure.subplots()
@@ -92,7 +92,7 @@ def error_over_step(out: Path, kind: str, n: int, rows: list[dict[str, Any]]) ->
                        and row["error_m"] is not None), default=None)  # fmt: skip
         if limit_s is not None:
             axis.axvline(1.25 * limit_s, color=RESIDUAL, lw=0.8, ls="--")
-            axis.annotate(" explicit steps\n beyond blow up", (1.25 * limit_s, 0.97),
+            axis.annotate(" explicit steps\n diverge beyond", (1.25 * limit_s, 0.97),
                           color=RESIDUAL, va="top", xycoords=("data", "axes fraction"))  # fmt: skip
         own = _of(rows, OURS, "h_s")
         axis.loglog(own[0], own[1][3] * (own[0] / own[0][3]) ** 2 * 0.4, color="0.7", lw=0.8)
@@ -104,14 +104,14 @@ def error_over_step(out: Path, kind: str, n: int, rows: list[dict[str, Any]]) ->
         axis.legend(frameon=False)
     return _save(
         out, "fig3.png", figure,
-        "Fig. 3, integration error over step. Exudyn takes the same steps with its own recursion "
-        "and Newton iteration, and so does the dense form, solved whole. Explicit steps blow up "
-        "beyond the stiffest joint's limit.",
+        "Fig. 3, integration error over step. Exudyn uses the same steps with its own recursion "
+        "and Newton iteration, and so does the dense form. Explicit steps diverge "
+        "beyond the limit of the stiffest joint.",
     )  # fmt: skip
 
 
 def time_over_segments(out: Path, cost: list[dict[str, Any]]) -> dict[str, str]:
-    """Fig. 4."""
+    """Draw Fig. 4: computing time over the number of segments."""
     n = np.array([row["segments"] for row in cost])
     with plot_style():
         figure = Figure(figsize=(9.0, 4.4), layout="constrained")
@@ -151,13 +151,13 @@ def time_over_segments(out: Path, cost: list[dict[str, Any]]) -> dict[str, str]:
     return _save(
         out, "fig4.png", figure,
         "Fig. 4, computing time over the number of segments, Voigt. Left: called from Python. "
-        "Right: the explicit and the dense curve are computed from one evaluation's time, the "
-        "largest stable step of RK4 (from the chain's fastest pole) and the passes of a step.",
+        "Right: the explicit and the dense curves are computed from the time of one evaluation, "
+        "the largest stable step of RK4 (from the chain's fastest pole) and the passes per step.",
     )  # fmt: skip
 
 
 def error_over_time(out: Path, kind: str, n: int, rows: list[dict[str, Any]]) -> dict[str, str]:
-    """Work and precision."""
+    """Draw error over computing time."""
     with plot_style():
         figure = Figure(figsize=(8.6, 4.4), layout="constrained")
         axis = figure.subplots()
@@ -172,13 +172,13 @@ def error_over_time(out: Path, kind: str, n: int, rows: list[dict[str, Any]]) ->
                       loc="outside right center")  # fmt: skip
     return _save(
         out, "work_precision.png", figure,
-        "Error over time taken, equal equations, every tool in turns in one run. SciPy's methods "
-        "call this package's compiled recursion.",
+        "Error over computing time for the same equations, all tools in alternating runs. SciPy's "
+        "methods call this package's compiled recursion.",
     )  # fmt: skip
 
 
 def _of(rows: list[dict[str, Any]], tool: str, key: str) -> Any:
-    """Abscissa and error of a tool's runs, (2, k)."""
+    """Return abscissa and error of a tool's runs, (2, k)."""
     return np.array(
         [(row[key], row["error_m"]) for row in rows
          if row["tool"] == tool and row["error_m"] is not None and key in row]

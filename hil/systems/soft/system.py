@@ -1,14 +1,14 @@
-"""Soft links moved by cellular arrays: the plant and the twin of a rig whose muscles bend rubber.
+"""Soft links moved by cellular arrays: plant and twin of a rig whose muscles bend rubber.
 
-An array hangs between a fixed point and the end of a tendon, which runs through eyelets on a link
-and is tied to it. The array's right point is driven by it: x = l - l0, with the tendon's length l
-between its first eyelet and its end. An array whose tendon begins and ends on the link itself is
-mounted on its surface. Over a period h the array is linear, and its force at the end of it
+An array connects a fixed point with the end of a tendon, which runs through eyelets on a
+link and is attached to it. The tendon drives the array's right point: x = l - l0, with the tendon's
+length l between its first eyelet and its end. An array whose tendon begins and ends on the link
+itself is surface-mounted. Over a period h the array is linear, and its force at the tendon is
 
     T+ = T0 + gx x+ + gv x'+,   [gx gv] of C B1 + D   (inputs linear over the period)
 
-with T0 from its state and its cells. Inside the step of the links this is a tendon of stiffness gx
-and damping gv, so that links and arrays are solved together, whatever their stiffness.
+with T0 from its state and its cells. In the step of the links this acts as a tendon of stiffness gx
+and damping gv, so links and arrays are solved together, whatever their stiffness.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ from hil.systems.soft.tree import Array, Beam, Body, Ground, Place, SoftTree, Te
 
 @dataclass(frozen=True)
 class Link:
-    """A beam on the base, pointing at an angle to x, in segments."""
+    """A beam on the base in segments, at an angle to x."""
 
     beam: Beam
     segments: int
@@ -39,16 +39,16 @@ class Link:
 
 @dataclass(frozen=True)
 class Muscle:
-    """Where an array's tendon runs on a link.
+    """Path of an array's tendon on a link.
 
     Attributes
     ----------
     array, link : str
     offset_m : float
-        Of the eyelets from the middle of the link, to its left positive.
+        Offset of the eyelets from the middle of the link, positive to its left.
     start, end : float
-        Where the tendon begins and is tied, as shares of the link's length. A tendon that begins
-        at 0 comes from the base.
+        Start and end of the tendon, as fractions of the link's length. A tendon with start 0
+        comes from the base.
     """
 
     array: str
@@ -59,21 +59,21 @@ class Muscle:
 
 
 class SoftArraySystem:
-    """Cells on and off in; tensions, curvatures and tips out; one period a step.
+    """Steps links and arrays by one period: cell drives in; tensions, curvatures and tips out.
 
-    A run starts at rest: cells cold, links hanging as gravity, tendons and ground let them.
+    A run starts at rest: cells cold, links in equilibrium with gravity, tendons and ground.
 
     Attributes
     ----------
     outputs
         `<array>.left_N`, `<array>.right_N` of every array; of every link
         `<link>.curvature_1_per_m` (mean, up to the middle of its last segment), `<link>.tip_x_m`,
-        `<link>.tip_y_m` and `<link>.touch_N` (of the ground on it, along the normal).
+        `<link>.tip_y_m` and `<link>.touch_N` (normal force of the ground).
 
     Raises
     ------
     ModelError
-        A muscle without its link or driven point, or no equilibrium to start from.
+        A muscle has no link or driven point, or there is no equilibrium to start from.
     """
 
     inputs: tuple[str, ...] = ()
@@ -106,7 +106,7 @@ class SoftArraySystem:
         self._rest(self.activation.F_N)
 
     def step(self, drive: Drive, inputs: Array) -> None:
-        """Advance one period with this drive, a duty 0 to 1 a cell (a mask: 0 or 1), held."""
+        """Advance one period with `drive` held constant: one duty (0 to 1) per cell."""
         self.activation.step(drive)
         n, now, then = self._n_cells, self._u, self._u_next
         now[:n], then[:n] = self.activation.F_before_N, self.activation.F_N
@@ -121,7 +121,7 @@ class SoftArraySystem:
         self._look()
 
     def settled(self, F_N: Array) -> Array:
-        """Outputs at rest with these constant cell forces; the state stays as it is."""
+        """Return the outputs at rest with constant cell forces; does not change the state."""
         kept = self.soft.snapshot(), self.linear.x.copy(), self._u.copy(), self.y.copy()
         try:
             self._rest(F_N)
@@ -176,13 +176,13 @@ class SoftArraySystem:
         )
 
     def _order(self) -> list[str]:
-        """Arrays, in the order of their driven points' inputs."""
+        """Return arrays in the order of their driven points' inputs."""
         driven = [name for name, p in self.arrays.points.items() if p.support == "driven"]
         by_end = {array.end: name for name, array in self.arrays.arrays.items()}
         return [by_end[point] for point in driven if point in by_end]
 
     def _route(self, muscle: Muscle) -> tuple[Place, ...]:
-        """Start, an eyelet at the middle of every segment between, and the end."""
+        """Return the start, an eyelet at the middle of every segment in between, and the end."""
         link, first = self.links[muscle.link], self._bodies[muscle.link].start
         s = link.beam.length_m / link.segments
 
@@ -219,7 +219,7 @@ class SoftArraySystem:
             self._static.append((rest[row, x], 0.0))
         self._u, self._u_next = np.zeros(len(model.inputs)), np.zeros(len(model.inputs))
         self._lines = self.soft.lines
-        # The joints are straight before they settle: a relaxed tendon is as long as that.
+        # The joints are straight before they settle: this is the length of a relaxed tendon.
         self._l0 = self._lines[:, outside.LENGTH].copy()
 
     def _stiffness(self, gains: Sequence[tuple[float, float]]) -> None:
@@ -227,7 +227,7 @@ class SoftArraySystem:
         self._lines[:, outside.L0] = self._l0
 
     def _at_rest(self, u: Array) -> tuple[Array, Array]:
-        """State at rest under the inputs u, and the force per input, (p, m)."""
+        """Return the state at rest under the inputs u, and the force per input, (p, m)."""
         d, model = self.linear.discrete, self.arrays
         try:
             hold = np.linalg.solve(model.A, model.B)
@@ -238,7 +238,7 @@ class SoftArraySystem:
     # Motion
 
     def _rest(self, F_N: Array) -> None:
-        """Put everything at rest with these constant cell forces."""
+        """Set everything at rest with constant cell forces."""
         u = self._u
         u[:] = 0.0
         u[: self._n_cells] = F_N
@@ -257,13 +257,13 @@ class SoftArraySystem:
         self._look()
 
     def _moved(self, u: Array) -> None:
-        """Put the tendons' motion into the inputs of their driven points."""
+        """Write the tendons' motion to the inputs of their driven points."""
         motion = u[self._motion].reshape(-1, 3)
         motion[:, 0] = self._lines[:, outside.LENGTH] - self._l0
         motion[:, 1] = self._lines[:, outside.RATE]
 
     def _look(self) -> None:
-        """Outputs of the present state."""
+        """Compute the outputs of the current state."""
         at = len(self.linear.y)
         self.y[:at] = self.linear.y
         touch_N = self.soft.touch_N()

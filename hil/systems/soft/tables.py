@@ -11,7 +11,7 @@ Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
 class LinkTable(Table):
-    """A straight beam on the base, cut into segments, pointing at `angle_rad` to x.
+    """A straight beam on the base, divided into segments, at `angle_rad` to x.
 
     `elastic_share` of Young's modulus is permanent; `loss_s` is its damping over stiffness.
     `branches` are Maxwell branches, [share, tau_s] each: a Prony series.
@@ -31,10 +31,10 @@ class LinkTable(Table):
 
 
 class MuscleTable(Table):
-    """Where the tendon of the array of the same name runs.
+    """Path of the tendon of the array with the same name.
 
-    Along `link`, `offset_m` to its left, from `start` to `end` (shares of its length); at 0 it
-    comes from the base, else it begins on the link, which mounts the array on its surface.
+    It runs along `link`, `offset_m` to its left, from `start` to `end` (fractions of its length).
+    With start 0 it comes from the base; otherwise the array is mounted on the link's surface.
     """
 
     link: str
@@ -44,7 +44,7 @@ class MuscleTable(Table):
 
 
 class GroundTable(Table):
-    """A half-space that pushes ends of segments out along `normal` (penalty method)."""
+    """A half-space that pushes the ends of segments out along `normal` (penalty method)."""
 
     at_m: Pair
     normal: Pair
@@ -54,10 +54,10 @@ class GroundTable(Table):
 
 
 class SoftTable(CellArraysTable):
-    """Links of rubber, bent by cellular arrays; the plane's y points up.
+    """Links of rubber, bent by cellular arrays; the plane's y axis points up.
 
-    Points and arrays are those of a cell_array; every array ends at a driven point of its own,
-    which its tendon moves as `muscles` says.
+    Points and arrays are those of a cell_array. Every array ends at a driven point of its own,
+    which its tendon moves according to `muscles`.
     """
 
     kind: Literal["soft_links"]

@@ -1,8 +1,8 @@
-"""Soft structures as trees of rigid bodies with one joint each, held by viscoelastic elements.
+"""Soft structures as trees of rigid bodies with one joint each and viscoelastic elements.
 
-Body i hangs on body `parent` (or the base) by a joint that turns about or slides along an axis.
-Its frame sits at the joint; at q = 0 it is the parent's frame, moved by `joint_at_m` and turned by
-`joint_turn`. Joints of more freedom are bodies without mass in a row.
+Body i is connected to body `parent` (or the base) by a joint that rotates about or slides along an
+axis. Its frame is at the joint; at q = 0 it is the parent's frame, shifted by `joint_at_m` and
+rotated by `joint_turn`. Joints with more degrees of freedom are chains of massless bodies.
 
 Source: Iwamura et al., Fig. 2.
 """
@@ -30,20 +30,20 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Body:
-    """A rigid body with its joint; lengths in the body's frame, at the joint, unless said.
+    """A rigid body with its joint; lengths are in the body's frame unless noted.
 
     Attributes
     ----------
     parent : int
-        Number of the body it hangs on, below its own; -1 for the base.
+        Index of the parent body, smaller than its own; -1 for the base.
     mass_kg, centre_m
-        Mass and where its centre is.
+        Mass, and position of its centre.
     inertia_kg_m2 : (3,) or (3, 3)
         About the centre.
     joint_at_m, joint_turn
-        Where the joint sits in the parent's frame, and the frame's turn there, (3, 3).
+        Position of the joint in the parent's frame, and rotation of the frame there, (3, 3).
     axis, slides
-        The joint turns about this axis or slides along it.
+        The joint rotates about this axis or slides along it.
     element : Element or None
         None for a free joint.
     rest : float
@@ -63,7 +63,7 @@ class Body:
 
     @property
     def inertia(self) -> Array:
-        """(3, 3), about the centre."""
+        """Inertia (3, 3) about the centre."""
         given = np.asarray(self.inertia_kg_m2, dtype=float)
         return np.diag(given) if given.shape == (3,) else given
 
@@ -78,9 +78,9 @@ class Place:
 
 @dataclass(frozen=True)
 class Tendon:
-    """A line without mass through places, straight between them and without friction.
+    """A massless line through places, straight in between and without friction.
 
-    Tension T = T0 + k (l - l0) + c l', with T0 an input and never below zero if it only pulls.
+    Tension T = T0 + k (l - l0) + c l', with the input T0; never below zero if it only pulls.
     A tendon between two places on the skin is a surface-mounted actuator.
     """
 
@@ -107,7 +107,7 @@ class Ground:
 
 @dataclass(frozen=True)
 class SoftTree:
-    """Bodies with everything that acts on them.
+    """Bodies with all inputs and external forces.
 
     Attributes
     ----------
@@ -116,17 +116,17 @@ class SoftTree:
     drives : tuple of int
         Joints whose q0, q0' and torque are inputs (a servo is an element with a moving q0).
     loads : tuple of Place
-        Where forces in world axes are inputs.
+        Places where forces in world axes are inputs.
     tendons : tuple of Tendon
     touching, grounds : tuple of Place, tuple of Ground
-        Every one of these places is pushed by every ground.
+        Every ground acts on every one of these places.
     base_moves : bool
         The base's pose, velocity and acceleration are inputs.
 
     Raises
     ------
     ModelError
-        Parts that do not make a model; the message names the body.
+        The parts do not form a model; the message names the body.
     """
 
     bodies: tuple[Body, ...]
@@ -158,7 +158,7 @@ class SoftTree:
 
     @property
     def n(self) -> int:
-        """Joints, one a body."""
+        """Number of joints, one per body."""
         return len(self.bodies)
 
     @cached_property
@@ -174,7 +174,7 @@ class SoftTree:
 
     @cached_property
     def is_planar(self) -> bool:
-        """Every joint turns about z, so that everything moves in planes, whatever pushes it."""
+        """Whether every joint rotates about z; the bodies then move in planes under any force."""
         flat = not self.base_moves
         for body in self.bodies:
             turn = np.asarray(body.joint_turn, dtype=float)
@@ -199,7 +199,7 @@ class SoftTree:
         return names
 
     def rest_input(self) -> Array:
-        """The inputs with drives at rest, no load, slack tendons and a base that stands still."""
+        """Return the inputs with drives at rest, no load, slack tendons and a fixed base."""
         u = np.zeros(len(self.inputs))
         for i, joint in enumerate(self.drives):
             u[3 * i] = self.bodies[joint].rest
@@ -209,14 +209,14 @@ class SoftTree:
 
 
 def still_base() -> Array:
-    """The base at the origin, at rest."""
+    """Return the base at the origin, at rest."""
     base = np.zeros(BASE_SIZE)
     base[:9] = np.eye(3).ravel()
     return base
 
 
 def turn_z(angle_rad: float) -> Array:
-    """A turn about z, (3, 3)."""
+    """Return a rotation about z, (3, 3)."""
     c, s = np.cos(angle_rad), np.sin(angle_rad)
     return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
 
@@ -244,22 +244,22 @@ class Beam:
 
     @property
     def EI_z_N_m2(self) -> float:
-        """Of bending in the x-y plane."""
+        """Bending stiffness in the x-y plane."""
         return self.material.youngs_Pa * self.width_m * self.height_m**3 / 12.0
 
     @property
     def EI_y_N_m2(self) -> float:
-        """Of bending in the x-z plane."""
+        """Bending stiffness in the x-z plane."""
         return self.material.youngs_Pa * self.height_m * self.width_m**3 / 12.0
 
     def curvature_per_m(self, q: Array) -> Array:
-        """Of every joint's share of the beam, from joint angles (..., N) in one plane."""
+        """Return the curvature at every joint, from joint angles (..., N) in one plane."""
         share = np.full(q.shape[-1], self.length_m / q.shape[-1])
         share[0] *= 0.5
         return np.asarray(q / share)
 
     def strain(self, q: Array) -> Array:
-        """At the skin, height/2 from the middle, positive where it is stretched for q > 0."""
+        """Return the strain of the skin, height/2 from the middle; positive: tension for q > 0."""
         return 0.5 * self.height_m * self.curvature_per_m(q)
 
     def segments(
@@ -273,15 +273,15 @@ class Beam:
         spatial: bool = False,
         tip_mass_kg: float = 0.0,
     ) -> list[Body]:
-        """N equal blocks of length s, clamped to the parent.
+        """Return n equal blocks of length s, clamped to the parent.
 
-        A joint stands for the bending of the half segments beside it: EI/s, and 2 EI/s at the
+        A joint represents the bending of the adjacent half segments: EI/s, and 2 EI/s at the
         clamp. Spatial segments bend about y, then z; the first of the two bodies has no mass.
 
         Parameters
         ----------
-        first : number that the first of these bodies will have
-        tip_mass_kg : a point at the end of the last segment
+        first : index of the first of these bodies
+        tip_mass_kg : point mass at the end of the last segment
         """
         if n < 1:
             raise ModelError(f"beam: {n} segments: needs one at least")
@@ -310,7 +310,7 @@ class Beam:
 
 
 def block_inertia(mass_kg: float, x_m: float, y_m: float, z_m: float) -> Array:
-    """Of a block with these edges, about its centre."""
+    """Return the inertia of a block with these edges about its centre."""
     squares = np.square([x_m, y_m, z_m])
     return np.asarray(np.diag(mass_kg * (squares.sum() - squares) / 12.0))
 
@@ -318,7 +318,7 @@ def block_inertia(mass_kg: float, x_m: float, y_m: float, z_m: float) -> Array:
 def with_point_mass(
     mass_kg: float, centre_m: Vector, inertia_kg_m2: ArrayLike, point_kg: float, at_m: Vector
 ) -> tuple[float, Vector, Array]:
-    """Mass, centre and inertia about it, of a body with a point mass added."""
+    """Return mass, centre and inertia of a body with an additional point mass."""
     total = mass_kg + point_kg
     centre = (mass_kg * np.asarray(centre_m) + point_kg * np.asarray(at_m)) / total
     inertia = np.array(inertia_kg_m2, dtype=float)
@@ -345,7 +345,7 @@ def _check_body(name: str, i: int, body: Body) -> None:
 
 
 def _check_held(tree: SoftTree) -> None:
-    """Every body must carry something, or its joint's acceleration has no bound."""
+    """Check that every body has inertia; otherwise its joint's acceleration is infinite."""
     carried = [body.mass_kg for body in tree.bodies]
     for i in range(tree.n - 1, -1, -1):
         parent = tree.bodies[i].parent
