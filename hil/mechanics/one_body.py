@@ -77,8 +77,8 @@ def checked_inertia(inertia_kg_m2: ArrayLike) -> Array:
         )
     if moments[2] > (1.0 + TRIANGLE) * (moments[0] + moments[1]):
         raise ModelError(
-            f"inertia_kg_m2: no body has principal moments {shown}: the largest may not exceed the "
-            "sum of the other two"
+            f"inertia_kg_m2: principal moments {shown} are not physical: the largest must not "
+            "exceed the sum of the other two"
         )
     return J
 

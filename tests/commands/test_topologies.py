@@ -164,7 +164,7 @@ def test_cells_that_are_not_alike_are_no_cell(capsys, tmp_path):
         f'from = "a"\nto = "b"\nmass_kg = 0.1\ncell = [{cells}]\n'
     )
     assert main(["topologies", "3", "--cell", str(file)]) == 2
-    assert "not alike" in capsys.readouterr().err
+    assert "its cells differ" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

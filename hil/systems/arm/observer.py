@@ -72,15 +72,18 @@ class LinkObserver:
 
     @property
     def columns(self) -> list[Column]:
-        said = "by model and instruments"
+        source = "by model and instruments"
         return [
             *(
-                Column(c.column("model"), units(c.suffix), "model", f"{c.name} {said}")
+                Column(c.column("model"), units(c.suffix), "model", f"{c.name} {source}")
                 for c in self._channels
             ),
             *(
                 Column(
-                    name, units(unit_suffix(name)), "model", f"{name.split('_estimate')[0]} {said}"
+                    name,
+                    units(unit_suffix(name)),
+                    "model",
+                    f"{name.split('_estimate')[0]} {source}",
                 )
                 for name in self._estimates
             ),

@@ -46,21 +46,21 @@ class Tracking:
     Angles (n, 9), fingertips (n, 3), pairs' torques (n, 3, 3).
     """
 
-    wished: Motion
+    desired: Motion
     theta: Array
     tip_m: Array
-    wished_tip_m: Array
+    desired_tip_m: Array
     torque_N_m: Array
 
     @property
     def tip_error_mm(self) -> Array:
-        miss: Array = 1e3 * np.linalg.norm(self.tip_m - self.wished_tip_m, axis=1)
+        miss: Array = 1e3 * np.linalg.norm(self.tip_m - self.desired_tip_m, axis=1)
         return miss
 
     @property
     def angle_error_deg(self) -> Array:
         """Errors of the four angles that move, (n, 4)."""
-        miss: Array = np.rad2deg(self.theta - self.wished.theta)[:, ATTENTION]
+        miss: Array = np.rad2deg(self.theta - self.desired.theta)[:, ATTENTION]
         return miss
 
 
@@ -127,9 +127,9 @@ def track(
     )  # fmt: skip
     if not found.success or found.y.shape[1] < SAMPLES:
         raise ModelError(f"the movement could not be integrated: {found.message}")
-    wished, x = printed_motion(t_s), found.y.T
+    desired, x = printed_motion(t_s), found.y.T
     return Tracking(
-        wished, x[:, :9], arm.places_m(x[:, :9])[:, 2], arm.places_m(wished.theta)[:, 2],
+        desired, x[:, :9], arm.places_m(x[:, :9])[:, 2], arm.places_m(desired.theta)[:, 2],
         np.array([loop.torques(t, state) for t, state in zip(t_s, x, strict=True)]),
     )  # fmt: skip
 

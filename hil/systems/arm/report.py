@@ -20,10 +20,10 @@ def _place(run: xr.Dataset, place: str, role: str = "estimate") -> Array:
 
 def _moving(run: xr.Dataset) -> slice:
     """Return the ticks from the first to the last change of a set point."""
-    wished = np.stack([run[f"{link}_{axis}_reference_rad"].values for link in LINKS
+    reference = np.stack([run[f"{link}_{axis}_reference_rad"].values for link in LINKS
                        for axis in AXES], axis=1)  # fmt: skip
-    changes = np.flatnonzero(np.abs(np.diff(wished, axis=0)).max(axis=1) > 0.0)
-    return slice(changes[0], changes[-1] + 2) if len(changes) else slice(0, len(wished))
+    changes = np.flatnonzero(np.abs(np.diff(reference, axis=0)).max(axis=1) > 0.0)
+    return slice(changes[0], changes[-1] + 2) if len(changes) else slice(0, len(reference))
 
 
 def sections(run: xr.Dataset) -> list[Section]:
@@ -35,12 +35,12 @@ def sections(run: xr.Dataset) -> list[Section]:
     rows = []
     for link in LINKS:
         for axis in AXES:
-            wished = run[f"{link}_{axis}_reference_rad"].values[during]
+            reference = run[f"{link}_{axis}_reference_rad"].values[during]
             found = run[f"{link}_{axis}_estimate_rad"].values[during]
-            error = np.rad2deg(found - wished)
+            error = np.rad2deg(found - reference)
             rows.append([
                 f"{link} {axis}".replace("_", " "),
-                "moves" if np.ptp(wished) > MOVED_RAD else "holds still",
+                "moves" if np.ptp(reference) > MOVED_RAD else "holds still",
                 f"{np.sqrt(np.nanmean(error**2)):.3f}", f"{np.nanmax(np.abs(error)):.3f}",
             ])  # fmt: skip
     return [
@@ -59,7 +59,7 @@ def sections(run: xr.Dataset) -> list[Section]:
 
 def _draw(run: xr.Dataset, during: slice) -> Figure:
     points = np.stack([_place(run, p)[during] for p in ("shoulder", "elbow", "wrist", "tip")])
-    wished = _place(run, "tip", "reference")[during]
+    reference = _place(run, "tip", "reference")[during]
     views = (("from the side", 0, 2), ("from above", 0, 1))
     names = ("x, front (m)", "y, left (m)", "z, up (m)")
     with plot_style():
@@ -68,7 +68,7 @@ def _draw(run: xr.Dataset, during: slice) -> Figure:
         for axis, (title, i, j) in zip(axes, views, strict=True):
             for at in np.linspace(0, points.shape[1] - 1, POSES).astype(int):
                 axis.plot(points[:, at, i], points[:, at, j], "-o", color="0.75", ms=3, lw=1.2)
-            axis.plot(wished[:, i], wished[:, j], "--", color=REFERENCE, label="set point")
+            axis.plot(reference[:, i], reference[:, j], "--", color=REFERENCE, label="set point")
             axis.plot(points[3, :, i], points[3, :, j], color=MEASURED, label="fingertip")
             axis.set_aspect("equal", adjustable="datalim")
             axis.set(title=title, xlabel=names[i], ylabel=names[j])

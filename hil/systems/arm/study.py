@@ -53,7 +53,9 @@ def run(out: Path, values: Values) -> dict[str, Any]:
     movement = track(arm, values.actuation, errors)
     found = _figures_of(movement)
     needed = np.abs(
-        arm.pair_torques(movement.wished.theta, movement.wished.rate, movement.wished.acceleration)
+        arm.pair_torques(
+            movement.desired.theta, movement.desired.rate, movement.desired.acceleration
+        )
     ).max(axis=(0, 2))
     reading = f"{values.actuation}: {TELLS[values.actuation]}"
     return {
@@ -66,10 +68,10 @@ def run(out: Path, values: Values) -> dict[str, Any]:
         "checks": _checks(values, errors, found, needed),
         "figures": [
             _save(out, "fig7.png", _draw_angles(movement, values.actuation),
-                  f"Fig. 7: the four Bryant angles as wished (left) and as the arm moves (right). "
+                  f"Fig. 7: the four Bryant angles as desired (left) and as the arm moves (right). "
                   f"Reading {reading}."),
             _save(out, "fig8.png", _draw_tip(movement, values.actuation),
-                  f"Fig. 8: the fingertip's wished and actual path, from the side, from above and "
+                  f"Fig. 8: the fingertip's desired and actual path, from the side, from above and "
                   f"from the front. Reading {reading}."),
         ],
         "notes": _notes(errors),
@@ -144,16 +146,16 @@ def _notes(errors: str) -> list[str]:
 def _draw_angles(movement: Tracking, actuation: str) -> Callable[[Figure], None]:
     def draw(figure: Figure) -> None:
         left, right = figure.subplots(1, 2, sharex=True, sharey=actuation != "gains")
-        wished = np.rad2deg(movement.wished.theta)
-        actual = wished[:, (1, 2, 4, 7)] + movement.angle_error_deg
+        desired = np.rad2deg(movement.desired.theta)
+        actual = desired[:, (1, 2, 4, 7)] + movement.angle_error_deg
         for name, colour, asked, done in zip(
-            NAMES, COLOURS, wished[:, (1, 2, 4, 7)].T, actual.T, strict=True
+            NAMES, COLOURS, desired[:, (1, 2, 4, 7)].T, actual.T, strict=True
         ):
-            left.plot(movement.wished.t_s, asked, color=colour, label=name)
-            right.plot(movement.wished.t_s, done, color=colour)
-            right.plot(movement.wished.t_s, asked, color=colour, lw=0.8, ls=":")
-        left.set_title("wished")
-        right.set_title(f"arm ({actuation}); dotted: wished")
+            left.plot(movement.desired.t_s, asked, color=colour, label=name)
+            right.plot(movement.desired.t_s, done, color=colour)
+            right.plot(movement.desired.t_s, asked, color=colour, lw=0.8, ls=":")
+        left.set_title("desired")
+        right.set_title(f"arm ({actuation}); dotted: desired")
         left.set_ylabel("Bryant angle (deg)")
         for axis in (left, right):
             axis.set_xlabel("time (s)")
@@ -168,10 +170,10 @@ def _draw_tip(movement: Tracking, actuation: str) -> Callable[[Figure], None]:
                  ("from above", 0, 1, "x, front (m)", "y, left (m)"),
                  ("from the front", 1, 2, "y, left (m)", "z, up (m)"))  # fmt: skip
         for axis, (title, i, j, across, up) in zip(figure.subplots(1, 3), views, strict=True):
-            wished, actual = movement.wished_tip_m, movement.tip_m
-            axis.plot(wished[:, i], wished[:, j], color=REFERENCE, ls="--", label="wished")
+            desired, actual = movement.desired_tip_m, movement.tip_m
+            axis.plot(desired[:, i], desired[:, j], color=REFERENCE, ls="--", label="desired")
             axis.plot(actual[:, i], actual[:, j], color=MEASURED, label=f"arm ({actuation})")
-            axis.plot(*wished[0, [i, j]], "o", color=REFERENCE, ms=4, label="start")
+            axis.plot(*desired[0, [i, j]], "o", color=REFERENCE, ms=4, label="start")
             axis.set_aspect("equal", adjustable="datalim")
             axis.set(title=title, xlabel=across, ylabel=up)
         handles, labels = axis.get_legend_handles_labels()

@@ -201,7 +201,7 @@ class CellArray:
     def _dense(self, which: int) -> NDArray[np.float64]:
         if len(self.states) > DENSE_ORDER_MAX:
             raise ModelError(
-                f"a dense matrix of order {len(self.states)} is refused beyond "
+                f"a dense matrix of order {len(self.states)} is too large, the limit is "
                 f"{DENSE_ORDER_MAX}: use .sparse"
             )
         return np.asarray(self.sparse[which].toarray(), dtype=float)

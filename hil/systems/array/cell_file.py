@@ -40,7 +40,5 @@ def _of_model(path: Path) -> LikeCells:
     model, force_on_N = load_model(path)
     laws = [cell for array in model.arrays.values() for cell in array.cells]
     if len({law.static for law in laws}) > 1 or len(set(force_on_N.tolist())) > 1:
-        raise ConfigError(
-            f"{path}: its cells are not alike: give a file with the one [cell] of all places"
-        )
+        raise ConfigError(f"{path}: its cells differ: give a file with one [cell] for all places")
     return LikeCells(laws[0], float(force_on_N[0]))

@@ -35,7 +35,7 @@ def check_rig(tables: RigTables, model: CellArray) -> Found:
         yield "model", f"order {len(model.states)}: a rig's model may have {RIG_ORDER_MAX} states"
     if model.floating:
         names = ", ".join(model.floating[0][:4])
-        yield "model", f"nothing holds {names}: fix a point or mend the broken cells around it"
+        yield "model", f"no support holds {names}: fix a point or repair the broken cells around it"
     if tables.guard.force_max_N is None:
         yield "guard.force_max_N", "missing: add it"
     if signals_of(tables.devices) and not force_channels(tables.devices):
@@ -126,7 +126,7 @@ def check_order(run: SystemRun) -> Found:
         if rise_N < -smallest_N:
             yield (
                 "controller.order",
-                f"cell '{model.cell_names[cell]}' takes {-rise_N:.4g} N off the measured force: "
+                f"cell '{model.cell_names[cell]}' reduces the measured force by {-rise_N:.4g} N: "
                 "give an order without it",
             )
             return

@@ -90,7 +90,7 @@ def _check_schedule(run: SystemRun) -> Found:
 def _needs_reference(run: SystemRun) -> Found:
     if run.tables.reference is None:
         kind = run.tables.controller.kind
-        yield "reference", f"missing: a {kind} controller follows one"
+        yield "reference", f"missing: a {kind} controller needs one"
 
 
 def _check_pid(run: SystemRun) -> Found:

@@ -76,12 +76,12 @@ def as_text(facts: dict[str, Any]) -> str:
         f"{facts['n_outputs']} outputs"
     ]
     for group in facts["floating"]:
-        lines.append(f"floating, held by no live cell: {', '.join(group)}")
+        lines.append(f"floating, connected to no support by live cells: {', '.join(group)}")
     if "poles" in facts:
         stable = "stable" if facts["stable"] else "NOT stable"
         lines.append(
-            f"{stable}; {facts['uncontrollable_states']} states that the inputs cannot move, "
-            f"{facts['unobservable_states']} that the outputs do not show"
+            f"{stable}; {facts['uncontrollable_states']} uncontrollable and "
+            f"{facts['unobservable_states']} unobservable states"
         )
         lines += ["", "poles   real [1/s]    frequency [Hz]   damping"]
         for pole in facts["poles"]:

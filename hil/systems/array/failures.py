@@ -110,7 +110,7 @@ def after_failures(
     n_masses = model.nodes.n
     if n_masses > MASSES_MAX:
         raise ModelError(
-            f"broken cells need a dense solve a set: {n_masses} masses are beyond {MASSES_MAX}"
+            f"broken cells need a dense solve per set: {n_masses} masses exceed {MASSES_MAX}"
         )
     fixed, at_end = ~model.nodes.free, model.cells_at(output)
     n_batch = max(1, _BATCH_BYTES // (8 * n_masses * (n_masses + model.n_cells)))

@@ -152,13 +152,15 @@ def _split(node: str, where: str, *, last: bool) -> tuple[str, int]:
     cells = match["cells"]
     if not re.fullmatch(r"-1|[0-9]{1,7}", cells):
         raise FingerprintError(
-            f"{where}: '{_shortened(cells)}' is no cell count: a whole number of at least 1, "
-            "or -1 at the right end"
+            f"{where}: '{_shortened(cells)}' is not a cell count: give a whole number "
+            "of at least 1, or -1 at the right end"
         )
     if last and cells != "-1":
-        raise FingerprintError(f"{where}: the last layer is the right end and must say -1")
+        raise FingerprintError(
+            f"{where}: the last layer is the right end: its cell count must be -1"
+        )
     if not last and cells == "-1":
-        raise FingerprintError(f"{where}: -1 stands only at the right end, in the last layer")
+        raise FingerprintError(f"{where}: -1 is allowed only at the right end, in the last layer")
     if int(cells) == 0:
         raise FingerprintError(f"{where}: no cell leaves this mass: the count must be at least 1")
     return match["mask"], 0 if last else int(cells)
@@ -173,10 +175,10 @@ def _claimed(mask: str, n_available: int, where: str, *, first: bool) -> list[in
             )
         return []
     if mask == "-":
-        raise FingerprintError(f"{where}: '-' stands only at the left end, in layer 1")
+        raise FingerprintError(f"{where}: '-' is allowed only at the left end, in layer 1")
     if not re.fullmatch(r"&[0-9A-Fa-f]+", mask):
         raise FingerprintError(
-            f"{where}: '{_shortened(mask)}' is no mask: write '&' and hexadecimal digits"
+            f"{where}: '{_shortened(mask)}' is not a mask: write '&' and hexadecimal digits"
         )
     bits = int(mask[1:], 16)
     if bits == 0:

@@ -136,7 +136,7 @@ def lags(model: CellArray) -> list[Lag]:
         own = np.flatnonzero(c.cell_of == n)
         if len(own) > 1:
             raise ModelError(
-                f"cell {n + 1} has {len(own)} internal states: failures are told of cells with one"
+                f"cell {n + 1} has {len(own)} internal states: the tests support at most one"
             )
         phi = float(c.phi[n])
         if len(own) == 0 or phi == 0.0:
@@ -299,9 +299,9 @@ class Isolation:
         self.state[self.state == SUSPECT] = HEALTHY
         self.state[list(cells)] = FAILED if len(cells) == 1 else SUSPECT
         if len(cells) == 1:
-            self._begin_anew(t_s, cells[0], best)
+            self._restart(t_s, cells[0], best)
 
-    def _begin_anew(self, t_s: float, cell: int, failure: int) -> None:
+    def _restart(self, t_s: float, cell: int, failure: int) -> None:
         """Restart the tests; the null hypothesis is now what was learned, with this failure."""
         n = len(self._gains_N)
         change = self._mu[failure] * (1.0 + self._mean[1, :n])

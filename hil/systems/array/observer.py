@@ -19,7 +19,10 @@ from hil.systems.array.sma.learning import LearnedWires
 from hil.systems.array.state_observer import ArrayObserver
 
 NO_WIRES: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-ROOM_C = (-50.0, 100.0)  # readings outside this range are not plausible ambient temperatures
+AMBIENT_RANGE_C = (
+    -50.0,
+    100.0,
+)  # readings outside this range are not plausible ambient temperatures
 
 
 class ForceObserver:
@@ -110,8 +113,11 @@ class ForceObserver:
         n_steps = n_periods if self._started else 0
         self._started = True
         force_N = float(r.measured[self._force]) if r.is_valid(self._force) else nan
-        if self._room is not None and ROOM_C[0] <= r.measured[self._room] <= ROOM_C[1]:
-            self._set_air(float(r.measured[self._room]), settled=not n_steps)
+        if (
+            self._room is not None
+            and AMBIENT_RANGE_C[0] <= r.measured[self._room] <= AMBIENT_RANGE_C[1]
+        ):
+            self._set_ambient(float(r.measured[self._room]), settled=not n_steps)
         keep_known(r.cells_reported, estimate.cells)
         observer.step(estimate.cells, n_steps, force_N)
         estimate.force_N, estimate.disturbance_N = float(values[1]), float(values[2])
@@ -139,7 +145,7 @@ class ForceObserver:
         np.copyto(self._failed, FAILED, where=cells_open != 0)
         np.not_equal(self._failed, FAILED, out=self.estimate.usable, casting="unsafe")
 
-    def _set_air(self, T_C: float, *, settled: bool) -> None:
+    def _set_ambient(self, T_C: float, *, settled: bool) -> None:
         self._observer.set_ambient(T_C, settled=settled)
         if self._wires is not None:
             self._wires.set_air(T_C, settled=settled)
@@ -155,12 +161,12 @@ class ForceObserver:
             isolation.step(t_s, residual_N, own.T_C, own.xi, estimate.cells, n_periods)
             estimate.suspicion = isolation.suspicion
         else:
-            self._hold_to_sigmoids(isolation, t_s, residual_N, n_periods)
+            self._isolate_sigmoids(isolation, t_s, residual_N, n_periods)
         np.not_equal(isolation.state, FAILED, out=estimate.usable, casting="unsafe")
         self._values[3] = isolation.log_odds
         self._failed[:] = isolation.state
 
-    def _hold_to_sigmoids(
+    def _isolate_sigmoids(
         self, isolation: Isolation, t_s: float, residual_N: float, n_periods: int
     ) -> None:
         np.multiply(self._observer.activation_N, self._per_N, out=self._activation)

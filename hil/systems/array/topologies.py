@@ -101,7 +101,7 @@ def stands_for_its_mirror_image(topology: Topology) -> bool:
 
 def _check(n_cells: int) -> None:
     if n_cells < 1:
-        raise ValueError(f"{n_cells} cells make no array: give at least 1")
+        raise ValueError(f"{n_cells} cells: an array has at least 1")
 
 
 # Between topologies and joints

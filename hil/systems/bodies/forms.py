@@ -75,7 +75,7 @@ def held_supports(skeleton: Skeleton, names: Sequence[str]) -> list[Support]:
     for name in names:
         if name not in known:
             has = ", ".join(known) or "none"
-            raise ModelError(f"support '{name}': there is not one of this name: choose {has}")
+            raise ModelError(f"support '{name}': unknown name: choose {has}")
     return [known[name] for name in names]
 
 

@@ -162,7 +162,7 @@ class BodyMotion:
         for name in names:
             if name not in known:
                 has = ", ".join(known) or "none"
-                raise ModelError(f"support '{name}': there is not one of this name: choose {has}")
+                raise ModelError(f"support '{name}': unknown name: choose {has}")
         self.stands[:] = [name in names for name in known]
         self._anchor[:] = self.feet_m()
 

@@ -90,7 +90,7 @@ class Limb:
                 raise ModelError(f"bodies.{body.name}: mass and moments of inertia must be above 0")
             if high > low + middle + 1e-12:
                 raise ModelError(
-                    f"bodies.{body.name}.inertia_kg_m2: no body has {high:g} beside {low:g} and "
+                    f"bodies.{body.name}.inertia_kg_m2: not physical, {high:g} with {low:g} and "
                     f"{middle:g}: the largest is at most the sum of the others"
                 )
         for joint in self.joints:
@@ -111,7 +111,7 @@ class Limb:
             n_joints = sum(joint.child == name for joint in self.joints)
             if n_joints != 1:
                 raise ModelError(
-                    f"bodies.{name}: is the child of {n_joints} joints: every body hangs on one"
+                    f"bodies.{name}: is the child of {n_joints} joints: give every body one joint"
                 )
         for muscle in self.muscles:
             for point in muscle.path:
@@ -133,9 +133,7 @@ class Limb:
             ready = [joint for joint in waiting if joint.parent in placed]
             if not ready:
                 names = ", ".join(joint.name for joint in waiting)
-                raise ModelError(
-                    f"joints: {names} hang on one another: one must hang on the ground"
-                )
+                raise ModelError(f"joints: {names} form a loop: connect one of them to the ground")
             ordered += ready
             placed |= {joint.child for joint in ready}
             waiting = [joint for joint in waiting if joint.child not in placed]

@@ -72,7 +72,7 @@ class Hill:
         if self.F_e <= 1.0:
             raise ModelError(f"F_e = {self.F_e:g}: a lengthening muscle gives more: choose above 1")
         if self.R_SE > 1.0:
-            raise ModelError(f"R_SE = {self.R_SE:g}: is a share: choose up to 1")
+            raise ModelError(f"R_SE = {self.R_SE:g}: is a fraction: choose up to 1")
         if self.L_PEE_0 >= 1.0 + self.dW_des:
             raise ModelError(f"L_PEE_0 = {self.L_PEE_0:g}: must be below 1 + dW_des")
 

@@ -103,8 +103,8 @@ def rehearse(
     for k in range(n):
         angle, rate = float(s.x[statics.at]), float(s.x[s.n_q + statics.at])
         heights[k] = statics.height(angle)
-        wished = phi_ddot[k] + 2.0 * w * (phi_dot[k] - rate) + w**2 * (phi[k] - angle)
-        demand = statics.demand(angle, rate, wished)
+        wanted = phi_ddot[k] + 2.0 * w * (phi_dot[k] - rate) + w**2 * (phi[k] - angle)
+        demand = statics.demand(angle, rate, wanted)
         tension = statics.relaxed(angle)
         arms = statics.arms(angle)
         missing = demand - float(arms @ tension)
@@ -141,12 +141,12 @@ def _activations(  # type: ignore[no-untyped-def]
     for i in pair:
         p = parameters[i]
         stretch = muscle.serial_length(p, tension[i]) - (l_mtc[i] - l_ce[i])
-        wished = v_mtc[i] - stretch / within_s
+        wanted = v_mtc[i] - stretch / within_s
         low, high = least, 1.0
         for _ in range(_BISECTIONS):
             q[i] = 0.5 * (low + high)
             v, _, _ = muscle.rate(p, l_ce[i], l_mtc[i], v_mtc[i], q[i])
-            if v > wished:
+            if v > wanted:
                 low = q[i]
             else:
                 high = q[i]

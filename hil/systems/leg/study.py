@@ -24,7 +24,7 @@ from hil.record.progress import count_progress
 from hil.systems.leg.build import build_limb
 from hil.systems.leg.study_mechanics import disagreement
 from hil.systems.leg.study_thesis import STANDARD, WEAK_D, Sensing, Trace, simulate
-from hil.systems.leg.study_trial import configuration, fly
+from hil.systems.leg.study_trial import configuration, run_trial
 from hil.systems.leg.system import LimbSystem
 from hil.systems.leg.tables import LimbTable
 
@@ -99,7 +99,7 @@ def _trace(scenario: str, controller: str, values: Values) -> Trace:
         ideal = values.delay_s is None and values.noise_m is None
         sensing = Sensing() if ideal else _sampled(values)
         return _thesis(scenario, controller, sensing, values.strength)
-    return fly(_instruments(scenario, controller, values, values.strength), values.seed)
+    return run_trial(_instruments(scenario, controller, values, values.strength), values.seed)
 
 
 def _sampled(values: Values) -> Sensing:
@@ -190,7 +190,9 @@ def _comparison(values: Values, done: Any) -> dict[str, Any]:
                 if controller in READINGS:
                     trace = _thesis(scenario, controller, _sampled(hard), strength)
                 else:
-                    trace = fly(_instruments(scenario, controller, hard, strength), values.seed)
+                    trace = run_trial(
+                        _instruments(scenario, controller, hard, strength), values.seed
+                    )
                 row.append(f"{np.sqrt(np.mean(error_mm(trace) ** 2)):.3f}")
                 done(1)
             rows.append(row)

@@ -45,7 +45,7 @@ def configuration(scenario: str, sets: Sequence[str], strength: float = 1.0) -> 
     return load(root() / f"configs/leg/{scenario}.toml", [*sets, *strong])
 
 
-def fly(config: Config, seed: int = 0) -> Trace:
+def run_trial(config: Config, seed: int = 0) -> Trace:
     """Run the experiment on the virtual clock; return the leg's true motion.
 
     Raises
@@ -60,10 +60,10 @@ def fly(config: Config, seed: int = 0) -> Trace:
     outcome = loop.run(parts)
     if outcome != "complete":
         raise ModelError(f"{config.path.stem}: the run ended as {outcome}")
-    return what_happened(config, np.array(rows.outputs))
+    return true_motion(config, np.array(rows.outputs))
 
 
-def what_happened(config: Config, commanded: Matrix) -> Trace:
+def true_motion(config: Config, commanded: Matrix) -> Trace:
     """Simulate the plant with these commands, (N, outputs) in the order of the rig."""
     plant = config.system(plant=True)
     tables = config.tables

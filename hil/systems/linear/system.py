@@ -47,7 +47,7 @@ class LinearSystem:
         try:
             discrete = discretise(a, b, c, d, period_s)
         except ModelError:
-            text = f"A: the state grows beyond all numbers within {period_s:g} s"
+            text = f"A: the state overflows within {period_s:g} s"
             raise ModelError(text) from None
         self.linear = LinearStepper(discrete, np.zeros(n), np.zeros(m))
 

@@ -47,14 +47,14 @@ class Case:
 
     Attributes
     ----------
-    said, band : prediction of the ideal event at the commanded energy; range due to rounding
+    predicted, band : prediction of the ideal event at the commanded energy; range due to rounding
     rough : the same event with the model's friction; None if the sliding direction reverses
     at_speed : ranges at the measured speed and angle
     """
 
     gamma_deg: float
     trials: list[Trial]
-    said: dict[str, float]
+    predicted: dict[str, float]
     rough: NonIdeal | None
     band: dict[str, tuple[float, float]]
     at_speed: dict[str, tuple[float, float]]
@@ -132,7 +132,7 @@ def evaluate(run: xr.Dataset) -> Impact:
         Case(
             gamma_deg=gamma,
             trials=found[i],
-            said=_said(ideal, i),
+            predicted=_predicted(ideal, i),
             rough=rough[i],
             band=_of_case(band, i),
             at_speed=_at_speed(rig, pose, controller.energy_J, model.elbows, found[i]),
@@ -180,7 +180,7 @@ def _signals(run: xr.Dataset, tables: dict[str, Any]) -> tuple[Matrix, Matrix, M
     return run.t_s.values, np.column_stack(angles), np.column_stack(forces)
 
 
-def _said(ideal: Impacts, i: int) -> dict[str, float]:
+def _predicted(ideal: Impacts, i: int) -> dict[str, float]:
     split = ideal.split
     return {
         "speed_m_per_s": float(ideal.speed_m_per_s[i]), "T_c_J": float(split.T_c_J[i]),
@@ -199,7 +199,7 @@ def as_json(impact: Impact) -> dict[str, Any]:
             {
                 "gamma_deg": case.gamma_deg,
                 "n_trials": len(case.trials),
-                "predicted": case.said,
+                "predicted": case.predicted,
                 "predicted_with_friction": None if case.rough is None else {
                     "T_a_after_J": case.rough.T_a_after_J,
                     "impulse_n_N_s": -float(case.rough.impulse[0]),

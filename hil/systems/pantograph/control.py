@@ -269,7 +269,7 @@ class _Quintic:
 
 @njit(cache=True)
 def _pid(
-    gains: Matrix, state: Matrix, angle: float, wished: float, known: float,
+    gains: Matrix, state: Matrix, angle: float, set_point: float, known: float,
     fed_back: bool,
 ) -> float:  # fmt: skip
     """Return the torque of one motor; `known` is the torque from the model.
@@ -281,7 +281,7 @@ def _pid(
     change = blend * (angle - state[_ANGLE])
     state[_ANGLE] += change
     state[_RATE] = change / period_s
-    demand, error = known, wished - angle
+    demand, error = known, set_point - angle
     if fed_back:
         if state[_FED_BACK] == 0.0:
             state[_ERROR] = error

@@ -32,7 +32,7 @@ def timing_of(table: ImpactTable) -> Timing:
     )  # fmt: skip
 
 
-def _made(run: SystemRun, layout: RigLayout) -> ImpactControl:
+def _control(run: SystemRun, layout: RigLayout) -> ImpactControl:
     """Return the control stage; ModelError for impacts that the arm cannot reach."""
     table, model, period_s = run.tables.controller, run.tables.model, run.period_s
     measured, outputs = signals_of(run.tables.devices), outputs_of(run.tables.devices)
@@ -81,7 +81,7 @@ def check_angles(tables: RigTables, model: object) -> Found:
 
 
 def _build(given: ControlInputs) -> ImpactControl:
-    return _made(given, given.layout)
+    return _control(given, given.layout)
 
 
 def _check(run: SystemRun) -> Found:
@@ -109,11 +109,11 @@ def _check(run: SystemRun) -> Found:
     try:
         build_arm(model).inverse(contact_m(table, model), model.elbows)
     except ModelError as error:
-        said = str(error).partition(": ")[2]
-        yield f"controller.contact_x_m = {table.contact_x_m:g}", f"{said} (y is the plate's)"
+        text = str(error).partition(": ")[2]
+        yield f"controller.contact_x_m = {table.contact_x_m:g}", f"{text} (y is the plate's)"
         return
     try:
-        control = _made(run, layout_of(tables, ()))
+        control = _control(run, layout_of(tables, ()))
     except ModelError as error:
         yield "controller", str(error)
         return

@@ -86,11 +86,15 @@ def draw_against(impact: Impact, cases: list[Case], simulated: bool) -> Figure:
                     ms=4, capsize=3, label=f"{name} measured",
                 )  # fmt: skip
             rough = [case for case in impact.cases if case.rough is not None]
-            said = {"T_a_after_J": [c.rough.T_a_after_J for c in rough if c.rough],
-                    "impulse_t_N_s": [c.friction_N_s(impact.pose) for c in rough]}  # fmt: skip
-            for key in {key for key, *_ in keys} & said.keys():
-                axis.plot([c.gamma_deg for c in rough], 1e3 * np.array(said[key]), "s", mfc="none",
-                          color=REFERENCE, ms=7, label=f"with mu = {impact.mu:g}")  # fmt: skip
+            friction = {
+                "T_a_after_J": [c.rough.T_a_after_J for c in rough if c.rough],
+                "impulse_t_N_s": [c.friction_N_s(impact.pose) for c in rough],
+            }
+            for key in {key for key, *_ in keys} & friction.keys():
+                axis.plot(
+                    [c.gamma_deg for c in rough], 1e3 * np.array(friction[key]), "s", mfc="none",
+                    color=REFERENCE, ms=7, label=f"with mu = {impact.mu:g}",
+                )  # fmt: skip
             axis.set_ylabel(label)
             axis.legend(frameon=False, fontsize=8)
             axis.margins(y=0.15)

@@ -66,11 +66,11 @@ class ArmObserver:
 
     @property
     def columns(self) -> list[Column]:
-        said = [
+        modelled = [
             Column(c.column("model"), c.units, "model", f"{c.name} by model and encoders")
             for c in self._channels
         ]
-        return [*said, *self._ESTIMATES]
+        return [*modelled, *self._ESTIMATES]
 
     def bind(self, frame: Frame, readings: Readings, commands: Commands) -> None:
         names = [column.name for column in self.columns]

@@ -71,9 +71,11 @@ def _predicted_rows(impact: Impact, printed: bool) -> list[list[str]]:
             if key in _AFTER:
                 continue
             low, high = (scale * value for value in case.band[PREDICTED[key]])
-            row.append(f"{scale * case.said[key]:.{digits}f} ± {(high - low) / 2.0:.{digits}f}")
+            row.append(
+                f"{scale * case.predicted[key]:.{digits}f} ± {(high - low) / 2.0:.{digits}f}"
+            )
         if case.rough is None:
-            row += ["sliding turns", ""]
+            row += ["sliding reverses", ""]
         else:
             row += [f"{1e3 * case.rough.T_a_after_J:.3f}",
                     f"{1e3 * case.friction_N_s(impact.pose):.2f}"]  # fmt: skip

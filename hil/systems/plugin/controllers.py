@@ -11,7 +11,7 @@ from hil.plugins.load import PluginTable
 from hil.rig.instruments import boards_of, layout_of, outputs_of, signals_of
 
 
-def _made(run: SystemRun, layout: RigLayout) -> PluginControl:
+def _control(run: SystemRun, layout: RigLayout) -> PluginControl:
     """Return the control stage for this rig."""
     tables, outputs = run.tables, outputs_of(run.tables.devices)
     references: dict[str, tuple[Steerable, str]] = {}
@@ -44,7 +44,7 @@ def _made(run: SystemRun, layout: RigLayout) -> PluginControl:
 
 
 def _build(given: ControlInputs) -> PluginControl:
-    return _made(given, given.layout)
+    return _control(given, given.layout)
 
 
 def _check(run: SystemRun) -> Found:
@@ -64,7 +64,7 @@ def _check(run: SystemRun) -> Found:
     cells = list(run.model.cell_names)
     gates = [cell for board in boards_of(tables.devices).values() for cell in board.cells]
     if sorted(cells) == sorted(gates):  # otherwise the rig's own check reports it
-        _made(run, layout_of(tables, cells))
+        _control(run, layout_of(tables, cells))
 
 
 def _plan(run: SystemRun) -> list[str]:

@@ -89,7 +89,7 @@ def _build_broadcast(given: ControlInputs) -> SignalCells:
 
 def _check_schedule(run: SystemRun) -> Found:
     if run.tables.reference is not None:
-        yield "reference", "a schedule follows none: remove it"
+        yield "reference", "a schedule uses no reference: remove it"
     yield from check_schedule(run.tables.controller, run.model.arrays)
 
 
@@ -114,7 +114,7 @@ def _check_broadcast(run: SystemRun) -> Found:
         )
         wrong.append((key, text))
     if table.dead_zone_N is not None:
-        text = "is a force: leave it out, half the largest step is it"
+        text = "is a force: remove it; half the largest step is used"
         wrong.append(("controller.dead_zone_N", text))
     yield from wrong
     if not wrong:

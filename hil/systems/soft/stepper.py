@@ -245,7 +245,9 @@ class SoftStepper:
         """
         p = self.parts
         if not np.all(p.joints[K] > 0.0):
-            raise ModelError(f"joint {int(np.argmin(p.joints[K]))} has no spring and never rests")
+            raise ModelError(
+                f"joint {int(np.argmin(p.joints[K]))} has no spring, so no static equilibrium"
+            )
         if u is not None:
             p.u_last[:] = u
         p.u[:] = p.u_last

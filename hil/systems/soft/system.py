@@ -150,7 +150,7 @@ class SoftArraySystem:
                 raise ModelError(f"muscles.{name}.end: give 0 <= start < end <= 1")
         for name, array in self.arrays.arrays.items():
             if name not in self.muscles:
-                raise ModelError(f"arrays.{name}: nothing says where its tendon runs: add muscles")
+                raise ModelError(f"arrays.{name}: its tendon has no path: add muscles")
             if [a.end for a in self.arrays.arrays.values()].count(array.end) > 1:
                 raise ModelError(f"arrays.{name}.to: every array needs a driven point of its own")
             if array.start in driven:
@@ -232,7 +232,9 @@ class SoftArraySystem:
         try:
             hold = np.linalg.solve(model.A, model.B)
         except np.linalg.LinAlgError:
-            raise ModelError("arrays: some of their masses are held by nothing") from None
+            raise ModelError(
+                "arrays: some of their masses have no connection to a support"
+            ) from None
         return np.asarray(-hold @ u), np.asarray(d.D - d.C @ hold)
 
     # Motion

@@ -284,7 +284,7 @@ class Beam:
         tip_mass_kg : point mass at the end of the last segment
         """
         if n < 1:
-            raise ModelError(f"beam: {n} segments: needs one at least")
+            raise ModelError(f"beam: {n} segments: give at least 1")
         s = self.length_m / n
         mass = self.material.density_kg_per_m3 * s * self.width_m * self.height_m
         inertia = block_inertia(mass, s, self.height_m, self.width_m)

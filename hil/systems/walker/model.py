@@ -140,7 +140,9 @@ def heel_strikes(
     )
     for value in theta:
         if not 0.0 < value < 180.0:
-            raise ModelError(f"theta_deg = {value:g}: legs apart by more than 0, below 180 deg")
+            raise ModelError(
+                f"theta_deg = {value:g}: the angle between the legs must be above 0 and below 180"
+            )
     if not np.all(np.isfinite(torso)):
         raise ModelError("torso_deg: must be finite")
     if walker.l_T_m == 0.0:

@@ -264,7 +264,7 @@ def test_shares_that_cancel_count_as_no_force():
 
 def test_broken_cells_of_too_many_masses_are_refused():
     text = " | ".join(["-:1", *["&1:1"] * failures.MASSES_MAX, "&1:-1"])
-    with pytest.raises(ModelError, match="402 masses are beyond 400"):
+    with pytest.raises(ModelError, match="402 masses exceed 400"):
         after_failures(build(text), np.ones(401), OUTPUT, 1, "mechanical")
 
 

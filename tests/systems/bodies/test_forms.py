@@ -141,7 +141,7 @@ def test_in_the_air_nothing_holds_and_on_one_foot_one_foot_does():
     assert projected(BODY, upright(BODY)).support_N.shape == (0, 3)
     assert np.allclose(projected(BODY, upright(BODY)).V_rate, [0, 0, -9.81], atol=1e-12)
     assert projected(BODY, upright(BODY, BOTH[1:])).support_N.shape == (1, 3)
-    with pytest.raises(ModelError, match="support 'heel': there is not one of this name"):
+    with pytest.raises(ModelError, match="support 'heel': unknown name"):
         projected(BODY, upright(BODY, ["heel"]))
 
 

@@ -149,7 +149,7 @@ def test_euler_parameters_turn_as_the_rotation_they_are():
         ({"axis": (0.0, 0.0, 0.0)}, "joints.knee.axis: must not be zero"),
         ({"angles_rad": (0.1, 0.2)}, "joints.knee.angles_rad: 2 given, a revolute joint has 1"),
         ({"kind": "spherical", "damping_N_m_s_per_rad": 1.0}, "is for revolute joints"),
-        ({"parent": "foot"}, "joints: knee, ankle hang on one another"),
+        ({"parent": "foot"}, "joints: knee, ankle form a loop"),
     ],
 )
 def test_what_makes_no_limb_is_refused_by_its_key(change, message, leg):
@@ -160,7 +160,7 @@ def test_what_makes_no_limb_is_refused_by_its_key(change, message, leg):
 
 def test_a_body_that_cannot_be_is_refused(leg):
     bodies = (Body("thigh", 1.0, (1.0, 0.1, 0.1)), *leg.bodies[1:])
-    with pytest.raises(ModelError, match=r"bodies.thigh.inertia_kg_m2: no body has 1 beside"):
+    with pytest.raises(ModelError, match=r"bodies.thigh.inertia_kg_m2: not physical, 1 with"):
         replace(leg, bodies=bodies)
     with pytest.raises(ModelError, match="must be above 0"):
         replace(leg, bodies=(Body("thigh", 0.0, (1.0, 1.0, 1.0)), *leg.bodies[1:]))

@@ -237,7 +237,7 @@ def test_activation_rises_and_falls_as_thelen_gives_it():
     [
         ({"F_max_N": 0.0}, "F_max_N = 0: must be above 0"),
         ({"F_e": 1.0}, "F_e = 1: a lengthening muscle gives more"),
-        ({"R_SE": 1.5}, "R_SE = 1.5: is a share"),
+        ({"R_SE": 1.5}, "R_SE = 1.5: is a fraction"),
         ({"L_PEE_0": 1.4}, "must be below 1"),
         ({"dW_des": float("nan")}, "dW_des = nan: must be above 0"),
     ],

@@ -7,7 +7,7 @@ import hil
 from hil.__main__ import main
 from hil.experiment.load import load
 from hil.systems.leg.study import BEST_MM, error_mm
-from hil.systems.leg.study_trial import configuration, fly, what_happened
+from hil.systems.leg.study_trial import configuration, run_trial, true_motion
 from systems.spoiling import commands
 
 UP, STILL, DOWN = "leg/up.toml", "leg/still.toml", "leg/down.toml"
@@ -22,7 +22,7 @@ def up(configs, tmp_path_factory):
 def test_the_foot_follows_its_set_point_better_than_was_reached_before(up, configs):
     run = hil.open_run(up)
     done = np.stack([run.TA_commanded.values, run.SOL_commanded.values], axis=1)
-    trace = what_happened(load(configs / UP), done)
+    trace = true_motion(load(configs / UP), done)
     e = error_mm(trace)
     assert np.sqrt(np.mean(e**2)) < BEST_MM["up"]
     # what the sensor said is what the leg did, one period late, within noise of 5 um and a step
@@ -34,7 +34,7 @@ def test_the_foot_follows_its_set_point_better_than_was_reached_before(up, confi
 def test_activations_pass_sixteen_bits_and_keep_to_their_rate(up, configs):
     run = hil.open_run(up)
     done = np.stack([run.TA_commanded.values, run.SOL_commanded.values], axis=1)
-    given = what_happened(load(configs / UP), done).activation
+    given = true_motion(load(configs / UP), done).activation
     np.testing.assert_allclose(given / STEP, np.round(given / STEP), atol=1e-6)
     assert np.abs(given - done).max() <= 0.5 * STEP * (1.0 + 1e-9)
     assert done.min() >= 0.001
@@ -70,7 +70,7 @@ def test_activation_with_dynamics_of_its_own_is_planned_for(configs):
     """Thelen's 10 and 40 ms: the foot falls 3 mm before force is there, then stands."""
     dynamics = "activation={tau_act_s=0.01, tau_deact_s=0.04}"
     sets = [f"{table}.{dynamics}" for table in ("model", "plant")]
-    trace = fly(configuration("still", [*sets, "experiment.duration_s=1.5"]), 2)
+    trace = run_trial(configuration("still", [*sets, "experiment.duration_s=1.5"]), 2)
     e = error_mm(trace)
     assert 1.0 < e.max() < 4.0
     assert np.abs(e[-500:]).max() < 0.2
@@ -78,7 +78,7 @@ def test_activation_with_dynamics_of_its_own_is_planned_for(configs):
 
 
 def test_both_muscles_may_be_kept_active(configs):
-    trace = fly(configuration("down", ["controller.least=0.02"]))
+    trace = run_trial(configuration("down", ["controller.least=0.02"]))
     assert np.sqrt(np.mean(error_mm(trace) ** 2)) < 0.1
     assert trace.activation[100:].min() > 0.0199
     # twenty times the least of a relaxed muscle
@@ -156,7 +156,7 @@ def test_strength_that_is_not_the_models_is_made_up_for(configs, tmp_path):
     from hil.systems.leg.study import Values, _instruments
 
     config = _instruments("still", "robust", Values(), 0.8)
-    trace = fly(config, 1)
+    trace = run_trial(config, 1)
     assert np.sqrt(np.mean(error_mm(trace) ** 2)) < 0.34
     assert np.abs(error_mm(trace)[-500:]).max() < 0.1
 
@@ -184,7 +184,7 @@ def test_strength_that_is_not_the_models_is_made_up_for(configs, tmp_path):
         ("controller.lowers=GAS", "controller.lowers = 'GAS': no output of that name"),
         ("devices.daq.channels.height.signal=heel.z_m", "the model has no such signal: choose"),
         ("devices.daq.outputs.TA.drives=GAS.activation", "no such input: choose TA.activation"),
-        ("model.bodies.foot.inertia_kg_m2=[1.0, 0.1, 0.1]", "no body has 1 beside 0.1 and 0.1"),
+        ("model.bodies.foot.inertia_kg_m2=[1.0, 0.1, 0.1]", "not physical, 1 with 0.1 and 0.1"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused_with_the_reason(change, message, configs, capsys):

@@ -183,9 +183,13 @@ def test_what_does_not_fit_is_refused_with_the_reason(change, message, configs, 
         (
             "bend",
             'kind = "broadcast"\nerror = "measured"\nperiod_s = 1.6\ndead_zone_N = 0.1',
-            "is a force: leave it out",
+            "is a force: remove it",
         ),
-        ("bend", 'kind = "schedule"\nsteps = [{t_s = 0.0, on = "all"}]', "follows none: remove it"),
+        (
+            "bend",
+            'kind = "schedule"\nsteps = [{t_s = 0.0, on = "all"}]',
+            "uses no reference: remove it",
+        ),
         ("touch", 'kind = "pid"\nk_p = 1.0', "does not raise 'finger.touch_N'"),
     ],
 )

@@ -163,7 +163,7 @@ def test_the_ground_carries_what_presses_on_it():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"muscles": {}}, "nothing says where its tendon runs"),
+        ({"muscles": {}}, "its tendon has no path"),
         ({"muscles": {"flexor": Muscle("flexor", "thumb", 0.01)}}, "'thumb': choose finger"),
         ({"muscles": {"flexor": FLEXOR, "other": FLEXOR}}, "muscles.other: there is no array"),
         ({"muscles": {"flexor": Muscle("flexor", "finger", 0.01, 0.5, 0.2)}}, "0 <= start < end"),

@@ -292,7 +292,7 @@ def _broadcast(table: BroadcastTable, nominal: NominalArray) -> Found:
     gains_N = nominal.static_gains_N
     if gains_N.min() < -LEVEL_MIN * np.abs(gains_N).sum():
         name = nominal.model.cell_names[int(gains_N.argmin())]
-        yield "controller", f"cell '{name}' takes force away: a broadcast cannot leave it out"
+        yield "controller", f"cell '{name}' reduces the force, and a broadcast cannot exclude it"
         return
     try:
         least_N = smallest_dead_zone_N(gains_N)
@@ -342,7 +342,7 @@ def _groups(table: GroupsTable, nominal: NominalArray) -> Found:
             if seen[n] == 2:
                 yield key, f"cell '{model.cell_names[n]}' is in two groups: every cell has one"
             if gains_N[n] < -LEVEL_MIN * np.abs(gains_N).sum():
-                yield key, f"cell '{model.cell_names[n]}' takes force away: leave it out"
+                yield key, f"cell '{model.cell_names[n]}' reduces the force: remove it"
 
 
 def _plan(table: OptimalTable, nominal: NominalArray) -> Found:

@@ -102,8 +102,8 @@ def _step(  # type: ignore[no-untyped-def]
         top += gains_N[n] if usable[n] else 0.0
         held += gains_N[n] if on[n] else 0.0
     if not (np.isnan(force) or np.isnan(reference)):
-        wished = reference - disturbance + k_p * (reference - force)
-        state[_DEMAND] = min(top, max(0.0, wished))
+        unlimited = reference - disturbance + k_p * (reference - force)
+        state[_DEMAND] = min(top, max(0.0, unlimited))
     demand = state[_DEMAND]
     if t_s - state[_CHANGED_S] >= dwell_s * (1.0 - 1e-9):
         changed = False

@@ -41,7 +41,7 @@ class PlanRules:
     off_min_s: float
 
 
-class Turns:
+class PlanSchedule:
     """Schedule of planning: in which ticks to apply a plan, to pose a new one, to search."""
 
     def __init__(self, rules: PlanRules) -> None:
@@ -110,7 +110,7 @@ class Optimal:
         self._times = np.array(
             [rules.on_min_s, rules.off_min_s, rules.budget_ticks * period_s, block_s]
         )
-        self._turns = Turns(rules)
+        self._schedule = PlanSchedule(rules)
         self.demand_N = float("nan")
         self.late = False
 
@@ -121,7 +121,7 @@ class Optimal:
 
     def step(self, t_s: float, estimate: ArrayEstimate, cells: NDArray[np.uint8]) -> None:
         """Write the commanded cells of this tick."""
-        applies, poses, searches = self._turns.next()
+        applies, poses, searches = self._schedule.next()
         if applies:
             self.late = not self._planner.finished
             _apply(

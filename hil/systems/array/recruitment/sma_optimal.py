@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hil.control.controller import ArrayEstimate
 from hil.control.reference import Reference
-from hil.systems.array.recruitment.optimal import PlanRules, Turns, notice
+from hil.systems.array.recruitment.optimal import PlanRules, PlanSchedule, notice
 
 Matrix = NDArray[np.float64]
 Mask = NDArray[np.uint8]
@@ -77,7 +77,7 @@ class WireOptimal:
         self._since_s = np.full(n_cells, -np.inf)
         self._locked = np.zeros(n_cells, dtype=np.int64)
         self._times = np.array([rules.on_min_s, rules.off_min_s, self._lead_s, self._block_s])
-        self._turns = Turns(rules)
+        self._schedule = PlanSchedule(rules)
         self.demand_N = float("nan")
         self.late = False
 
@@ -88,7 +88,7 @@ class WireOptimal:
 
     def step(self, t_s: float, estimate: ArrayEstimate, cells: NDArray[np.uint8]) -> None:
         """Write the commanded cells of this tick."""
-        applies, poses, searches = self._turns.next()
+        applies, poses, searches = self._schedule.next()
         if applies:
             self.late = not self._planner.finished
             _apply(self._planner.plan, t_s, estimate.usable, self._on, self._since_s)

@@ -23,7 +23,7 @@ from hil.systems.array.recruitment import study_failures as failures
 from hil.systems.array.recruitment import study_page as page
 from hil.systems.array.recruitment import study_trial as trial
 from hil.systems.array.recruitment.study_bound import least_possible
-from hil.systems.array.recruitment.study_commission import met
+from hil.systems.array.recruitment.study_commission import commissioned_plant
 from hil.systems.array.recruitment.study_controllers import (
     CONTROLLERS,
     SETTINGS,
@@ -52,7 +52,7 @@ def run(out: Path, values: Values) -> dict[str, Any]:
     """Run the whole study into the folder `out`; return the results, as in results.json."""
     workers = values.workers or os.cpu_count() or 1
     with ProcessPoolExecutor(workers) as pool:
-        each = partial(_spread, pool)
+        each = partial(_in_parallel, pool)
         tuned = _tune(values, each)
         judged = _judge(values, tuned, each)
         optimum = _optimum(values, each)
@@ -84,7 +84,7 @@ Job = tuple[int, float, str, Setting, str, int]
 Each = Callable[..., Iterable[Any]]
 
 
-def _spread(
+def _in_parallel(
     pool: ProcessPoolExecutor,
     what: str,
     work: Callable[[Any], Any],
@@ -104,7 +104,7 @@ def _spread(
 def one(job: Job) -> tuple[float, float, float]:
     """Return a trial's relative error, switches per second and cell, and energy in J."""
     n_cells, dead_percent, name, setting, kind, seed = job
-    truth, commissioned = met(n_cells, seed)
+    truth, commissioned = commissioned_plant(n_cells, seed)
     know = nominal(n_cells) if name == UNTOLD else commissioned
     total_N = nominal(n_cells).total_N
     follow = reference(kind, total_N)
@@ -164,7 +164,7 @@ def _one_optimum(job: tuple[int, int]) -> float:
     total_N = nominal(n_cells).total_N
     follow = reference(SET_POINTS[seed % 3], total_N)
     start = np.zeros((round(N_TICKS * PERIOD_S / GRID_S), n_cells), dtype=np.uint8)
-    truth, _ = met(n_cells, seed)
+    truth, _ = commissioned_plant(n_cells, seed)
     error_N, _ = least_error(truth, follow, start, sweeps=SWEEPS[n_cells])
     return error_N / total_N
 
@@ -179,7 +179,7 @@ def _one_bound(job: tuple[int, int]) -> float:
     n_cells, seed = job
     total_N = nominal(n_cells).total_N
     follow = reference(SET_POINTS[seed % 3], total_N)
-    truth, _ = met(n_cells, seed)
+    truth, _ = commissioned_plant(n_cells, seed)
     return least_possible(truth, follow, N_TICKS, rounds=BOUND_ROUNDS).rmse_N / total_N
 
 

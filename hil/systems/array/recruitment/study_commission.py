@@ -165,7 +165,7 @@ def pulse(law, gain_N, rate, period_s, on, y):  # type: ignore[no-untyped-def]
 
 
 @lru_cache(maxsize=4)
-def met(n_cells: int, seed: int) -> tuple[Plant, KnownArray]:
+def commissioned_plant(n_cells: int, seed: int) -> tuple[Plant, KnownArray]:
     """Return a plant on the day of its trials, and the result of its commissioning."""
     first = plant(n_cells, seed)
     return later(first, seed), commission(first, seed)

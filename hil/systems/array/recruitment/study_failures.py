@@ -13,7 +13,7 @@ import numpy as np
 
 from hil.systems.array.recruitment import study_trial as trial
 from hil.systems.array.recruitment.diagnosis import Diagnosis
-from hil.systems.array.recruitment.study_commission import met
+from hil.systems.array.recruitment.study_commission import commissioned_plant
 from hil.systems.array.recruitment.study_controllers import Setting, control_of
 from hil.systems.array.recruitment.study_plant import PERIOD_S, nominal, reference
 from hil.systems.array.recruitment.study_values import Values
@@ -85,7 +85,7 @@ def one(job: Job) -> tuple[float, int, int, float, float, float]:
     threshold.
     """
     n, name, setting, seed, swaps, how = job
-    truth, know = met(n, seed)
+    truth, know = commissioned_plant(n, seed)
     follow = reference("sine", nominal(n).total_N)
     fails_s = HEALTHY_S if how == HEALTHY else FIRST_S + SPREAD_S * (0.37 * seed % 1.0)
     tests = trial.wire_failures(know, RULES)

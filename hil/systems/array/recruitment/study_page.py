@@ -9,7 +9,7 @@ from scipy.stats import binomtest
 
 from hil.pages.style import CELL, MEASURED, MODEL, REFERENCE, mark_simulated, plot_style
 from hil.systems.array.recruitment import study_trial as trial
-from hil.systems.array.recruitment.study_commission import met
+from hil.systems.array.recruitment.study_commission import commissioned_plant
 from hil.systems.array.recruitment.study_controllers import CONTROLLERS, UNTOLD, Setting, control_of
 from hil.systems.array.recruitment.study_failures import FAILURE_CONTROLLERS, WATCHED_S, WITHIN_S
 from hil.systems.array.recruitment.study_plant import PERIOD_S, SET_POINTS, nominal, reference
@@ -144,7 +144,7 @@ def _settings(values: "Values", tuned: Tuned) -> dict[str, Any]:
 
 def notes(values: "Values", ratios: dict[str, float], failures: Rows) -> list[str]:
     """Return sentences on the procedure, the results, and the weakness of each method."""
-    said = [
+    sentences = [
         "Procedure: every plant is commissioned (each cell is pulsed twice from rest), and every "
         f"controller except '{UNTOLD}' uses the result. The trials take place on another day: the "
         "air is up to 2 K warmer or colder, forces differ by up to 2 %, convection by 5 %, supply "
@@ -163,10 +163,10 @@ def notes(values: "Values", ratios: dict[str, float], failures: Rows) -> list[st
         if ratio_of:
             best = min(ratio_of, key=lambda name: ratio_of[name])
             each = ", ".join(f"{name} {ratio:.2f}" for name, ratio in ratio_of.items())
-            met = "reached" if ratio_of[best] <= 1.1 else "not reached"
-            said.append(
+            within = "reached" if ratio_of[best] <= 1.1 else "not reached"
+            sentences.append(
                 f"{n} cells, error relative to the optimum, mean over set points: {each}. Within "
-                f"10 % of the optimum: {met} (best: {best}, {100 * (ratio_of[best] - 1):.1f} % "
+                f"10 % of the optimum: {within} (best: {best}, {100 * (ratio_of[best] - 1):.1f} % "
                 "above)."
             )
     for f in failures:
@@ -176,14 +176,14 @@ def notes(values: "Values", ratios: dict[str, float], failures: Rows) -> list[st
         # 60 of 60 deaths, three days without an alarm: needed for 95 % confidence
         shown = f["n"] >= 60 and f["hours"] >= 72.0
         verdict = "not reached" if not good else "reached" if shown else "too few trials to show"
-        said.append(
+        sentences.append(
             f"{f['n_cells']} cells, {f['controller']}{', suspects switched' * f['swaps']}: "
             f"{_named(f):.0f} % of "
             f"{f['n']} deaths named within {WITHIN_S:g} s, {f['false_alarms']} false alarms in "
             f"{f['hours']:.1f} h; one a day is the threshold's bound for errors no larger than its "
             f"rules state. 95 % within {WITHIN_S:g} s: {verdict}."
         )
-    said.append(
+    sentences.append(
         "Weaknesses. PID: it waits for a force that is a second late, and integrates slowly. "
         "Broadcast: without addresses the randomness of the draw remains (less with many cells), "
         "and so does the dead zone of half a step; |e|/N and fixed gains are slow far from the "
@@ -194,7 +194,7 @@ def notes(values: "Values", ratios: dict[str, float], failures: Rows) -> list[st
         "Failures: a cell that has been on for long still pulls for half a second, and similar "
         "cells are distinguished one after the other."
     )
-    return said
+    return sentences
 
 
 def bracket(
@@ -211,7 +211,7 @@ def bracket(
     at_least, at_most : dict
         Error relative to the optimum found, and to the lower bound, on plants that have both.
     """
-    said = []
+    sentences = []
     for n in values.cells:
         over = [optimum[job] / error for job, error in bounds.items() if job[0] == n]
         if not over:
@@ -220,20 +220,20 @@ def bracket(
                    key=lambda name: at_most[f"{n} cells, {name}"])  # fmt: skip
         low, high = at_least[f"{n} cells, {best}"], at_most[f"{n} cells, {best}"]
         verdict = "proven" if high <= 1.1 else "refuted" if low > 1.1 else "open"
-        said.append(
+        sentences.append(
             f"{n} cells, {len(over)} plant(s) with a lower bound, which holds for every sequence "
             "that switches at ticks of 10 ms: the optimum found is "
             f"{100 * (np.median(over) - 1):.1f} % above it (median; {100 * (max(over) - 1):.1f} % "
             f"at most). On these plants the error of '{best}' is between {low:.3f} and {high:.3f} "
             f"times the optimum; within 10 %: {verdict}."
         )
-    return said
+    return sentences
 
 
 def _draw_traces(values: "Values", tuned: Tuned) -> Figure:
     n = 14 if 14 in values.cells else values.cells[0]
     total_N = nominal(n).total_N
-    truth, commissioned = met(n, 1)
+    truth, commissioned = commissioned_plant(n, 1)
     with plot_style():
         figure = Figure(figsize=(9.0, 7.5), layout="constrained")
         axes = figure.subplots(3, 1, sharex=True)

@@ -10,7 +10,7 @@ from hil.runs.study import run_study
 from hil.systems.array.recruitment import study, study_controllers, study_failures
 from hil.systems.array.recruitment import study_plant as plants
 from hil.systems.array.recruitment import study_trial as trial
-from hil.systems.array.recruitment.study_commission import commission, met, seconds
+from hil.systems.array.recruitment.study_commission import commission, commissioned_plant, seconds
 from hil.systems.array.recruitment.study_controllers import UNTOLD, control_of, size_principle
 from hil.systems.array.recruitment.study_optimum import GRID_S, least_error
 from hil.systems.array.system import ArraySystem
@@ -23,7 +23,7 @@ TOTAL_N = plants.nominal(6).total_N
 
 def rmse(name, kind="reach", seed=1):
     follow = plants.reference(kind, TOTAL_N)
-    truth, know = met(6, seed)
+    truth, know = commissioned_plant(6, seed)
     know = plants.nominal(6) if name == UNTOLD else know
     control = control_of(know, name, SETTINGS[name], follow, seed)
     return trial.run(know, control, truth, follow, seed)
@@ -36,7 +36,7 @@ def test_a_trial_repeats_bit_for_bit():
 
 def test_no_controller_beats_the_full_information_optimum():
     follow = plants.reference("reach", TOTAL_N)
-    truth, _ = met(6, 1)
+    truth, _ = commissioned_plant(6, 1)
     blocks = round(16.0 / GRID_S)
     best_N, on = least_error(truth, follow, np.zeros((blocks, 6), dtype=np.uint8), sweeps=3)
     assert on.shape == (blocks, 6)
@@ -50,7 +50,7 @@ def test_planning_on_commissioned_wires_halves_the_error_of_a_nominal_sigmoid():
 
 
 def test_the_optimum_is_simulated_on_the_very_plant():
-    follow, (truth, _) = plants.reference("steps", TOTAL_N), met(6, 2)
+    follow, (truth, _) = plants.reference("steps", TOTAL_N), commissioned_plant(6, 2)
     sub = round(GRID_S / plants.PERIOD_S)
     start = np.zeros((round(16.0 / GRID_S), 6), dtype=np.uint8)
     best_N, on = least_error(truth, follow, start, sweeps=1)
