@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from google.protobuf.timestamp_pb2 import Timestamp
 from nidaqmx._stubs import nidaqmx_pb2 as messages
 from session_pb2 import Session
 
@@ -20,6 +21,7 @@ from simdaq.task import Task
 
 SERVICE = messages.DESCRIPTOR.services_by_name["NiDAQmx"]
 INITIALIZE_NEW, ATTACH = 1, 2
+UNIX_1904_S = 2_082_844_800
 _PROPERTY = re.compile(r"(Get|Set|Reset)(\w+?)Attribute(Ex)?(\w*)$")
 _f64, _u8, _u16, _u32, _i16, _i32 = (
     np.float64, np.uint8, np.uint16, np.uint32, np.int16, np.int32,
@@ -86,6 +88,8 @@ class Service:
             value = getattr(request, name)
             if field.message_type is not None and field.message_type.name == "Session":
                 value = self.handle(value)
+            elif field.message_type is not None and field.message_type.name == "Timestamp":
+                value = _from_timestamp(value)
             elif field.is_repeated:
                 value = list(value)
             found[name.removesuffix("_raw")] = value
@@ -136,6 +140,8 @@ class Service:
             raise DaqmxError(errors.FUNCTION_NOT_SUPPORTED, Function=f"DAQmx{name}")
         result = function(self.system, **self.arguments(request))
         outputs = [f.name for f in method.output_type.fields if f.name != "status"]
+        if name == "WaitForValidTimestamp":
+            return response(timestamp=_to_timestamp(result))
         results = result if isinstance(result, tuple) else (result,)
         return response(**dict(zip(outputs, results, strict=False)))
 
@@ -251,6 +257,12 @@ class Service:
             ),
         )  # fmt: skip
 
+    def load_task(self, request: Any, response: Any) -> Any:
+        return self._session(
+            request, response,
+            lambda: FUNCTIONS["load_task"](self.system, session_name=request.session_name),
+        )  # fmt: skip
+
     def _session(self, request: Any, response: Any, create: Callable[[], int]) -> Any:
         name, wish = request.session_name, request.initialization_behavior
         known = self._sessions.get(name) in self.system.tasks and bool(name)
@@ -277,7 +289,7 @@ class Service:
         )
         return response(
             status=0 if failure is None else failure.code,
-            read_array=data.ljust(request.array_size_in_bytes, b"\0"), samples_read=n,
+            read_array=data.ljust(request.array_size_in_bytes, b"\0"), samps_read=n,
             num_bytes_per_samp=width,
         )  # fmt: skip
 
@@ -296,8 +308,22 @@ class Service:
         return action
 
 
+def _from_timestamp(value: Any) -> tuple[int, int]:
+    """A time since 1904, as (2**-64 s, s)."""
+    return (value.nanos * 2**64) // 10**9, value.seconds + UNIX_1904_S
+
+
+def _to_timestamp(value: tuple[int, int]) -> Timestamp:
+    lsb, msb = value
+    return Timestamp(seconds=msb - UNIX_1904_S, nanos=(lsb * 10**9) >> 64)
+
+
 def _as_fields(attribute: Attribute, value: Any, response: Any) -> dict[str, Any]:
     names = [f.name for f in response.DESCRIPTOR.fields]
+    if attribute.type == "timestamp":
+        return {"value": _to_timestamp(value)}
+    if attribute.type == "bytes":
+        return {"value": bytes(value)}
     if "value_raw" in names:  # an enumeration: the package reads the bare number
         whole = [int(v) for v in value] if isinstance(value, list | tuple) else int(value)
         return {"value_raw": whole}
@@ -313,6 +339,7 @@ def _as_fields(attribute: Attribute, value: Any, response: Any) -> dict[str, Any
 
 SPECIAL: dict[str, Callable[[Service, Any, Any], Any]] = {
     "CreateTask": Service.create_task,
+    "LoadTask": Service.load_task,
     "CreateWatchdogTimerTaskEx": Service.create_watchdog,
     "ClearTask": Service.clear_task,
     "GetErrorString": Service.error_string,

@@ -149,3 +149,26 @@ def test_every_analog_card_of_the_catalogue_gives_a_voltage_or_its_own_quantity(
         assert all(-top <= v <= top for v in volts), model.product
         read.append(model.product)
     assert {"USB-6001", "USB-6008", "USB-6210", "USB-6421", "NI 9213", "NI 9219"} <= set(read)
+
+
+def test_raw_samples_are_codes_of_the_converter(system, Task):
+    """PCIe-6363: 16 bits over +/-10 V."""
+    system.feed("Dev1/ai0", 5.0)
+    with Task() as task:
+        task.ai_channels.add_ai_voltage_chan("Dev1/ai0", min_val=-10.0, max_val=10.0)
+        task.timing.cfg_samp_clk_timing(1000.0, samps_per_chan=10)
+        codes = task.in_stream.read(10)
+    assert codes.dtype == np.int16
+    assert codes.tolist() == [2**14] * 10
+
+
+def test_a_start_trigger_has_a_time_stamp(system, Task):
+    system.origin_unix_s = 1.7e9
+    with Task() as task:
+        task.ai_channels.add_ai_voltage_chan("Dev1/ai0")
+        task.timing.cfg_samp_clk_timing(1000.0, samps_per_chan=10)
+        system.advance_to(2.0)
+        task.triggers.start_trigger.timestamp_enable = True
+        task.start()
+        when = task.wait_for_valid_timestamp(nidaqmx.constants.TimestampEvent.START_TRIGGER)
+        assert when.timestamp() == pytest.approx(1.7e9 + 2.0, abs=1e-3)

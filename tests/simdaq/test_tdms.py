@@ -90,3 +90,21 @@ def test_what_is_only_logged_cannot_be_read(system, Task, tmp_path):
         with pytest.raises(nidaqmx.DaqError) as caught:
             task.read(1)
     assert caught.value.error_code == -201301
+
+
+def test_a_log_goes_on_in_files_of_a_set_length(system, Task, tmp_path):
+    """NI-DAQmx Help, "Logging.SampsPerFile": the following files are numbered."""
+    with Task() as task:
+        task.ai_channels.add_ai_voltage_chan("Dev1/ai0")
+        task.timing.cfg_samp_clk_timing(1000.0, samps_per_chan=25)
+        task.in_stream.configure_logging(
+            str(tmp_path / "data.tdms"), nidaqmx.constants.LoggingMode.LOG_AND_READ
+        )
+        task.in_stream.logging_samps_per_file = 10
+        task.start()
+        system.advance_to(0.1)
+        task.stop()
+    files = sorted(file.name for file in tmp_path.iterdir())
+    assert files == ["data.tdms", "data_0001.tdms", "data_0002.tdms"]
+    sizes = [file.stat().st_size for file in sorted(tmp_path.iterdir())]
+    assert sizes[0] > sizes[2]  # the last one holds five samples
