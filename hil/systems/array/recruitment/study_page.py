@@ -133,7 +133,7 @@ def _deaths(failures: Rows) -> dict[str, Any]:
 
 def _settings(values: "Values", tuned: Tuned) -> dict[str, Any]:
     return {
-        "title": "Settings that the tuning chose (SETTINGS in recruitment_controllers.py)",
+        "title": "Settings selected by tuning (SETTINGS in study_controllers.py)",
         "columns": ["", *[f"{n} cells" for n in values.cells]],
         "rows": [
             [name, *[", ".join(f"{x:g}" for x in tuned[n, name]) for n in values.cells]]
