@@ -1,13 +1,13 @@
-"""`hil calibrate certificate`: a laboratory's coefficients typed in, held against five weights.
+"""`hil calibrate certificate`: a laboratory's coefficients, checked with five weights.
 
-The forces that the certificate gives for the readings must be those of the weights: with e the
-differences, G the polynomial's derivatives by its coefficients, C_c their covariance, s the
-readings' noise (zero taken off) and F' the slope,
+The forces that the certificate gives for the readings must agree with those of the weights. With e
+the differences, G the polynomial's derivatives by its coefficients, C_c their covariance, s the
+noise of a reading (the zero is subtracted) and F' the slope,
 
     e^T V^-1 e,   V = G C_c G^T + (F' s)^2 (I + 1 1^T) + u_w^2 F F^T
 
-has the chi-squared distribution of as many degrees as there are weights. Beyond its 99.9 % point
-the certificate is refused: another transducer, another polarity, a wrong unit.
+has the chi-squared distribution with one degree of freedom a weight. Beyond its 99.9 % point the
+certificate is refused: it is of another transducer, or polarity or unit is wrong.
 
 Source: JCGM 100:2008 (GUM), eq. (13) and H.2.
 """
@@ -87,7 +87,7 @@ def steps(session: Session) -> list[Step]:
     s = session.procedure
     if len(set(s.weights_kg)) < 5:
         raise ConfigError(
-            "procedure.weights_kg: five different weights, or they say nothing new: a collinear set"
+            "procedure.weights_kg: give five different weights: equal ones are a collinear set"
         )
     largest = float(_forces_N(s).max())
     if largest > 1.5 * session.article.capacity_N:
@@ -105,14 +105,14 @@ def finish(session: Session, readings: Readings) -> dict[str, Any]:
     low, high = s.certificate.range_mV_per_V
     d = y - readings["zero"]
     chain = _chain(s)
-    says = np.array([chain.value(float(v)) for v in d])
-    share, what = float(np.median(says / F)), "the certificate's force over the weight's"
+    certified_N = np.array([chain.value(float(v)) for v in d])
+    share, what = float(np.median(certified_N / F)), "the certificate's force over the weight's"
     refuse_unit_slip(
         share, 1.0, what, "give the weights in kg, the readings in mV/V, the certificate in N"
     )
     refuse_saturated([readings["zero"], *y], max(abs(low), abs(high)), "mV/V", "certificate")
     refuse_implausible(share, 1.0, what)
-    e = says - F
+    e = certified_N - F
     degree = len(s.certificate.coefficients_N)
     G = np.vander(d, degree, increasing=True)
     slope = np.array([_slope(s, float(v)) for v in d])
@@ -125,8 +125,9 @@ def finish(session: Session, readings: Readings) -> dict[str, Any]:
         worst = int(np.argmax(np.abs(e)))
         raise ConfigError(
             f"certificate: the weights disagree with it (chi-squared {statistic:.3g} of {len(F)} "
-            f"degrees, p = {p:.2g}): at {s.weights_kg[worst]:g} kg it says {says[worst]:.4g} N, "
-            f"the weight is {F[worst]:.4g} N: is it this transducer's, or has it been overloaded?"
+            f"degrees, p = {p:.2g}): at {s.weights_kg[worst]:g} kg it gives "
+            f"{certified_N[worst]:.4g} N, the weight is {F[worst]:.4g} N: is the certificate of this transducer, or was the "
+            "transducer overloaded?"
         )
     return {
         "status": "certificate",

@@ -1,12 +1,12 @@
-"""`hil calibrate daq_channel` and `latency`: what a channel adds to its signal.
+"""`hil calibrate daq_channel` and `latency`: offset, noise and delay of a channel.
 
-Offset and noise are mean and standard deviation of raw volts at rest. Slow wander makes
-neighbouring readings alike, so that the mean's uncertainty is that of the means of 20 batches; the
-noise's is s / sqrt(2 nu).
+Offset and noise are mean and standard deviation of the raw voltage at rest. Slow drift correlates
+neighbouring readings, so the uncertainty of the mean is computed from the means of 20 batches. The
+uncertainty of the noise is s / sqrt(2 nu).
 
-Latency is the shift delta for which measured(t) = a model(t - delta) + c fits best, the twin's
-curve taken between its rows. It holds whatever the twin does not: calibrate springs, damping and
-activation first.
+Latency is the shift delta for which measured(t) = a model(t - delta) + c fits best; the twin's
+curve is interpolated between rows. Errors of the twin enter the latency: calibrate springs, damping
+and activation first.
 
 Source: JCGM 100:2008 (GUM), 4.2.3, E.4.3 (of a standard deviation); Law & Kelton, Simulation
 Modeling and Analysis, ch. 9 (batch means).
@@ -63,12 +63,18 @@ class Settings(Table):
     discarded_s: Annotated[float, Field(ge=0.0)] = 0.1
 
     def schedule(self) -> tuple[list[tuple[float, float]], float]:
-        """Nothing goes on; how long it takes."""
+        """(on, off) times of the pulses, none, and the duration [s]."""
         return [], self.duration_s
 
 
 def daq_channel(path: Path, settings: Settings, channel: str | None) -> dict[str, dict[str, Any]]:
-    """Offset and noise of one channel, or of every one that is read in volts."""
+    """Offset and noise of one channel, or of every channel that is read in volts.
+
+    Raises
+    ------
+    ConfigError
+        Cells were on, a reading is saturated, or the readings are too few.
+    """
     run, kept = open_run(path), calibrations_of(path)
     if "cells_reported" in run and np.any(run.cells_reported.values == 1):
         raise ConfigError(f"{path}: cells were on: take a run with everything at rest")
@@ -83,19 +89,23 @@ def daq_channel(path: Path, settings: Settings, channel: str | None) -> dict[str
 
 
 def _offset_and_noise(V: NDArray[np.float64]) -> dict[str, Any]:
-    whole = len(V) // BATCHES * BATCHES
-    means = V[:whole].reshape(BATCHES, -1).mean(axis=1)
-    offset, noise = float(V[:whole].mean()), float(V.std(ddof=1))
+    n_used = len(V) // BATCHES * BATCHES
+    means = V[:n_used].reshape(BATCHES, -1).mean(axis=1)
+    offset, noise = float(V[:n_used].mean()), float(V.std(ddof=1))
     u_offset = float(means.std(ddof=1)) / np.sqrt(BATCHES)
     u_noise = noise / np.sqrt(2.0 * (len(V) - 1))
-    # What independent readings would give; several times that is wander or hum.
-    white = noise / np.sqrt(whole)
+    # The uncertainty of independent readings; drift or hum makes it several times as large.
+    white = noise / np.sqrt(n_used)
     said = [f"offset {1e3 * offset:.4g} mV, noise {1e3 * noise:.4g} mV rms"]
     if u_offset > 2.0 * white:
-        said.append(f"it wanders: the mean is {u_offset / white:.1f} times as unsure as by noise")
+        said.append(
+            f"it drifts: the uncertainty of the mean is {u_offset / white:.1f} times that of noise"
+        )
     steps = np.unique(np.diff(np.unique(V)).round(12))
     if len(steps) and noise < 0.5 * float(steps.min()):
-        said.append("the noise is below half a step of the card: the mean may be off by as much")
+        said.append(
+            "the noise is below half a step of the card: the mean may be wrong by half a step"
+        )
     return {
         "values": {"offset_V": offset, "noise_rms_V": noise},
         "covariance": np.diag([u_offset**2, u_noise**2]),
@@ -107,7 +117,13 @@ def _offset_and_noise(V: NDArray[np.float64]) -> dict[str, Any]:
 
 
 def latency(path: Path, channel: str | None) -> dict[str, dict[str, Any]]:
-    """Delay of one channel, or of every one that moved, against the twin."""
+    """Delay of one channel, or of every channel that moved, against the twin.
+
+    Raises
+    ------
+    ConfigError
+        No channel moved enough, or the twin does not fit.
+    """
     run = open_run(path)
     names = list(calibrations_of(path))
     t = run.t_s.values
@@ -126,8 +142,8 @@ def latency(path: Path, channel: str | None) -> dict[str, dict[str, Any]]:
             found[name] = result
     if not found:
         raise ConfigError(
-            f"{path}: latency: {', '.join(still) or 'no channel of that name'}: does not move "
-            "enough beside its noise: switch a cell, or move an axis"
+            f"{path}: latency: {', '.join(still) or 'no channel of that name'}: moves too "
+            "little relative to its noise: switch a cell, or move an axis"
         )
     return found
 
@@ -153,8 +169,8 @@ def _shift(
     said = [f"{name}: {1e3 * fit.values[0]:.4g} ms late, scale {fit.values[1]:.5g}"]
     if fit.sigma > 1.5 * noise:
         raise ConfigError(
-            f"latency {name}: {fit.sigma / noise:.1f} times its noise is left over: the twin "
-            "differs from the plant: calibrate springs, damping and activation first"
+            f"latency {name}: {fit.sigma / noise:.1f} times the noise remains as residual: "
+            "the twin differs from the plant: calibrate springs, damping and activation first"
         )
     return {
         "values": {"delay_s": float(fit.values[0])},

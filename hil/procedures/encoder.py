@@ -1,10 +1,11 @@
-"""`hil calibrate encoder`: the arm compared with known angles, counts read.
+"""`hil calibrate encoder`: compares the counts with known angles of the arm.
 
     theta = theta_0 + s 2 pi c / n + e,    s = +1 or -1
 
-The sign of the slope gives s; its size must be 2 pi / n of the encoder's n counts a turn. theta_0
-is the mean of theta - s 2 pi c / n, with the residuals' variance / readings, the reference's common
-uncertainty u_r^2, and the rounding of a count, (2 pi / n)^2 / 12.
+The sign of the slope gives s. Its magnitude must be 2 pi / n with the encoder's n counts a turn.
+theta_0 is the mean of theta - s 2 pi c / n. Its variance is the sum of the residuals' variance over
+the number of readings, the reference's common variance u_r^2 and the rounding of a count,
+(2 pi / n)^2 / 12.
 
 Source: JCGM 100:2008 (GUM), 4.2.3 and 4.3.7.
 """
@@ -72,28 +73,30 @@ def finish(session: Session, readings: Readings) -> dict[str, Any]:
     s = session.procedure
     theta = np.array(_angles(s))
     c = np.array([readings[step.key] for step in steps(session)])
-    # Counts over angles: angles are what may be all alike.
-    line = linear(np.column_stack((theta, np.ones_like(c))), c, ("the slope", "the offset"), KIND)
-    direction = float(np.sign(line.values[0]))
-    turn = 2.0 * np.pi * abs(float(line.values[0]))
+    # Counts over angles: then `linear` detects angles that are all equal.
+    slope_fit = linear(
+        np.column_stack((theta, np.ones_like(c))), c, ("the slope", "the offset"), KIND
+    )
+    direction = float(np.sign(slope_fit.values[0]))
+    turn = 2.0 * np.pi * abs(float(slope_fit.values[0]))
     if turn < 1.0:
         raise ConfigError("encoder: the counts do not follow the angle: is it connected?")
     if abs(turn / s.counts_per_turn - 1.0) > SLOPE_WITHIN:
         raise ConfigError(
-            f"encoder: {turn:.6g} counts a turn were read, counts_per_turn says "
-            f"{s.counts_per_turn}: its pulses count four times each"
+            f"encoder: {turn:.6g} counts a turn were read, counts_per_turn is "
+            f"{s.counts_per_turn}: each pulse gives four counts"
         )
-    own = theta - direction * 2.0 * np.pi * c / s.counts_per_turn
-    offset = float(own.mean())
-    sigma2 = float(own.var(ddof=1))
+    offsets_rad = theta - direction * 2.0 * np.pi * c / s.counts_per_turn
+    offset = float(offsets_rad.mean())
+    sigma2 = float(offsets_rad.var(ddof=1))
     count2 = (2.0 * np.pi / s.counts_per_turn) ** 2 / 12.0
-    variance = sigma2 / len(own) + s.reference_u_rad**2 + count2
+    variance = sigma2 / len(offsets_rad) + s.reference_u_rad**2 + count2
     return {
         "values": {"offset_rad": offset, "direction": direction},
         "covariance": np.diag([variance, 0.0]),
         "equation": "theta = offset + direction 2 pi c / n",
-        "dof": len(own) - 1,
-        "residuals": own - offset,
+        "dof": len(offsets_rad) - 1,
+        "residuals": offsets_rad - offset,
         "raw": {"angle_rad": theta, "counts": c},
     }
 

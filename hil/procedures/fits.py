@@ -1,11 +1,11 @@
-"""Least squares with uncertainty, and readings that no fit should be made of.
+"""Least squares with uncertainty, and checks that refuse wrong readings.
 
     y = X p + e,   p^ = (X^T X)^-1 X^T y,   s^2 = |y - X p^|^2 / nu,   C = s^2 (X^T X)^-1
 
-with nu = n - k degrees of freedom. With independent normal errors of one variance
-(p^_i - p_i) / sqrt(C_ii) has Student's distribution of nu degrees, so that
-p^_i +- t_{0.975, nu} sqrt(C_ii) holds the truth in 95 % of all sessions. The nonlinear fit uses the
-Jacobian at its solution for X.
+with nu = n - k degrees of freedom. With independent normal errors of one variance,
+(p^_i - p_i) / sqrt(C_ii) has Student's t distribution with nu degrees of freedom, and
+p^_i +- t_{0.975, nu} sqrt(C_ii) contains the true value in 95 % of all sessions. The nonlinear fit
+uses the Jacobian at its solution as X.
 
 Source: JCGM 100:2008 (GUM), 4.2, G.3 and H.3; Draper & Smith, Applied Regression Analysis, ch. 2.
 """
@@ -20,7 +20,7 @@ from scipy.stats import t as student
 
 from hil.errors import ConfigError
 
-CONDITION_MAX = 1e7  # of columns scaled to one length
+CONDITION_MAX = 1e7  # of the matrix with columns scaled to unit length
 GRAVITY_M_PER_S2 = 9.80665
 UNIT_SLIPS = {
     1e3: "1000: kg, not g (N, not mN)",
@@ -31,7 +31,7 @@ UNIT_SLIPS = {
     1e3 / GRAVITY_M_PER_S2: "1000 / g: newtons, not grams",
 }
 SLIP_WITHIN = 0.2
-DIFFERS = 0.35  # beyond this share something else is wrong
+DIFFERS = 0.35  # relative difference above which a figure is refused
 
 
 @dataclass(frozen=True)
@@ -57,18 +57,25 @@ class Fit:
     dof: int
 
     def half_width(self, i: int, confidence: float = 0.95) -> float:
-        """Half of the confidence interval of a value."""
+        """Half width of the confidence interval of value i, t_{(1+confidence)/2, nu} sqrt(C_ii)."""
         k = float(student.ppf(0.5 + 0.5 * confidence, self.dof))
         return k * float(np.sqrt(self.covariance[i, i]))
 
 
 def linear(X: ArrayLike, y: ArrayLike, names: Sequence[str], what: str) -> Fit:
-    """Ordinary least squares.
+    """Ordinary least squares, p = (X^T X)^-1 X^T y.
+
+    Parameters
+    ----------
+    X : (n, k) array
+    y : (n,) array
+    names : of the k values, for messages
+    what : start of an error message
 
     Raises
     ------
     ConfigError
-        Too few readings for the values, or readings that do not tell them apart.
+        There are fewer than k + 2 readings, or X is nearly rank deficient.
     """
     A, b = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
     n, k = A.shape
@@ -90,19 +97,27 @@ def nonlinear(
     what: str,
     bounds: tuple[ArrayLike, ArrayLike] = (-np.inf, np.inf),
 ) -> Fit:
-    """Least squares of `misfit(p)` from a start.
+    """Nonlinear least squares: minimises |misfit(p)|^2 from a start value.
+
+    Parameters
+    ----------
+    misfit : (k,) values -> (n,) model less readings
+    start : (k,) array
+    names : of the k values, for messages
+    what : start of an error message
+    bounds : lower and upper bounds of the values
 
     Raises
     ------
     ConfigError
-        As `linear`, or it does not settle.
+        As `linear`, or the fit does not converge.
     """
     p0 = np.asarray(start, dtype=float)
     _refuse_few(len(misfit(p0)), len(p0), what)
     x_scale = np.where(p0 == 0.0, 1.0, np.abs(p0))
     found = least_squares(misfit, p0, x_scale=x_scale, bounds=bounds)
     if not found.success:
-        raise ConfigError(f"{what}: the fit does not settle: are these the right readings?")
+        raise ConfigError(f"{what}: the fit does not converge: are these the right readings?")
     n, k = found.jac.shape
     scale = np.linalg.norm(found.jac, axis=0)
     _refuse_collinear(found.jac, scale, names, what)
@@ -136,12 +151,12 @@ def _refuse_collinear(
 
 
 def refuse_unit_slip(found: float, expected: float, what: str, remedy: str) -> None:
-    """A figure that is off by g or 1000 from what it should be about.
+    """Refuse a figure that differs from the expected one by a factor of about g or 1000.
 
     Raises
     ------
     ConfigError
-        With the unit that was probably meant.
+        The message names the unit that is probably right.
     """
     ratio = found / expected if expected else np.inf
     for slip, words in UNIT_SLIPS.items():
@@ -152,7 +167,7 @@ def refuse_unit_slip(found: float, expected: float, what: str, remedy: str) -> N
 
 
 def refuse_implausible(found: float, expected: float, what: str) -> None:
-    """ConfigError for a figure that is off by more than a third, whatever the reason."""
+    """ConfigError for a figure that differs from the expected one by more than `DIFFERS`."""
     if not abs(found - expected) < DIFFERS * abs(expected):
         raise ConfigError(
             f"{what} is {found:.4g}, expected about {expected:.4g}: something else was measured, "
@@ -161,7 +176,7 @@ def refuse_implausible(found: float, expected: float, what: str) -> None:
 
 
 def refuse_saturated(readings: ArrayLike, limit: float, unit: str, what: str) -> None:
-    """Readings at the end of the range are none."""
+    """ConfigError for readings that are NaN or at the end of the range."""
     values = np.asarray(readings, dtype=float)
     at = np.flatnonzero(~np.isfinite(values) | (np.abs(values) >= 0.9995 * limit))
     if len(at):
@@ -172,9 +187,9 @@ def refuse_saturated(readings: ArrayLike, limit: float, unit: str, what: str) ->
 
 
 def refuse_stuck(loads: ArrayLike, readings: ArrayLike, unit: str, what: str) -> None:
-    """A reading that does not follow its load: at its end, stuck, or a weight was forgotten.
+    """ConfigError for a reading that does not follow its load: saturated, stuck, weight missing.
 
-    Of different neighbouring loads the reading's step must be a quarter of what most steps make.
+    Between neighbouring loads the slope must be at least a quarter of the median slope.
     """
     x, y = np.asarray(loads, dtype=float), np.asarray(readings, dtype=float)
     order = np.argsort(x, kind="stable")
@@ -188,5 +203,5 @@ def refuse_stuck(loads: ArrayLike, readings: ArrayLike, unit: str, what: str) ->
         if slope * np.sign(median) < 0.25 * abs(median):
             raise ConfigError(
                 f"{what}: the reading hardly changes from {levels[i]:.4g} to {levels[i + 1]:.4g} "
-                f"{unit}: saturated, stuck, or a load that was not there"
+                f"{unit}: saturated, stuck, or a missing load"
             )

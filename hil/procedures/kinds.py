@@ -1,4 +1,4 @@
-"""What can be calibrated: procedures whose readings are typed, and those of one run of the rig."""
+"""Kinds of calibration procedures: with typed readings, or from one run of the rig."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,7 +29,16 @@ TYPED: dict[str, Typed[Any]] = {
 
 @dataclass(frozen=True)
 class OnRig:
-    """A procedure of one run: a template, its session, and what makes values of a recording."""
+    """A procedure of one run.
+
+    Attributes
+    ----------
+    template : text of a session file to start from
+    session : type of the session file
+    method : for the record
+    cell : whether the rig must have exactly one cell
+    finish : (path, cell, settings, channel) -> values by channel
+    """
 
     template: str
     session: type[AnySession]
@@ -65,10 +74,10 @@ KINDS = (*TYPED, *ON_RIG)
 
 
 def template(kind: str) -> str:
-    """The file to begin with."""
+    """Text of a session file to start from."""
     return TYPED[kind].TEMPLATE if kind in TYPED else ON_RIG[kind].template
 
 
 def session_kind(kind: str) -> type[AnySession]:
-    """What its file has to be."""
+    """Type of the session file."""
     return TYPED[kind].Session if kind in TYPED else ON_RIG[kind].session

@@ -1,10 +1,10 @@
-"""`hil calibrate literature`: what the papers print, and what had to be assumed, as records.
+"""`hil calibrate literature`: records of printed values and of assumed values.
 
-A printed value is known to half a unit of its last digit at least, evenly spread:
-u = half / sqrt(3) (JCGM 100:2008, 4.3.7). Where the paper says with what it was measured, that
-counts too: springs between two micro-positioners of 0.02 mm, here over an assumed 4 mm of stretch,
-and a transducer of 0.25 %, give 0.33 %. Assumed values carry a wide uncertainty. What comes from
-one measurement is taken as uncorrelated: no paper prints a covariance.
+A printed value is uncertain by at least half a unit of its last digit, uniformly distributed:
+u = half / sqrt(3) (JCGM 100:2008, 4.3.7). If the paper names the instruments, their uncertainty
+is added: for springs, two micro-positioners of 0.02 mm over an assumed stretch of 4 mm and a
+transducer of 0.25 % give 0.33 %. Assumed values have a large uncertainty. Values of one
+measurement count as uncorrelated, because no paper prints a covariance.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ CELLS = "MacNair & Ueda, Dynamic Cellular Actuator Arrays and Expanded Fingerpri
 IMPACTS = "Font-Llagunes & Koevecses, Dynamics of Variable Topology Systems, Table II"
 WIRE = "Dynalloy TCF1140 and Baraghini; see hil/mechanics/sma/wire.py"
 OURS = "nobody: assumed for this project"
-SPRING = 0.0033  # of a spring constant, as above
+SPRING = 0.0033  # relative standard uncertainty of a spring constant, see above
 PUBLISHED, DERIVED, ASSUMED = "published", "derived", "assumed"
 
 Value = tuple[str, float, float, str]  # name, value, standard uncertainty, basis
@@ -36,7 +36,7 @@ Value = tuple[str, float, float, str]  # name, value, standard uncertainty, basi
 
 @dataclass(frozen=True)
 class Entry:
-    """One record: its file's stem, what it is of, and where its values stand."""
+    """One record: stem of its file, what it describes, and the place of its values in print."""
 
     stem: str
     kind: str
@@ -92,7 +92,7 @@ _ARM_LINKS = ("upper_arm", "forearm", "hand")
 
 
 def _digits(text: str) -> float:
-    """Standard uncertainty of a printed number: half a unit of its last digit, evenly spread."""
+    """Standard uncertainty of a printed number, from half a unit of its last digit."""
     decimals = len(text.partition(".")[2])
     return digit(0.5 * 10.0**-decimals if text.partition(".")[2] != "0" else 0.5)
 
@@ -102,7 +102,7 @@ def _as_printed(found: Printed) -> tuple[Value, ...]:
 
 
 def _arm_links() -> tuple[Value, ...]:
-    """Table 1 of Hemami & Hemami, its inertias to four decimals, the rest to two."""
+    """Table 1 of Hemami & Hemami: inertias to four decimals, other values to two."""
     found: list[Value] = []
     for name, link in zip(_ARM_LINKS, TABLE_1, strict=True):
         found += [(f"links.{name}.{key}", getattr(link, key), digit(0.005), PUBLISHED)
@@ -182,12 +182,12 @@ ENTRIES = (
 
 
 def write_literature(folder: Path) -> list[tuple[Path, bool]]:
-    """Write every record that is not there yet; (file, whether it was written).
+    """Write every missing record; returns (file, whether it was written) for each.
 
     Raises
     ------
     ConfigError
-        A file of that name says something else.
+        A file of that name exists with other content.
     """
     done = []
     for entry in ENTRIES:

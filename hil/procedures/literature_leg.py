@@ -1,6 +1,6 @@
-"""What the leg's sources print, as text: its digits say how well each value is known.
+"""Printed values of the leg as text, because the number of digits gives the uncertainty.
 
-Zeros that only say in which plane the leg lies are left out; places have their axes 2 and 3.
+The leg lies in the plane of axes 2 and 3; coordinates outside of this plane are omitted.
 """
 
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ Printed = Iterator[tuple[str, str]]
 
 
 def makkonen() -> Printed:
-    """Keys of `[model]`, and the value as printed."""
+    """Keys of `[model]` of Makkonen's leg, each with its printed value."""
     for line in _BODIES.splitlines():
         name, mass, *inertia = line.split()
         yield f"bodies.{name}.mass_kg", mass
@@ -53,7 +53,7 @@ def makkonen() -> Printed:
 
 
 def gait2354() -> Printed:
-    """The same of the muscles that Makkonen's leg has not."""
+    """Keys of `[model]` of the muscles that Makkonen's leg lacks, each with its printed value."""
     return _muscles(_FURTHER_MUSCLES)
 
 

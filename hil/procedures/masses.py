@@ -1,7 +1,8 @@
-"""`hil calibrate masses`: every mass on scales, several times.
+"""`hil calibrate masses`: weighs every mass several times.
 
-The value is the mean of n weighings; its variance s^2 / n, with s pooled over all masses, and the
-scales' own u_s^2 m_i m_j, which is common to all, with d^2 / 12 for their last digit d.
+The value is the mean of n weighings. Its variance is s^2 / n, with s pooled over all masses, plus
+d^2 / 12 for the last digit d of the scales. The relative uncertainty u_s of the scales is common to
+all masses and adds the covariance u_s^2 m_i m_j.
 
 Source: JCGM 100:2008 (GUM), 4.2.3, 4.3.7 and H.3.
 """
@@ -32,7 +33,7 @@ valid_days = 730
 temperature_C = 23.0
 [procedure]
 n_masses = 5
-expected_kg = 0.016                      # about; so that a wrong unit is found
+expected_kg = 0.016                      # approximate, to detect a wrong unit
 """
 
 

@@ -1,8 +1,7 @@
-"""Runs that a calibration needs: the rig at rest, or one cell on and off, by
-`hil.runs.session.run`.
+"""Runs of a calibration: the rig at rest, or one cell on and off, with `hil.runs.session.run`.
 
-Nothing is switched outside the guard: a procedure's run is a run like any other, recorded, with the
-rig's limits, the self-test of its boards and a rehearsal before a bench is touched.
+A procedure's run is an ordinary run: it is recorded, has the rig's limits and the self-test of the
+boards, and is rehearsed before a bench is used. Nothing is switched without the guard.
 """
 
 import dataclasses
@@ -39,19 +38,19 @@ from hil.systems.array.tables import ModelTable
 
 @dataclass(frozen=True)
 class RigUsed:
-    """Where a procedure's runs happen: RIG.toml, its backend, keys changed."""
+    """The rig of a procedure: RIG.toml, its backend and the keys changed by `--set`."""
 
     path: Path
     backend: str = "sim"
     sets: tuple[str, ...] = ()
 
     def resting(self) -> Config:
-        """Any experiment of the rig, or the rig alone where it has cells."""
+        """The experiment of the file, or a rig with cells at rest."""
         merged = read_merged(self.path, self.sets).table
         return load(self.path, self.sets) if "experiment" in merged else self.config([], 1.0)
 
     def config(self, pulses: list[tuple[float, float]], duration_s: float, cell: int = 1) -> Config:
-        """The rig with one cell on from the first to the second time of every pulse."""
+        """An experiment in which one cell is on during every (on_s, off_s) pulse."""
         if "arrays" not in read_merged(self.path, self.sets).table.get("model", {}):
             raise ConfigError(
                 f"{self.path}: has no cells, so nothing to schedule: name one of its experiments, "
@@ -62,7 +61,7 @@ class RigUsed:
             for on_s, off_s in pulses
             for word, t_s in (("on", on_s), ("off", off_s))
         ]
-        # A schedule must switch something; this is after the end.
+        # A schedule needs at least one step; this one is after the end of the run.
         steps = steps or [f"{{t_s={duration_s + 1.0!r}, off='all'}}"]
         own = [
             "experiment.name='calibration'",
@@ -73,7 +72,7 @@ class RigUsed:
         return load(self.path, [*self.sets, *own])
 
     def run(self, config: Config, out: Path, seed: int) -> Path:
-        """Run it, and what was recorded; ConfigError where it did not come to its end."""
+        """Run it; returns the recording. Raises ConfigError if the run is not complete."""
         result = session.run(config, backend=self.backend, seed=seed, out=out, force=True)
         if result.outcome != "complete":
             why = result.summary["first_cause"] or result.summary["stopped_by"] or "no cause"
@@ -81,8 +80,8 @@ class RigUsed:
         return result.path
 
 
-class _Rows(assembly.NoSink):
-    """Keeps some columns of a loop that nobody armed, and ends it after enough rows."""
+class _ColumnSink(assembly.NoSink):
+    """Stores some columns of a loop and stops it after `n_rows` rows."""
 
     def __init__(self, frame: Frame, columns: Sequence[str], n_rows: int) -> None:
         self._frame, self._n = frame, n_rows
@@ -95,7 +94,7 @@ class _Rows(assembly.NoSink):
             values.append(float(row[name]))
         self._n -= 1
         if self._n <= 0:
-            self.stop.reason = "enough"
+            self.stop.reason = "enough rows"
         return True
 
     def event(self, t_s: float, level: str, source: str, text: str) -> None:
@@ -106,12 +105,12 @@ class _Rows(assembly.NoSink):
 def at_rest(
     config: Config, backend: str, seed: int, columns: Sequence[str], duration_s: float
 ) -> dict[str, float]:
-    """Means of some columns while the rig is not armed: all off, outputs at rest.
+    """Means of some columns while the rig is not armed: all cells off, outputs idle.
 
     Raises
     ------
     ConfigError, DeviceError
-        A channel that cannot be read.
+        A column is unknown, or a channel cannot be read.
     """
     backends = parse_backend(backend, config.tables)
     period_s = config.tables.loop.period_s
@@ -119,7 +118,7 @@ def at_rest(
     missing = [name for name in columns if name not in (c.name for c in pipeline.frame.columns)]
     if missing:
         raise ConfigError(f"{config.path}: the rig has no column {missing[0]}")
-    rows = _Rows(pipeline.frame, columns, max(2, round(duration_s / period_s)))
+    rows = _ColumnSink(pipeline.frame, columns, max(2, round(duration_s / period_s)))
     bench = "bench" in backends.values()
     clock: Clock = RealClock(realtime.spin_s(None, period_s)) if bench else VirtualClock()
     parts = assembly.parts_of(config, pipeline, clock, rows, armed=False)
@@ -132,7 +131,7 @@ def at_rest(
             pipeline.rig.safe()
         finally:
             pipeline.rig.close()
-    # The first row comes before the first sample of a card.
+    # The first row precedes the first sample of a card.
     return {name: float(np.nanmean(values[1:])) for name, values in rows.kept.items()}
 
 
@@ -147,7 +146,7 @@ def simulated(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class OneCell:
-    """The one cell of a rig, between two fixed ends, and what is known of its springs.
+    """The only cell of a rig, between two fixed ends, with the calibration of its springs.
 
     Attributes
     ----------
@@ -172,16 +171,16 @@ class OneCell:
 
     @property
     def share(self) -> float:
-        """Of F that is measured at rest, phi = k_se / (k_se + k_ae)."""
+        """Static gain, the share of F measured at rest: phi = k_se / (k_se + k_ae)."""
         return self.k_se / (self.k_se + self.k_ae)
 
     def share_u(self) -> float:
-        """Its standard uncertainty, from the springs' covariance."""
+        """Standard uncertainty of `share`, from the springs' covariance."""
         K = self.k_se + self.k_ae
         return self._u({"k_se_N_per_m": self.k_ae / K**2, "k_ae_N_per_m": -self.k_se / K**2})
 
     def sum_u(self) -> float:
-        """Standard uncertainty of k_se + k_ae."""
+        """Standard uncertainty of k_se + k_ae [N/m]."""
         return self._u({"k_se_N_per_m": 1.0, "k_ae_N_per_m": 1.0})
 
     def _u(self, gradient: dict[str, float]) -> float:
@@ -190,7 +189,7 @@ class OneCell:
 
 
 def one_cell(config: Config) -> OneCell:
-    """The cell; ConfigError where the rig is another one, or its springs have no record."""
+    """The cell of a one-cell rig; ConfigError for another rig, or springs without a record."""
     from hil.systems.array.build import build_cell
 
     if config.kind.force_signal is None or config.model.n_cells != 1:
@@ -217,7 +216,7 @@ def one_cell(config: Config) -> OneCell:
 
 
 def pulses_of(run: xr.Dataset) -> list[tuple[int, int, int]]:
-    """Rows at which the first cell goes on, goes off, and at which the rest after it ends."""
+    """For every pulse of the first cell: rows of switch-on, switch-off and the end of its pause."""
     on = run.cells_commanded.values[:, 0] == 1
     edges = np.flatnonzero(np.diff(on.astype(int), prepend=0)).tolist()
     if len(edges) % 2:
@@ -227,7 +226,7 @@ def pulses_of(run: xr.Dataset) -> list[tuple[int, int, int]]:
 
 
 def force_of(run: xr.Dataset, path: Path, channel: str) -> NDArray[np.float64]:
-    """The rig's force; ConfigError where readings are missing or at a rail."""
+    """The measured force [N]; ConfigError if a reading is missing or at a rail."""
     force_N = np.asarray(run.force_measured_N.values)
     missing = int(np.sum(~np.isfinite(force_N)))
     saturated = int(np.sum(~valid_rows(run, channel)))
@@ -240,7 +239,7 @@ def force_of(run: xr.Dataset, path: Path, channel: str) -> NDArray[np.float64]:
 
 
 def cell_of_recording(path: Path) -> OneCell:
-    """The cell of a recording's own configuration, with the springs' record that it kept."""
+    """The cell of a recording's configuration, with the stored record of its springs."""
     run = open_run(path)
     config = config_of(path, run)
     sources = []
@@ -252,7 +251,7 @@ def cell_of_recording(path: Path) -> OneCell:
 
 
 def plant_truth(kind: str, config: Config) -> dict[str, float]:
-    """What the simulated rig was made with, by the record's names."""
+    """True values of the simulated rig, by the names of the record."""
     found: dict[str, float] = {}
     if config.kind.force_signal is not None and kind in ("damping", "activation", "cell_force"):
         plant = cast(ModelTable, config.tables.plant)

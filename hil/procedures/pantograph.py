@@ -1,10 +1,9 @@
-"""`hil calibrate pantograph_geometry`: the tip on known points, both motor angles read.
+"""`hil calibrate pantograph_geometry`: reads both motor angles with the tip on known points.
 
     q_i(x, y; l_1, l_2, l_5) + o_i + e,   i = 1, 3
 
-by least squares over all points, with the encoders' offsets o_i beside the lengths. Points count
-from the middle between the motors' axes. Where the tip stands is not exactly where the template
-says: that is in the residuals.
+A least-squares fit over all points gives the lengths and the encoders' offsets o_i. The origin of
+the points is midway between the motors' axes. Position errors of the tip are in the residuals.
 
 Source: Font-Llagunes & Koevecses, Fig. 7 (the mechanism); Mooring, Roth & Driels, Fundamentals of
 Manipulator Calibration, ch. 5 (the method).
@@ -27,7 +26,7 @@ from hil.systems.pantograph.linkage import TURNS, Parameters, solve_inverse
 KIND = "pantograph_geometry"
 METHOD = "the tip on known points, motor angles read"
 NAMES = ("l_1_m", "l_2_m", "l_5_m")
-LOST_RAD = 10.0  # of a point that the arm of a trial's lengths does not reach
+LOST_RAD = 10.0  # angle of a point out of reach with the lengths of a fit's iteration
 TEMPLATE = """\
 # hil calibrate pantograph_geometry: the tip on a template's points, angles of both motors.
 [article]
@@ -46,7 +45,7 @@ y_m = [0.14, 0.14, 0.14, 0.22, 0.22, 0.22, 0.27, 0.27, 0.29, 0.18, 0.18, 0.18]
 
 
 class Settings(Table):
-    """The lengths are what the fit begins with; the arm is held with its elbows outward."""
+    """The lengths are the start of the fit; the arm is held with its elbows outward."""
 
     x_m: list[float]
     y_m: list[float]
@@ -77,7 +76,7 @@ def steps(session: Session) -> list[Step]:
 
 
 def angles(s: Settings, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(n, 2) motor angles at the template's points; LOST_RAD off where there are none."""
+    """(n, 2) motor angles at the template's points [rad]; LOST_RAD for points out of reach."""
     p = np.zeros(10)
     p[0], p[1], p[4] = lengths
     turn_1, turn_3 = TURNS["outward"]
@@ -98,8 +97,8 @@ def finish(session: Session, readings: Readings) -> dict[str, Any]:
         )
 
     def misfit(p: NDArray[np.float64]) -> NDArray[np.float64]:
-        apart = angles(s, p[:3]) + p[3:] - q
-        return np.asarray((apart + np.pi) % (2.0 * np.pi) - np.pi).ravel()
+        difference = angles(s, p[:3]) + p[3:] - q
+        return np.asarray((difference + np.pi) % (2.0 * np.pi) - np.pi).ravel()
 
     start = np.array([s.l_1_m, s.l_2_m, s.l_5_m, 0.0, 0.0])
     fit = nonlinear(misfit, start, (*NAMES, "offset of q1", "offset of q3"), KIND)
@@ -107,8 +106,8 @@ def finish(session: Session, readings: Readings) -> dict[str, Any]:
         refuse_implausible(float(value), float(expected), name)
     if fit.sigma > 10.0 * s.angle_u_rad:
         raise ConfigError(
-            f"pantograph_geometry: {fit.sigma:.2g} rad are left over, ten times what angles are "
-            "known to: was a point mixed up, or another elbow bent?"
+            f"pantograph_geometry: {fit.sigma:.2g} rad remain as residual, ten times the "
+            "uncertainty of an angle: was a point mixed up, or the other elbow bent?"
         )
     return {
         "values": dict(zip(NAMES, fit.values[:3].tolist(), strict=True)),

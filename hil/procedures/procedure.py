@@ -1,7 +1,7 @@
-"""A procedure's readings, one after the other, kept as they come: a journal that survives a kill.
+"""The readings of a procedure and their journal, which survives a killed process.
 
-Every reading is a line of the journal, on disk before the next one is asked for. The same command
-goes on where the journal ends; a journal of another session is refused.
+Every reading is a line of the journal and is on disk before the next one is requested. The same
+command continues after the last reading; a journal of another session is refused.
 """
 
 import json
@@ -26,9 +26,9 @@ class Step:
     key : str
         Its name in the journal.
     prompt : str
-        What somebody at the bench is told to do.
-    unit : str
-        Of what is read; "" for a reading that the program takes itself.
+        Instruction to the person at the bench.
+        unit : str
+            Unit of the reading; "" for a reading that the program takes itself.
     """
 
     key: str
@@ -41,11 +41,11 @@ Read = Callable[[Step, int], Any]
 
 
 class Rehearsal(Protocol):
-    """An article whose truth is known, read with noise."""
+    """A simulated article with known values, read with noise."""
 
     @property
     def truth(self) -> dict[str, float]:
-        """What the fit should find, by the record's names."""
+        """The true values, by the names of the record."""
         ...
 
     def read(self, step: Step, seed: int) -> float: ...
@@ -63,13 +63,13 @@ class Typed(Protocol[A]):
     Session: type[A]
 
     def steps(self, session: A) -> list[Step]:
-        """Every reading, in order; ConfigError for what cannot be calibrated like this."""
+        """Every reading in order; ConfigError for settings that cannot be calibrated."""
         ...
 
     def rehearsal(self, session: A, seed: int) -> Rehearsal: ...
 
     def finish(self, session: A, readings: Readings) -> dict[str, Any]:
-        """`[model]` and whatever else the record has; ConfigError for readings that are none."""
+        """`[model]` and further tables of the record; ConfigError for wrong readings."""
         ...
 
 
@@ -78,8 +78,8 @@ class Journal:
 
     Parameters
     ----------
-    path : beside the record to come
-    of : what the readings are of; a journal of anything else is refused
+    path : beside the future record
+    of : identifies the session; a journal of another session is refused
     """
 
     def __init__(self, path: Path, of: Mapping[str, Any]) -> None:
@@ -97,24 +97,24 @@ class Journal:
 
     def _read(self, head: dict[str, Any]) -> None:
         lines = self.path.read_bytes().split(b"\n")
-        # What follows the last line's end was cut off while it was written.
-        whole, torn = lines[:-1], lines[-1]
+        # Bytes after the last newline are an incomplete line.
+        complete, incomplete = lines[:-1], lines[-1]
         try:
-            found = [json.loads(line) for line in whole]
+            found = [json.loads(line) for line in complete]
         except ValueError:
-            raise ConfigError(f"{self.path}: is damaged: remove it and begin anew") from None
+            raise ConfigError(f"{self.path}: is damaged: remove it and start again") from None
         if found and found[0] != head:
             raise ConfigError(
-                f"{self.path}: holds readings of another session: end that one, remove the "
-                "journal, or choose another --out"
+                f"{self.path}: holds readings of another session: finish that session, remove "
+                "the journal, or choose another --out"
             )
         for line in found[1:]:
             if "undo" in line:
                 self.readings.pop(line["undo"], None)
             else:
                 self.readings[line["key"]] = line["value"]
-        if torn or not found:
-            kept = b"".join(line + b"\n" for line in whole)
+        if incomplete or not found:
+            kept = b"".join(line + b"\n" for line in complete)
             with self.path.open("r+b") as file:
                 file.truncate(len(kept))
             if not found:
@@ -138,14 +138,14 @@ class Journal:
             raise ConfigError(f"{self.path}: cannot be written ({error.strerror})") from None
 
     def close(self) -> None:
-        """The record is written: the journal has done its work."""
+        """Delete the journal, after the record was written."""
         self.path.unlink(missing_ok=True)
 
 
 def gather(steps: Sequence[Step], journal: Journal, read: Read) -> dict[str, Any]:
-    """Every reading that the journal lacks, in order; all of them.
+    """Take every reading that the journal lacks, in order; returns all readings.
 
-    `read` gives None to take back the reading before.
+    `read` returns None to undo the previous reading.
     """
     i = 0
     while i < len(steps):
@@ -164,9 +164,9 @@ def gather(steps: Sequence[Step], journal: Journal, read: Read) -> dict[str, Any
 
 
 def ask(n_steps: int, channel: Callable[[str], float] | None = None) -> Read:
-    """Ask somebody at the terminal, or whatever is piped in, for every reading.
+    """A function that reads standard input for every reading.
 
-    An empty line reads the rig's channel where there is one; `u` takes the last reading back.
+    An empty line reads the rig's channel if there is one; `u` undoes the last reading.
     """
 
     def read(step: Step, i: int) -> float | None:
@@ -175,7 +175,7 @@ def ask(n_steps: int, channel: Callable[[str], float] | None = None) -> Read:
             print(f"[{i + 1}/{n_steps}] {step.prompt}: {how} (u: undo)", file=sys.stderr)
             line = sys.stdin.readline()
             if not line:
-                raise KeyboardInterrupt  # the journal keeps what is there
+                raise KeyboardInterrupt  # the journal keeps the readings
             text = line.strip()
             if text == "u":
                 return None

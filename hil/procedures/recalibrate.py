@@ -1,9 +1,8 @@
-"""`hil recalibrate RUN.h5 --with RECORD`: an old run anew from its raw volts and counts.
+"""`hil recalibrate RUN.h5 --with RECORD`: converts the raw readings of an old run again.
 
-The old file stays. In the new one the channel's readings are what the new record makes of the same
-raw readings, with the same zero; what the estimator makes of the readings (twin, observer, failed
-cells) is computed again. What was done then (commands, set points, guard, times, events) is history
-and stays as it was.
+The old file stays. In the new file the channel's readings come from the same raw readings and the
+same zero by the new calibration, and the estimator's columns (twin, observer, failed cells) are
+computed again. Commands, set points, guard, times and events stay as recorded.
 """
 
 import os
@@ -33,7 +32,7 @@ KINDS = {"force_transducer": "force", "encoder": "encoder", "daq_channel": "volt
 
 @dataclass(frozen=True)
 class Recalibrated:
-    """What became of it: the new file, and the largest change of a reading."""
+    """The new file, and the largest change of a reading."""
 
     path: Path
     channel: str
@@ -49,18 +48,18 @@ def recalibrate(
 
     Parameters
     ----------
-    channel : whose record it is; needed where several channels could have it
-    out : by default `RUN-recalibrated.h5` beside the old file
+    channel : channel of the record; required if it fits several channels
+    out : the new file; by default `RUN-recalibrated.h5` beside the old file
 
     Raises
     ------
     ConfigError
-        No whole recording, a record that fits none of its channels, or a file that exists.
+        The recording is incomplete, the record fits none of its channels, or `out` exists.
     """
     record = load_any(record_path, named_by="--with")
     run = open_run(path)
     if run.attrs["outcome"] == "running" or not run.sizes["tick"]:
-        raise ConfigError(f"{path}: is not whole: hil recover {path} first")
+        raise ConfigError(f"{path}: is incomplete: hil recover {path} first")
     if faults := faults_of(path):
         raise ConfigError(f"{path}: {faults[0]}: hil recover {path} first")
     kept = calibrations_of(path)
@@ -100,27 +99,29 @@ def recalibrate(
     return Recalibrated(out, name, largest, place.suffix.removeprefix("_"), tuple(messages))
 
 
-def _channel(path: Path, kept: dict[str, dict[str, Any]], record: Record, asked: str | None) -> str:
-    """Which channel this record is of."""
+def _channel(
+    path: Path, kept: dict[str, dict[str, Any]], record: Record, requested: str | None
+) -> str:
+    """The channel that this record belongs to."""
     kind = KINDS.get(record.record.kind)
     if kind is None:
         raise ConfigError(
-            f"--with {record.path}: a record of kind '{record.record.kind}' says nothing of a "
-            f"reading: give one of {', '.join(KINDS)}"
+            f"--with {record.path}: a record of kind '{record.record.kind}' does not convert "
+            f"readings: give one of {', '.join(KINDS)}"
         )
     fitting = [name for name, own in kept.items() if own.get("kind", "force") == kind]
-    if asked is not None:
-        if asked not in fitting:
+    if requested is not None:
+        if requested not in fitting:
             there = ", ".join(fitting) or "there is none"
-            raise ConfigError(f"--channel {asked}: no {kind} channel of {path}: choose {there}")
-        return asked
+            raise ConfigError(f"--channel {requested}: no {kind} channel of {path}: choose {there}")
+        return requested
     serial = record.record.article.serial
     same = [name for name in fitting if kept[name].get("serial") == serial]
     for names in (same, fitting):
         if len(names) == 1:
             return names[0]
     if not fitting:
-        raise ConfigError(f"{path}: has no {kind} channel, which {record.path.name} is of")
+        raise ConfigError(f"{path}: has no {kind} channel, but {record.path.name} is for one")
     raise ConfigError(f"{path}: name its channel: --channel {' or '.join(fitting)}")
 
 
@@ -131,23 +132,23 @@ def _readings(
     record: Record,
     period_s: float,
 ) -> tuple[NDArray[np.float64], list[str]]:
-    """The channel's readings by the new record, and what is to be said of them."""
+    """The channel's readings by the new record, and warnings about them."""
     own = kept[place.name]
     if own.get("kind") == "encoder":
         assert isinstance(record, Source)
-        said = dict(zip(record.names, record.values.tolist(), strict=True))
+        values = dict(zip(record.names, record.values.tolist(), strict=True))
         encoder = Encoder(
-            int(said.get("counts_per_turn", own["counts_per_turn"])),
-            int(said.get("direction", own["direction"])),
-            float(said.get("offset_rad", own["offset_rad"])),
+            int(values.get("counts_per_turn", own["counts_per_turn"])),
+            int(values.get("direction", own["direction"])),
+            float(values.get("offset_rad", own["offset_rad"])),
         )
         return encoder.chain.value(run[f"{place.name}.raw_counts"].values), []
     raw_unit = own.get("raw_unit", "V")
     raw = run[f"{place.name}.raw_{raw_unit.replace('/', '_per_')}"].values
     old = _old_chain(own)
     if isinstance(record, Source):
-        said = dict(zip(record.names, record.values.tolist(), strict=True))
-        units_per_V, zero_V = linear_of(said, own)
+        values = dict(zip(record.names, record.values.tolist(), strict=True))
+        units_per_V, zero_V = linear_of(values, own)
         return Chain.linear(units_per_V, zero_V).value(raw), []
     if own.get("raw_unit") == "mV/V" or record.record.conditioner is not None:
         new = record.chain(bridge=own.get("raw_unit") == "mV/V")
@@ -158,7 +159,7 @@ def _readings(
     if zeros:
         zero = zeros[-1][1]
         same = (old.raw_per_ratio, old.offset) == (new.raw_per_ratio, new.offset)
-        # The same volts are the zero, whatever conditioner they are read through.
+        # The zero is the same voltage with either conditioner.
         new = (
             Chain(new.raw_per_ratio, new.offset, new.coefficients, zero)
             if same
@@ -171,7 +172,7 @@ def _readings(
 def _old_chain(own: dict[str, Any]) -> Chain:
     if "coefficients" in own:
         return Chain(own["raw_per_ratio"], own["raw_offset"], tuple(own["coefficients"]))
-    # Recordings made before records.
+    # A recording of a version without calibration records.
     slope = own["newtons_per_V"] if "newtons_per_V" in own else own["units_per_V"]
     return Chain.linear(slope, own["zero_V"])
 
@@ -182,11 +183,11 @@ def _beyond(record: Calibration, chain: Chain, raw: NDArray[np.float64]) -> list
     outside = int(np.sum((ratio < low) | (ratio > high)))
     if not outside:
         return []
-    return [f"{outside} readings lie outside of the {low:g} to {high:g} mV/V that it was fitted in"]
+    return [f"{outside} readings lie outside of the {low:g} to {high:g} mV/V of the calibration"]
 
 
 def _inputs(run: xr.Dataset, name: str, about: str) -> list[tuple[int, float]]:
-    """(tick, value) of every input of this name that is about a channel."""
+    """(tick, value) of every input of this name for a channel."""
     found = zip(
         run.input_tick.values.tolist(),
         run.input_name.values,
@@ -200,14 +201,14 @@ def _inputs(run: xr.Dataset, name: str, about: str) -> list[tuple[int, float]]:
 def _tared(
     run: xr.Dataset, place: Channel, old: Chain, new: Chain, period_s: float
 ) -> NDArray[np.float64]:
-    """What a window took off at every row: the same raw reading, in the new newtons."""
+    """The tare of every row [N]: the same raw reading, converted by the new record."""
     ticks = np.rint(run.t_s.values / period_s)
     tared = np.zeros(len(ticks))
-    asked = _inputs(run, "tare", place.name)
+    requested = _inputs(run, "tare", place.name)
     if place.force == "main":
-        asked += _inputs(run, "tare", "")
+        requested += _inputs(run, "tare", "")
     total = 0.0
-    for tick, newtons in sorted(asked):
+    for tick, newtons in sorted(requested):
         total += newtons
         in_new = total if old == new else new.value(old.raw(total))
         tared[ticks >= tick] = in_new
@@ -215,7 +216,7 @@ def _tared(
 
 
 def _estimated(run: xr.Dataset, pipeline: assembly.Pipeline, period_s: float) -> dict[str, Any]:
-    """The estimator's columns over readings that are not those of the recording any more."""
+    """The estimator's columns, computed again from the new readings."""
     rig = ReplayRig(run, pipeline.rig.layout)
     pipeline.bind(rig)
     frame, estimator = pipeline.frame, pipeline.estimator

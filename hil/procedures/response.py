@@ -1,12 +1,13 @@
 """`hil calibrate damping`, `activation`, `cell_force`: one cell between fixed ends, on and off.
 
-Isometric (e = 0) the force of a cell with the law of `hil.systems.array.cells` is
+The isometric (e = 0) force of a cell with the law of `hil.systems.array.cells` is
 
     T = Kd d + Kf F,   d' = I d + Kp F,   tau = -1 / I = b / (k_se + k_ae)
 
-- damping: F jumps, so that T = T_inf + A exp(-t / tau) after both edges; b = tau (k_se + k_ae).
-- activation: F = F_0 + A / (1 + exp(-theta)), theta rising at rate r from -r delay to r_f delay_f
-  and falling back at r_f (`hil.systems.array.activation`), through the lag tau of the rig's damper.
+- damping: F is a step, so T = T_inf + A exp(-t / tau) after both edges; b = tau (k_se + k_ae).
+- activation: F = F_0 + A / (1 + exp(-theta)), filtered by the lag tau of the rig's damper. theta
+  rises at rate r from -r delay to r_f delay_f and falls back at r_f
+  (`hil.systems.array.activation`).
 - cell force: F_on = (T_on - T_off) / phi at rest, phi = k_se / (k_se + k_ae).
 
 Source: MacNair & Ueda, eqs (2)-(4), Figs. 5 and 10; JCGM 100:2008 (GUM), eq. (13).
@@ -27,9 +28,9 @@ from hil.procedures.fits import Fit, nonlinear
 from hil.procedures.on_rig import OneCell, force_of, pulses_of
 from hil.record.read import open_run
 
-REST_SHARE = 0.2  # of a hold or a pause, at its end, that counts as at rest
-SKIPPED_S = 0.01  # after an edge: the board's latency
-AMPLITUDE_MIN = 10.0  # times the noise
+REST_SHARE = 0.2  # last part of a hold or a pause that counts as at rest
+SKIPPED_S = 0.01  # omitted after an edge: latency of the board
+AMPLITUDE_MIN = 10.0  # in units of the noise
 
 Array = NDArray[np.float64]
 
@@ -43,14 +44,14 @@ class Settings(Table):
     pulses: Annotated[int, Field(ge=1, le=100)] = 1
 
     def schedule(self) -> tuple[list[tuple[float, float]], float]:
-        """When it goes on and off, and how long it all takes."""
+        """(on, off) times of the pulses, and the duration of the run [s]."""
         period_s = self.on_s + self.off_s
         begins = [self.before_s + i * period_s for i in range(self.pulses)]
         return [(t, t + self.on_s) for t in begins], self.before_s + self.pulses * period_s
 
 
 class ActivationSettings(Settings):
-    """`latency_s` of the force channel (`hil calibrate latency`) is taken off the delays."""
+    """`latency_s` of the force channel (`hil calibrate latency`) is subtracted from the delays."""
 
     latency_s: NotNegative = 0.0
     latency_u_s: NotNegative = 0.0
@@ -78,16 +79,22 @@ temperature_C = 23.0
 
 
 def _clear(fit: Fit, force_N: Array, what: str) -> None:
-    """ConfigError where the response does not stand out of the noise."""
+    """ConfigError if the response is not clearly above the noise."""
     if np.ptp(force_N) < AMPLITUDE_MIN * fit.sigma:
         raise ConfigError(
             f"{what}: the force changes by {np.ptp(force_N):.3g} N, noise is {fit.sigma:.2g} N: "
-            "no response: is the cell alive, is the board armed?"
+            "no response: does the cell work, is the board armed?"
         )
 
 
 def damping(path: Path, cell: OneCell) -> dict[str, Any]:
-    """B of a recording's first pulse."""
+    """Damping b from the first pulse of a recording, b = tau (k_se + k_ae).
+
+    Raises
+    ------
+    ConfigError
+        The force does not respond, or the pulse is too short for the time constant.
+    """
     run = open_run(path)
     t, T = run.t_s.values, force_of(run, path, cell.force)
     (on, off, end) = _first_pulse(run, path)
@@ -105,14 +112,15 @@ def damping(path: Path, cell: OneCell) -> dict[str, Any]:
     T_on, T_off = T[off - 1], T[end - 1]
     start = [0.1 * (t[off - 1] - t[on]), T_on, T[on] - T_on, T_off, T[off] - T_off]
     names = ("tau", "T_on", "A_on", "T_off", "A_off")
-    longest = float(after.max())
-    bounds = ([1e-4, *[-np.inf] * 4], [3.0 * longest, *[np.inf] * 4])
+    duration_s = float(after.max())
+    bounds = ([1e-4, *[-np.inf] * 4], [3.0 * duration_s, *[np.inf] * 4])
     fit = nonlinear(lambda p: curve(p) - T[rows], start, names, "damping", bounds)
     _clear(fit, T[rows], "damping")
     tau, K = float(fit.values[0]), cell.k_se + cell.k_ae
-    if tau > longest:
+    if tau > duration_s:
         raise ConfigError(
-            f"damping: a time constant of {tau:.3g} s in {longest:.3g} s: hold the cell on longer"
+            f"damping: a time constant of {tau:.3g} s in {duration_s:.3g} s: hold the cell on "
+            "longer"
         )
     u_b = float(np.hypot(np.sqrt(fit.covariance[0, 0]) * K, tau * cell.sum_u()))
     said = [f"time constant {tau:.5g} s, of k_se + k_ae = {K:g} N/m"]
@@ -130,12 +138,18 @@ def damping(path: Path, cell: OneCell) -> dict[str, Any]:
 
 
 def activation(path: Path, cell: OneCell, settings: ActivationSettings) -> dict[str, Any]:
-    """Rate and delay of a recording's first pulse, rise and fall apart."""
+    """Rate and delay from the first pulse of a recording, separately for rise and fall.
+
+    Raises
+    ------
+    ConfigError
+        The force does not respond, or the pulse is too short.
+    """
     run = open_run(path)
     t, T = run.t_s.values, force_of(run, path, cell.force)
     on, off, end = _first_pulse(run, path)
     period_s = float(np.median(np.diff(t)))
-    # Each edge ends where the other one begins: theta's stops, which both fits give to each other.
+    # theta of an edge ends at the start of the other edge, so the two fits are iterated once.
     fits: dict[str, Fit] = {}
     edges = (("rise", slice(on, off), 1.0, "fall"), ("fall", slice(off, end), -1.0, "rise"))
     for name, rows, sign, other in (*edges, *edges):
@@ -154,7 +168,7 @@ def activation(path: Path, cell: OneCell, settings: ActivationSettings) -> dict[
     if 2.0 * float(fits["rise"].values[1]) > t[off] - t[on]:
         raise ConfigError(
             f"activation: half after {fits['rise'].values[1]:.3g} s, off after "
-            f"{t[off] - t[on]:.3g} s: it was not complete: keep it on longer"
+            f"{t[off] - t[on]:.3g} s: the activation was not complete: keep it on longer"
         )
     said = [
         f"{name}: rate {f.values[0]:.4g}/s, half after {f.values[1]:.4g} s"
@@ -179,9 +193,9 @@ def activation(path: Path, cell: OneCell, settings: ActivationSettings) -> dict[
 def _profile(
     T: Array, period_s: float, sign: float, far: float | None, cell: OneCell, what: str
 ) -> Fit:
-    """Rate, delay, amplitude and rest of one edge, which is at the first sample.
+    """Rate, delay, amplitude and rest of the edge at the first sample.
 
-    theta goes from -rate delay to `far`, or as far as it came from.
+    theta goes from -rate delay to `far`; without `far` to rate delay.
     """
     t = period_s * np.arange(len(T))
 
@@ -207,20 +221,29 @@ def _profile(
 
 
 def _lagged(F: Array, period_s: float, cell: OneCell) -> Array:
-    """T over F_on of a cell at rest before: its law at e = 0, exact for F straight in a period."""
+    """T / F_on of a cell that starts at rest, by its law at e = 0.
+
+    The discretisation is exact for F that is linear within each period.
+    """
     law = cell.law
     I, Kp, Kd = float(law.I[0, 0]), float(law.Kp[0]), float(law.Kd[0])  # noqa: E741
     a = np.exp(I * period_s)
-    whole = (a - 1.0) / I  # of F held
-    late = (whole - period_s) / I / period_s  # of F's rise, which comes bit by bit
-    b_now, b_next = Kp * (whole - late), Kp * late
+    held = (a - 1.0) / I  # response to constant F
+    ramp = (held - period_s) / I / period_s  # response to the linear change of F
+    b_now, b_next = Kp * (held - ramp), Kp * ramp
     before = -Kp / I * F[0]
     d = lfilter([b_next, b_now], [1.0, -a], F, zi=[before - b_next * F[0]])[0]
     return np.asarray((Kd * d + law.Kf * F) / cell.share)
 
 
 def cell_force(path: Path, cell: OneCell) -> dict[str, Any]:
-    """F_on of a recording's pulses."""
+    """F_on from the pulses of a recording, F_on = (T_on - T_off) / phi.
+
+    Raises
+    ------
+    ConfigError
+        There are fewer than three pulses, or their forces differ too much.
+    """
     run = open_run(path)
     T = force_of(run, path, cell.force)
     levels = []
@@ -234,8 +257,8 @@ def cell_force(path: Path, cell: OneCell) -> dict[str, Any]:
     spread = float(rise.std(ddof=1))
     if abs(rise.mean()) < AMPLITUDE_MIN * spread:
         raise ConfigError(
-            f"cell_force: the pulses give {rise.min():.3g} to {rise.max():.3g} N: no force that "
-            "repeats: is the cell alive, are the pauses long enough?"
+            f"cell_force: the pulses give {rise.min():.3g} to {rise.max():.3g} N: the force does "
+            "not repeat: does the cell work, are the pauses long enough?"
         )
     low_N, high_N = np.mean(levels, axis=0).tolist()
     F_on = float(rise.mean()) / cell.share
@@ -259,7 +282,7 @@ def cell_force(path: Path, cell: OneCell) -> dict[str, Any]:
 
 
 def _transducer_u_N(cell: OneCell, low_N: float, high_N: float) -> float:
-    """Of a difference of two forces, by the transducer's coefficients: its zero drops out."""
+    """Standard uncertainty of a force difference from the transducer's coefficients [N]."""
     if cell.transducer is None:
         return 0.0
     chain = cell.transducer.chain(bridge=True)
@@ -282,7 +305,7 @@ def _white(residuals: Array) -> bool:
 
 
 def _thinned(t: Array, T: Array, on: int, end: int) -> dict[str, Any]:
-    """Some 200 points of what was fitted; the whole is in the recording, which the record names."""
+    """200 points of the fitted data; the record names the recording with all data."""
     rows = np.linspace(on, end - 1, 200).astype(int)
     return {"t_s": t[rows], "force_N": [float(f"{v:.6g}") for v in T[rows]]}
 

@@ -1,4 +1,4 @@
-"""The copy of a recording in which one channel's readings come from another record."""
+"""Rewrites a copy of a recording whose readings of one channel come from another record."""
 
 import hashlib
 import json
@@ -17,10 +17,12 @@ from hil.record.read import experiment_in
 from hil.record.summary import plain
 
 
-def linear_of(said: dict[str, float], own: dict[str, Any]) -> tuple[float, float]:
-    """units_per_V and zero_V of a voltage channel; the card's own offset adds to its zero."""
-    units_per_V = float(said.get("units_per_V", own["units_per_V"]))
-    zero_V = float(said.get("zero_V", own["zero_V"])) + float(said.get("offset_V", 0.0))
+def linear_of(values_by_name: dict[str, float], own: dict[str, Any]) -> tuple[float, float]:
+    """units_per_V and zero_V of a voltage channel; the offset of the card is added to its zero."""
+    units_per_V = float(values_by_name.get("units_per_V", own["units_per_V"]))
+    zero_V = float(values_by_name.get("zero_V", own["zero_V"])) + float(
+        values_by_name.get("offset_V", 0.0)
+    )
     return units_per_V, zero_V
 
 
@@ -33,7 +35,18 @@ def rewrite(
     columns: dict[str, Any],
     messages: list[str],
 ) -> None:
-    """Columns, the channel's calibration, and where it all comes from."""
+    """Write the new columns, the channel's calibration and the history into the copy.
+
+    Parameters
+    ----------
+    partial : the copy
+    path : the original recording
+    name : channel
+    kept : calibrations of the recording, by channel
+    record : the new calibration
+    columns : values by column
+    messages : warnings, which become events
+    """
     own = kept[name]
     history = {
         "from": path.name,
@@ -92,42 +105,44 @@ def _channel_attributes(own: dict[str, Any], record: Record, created: str) -> di
             "capacity_N": capacity_N,
             "uncertainty_N": record.force_uncertainty_N(capacity_N),
         }
-    said = dict(zip(record.names, record.values.tolist(), strict=True))
+    values_by_name = dict(zip(record.names, record.values.tolist(), strict=True))
     whole = {"counts_per_turn", "direction"}
-    changes |= {key: round(v) if key in whole else v for key, v in said.items() if key in own}
+    changes |= {
+        key: round(v) if key in whole else v for key, v in values_by_name.items() if key in own
+    }
     if own.get("kind") == "voltage":
-        units_per_V, zero_V = linear_of(said, own)
+        units_per_V, zero_V = linear_of(values_by_name, own)
         chain = Chain.linear(units_per_V, zero_V)
         changes |= {"units_per_V": units_per_V, "zero_V": zero_V}
         changes |= {"raw_offset": chain.offset, "coefficients": list(chain.coefficients)}
     return changes
 
 
-def _add_events(file: h5py.File, said: list[tuple[str, str]]) -> None:
+def _add_events(file: h5py.File, values_by_name: list[tuple[str, str]]) -> None:
     events = file["events"]
     recorded = file[RECORDED][:] if RECORDED in file else None
     n = len(events) if recorded is None or len(recorded) < 2 else int(recorded[1])
     t_s = float(file["ticks/t_s"][-1]) if len(file["ticks/t_s"]) else 0.0
-    events.resize(n + len(said), axis=0)
-    for i, (level, text) in enumerate(said):
+    events.resize(n + len(values_by_name), axis=0)
+    for i, (level, text) in enumerate(values_by_name):
         events[n + i] = np.array(
             (t_s, level, "recalibrate", text.encode()[:256]), dtype=events.dtype
         )
     if recorded is not None and len(recorded) >= 2:
-        recorded[1] = n + len(said)
+        recorded[1] = n + len(values_by_name)
         file[RECORDED][:] = recorded
 
 
 def settle(partial: Path, figures: dict[str, Any], name: str, record: Record, created: str) -> None:
-    """The summary's figures anew, and what it says of the channel's calibration."""
+    """Update the figures and the calibration status of the channel in the summary."""
     with h5py.File(partial, "r+", libver=LIBVER) as file:
         summary = json.loads(file.attrs["summary"])
         started = summary.get("timing", {})
         summary |= figures | {"timing": started}
         calibration = summary.setdefault("calibration", {})
         for key, lines in calibration.items():
-            others = [x for x in lines if x != name and not x.startswith(f"{name}: ")]
-            calibration[key] = others
+            kept_lines = [x for x in lines if x != name and not x.startswith(f"{name}: ")]
+            calibration[key] = kept_lines
         label = f"{name}: calibration {record.id}"
         until = record.record.act.valid_until.isoformat()
         if created[:10] > until:

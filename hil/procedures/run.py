@@ -1,4 +1,4 @@
-"""`hil calibrate KIND`: readings gathered, fitted, and written as a record."""
+"""`hil calibrate KIND`: takes readings, fits them and writes a record."""
 
 import sys
 from collections.abc import Callable
@@ -27,18 +27,19 @@ from hil.rig.calibrated import cards_of
 from hil.rig.instruments import channels_of
 
 REHEARSAL = "REHEARSAL"  # serial number of the templates
-READ_S = 1.0  # of a channel at rest
+READ_S = 1.0  # averaging time of a channel at rest
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the command line says.
+    """Arguments of the command line.
 
     Attributes
     ----------
-    session : the session file, or None for a rehearsal by the template
-    rig : RIG.toml, whose channel is read or whose cell is switched
-    run : a recording instead of a new run
+    session : the session file, or None for a rehearsal with the template
+    rig : RIG.toml of the channel to read or of the cell to switch
+    run : a recording that replaces a new run
+    undo : number of readings to undo before continuing
     """
 
     kind: str
@@ -57,7 +58,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Done:
-    """A record written, with what is to be said, and the truth where it was rehearsed."""
+    """A written record, messages, and the true values of a rehearsal."""
 
     path: Path
     record: Record
@@ -66,29 +67,30 @@ class Done:
 
 
 def calibrate(asked: Asked) -> list[Done]:
-    """Go through a procedure, from where its journal ends, to its records.
+    """Run a procedure, starting after the last reading of its journal, and write its records.
 
     Raises
     ------
     ConfigError
-        Wrong input, or readings that nothing can be fitted to, with the reason.
+        The input is wrong, or the readings cannot be fitted.
     """
     if asked.kind not in KINDS:
         found = remedy(asked.kind, (*KINDS, "literature"))
         raise ConfigError(f"calibrate '{asked.kind}': unknown{found}")
     if asked.session is None and not asked.rehearse:
         raise ConfigError(
-            f"calibrate {asked.kind}: give its session file, which begins with "
-            f"hil calibrate {asked.kind} --template > session.toml, or --rehearse"
+            f"calibrate {asked.kind}: give its session file (create it with "
+            f"hil calibrate {asked.kind} --template > session.toml), or --rehearse"
         )
-    own = tuple(text for text in asked.sets if _is_of_the_session(text))
-    rest = tuple(text for text in asked.sets if not _is_of_the_session(text))
-    session = read_session(asked.session, template(asked.kind), session_kind(asked.kind), list(own))
+    session_sets = tuple(text for text in asked.sets if _is_of_the_session(text))
+    rig_sets = tuple(text for text in asked.sets if not _is_of_the_session(text))
+    table_type = session_kind(asked.kind)
+    session = read_session(asked.session, template(asked.kind), table_type, list(session_sets))
     supersedes = [load_any(path, named_by="--supersedes") for path in asked.supersedes]
     today = datetime.now(UTC).date()
     out = asked.out or _default_out(asked, session, today)
     if asked.rehearse:
-        _make_room(out)
+        _remove_rehearsal(out)
     elif session.article.serial == REHEARSAL:
         raise ConfigError(
             f"{asked.session}: article.serial = '{REHEARSAL}': give the one on its label, "
@@ -97,12 +99,12 @@ def calibrate(asked: Asked) -> list[Done]:
     if out.exists():
         raise ConfigError(f"{out}: exists already: a record is never changed: choose another --out")
     if asked.kind in TYPED:
-        return [_typed(asked, session, TYPED[asked.kind], out, supersedes, today, rest)]
-    return _on_rig(asked, session, ON_RIG[asked.kind], out, supersedes, today, rest)
+        return [_typed(asked, session, TYPED[asked.kind], out, supersedes, today, rig_sets)]
+    return _on_rig(asked, session, ON_RIG[asked.kind], out, supersedes, today, rig_sets)
 
 
-def _make_room(out: Path) -> None:
-    """A rehearsal is no record: another one takes its place."""
+def _remove_rehearsal(out: Path) -> None:
+    """Delete the record of an earlier rehearsal."""
     if out.is_file() and load_any(out, named_by=str(out)).record.status == "simulated":
         out.unlink()
 
@@ -128,7 +130,7 @@ def _typed(
     out: Path,
     supersedes: list[Record],
     today: date,
-    rest: tuple[str, ...],
+    rig_sets: tuple[str, ...],
 ) -> Done:
     steps = procedure.steps(session)
     journal = _journal(asked, session, out, [step.key for step in steps])
@@ -145,7 +147,7 @@ def _typed(
     else:
         channel = None
         if asked.rig is not None:
-            channel = _resting_channel(asked, rest)
+            channel = _resting_channel(asked, rig_sets)
             simulated_reading = asked.backend != "bench"
         read = ask(len(steps), channel)
     try:
@@ -173,9 +175,10 @@ def _typed(
 
 
 def _journal(asked: Asked, session: AnySession, out: Path, keys: list[str]) -> Journal:
-    """Of these readings of this article and no others.
+    """The journal of a session; it accepts only the same readings of the same article.
 
-    What was typed stays when the session file is mended; what a program read belongs to its values.
+    Typed readings stay valid when the session file is corrected. Readings that a program took
+    depend on the settings and are refused after a change.
     """
     of: dict[str, Any] = {
         "kind": asked.kind, "serial": session.article.serial, "steps": keys,
@@ -183,7 +186,7 @@ def _journal(asked: Asked, session: AnySession, out: Path, keys: list[str]) -> J
     }  # fmt: skip
     if asked.rehearse or asked.rig is not None:
         of |= {"act": session.model_dump(mode="json"), "seed": asked.seed, "sets": asked.sets}
-    # Without the date: a long procedure goes on the next day.
+    # Without the date: a procedure may continue on the next day.
     beside = out if asked.out or asked.rehearse else _default_out(asked, session, None)
     journal = Journal(beside.with_suffix(".journal"), of)
     for key in [key for key in keys if key in journal.readings][::-1][: asked.undo]:
@@ -194,7 +197,7 @@ def _journal(asked: Asked, session: AnySession, out: Path, keys: list[str]) -> J
 
 
 def _resting_channel(asked: Asked, sets: tuple[str, ...]) -> Callable[[str], float]:
-    """What a channel of the rig reads in a second with everything off, in the unit asked for."""
+    """A function that reads a channel with everything off for READ_S, in the requested unit."""
     assert asked.rig is not None
     config = RigUsed(asked.rig, asked.backend, sets).resting()
     places = {place.name: place for place in channels_of(config.tables)}
@@ -208,8 +211,8 @@ def _resting_channel(asked: Asked, sets: tuple[str, ...]) -> Callable[[str], flo
     )
     if table.kind == "encoder":
         raise ConfigError(
-            f"--channel {place.name}: an encoder's counts begin anew whenever the card is opened: "
-            "type them from one display, such as hil gui's"
+            f"--channel {place.name}: an encoder's counts restart whenever the card is opened: "
+            "type them from one display, such as that of hil gui"
         )
     raw = "V" if getattr(table, "bridge", None) is None else "mV_per_V"
     own = place.suffix.removeprefix("_")
@@ -220,10 +223,10 @@ def _resting_channel(asked: Asked, sets: tuple[str, ...]) -> Callable[[str], flo
         if unit in (own, raw, raw.replace("_per_", "/")):
             return value
         if unit == "mV/V" and record is not None:
-            # Before the conditioner that the rig's record of this channel names.
+            # Converts back to the input of the conditioner of the channel's record.
             return record.chain(bridge=False).ratio(value)
         raise ConfigError(
-            f"--channel {place.name}: reads {own} and {raw}, this procedure wants {unit}"
+            f"--channel {place.name}: gives {own} and {raw}, this procedure needs {unit}"
         )
 
     return read
@@ -254,7 +257,7 @@ def _on_rig(
         done = gather([step], journal, lambda s, i: str(used.run(config, recording, asked.seed)))
         path = Path(done["recording"])
         if not path.is_file():
-            raise ConfigError(f"{path}: the journal's recording is gone: remove {journal.path}")
+            raise ConfigError(f"{path}: the recording does not exist: remove {journal.path}")
         truth = plant_truth(asked.kind, config) if asked.backend == "sim" else {}
     else:
         assert asked.run is not None
@@ -263,7 +266,7 @@ def _on_rig(
     try:
         found = procedure.finish(path, cell, settings, asked.channel)
     except ConfigError:
-        journal.close()  # the recording stays to be looked at; the rig can run again
+        journal.close()  # keeps the recording for inspection; the rig can run again
         raise
     records = []
     for name, values in found.items():
@@ -280,7 +283,7 @@ def _on_rig(
 
 
 def _known(truth: dict[str, float], name: str) -> dict[str, float]:
-    """Of one channel's values: those of its name."""
+    """The true values of one channel."""
     own = {k.removeprefix(f"{name}/"): v for k, v in truth.items() if k.startswith(f"{name}/")}
     return own or {k: v for k, v in truth.items() if "/" not in k}
 

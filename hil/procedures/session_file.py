@@ -1,9 +1,9 @@
-"""Who calibrates what, and how: the file that `hil calibrate KIND SESSION.toml` takes.
+"""The session file of `hil calibrate KIND SESSION.toml`.
 
-[article]     what is calibrated, with its serial number
-[act]         by whom, against what, for how long
-[conditions]  temperature and the like
-[procedure]   how it is done: keys of its kind
+[article]     the calibrated article, with its serial number
+[act]         operator, standard, validity
+[conditions]  ambient conditions such as the temperature
+[procedure]   settings of the procedure
 """
 
 import tomllib
@@ -23,7 +23,7 @@ from hil.platform.provenance import software
 
 
 class SessionTable(Table):
-    """Who, against what, for how long; `standard` has the `certificate`."""
+    """Operator, standard with its certificate, and validity."""
 
     by: Title
     standard: Title = ""
@@ -35,7 +35,7 @@ S = TypeVar("S", bound=Table)
 
 
 class SessionFile(Table, Generic[S]):
-    """A session whose `procedure` has these settings."""
+    """A session file whose `[procedure]` is a table of type S."""
 
     article: ThingTable
     act: SessionTable
@@ -44,7 +44,7 @@ class SessionFile(Table, Generic[S]):
 
 
 class TransducerFile(SessionFile[S]):
-    """A force transducer's, with the conditioner that it is read through."""
+    """A session file of a force transducer, with its signal conditioner."""
 
     article: ArticleTable
     conditioner: ConditionerTable | None = None
@@ -55,15 +55,15 @@ A = TypeVar("A", bound=AnySession)
 
 
 def read_session(path: Path | None, template: str, kind: type[A], sets: list[str]) -> A:
-    """A validated session; the template itself where there is no file, for a rehearsal.
+    """Read and validate a session file; without a file, the template, for a rehearsal.
 
     Raises
     ------
     ConfigError
-        One line an error.
+        The file does not exist or is invalid; one line an error.
     """
     if path is not None and not path.exists():
-        raise ConfigError(f"{path}: no such file: it begins with --template > {path}")
+        raise ConfigError(f"{path}: no such file: create it with --template > {path}")
     table = tomllib.loads(template) if path is None else read_toml(path)
     name = "the template" if path is None else str(path)
     sources: list[tuple[str, Any]] = [(name, table)]
@@ -77,7 +77,7 @@ def read_session(path: Path | None, template: str, kind: type[A], sets: list[str
 def session_of(
     session: AnySession, method: str, today: date, supersedes: list[Record], simulated: bool
 ) -> dict[str, Any]:
-    """`[article]`, `[act]`, `[conditions]` and the status of the record to come."""
+    """`[article]`, `[act]`, `[conditions]` and the status of the future record."""
     return {
         "status": "simulated" if simulated else "measured",
         "article": session.article.model_dump(exclude_none=True),
@@ -101,7 +101,7 @@ def _software() -> str:
 
 
 def refuse_overlap(path: Path, new: Record) -> None:
-    """ConfigError where the folder has a record of the same article that holds at the same time."""
+    """ConfigError if the folder has a record of the same article that is valid at the same time."""
     for other in sorted(path.parent.glob("*.toml")):
         text = other.read_text(encoding="utf-8", errors="replace")
         if other == path or not may_be_of(text, new):

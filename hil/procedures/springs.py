@@ -1,14 +1,14 @@
-"""`hil calibrate spring_constants`: each spring between two micro-positioners, stretch and force.
+"""`hil calibrate spring_constants`: stretches each spring between two micro-positioners.
 
     F = F_0 + k x + e
 
-by least squares for k_pe, k_se and k_ae in turn, at stretches up and down again. A positioner's
-resolution r makes an error even within +-r/2; that of two adds k^2 r^2 / 6 to a force's variance,
-which the residuals hold already. The transducer's scale u_t is common to all: the covariance of
-k_i and k_j gets u_t^2 k_i k_j.
+by least squares for each of k_pe, k_se and k_ae, at increasing and decreasing stretches. The
+resolution r of a positioner gives an error that is uniform within +-r/2. Two positioners add
+k^2 r^2 / 6 to the variance of a force, which the residuals already include. The transducer's scale
+uncertainty u_t is common to all springs and adds u_t^2 k_i k_j to the covariance of k_i and k_j.
 
-Errors in x also draw k towards zero, by the share r^2 / (6 var x): 4e-5 for 0.02 mm over 4 mm, far
-below the uncertainty.
+Errors in x also bias k towards zero by the share r^2 / (6 var x). This is 4e-5 for 0.02 mm over
+4 mm, far below the uncertainty.
 
 Source: MacNair & Ueda, section Physical Actuator Array Design (the method); JCGM 100:2008 (GUM),
 F.1.2.3 (common scale) and 4.3.7 (resolution).
@@ -50,12 +50,12 @@ temperature_C = 23.0
 [procedure]
 springs = ["k_pe_N_per_m", "k_se_N_per_m", "k_ae_N_per_m"]
 stretch_m = [0.0, 0.001, 0.002, 0.003, 0.004]
-expected_N_per_m = [20.0, 390.0, 1000.0] # about; so that a wrong unit is found
+expected_N_per_m = [20.0, 390.0, 1000.0] # approximate, to detect a wrong unit
 """
 
 
 class Settings(Table):
-    """Stretches are gone through up and down, `repeats` times, for every spring."""
+    """The stretches increase and decrease, `repeats` times, for every spring."""
 
     springs: Annotated[
         list[Literal["k_pe_N_per_m", "k_se_N_per_m", "k_ae_N_per_m"]], Field(min_length=1)
@@ -78,7 +78,7 @@ def _sequence(s: Settings) -> list[float]:
 def steps(session: Session) -> list[Step]:
     s = session.procedure
     if len(s.expected_N_per_m) != len(s.springs):
-        raise ConfigError("procedure.expected_N_per_m: give one figure a spring")
+        raise ConfigError("procedure.expected_N_per_m: give one value for each spring")
     if max(s.stretch_m, default=0.0) - min(s.stretch_m, default=0.0) > 0.1:
         raise ConfigError(
             f"procedure.stretch_m: {max(s.stretch_m):g} m between micro-positioners: off by 1000: "
@@ -120,7 +120,7 @@ def finish(session: Session, readings: Readings) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Truth:
-    """Springs that are known, positioners and a transducer with their errors."""
+    """A simulated rehearsal: known springs, positioners and a transducer with errors."""
 
     settings: Settings
     k_N_per_m: dict[str, float]

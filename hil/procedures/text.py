@@ -1,4 +1,4 @@
-"""A new record in words: its values, a rehearsal's truth, and the lines for a rig's table."""
+"""A new record as text: its values, true values of a rehearsal, and lines for a rig's table."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from hil.procedures.run import Done
 
 
 def as_text(done: Done) -> str:
-    """Values with their uncertainty, and beside a rehearsal's truth."""
+    """Values with their standard uncertainty, and the true values of a rehearsal."""
     record = done.record
     values, C = record.values, record.covariance
     lines = [f"{done.path}: {record.record.kind}, {record.record.status}"]
@@ -29,14 +29,16 @@ def as_text(done: Done) -> str:
 
 
 def _literals(done: Done) -> list[str]:
-    """Lines of TOML that name the record and say what it says."""
+    """Lines of TOML that name the record and repeat its values."""
     record = done.record
     named = f'record = "../../{done.path.resolve().parent.name}/{done.path.name}"'
     if isinstance(record, Source):
         lists = sorted({base(name) for name in record.names if "." in name})
         single = dict(zip(record.names, record.values.tolist(), strict=True))
-        whole = {key: [v for name, v in single.items() if base(name) == key] for key in lists}
-        lines = [f"{key} = {value!r}" for key, value in whole.items()]
+        values_by_key = {
+            key: [v for name, v in single.items() if base(name) == key] for key in lists
+        }
+        lines = [f"{key} = {value!r}" for key, value in values_by_key.items()]
         return [*lines, *(f"{k} = {v:.12g}" for k, v in single.items() if "." not in k), named]
     if record.record.conditioner is None:
         return [named]

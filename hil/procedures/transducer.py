@@ -1,18 +1,18 @@
-"""`hil calibrate force_transducer`: dead weights hung on and taken off again.
+"""`hil calibrate force_transducer`: dead weights, added and removed.
 
-A weight of mass m and density rho_w in air of density rho_a pulls with
+A weight of mass m and density rho_w in air of density rho_a exerts the force
 
     F = m g (1 - rho_a / rho_w)
 
-In R runs every weight is hung on, then taken off in reverse, between two zeros. The readings y, in
-mV/V, are fitted as deflection over force,
+Each of R runs starts at zero, applies the weights in increasing and in decreasing order, and ends
+at zero. The readings y in mV/V are fitted as deflection over force,
 
     y = z_r + sum_k g_k F^k + e,    k = 1 ... degree,
 
-with a zero z_r of every run, which drifts linearly from the run's first to its last zero. Turned
-around, F = sum_k c_k (y - z)^k is what the record holds; C_c = J C_g J^T with J by the chain rule.
-The weights' common uncertainty u_w adds u_w^2 c c^T, hysteresis what `loop_shape` says. The lower
-limit factor is 2.4 s, in newtons.
+with a zero z_r of every run, which drifts linearly from the run's first to its last zero. The
+record contains the inverse, F = sum_k c_k (y - z)^k; its covariance is C_c = J C_g J^T with J by
+the chain rule. The weights' common uncertainty u_w adds u_w^2 c c^T, and hysteresis adds the term
+of `loop_shape`. The lower limit factor is 2.4 s, in newtons.
 
 Source: ASTM E74 (deflection over force; lower limit factor 2.4 s; class A from 400 times it);
 JCGM 100:2008 (GUM), eq. (13).
@@ -56,7 +56,7 @@ certificate = "W-2026-118"
 valid_days = 365
 [conditions]
 temperature_C = 23.0
-[conditioner]                            # what it is read through, in runs
+[conditioner]                            # the signal conditioner of the runs
 name = "strain gauge conditioner"
 serial = "AMP-1"
 gain = 500.0
@@ -69,7 +69,7 @@ runs = 3
 
 
 class Settings(Table):
-    """What is hung on, how often, and what the transducer's label says."""
+    """Weights, number of runs, and rated output from the transducer's label."""
 
     weights_kg: Annotated[list[Positive], Field(max_length=50)]
     rated_mV_per_V: float
@@ -87,23 +87,23 @@ Session = TransducerFile[Settings]
 
 @dataclass(frozen=True)
 class Load:
-    """One reading's place in the procedure."""
+    """Position of one reading in the procedure."""
 
     key: str
     run: int
-    part: float  # of the run that has passed
+    part: float  # elapsed share of the run, 0 to 1
     force_N: float
     rising: bool
 
 
 def forces_N(s: Settings) -> NDArray[np.float64]:
-    """F of every weight, with the air's buoyancy."""
+    """F = m g (1 - rho_a / rho_w) of every weight [N]."""
     buoyancy = 1.0 - AIR_KG_PER_M3 / s.density_kg_per_m3
     return np.array(s.weights_kg) * s.gravity_m_per_s2 * buoyancy
 
 
 def loads(s: Settings) -> list[Load]:
-    """Every run: zero, up, down, zero."""
+    """All readings; each run is zero, up, down, zero."""
     up = sorted(forces_N(s).tolist())
     found = []
     for run in range(1, s.runs + 1):
@@ -152,7 +152,7 @@ def finish(session: Session, readings: Readings) -> dict[str, Any]:
     g, C_g = fitted.values[: s.degree], fitted.covariance[: s.degree, : s.degree]
     top_N = float(F.max())
     c, C = inverted(g, C_g, top_N)
-    C[0, 0] += (fitted.sigma / g[0]) ** 2  # of one reading of the zero
+    C[0, 0] += (fitted.sigma / g[0]) ** 2  # uncertainty of one reading of the zero
     C += s.weights_relative_u**2 * np.outer(c, c)
     loop = _hysteresis(every, y, F, float(g[0]))
     top = float(np.polyval([*g[::-1], 0.0], top_N))
@@ -206,10 +206,21 @@ def _fit(s: Settings, every: list[Load], y: NDArray[np.float64], F: NDArray[np.f
 def inverted(
     g: NDArray[np.float64], C_g: NDArray[np.float64], top_N: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """F = sum_k c_k d^k of d = sum_k g_k F^k, from no force to `top_N`, with covariance.
+    """Invert d = sum_k g_k F^k to F = sum_k c_k d^k for forces from 0 to `top_N`, with covariance.
 
-    Fitted through the curve on Chebyshev's points, where the curve's own F is known; what a
-    polynomial of the same degree leaves is far below a reading's noise.
+    The coefficients are a least-squares fit at 33 Chebyshev points. The error of a polynomial of
+    the same degree is far below the noise of a reading.
+
+    Parameters
+    ----------
+    g : (degree,) coefficients
+    C_g : (degree, degree) covariance of g
+    top_N : largest force
+
+    Returns
+    -------
+    c : (degree + 1,) coefficients; c_0 = 0
+    C : (degree + 1, degree + 1) covariance of c
     """
     degree = len(g)
     F = 0.5 * top_N * (1.0 + np.cos(np.pi * (np.arange(33) + 0.5) / 33))
@@ -224,10 +235,11 @@ def inverted(
 
 
 def loop_shape(u_N: float, degree: int, top: float) -> NDArray[np.float64]:
-    """Coefficients of u_N 4 x (1 - x) with x = d / top: what a loop's standard uncertainty does.
+    """Coefficients of u_N 4 x (1 - x) with x = d / top: the uncertainty due to hysteresis.
 
-    Readings lie evenly between the loop's branches, half of it to either side of the fitted middle:
-    u = loop / sqrt(12). Of degree 1 it is the straight line nearest to that shape.
+    Readings are distributed uniformly between the branches of the loop, half of its width to either
+    side of the fitted curve: u = loop / sqrt(12). For degree 1 the straight line u_N x is the
+    least-squares approximation.
     """
     v = np.zeros(degree + 1)
     if degree == 1:
@@ -238,7 +250,7 @@ def loop_shape(u_N: float, degree: int, top: float) -> NDArray[np.float64]:
 
 
 def _range(g: NDArray[np.float64], top_N: float) -> list[float]:
-    """What was loaded, and as far the other way: a transducer of tension and compression."""
+    """Calibrated range [mV/V]: the loaded range and its mirror image in compression."""
     end = 1.02 * abs(float(np.polyval([*g[::-1], 0.0], top_N)))
     return [float(f"{-end:.4g}"), float(f"{end:.4g}")]
 
@@ -252,7 +264,10 @@ def _nonlinearity_N(g: NDArray[np.float64], top_N: float) -> float:
 def _hysteresis(
     every: list[Load], y: NDArray[np.float64], F: NDArray[np.float64], g_1: float
 ) -> dict[str, float]:
-    """Largest of down less up, in any run; largest spread of equal readings of several runs."""
+    """Hysteresis: the largest mean difference of decreasing and increasing readings [N].
+
+    Repeatability: the largest range of equal readings of several runs [N].
+    """
     zero = {load.run: y[i] for i, load in enumerate(every) if load.rising and F[i] == 0.0}
     deflection = np.array([y[i] - zero[load.run] for i, load in enumerate(every)]) / g_1
     at: dict[tuple[int, float, bool], float] = {
@@ -277,11 +292,11 @@ def _hysteresis(
 
 @dataclass(frozen=True)
 class Truth:
-    """A transducer that is known: what `--rehearse` reads."""
+    """A simulated transducer with known properties, which `--rehearse` reads."""
 
     settings: Settings
     sensitivity: float  # mV/V per N
-    curvature: float = 0.001  # of full scale
+    curvature: float = 0.001  # share of full scale, as hysteresis and creep
     hysteresis: float = 0.0005
     creep: float = 0.0003
     noise_mV_per_V: float = 0.0002
@@ -291,7 +306,7 @@ class Truth:
     @property
     def truth(self) -> dict[str, float]:
         top = float(forces_N(self.settings).max())
-        # The middle of the loop, which is 2 hysteresis x (1 - x) of full scale above the rise.
+        # The middle of the loop is 2 hysteresis x (1 - x) of full scale above the rising branch.
         half = 2.0 * self.hysteresis * self.sensitivity
         middle = self.g + np.array([half, -half / top])
         c, _ = inverted(middle, np.zeros((2, 2)), top)
@@ -299,7 +314,7 @@ class Truth:
 
     @property
     def g(self) -> NDArray[np.float64]:
-        """Of d = g_1 F + g_2 F^2."""
+        """g_1 and g_2 of d = g_1 F + g_2 F^2."""
         top = float(forces_N(self.settings).max())
         return np.array([self.sensitivity, -self.curvature * self.sensitivity / top])
 

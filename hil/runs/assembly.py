@@ -31,13 +31,13 @@ from hil.rig.replay import ReplayRig
 from hil.rig.rig import Rig, build_rig
 from hil.rig.run_tables import RunTables
 
-REHEARSED_TICKS = 60_000  # a few seconds' work
+REHEARSED_TICKS = 60_000  # takes a few seconds
 TIMED_TICKS = 2000
 PASSES_MAX = 6
-TIMED_S = 2.0  # after which a rehearsal has seen enough
-UNCOUNTED = 10  # first ticks, in which something may still compile
-BUDGET_SHARE = 0.5  # of a period, that plug-in code may take where its table says nothing
-HUNG_REHEARSED_S = 10.0  # of a first call, which may compile
+TIMED_S = 2.0  # of stage time, after which a timed rehearsal stops
+UNCOUNTED = 10  # first ticks, in which JIT compilation may still take place
+BUDGET_SHARE = 0.5  # of a period: budget of plug-in code whose table has no `budget_s`
+HUNG_REHEARSED_S = 10.0  # timeout of a call; a first call may compile
 
 
 class FaultyControl:
@@ -74,7 +74,7 @@ class FaultyControl:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A rig, and what estimates and controls on it, bound to one row."""
+    """A rig with its estimator and its control stage, bound to one row."""
 
     rig: Rig
     estimator: Estimator
@@ -95,6 +95,13 @@ def build(
     injection: Injection | None = None,
     plant: System | None = None,
 ) -> Pipeline:
+    """Build the rig, estimator and control stage of a configuration and bind them to one row.
+
+    Raises
+    ------
+    ConfigError
+        The limits of a board on the bench are refused.
+    """
     boards = board_limits.protections(config.tables, config.models[0])
     on_bench = [b for b in boards if (backends or {}).get(b.name) == "bench"]
     board_limits.refuse(config.path, on_bench)
@@ -121,10 +128,14 @@ def parts_of(
     armed: bool = True,
     until: WaitCondition | None = None,
 ) -> LoopContext:
-    """What the loop works with; on another rig than the stages' own where one is given.
+    """Build the context of the loop from a pipeline.
 
-    A run that only waits is not armed, and its guard does not compare with the twin, which knows
-    nothing of what was on before.
+    Parameters
+    ----------
+    rig : replaces the rig of the pipeline, such as a `ReplayRig`
+    armed : whether the run starts armed
+    until : condition of a run that only waits. Such a run is not armed, and its guard does not
+        compare readings with the twin, because the twin does not know the history of the cells.
     """
     tables, period_s = config.tables, config.tables.loop.period_s
     rig = pipeline.rig if rig is None else rig
@@ -174,8 +185,8 @@ def _limits(tables: RunTables, layout: RigLayout) -> guard.Limits:
     for channel in layout.channels:
         own = g.signals.get(channel.name)
         low, high = (-np.inf, np.inf) if own is None else (own.min, own.max)
-        room = measured[channel.name] == AMBIENT  # may stand still all day
-        frozen_s = np.inf if room else g.frozen_s or np.inf
+        is_ambient = measured[channel.name] == AMBIENT  # may be constant for hours
+        frozen_s = np.inf if is_ambient else g.frozen_s or np.inf
         if not channel.force:
             rate = np.inf if own is None else own.rate_max_per_s or np.inf
             signals.append(guard.SignalLimits(low, high, rate_max_per_s=rate, frozen_s=frozen_s))
@@ -219,7 +230,8 @@ def ask_somebody(what: str) -> None:
 def compile_tick(config: Config) -> None:
     """JIT-compile everything before the run, on a separate simulated rig.
 
-    Two, and on to where a first sample of force has been looked at and a first plan applied.
+    Runs two ticks and as many more as the estimator needs for its first force sample and the
+    controller for its first plan.
     """
     pipeline = build(config, 0)
     self_test(pipeline.rig)
@@ -229,29 +241,29 @@ def compile_tick(config: Config) -> None:
 
 
 def _longest_wait_s(config: Config) -> float:
-    """When everything that is not done at every tick has been done once."""
+    """Time after which every stage has run once, also those that do not run at every tick."""
     waits_s = config.controller.longest_wait_s, config.kind.observer_wait_s
     return max(wait_s(config.tables) for wait_s in waits_s)
 
 
 def rehearse(config: Config, seed: int) -> None:
-    """The same run, or its first REHEARSED_TICKS, on a simulated rig before anything is opened.
+    """Run the first REHEARSED_TICKS of an experiment on a simulated rig, before any device opens.
 
     Raises
     ------
     ConfigError
-        It tripped; with the cause and the time.
+        The guard tripped; the message has the cause and the time.
     """
     pipeline = build(config, seed)
     self_test(pipeline.rig)
-    heard = HearingSink()
-    parts = parts_of(config, pipeline, VirtualClock(), heard)
+    fault_sink = FaultSink()
+    parts = parts_of(config, pipeline, VirtualClock(), fault_sink)
     parts = replace(parts, n_ticks=min(config.n_ticks, REHEARSED_TICKS), after_trip_ticks=0)
     outcome = loop.run(parts)
     t_s = float(parts.frame.values[parts.frame.index("t_s")])
     pipeline.rig.close()
     if outcome == "tripped":
-        causes = ", ".join(heard.faults)
+        causes = ", ".join(fault_sink.faults)
         raise ConfigError(
             f"{config.path}: its rehearsal on a simulated rig tripped at {t_s:g} s: {causes}: "
             "nothing was energised"
@@ -259,40 +271,46 @@ def rehearse(config: Config, seed: int) -> None:
 
 
 def rehearse_plugins(config: Config, seed: int) -> list[str]:
-    """Plug-in code on a simulated rig, timed before anything is opened; how long it takes.
+    """Time plug-in code on a simulated rig, before any device opens.
 
-    The same ticks twice, or up to PASSES_MAX times: what a tick costs is the least, so that neither
-    compiling nor a machine that stalls now and then counts. Median and worst are within the budget.
+    The same ticks run two to PASSES_MAX times. The cost of a tick is the minimum over the passes,
+    which excludes compilation and stalls of the computer. Median and maximum over the ticks must
+    be within the budget.
+
+    Returns
+    -------
+    list of str
+        The measured times, a line for each class.
 
     Raises
     ------
     ConfigError
-        It fails, or takes too long.
+        The code fails, or takes too long.
     """
     stage_columns = {"model": "estimate_stage_s", "controller": "control_stage_s",
               "reference": "control_stage_s"}  # fmt: skip
     timed = {k: o for k, o in config.plugins.items() if k.partition(".")[0] in stage_columns}
     if not timed:
         return []
-    took_s = np.zeros(0)
+    stage_s = np.zeros(0)
     names = sorted(set(stage_columns.values()))
     with plugin_code.watched(HUNG_REHEARSED_S):
         compile_tick(config)
         for n in range(1, PASSES_MAX + 1):
             again_s = _stage_times_s(config, seed, names)
-            shared = min(len(took_s), len(again_s)) if n > 1 else 0
-            took_s = np.minimum(took_s[:shared], again_s[:shared]) if n > 1 else again_s
+            shared = min(len(stage_s), len(again_s)) if n > 1 else 0
+            stage_s = np.minimum(stage_s[:shared], again_s[:shared]) if n > 1 else again_s
             lines = []
-            for key, used in timed.items():
-                of_stage_s = took_s[:, names.index(stage_columns[key.partition(".")[0]])]
-                lines.append(_within_budget(config, key, used, of_stage_s, last=n == PASSES_MAX))
+            for key, plugin in timed.items():
+                of_stage_s = stage_s[:, names.index(stage_columns[key.partition(".")[0]])]
+                lines.append(_within_budget(config, key, plugin, of_stage_s, last=n == PASSES_MAX))
             if n > 1 and all(lines):
                 break
     return lines
 
 
 def _stage_times_s(config: Config, seed: int, names: Sequence[str]) -> NDArray[np.float64]:
-    """How long these stages took, tick by tick, in a rehearsal; ConfigError where it failed."""
+    """(n_ticks, n_stages) durations of the stages in a rehearsal [s]; ConfigError if it failed."""
     n_ticks = min(config.n_ticks, TIMED_TICKS)
     rehearsed = build(config, seed)
     sink = TimingSink(rehearsed.frame, names, n_ticks)
@@ -303,34 +321,40 @@ def _stage_times_s(config: Config, seed: int, names: Sequence[str]) -> NDArray[n
     rehearsed.rig.close()
     if sink.failure:
         raise ConfigError(f"{config.path}: {sink.failure}: nothing was energised")
-    return sink.took_s[: sink.rows]
+    return sink.stage_s[: sink.rows]
 
 
 def _within_budget(
-    config: Config, key: str, used: plugin_code.Plugin, took_s: NDArray[np.float64], *, last: bool
+    config: Config,
+    key: str,
+    plugin: plugin_code.Plugin,
+    stage_s: NDArray[np.float64],
+    *,
+    last: bool,
 ) -> str:
-    """How long it takes; empty where the worst tick is beyond the budget and may be tried again.
+    """The measured time as text; empty if only the worst tick exceeds the budget before `last`.
 
     Raises
     ------
     ConfigError
-        The median is beyond the budget, or the worst tick still is.
+        The median exceeds the budget, or the worst tick does in the last pass.
     """
     period_s = config.tables.loop.period_s
     table = next(t for path, _, t in plugin_tables(config.tables) if ".".join(path) == key)
     budget_s = table.budget_s or BUDGET_SHARE * period_s
-    median_s, worst_s = float(np.median(took_s)), float(took_s.max())
-    said = (
-        f"{used.kind} takes {1e3 * median_s:.3g} ms at the median, {1e3 * worst_s:.3g} ms at worst"
-        f" of {len(took_s)} rehearsed ticks; its budget is {1e3 * budget_s:.3g} ms of a period of "
-        f"{1e3 * period_s:.3g} ms"
+    median_s, worst_s = float(np.median(stage_s)), float(stage_s.max())
+    timing = (
+        f"{plugin.kind} takes {1e3 * median_s:.3g} ms at the median, {1e3 * worst_s:.3g} ms at "
+        f"worst of {len(stage_s)} rehearsed ticks; its budget is {1e3 * budget_s:.3g} ms of a "
+        f"period of {1e3 * period_s:.3g} ms"
     )
     if median_s > budget_s or (last and worst_s > budget_s):
         raise ConfigError(
-            f"{config.path}: {key}: {used.file}, line {used.lines.get('', 1)}, class "
-            f"{used.cls.__name__}: {said}: make it faster, or set loop.period_s or {key}.budget_s"
+            f"{config.path}: {key}: {plugin.file}, line {plugin.lines.get('', 1)}, class "
+            f"{plugin.cls.__name__}: {timing}: make it faster, or set loop.period_s or "
+            f"{key}.budget_s"
         )
-    return said if worst_s <= budget_s else ""
+    return timing if worst_s <= budget_s else ""
 
 
 class NoSink:
@@ -342,17 +366,17 @@ class NoSink:
         return True
 
     def event(self, t_s: float, level: str, source: str, text: str) -> None:
-        """Forgotten."""
+        """Does nothing."""
 
     def requests(self, tick: int) -> Sequence[inputs.Request]:
         """No requests."""
         return ()
 
     def input(self, tick: int, t_s: float, name: str, value: float, text: str = "") -> None:
-        """Forgotten."""
+        """Does nothing."""
 
 
-class HearingSink(NoSink):
+class FaultSink(NoSink):
     """A sink that stores the causes of a trip."""
 
     def __init__(self) -> None:
@@ -364,25 +388,25 @@ class HearingSink(NoSink):
 
 
 class TimingSink(NoSink):
-    """Keeps how long some stages of every tick took, and why plug-in code failed."""
+    """A sink that stores the durations of some stages, and why plug-in code failed."""
 
     def __init__(self, frame: Frame, names: Sequence[str], n_rows: int) -> None:
         self.names = list(names)
         self._values = frame.values
         self._at = [frame.index(name) for name in names]
-        self.took_s = np.zeros((n_rows, len(names)))
+        self.stage_s = np.zeros((n_rows, len(names)))
         self.rows = 0
         self.failure = ""
         self.stop = inputs.Stop()
         self._left_s = TIMED_S
 
     def push(self) -> bool:
-        took_s = self.took_s[self.rows] = self._values[self._at]
+        stage_s = self.stage_s[self.rows] = self._values[self._at]
         self.rows += 1
         if self.rows > UNCOUNTED:
-            self._left_s -= float(took_s.sum())
+            self._left_s -= float(stage_s.sum())
         if self._left_s < 0.0:
-            self.stop.reason = "enough was seen"
+            self.stop.reason = "rehearsal is long enough"
         return True
 
     def event(self, t_s: float, level: str, source: str, text: str) -> None:

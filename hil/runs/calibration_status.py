@@ -12,21 +12,21 @@ from hil.experiment.board_limits import doubts
 from hil.rig.calibrated import cards_of
 from hil.rig.tables import DeviceTable
 
-REMEDY = "hil calibrate, then name its record in the rig"
+REMEDY = "run hil calibrate, then name the record in the rig"
 
 
 @dataclass(frozen=True)
 class CalibrationStatus:
-    """A line for each finding.
+    """Findings about the calibrations of a run, a line each.
 
     Attributes
     ----------
     expired : not valid any more
     ambiguous : another calibration of the same article is also valid, or supersedes this one
-    departed : `--set` changed a value from that of its calibration
+    departed : `--set` changed a calibrated value
     rehearsed : made on a simulated rig
-    assumed : nobody has measured it
-    without_record : channels that have none, by name
+    assumed : not measured
+    without_record : names of the channels without a calibration
     unprotected : boards whose limits are not known to protect the wires
     """
 
@@ -39,7 +39,7 @@ class CalibrationStatus:
     unprotected: list[str] = field(default_factory=list)
 
     def refused(self, *, on_bench: bool) -> list[str]:
-        """Findings that a strict run refuses; on a bench also values that nobody has measured."""
+        """Findings that a strict run refuses; on a bench also values that were not measured."""
         unmeasured = [*self.rehearsed, *self.assumed] if on_bench else []
         return [
             *(f"{line}: calibrate again" for line in self.expired),
@@ -50,7 +50,7 @@ class CalibrationStatus:
         ]
 
     def warnings(self, *, on_bench: bool) -> list[str]:
-        """A line for each doubt; on a bench, values that nobody has measured are one."""
+        """Findings to warn about; on a bench also values that were not measured."""
         found = [*self.expired, *self.ambiguous, *self.departed]
         return [*found, *self._unmeasured(), *self.unprotected] if on_bench else found
 
@@ -75,35 +75,47 @@ def status_of(
     today: date,
     unprotected: Sequence[str] = (),
 ) -> CalibrationStatus:
-    """Look at every record that a configuration names, and at its neighbours in the folder."""
+    """Check every calibration that a configuration names, and the other files in its folder.
+
+    Parameters
+    ----------
+    records : calibrations of the channels, by channel
+    sources : calibrations of the model's tables
+    today : date on which they must be valid
+    unprotected : a line for each board whose limits are not known to protect the wires
+    """
     used: list[tuple[str, Record]] = [*records.items(), *((s.table, s.source) for s in sources)]
     once = {found.path: (name, found) for name, found in reversed(used)}
     known = {path: found for path, (_, found) in once.items()}
     departed = [line for s in sources for line in s.departures]
-    said = CalibrationStatus(departed=departed, unprotected=list(unprotected))
+    status = CalibrationStatus(departed=departed, unprotected=list(unprotected))
     for name, found in used:
-        _note(said, name, found, today)
+        _note(status, name, found, today)
     for name, found in once.values():
-        said.ambiguous.extend(f"{name}: {line}" for line in _rivals(found, known, today))
+        status.ambiguous.extend(f"{name}: {line}" for line in _rivals(found, known, today))
     for card in cards_of(devices).values():
         for name, channel in card.channels.items():
             if getattr(channel, "record", None) is None:
-                said.without_record.append(name)
-    return said
+                status.without_record.append(name)
+    return status
 
 
 def statuses_of_file(
     path: Path, kind: str, sets: Sequence[str], today: date
 ) -> list[CalibrationStatus]:
-    """The same of a valid file as `hil.config.check` names its kind; of a record, what it says.
+    """Status of the calibrations that a valid file names, or of a calibration itself.
+
+    Parameters
+    ----------
+    kind : as `hil.runs.check.check` returns it
 
     Raises
     ------
     ConfigError
-        As `hil.config.check`.
+        As `hil.runs.check.check`.
     """
     from hil.experiment.load import load, load_calibrations, load_protections
-    from hil.runs.campaign.plan import load_campaign  # which both load what names their records
+    from hil.runs.campaign.plan import load_campaign  # imported late: both load calibrations
 
     if kind == "calibration record":
         return [_status(load_any(path, named_by=str(path)), today)]
@@ -121,35 +133,35 @@ def statuses_of_file(
 
 
 def _status(found: Record, today: date) -> CalibrationStatus:
-    said = CalibrationStatus()
-    _note(said, found.path.stem, found, today)
-    return said
+    status = CalibrationStatus()
+    _note(status, found.path.stem, found, today)
+    return status
 
 
-def _note(said: CalibrationStatus, name: str, found: Record, today: date) -> None:
-    """Doubts about one calibration."""
+def _note(status: CalibrationStatus, name: str, found: Record, today: date) -> None:
+    """Add the findings about one calibration."""
     label = f"{name}: calibration {found.id}"
     if found.expired(today):
-        said.expired.append(f"{label} expired on {found.record.act.valid_until}")
+        status.expired.append(f"{label} expired on {found.record.act.valid_until}")
     if found.record.status == "simulated":
-        said.rehearsed.append(f"{label} comes from a rehearsal on a simulated rig")
+        status.rehearsed.append(f"{label} comes from a rehearsal on a simulated rig")
     if found.record.status == "assumed":
-        said.assumed.append(f"{label} is assumed: nobody has measured it")
+        status.assumed.append(f"{label} is assumed: nobody has measured it")
     elif not isinstance(found, Calibration) and "assumed" in found.record.model.basis:
         names = [
             value
             for value, basis in zip(found.names, found.record.model.basis, strict=True)
             if basis == "assumed"
         ]
-        said.assumed.append(f"{label}: {', '.join(names)} assumed: nobody has measured it")
+        status.assumed.append(f"{label}: {', '.join(names)} assumed: nobody has measured it")
 
 
 def _rivals(found: Record, known: dict[Path, Record], today: date) -> Iterator[str]:
-    """Records of the same article in the same folder that hold at the same time or instead."""
+    """Other calibrations of the same specimen in the folder that are also valid or supersede it."""
     for path in sorted(found.path.parent.glob("*.toml")):
         if path.name == found.path.name:
             continue
-        # Parsed only where its kind and serial number stand in it: folders grow.
+        # Parses a file only if it contains the kind and serial number: folders grow.
         text = path.read_text(encoding="utf-8", errors="replace")
         if not may_be_of(text, found):
             continue

@@ -1,4 +1,4 @@
-"""`hil check`: a file of any kind is valid, or says what is wrong with it."""
+"""`hil check`: validates a file of any kind."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,12 +12,12 @@ from hil.runs.campaign.plan import load_campaign
 
 
 def check(path: str | Path, sets: Iterable[str] = ()) -> str:
-    """Validate a file of any kind; what kind it is.
+    """Validate a file of any kind; returns the name of its kind.
 
     Raises
     ------
     ConfigError
-        One line an error.
+        The file is invalid; one line an error.
     """
     path = Path(path)
     if "act" in read_toml(path):

@@ -1,8 +1,8 @@
 """Contract of user-written controllers, references, models and devices.
 
 Each check is a function without arguments that raises `PluginError`, or `AssertionError` with one
-line. A controller without an experiment is tried on a stand-in: six cells that each add to a
-force, or, where it cannot work with these, an output that moves a slide.
+line. Without an experiment a controller is tested on a substitute plant: six cells that each add to
+a force, or, if the controller fails on these, an output that moves a slide.
 """
 
 import ast
@@ -26,7 +26,7 @@ from hil.runs import assembly
 
 Check = Callable[[], object]
 N_TICKS = 500
-PERIOD_S = 0.001  # of the stand-ins
+PERIOD_S = 0.001  # of the substitute plants
 CELLS = Facts(
     PERIOD_S,
     channels=("force",),
@@ -44,11 +44,15 @@ SLIDE = Facts(
 def checks_of(file: Path, experiment: Path | None, opened: bool) -> list[tuple[str, Check]]:
     """All checks of a file's classes, each with a name.
 
+    Parameters
+    ----------
+    experiment : configuration that uses the file; adds a rehearsal of this experiment
+    opened : whether the checks may open a device
+
     Raises
     ------
     ConfigError
-        It does not load, or has no class that could be a controller, reference, model or
-        device.
+        The file does not load, has no class with the methods of a role, or `experiment` uses none.
     """
     if experiment is not None:
         config = load(experiment)
@@ -81,7 +85,7 @@ def _role_of_key(key: str) -> Role:
 
 
 def _classes(file: Path) -> list[tuple[Role, Plugin]]:
-    """The classes of a file with the methods of a role, with the defaults of their values."""
+    """The classes of a file that have the methods of a role, made with their default values."""
     try:
         nodes = ast.parse(file.read_text(encoding="utf-8")).body
     except (SyntaxError, UnicodeDecodeError) as error:
@@ -99,8 +103,8 @@ def _classes(file: Path) -> list[tuple[Role, Plugin]]:
                 load_plugins(tables, Merged({}, [(str(file), {})]))
             except ConfigError as error:
                 raise ConfigError(
-                    f"{error} (with --hil-experiment EXPERIMENT.toml it gets the values it has "
-                    "there)"
+                    f"{error} (with --hil-experiment EXPERIMENT.toml it gets the values of the "
+                    "experiment)"
                     if ": missing: add it" in str(error)
                     else str(error)
                 ) from None
@@ -112,7 +116,7 @@ def _classes(file: Path) -> list[tuple[Role, Plugin]]:
 
 
 class _Tables:
-    """One user's table in its place in a configuration."""
+    """A configuration that contains only one user's table."""
 
     def __init__(self, role: Role, table: PluginTable) -> None:
         self.devices = {"device": table} if role == "device" else {}
@@ -138,7 +142,10 @@ def _rehearsed(experiment: Path) -> None:
 def _in_time(
     plugin: Plugin, method: str, timed: Callable[[], list[float]], period_s: float
 ) -> None:
-    """The cost of a call is the minimum of a few passes, to exclude stalls of the computer."""
+    """Refuse a method that exceeds its budget.
+
+    The cost of a call is the minimum over a few passes, which excludes stalls of the computer.
+    """
     took_s = timed()
     budget_s = assembly.BUDGET_SHARE * period_s
     for _ in range(assembly.PASSES_MAX):
@@ -168,7 +175,7 @@ def _of_controller(plugin: Plugin, opened: bool) -> list[tuple[str, Check]]:
     return [
         ("gives a command for every cell and output", partial(_run_controller, plugin, facts)),
         ("works without a reading or a set point", partial(_blind, plugin, facts)),
-        ("is reproducible", partial(_repeats, plugin, facts)),
+        ("is reproducible", partial(_is_reproducible, plugin, facts)),
         ("takes at most half a period", partial(_controller_in_time, plugin, facts)),
     ]
 
@@ -176,7 +183,10 @@ def _of_controller(plugin: Plugin, opened: bool) -> list[tuple[str, Check]]:
 def _run_controller(
     plugin: Plugin, facts: Facts, missing: int = 0, took_s: list[float] | None = None
 ) -> list[list[float]]:
-    """Its commands in a loop with the stand-in; every `missing`-th reading is not there."""
+    """Commands of a controller in a loop with the substitute plant.
+
+    Every `missing`-th reading is NaN, and every second of these set points too.
+    """
     made = plugin.make(facts)
     rng = np.random.default_rng(1)
     state, commands = 0.0, []
@@ -193,18 +203,18 @@ def _run_controller(
         )
         before = (now.reference.tobytes(), now.measured.tobytes(), now.cells.tobytes())
         began_s = perf_counter()
-        asked = made.numbers("step", facts.n_commands, now)
+        step_values = made.numbers("step", facts.n_commands, now)
         if took_s is not None:
             took_s.append(perf_counter() - began_s)
         if before != (now.reference.tobytes(), now.measured.tobytes(), now.cells.tobytes()):
-            plugin.refuse("step", "step() changes what it is given")
-        switched = asked[: len(cells)]
+            plugin.refuse("step", "step() changes its arguments")
+        switched = step_values[: len(cells)]
         if not np.isin(switched, (0.0, 1.0)).all():
             plugin.refuse("step", f"step() gives {switched.tolist()} for cells: give 0 or 1")
         cells[:] = switched
-        driven = float(asked[len(cells) :].sum()) * 1e-3
+        driven = float(step_values[len(cells) :].sum()) * 1e-3
         state += 0.01 * (0.35 * float(cells.sum()) - state) if len(cells) else driven * PERIOD_S
-        commands.append(asked.tolist())
+        commands.append(step_values.tolist())
     return commands
 
 
@@ -212,7 +222,7 @@ def _blind(plugin: Plugin, facts: Facts) -> None:
     _run_controller(plugin, facts, missing=7)
 
 
-def _repeats(plugin: Plugin, facts: Facts) -> None:
+def _is_reproducible(plugin: Plugin, facts: Facts) -> None:
     first, second = _run_controller(plugin, facts), _run_controller(plugin, facts)
     for k, (a, b) in enumerate(zip(first, second, strict=True)):
         if a != b:
@@ -251,11 +261,11 @@ def _numbers(plugin: Plugin) -> None:
 def _of_time_alone(plugin: Plugin) -> None:
     made, other = plugin.make(), plugin.make()
     times = np.linspace(0.0, 20.0, 401).tolist()
-    forth = [made.number("at", t_s) for t_s in times]
-    back = [other.number("at", t_s) for t_s in reversed(times)][::-1]
-    for t_s, a, b in zip(times, forth, back, strict=True):
+    forward = [made.number("at", t_s) for t_s in times]
+    backward = [other.number("at", t_s) for t_s in reversed(times)][::-1]
+    for t_s, a, b in zip(times, forward, backward, strict=True):
         if a != b:
-            plugin.refuse("at", f"at({t_s:g}) gives {a:g} and, asked in another order, {b:g}")
+            plugin.refuse("at", f"at({t_s:g}) gives {a:g}, and {b:g} when called in another order")
 
 
 def _reference_in_time(plugin: Plugin) -> None:

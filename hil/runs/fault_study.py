@@ -1,9 +1,9 @@
-"""`hil study faults`: every interlock tripped by a fault put into the rig, its reaction timed.
+"""`hil study faults`: trips every interlock by an injected fault and measures the reaction time.
 
-A fault enters at the plant, a pin, the wire or a process (`hil.devices.injection`). The time from
-that moment to the end of the last period in which a gate was on is the reaction, with all that a
-condition takes to build up and must last; it is read off the gates on the plant's clock, outside
-loop and guard.
+A fault enters at the plant, a pin, the protocol or a process (`hil.devices.injection`). The
+reaction time runs from the injection to the end of the last period in which a gate was on. It
+includes the time that a condition takes to build up and must persist. It is measured at the gates
+on the plant's clock, outside loop and guard.
 """
 
 import tempfile
@@ -26,30 +26,30 @@ from hil.record.repair import faults_of, recover
 from hil.runs import session
 
 AT_S = 0.8
-AFTER_S = 0.2  # that the plant goes on after the run
-NO_TIME_S = 1e-9  # nothing breaks: the run itself goes beyond a limit
+AFTER_S = 0.2  # simulated time of the plant after the run
+NO_TIME_S = 1e-9  # no fault is injected: the run itself exceeds a limit
 LOOP_BOUND_S = 0.002
 BOARD_BOUND_S = 0.002
-SCAN_S = 0.004  # of the board; its persistence is two of them, and one may have just begun
+SCAN_S = 0.004  # of the board; a condition must persist for two scans, and one may have begun
 
 
 class Values(Table):
-    """Which far ends the faults are put into."""
+    """Device backend into which the faults are injected."""
 
     backend: Literal["sim", "emulated"] = "sim"
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A fault, and what must come of it.
+    """A fault and the required reaction.
 
     Attributes
     ----------
-    row : of `hil.loop.interlocks` that must be among what trips
-    where : loop, board, or connect: who must notice
-    due_s : from the fault, at most, until its condition has built up and lasted long enough
-    bound_s : largest time after that
-    at_s : when the fault begins, or the run goes beyond a limit
+    row : row of `hil.loop.interlocks` that must be among the causes of the trip
+    where : part that must detect the fault: loop, board or connect
+    due_s : longest time from the fault until its condition has built up and persisted
+    bound_s : longest reaction time after that
+    at_s : time at which the fault begins, or the run exceeds a limit
     """
 
     row: str
@@ -102,16 +102,16 @@ SCENARIOS = (
     Scenario("output_invalid", "controller_nan", 0.0, rig=_SLIDER),
     Scenario("estop_open", "card_estop_open", 0.0, sets=(_ESTOP_LINE,)),
     Scenario("channel_untrue", "sensor_rail", 0.0),
-    # ln(1 / (1 - 60/90)) filter times, and 5 ms that it must last
+    # ln(1 / (1 - 60/90)) filter times, and 5 ms persistence
     Scenario("force_rate_high", "force_ramp", 0.011 + 0.005, value=90.0),
     Scenario("force_jump", "force_offset", 0.0, value=1.5),
-    # 0.5 N at 5 N/s, and 0.1 s that it must last
+    # 0.5 N at 5 N/s, and 0.1 s persistence
     Scenario("force_residual_high", "force_ramp", 0.1 + 0.1, value=5.0),
     Scenario("force_no_rise", "force_lost", 0.5, rig="silicone4/levels.toml",
              sets=("controller.steps=[{t_s=0.0, on=[1]}]", "guard.force_rise_min_N=0.2"),
              at_s=2.0),
     Scenario("sensor_frozen", "sensor_stuck", 0.1),
-    # the slide is pushed from 0.3 s on: at 0.05 m/s a tick later
+    # the slide is driven from 0.3 s on and has reached 0.05 m/s a tick later
     Scenario("signal_fast", "machine_stalls", 0.001, for_s=NO_TIME_S, rig=_SLIDER, sets=(_FAST,),
              at_s=0.3),
     Scenario("too_many_cells_on", "machine_stalls", 0.0, for_s=NO_TIME_S,
@@ -122,9 +122,9 @@ SCENARIOS = (
     Scenario("machine_slept", "machine_sleeps", 0.0, value=30.0),
     Scenario("own_code_failed", "controller_raises", 0.0),
     Scenario("supply_silent", "supply_mute", 1.0, rig=_WIRES),
-    # asked every 0.1 s, answered 0.03 s later
+    # polled every 0.1 s, answers 0.03 s later
     Scenario("supply_wrong", "supply_voltage", 0.13, value=9.0, rig=_WIRES),
-    # the boards, which see no current any more, notice first: here they do not look
+    # the boards would detect the missing current first: that check is disabled here
     Scenario("supply_wrong", "supply_drops", 0.13, rig=_WIRES, sets=(_UNSEEN,)),
     Scenario("board_fault", "supply_drops", 3 * SCAN_S, rig=_WIRES),
     Scenario("supply_not_off", "supply_stays_on", 0.0, rig=_WIRES, sets=(_SOON_OFF,), also=(
@@ -133,7 +133,7 @@ SCENARIOS = (
         FaultTable(kind="force_offset", at_s=AT_S, value=8.0),)),
     # a cut line, a dead relay
     Scenario("board_fault", "enable_stuck_low", 3 * SCAN_S, sets=(_ENABLE_LINE,)),
-    # the other board's cells go on until the loop has noticed
+    # the other board's cells stay on until the loop detects the reset
     Scenario("board_reset", "board_reset", 0.0, rig=_TWO_BOARDS, sets=_ALL, device="board_a"),
     Scenario("board_reset", "board_reset", 0.03, rig=_TWO_BOARDS, sets=_ALL, device="board_a",
              for_s=0.03),
@@ -143,7 +143,7 @@ SCENARIOS = (
     Scenario("board_refused", "command_refused", 0.0, rig=_BROADCAST, bound_s=0.055),
     _board("host_silent", "host_silent", due_s=0.050, for_s=0.2),
     _board("estop_open", "estop_open", due_s=0.001),
-    # looked at once a scan
+    # checked once a scan
     _board("cell_on_too_long", "machine_stalls", for_s=0.03, at_s=0.79, due_s=0.01 + SCAN_S,
            sets=("devices.board.limits.on_time_max_ms=800", "guard.cell_on_max_s=0.8",
                  "loop.overrun='skip'")),
@@ -151,12 +151,12 @@ SCENARIOS = (
            sets=("devices.board.limits.heat_max_cA2ms=1000000",)),
     _board("too_many_cells_on", "machine_stalls", for_s=NO_TIME_S, due_s=0.0,
            sets=("devices.board.limits.cells_on_max=3", "controller.steps=[{t_s=0.8, on='all'}]")),
-    # with more heat allowed than 1.5 A brings until then
+    # the heat limit is above what 1.5 A gives until then
     _board("current_high", "cell_current", 1.5,
            sets=("devices.board.limits.heat_max_cA2ms=1000000",)),
     _board("current_low", "cell_current", 0.0),
     _board("current_when_off", "cell_leakage", 0.5, sets=(_FEW,)),
-    # what may be open is used up, and a cell isolated is watched
+    # the allowed number of open cells is reached, and an isolated cell is still monitored
     _board("current_low", "wire_open", cell=2, sets=(_ONE_OPEN,), also=(
         FaultTable(kind="wire_open", at_s=0.5, cell=5),)),
     _board("current_when_off", "cell_leakage", 0.5, cell=5, sets=(_ONE_OPEN,), also=(
@@ -164,13 +164,13 @@ SCENARIOS = (
     _board("temperature_high", "cell_temperature", 95.0),
     _board("temperature_range", "cell_temperature", -50.0),
     _board("gate_stuck", "gate_stuck_low", cell=2),
-    # bit 0: cells are read in pairs that are alike; each reference has its turn once in three
-    # scans, which take the chip longer while it is commanded every millisecond
+    # bit 0: the cells of a pair read alike; each reference is read once in three scans, and a scan
+    # takes longer while commands arrive every millisecond
     _board("scan_untrue", "address_stuck", due_s=10 * SCAN_S),
     _board("scan_stale", "converter_dead", due_s=0.020 + SCAN_S),
     _board("limits_corrupt", "limits_spoilt", due_s=1.0),
     Scenario("config_mismatch", "limits_differ", 0.0, "connect"),
-    # two at once
+    # two faults at once
     Scenario("sensor_frozen", "sensor_stuck", 0.1, also=(
         FaultTable(kind="link_slow", at_s=AT_S),)),
     Scenario("board_silent", "board_silent", 0.050, also=(
@@ -181,14 +181,14 @@ SCENARIOS = (
 
 
 def run(out: Path, values: Values) -> dict[str, Any]:
-    """Inject everything; rows and checks, and the rows as a table in faults.md."""
+    """Run all scenarios; returns rows and checks, and writes the rows as a table to faults.md."""
     chosen = [s for s in SCENARIOS if values.backend in s.backends]
     rows = [inject(scenario, values.backend) for scenario in chosen]
     left_out = sorted({s.row for s in SCENARIOS} - {s.row for s in chosen})
     notes = [
-        "Gates off after: from the fault to the last gate off, in whole periods of 1 ms on the "
-        "plant's clock; nothing is subtracted. Until due: what of it the condition takes, at "
-        "most, to build up, to last and to be looked at. The bound is for both.",
+        "Gates off after: time from the fault until the last gate is off, in whole periods of 1 ms "
+        "on the plant's clock; nothing is subtracted. Until due: the longest share of it in which "
+        "the condition builds up, persists and is sampled. The bound covers both.",
         f"backend {values.backend}: {len(rows)} injections"
         + (f"; not possible there: {', '.join(left_out)}" if left_out else ""),
     ]
@@ -232,7 +232,7 @@ def _table(rows: list[dict[str, Any]], notes: list[str]) -> str:
 
 
 def inject(scenario: Scenario, backend: str) -> dict[str, Any]:
-    """Run one scenario; what tripped, how fast the gates were off, and whether all is whole."""
+    """Run one scenario; returns the trip causes, the reaction time and whether it passes."""
     s = scenario
     fault = FaultTable.model_validate(
         {
@@ -296,12 +296,12 @@ def inject(scenario: Scenario, backend: str) -> dict[str, Any]:
 
 def _name(scenario: Scenario) -> str:
     if scenario.for_s == NO_TIME_S:
-        return "a run that goes beyond it"
+        return "a run that exceeds it"
     return scenario.kind
 
 
 def _said(path: Path, scenario: Scenario) -> str:
-    """What the recording says of this fault: who, how much, which limit."""
+    """The recorded event of this fault: device, value and limit."""
     run = open_run(path)
     texts = map(str, run.event_text.values[run.event_level.values == "fault"])
     of_board = scenario.where == "board"

@@ -1,4 +1,4 @@
-"""User code stored in a recording, and the trust without which it does not run."""
+"""User code stored in a recording; it runs only if the user trusts it."""
 
 import importlib.util
 import re
@@ -14,7 +14,7 @@ from hil.experiment.load import Config, from_toml
 from hil.plugins import trust
 from hil.record.read import calibrations_of, experiment_of, open_run, plugins_of
 
-# Tab, form feed, the space that does not break: in anybody's editor, and where they seem to be.
+# Tab, form feed, no-break space: every editor shows them at their place.
 HARMLESS = "\t\f\u00a0"
 
 
@@ -28,9 +28,9 @@ class KeptCode:
 
     Attributes
     ----------
-    key : its role, such as `controller`
-    kind : as the configuration names it, `mine.py:MyController`
-    file : name of its file, as the recording says
+    key : path of its table, such as `controller`
+    kind : as the configuration names it, such as `mine.py:MyController`
+    file : name of its file, as the recording states it
     """
 
     key: str
@@ -40,12 +40,12 @@ class KeptCode:
 
     @property
     def sha256(self) -> str:
-        """SHA-256 of the stored text, whatever hash the recording states."""
+        """SHA-256 of the stored text, independent of the hash that the recording states."""
         return trust.sha256_of(self.source)
 
 
 def kept_code(path: Path) -> list[KeptCode]:
-    """The code stored in a recording; for an installed package only its name is stored."""
+    """The user code stored in a recording, without that of installed packages."""
     return [
         KeptCode(key, facts.get("kind", ""), facts.get("file", ""), facts["source"])
         for key, facts in plugins_of(path).items()
@@ -58,15 +58,15 @@ def config_of(path: Path, run: xr.Dataset, code: Mapping[str, str] | None = None
 
     Parameters
     ----------
-    run : the recording, as `open_run` gives it
-    code : sources by key that run instead of those that it keeps
+    run : the recording, as `open_run` returns it
+    code : sources by key that replace the stored ones
 
     Raises
     ------
     UntrustedError
-        It keeps code that is not trusted; nothing of it was run.
-    ConfigError
-        It cannot be configured again by this version.
+        The recording contains code that is not trusted; none of it was run.
+        ConfigError
+            This version cannot load its configuration.
     """
     if code is None:
         code = _consented(path, run)
@@ -78,24 +78,24 @@ def _consented(path: Path, run: xr.Dataset) -> dict[str, str]:
     kept = kept_code(path)
     unknown = {c.sha256: c for c in kept if c.sha256 not in trust.trusted()}
     if unknown:
-        raise UntrustedError(_asking(path, run, list(unknown.values())))
+        raise UntrustedError(_trust_message(path, run, list(unknown.values())))
     return {c.key: c.source for c in kept}
 
 
-def _asking(path: Path, run: xr.Dataset, unknown: Sequence[KeptCode]) -> str:
-    """Text on untrusted code: its stated origin, and how to read and trust it."""
-    said = {key: one_line(str(run.attrs.get(key, "?"))) for key in
+def _trust_message(path: Path, run: xr.Dataset, unknown: Sequence[KeptCode]) -> str:
+    """Message on untrusted code: its stated origin, and how to read and trust it."""
+    stated = {key: one_line(str(run.attrs.get(key, "?"))) for key in
             ("created_utc", "operator", "experiment_file")}  # fmt: skip
-    lines = [f"{path}: keeps Python code that has never run here and is not trusted: none was run"]
+    lines = [f"{path}: contains Python code that is not trusted: none of it was run"]
     for c in unknown:
         lines.append(f"  {one_line(c.file)} for {one_line(c.key)}, sha256 {c.sha256}")
-    lines.append(f"  recorded {said['created_utc']} by {said['operator']} with "
-                 f"{said['experiment_file']}, as the file says")  # fmt: skip
+    lines.append(f"  recorded {stated['created_utc']} by {stated['operator']} with "
+                 f"{stated['experiment_file']}, as the file states")  # fmt: skip
     words = " ".join(f"--trust {c.sha256}" for c in unknown)
     lines += [
         f"  read it first: hil replay {path} --show-code",
-        f"  then let it run: hil replay {path} {words}",
-        f"  or run a file of yours instead: hil replay {path} --code FILE.py",
+        f"  then trust it: hil replay {path} {words}",
+        f"  or run your own file instead: hil replay {path} --code FILE.py",
     ]
     return "\n".join(lines)
 
@@ -106,24 +106,26 @@ def let_run(path: Path, hashes: Sequence[str]) -> None:
     Raises
     ------
     ConfigError
-        It keeps no code of such a hash, or the hashes cannot be kept.
+        The recording contains no code with such a hash, the code has invisible characters, or the
+            hash cannot be stored.
     """
     kept = {c.sha256: c for c in kept_code(path)}
     for sha256 in hashes:
         if sha256 not in kept:
             there = ", ".join(kept) or "none"
-            raise ConfigError(f"--trust {sha256}: {path} keeps no code of that hash: {there}")
+            raise ConfigError(f"--trust {sha256}: {path} contains no code with that hash: {there}")
         if hidden := _hidden(kept[sha256].source):
             raise ConfigError(
-                f"--trust {sha256}: {path}: {hidden}: what is shown of it is not what runs: read "
-                "it in an editor and give a copy without, --code FILE.py"
+                f"--trust {sha256}: {path}: {hidden}: the code that runs differs from the code "
+                "that is shown: read it in an editor and give a copy without that character, "
+                "--code FILE.py"
             )
     for sha256 in hashes:
         trust.trust(sha256, f"{kept[sha256].file}, kept in {path.name}, by --trust")
 
 
 def _hidden(source: str) -> str:
-    """The first character that ends a line, or turns it, without being seen."""
+    """The first invisible character, which may break or reverse a line; empty if none."""
     for number, line in enumerate(source.split("\n"), start=1):
         for c in line:
             if not c.isprintable() and c not in HARMLESS:
@@ -132,17 +134,19 @@ def _hidden(source: str) -> str:
 
 
 def replaced(path: Path, names: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """Sources from files that the user names, by key, and a line on each that is another.
+    """Sources from the user's files by key, and a line for each that differs from the recorded one.
 
     Parameters
     ----------
-    names : a file, or a module of a package as `lab.control`; each stands for the kept file of its
-        name, or for the only one
+    names : file, or module of a package such as `lab.control`; each replaces the stored file of
+        the same name, or the only one
 
     Raises
     ------
     ConfigError
-        No such file, or nothing says which kept code it stands for.
+        There is no such file, or no stored code that it could replace.
+    UntrustedError
+        Stored code that is not replaced is not trusted.
     """
     kept = kept_code(path)
     found: dict[str, str] = {}
@@ -158,17 +162,17 @@ def replaced(path: Path, names: Sequence[str]) -> tuple[dict[str, str], list[str
             fitting = kept
         if not fitting:
             there = ", ".join(sorted({one_line(c.file) for c in kept})) or "none"
-            raise ConfigError(f"--code {name}: {path} keeps no code of that name: {there}")
+            raise ConfigError(f"--code {name}: {path} contains no code with that name: {there}")
         for c in fitting:
             found[c.key] = source
         if trust.sha256_of(source) != fitting[0].sha256:
-            lines.append(f"--code {name}: differs from what was recorded: sha256 "
+            lines.append(f"--code {name}: differs from the recorded code: sha256 "
                          f"{trust.sha256_of(source)}, recorded {fitting[0].sha256}")  # fmt: skip
     if missing := [c for c in kept if c.key not in found]:
         consented = trust.trusted()
         for c in missing:
             if c.sha256 not in consented:
-                raise UntrustedError(_asking(path, open_run(path), missing))
+                raise UntrustedError(_trust_message(path, open_run(path), missing))
             found[c.key] = c.source
     return found, lines
 

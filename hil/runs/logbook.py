@@ -1,8 +1,8 @@
 """Usage history of a specimen: cycles, time on and energy of every wire, faults, swaps.
 
-Each specimen has a ledger. A run is announced before anything is energised and counted from its
-recording at its end; one that was killed in between is counted when the next begins. Runs whose
-boards are simulated go into a separate ledger, below `simulated/`, never into that of the specimen.
+Each specimen has a ledger. A run writes an entry before anything is energised, and another one with
+the counts of its recording at its end. The next run counts a run that was killed in between. Runs
+with simulated boards have a separate ledger, below `simulated/`.
 """
 
 import contextlib
@@ -33,9 +33,13 @@ COUNTS = ("cycles", "on_s", "energy_J")
 
 @dataclass(frozen=True)
 class Wire:
-    """Method for a cell's energy: V i of a supply, else R i^2, else none.
+    """Method for the energy of a cell: V i of a supply, else R i^2, else none.
 
-    A supply that measures its voltage takes precedence.
+    The voltage that a supply measures takes precedence.
+
+    Attributes
+    ----------
+    typed : whether `supply_V` comes from the specimen's table, not from the model
     """
 
     supply_V: float | None = None
@@ -50,19 +54,19 @@ class Wire:
         if self.resistance_Ohm is not None:
             ohms = f"{self.resistance_Ohm:g} Ohm, specimen.wire_resistance_Ohm"
             return f"measured current squared times {ohms}"
-        return "not known: give specimen.supply_V or specimen.wire_resistance_Ohm"
+        return "unknown: give specimen.supply_V or specimen.wire_resistance_Ohm"
 
 
 @dataclass
 class Totals:
-    """Sums over a specimen's life, and of every cell since its last swap.
+    """Sums over a specimen's life, and for every cell since its last swap.
 
     Attributes
     ----------
     cells, since_swap : dict of dict
-        cycles, on_s, energy_J by cell; energy_J is None where it was never known.
-    open : list of str
-        Recordings of runs that are under way, or were cut off.
+        cycles, on_s, energy_J by cell; energy_J is None if it was never known.
+    open : dict of Entry
+        Runs that have begun and are not counted yet, by run.
     """
 
     simulated: bool = False
@@ -91,12 +95,12 @@ class Logbook:
         self.path = (folder / SIMULATED if simulated else folder) / f"{serial}.jsonl"
 
     def totals(self) -> Totals:
-        """The totals.
+        """Sum up the ledger.
 
         Raises
         ------
         ConfigError
-            It is damaged, or of the other kind (simulated or not).
+            The ledger is damaged, or of the other kind (simulated or not).
         """
         return self._totals(read_ledger(self.path))
 
@@ -109,7 +113,7 @@ class Logbook:
             ledger.add({**entry, "utc": _now()})
 
     def settle(self, wires: Mapping[str, Wire]) -> None:
-        """Count runs that were killed before they were counted."""
+        """Count the runs whose process ended before it counted them."""
         for run, begun in self.totals().open.items():
             if not _alive(begun):
                 self.add({"kind": "run", "run": run, "file": begun["file"], "cut": True,
@@ -126,7 +130,7 @@ class Logbook:
 
 
 def totals_of(entries: Sequence[Entry]) -> Totals:
-    """Fold a logbook's lines."""
+    """Sum up the entries of a logbook."""
     t = Totals()
     for entry in entries:
         match entry["kind"]:
@@ -187,12 +191,12 @@ def wires_of(config: Config) -> dict[str, Wire]:
 
 @contextlib.contextmanager
 def kept(book: Logbook | None, config: Config, path: Path) -> Iterator[None]:
-    """Announce a run before the block, and count it after, whatever its outcome.
+    """Write the begin of a run before the block, and its counts after, whatever its outcome.
 
     Raises
     ------
     ConfigError
-        The logbook cannot be written, or is damaged: nothing was energised.
+        The logbook is damaged or not writable; nothing was energised.
     """
     if book is None:
         yield
@@ -208,7 +212,7 @@ def kept(book: Logbook | None, config: Config, path: Path) -> Iterator[None]:
 
 
 def counted(path: Path, wires: Mapping[str, Wire]) -> dict[str, Any]:
-    """The entry of a recording for a logbook; empty if there is no recording."""
+    """Counts of a recording for a logbook; zero if there is no recording."""
     nothing: dict[str, Any] = {"outcome": "no recording", "duration_s": 0.0, "faults": [],
                                "cells": {}}  # fmt: skip
     if not path.is_file():
@@ -252,14 +256,14 @@ def _counted(file: h5py.File, wires: Mapping[str, Wire]) -> dict[str, Any]:
 
 
 def _known(reported: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """On or off at every row; a row without a report repeats the one before."""
+    """On or off at every row; a row without a report repeats the row before."""
     known = reported != CELL_UNKNOWN
     last = np.maximum.accumulate(np.where(known, np.arange(len(reported)), -1))
     return np.where(last >= 0, reported[last] == 1, False)
 
 
 def _supply(ticks: h5py.Group, n: int) -> tuple[str, np.ndarray[Any, Any] | None]:
-    """The one supply that a recording has measured, and its voltage at every row."""
+    """Name of the only supply that a recording has, and its measured voltage at every row [V]."""
     there = [name.removesuffix("_on_told") for name in ticks if name.endswith("_on_told")]
     if len(there) != 1:
         return "", None
@@ -278,7 +282,10 @@ def _energy_J(
     wire: Wire,
     volts: np.ndarray[Any, Any] | None,
 ) -> float | None:
-    """Sum of power times time; between two readings the last one holds, before the first none."""
+    """Energy: the sum of power times duration.
+
+    A reading holds until the next one; before the first reading the power is zero.
+    """
     i_A = _held(current_A)
     if volts is not None:
         return float(np.sum(volts * i_A * lasts_s))
@@ -290,7 +297,7 @@ def _energy_J(
 
 
 def opening(book: Logbook) -> str:
-    """One line for the start of a run.
+    """One line on a logbook, for the start of a run.
 
     Raises
     ------
@@ -304,13 +311,13 @@ def opening(book: Logbook) -> str:
     cells = totals.since_swap
     most = max(cells, key=lambda c: cells[c]["cycles"] or 0) if cells else ""
     hottest = max(cells, key=lambda c: cells[c]["on_s"] or 0.0) if cells else ""
-    said = f"{what} {book.serial}: {totals.runs} runs"
+    line = f"{what} {book.serial}: {totals.runs} runs"
     if cells:
-        said += (
+        line += (
             f", most cycles {cells[most]['cycles']} ({most}), longest on "
             f"{cells[hottest]['on_s']:.0f} s ({hottest})"
         )
-    return f"{said}, {totals.faults_in_all} faults, {len(totals.swaps)} swaps"
+    return f"{line}, {totals.faults_in_all} faults, {len(totals.swaps)} swaps"
 
 
 def books_in(folder: Path, *, simulated: bool) -> list[Logbook]:

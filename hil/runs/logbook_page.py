@@ -1,4 +1,4 @@
-"""Logbooks on the terminal: looked at, and written into by hand."""
+"""Logbooks on the terminal: their text, and entries made by hand."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -12,12 +12,16 @@ from hil.runs.logbook import Logbook, books_in, opening
 
 
 def chosen(specimen: str | None, folder: Path | None, simulated: bool) -> list[Logbook]:
-    """The logbook of a serial number or of the specimen that a file names, or all of a folder.
+    """The logbook of a specimen, or all logbooks of a folder.
+
+    Parameters
+    ----------
+    specimen : serial number, or a .toml file that names the specimen; None for all
 
     Raises
     ------
     ConfigError
-        There is no such logbook; or the file names no specimen.
+        There is no such logbook, or the file names no specimen.
     """
     if specimen is not None and specimen.endswith(".toml"):
         path = Path(specimen)
@@ -41,15 +45,15 @@ def chosen(specimen: str | None, folder: Path | None, simulated: bool) -> list[L
 
 
 def write(books: list[Logbook], cell: str | None, note: str) -> None:
-    """Put a swap or a note down.
+    """Add a swap or a note to a logbook.
 
     Raises
     ------
     ConfigError
-        Not exactly one specimen is named, or it has no such cell.
+        Not exactly one logbook is given, or it has no such cell.
     """
     if len(books) != 1:
-        raise ConfigError("--swap, --note: say into which logbook: hil logbook SERIAL ...")
+        raise ConfigError("--swap, --note: give one logbook: hil logbook SERIAL ...")
     (book,) = books
     cells = book.totals().cells
     if cell is not None and cell not in cells:
@@ -66,7 +70,7 @@ def as_json(book: Logbook) -> dict[str, Any]:
 
 
 def as_text(book: Logbook) -> str:
-    """The totals, a line a cell, then swaps and notes."""
+    """The totals with a line for each cell, then swaps and notes."""
     t = book.totals()
     lines = [opening(book), f"  {book.path}; last run {t.last_utc[:19] or 'never'}"]
     if t.cells:
@@ -86,5 +90,5 @@ def as_text(book: Logbook) -> str:
         what = f"{entry['cell']} swapped" if entry["kind"] == "swap" else "note"
         lines.append(one_line(f"  {entry['utc'][:19]} {what}: {entry['note']} ({entry['by']})"))
     for begun in t.open.values():
-        lines.append(one_line(f"  under way, or cut off and not counted yet: {begun['file']}"))
+        lines.append(one_line(f"  running, or cut off and not counted yet: {begun['file']}"))
     return "\n".join(lines)

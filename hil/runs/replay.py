@@ -26,7 +26,7 @@ from hil.runs import assembly
 from hil.runs.kept_code import config_of
 
 COMPARED_ROLES = ("reference", "model", "commanded", "fault")
-# Columns that cannot be reproduced from the readings.
+# Fault bits that cannot be reproduced from the readings.
 NOT_REPLAYED = guard.DEVICE_FAILED | guard.RECORDER_DEAD
 
 
@@ -65,12 +65,12 @@ class _RecordedClock(VirtualClock):
         return float(self._late_s[self._row])
 
     def now_s(self) -> float:
-        # The middle of the period of the next row, so that rounding picks that row.
+        # The middle of the period that begins at the next row: the loop rounds down to that row.
         following = min(self._row + 1, len(self._t_s) - 1)
         return float(self._t_s[following]) + self._period_s / 2.0
 
 
-class _Comparing(assembly.NoSink):
+class _ComparingSink(assembly.NoSink):
     """Compares the loop's rows with the recorded ones; stores the first difference."""
 
     def __init__(self, run: xr.Dataset, frame: Frame) -> None:
@@ -80,12 +80,12 @@ class _Comparing(assembly.NoSink):
         self._recorded = {name: run[name].values for name in ("t_s", *compared)}
         self._recorded["fault_bits"] = self._recorded["fault_bits"] & ~np.uint64(NOT_REPLAYED)
         self._frame = frame
-        self._asked: dict[int, list[Request]] = {}
+        self._requests: dict[int, list[Request]] = {}
         for i, tick in enumerate(run.input_tick.values.tolist()):
             name, value = str(run.input_name.values[i]), float(run.input_value.values[i])
             if name not in ("start", "stop", "zero"):
                 request = (name, value, str(run.input_text.values[i]))
-                self._asked.setdefault(tick, []).append(request)
+                self._requests.setdefault(tick, []).append(request)
         self.stop = Stop()
         self.rows = 0
         self.difference: Difference | None = None
@@ -96,7 +96,9 @@ class _Comparing(assembly.NoSink):
         for name, values in self._recorded.items():
             if not np.array_equal(values[row], now[name], equal_nan=values.dtype.kind == "f"):
                 t_s = float(self._recorded["t_s"][row])
-                self.difference = Difference(row, t_s, name, _plain(values[row]), _plain(now[name]))
+                self.difference = Difference(
+                    row, t_s, name, _as_python(values[row]), _as_python(now[name])
+                )
                 self.stop.reason = "difference"
                 break
         if self.rows == len(self._recorded["t_s"]):
@@ -105,7 +107,7 @@ class _Comparing(assembly.NoSink):
 
     def requests(self, tick: int) -> Sequence[Request]:
         """The recorded requests of this tick."""
-        return self._asked.get(tick, ())
+        return self._requests.get(tick, ())
 
 
 def replay(path: Path, code: Mapping[str, str] | None = None) -> tuple[int, Difference | None]:
@@ -113,14 +115,14 @@ def replay(path: Path, code: Mapping[str, str] | None = None) -> tuple[int, Diff
 
     Parameters
     ----------
-    code : sources by key that run instead of the recorded user code
+    code : sources by key that replace the recorded user code
 
     Raises
     ------
     UntrustedError
-        It contains code that is not trusted; none of it was run.
-    ConfigError
-        Not a recording, or one that this version cannot configure again.
+        The recording contains code that is not trusted; none of it was run.
+        ConfigError
+            The file is not a recording, or this version cannot load its configuration.
     """
     run = open_run(path)
     if not run.sizes["tick"]:
@@ -131,8 +133,8 @@ def replay(path: Path, code: Mapping[str, str] | None = None) -> tuple[int, Diff
         was = kept.get(key, {}).get("package", "")
         if used.package and used.source != kept.get(key, {}).get("source", used.source):
             raise ConfigError(
-                f"{path}: {key}.kind = '{used.kind}': recorded with {was}, whose code was another "
-                f"than that of {used.package}: install it to replay"
+                f"{path}: {key}.kind = '{used.kind}': recorded with {was}, whose code differs "
+                f"from that of {used.package}: install it to replay"
             )
     tables = config.tables
     pipeline = assembly.build(config, int(run.attrs.get("seed", 0)))
@@ -143,7 +145,7 @@ def replay(path: Path, code: Mapping[str, str] | None = None) -> tuple[int, Diff
     rig = ReplayRig(run, layout)
     period_s = tables.loop.period_s
     clock = _RecordedClock(run.t_s.values, run.late_s.values, run.fault_bits.values, period_s)
-    comparing = _Comparing(run, pipeline.frame)
+    comparing = _ComparingSink(run, pipeline.frame)
     starts = run.input_value.values[run.input_name.values == "start"]
     armed = bool(starts[0]) if len(starts) else True
     parts = assembly.parts_of(config, pipeline, clock, comparing, rig, armed)
@@ -154,5 +156,5 @@ def replay(path: Path, code: Mapping[str, str] | None = None) -> tuple[int, Diff
     return comparing.rows, comparing.difference
 
 
-def _plain(value: Any) -> Any:
+def _as_python(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value

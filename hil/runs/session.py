@@ -1,4 +1,4 @@
-"""One run from configuration to recording: build, record, loop, and safe on every way out."""
+"""One run from configuration to recording; leaves the rig safe on every exit path."""
 
 import contextlib
 import json
@@ -53,7 +53,7 @@ from hil.runs.calibration_status import CalibrationStatus, status_of
 
 @dataclass(frozen=True)
 class Result:
-    """How a run ended, and where its recording is."""
+    """Outcome of a run, path and summary of its recording."""
 
     path: Path
     outcome: str
@@ -84,39 +84,40 @@ def run(
     clock : {"virtual", "real"}
         By default virtual, and real when a device is on the bench.
     backend : str
-        `sim`, or one a device (`board=bench,daq=sim`).
+        `sim`, or a backend for each device (`board=bench,daq=sim`).
     seed : int
-        Of every random draw; the same seed on the virtual clock repeats every value.
+        Seed of all random draws; the same seed on the virtual clock repeats every value.
     out : path of the recording; by default `runs/<rig>-<experiment>-<UTC>.h5`
     force : bool
         Overwrite an existing file.
     progress : bool
         Draw a progress bar on the terminal.
     armed : bool
-        Begin at once; else keep everything off until a window arms the run.
+        Start armed; else keep everything off until a window arms the run.
     window : bool
-        Show it live in a window.
+        Show the run live in a window.
     strict : bool
-        Refuse calibrations that have expired, are missing, or are ambiguous,
-        and on a bench values that are assumed or rehearsed and boards whose limits protect nobody
-        knows what; else they are flagged in the recording, and on a bench on the terminal.
+        Refuse calibrations that have expired, are missing or are ambiguous. On a bench also refuse
+        values that are assumed or rehearsed, and boards whose limits are not known to protect the
+        wires. Otherwise these are warnings in the recording, and on a bench also on the terminal.
     injection : Injection
         Faults for a simulated rig.
     plant : System
-        The simulated plant as an earlier run left it; by default a new one, at rest.
-    attributes : more root attributes of the recording
+        The simulated plant in the state of an earlier run; by default a new one, at rest.
+    attributes : additional root attributes of the recording
     label : str
-        Of the progress bar.
+        Label of the progress bar.
 
     Raises
     ------
     ConfigError
-        Before anything is opened or energised.
-    DeviceError
-        A device failed; the recording is kept.
+        The configuration or an argument is refused; no device was opened, or the model itself
+            failed during the run and everything is off.
+        DeviceError
+            A device failed; the recording is kept.
     """
     if not 0 <= seed < 2**63:
-        raise ConfigError(f"--seed {seed}: give a whole number from 0 to 2^63 - 1")
+        raise ConfigError(f"--seed {seed}: give a complete_ticks number from 0 to 2^63 - 1")
     backends, clock = where_it_runs(config, backend, clock)
     on_bench = "bench" in backends.values()
     if not armed and clock == "virtual":
@@ -138,10 +139,12 @@ def run(
     raw_B = sum(s.per_tick * s.dtype.itemsize for _, s in pipeline.rig.samplers().values())
     check_disk(path, config.n_ticks, pipeline.frame.dtype.itemsize + raw_B)
     book = logbooks.logbook_of(config, backends)
-    said = _ambient(config)
+    extra_attributes = _ambient(config)
     if book is not None:
-        said |= {"article": book.serial, "logbook": logbooks.opening(book)}
-    _create_recording(path, config, pipeline, clock, backend, seed, {**said, **(attributes or {})})
+        extra_attributes |= {"article": book.serial, "logbook": logbooks.opening(book)}
+    _create_recording(
+        path, config, pipeline, clock, backend, seed, {**extra_attributes, **(attributes or {})}
+    )
     bar = label if progress else ""
     try:
         with plugin_code.watched(), logbooks.kept(book, config, path):
@@ -159,7 +162,7 @@ def run(
                 on_bench,
             )
     except ModelError as error:
-        # Everything is off and the recording is kept; the model's own steps failed.
+        # A step of the model failed. Everything is off and the recording is kept.
         raise ConfigError(one_line(f"{config.path}: model: {error}")) from None
 
 
@@ -169,7 +172,7 @@ def status_now(config: Config, backends: Mapping[str, str], *, strict: bool) -> 
     Raises
     ------
     ConfigError
-        A strict run is refused.
+        `strict` is set and the status has findings that it refuses.
     """
     boards = [board for board in config.protections() if backends[board.name] == "bench"]
     unprotected = [f"{config.path}: {line}" for line in board_limits.doubts(boards)]
@@ -181,7 +184,7 @@ def status_now(config: Config, backends: Mapping[str, str], *, strict: bool) -> 
 
 
 def where_it_runs(config: Config, backend: str, clock: str | None) -> tuple[dict[str, str], str]:
-    """Every device's backend, and the clock: real when a device is on the bench, else virtual.
+    """Backend of every device, and the clock: real when a device is on the bench, else virtual.
 
     Raises
     ------
@@ -316,9 +319,9 @@ def _close(
     sink.event(t_s, "info", "session", f"ended: {outcome}")
     try:
         lost = sink.drain()
-    except DeviceError as failed:  # events say it no more: the terminal does
+    except DeviceError as failed:  # too late for an event: goes to the terminal
         raise DeviceError("; ".join([*_failed_before(parts, error), str(failed)])) from None
-    whole = parts.n_ticks if outcome == "complete" else None
+    complete_ticks = parts.n_ticks if outcome == "complete" else None
     summary = {
         "outcome": outcome,
         "first_fault": guard.names_of(parts.guard.first_bits),
@@ -328,7 +331,7 @@ def _close(
         "rows_lost": lost,
         "loop_s": plain(loop_s),
         "calibration": status.as_dict(),
-        **summarise(sink.path, parts.period_s, parts.clock.name, whole),
+        **summarise(sink.path, parts.period_s, parts.clock.name, complete_ticks),
     }
     if isinstance(parts.clock, RealClock):
         summary["timing"]["started_monotonic_s"] = parts.clock.started_s
@@ -338,37 +341,37 @@ def _close(
 
 
 def _failed_before(parts: LoopContext, error: str) -> Iterator[str]:
-    """Causes that ended a run, other than its recorder, one phrase each."""
-    others = parts.guard.fault_bits & ~(guard.RECORDER_DEAD | guard.DEVICE_FAILED)
-    if others:
-        yield f"tripped by {', '.join(guard.names_of(others))}"
+    """Causes that ended a run, except a failed recorder, one phrase each."""
+    other_bits = parts.guard.fault_bits & ~(guard.RECORDER_DEAD | guard.DEVICE_FAILED)
+    if other_bits:
+        yield f"tripped by {', '.join(guard.names_of(other_bits))}"
     if error:
         yield error
 
 
 @contextlib.contextmanager
 def _awake(clock_name: str, sink: Sink) -> Iterator[None]:
-    """On the real clock, prevent sleep of the computer; the result is an event."""
+    """On the real clock, prevent sleep of the computer; records the result as an event."""
     if clock_name != "real":
         yield
         return
     with sleep.held_off() as how:
         level = "warning" if how.startswith(sleep.NOT_HELD) else "info"
-        seen = "" if sees_sleep() else ", and is not detected on this system"
-        sink.event(0.0, level, "realtime", f"sleep of the machine {how}{seen}")
+        detected = "" if sees_sleep() else ", and is not detected on this system"
+        sink.event(0.0, level, "realtime", f"sleep of the machine {how}{detected}")
         yield
 
 
 @contextlib.contextmanager
 def _prepared(clock_name: str, sink: Sink, spin_s: float) -> Iterator[None]:
-    """On the real clock, request real-time settings; the granted ones are an event."""
+    """On the real clock, request real-time settings; records the granted ones as an event."""
     if clock_name != "real":
         yield
         return
     with realtime.prepared() as granted:
-        said = ", ".join(f"{name.replace('_', ' ')} {what}" for name, what in granted.items())
-        said += f", spins {1e6 * spin_s:.0f} us before a deadline"
-        sink.event(0.0, "info", "realtime", said)
+        settings = ", ".join(f"{name.replace('_', ' ')} {what}" for name, what in granted.items())
+        settings += f", spins {1e6 * spin_s:.0f} us before a deadline"
+        sink.event(0.0, "info", "realtime", settings)
         yield
 
 
@@ -457,7 +460,7 @@ def _create_recording(
 
 
 def _trust_plugins(config: Config) -> list[str]:
-    """Trust the user's code of this run for a replay; a line if that cannot be stored."""
+    """Trust the user's code of this run for a replay; returns a line if that cannot be stored."""
     try:
         for used in config.plugins.values():
             if not used.package:
@@ -468,7 +471,7 @@ def _trust_plugins(config: Config) -> list[str]:
 
 
 def _sources(config: Config) -> dict[str, dict[str, str]]:
-    """The user's code of a run, as stored in the recording."""
+    """The user's code of a run, in the form that the recording stores."""
     return {
         key: {
             "kind": used.kind,
@@ -482,7 +485,7 @@ def _sources(config: Config) -> dict[str, dict[str, str]]:
 
 
 def _matrices(config: Config) -> dict[str, Any]:
-    """The twin as `/model` of the recording: its matrices where it is linear, its names."""
+    """The twin as `/model` of the recording: names, and matrices if it is linear."""
     table, model = config.tables.model, config.models[0]
     names: dict[str, Any] = {"inputs": list(model.inputs), "outputs": list(model.outputs)}
     if model.cell_names:
@@ -492,7 +495,7 @@ def _matrices(config: Config) -> dict[str, Any]:
 
 
 def _ambient(config: Config) -> dict[str, str | float]:
-    """The room temperature as attributes of a recording; a measured one is in its column."""
+    """The ambient temperature as recording attributes; a measured one is in its column."""
     table = config.tables.ambient
     if table is None:
         return {}

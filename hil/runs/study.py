@@ -1,10 +1,10 @@
 """`hil study NAME`: reruns a published experiment into a folder: results.json, figures, a page.
 
-A study is a module, which its kind of system names (`hil.experiment.kind`), with `Values`, the
-table of what `--set` may change, and `run(out, values)`, which writes its figures into `out` and
-returns what goes into results.json: `title`, `figures` (file, caption) and its own keys. Of these,
-`tables` (title, columns, rows of texts), `checks` (what, value, expected, unit, agrees) and `notes`
-(sentences) are also printed and put on the page.
+A study is a module, which the descriptor of its system names (`hil.experiment.kind`). It has
+`Values`, the table of the keys that `--set` may change, and `run(out, values)`. `run` writes the
+figures into `out` and returns the content of results.json: `title`, `figures` (file, caption) and
+keys of its own. The keys `tables` (title, columns, rows of texts), `checks` (what, value, expected,
+unit, agrees) and `notes` (sentences) are also printed and shown on the page.
 """
 
 import importlib
@@ -22,13 +22,12 @@ from hil.record.summary import plain
 
 
 def run_study(name: str, sets: Iterable[str], out: Path) -> dict[str, Any]:
-    """Run a study; its results, as written to results.json.
+    """Run a study; returns its results as written to results.json.
 
     Raises
     ------
     ConfigError
-        An unknown study or value, one that the model cannot take, or a folder that cannot be
-        written.
+        The study or a key is unknown, the model refuses a value, or the folder is not writable.
     """
     modules = studies()
     if name not in modules:
@@ -44,8 +43,8 @@ def run_study(name: str, sets: Iterable[str], out: Path) -> dict[str, Any]:
     values = validated(study.Values, Merged(table, [(f"study {name}", table)]))
     try:
         out.mkdir(parents=True, exist_ok=True)
-        found = {"study": name, "values": values.model_dump(), **study.run(out, values)}
-        results: dict[str, Any] = plain(found)
+        with_head = {"study": name, "values": values.model_dump(), **study.run(out, values)}
+        results: dict[str, Any] = plain(with_head)
         (out / "results.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
         (out / "index.html").write_text(_page(results), encoding="utf-8")
     except OSError as error:
@@ -56,7 +55,7 @@ def run_study(name: str, sets: Iterable[str], out: Path) -> dict[str, Any]:
 
 
 def as_text(results: dict[str, Any]) -> str:
-    """Every table, every check against print and every note, one a line."""
+    """The tables, checks and notes of a study as text."""
     checks, lines = results.get("checks", []), [results["title"], ""]
     for table in results.get("tables", []):
         widths = [max(map(len, column)) for column in zip(table["columns"], *table["rows"],
@@ -98,8 +97,8 @@ _PAGE = """{% extends "page" %}
 <td{% if not c.agrees %} class="no"{% endif %}>{{ "agrees" if c.agrees else "not reproduced" }}</td>
 </tr>{% endfor %}</table>{% endif %}
 {% if effort %}<h2>Effort</h2>
-<p>The paper: about 15 minutes to program six cells from base principles, 1 minute to form the
-fingerprint. Here as what has to be written, and what the machine takes.</p>
+<p>The paper reports about 15 minutes to program six cells from base principles, and 1 minute to
+form the fingerprint. This table counts the lines to write and the computing time instead.</p>
 <table><tr><th>array</th><th>with the method</th><th>lines</th><th>equations by hand</th>
 <th>terms by hand</th><th>assembly</th></tr>
 {% for e in effort %}<tr><td>{{ e.array }}</td><td><code>{{ e.fingerprint }}</code></td>

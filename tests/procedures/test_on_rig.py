@@ -182,7 +182,7 @@ def test_a_channel_that_wanders_is_less_sure_of_its_offset_and_says_so():
     found = channels._offset_and_noise(
         slow + 0.0005 * np.random.default_rng(4).standard_normal(4000)
     )
-    assert any("it wanders" in line for line in found["said"])
+    assert any("it drifts" in line for line in found["said"])
 
 
 def test_a_shift_is_found_between_two_ticks():
@@ -315,7 +315,7 @@ def test_enter_reads_newtons_where_newtons_are_wanted(pressed, configs):
 @pytest.mark.parametrize(
     ("kind", "rig", "channel", "words"),
     [
-        ("encoder", "pantograph/impact_symmetric.toml", "q1", "counts begin anew"),
+        ("encoder", "pantograph/impact_symmetric.toml", "q1", "counts restart"),
         ("encoder", "pantograph/impact_symmetric.toml", "normal", "this procedure wants counts"),
         ("encoder", "pantograph/rig.toml", "q1", "name one of its experiments"),
         ("certificate", "miga1/rig.toml", "pressure", "name the one to read: force"),

@@ -173,7 +173,7 @@ class TestAnEncoder:
 @pytest.mark.parametrize(
     ("record", "words"),
     [
-        ("miga_springs.toml", "a record of kind 'spring_constants' says nothing of a reading"),
+        ("miga_springs.toml", "a record of kind 'spring_constants' does not convert readings"),
         ("gone.toml", "--with: no such file"),
     ],
 )

@@ -71,17 +71,17 @@ RUNS_CODE = {
 def test_code_inside_a_recording_is_not_run_by_whoever_opens_it(opener, mailed, configs, capsys):
     path, mark = mailed
     code = main([str(word) for word in words_of(opener, path, configs)])
-    said = capsys.readouterr()
+    printed = capsys.readouterr()
     assert not mark.exists()
     assert code == (2 if opener in RUNS_CODE else 0)
     if opener in RUNS_CODE:
         source = EVIL.format(mark=str(mark))
         sha256 = hashlib.sha256(source.encode()).hexdigest()
-        assert said.err.startswith(f"{path}: keeps Python code that has never run here")
-        assert f"mine.py for controller, sha256 {sha256}" in said.err
-        assert "with theirs/mine.toml, as the file says" in said.err
-        assert f"hil replay {path} --show-code" in said.err
-        assert f"hil replay {path} --trust {sha256}" in said.err
+        assert printed.err.startswith(f"{path}: contains Python code that is not trusted")
+        assert f"mine.py for controller, sha256 {sha256}" in printed.err
+        assert "with theirs/mine.toml, as the file states" in printed.err
+        assert f"hil replay {path} --show-code" in printed.err
+        assert f"hil replay {path} --trust {sha256}" in printed.err
 
 
 def test_trust_is_given_to_a_hash_once_and_kept_for_this_user_alone(mailed, state, capsys):
@@ -92,7 +92,7 @@ def test_trust_is_given_to_a_hash_once_and_kept_for_this_user_alone(mailed, stat
     sha256 = shown.split("sha256 ")[1][:64]
     assert not mark.exists()
     assert main(["replay", str(path), "--trust", "0" * 64]) == 2
-    assert f"keeps no code of that hash: {sha256}" in capsys.readouterr().err
+    assert f"contains no code with that hash: {sha256}" in capsys.readouterr().err
     assert not mark.exists()
     assert main(["replay", str(path), "--trust", sha256]) == 0
     assert mark.read_text() == "it ran"
@@ -171,7 +171,7 @@ STORES = {
     folder_that_is_a_link: "is not a folder",
     hard_link: "has a second name",
     pipe: "is not a regular file",
-    longer_word: "keeps Python code that has never run here",
+    longer_word: "contains Python code that is not trusted",
 }
 
 
@@ -295,13 +295,13 @@ def test_code_may_come_from_a_file_that_the_user_names(mailed, tmp_path, capsys)
     mine = tmp_path / "mine.py"
     mine.write_text(EVIL.format(mark=str(mark)).replace('"it ran"', '"mine ran"'))
     assert main(["replay", str(path), "--code", str(mine)]) == 0
-    said = capsys.readouterr()
+    printed = capsys.readouterr()
     assert mark.read_text() == "mine ran"
-    assert f"--code {mine}: differs from what was recorded: sha256 " in said.err
-    assert said.out == f"{path}: identical in 300 rows\n"
+    assert f"--code {mine}: differs from the recorded code: sha256 " in printed.err
+    assert printed.out == f"{path}: identical in 300 rows\n"
     mark.unlink()
     assert "--code no.py: cannot be read" in refused(["replay", path, "--code", "no.py"], capsys)
-    assert refused_lines(["replay", path], capsys)[0].startswith(f"{path}: keeps Python code")
+    assert refused_lines(["replay", path], capsys)[0].startswith(f"{path}: contains Python code")
     assert not mark.exists()
 
 

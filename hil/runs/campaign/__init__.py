@@ -1,1 +1,1 @@
-"""Many trials one after the other: their order is planned, what happened is in a journal."""
+"""Campaigns: series of trials in a planned order, with a journal of their outcomes."""

@@ -1,4 +1,4 @@
-"""Figures of a trial: from its summary, and the campaign's measures."""
+"""Figures of a trial: those of its summary, and the campaign's own measures."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -22,7 +22,14 @@ OF_SIGNALS = ("vaf", "residual_rms", "tracking_rms", "measured_max")
 def figures_of(
     path: Path, summary: Mapping[str, Any], measures: Mapping[str, MeasureTable]
 ) -> dict[str, float | None]:
-    """Figures by the name of their column in the table of all trials; None if missing."""
+    """Figures of a trial by column of the table of all trials; None if unknown.
+
+    Parameters
+    ----------
+    path : recording of the trial
+    summary : summary of the recording
+    measures : the campaign's own figures, by name
+    """
     force = summary["force"]
     found = {f"force_{key}": force[key] for key in OF_FORCE if force.get(key) is not None}
     for name, signal in summary["signals"].items():

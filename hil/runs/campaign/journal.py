@@ -20,15 +20,15 @@ class Progress:
     head : dict
         Its first line.
     ends : dict of dict
-        Outcome of every trial's last attempt.
+        Entry of every trial's last attempt that ended.
     settled : dict of str
         Trials that are not run again: `complete`, or the reason for skipping them.
     attempts : dict of int
         Attempts begun, by trial.
     waits, answers : dict
-        The last of every trial; answers of no trial are under 0.
-    open : (trial, attempt, file), or None
-        Attempts that have begun and not ended.
+        The last ones of every trial; answers that belong to no trial are under 0.
+    open : dict of dict
+        Attempts that have begun and not ended, by trial.
     why : str
         Reason of the last stop.
     """
@@ -57,7 +57,7 @@ class Progress:
         return sum(verdict == "complete" for verdict in self.settled.values())
 
     def left_s(self) -> float | None:
-        """Estimated remaining time; None before the first trial."""
+        """Estimated remaining time [s]; None before the first complete trial."""
         ended = [e for e in self.ends.values() if e["outcome"] == "complete"]
         asked_s = sum(e["duration_s"] for e in ended)
         if not ended or asked_s <= 0.0:
@@ -71,7 +71,7 @@ class Progress:
 
 
 def progress_of(entries: Iterable[Mapping[str, Any]]) -> Progress:
-    """Fold a journal's lines."""
+    """Progress from the lines of a journal."""
     p = Progress()
     for line in entries:
         entry = dict(line)
@@ -106,12 +106,12 @@ def progress_of(entries: Iterable[Mapping[str, Any]]) -> Progress:
 
 
 def refuse_outside(path: Path, entries: Iterable[Mapping[str, Any]]) -> None:
-    """Refuse a journal whose recordings are outside its folder: hil reads or repairs nothing there.
+    """Refuse a journal whose recordings are outside its folder: hil must not touch files there.
 
     Raises
     ------
     ConfigError
-        It names another file.
+        The journal names a file outside its folder.
     """
     for entry in entries:
         if "trial" in entry and "file" in entry:
@@ -130,19 +130,21 @@ def read_progress(folder: Path) -> Progress:
     Raises
     ------
     ConfigError
-        There is none, or its journal is damaged.
+        The folder has no campaign, or its journal is damaged.
     """
     path = folder / JOURNAL
     entries = read_ledger(path)
     refuse_outside(path, entries)
     progress = progress_of(entries)
     if not progress.head:
-        raise ConfigError(f"{path}: no campaign has begun there: run it, or give its --out")
+        raise ConfigError(
+            f"{path}: no campaign has begun there: run the campaign, or give its --out"
+        )
     return progress
 
 
 def time_text(duration_s: float | None) -> str:
-    """A duration as text."""
+    """A duration [s] as text."""
     if duration_s is None:
         return "an unknown time"
     if duration_s < 90.0:

@@ -1,4 +1,4 @@
-"""A campaign from its file to its folder: everything is looked at before anything is run."""
+"""Checks a whole campaign before anything runs, and prepares its folder."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,7 +10,7 @@ from hil.runs.assembly import build, rehearse, rehearse_plugins
 from hil.runs.campaign.journal import JOURNAL
 from hil.runs.campaign.operator import operator_for
 from hil.runs.campaign.parallel import check_apart
-from hil.runs.campaign.plan import WRONG_SAID, Campaign, Combination, Trial, load_campaign
+from hil.runs.campaign.plan import ERRORS_SHOWN, Campaign, Combination, Trial, load_campaign
 from hil.runs.campaign.runner import Options, Runner, Say
 from hil.runs.campaign.waits import check_columns
 from hil.runs.session import status_now, where_it_runs
@@ -18,7 +18,7 @@ from hil.runs.session import status_now, where_it_runs
 
 @dataclass(frozen=True)
 class Launch:
-    """A campaign that can be run, and where."""
+    """A campaign that is ready to run, with its folder."""
 
     campaign: Campaign
     folder: Path
@@ -38,28 +38,40 @@ def launch(
     progress: bool,
     say: Say,
 ) -> Launch:
-    """Look at every trial of a campaign, and make it ready to run.
+    """Check every trial of a campaign, and prepare its folder.
+
+    Parameters
+    ----------
+    path : file of the campaign
+    out : folder of journal and recordings
+    backend, clock : as `hil.runs.session.run`
+    rehearsal : run on the simulated rig and the virtual clock, without an operator
+    answers : TOML file of answers to the campaign's questions
+    scheduler : address of a Dask scheduler
+    strict : refuse doubtful calibrations
+    progress : draw progress bars
+    say : receives a line of text for the operator
 
     Raises
     ------
     ConfigError
-        It cannot be run to its end; nothing was energised, and no journal begun.
+        The campaign cannot run to its end. Nothing was energised, and no journal was written.
     """
     campaign = load_campaign(path)
     tables = campaign.tables
     if rehearsal and (backend != "sim" or clock == "real"):
-        raise ConfigError("--rehearse: is on the simulated rig and the virtual clock: leave "
-                          "--backend and --clock out")  # fmt: skip
+        raise ConfigError("--rehearse: uses the simulated rig and the virtual clock: leave "
+        "--backend and --clock out")  # fmt: skip
     on_bench = False
     for config in campaign.configs.values():
         backends, clock = where_it_runs(config, backend, clock)
         on_bench = on_bench or "bench" in backends.values()
         status_now(config, backends, strict=strict)
-    need_rows, row_B = _look_at_rows(campaign)
-    apart = _apart(campaign, backend, clock, rehearsal, scheduler)
+    need_rows, row_B = _check_rows(campaign)
+    apart = _may_run_parallel(campaign, backend, clock, rehearsal, scheduler)
     operator = operator_for(path, tables, answers, rehearsal)
-    _look_at_runs(campaign, on_bench)
-    folder = _made(out or _folder(path, rehearsal), rehearsal)
+    _rehearse_all(campaign, on_bench)
+    folder = _make_folder(out or _default_folder(path, rehearsal), rehearsal)
     check_disk(folder / "trials", need_rows, row_B)
     options = Options(
         backend=backend,
@@ -75,15 +87,15 @@ def launch(
 
 
 def _first(campaign: Campaign) -> dict[Combination, Trial]:
-    """The first trial of every combination, in their order."""
+    """The first trial of every combination, in order."""
     found: dict[Combination, Trial] = {}
     for trial in campaign.trials:
         found.setdefault(trial.combination, trial)
     return found
 
 
-def _look_at_rows(campaign: Campaign) -> tuple[int, int]:
-    """How many rows there will be and how large the largest is; ConfigError for unknown columns."""
+def _check_rows(campaign: Campaign) -> tuple[int, int]:
+    """Number of rows of all trials and size of the largest row; ConfigError for unknown columns."""
     wrong: list[str] = []
     row_B = 0
     for combination, trial in _first(campaign).items():
@@ -92,12 +104,12 @@ def _look_at_rows(campaign: Campaign) -> tuple[int, int]:
         row_B = max(row_B, frame.dtype.itemsize)
         wrong += check_columns(where, campaign.tables, config, frame.columns)
     if wrong:
-        raise ConfigError("\n".join(wrong[:WRONG_SAID]))
+        raise ConfigError("\n".join(wrong[:ERRORS_SHOWN]))
     return sum(campaign.config(t).n_ticks for t in campaign.trials), row_B
 
 
-def _look_at_runs(campaign: Campaign, on_bench: bool) -> None:
-    """Rehearse every combination where that can tell whether it will run."""
+def _rehearse_all(campaign: Campaign, on_bench: bool) -> None:
+    """Rehearse every combination that is on a bench or has plug-in code."""
     for combination, trial in _first(campaign).items():
         config = campaign.configs[combination]
         try:
@@ -108,10 +120,10 @@ def _look_at_runs(campaign: Campaign, on_bench: bool) -> None:
             raise ConfigError(f"{campaign.path}: trial {trial.number}: {error}") from None
 
 
-def _apart(
+def _may_run_parallel(
     campaign: Campaign, backend: str, clock: str | None, rehearsal: bool, scheduler: str | None
 ) -> bool:
-    """Whether the trials may be run apart; ConfigError where they are to, and may not."""
+    """Whether the trials may run in parallel; ConfigError if not and a scheduler is given."""
     if rehearsal and scheduler is None:
         return False
     try:
@@ -123,11 +135,11 @@ def _apart(
     return True
 
 
-def _made(folder: Path, rehearsal: bool) -> Path:
+def _make_folder(folder: Path, rehearsal: bool) -> Path:
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder}: not a folder: choose another --out")
     if rehearsal and (folder / JOURNAL).exists():
-        raise ConfigError(f"{folder}: holds a campaign already: choose another --out")
+        raise ConfigError(f"{folder}: already contains a campaign: choose another --out")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -137,7 +149,7 @@ def _made(folder: Path, rehearsal: bool) -> Path:
     return folder
 
 
-def _folder(path: Path, rehearsal: bool) -> Path:
+def _default_folder(path: Path, rehearsal: bool) -> Path:
     if rehearsal:
         return Path("runs") / f"rehearsal-{path.stem}-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
     return Path("runs") / f"campaign-{path.stem}"

@@ -1,4 +1,4 @@
-"""What a campaign writes down of a trial: lines of its journal, attributes of its recording."""
+"""Journal lines and recording attributes of a trial."""
 
 import json
 from datetime import UTC, datetime
@@ -12,17 +12,17 @@ from hil.runs.campaign.plan import Campaign, Trial
 
 
 def now() -> str:
-    """The time that a line is written, in UTC."""
+    """The current time in UTC, ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def begin_line(trial: Trial, attempt: int, file: Path) -> dict[str, Any]:
-    """Before an attempt begins."""
+    """The journal line before an attempt."""
     return {"kind": "begin", **attempt_of(trial, attempt, file)}
 
 
 def attempt_of(trial: Trial, attempt: int, file: Path) -> dict[str, Any]:
-    """Which attempt a line is of."""
+    """The keys of a journal line that identify an attempt."""
     return {"trial": trial.number, "attempt": attempt, "file": str(file), "utc": now()}
 
 
@@ -35,7 +35,7 @@ def end_line(
     figures: dict[str, Any],
     took_s: float,
 ) -> dict[str, Any]:
-    """After an attempt that came to an end by itself or by the guard."""
+    """The journal line after an attempt that ended by itself or by the guard."""
     return {
         "kind": "end", **attempt_of(trial, attempt, file),
         "outcome": result.outcome, "faults": result.summary["first_fault"],
@@ -47,11 +47,11 @@ def end_line(
 def attributes_of(
     campaign: Campaign, trial: Trial, attempt: int, progress: Progress
 ) -> dict[str, str]:
-    """What a trial's recording says of its campaign."""
-    said = {
+    """Attributes of a trial's recording that describe its campaign."""
+    facts = {
         "name": campaign.tables.campaign.name, "trial": trial.number, "attempt": attempt,
         "levels": dict(trial.levels), "repeat": trial.repeat, "block": trial.block,
         "answers": progress.answers.get(0, {}) | progress.answers.get(trial.number, {}),
         "waited": progress.waits.get(trial.number),
     }  # fmt: skip
-    return {"campaign": json.dumps(said)}
+    return {"campaign": json.dumps(facts)}

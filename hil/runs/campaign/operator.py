@@ -16,10 +16,10 @@ Choice = TypeVar("Choice", bound=str)
 
 
 class Operator(Protocol):
-    """Answers questions, follows instructions, decides."""
+    """Answers questions, follows instructions and makes decisions."""
 
     def ask(self, name: str, question: QuestionTable) -> Answer:
-        """The answer to a question."""
+        """Return the answer to a question."""
         ...
 
     def tell(self, text: str) -> None:
@@ -27,7 +27,7 @@ class Operator(Protocol):
         ...
 
     def decide(self, text: str, choices: Sequence[Choice]) -> Choice:
-        """One of the choices."""
+        """Return one of the choices."""
         ...
 
 
@@ -42,7 +42,7 @@ class SomebodyAtTheTerminal:
             found = _parsed(question, _line(f"{question.ask}{hint} "))
             if found is not None:
                 return found
-            print(f"  that is not a valid answer:{hint or ' write something'}", file=sys.stderr)
+            print(f"  that is not a valid answer:{hint or ' type some text'}", file=sys.stderr)
 
     def tell(self, text: str) -> None:
         _line(f"{text}, then press Enter ")
@@ -56,11 +56,11 @@ class SomebodyAtTheTerminal:
 
 
 class Script:
-    """Answers as it is written; at a rehearsal also what is not written.
+    """Answers from a mapping; without an entry, the default answer of a rehearsal.
 
     Parameters
     ----------
-    answers : by question; a list is one answer after the other, the last one for ever
+    answers : by question; of a list, each call takes the next answer and then repeats the last
     """
 
     def __init__(self, answers: Mapping[str, Any]) -> None:
@@ -74,7 +74,7 @@ class Script:
         return found
 
     def tell(self, text: str) -> None:
-        """Does nothing: counts as done."""
+        """Does nothing: the instruction counts as done."""
 
     def decide(self, text: str, choices: Sequence[Choice]) -> Choice:
         return choices[choices.index("stop")]
@@ -96,14 +96,14 @@ def operator_for(
         return Script({})
     if not sys.stdin.isatty() and (needs := _needs(tables)):
         raise ConfigError(
-            f"{path}: {needs} needs somebody at a terminal, and standard input is none: run it in "
-            "a terminal, or give --answers FILE.toml"
+            f"{path}: {needs} needs somebody at a terminal, and standard input is not a terminal: "
+            "run it in a terminal, or give --answers FILE.toml"
         )
     return SomebodyAtTheTerminal()
 
 
 def _needs(tables: CampaignTables) -> str:
-    """The part of the campaign that needs a person; empty if none."""
+    """The first key that needs a person; empty if none."""
     needs = [f"questions.{name}" for name in tables.questions]
     needs += [f"factors.{name}.tell" for name, f in tables.factors.items() if f.tell is not None]
     if tables.after_trip.do == "ask":

@@ -1,4 +1,4 @@
-"""A campaign as one page, one table, and a few lines: what was done, what came out of it."""
+"""The results of a campaign as an HTML page, tables and a few lines of text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,12 @@ PREFERRED = ("_residual_rms", "_tracking_rms", "_measured_max")
 
 
 def write_all(folder: Path) -> list[Path]:
-    """Page and tables of the campaign in a folder, beside its journal; nothing where it has none.
+    """Write page and tables of the campaign in a folder; does nothing without a journal.
+
+    Returns
+    -------
+    list of Path
+        The written files.
 
     Raises
     ------
@@ -50,7 +55,7 @@ def write_all(folder: Path) -> list[Path]:
 
 
 def as_json(folder: Path, p: Progress) -> dict[str, Any]:
-    """How far it is and every trial, in plain values."""
+    """Progress and every trial, as values for JSON."""
     return {
         "folder": str(folder), "page": str(folder / PAGE), "table": str(folder / CSV),
         "name": p.head["name"], "backend": p.head["backend"], "rehearsal": p.head["rehearsal"],
@@ -60,7 +65,7 @@ def as_json(folder: Path, p: Progress) -> dict[str, Any]:
 
 
 def as_text(folder: Path, p: Progress) -> str:
-    """A few lines for the terminal."""
+    """Progress as a few lines for the terminal."""
     what = "rehearsal of " if p.head["rehearsal"] else ""
     lines = [f"{what}{p.head['name']}: {p.n_complete} of {p.n_trials} trials are complete"]
     for number, verdict in p.settled.items():
@@ -89,7 +94,7 @@ _PAGE = """{% extends "page" %}
 <img alt="{{ title }}" src="data:image/png;base64,{{ png }}">{% endfor %}
 {% if answers %}<h2>Answers</h2><table>
 {% for q, a in answers %}<tr><td>{{ q }}</td><td>{{ a }}</td></tr>{% endfor %}</table>{% endif %}
-{% if notes %}<h2>What went otherwise</h2><table>
+{% if notes %}<h2>Deviations from the plan</h2><table>
 {% for trial, what in notes %}<tr><td class="n">{{ trial }}</td><td>{{ what }}</td></tr>
 {% endfor %}</table>{% endif %}
 <h2>Trials</h2><div class="wide"><table><tr>
@@ -105,16 +110,16 @@ _PAGE = """{% extends "page" %}
 
 
 def page(folder: Path, p: Progress) -> str:
-    """One HTML file with everything in it; recordings are linked."""
+    """The page as one HTML file with embedded figures and links to the recordings."""
     rows, simulated = rows_of(p), p.head["backend"] != "bench"
     shown = [k for k in rows[0] if k not in ("seed", "file", "error", "started_utc")]
     shown = [k for k in shown if k in ALWAYS or any(row[k] not in (None, "") for row in rows)]
     if len({row["experiment"] for row in rows}) == 1:
         shown.remove("experiment")
     figures = [
-        ("What was measured, and what the twin says", _draw_signals(folder, p, simulated)),
+        ("Measured signals and the twin", _draw_signals(folder, p, simulated)),
         ("Factors", _draw_factors(p, rows, simulated)),
-        ("In the order of the trials", _draw_order(rows, simulated)),
+        ("Figures in trial order", _draw_order(rows, simulated)),
     ]
     return rendered(
         _PAGE,
@@ -169,12 +174,12 @@ def _shown(value: Any) -> str:
 
 
 def _label(levels: dict[str, Any], experiment: str) -> str:
-    said = ", ".join(f"{_heading(name)} {value}" for name, value in levels.items())
-    return said or Path(experiment).stem
+    label = ", ".join(f"{_heading(name)} {value}" for name, value in levels.items())
+    return label or Path(experiment).stem
 
 
 def _draw_signals(folder: Path, p: Progress, simulated: bool) -> Figure | None:
-    """The first signal of every complete trial, a panel a combination, repeats over each other."""
+    """The first signal of every complete trial: a panel a combination, repeats overlaid."""
     panels: dict[str, list[Path]] = {}
     several = len({plan["experiment"] for plan in p.head["plan"]}) > 1
     for plan in sorted(p.head["plan"], key=_by_levels):
@@ -209,7 +214,7 @@ def _draw_signals(folder: Path, p: Progress, simulated: bool) -> Figure | None:
 
 
 def _by_levels(plan: dict[str, Any]) -> tuple[Any, ...]:
-    """Numbers by their size, everything else by its name."""
+    """Sort key of a trial: numeric levels by value, others by name."""
     levels = plan["levels"].values()
     keys = [(0, v, "") if isinstance(v, int | float) else (1, 0.0, str(v)) for v in levels]
     return (plan["experiment"], *keys, plan["repeat"])
@@ -225,20 +230,20 @@ def _draw_curve(axis: Axes, path: Path, first: bool) -> None:
         t_s = ticks["t_s"][:n:step]
         measured, model = ticks[signals[0].measured][:n:step], ticks[signals[0].model][:n:step]
         unit = ticks[signals[0].measured].attrs["units"]
-    said = ("measured", "simulated (twin)") if first else ("_", "_")
-    axis.plot(t_s, measured, color=MEASURED, lw=0.7, alpha=0.8, label=said[0])
-    axis.plot(t_s, model, color=MODEL, lw=0.7, alpha=0.8, label=said[1])
+    labels = ("measured", "simulated (twin)") if first else ("_", "_")
+    axis.plot(t_s, measured, color=MEASURED, lw=0.7, alpha=0.8, label=labels[0])
+    axis.plot(t_s, model, color=MODEL, lw=0.7, alpha=0.8, label=labels[1])
     place = axis.get_subplotspec()
     if first and place is not None and place.is_first_col():
         axis.set_ylabel(f"{signals[0].name} [{unit}]", parse_math=False)
 
 
 def _figures_shown(rows: list[dict[str, Any]], measures: list[str]) -> list[str]:
-    """Figures that are drawn: the campaign's own measures, else the preferred ones."""
-    asked = measures or [
+    """The figures to draw: the campaign's own measures, else the preferred ones."""
+    candidates = measures or [
         key for part in PREFERRED for key in rows[0] if key.removesuffix("_N").endswith(part)
     ]
-    return [k for k in asked if any(isinstance(r[k], float | int) for r in rows)][:FIGURES_MAX]
+    return [k for k in candidates if any(isinstance(r[k], float | int) for r in rows)][:FIGURES_MAX]
 
 
 def _measures(rows: list[dict[str, Any]]) -> list[str]:
@@ -247,12 +252,12 @@ def _measures(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _draw_factors(p: Progress, rows: list[dict[str, Any]], simulated: bool) -> Figure | None:
-    """Every figure over every factor: trials as dots, their mean as a line."""
+    """Every figure over every factor: trials as dots, means as a line."""
     varied = {
         name: list(dict.fromkeys(row[name] for row in rows))
         for name in (*p.head["plan"][0]["levels"], "experiment", "block")
     }
-    whole = [row for row in rows if row["outcome"] == "complete"]
+    complete = [row for row in rows if row["outcome"] == "complete"]
     factors = {name: levels for name, levels in varied.items() if len(levels) > 1}
     shown = _figures_shown(rows, _measures(rows))
     if not factors or not shown:
@@ -269,7 +274,7 @@ def _draw_factors(p: Progress, rows: list[dict[str, Any]], simulated: bool) -> F
                 levels = sorted(levels)
             means = []
             for at, level in enumerate(levels):
-                y = np.array([r[key] for r in whole if r[name] == level and r[key] is not None])
+                y = np.array([r[key] for r in complete if r[name] == level and r[key] is not None])
                 spread = np.linspace(-0.12, 0.12, len(y)) if len(y) > 1 else np.zeros(len(y))
                 axis.plot(at + spread, y, ".", color=MEASURED, alpha=0.6, ms=5)
                 means.append(y.mean() if len(y) else np.nan)
@@ -292,7 +297,7 @@ def _short(text: str) -> str:
 
 
 def _draw_order(rows: list[dict[str, Any]], simulated: bool) -> Figure | None:
-    """Figures and waits by the number of the trial: drift shows here."""
+    """Figures and waits over the number of the trial, which shows drift."""
     shown = _figures_shown(rows, _measures(rows))
     if any(row["waited_s"] for row in rows):
         shown = [*shown, "waited_s"]

@@ -1,4 +1,4 @@
-"""Simulated trials that know nothing of each other, on Dask: the same figures, in any order."""
+"""Runs independent simulated trials in parallel with Dask; the order does not change a figure."""
 
 import time
 from contextlib import closing
@@ -15,16 +15,16 @@ from hil.runs.campaign.plan import Campaign, Trial
 from hil.runs.campaign.tables import CampaignTables
 
 FROM_TRIALS = 200
-"""So many take minutes one after the other: beyond, they run in parallel without being asked to."""
+"""More trials than this run in parallel by default, because in series they take minutes."""
 
 
 def check_apart(path: Path, tables: CampaignTables, backend: str, clock: str | None) -> None:
-    """Refuse a campaign whose trials cannot be run apart.
+    """Refuse a campaign whose trials depend on each other.
 
     Raises
     ------
     ConfigError
-        With the key that ties them.
+        The message has the key that makes them dependent.
     """
     ties = {
         f"--backend {backend}": backend != "sim",
@@ -52,7 +52,7 @@ def run_apart(
     tables: CampaignTables,
     strict: bool,
 ) -> dict[str, Any]:
-    """One trial on a rig of its own, wherever this runs: what its line of the journal says."""
+    """Run one trial on a rig of its own, in any process; returns the keys of its journal line."""
     config = load(experiment, sets)
     began_s = time.monotonic()
     found: dict[str, Any] = {"duration_s": config.tables.experiment.duration_s}
@@ -61,7 +61,7 @@ def run_apart(
             config, clock="virtual", seed=seed, out=out, force=True, strict=strict,
             attributes=attributes,
         )  # fmt: skip
-    except Exception as error:  # whatever it is, the journal has it and the campaign goes on
+    except Exception as error:  # any failure goes into the journal
         text = one_line(str(error)) or type(error).__name__
         return {**found, "outcome": "failed", "error": text, "took_s": time.monotonic() - began_s}
     return {
@@ -80,7 +80,7 @@ def run_parallel(
     scheduler: str | None,
     strict: bool,
 ) -> Any:
-    """Numbers of trials with what they gave, as they are finished."""
+    """Yield the number of each trial with the result of `run_apart`, in order of completion."""
     items = [
         (
             trial.number, str((campaign.path.parent / trial.experiment).resolve()),

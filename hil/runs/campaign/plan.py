@@ -1,4 +1,4 @@
-"""A campaign's file -> its trials in their order, each with a validated configuration."""
+"""The trials of a campaign's file in run order, each with a validated configuration."""
 
 import hashlib
 import itertools
@@ -18,9 +18,9 @@ from hil.experiment.load import Config, load
 from hil.runs.campaign.tables import TAKEN, CampaignTables
 
 Combination = tuple[str, tuple[tuple[str, Any], ...]]
-"""Experiment, and the label of every factor's level."""
+"""The experiment, and for every factor the label of its level."""
 TRIALS_MAX = 100_000
-WRONG_SAID = 5
+ERRORS_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -30,15 +30,15 @@ class Trial:
     Attributes
     ----------
     number : int
-        From 1, in the order in which they are run.
+        Counts from 1 in run order.
     experiment : str
-        As the campaign's file names it.
+        File, as the campaign names it.
     levels : dict
-        The label of every factor's level.
+        The label of the level, by factor.
     repeat, block : int
-        From 1; without blocks all are in block 1.
+        Count from 1; without blocks all trials are in block 1.
     seed : int
-        Of every random draw of its run.
+        Seed of all random draws of the run.
     """
 
     number: int
@@ -53,8 +53,8 @@ class Trial:
         return self.experiment, tuple(self.levels.items())
 
     def __str__(self) -> str:
-        said = [f"{name} {label}" for name, label in self.levels.items()]
-        return ", ".join([Path(self.experiment).stem, *said, f"repeat {self.repeat}"])
+        levels = [f"{name} {label}" for name, label in self.levels.items()]
+        return ", ".join([Path(self.experiment).stem, *levels, f"repeat {self.repeat}"])
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Campaign:
     Attributes
     ----------
     configs : dict of Config
-        Of every combination that occurs.
+        Configuration of every combination that occurs.
     """
 
     path: Path
@@ -76,16 +76,16 @@ class Campaign:
         return self.configs[trial.combination]
 
     def sets(self, trial: Trial) -> list[str]:
-        """What a trial changes of its experiment, as `--set` takes it."""
+        """The changes of a trial to its experiment, in the form of `--set`."""
         return _sets(self.tables, trial.combination)
 
     @property
     def duration_s(self) -> float:
-        """Of all trials, without waiting."""
+        """Duration of all trials without waits [s]."""
         return sum(self.config(t).tables.experiment.duration_s for t in self.trials)
 
     def fingerprint(self) -> str:
-        """A hash of the file and of every trial with its whole configuration."""
+        """SHA-256 of the file and of every trial with its complete configuration."""
         text_of = {c: config.to_toml() for c, config in self.configs.items()}
         what = [self.tables.model_dump_json()]
         what += [f"{t} {t.seed} {text_of[t.combination]}" for t in self.trials]
@@ -93,17 +93,17 @@ class Campaign:
 
 
 def load_campaign(path: Path) -> Campaign:
-    """Read a campaign and validate every trial of it.
+    """Read a campaign and validate every trial.
 
     Raises
     ------
     ConfigError
-        One line an error; nothing of it could be run.
+        The campaign or a trial is invalid; one line an error.
     """
     own = read_toml(path)
     if "campaign" not in own:
         raise ConfigError(
-            f"{path}: no [campaign]: give a campaign's file; hil run runs experiments"
+            f"{path}: no [campaign]: give the file of a campaign; hil run runs experiments"
         )
     tables = validated(CampaignTables, Merged(own, [(str(path), own)]))
     _refuse_taken_names(path, tables)
@@ -116,15 +116,15 @@ def load_campaign(path: Path) -> Campaign:
             sets = _sets(tables, trial.combination)
             configs[trial.combination] = load(path.parent / trial.experiment, sets)
         except ConfigError as error:
-            said = ", ".join(f"{name} {label}" for name, label in trial.levels.items())
+            levels = ", ".join(f"{name} {label}" for name, label in trial.levels.items())
             wrong[trial.combination] = "\n".join(
-                f"{path}: trial {trial.number}{f' ({said})' if said else ''}: {line}"
+                f"{path}: trial {trial.number}{f' ({levels})' if levels else ''}: {line}"
                 for line in str(error).splitlines()
             )
     if wrong:
-        lines = [*wrong.values()][:WRONG_SAID]
-        if len(wrong) > WRONG_SAID:
-            lines.append(f"{path}: and {len(wrong) - WRONG_SAID} more combinations are refused")
+        lines = [*wrong.values()][:ERRORS_SHOWN]
+        if len(wrong) > ERRORS_SHOWN:
+            lines.append(f"{path}: and {len(wrong) - ERRORS_SHOWN} more combinations are refused")
         raise ConfigError("\n".join(lines))
     return Campaign(path, tables, trials, configs)
 
@@ -139,7 +139,7 @@ def _refuse_taken_names(path: Path, tables: CampaignTables) -> None:
 
 
 def _combinations(path: Path, tables: CampaignTables) -> list[Combination]:
-    """Experiments with levels, each once, as listed."""
+    """Every combination of experiment and levels once, in listed order."""
     head, factors = tables.campaign, tables.factors
     twice = [name for name, n in Counter(head.experiments).items() if n > 1]
     if twice:
@@ -165,7 +165,7 @@ def _combinations(path: Path, tables: CampaignTables) -> list[Combination]:
                 + f"choose {', '.join(head.experiments)}"
             )
         if "experiment" not in row and len(head.experiments) > 1:
-            raise ConfigError(f"{where}: say which experiment: {', '.join(head.experiments)}")
+            raise ConfigError(f"{where}: give the experiment: {', '.join(head.experiments)}")
         for name in row:
             if name not in (*factors, "experiment"):
                 raise ConfigError(one_line(f"{where}.{name}: there is no factor of that name"))
@@ -182,7 +182,7 @@ def _combinations(path: Path, tables: CampaignTables) -> list[Combination]:
 
 
 def _ordered(path: Path, tables: CampaignTables, combinations: list[Combination]) -> list[Trial]:
-    """Trials in the order in which they are run; the draws depend on nothing but the seed."""
+    """Trials in run order; the random order depends only on the seed."""
     head = tables.campaign
     order_seed, *seeds = np.random.SeedSequence(head.seed).spawn(
         1 + head.repeats * len(combinations)
@@ -247,10 +247,10 @@ def _blocks(
         members.setdefault(level(i), []).append(i)
     sizes = {str(label): len(block) for label, block in members.items()}
     if len(set(sizes.values())) > 1:
-        said = ", ".join(f"{n} at {label}" for label, n in sizes.items())
+        counts = ", ".join(f"{n} at {label}" for label, n in sizes.items())
         raise ConfigError(
-            f"{path}: campaign.block_by = '{by}': its blocks are not of one size: {said} trials: "
-            "list as many of each, or choose another order"
+            f"{path}: campaign.block_by = '{by}': the blocks are not of one size: {counts} trials: "
+            "list equally many trials of each level, or choose another order"
         )
     blocks = [_shuffled(block, rng) for block in members.values()]
     return [blocks[i] for i in _shuffled(range(len(blocks)), rng)]
@@ -268,7 +268,7 @@ def _sets(tables: CampaignTables, combination: Combination) -> list[str]:
 
 
 def _inline(value: Any) -> str:
-    """A value as TOML on one line."""
+    """A value as one line of TOML."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{json.dumps(k)} = {_inline(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):

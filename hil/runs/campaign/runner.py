@@ -1,4 +1,4 @@
-"""A campaign trial by trial: asked, waited, run, written down; stopped and resumed anywhere."""
+"""Runs a campaign trial by trial and writes its journal; can stop and resume after any line."""
 
 import contextlib
 import time
@@ -25,7 +25,7 @@ from hil.runs.campaign.plan import Campaign, Trial
 
 Say = Callable[[str], None]
 DONE, TRIPPED, ANSWER_NO, INTERRUPTED = 0, 3, 5, 130
-CUTS_SAID = 3
+CUTS_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,12 @@ class Options:
     Attributes
     ----------
     carries_on : bool
-        The simulated plant is one for the whole campaign, as a bench is; else every trial starts
+        One simulated plant serves the whole campaign, as a bench does; else every trial starts
         with a new one at rest.
     scheduler : str or None
         Address of a Dask scheduler.
     apart : bool
-        The trials may be run apart, in any order.
+        The trials may run in parallel, in any order.
     """
 
     backend: str = "sim"
@@ -53,8 +53,13 @@ class Options:
     apart: bool = False
 
 
-class Stopped(Exception):  # noqa: N818  no error: somebody, a rule or the guard ended it
-    """The campaign ends here, and can go on later; with the exit code."""
+class Stopped(Exception):  # noqa: N818  not an error: the operator, a rule or the guard ended it
+    """The campaign stops and can resume later.
+
+    Parameters
+    ----------
+    code : exit code
+    """
 
     def __init__(self, why: str, code: int) -> None:
         super().__init__(why)
@@ -62,7 +67,7 @@ class Stopped(Exception):  # noqa: N818  no error: somebody, a rule or the guard
 
 
 class Bench:
-    """The simulated plant that goes from trial to trial, while its tables stay the same."""
+    """Passes the simulated plant from trial to trial while its tables stay the same."""
 
     def __init__(self, carries_on: bool) -> None:
         self._carries_on = carries_on
@@ -70,7 +75,7 @@ class Bench:
         self._system: System | None = None
 
     def system(self, config: Config) -> System | None:
-        """The plant as the last trial left it; None for a new one."""
+        """The plant in the state after the last trial; None if each trial has a new plant."""
         if not self._carries_on:
             return None
         made_of = (config.tables.plant, config.tables.loop.period_s)
@@ -80,12 +85,12 @@ class Bench:
 
 
 class Runner:
-    """Runs what its journal does not have yet.
+    """Runs the trials that its journal does not have yet.
 
     Parameters
     ----------
-    folder : of journal and recordings
-    say : takes lines for people
+    folder : folder of journal and recordings
+    say : receives a line of text for the operator
     """
 
     def __init__(
@@ -97,15 +102,15 @@ class Runner:
         self._operator = operator
         self._say = say
         self._bench = Bench(options.carries_on)
-        self._told: dict[str, Any] = {}
+        self._instructed: dict[str, Any] = {}
 
     def run(self) -> int:
-        """Go on to the end or until something stops it; the exit code.
+        """Run to the end, or until something stops the campaign; returns the exit code.
 
         Raises
         ------
         ConfigError, DeviceError
-            What stopped it; the journal has it too.
+            The campaign stopped for this reason, which is also in the journal.
         """
         with Ledger(self.folder / JOURNAL) as ledger:
             self._ledger = ledger
@@ -118,9 +123,9 @@ class Runner:
                 if self.options.scheduler is not None or (
                     self.options.apart and len(self.progress.left) > FROM_TRIALS
                 ):
-                    self._spread()
+                    self._run_parallel()
                 else:
-                    self._trials()
+                    self._run_series()
                 self._answers("end", 0)
             except Stopped as stop:
                 self._stop(str(stop))
@@ -138,7 +143,7 @@ class Runner:
         return progress_of(self._ledger.entries)
 
     def _begin(self) -> None:
-        """The first line of a new journal, or a look at whether it is this campaign's."""
+        """Write the first line of a new journal, or check that the journal is of this campaign."""
         campaign, options = self.campaign, self.options
         how = {"backend": options.backend, "clock": options.clock, "rehearsal": options.rehearsal}
         if not self._ledger.entries:
@@ -161,20 +166,19 @@ class Runner:
         head = self._ledger.entries[0]
         if head["fingerprint"] != campaign.fingerprint():
             raise ConfigError(
-                f"{self.folder}: holds another campaign, or this one before {campaign.path} or a "
-                "configuration was changed: undo the change to continue, or start again with "
-                "another --out"
+                f"{self.folder}: holds another campaign, or {campaign.path} or a configuration has "
+                "changed since: undo the change to continue, or start again with another --out"
             )
         for key, value in how.items():
             if head[key] != value:
                 raise ConfigError(
-                    f"{self.folder}: began with {key} {head[key]}, not {value}: go on as it began, "
-                    "or start again with another --out"
+                    f"{self.folder}: began with {key} {head[key]}, not {value}: use the same "
+                    "option, or start again with another --out"
                 )
         self._ledger.add({"kind": "session", "utc": now()})
 
     def _settle(self) -> None:
-        """Attempts that a kill cut off: their recordings are made whole, and they are repeated."""
+        """Repair the recordings of attempts that were cut off; their trials are repeated."""
         opened = self.progress.open
         cut = list(opened)
         for trial, begun in opened.items():
@@ -190,22 +194,24 @@ class Runner:
                     "outcome": "cut", "file": begun["file"], "rows": rows, "error": trouble,
                 }
             )  # fmt: skip
-            kept = f"its recording is kept in {path}" if path.is_file() else "nothing was recorded"
-            if trial in cut[:CUTS_SAID]:
-                self._say(f"trial {trial} was cut off: {kept}; it is repeated")
-        if len(cut) > CUTS_SAID:
-            self._say(f"so were {len(cut) - CUTS_SAID} more")
+            recording = (
+                f"its recording is kept in {path}" if path.is_file() else "nothing was recorded"
+            )
+            if trial in cut[:CUTS_SHOWN]:
+                self._say(f"trial {trial} was cut off: {recording}; it is repeated")
+        if len(cut) > CUTS_SHOWN:
+            self._say(f"{len(cut) - CUTS_SHOWN} more trials were cut off")
 
-    def _trials(self) -> None:
+    def _run_series(self) -> None:
         left = set(self.progress.left)
         for trial in self.campaign.trials:
             if trial.number in left:
                 self._trial(trial)
 
-    def _spread(self) -> None:
-        """All trials that are left, each on a rig of its own, as Dask has a place for them.
+    def _run_parallel(self) -> None:
+        """Run all remaining trials in parallel with Dask, each on a rig of its own.
 
-        A simulated trial that trips would trip again: it is not repeated.
+        A simulated trial that trips is not repeated: it would trip again.
         """
         p, by_number = self.progress, {t.number: t for t in self.campaign.trials}
         begun = {}
@@ -237,7 +243,7 @@ class Runner:
                     self._skip(trial, why)
 
     def _trial(self, trial: Trial) -> None:
-        """Attempts until the trial is settled."""
+        """Run attempts until the trial is settled."""
         failures = 0
         while True:
             self._tell(trial)
@@ -264,12 +270,12 @@ class Runner:
                 return
 
     def _tell(self, trial: Trial) -> None:
-        """What is set by hand, when its level changes."""
+        """Tell the operator which settings to change by hand for this trial."""
         for name, table in self.campaign.tables.factors.items():
             level = trial.levels[name]
-            if table.tell is not None and self._told.get(name) != level:
+            if table.tell is not None and self._instructed.get(name) != level:
                 self._operator.tell(table.tell.replace("{level}", f"{level} {table.unit}".strip()))
-                self._told[name] = level
+                self._instructed[name] = level
 
     def _answers(self, when: str, trial: int) -> None:
         for name, question in self.campaign.tables.questions.items():
@@ -280,10 +286,10 @@ class Runner:
                     {"kind": "answer", "question": name, "trial": trial, "answer": answer}
                 )
                 if question.must is not None and answer != question.must:
-                    raise Stopped(f"{question.ask} {_said(answer)}", ANSWER_NO)
+                    raise Stopped(f"{question.ask} {_as_word(answer)}", ANSWER_NO)
 
     def _wait(self, trial: Trial) -> bool:
-        """Whether the trial may be run."""
+        """Wait as configured; returns whether the trial may run."""
         tables, options = self.campaign.tables, self.options
         if tables.wait is None and not tables.preconditions:
             return True
@@ -331,7 +337,7 @@ class Runner:
                 raise Stopped(text, ANSWER_NO)
 
     def _attempt(self, trial: Trial) -> tuple[str, str]:
-        """One run of a trial: its outcome, and what tripped it."""
+        """Run a trial once; returns its outcome, and the faults that tripped it."""
         config, options = self.campaign.config(trial), self.options
         before = self.progress
         attempt = before.attempts.get(trial.number, 0) + 1
@@ -381,21 +387,21 @@ class Runner:
         self._say(f"trial {trial.number} is left out: {why}")
 
     def _stop(self, why: str) -> None:
-        with contextlib.suppress(ConfigError):  # of a full disk, which may be why
+        with contextlib.suppress(ConfigError):  # a full disk may be the cause of the stop
             self._ledger.add({"kind": "stop", "why": why, "utc": now()})
         p = self.progress
         self._say(f"stopped: {why}")
         self._say(f"{p.n_complete} of {p.n_trials} trials are complete, {len(p.left)} left")
 
     def _verdict(self) -> int:
-        """The exit code of a campaign that has come to its end."""
+        """The exit code of a campaign that has ended."""
         verdicts = [v for v in self.progress.settled.values() if v != "complete"]
         if any(v.startswith("tripped") for v in verdicts):
             return TRIPPED
         return ANSWER_NO if verdicts else DONE
 
 
-def _said(answer: Any) -> str:
+def _as_word(answer: Any) -> str:
     if isinstance(answer, bool):
         return "yes" if answer else "no"
     return str(answer)

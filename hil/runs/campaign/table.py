@@ -1,4 +1,4 @@
-"""All trials of a campaign in one table: a row a trial, factors as coordinates."""
+"""One table of all trials of a campaign: a row a trial, factors as coordinates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COORDINATES = ("experiment", "repeat", "block")
 
 
 def rows_of(p: Progress) -> list[dict[str, Any]]:
-    """A row a trial, in the order in which they are run; None for an unknown value."""
+    """A row for each trial, in run order; None for an unknown value."""
     rows = []
     for plan in p.head["plan"]:
         number = plan["trial"]
@@ -40,15 +40,16 @@ def rows_of(p: Progress) -> list[dict[str, Any]]:
 def as_csv(rows: list[dict[str, Any]]) -> str:
     """The table as CSV; an empty field is an unknown value.
 
-    Texts that a spreadsheet would calculate have an apostrophe in front (`hil.record.csv_text`).
+    Text that a spreadsheet would evaluate as a formula has an apostrophe in front
+    (`hil.record.csv_text`).
     """
     return "".join(map(as_line, [rows[0], *(row.values() for row in rows)]))
 
 
 def as_dataset(p: Progress) -> xr.Dataset:
-    """The table as an `xarray.Dataset` over `trial`, with factors, repeat and block beside it.
+    """The table as an `xarray.Dataset` over `trial`; factors, repeat and block are coordinates.
 
-    `table.set_index(trial=["force", "repeat"]).unstack()` makes axes of them.
+    `table.set_index(trial=["force", "repeat"]).unstack()` turns coordinates into axes.
     """
     import xarray as xr
 
@@ -67,7 +68,7 @@ def as_dataset(p: Progress) -> xr.Dataset:
 
 
 def _column(values: list[Any]) -> np.ndarray[Any, Any]:
-    """Numbers where all known values are numbers, else text."""
+    """An array of numbers if all known values are numbers, else of text."""
     known = [v for v in values if v is not None]
     if known and all(isinstance(v, int) for v in known) and len(known) == len(values):
         return np.array(values, dtype=np.int32)

@@ -9,17 +9,18 @@ from hil.config.table import Name, NotNegative, Positive, Table, Title
 
 TAKEN = ("trial", "experiment", "block", "repeat", "seed", "attempts", "outcome", "waited_s",
          "started_utc", "file", "faults", "error", "level")  # fmt: skip
-"""Columns of the table of all trials, which no factor, question or measure may be called."""
+"""Columns of the table of all trials; a factor, question or measure may not have these names."""
 
 
 class CampaignHead(Table):
     """Experiments, repeats and order of a campaign.
 
-    Every combination of the factors' levels with every experiment, `repeats` times; or the trials
-    of `[[trials]]`. `listed`: as they are written, the last factor changing fastest. `random`:
-    shuffled as a whole. `blocks`: shuffled within blocks, and the blocks themselves where they
-    are levels of a factor. A block is a repeat, or holds the trials of one level of the factor
-    `block_by`, or is `block_size` trials that hold every combination equally often.
+    A campaign runs every combination of the factors' levels with every experiment, or the trials of
+    `[[trials]]`; each `repeats` times. `order` is `listed` (as written, the last factor changes
+    fastest), `random` (all trials shuffled) or `blocks` (shuffled within each block; blocks that
+    are levels of a factor are also shuffled). A block is a repeat, or contains the trials of one
+    level of the factor `block_by`, or consists of `block_size` trials with every combination
+    equally often.
     """
 
     name: Title
@@ -32,7 +33,7 @@ class CampaignHead(Table):
     operator: Title = ""
 
     @model_validator(mode="after")
-    def _blocks_are_asked_for(self) -> "CampaignHead":
+    def _blocks_match_the_order(self) -> "CampaignHead":
         if self.order != "blocks" and (self.block_by or self.block_size):
             raise ValueError("block_by and block_size are for order = 'blocks'")
         if self.block_by and self.block_size:
@@ -43,9 +44,9 @@ class CampaignHead(Table):
 class FactorTable(Table):
     """A factor: a key of the merged configuration, several keys, or a manual setting.
 
-    `levels` is a list of values of `key` (called by `names` where they are no plain values), or a
-    table of names with the keys that each sets. `tell` is the instruction to the operator when
-    the level changes, with `{level}` in it.
+    `levels` is a list of values of `key`, or a table of names with the keys that each sets. `names`
+    are the labels of listed levels that are lists or tables. `tell` is the instruction to the
+    operator when the level changes; it contains `{level}`.
     """
 
     key: str | None = None
@@ -55,15 +56,15 @@ class FactorTable(Table):
     tell: Title | None = None
 
     @model_validator(mode="after")
-    def _means_something(self) -> "FactorTable":
+    def _is_consistent(self) -> "FactorTable":
         if not self.levels:
             raise ValueError("give at least one level")
         if isinstance(self.levels, dict):
             if self.key is not None or self.names is not None:
-                raise ValueError("levels with names set keys of their own: remove key and names")
+                raise ValueError("a table of levels sets its own keys: remove key and names")
             return self
         if self.key is None and self.tell is None:
-            raise ValueError("give the key that it sets, or tell the operator what to do")
+            raise ValueError("give key, or tell for an instruction to the operator")
         if self.names is not None and len(self.names) != len(self.levels):
             raise ValueError(f"{len(self.names)} names for {len(self.levels)} levels")
         plain = all(isinstance(level, str | int | float) for level in self.levels)
@@ -79,18 +80,18 @@ class FactorTable(Table):
         if twice:
             raise ValueError(f"level {twice[0]} is listed twice")
         if self.tell is not None and "{level}" not in self.tell:
-            raise ValueError("tell must say {level} where the level is to stand")
+            raise ValueError("tell must contain {level}")
         return self
 
     @property
     def labels(self) -> list[Any]:
-        """What the levels are called, in their order."""
+        """The labels of the levels, in order."""
         if isinstance(self.levels, dict):
             return list(self.levels)
         return list(self.names or self.levels)
 
     def sets(self, label: Any) -> dict[str, Any]:
-        """The keys that a level sets, and their values."""
+        """The keys that a level sets, with their values."""
         if isinstance(self.levels, dict):
             return self.levels[label]
         at = self.labels.index(label)
@@ -98,7 +99,7 @@ class FactorTable(Table):
 
 
 class ConditionTable(Table):
-    """Every column that matches the pattern (`*` matches anything) is between these."""
+    """Every column that matches the pattern `column` (`*` matches all) is within the bounds."""
 
     column: str
     below: float | None = None
@@ -114,7 +115,7 @@ class ConditionTable(Table):
 
 
 class WaitTable(Table):
-    """Before every trial, all off: wait until all conditions have held for `for_s`."""
+    """Wait before every trial, with all off, until all conditions have held for `for_s`."""
 
     until: Annotated[list[ConditionTable], Field(min_length=1)]
     for_s: NotNegative = 0.0
@@ -123,16 +124,16 @@ class WaitTable(Table):
 
 
 class PreconditionTable(ConditionTable):
-    """Must hold when the wait is over; `say` is the remedy if it does not."""
+    """A condition that must hold after the wait; `say` is the remedy if it does not."""
 
     say: Title = ""
 
 
 class QuestionTable(Table):
-    """Asked at the campaign's start (and again when it resumes), before each trial, or at the end.
+    """A question at the start of a campaign and when it resumes, before each trial, or at the end.
 
-    If `must` is given, any other answer stops the campaign. `rehearsed` is the answer when
-    nobody is there.
+    If `must` is given, any other answer stops the campaign. `rehearsed` is the answer in a
+    rehearsal.
     """
 
     ask: Title
@@ -153,7 +154,7 @@ class QuestionTable(Table):
         return self
 
     def takes(self, value: Any) -> bool:
-        """Whether this can be an answer."""
+        """Whether the value is a valid answer."""
         if self.kind == "number":
             return isinstance(value, int | float) and not isinstance(value, bool)
         if self.kind == "yes_no":
@@ -162,7 +163,7 @@ class QuestionTable(Table):
 
     @property
     def scripted(self) -> str | float | bool:
-        """The answer when nobody is there."""
+        """The answer in a rehearsal."""
         for value in (self.rehearsed, self.must):
             if value is not None:
                 return value
@@ -172,7 +173,7 @@ class QuestionTable(Table):
 
 
 class AfterTripTable(Table):
-    """Action after a trip; `retry` does `then` after this many retries of a trial."""
+    """Action after a trip; `retry` repeats the trial up to `retries` times, then does `then`."""
 
     do: Literal["stop", "skip", "retry", "ask"] = "stop"
     retries: Annotated[int, Field(ge=1, le=100)] = 1
@@ -180,7 +181,7 @@ class AfterTripTable(Table):
 
 
 class MeasureTable(Table):
-    """A figure of every trial: of a column between two times of the experiment."""
+    """A figure of every trial: a statistic of a column between two times of the experiment."""
 
     column: str
     take: Literal["max", "min", "mean", "last", "rms", "std"]
@@ -189,7 +190,7 @@ class MeasureTable(Table):
     unit: Title = ""
 
     @model_validator(mode="after")
-    def _is_a_stretch(self) -> "MeasureTable":
+    def _ends_after_start(self) -> "MeasureTable":
         if self.to_s is not None and self.to_s <= self.from_s:
             raise ValueError(f"to_s = {self.to_s:g} is not after from_s = {self.from_s:g}")
         return self

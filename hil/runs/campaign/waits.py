@@ -1,4 +1,4 @@
-"""Waiting before a trial: the rig is looked at through the loop and its guard, never armed."""
+"""Waits before a trial: the loop and its guard monitor the rig, which is never armed."""
 
 import contextlib
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from hil.runs.campaign.tables import CampaignTables, ConditionTable
 from hil.runs.session import safe_at_the_end, stop_on_signals, where_it_runs
 
 LOOKS_S = 0.1
-"""How long the rig is looked at for preconditions alone."""
+"""Observation time if there are preconditions only."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,13 @@ class Waited:
     Attributes
     ----------
     ended : {"met", "late", "unfit", "tripped", "aborted"}
-        The rule holds; it did not in time; a precondition does not hold; the guard tripped; a
-        signal came.
-    waited_s : float
-    readings : dict
-        The last reading of every quantity that was looked at.
-    why : list of str
-        What does not hold, or which faults.
+        The conditions held; they did not hold in time; a precondition does not hold; the guard
+            tripped; a signal ended the wait.
+        waited_s : float
+        readings : dict
+            The last reading of every monitored quantity.
+        why : list of str
+            The conditions that do not hold, or the faults.
     """
 
     ended: str
@@ -47,7 +47,7 @@ class Waited:
 
 
 def conditions(tables: Sequence[ConditionTable]) -> list[Condition]:
-    """Conditions as the loop looks at them."""
+    """The conditions in the form that the loop checks."""
     inf = float("inf")
     return [
         Condition(
@@ -60,7 +60,10 @@ def conditions(tables: Sequence[ConditionTable]) -> list[Condition]:
 def check_columns(
     where: str, tables: CampaignTables, config: Config, columns: Sequence[Column]
 ) -> list[str]:
-    """What rules and measures ask for that the rows of this configuration do not have."""
+    """Errors of conditions and measures that this configuration does not support.
+
+    They name unknown columns, or times beyond the end of the experiment.
+    """
     wrong = []
     rules = [(f"wait.until.{i}", c) for i, c in enumerate(tables.wait.until)] if tables.wait else []
     rules += [(f"preconditions.{i}", c) for i, c in enumerate(tables.preconditions)]
@@ -75,8 +78,8 @@ def check_columns(
         if measure.column not in numbers:
             shown = ", ".join(n for n in numbers if not n.endswith("_stage_s"))
             wrong.append(
-                f"{where}: measures.{name}.column = '{measure.column}': the rig has none of that "
-                f"name: choose {shown}"
+                f"{where}: measures.{name}.column = '{measure.column}': the rig has no column of "
+                f"that name: choose {shown}"
             )
         if max(measure.from_s, measure.to_s or 0.0) > duration_s:
             wrong.append(
@@ -94,10 +97,11 @@ def wait(
     seed: int,
     plant: System | None,
 ) -> Waited:
-    """Wait as the campaign's rule says, then look at its preconditions.
+    """Wait until the campaign's conditions hold, then check its preconditions.
 
-    A board's temperature (`CELL.temperature_C`) is that of the clamp. A wire's own is known by its
-    model alone (`CELL.wire_model_C`), which begins each wait as hot as the wire may ever be.
+    The temperature that a board measures (`CELL.temperature_C`) is that of the clamp. The wire's
+    own temperature comes only from its model (`CELL.wire_model_C`), which starts each wait at the
+    highest temperature that the wire may reach.
 
     Raises
     ------
@@ -108,7 +112,7 @@ def wait(
     until = WaitCondition([], LOOKS_S, LOOKS_S, fit)
     if rule is not None:
         until = WaitCondition(conditions(rule.until), rule.for_s, rule.longest_s, fit)
-    outcome, why = _look(config, until, clock, backend, seed, plant)
+    outcome, why = _run_loop(config, until, clock, backend, seed, plant)
     late, unfit = until.missing()
     ended = {"tripped": "tripped", "aborted": "aborted"}.get(outcome, "met")
     if ended == "met" and not until.met:
@@ -118,7 +122,7 @@ def wait(
     return Waited(ended, until.waited_s, until.readings(), why)
 
 
-def _look(
+def _run_loop(
     config: Config,
     until: WaitCondition,
     clock: str | None,
@@ -126,7 +130,7 @@ def _look(
     seed: int,
     plant: System | None,
 ) -> tuple[str, list[str]]:
-    """The loop's outcome, and the faults that tripped it or the signal that ended it."""
+    """The outcome of the loop, and the faults that tripped it or the signal that ended it."""
     backends, clock = where_it_runs(config, backend, clock)
     pipeline = build(config, seed, backends, plant=plant)
     table = config.tables.loop
@@ -139,14 +143,14 @@ def _look(
     pipeline.rig.open()
     prepared = realtime.prepared() if clock == "real" else contextlib.nullcontext()
     with stop_on_signals(parts.inputs.stop), safe_at_the_end(pipeline.rig), prepared:
-        pipeline.rig.safe()  # a supply says so, before the first tick asks
+        pipeline.rig.safe()  # sets a supply's off state before the first tick reads it
         outcome = loop.run(parts)
     faults, stopped_by = guard.names_of(parts.guard.first_bits), parts.inputs.stop.reason
     return outcome, faults or ([stopped_by] if stopped_by else [])
 
 
 def _assume_hot(config: Config, pipeline: Pipeline) -> None:
-    """The twin knows nothing of what was on before: its wires begin as hot as they may be."""
+    """Start the twin's wires at their maximum temperature: their history is unknown."""
     if isinstance(pipeline.estimator, HotStart):
         cells = config.model.cell_names
         hottest = thermal_cells(config.tables.model, config.model)

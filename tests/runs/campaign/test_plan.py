@@ -163,7 +163,7 @@ WRONG = [
         {"order": "blocks", "block_by": "gain"},
         "not of one size: 2 at 50.0, 1 at 100.0",
     ),
-    ({"factors": {"a": {"levels": [1.0]}}}, {}, "give the key that it sets"),
+    ({"factors": {"a": {"levels": [1.0]}}}, {}, "give key, or tell for an instruction"),
     ({"factors": {"a": {"key": "k", "levels": []}}}, {}, "at least one level"),
     ({"factors": {"a": {"key": "k", "levels": [1.0, 1.0]}}}, {}, "is listed twice"),
     ({"factors": {"a": {"key": "k", "levels": [[1.0], [2.0]]}}}, {}, "need names"),
