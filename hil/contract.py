@@ -1,7 +1,7 @@
 """`pytest --hil-contract mine.py`: the contract of a plug-in class, as tests.
 
-A plugin of pytest; what is checked stands in `hil.runs.contract_checks`. With `--hil-experiment`
-the classes get the values and the rig of that experiment, else their defaults and a stand-in.
+This is a plugin of pytest; `hil.runs.contract_checks` has the checks. With `--hil-experiment` the
+classes get the values and the rig of that experiment, else default values and a substitute plant.
 """
 
 from collections.abc import Iterable
@@ -15,12 +15,12 @@ from hil.errors import ConfigError, DeviceError
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("hil", "plug-in controllers, references, models and devices")
-    group.addoption("--hil-contract", metavar="FILE.py", help="try the classes of this file")
+    group.addoption("--hil-contract", metavar="FILE.py", help="check the classes of this file")
     group.addoption(
-        "--hil-experiment", metavar="EXPERIMENT.toml", help="with the values and rig of this one"
+        "--hil-experiment", metavar="EXPERIMENT.toml", help="use the values and rig of this one"
     )
     group.addoption(
-        "--hil-open", action="store_true", help="open devices too, instead of what they pretend"
+        "--hil-open", action="store_true", help="open real devices instead of calling pretend()"
     )
 
 
@@ -31,7 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
     file = Path(chosen)
     if not file.is_file():
         raise pytest.UsageError(f"--hil-contract {chosen}: no such file")
-    config.args[:] = [str(file)]  # nothing else is collected
+    config.args[:] = [str(file)]  # collects nothing else
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -46,7 +46,7 @@ def pytest_pycollect_makemodule(
 
 
 class ContractFile(pytest.Module):
-    """A plug-in file, as a place of tests."""
+    """A plug-in file as a collection of tests."""
 
     def collect(self) -> Iterable[pytest.Item]:
         from hil.runs.contract_checks import checks_of
@@ -63,7 +63,7 @@ class ContractFile(pytest.Module):
 
 
 class ContractItem(pytest.Item):
-    """One thing that a class is held to."""
+    """One check of the contract as a test."""
 
     def __init__(self, *, check: Any = None, failure: Exception | None = None, **how: Any) -> None:
         super().__init__(**how)

@@ -1,7 +1,7 @@
 """Calibration records: one immutable TOML file a session, with a hash of its own content.
 
-A record says which article was calibrated, by whom, when, against what, and what came out. Its
-`hash` is over everything else in the file, so that a value changed by hand is found.
+A record states the calibrated article, the operator, the date, the standard and the results. Its
+`hash` covers everything else in the file, so a value that was changed by hand is detected.
 """
 
 import datetime
@@ -25,7 +25,7 @@ from hil.errors import ConfigError
 
 @dataclass(frozen=True)
 class Calibration:
-    """A force transducer's record as read from its file.
+    """The record of a force transducer, as read from its file.
 
     Attributes
     ----------
@@ -46,21 +46,21 @@ class Calibration:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the values: coefficient by coefficient, N/(mV/V)^k."""
+        """Names of the values; coefficient k is in N/(mV/V)^k."""
         return tuple(f"coefficients_N.{k}" for k in range(len(self.record.model.coefficients_N)))
 
     @property
     def values(self) -> NDArray[np.float64]:
-        """(n,) the polynomial's coefficients."""
+        """(n,) coefficients of the polynomial."""
         return np.array(self.record.model.coefficients_N)
 
     @property
     def covariance(self) -> NDArray[np.float64]:
-        """(n, n) of the values."""
+        """(n, n) covariance of the values."""
         return np.array(self.record.model.covariance_N2)
 
     def chain(self, *, bridge: bool) -> Chain:
-        """Volts (or, of a bridge card, mV/V) to newtons."""
+        """The chain from volts, or mV/V with a bridge card, to newtons."""
         coefficients = self.record.model.coefficients_N
         conditioner = self.record.conditioner
         if bridge or conditioner is None:
@@ -73,9 +73,9 @@ class Calibration:
         return today > self.record.act.valid_until
 
     def force_uncertainty_N(self, force_N: float) -> float:
-        """Standard uncertainty of a force that the coefficients give: sqrt(g^T C g).
+        """Standard uncertainty of a force due to the coefficients: sqrt(g^T C g), g_k = r^k [N].
 
-        g_k = r^k. Source: JCGM 100:2008 (GUM), eq. (13).
+        Source: JCGM 100:2008 (GUM), eq. (13).
         """
         model = self.record.model
         r = Chain(1.0, 0.0, tuple(model.coefficients_N)).raw(force_N)
@@ -85,7 +85,7 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Source:
-    """Any other record as read from its file: where values of a configuration come from.
+    """A record of another kind, as read from its file: the source of values of a configuration.
 
     Attributes
     ----------
@@ -110,21 +110,21 @@ class Source:
 
     @property
     def values(self) -> NDArray[np.float64]:
-        """(n,) in the order of the names."""
+        """(n,) values in the order of the names."""
         return np.array(self.record.model.values)
 
     @property
     def covariance(self) -> NDArray[np.float64]:
-        """(n, n) of the values, in the order of the names."""
+        """(n, n) covariance in the order of the names."""
         model = self.record.model
         return np.array(model.covariance) if model.covariance else np.diag(self._u**2)
 
     def value(self, name: str) -> float:
-        """One of the values; KeyError where the record has none of that name."""
+        """One value; KeyError if the record has no value of that name."""
         return self.record.model.values[self._at(name)]
 
     def uncertainty(self, name: str) -> float:
-        """Its standard uncertainty."""
+        """Standard uncertainty of one value."""
         return float(self._u[self._at(name)])
 
     @property
@@ -152,27 +152,27 @@ def _id(path: Path, sha256: str) -> str:
 
 
 def hash_of(table: Mapping[str, Any]) -> str:
-    """`sha256:` of a record's content, its own `hash` left out."""
+    """`sha256:` of a record's content without its own `hash`."""
     return digest({key: value for key, value in table.items() if key != "hash"})
 
 
 def digest(content: Any) -> str:
-    """`sha256:` of tables, lists, numbers and texts, whatever the order of keys."""
+    """`sha256:` of tables, lists, numbers and texts, independent of the order of keys."""
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), default=str)
     return f"sha256:{hashlib.sha256(canonical.encode()).hexdigest()}"
 
 
 def load_record(path: Path, *, named_by: str) -> Calibration:
-    """A force transducer's record, checked against its hash.
+    """Load the record of a force transducer and check its hash.
 
     Parameters
     ----------
-    named_by : file and key that name it, for the error's line
+    named_by : file and key that name the record, for the error message
 
     Raises
     ------
     ConfigError
-        It is missing, wrong, of another kind, or was changed by hand.
+        The record is missing, invalid, of another kind, or was changed by hand.
     """
     found = load_any(path, named_by=named_by)
     if isinstance(found, Calibration):
@@ -184,7 +184,7 @@ def load_record(path: Path, *, named_by: str) -> Calibration:
 
 
 def load_any(path: Path, *, named_by: str) -> Record:
-    """A record of any kind, checked against its hash; ConfigError as `load_record`."""
+    """Load a record of any kind and check its hash; ConfigError as `load_record`."""
     if not path.is_file():
         shown = path if str(path).isprintable() else repr(str(path))
         raise ConfigError(f"{named_by}: no such file: {shown}")
@@ -192,20 +192,20 @@ def load_any(path: Path, *, named_by: str) -> Record:
 
 
 def parse_record(path: Path, text: str) -> Calibration:
-    """The transducer's record whose text a recording kept; `path` is named in errors."""
+    """A transducer's record from the text in a recording; errors name `path`."""
     found = parse_any(path, text)
-    assert isinstance(found, Calibration)  # as it was when the recording was made
+    assert isinstance(found, Calibration)  # checked before the recording was made
     return found
 
 
 def transducers_of(path: Path, kept: Mapping[str, Mapping[str, Any]]) -> dict[str, Calibration]:
-    """The force transducers among the records that a recording keeps, by channel."""
+    """The records of force transducers in a recording, by channel."""
     found = {name: parse_any(path, own["record"]) for name, own in kept.items() if "record" in own}
     return {name: record for name, record in found.items() if isinstance(record, Calibration)}
 
 
 def parse_any(path: Path, text: str) -> Record:
-    """The record whose text a recording kept; `path` is named in errors."""
+    """A record of any kind from the text in a recording; errors name `path`."""
     return _parsed(path, tomllib.loads(text), text)
 
 
@@ -219,9 +219,8 @@ def _parsed(path: Path, table: dict[str, Any], text: str) -> Record:
     content = hash_of(table)
     if record.hash != content:
         raise ConfigError(
-            f"{path}: hash: its content was changed after the calibration ({content[:19]}...): "
-            f"take the "
-            "original file, or calibrate again"
+            f"{path}: hash: the content was changed after the calibration ({content[:19]}...): "
+            "use the original file, or calibrate again"
         )
     if record.raw is not None and record.raw.hash != digest(record.raw.data):
         raise ConfigError(f"{path}: raw.hash: the readings were changed: calibrate again")
@@ -231,9 +230,9 @@ def _parsed(path: Path, table: dict[str, Any], text: str) -> Record:
 
 
 def overlaps(records: Sequence[Record]) -> list[str]:
-    """A line a pair of records of one article that are valid at the same time.
+    """A line for each pair of records of one article that are valid at the same time.
 
-    Nothing says then which of them holds, unless one supersedes the other. Rehearsals are none.
+    Such a pair is ambiguous unless one record supersedes the other. Rehearsals do not count.
     """
     lines = []
     for i, a in enumerate(records):
@@ -251,19 +250,19 @@ def overlaps(records: Sequence[Record]) -> list[str]:
                     f"{second.path}: act.date = {second.record.act.date}: {first.path.name} of the "
                     f"same article (serial {first.record.article.serial}) is valid until "
                     f"{first.record.act.valid_until}: it is unclear which one is valid: calibrate "
-                    f"anew with --supersedes {first.path.name}, or remove one"
+                    f"again with --supersedes {first.path.name}, or remove one"
                 )
     return lines
 
 
 def may_be_of(text: str, found: Record) -> bool:
-    """Whether a file's text could be a record of the same kind on the same article; quick."""
+    """Whether a text may be a record of the same kind and article; a fast check without parsing."""
     record = found.record
     return "hil-calibration/" in text and record.kind in text and record.article.serial in text
 
 
 def _of_one_article(a: Record, b: Record) -> bool:
-    """Same thing, same kind of calibration."""
+    """Whether two records are of the same article and kind."""
     one, other = a.record, b.record
     names = [(r.kind, r.article.maker, r.article.model, r.article.serial) for r in (one, other)]
     return names[0] == names[1]

@@ -1,8 +1,8 @@
-"""The signal chain: volts -> mV/V -> newtons, encoder counts -> angle, and what is wrong with them.
+"""The signal chain: volts -> mV/V -> newtons, encoder counts -> angle, and checks of readings.
 
     r = (V - V_0) / (1e-3 G E)        conditioner of gain G, offset V_0 and excitation E; r in mV/V
     F = sum_k c_k (r - r_0)^k         certificate's polynomial in the deflection from the zero r_0
-    theta = theta_0 + s 2 pi c / n    c counts of an encoder that gives n in a turn
+    theta = theta_0 + s 2 pi c / n    c counts of an encoder with n counts a turn
 
 Source: ASTM E74, Standard Practices for Calibration and Verification for Force-Measuring
 Instruments: force as a polynomial in the deflection, the reading less the reading at no force.
@@ -30,18 +30,18 @@ NEWTON_STEPS = 50
 
 @dataclass(frozen=True)
 class Chain:
-    """From what the card gives to what it means.
+    """Conversion of a raw reading to a physical value: sum_k c_k ((raw - offset) / a - r_0)^k.
 
     Attributes
     ----------
     raw_per_ratio : float
-        Raw units (V, or mV/V of a bridge card) for one unit of what the polynomial takes.
+        a, raw units (V, or mV/V with a bridge card) for one unit of the polynomial's argument.
     offset : float
-        Raw reading where that is zero.
+        Raw reading at which the polynomial's argument is zero.
     coefficients : tuple of float
         c_k of the k-th power, N for a force.
     zero_ratio : float
-        Ratio at no force, r_0.
+        r_0, the ratio at no force.
     """
 
     raw_per_ratio: float
@@ -58,15 +58,15 @@ class Chain:
     def conditioned(
         cls, gain: float, offset_V: float, excitation_V: float, coefficients: Sequence[float]
     ) -> "Chain":
-        """A transducer behind a conditioner."""
+        """The chain of a transducer with a conditioner; coefficients in N/(mV/V)^k."""
         return cls(1e-3 * gain * excitation_V, offset_V, tuple(coefficients))
 
     def ratio(self, raw: Values) -> Values:
-        """R of a raw reading; the zero is not taken off."""
+        """The ratio r of a raw reading; the zero r_0 is not subtracted."""
         return (raw - self.offset) / self.raw_per_ratio
 
     def value(self, raw: Values) -> Values:
-        """What a raw reading means, in newtons for a force."""
+        """The physical value of a raw reading, in newtons for a force."""
         deflection = self.ratio(raw) - self.zero_ratio
         value = deflection * 0.0
         for coefficient in reversed(self.coefficients):
@@ -74,9 +74,14 @@ class Chain:
         return value
 
     def raw(self, value: float) -> float:
-        """The raw reading that means this: what a simulated transducer gives.
+        """The raw reading of a physical value, the inverse of `value`.
 
-        Newton's method from the linear term; ValueError where the polynomial has no way there.
+        Newton's method, starting from the linear term.
+
+        Raises
+        ------
+        ValueError
+            The polynomial does not reach the value.
         """
         deflection = (value - self.coefficients[0]) / self.coefficients[1]
         if len(self.coefficients) > 2:
@@ -94,11 +99,11 @@ class Chain:
         return self.offset + self.raw_per_ratio * (deflection + self.zero_ratio)
 
     def slope(self) -> float:
-        """Change of the value with the raw reading, at no force."""
+        """Derivative of the value by the raw reading at no deflection."""
         return self.coefficients[1] / self.raw_per_ratio
 
     def zeroed(self, raw_at_no_force: float) -> "Chain":
-        """The same chain with this reading for its zero."""
+        """The same chain with this raw reading as its zero."""
         return replace(self, zero_ratio=self.ratio(raw_at_no_force))
 
 
@@ -109,7 +114,7 @@ class Encoder:
     Attributes
     ----------
     counts_per_turn : int
-        All four edges of every pulse.
+        Counts of all four edges of every pulse.
     direction : {1, -1}
     offset_rad : float
         Angle at the count 0.
@@ -126,11 +131,11 @@ class Encoder:
 
     @property
     def chain(self) -> Chain:
-        """From signed counts to radians."""
+        """The chain from signed counts to radians."""
         return Chain.linear(self.rad_per_count, -self.offset_rad / self.rad_per_count)
 
     def signed(self, count: int) -> int:
-        """The count as a number of either sign: a counter at rest at 0 rolls under to its top."""
+        """The count of an unsigned counter as a signed number: below 0 the counter wraps around."""
         half = 1 << (self.counter_bits - 1)
         return (count + half) % (1 << self.counter_bits) - half
 
@@ -139,24 +144,24 @@ class Encoder:
 
 
 class BlockFilter:
-    """One reading a tick out of a block of samples, and whether to believe it.
+    """Reduces a block of samples to one reading a tick, and checks whether the reading is valid.
 
-    The reading is the mean over the block: a boxcar whose zeros lie at the multiples of the
-    tick's rate, and which is late by half its length.
+    The reading is the mean over the block: a boxcar filter with zeros at the multiples of the tick
+    rate and a delay of half its length.
 
     Parameters
     ----------
     low, high : (C,) array_like
         A sample at or beyond these is at its rail.
     frozen_after : (C,) array_like of int
-        Equal samples in a row that no live channel gives; 0 where that cannot be said.
+        Number of equal consecutive samples that a working channel never gives; 0: no check.
 
     Attributes
     ----------
     mean : (C,) array
         NaN before the first block.
     troubles : (C,) int array
-        Of the last block: AT_RAIL, FROZEN, NOT_A_NUMBER.
+        Bits of the last block: AT_RAIL, FROZEN, NOT_A_NUMBER.
     """
 
     def __init__(
@@ -169,7 +174,7 @@ class BlockFilter:
         self._equal = np.zeros(n, dtype=np.int64)
         self.mean = np.full(n, np.nan)
         self.troubles = np.zeros(n, dtype=np.int64)
-        # Compiled now, not in the first tick.
+        # JIT-compiles before the first tick.
         _reduce(np.zeros((0, 1)), 1, self._low[:0], self._high[:0], self._frozen_after[:0],
                 self._last[:0], self._equal[:0], self.mean[:0], self.troubles[:0])  # fmt: skip
 
@@ -180,7 +185,7 @@ class BlockFilter:
 
     @staticmethod
     def delay_s(n_samples: int, rate_Hz: float) -> float:
-        """How much older the mean of a block is than its last sample."""
+        """Delay of a block's mean relative to its last sample, (n - 1) / (2 rate) [s]."""
         return 0.5 * (n_samples - 1) / rate_Hz
 
 
@@ -206,35 +211,35 @@ def _reduce(  # type: ignore[no-untyped-def]
 
 
 def rails(low: float, high: float, bits: int) -> tuple[float, float]:
-    """Lowest and highest reading that is still a measurement, just outside of it.
+    """Limits at and beyond which a reading is at its rail, half a step outside the valid codes.
 
-    An ideal converter ends one step below its range; real ones go on for a few per cent, which
-    their calibration does not vouch for.
+    An ideal converter ends one step below its upper range limit. Real ones continue for a few per
+    cent beyond, outside their calibrated range.
     """
     step = (high - low) / 2.0**bits
     return low + 0.5 * step, high - 1.5 * step
 
 
 def frozen_after(noise_rms: float, step: float, rate_Hz: float) -> int:
-    """Equal samples in a row after which a channel is dead rather than quiet; 0 for never.
+    """Number of equal consecutive samples after which a channel is frozen; 0 for never.
 
-    With noise of half a step or more the likeliest code has a probability of at most 0.68, so
-    that a fifth of a second and at least 100 samples of one code are beyond chance (1e-16).
-    A quieter channel may rest on one code for ever.
+    With noise of half a step or more the most probable code has a probability of at most 0.68. A
+    run of 0.2 s and at least 100 samples of one code then has a probability below 1e-16. A channel
+    with less noise may stay at one code.
     """
     return 0 if noise_rms < 0.5 * step else max(100, math.ceil(0.2 * rate_Hz))
 
 
 @dataclass(frozen=True)
 class ZeroCheck:
-    """A reading at no force beside what it was when the channel was commissioned.
+    """Zero and noise of a channel at no force, compared with its commissioning.
 
     Attributes
     ----------
     zero, noise_rms : float
         Mean and standard deviation, raw units.
     messages : tuple of str
-        What is unlike the commissioning figures.
+        Differences from the commissioning figures.
     """
 
     zero: float
@@ -250,10 +255,10 @@ def check_zero(
     zero_tolerance_N: float | None,
     noise_rms: float | None,
 ) -> ZeroCheck:
-    """Zero and noise of (n,) raw samples against commissioning figures; None where there is none.
+    """Compare zero and noise of (n,) raw samples with commissioning figures; None skips a check.
 
-    A noise of twice or less than a quarter of what it was is worth a message: a loose shield, or a
-    conditioner that passes nothing on.
+    More than twice the noise gives a message (a loose shield), and so does less than a quarter of
+    it (a conditioner that passes no signal).
     """
     zero, noise = float(samples.mean()), float(samples.std())
     messages = []
@@ -261,7 +266,7 @@ def check_zero(
         drift_N = (chain.ratio(zero) - zero_ratio) * chain.coefficients[1]
         if abs(drift_N) > zero_tolerance_N:
             messages.append(
-                f"zero is {drift_N:+.3g} N from commissioning, {zero_tolerance_N:g} N is usual"
+                f"zero is {drift_N:+.3g} N from commissioning, the tolerance is {zero_tolerance_N:g} N"
             )
     if noise_rms is not None and noise_rms > 0.0:
         share = noise / noise_rms

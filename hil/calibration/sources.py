@@ -1,8 +1,8 @@
-"""Where the values of a configuration come from: the records that its tables name beside them.
+"""The calibration records that the tables of a configuration name.
 
-A table with `record = "../../calibration/NAME.toml"` (or a list of them) states the record's
-values as its own keys, to be read by people; here both are held to agree. A value that `--set`
-changes departs from its record, which a run notes.
+A table with `record = "../../calibration/NAME.toml"` (or a list of them) repeats the record's
+values as its own keys for the reader. This module checks that both agree. A value that `--set`
+changes departs from its record; a run notes that.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from hil.config.files import Merged
 from hil.errors import ConfigError
 
 AGREEMENT = 1e-6
-CHECKED = ("model", "devices")  # [plant] is what differs from [model]
+CHECKED = ("model", "devices")  # not [plant], which contains the differences from [model]
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Sourced:
         Path of the table, such as `model.arrays.muscle.cell`.
     source : Source
     departures : tuple of str
-        Values that `--set` made others than the record's, in words.
+        Messages about values that `--set` changed from those of the record.
     """
 
     table: str
@@ -40,13 +40,13 @@ class Sourced:
 
 
 def load_sources(tables: BaseModel, merged: Merged) -> list[Sourced]:
-    """Every record that a table names, held against the table's values.
+    """Load every record that a table names and compare it with the table's values.
 
     Raises
     ------
     ConfigError
-        A record is missing, wrong, of a kind that says nothing of its table, or its values are
-        not those of the table; a line for each.
+        A record is missing, invalid or has no value for its table, or its values differ from those
+        of the table; a line for each.
     """
     found, wrong, read = [], [], dict[Path, Calibration | Source]()
     for path, table, names in _naming(tables):
@@ -66,7 +66,7 @@ def load_sources(tables: BaseModel, merged: Merged) -> list[Sourced]:
                 if where.startswith("--set") and not origin.startswith("--set"):
                     departures.append(f"{key}.{value}{text}")
                 else:
-                    wrong.append(f"{where}: {key}.{value}{text}: take one of them")
+                    wrong.append(f"{where}: {key}.{value}{text}: use one of the two values")
             if not any(base(name) in type(table).model_fields for name in source.names):
                 wrong.append(f"{named_by}: {source.id} has no value for this table")
             found.append(Sourced(key, source, tuple(departures)))
@@ -76,7 +76,7 @@ def load_sources(tables: BaseModel, merged: Merged) -> list[Sourced]:
 
 
 def kept(sources: Sequence[Sourced], today: date) -> dict[str, dict[str, Any]]:
-    """What a recording keeps of every record: its whole text, and the tables that name it."""
+    """The records in the form that a recording stores: text, facts and the tables that name them."""
     found: dict[str, dict[str, Any]] = {}
     for sourced in sources:
         source, record = sourced.source, sourced.source.record
@@ -97,7 +97,7 @@ def kept(sources: Sequence[Sourced], today: date) -> dict[str, dict[str, Any]]:
 
 
 def _naming(tables: BaseModel) -> Iterator[tuple[list[str], Any, list[str]]]:
-    """Every table that names records: its path, itself, and their paths."""
+    """Every table that names records: path of the table, the table, and the records' paths."""
     todo: list[tuple[list[str], Any]] = [([key], getattr(tables, key, None)) for key in CHECKED]
     while todo:
         path, value = todo.pop(0)
@@ -114,17 +114,17 @@ def _naming(tables: BaseModel) -> Iterator[tuple[list[str], Any, list[str]]]:
 
 
 def _keys_of(name: str) -> list[str | int]:
-    """The keys of a name, entries of lists counted from 0."""
+    """The keys of a name; list entries count from 0."""
     return [int(part) - 1 if part.isdecimal() else part for part in name.split(".")]
 
 
 def base(name: str) -> str:
-    """The configuration's key of a record's name: of `mass_kg.3`, `mass_kg`."""
+    """The configuration key of a record's name: `mass_kg` of `mass_kg.3`."""
     return name.partition(".")[0]
 
 
 def _differences(table: BaseModel, source: Source) -> Iterator[tuple[str, str]]:
-    """Keys of the table whose values are not the record's, and what to say of each."""
+    """Keys of the table whose values differ from the record's, each with a message."""
     fields = type(table).model_fields
     entries: dict[str, set[int]] = {}
     for name, record in zip(source.names, source.values.tolist(), strict=True):
@@ -135,23 +135,26 @@ def _differences(table: BaseModel, source: Source) -> Iterator[tuple[str, str]]:
             entries.setdefault(above, set()).add(int(last))
         stated = _stated(table, name.split("."))
         if stated is None:
-            yield name, f": missing: {source.id} says {record:.9g}: write it beside the record"
+            yield (
+                name,
+                f": missing: {source.id} has {record:.9g}: write this value beside the record",
+            )
             continue
         for value in stated if isinstance(stated, list) else [stated]:
             if not isinstance(value, int | float):
-                yield name, f": {source.id} says {record:.9g}, the table has no number there"
+                yield name, f": {source.id} has {record:.9g}, the table has no number"
                 break
             if abs(value - record) > AGREEMENT * abs(record):
-                yield name, f" = {value:.9g}: record {source.id} says {record:.9g}"
+                yield name, f" = {value:.9g}: record {source.id} has {record:.9g}"
                 break
     for name, there in entries.items():
-        stated, whole = _stated(table, name.split(".")), len(there) == max(there)
-        if whole and isinstance(stated, list) and len(stated) > len(there):
-            yield name, f": {len(stated)} values, {source.id} says {len(there)}"
+        stated, complete = _stated(table, name.split(".")), len(there) == max(there)
+        if complete and isinstance(stated, list) and len(stated) > len(there):
+            yield name, f": {len(stated)} values, {source.id} has {len(there)}"
 
 
 def _stated(table: Any, path: Sequence[str]) -> Any:
-    """What stands at this path of a table in so many words; None where nothing does."""
+    """The explicitly set value at a path of a table; None if there is none."""
     for part in path:
         if isinstance(table, BaseModel):
             table = getattr(table, part) if part in table.model_fields_set else None

@@ -1,7 +1,7 @@
 """Tables of calibration records, one TOML file a session; `hil.calibration.files` reads them.
 
-A force transducer's record holds its polynomial; every other record holds values under the names
-that the configuration has for them, with the covariance of all.
+The record of a force transducer contains its polynomial. Every other record contains values under
+the names of the configuration's keys, with their covariance.
 """
 
 import datetime
@@ -21,7 +21,7 @@ Kind = Literal[
 
 
 class ThingTable(Table):
-    """The physical thing: serial number included, as on its label."""
+    """The calibrated article, with the serial number on its label."""
 
     name: Title
     maker: Title = ""
@@ -30,7 +30,7 @@ class ThingTable(Table):
 
 
 class ArticleTable(ThingTable):
-    """A force transducer, and the force that it is made for."""
+    """A force transducer with its rated capacity."""
 
     maker: Title
     model: Title
@@ -38,10 +38,10 @@ class ArticleTable(ThingTable):
 
 
 class ActTable(Table):
-    """Who, when, against what. `standard` is what it was compared with.
+    """Operator, dates, method and reference standard of a calibration.
 
-    `supersedes` has the hashes of records that this one replaces from `date` on, although their
-    own validity has not ended: a record is never changed.
+    `supersedes` has the hashes of the records that this one replaces from `date` on. Their own
+    validity may end later, because a record is never changed.
     """
 
     by: Title
@@ -80,7 +80,7 @@ class ConditionerTable(Table):
 class PolynomialTable(Table):
     """F = sum_k coefficients_N[k] r^k, r the deflection in mV/V within `range_mV_per_V`.
 
-    `covariance_N2` is that of the coefficients; `residual_rms_N` that of the fit.
+    `covariance_N2` is the covariance of the coefficients, `residual_rms_N` the residual of the fit.
     """
 
     kind: Literal["polynomial"]
@@ -101,7 +101,7 @@ class PolynomialTable(Table):
 
 
 class CommissioningTable(Table):
-    """What a healthy channel shows; checks before a run compare with it."""
+    """Readings of a healthy channel, with which the checks before a run compare."""
 
     zero_mV_per_V: float | None = None
     zero_tolerance_N: Positive | None = None
@@ -111,7 +111,7 @@ class CommissioningTable(Table):
 
 
 class RawTable(Table):
-    """What was read, by column; `hash` is over `data`, `files` are recordings with theirs."""
+    """The raw readings by column. `hash` covers `data`; `files` are recordings with their hashes."""
 
     hash: str
     data: dict[str, list[float] | list[str]] = {}
@@ -119,12 +119,12 @@ class RawTable(Table):
 
 
 class FitTable(Table):
-    """How well a transducer did under dead weights, N.
+    """Errors of a transducer under dead weights [N].
 
-    Hysteresis is the largest difference between a rising and a falling reading of one force,
-    nonlinearity the largest distance from the line through the ends, repeatability the largest
-    spread of equal runs, creep the change under a constant load. The lower limit factor is 2.4
-    standard deviations of the fit; `class_a_min_N` is 400 times it.
+    Hysteresis is the largest difference between a decreasing and an increasing reading of one
+    force. Nonlinearity is the largest distance from the line through the ends. Repeatability is the
+    largest range of equal runs. Creep is the change under a constant load. The lower limit factor
+    is 2.4 standard deviations of the fit; `class_a_min_N` is 400 times this factor.
 
     Source: ASTM E74 (lower limit factor; lower limit of the loading range of class A).
     """
@@ -140,7 +140,7 @@ class FitTable(Table):
 
 
 class ForceTransducerRecord(Table):
-    """A force transducer, alone or with its conditioner."""
+    """Record of a force transducer, alone or with its conditioner."""
 
     format: Literal["hil-calibration/1", "hil-calibration/2"]
     kind: Literal["force_transducer"]
@@ -162,10 +162,10 @@ Basis = Literal["measured", "certificate", "published", "derived", "assumed"]
 class ValuesTable(Table):
     """Fitted values: `names` are keys of the configuration's table that names the record.
 
-    A name may lead further down, with numbers from 1 for entries of a list: `mass_kg.3`,
-    `muscles.TA.path.2.at_m.1`. `covariance` is that of `values`, in products of their units; where
-    nothing ties them together `uncertainties` may stand for it. `basis` says of each where it comes
-    from; `equation` what was fitted.
+    A name may be a path with numbers from 1 for entries of a list: `mass_kg.3`,
+    `muscles.TA.path.2.at_m.1`. `covariance` is that of `values`, in products of their units;
+    `uncertainties` replace it for independent values. `basis` states the origin of each value,
+    `equation` the fitted equation.
     """
 
     kind: Title
@@ -183,7 +183,7 @@ class ValuesTable(Table):
     def _fits_together(self) -> "ValuesTable":
         n = len(self.names)
         if len(set(self.names)) != n:
-            raise ValueError("names has one twice")
+            raise ValueError("names has a duplicate")
         if len(self.values) != n or (self.basis and len(self.basis) != n):
             raise ValueError(f"values and basis must have {n} entries, one a name")
         if bool(self.covariance) == bool(self.uncertainties):
@@ -196,7 +196,7 @@ class ValuesTable(Table):
 
 
 class ValuesRecord(Table):
-    """Anything but a force transducer."""
+    """Record of anything except a force transducer."""
 
     format: Literal["hil-calibration/2"]
     kind: Kind
@@ -211,16 +211,18 @@ class ValuesRecord(Table):
 
 
 def refuse_no_covariance(matrix: ArrayLike, n: int, key: str, each: str) -> None:
-    """ValueError where it is not a covariance of n values."""
+    """ValueError for a matrix that is not a covariance of n values."""
     try:
         C = np.array(matrix, dtype=float)
     except ValueError:
         C = np.zeros(0)
     if C.shape != (n, n):
         raise ValueError(f"{key} must be {n} rows of {n}, one a {each}")
-    # Of values in different units: looked at as correlations.
+    # The units of the values differ, so the check uses correlations.
     scale = np.sqrt(np.abs(np.diag(C)))
     scale[scale == 0.0] = 1.0
     R = C / np.outer(scale, scale)
     if not np.allclose(R, R.T) or np.linalg.eigvalsh(R).min() < -1e-9 * max(1.0, np.abs(R).max()):
-        raise ValueError(f"{key} is not a covariance: symmetric, no negative variance")
+        raise ValueError(
+            f"{key} is not a covariance: it must be symmetric and positive semidefinite"
+        )

@@ -1,4 +1,4 @@
-"""A calibration record onto disk: once, signed with its hash, never changed afterwards."""
+"""Writes a calibration record with its hash; an existing record is never changed."""
 
 import math
 import os
@@ -17,20 +17,20 @@ from hil.calibration.files import Record, digest, hash_of, parse_any
 from hil.errors import ConfigError
 
 WIDTH = 100
-MATRIX_MAX = 12  # rows of a covariance that says nothing beside its diagonal
-ROUNDING = 0.01  # of a standard uncertainty
+MATRIX_MAX = 12  # larger diagonal covariances are written as standard uncertainties
+ROUNDING = 0.01  # rounding step of a value, in standard uncertainties
 
 
 def values_table(
     kind: str,
     values: Mapping[str, float],
     covariance: ArrayLike,
-    **rest: Any,
+    **keys: Any,
 ) -> dict[str, Any]:
     """`[model]` of a record of values.
 
-    Values are rounded to a hundredth of their standard uncertainty, or finer: so few digits that
-    a configuration can state them, and too many to matter (JCGM 100:2008, 7.2.6).
+    Values are rounded to a hundredth of their standard uncertainty or finer. This is short enough
+    to repeat in a configuration, and the rounding error is negligible (JCGM 100:2008, 7.2.6).
     """
     C = np.array(covariance, dtype=float)
     u = [math.sqrt(max(c, 0.0)) for c in np.diag(C)]
@@ -44,34 +44,34 @@ def values_table(
         "names": list(values),
         "values": [_round(v, one) for v, one in zip(values.values(), u, strict=True)],
         **spread,
-        **{key: _shortened(value) for key, value in rest.items() if value is not None},
+        **{key: _shortened(value) for key, value in keys.items() if value is not None},
     }
 
 
 def raw_table(data: Mapping[str, Sequence[Any]], files: Mapping[str, str] | None = None) -> Any:
-    """`[raw]`: what was read, with its hash."""
+    """`[raw]`: the raw readings with their hash."""
     columns = {key: [_plain(v) for v in column] for key, column in data.items()}
     return {"hash": digest(columns), "files": dict(files or {}), "data": columns}
 
 
 def signed(table: Mapping[str, Any], comment: str = "") -> str:
     """The text of a record's file, with `format` and `hash`."""
-    # As a reader finds it, so that writer and reader agree on every type and digit.
-    whole = tomllib.loads(tomli_w.dumps({"format": "hil-calibration/2", "hash": "", **table}))
-    whole["hash"] = hash_of(whole)
-    plain = {key: value for key, value in whole.items() if not isinstance(value, dict)}
-    text = tomli_w.dumps(plain | {k: v for k, v in whole.items() if isinstance(v, dict)})
+    # Parsed again, so the hash covers exactly the types and digits that a reader sees.
+    content = tomllib.loads(tomli_w.dumps({"format": "hil-calibration/2", "hash": "", **table}))
+    content["hash"] = hash_of(content)
+    plain = {key: value for key, value in content.items() if not isinstance(value, dict)}
+    text = tomli_w.dumps(plain | {k: v for k, v in content.items() if isinstance(v, dict)})
     head = "".join(f"# {line}\n" for line in textwrap.wrap(comment, WIDTH - 2))
     return head + re.sub(r"\[\n\s+([^\[\]]*?),?\n\s*\]", _joined, text)
 
 
 def write_record(path: Path, table: Mapping[str, Any], comment: str = "") -> Record:
-    """Write a new record, read-only, and read it back.
+    """Write a new record as a read-only file, and read it back.
 
     Raises
     ------
     ConfigError
-        There is a file of that name, it cannot be written, or the record is wrong.
+        A file of that name exists, it cannot be written, or the record is invalid.
     """
     text = signed(table, comment)
     record = parse_any(path, text)
@@ -92,7 +92,7 @@ def write_record(path: Path, table: Mapping[str, Any], comment: str = "") -> Rec
 
 
 def _joined(match: re.Match[str]) -> str:
-    """A list of many lines as few."""
+    """Join the lines of a list, up to WIDTH columns."""
     items = " ".join(match[1].split())
     before = len(match.string[: match.start()].rsplit("\n", 1)[-1])
     if before + len(items) + 2 <= WIDTH:

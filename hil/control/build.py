@@ -1,4 +1,4 @@
-"""Tables of set points -> references, and what is wrong with them."""
+"""Builds references from tables of set points, and checks the tables."""
 
 from collections.abc import Iterator, Sequence
 
@@ -24,7 +24,7 @@ from hil.plugins.load import PluginTable
 
 
 def build_signal(table: SignalTable) -> reference.Reference:
-    """One channel's set point."""
+    """The reference of one channel."""
     match table:
         case SignalStepsTable():
             return reference.Steps(table.t_s, table.value)
@@ -37,7 +37,7 @@ def build_signal(table: SignalTable) -> reference.Reference:
 
 
 def build_reference(table: ForceReferenceTable | None) -> reference.Reference:
-    """The force's set point that `[reference]` describes."""
+    """The force reference of `[reference]`."""
     match table:
         case None:
             return reference.NoReference()
@@ -62,14 +62,14 @@ def build_reference(table: ForceReferenceTable | None) -> reference.Reference:
 
 
 def signals_in(table: object) -> dict[str, SignalTable]:
-    """The set points that `[reference]` has by channel; none where it is of another kind."""
+    """The tables of `[reference]` by channel; empty for a reference of another kind."""
     return table.signals if isinstance(table, SignalsReferenceTable) else {}
 
 
 def check_times(
     key: str, t_s: Sequence[float], values: Sequence[float], what: str
 ) -> Iterator[tuple[str, str]]:
-    """As many values as times, and times that rise."""
+    """Errors if the numbers of values and times differ, or the times do not increase."""
     if len(t_s) != len(values):
         yield f"{key}.{what}", f"{len(values)} values for {len(t_s)} times: give one a time"
     elif np.any(np.diff(t_s) <= 0.0):
@@ -77,6 +77,6 @@ def check_times(
 
 
 def check_signal(name: str, table: SignalTable) -> Iterator[tuple[str, str]]:
-    """The times of a channel's set points."""
+    """Errors in the times of a channel's set points."""
     if not isinstance(table, SignalSineTable | PluginTable):
         yield from check_times(f"reference.signals.{name}", table.t_s, table.value, "value")

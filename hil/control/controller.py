@@ -1,4 +1,4 @@
-"""What the control stage of every rig offers the loop, and what a controller of cells offers it."""
+"""Interfaces of cell controllers, and the estimate of an array that they use."""
 
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -8,19 +8,19 @@ from numpy.typing import NDArray
 
 
 class Wires(Protocol):
-    """Wires as they are believed to be, learned while they work."""
+    """Estimated parameters and states of the wires, learned during the run."""
 
     unknown_N: float
-    """Force that they do not explain."""
+    """Measured force that the wires do not explain."""
 
     def look(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Law (N, 13) and share (N,) of every wire; temperature, austenite and lag (N, 3), now."""
+        """Law (N, 13), static gain (N,) and state (N, 3: temperature, austenite, lag) of the wires."""
         ...
 
 
 @dataclass
 class ArrayEstimate:
-    """What the estimator makes of an array at the current tick, for controllers that ask.
+    """The estimate of an array at the current tick, for controllers.
 
     Attributes
     ----------
@@ -29,13 +29,14 @@ class ArrayEstimate:
     usable : (N,) uint8 array
         0 for cells found to have failed.
     x, theta : (n,), (N,) arrays
-        The observer's state, and the memory of the cells' activation.
-    force_N, disturbance_N : float
-        The observer's force, and the part of it that no cell accounts for.
-    wires : Wires, optional
-        Where the cells are wires and somebody plans with them.
-    suspicion : (N,) array
-        Chance of each cell to be one that failed, while a failure is certain and the cell is not.
+        The observer's state, and the state of the cells' activation.
+        force_N, disturbance_N : float
+            The observer's force, and the part of it that no cell explains.
+        wires : Wires, optional
+            The estimate of the wires, if a planner uses it.
+        suspicion : (N,) array
+            Probability of each cell to be the failed one, while it is certain that a cell has
+            failed but not which.
     """
 
     cells: NDArray[np.uint8]
@@ -49,19 +50,19 @@ class ArrayEstimate:
 
 
 class CellController(Protocol):
-    """Turns a force's set point and measurement into cells on and off."""
+    """Switches cells from the set point and the measurement of a force."""
 
     @property
     def demand_N(self) -> float:
-        """Force asked for at this tick; NaN for a controller that asks for none."""
+        """Force demanded at this tick [N]; NaN for a controller without a demand."""
         ...
 
     def step(
         self, t_s: float, reference_N: float, force_N: float, cells: NDArray[np.uint8]
     ) -> None:
-        """One tick: write the wished cells (1 = on). `force_N` is NaN where none was read."""
+        """Run one tick: write `cells` (1 = on). `force_N` is NaN without a reading."""
         ...
 
     def restart(self) -> None:
-        """Forget what has added up: all cells were off, and are armed again."""
+        """Reset integrals and memory: all cells were off and the run is armed again."""
         ...

@@ -1,12 +1,12 @@
-"""PID on force whose output in newtons becomes a number of cells.
+"""PID on force; the output in newtons is quantised to a number of cells.
 
     u = u_0 + Kp e + Ki int(e) dt + Kd d(e)/dt / (1 + T_f s),   e = reference - measured
 
-The derivative is that of the measured force, filtered with T_f, so a step of the set point
-does not kick it. Anti-windup: while u lies outside what no cell or all cells give, the
-integral takes no error that would push it further out. Bumpless start: the first tick sets
-the integral so that u starts at the measured force. Cells that have failed are passed over: what
-the others give are then the levels.
+The derivative acts on the measured force, filtered with T_f, so a step of the set point gives no
+derivative kick. Anti-windup: while u is outside the range from no cell to all cells, the integral
+ignores errors that would push it further out. Bumpless start: the first tick sets the integral so
+that u starts at the measured force. Failed cells are skipped; the levels are then those of the
+other cells.
 
 Source: Astrom & Murray, Feedback Systems, ch. 11 (derivative filter, anti-windup).
 """
@@ -23,7 +23,7 @@ _INTEGRAL, _FILTERED, _DERIVATIVE, _N_ON, _STARTED, _DEMAND, _CHANGED_S = range(
 
 @dataclass(frozen=True)
 class PidGains:
-    """Kp in N/N, Ki in 1/s, Kd in s, and the derivative's filter time."""
+    """Kp [N/N], Ki [1/s], Kd [s], and the time constant of the derivative's filter [s]."""
 
     k_p: float
     k_i_per_s: float
@@ -37,15 +37,15 @@ class Pid:
     Parameters
     ----------
     levels_N : (K+1,) array
-        Static force with the first 0..K cells of `order` on, rising.
+        Static force with the first 0..K cells of `order` on; increasing.
     order : sequence of int
         Cells, from 0, in the order in which they are recruited.
     hysteresis : float
         A cell joins or leaves when u is this share of its step beyond the middle between
         two levels.
     dwell_s : float
-        Shortest time between two changes of the number of cells: cells switched faster than
-        they act stir up the array's modes and force nothing.
+        Shortest time between two changes of the number of cells. Cells that switch faster than
+        they act excite the array's modes without useful force.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Pid:
     ) -> None:
         rise = np.diff(levels_N)
         if np.any(rise <= 0.0):
-            raise ValueError("the levels do not rise: the order has a cell that adds no force")
+            raise ValueError("the levels do not increase: the order has a cell that adds no force")
         self._gains = np.array(
             [gains.k_p, gains.k_i_per_s, gains.k_d_s, gains.derivative_filter_s, period_s]
         )
@@ -112,16 +112,16 @@ class Pid:
 
 @njit(cache=True)
 def _leave(order, levels, usable, order_left, levels_left):  # type: ignore[no-untyped-def]
-    """Order and levels of the cells that are usable; how many they are."""
+    """Write order and levels of the usable cells; returns their number."""
     n = 0
     levels_left[0] = levels[0]
     for i in range(len(order)):
         if usable[order[i]]:
             order_left[n] = order[i]
-            # all of them: the levels as they are, whatever rounding would make of the sums
-            whole = n == i
+            # no cell skipped so far: copies the level, because a sum would add rounding errors
+            none_skipped = n == i
             step = levels[i + 1] - levels[i]
-            levels_left[n + 1] = levels[i + 1] if whole else levels_left[n] + step
+            levels_left[n + 1] = levels[i + 1] if none_skipped else levels_left[n] + step
             n += 1
     return n
 

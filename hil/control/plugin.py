@@ -1,4 +1,4 @@
-"""Plug-in controllers and references, as the loop sees them."""
+"""Adapters of plug-in controllers and references to the loop's interfaces."""
 
 from collections.abc import Mapping, Sequence
 from math import nan
@@ -12,7 +12,7 @@ from hil.loop.frame import Column, Commands, Frame
 from hil.plugins.code import Facts, Now, Plugin, Used, read_only
 
 LONG_S = 1000.0
-EXTREMES_AT = 1001  # times at which a reference is looked at that does not say its extremes
+EXTREMES_AT = 1001  # sample times for the extremes of a plug-in reference
 
 
 class PluginReference:
@@ -25,7 +25,7 @@ class PluginReference:
         return self._used.number("at", t_s)
 
     def extremes(self, duration_s: float) -> tuple[float, float]:
-        """By looking at it at times all over the run, or its first LONG_S."""
+        """Extremes of EXTREMES_AT samples over the run, or over its first LONG_S."""
         end_s = min(duration_s, LONG_S)
         seen = [self.at(t_s) for t_s in np.linspace(0.0, end_s, EXTREMES_AT).tolist()]
         return min(seen), max(seen)
@@ -34,9 +34,9 @@ class PluginReference:
 class PluginControl:
     """A plug-in controller as a stage of the tick.
 
-    Its class has `step(now)`, which gives a 0 or 1 for every cell, then a value for every output.
-    What it names in `columns` (name to unit) stands in the row as `controller.<name>`, read from
-    its attributes after every step. Armed again, it is made anew.
+    The class has `step(now)`, which returns 0 or 1 for every cell and then a value for every
+    output. Its `columns` (name to unit) become columns `controller.<name>`; their values are read
+    from its attributes after every step. Arming again makes a new instance.
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ class PluginControl:
         self._references = [reference for reference, _ in references.values()]
         self.set_points = {name: reference for name, (reference, _) in references.items()}
         self._used = self._made()
-        said = getattr(self._used.made, "columns", {})
-        self._kept = self._columns_of(said)
+        declared = getattr(self._used.made, "columns", {})
+        self._kept = self._columns_of(declared)
         self.columns = [
             *(
                 Column(name, unit, "reference", "set point; NaN where there is none")
@@ -68,12 +68,12 @@ class PluginControl:
     def _made(self) -> Used:
         return self._plugin.make(self._facts)
 
-    def _columns_of(self, said: object) -> dict[str, str]:
-        pairs = said.items() if isinstance(said, Mapping) else [(said, None)]
+    def _columns_of(self, declared: object) -> dict[str, str]:
+        pairs = declared.items() if isinstance(declared, Mapping) else [(declared, None)]
         for name, unit in pairs:
             if not (isinstance(name, str) and isinstance(unit, str) and name.isidentifier()):
                 self._plugin.refuse("", "columns must be a dict from names to units")
-        return dict(said) if isinstance(said, Mapping) else {}
+        return dict(declared) if isinstance(declared, Mapping) else {}
 
     def bind(self, frame: Frame, measured: NDArray[np.float64], commands: Commands) -> None:
         n = len(self._references)
@@ -93,7 +93,7 @@ class PluginControl:
         self._used = self._made()
 
     def set_gain(self, key: str, value: float) -> None:
-        """Pass it on; KeyError where the class has no `set_gain`, or not this one."""
+        """Forward to the class; KeyError if it has no `set_gain`, or no such gain."""
         if not hasattr(self._used.made, "set_gain"):
             raise KeyError(key)
         self._used.made.set_gain(key, value)

@@ -1,4 +1,4 @@
-"""Cells on and off at given times."""
+"""A controller that switches cells at given times."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,12 +7,12 @@ from numpy.typing import NDArray
 
 
 class Schedule:
-    """Replays switching steps, in order of time.
+    """Executes switching steps in order of time.
 
     Parameters
     ----------
     steps : sequence of (t_s, on, off)
-        Cells, from 0, that are switched at t_s; `off` is applied first.
+        Cells, counted from 0, to switch at t_s; `off` is applied first.
     """
 
     demand_N = float("nan")
@@ -32,14 +32,14 @@ class Schedule:
         self._next = 0
 
     def switched(self, duration_s: float) -> Iterator[tuple[float, NDArray[np.uint8]]]:
-        """Times before duration_s at which cells are switched, and the cells on from then."""
+        """Switching times before duration_s, each with the cells that are on from then."""
         later = [*self._t_s[1:], float("inf")]
         for t_s, next_s, cells in zip(self._t_s, later, self._cells, strict=True):
             if t_s < min(next_s, duration_s):
                 yield t_s, cells
 
     def restart(self) -> None:
-        """A schedule goes by the time alone."""
+        """Does nothing: a schedule depends only on time."""
 
     def step(
         self, t_s: float, reference_N: float, force_N: float, cells: NDArray[np.uint8]

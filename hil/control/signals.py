@@ -1,4 +1,4 @@
-"""The control stage of rigs that are no arrays: a PID from each channel to an output."""
+"""The control stage of rigs without arrays: a PID from a channel to an output."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ from hil.loop.frame import Column, Commands, Frame
 
 @dataclass(frozen=True)
 class SignalLoop:
-    """One loop: what it follows, reads and sets.
+    """Configuration of one control loop.
 
     Attributes
     ----------
-    reference_column, units : of its set point in the row
+    reference_column, units : column of the set point and its unit
     channel, output : int
-        Where its reading and its command stand.
+        Indices of the reading and of the command.
     low, high : float
-        The output's range.
+        Range of the output.
     """
 
     reference: Reference
@@ -36,11 +36,11 @@ class SignalLoop:
 
 
 class SignalPid:
-    """u = Kp e + Ki int(e) dt + Kd d(e)/dt / (1 + T_f s) a loop, e = reference - measured.
+    """u = Kp e + Ki int(e) dt + Kd d(e)/dt / (1 + T_f s) for each loop, e = reference - measured.
 
-    The derivative is that of the measured signal, so that a step of the set point does not
-    kick it. While an output is at the end of its range, the integral takes no error that would
-    push it further. A reading that is missing leaves the output as it is.
+    The derivative acts on the measured signal, so a step of the set point gives no derivative kick.
+    While an output is at the end of its range, the integral ignores errors that would push it
+    further. A missing reading leaves the output unchanged.
     """
 
     def __init__(self, loops: Sequence[SignalLoop], period_s: float) -> None:
@@ -62,7 +62,7 @@ class SignalPid:
         self._outputs = commands.outputs
 
     def restart(self) -> None:
-        """Integrals and filters start anew; outputs move from rest at the guard's rate."""
+        """Reset integrals and filters; outputs start idle and move at the guard's rate limit."""
         self._integral = [0.0] * len(self._loops)
         self._filtered = [nan] * len(self._loops)
 

@@ -1,4 +1,4 @@
-"""What a window may change about control in mid-run: set points held, gains."""
+"""Changes that a window may make during a run: fixed set points, gains."""
 
 from dataclasses import dataclass, field
 from math import isnan, nan
@@ -12,34 +12,34 @@ from hil.control.reference import Reference
 
 @dataclass
 class Steerable:
-    """A reference that can be held at a value.
+    """A reference that can be fixed at a value.
 
     Attributes
     ----------
     held : float
-        The set point while it is a number; the configured one is followed at NaN.
+        The fixed set point; NaN follows the configured reference.
     """
 
     configured: Reference
     held: float = field(default=nan)
 
     def at(self, t_s: float) -> float:
-        """The set point at t_s."""
+        """Set point at t_s."""
         return self.configured.at(t_s) if isnan(self.held) else self.held
 
     def extremes(self, duration_s: float) -> tuple[float, float]:
-        """Of the configured reference."""
+        """Extremes of the configured reference."""
         return self.configured.extremes(duration_s)
 
 
 @runtime_checkable
 class Selective(Protocol):
-    """A controller of cells that leaves out those which cannot be used.
+    """A controller of cells that skips failed cells.
 
     Attributes
     ----------
     usable : (N,) uint8 array
-        0 for cells that have failed; looked at in every step, changed by whoever finds out.
+        0 for cells that have failed; may change between steps.
     """
 
     usable: NDArray[np.uint8]

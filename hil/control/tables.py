@@ -17,7 +17,7 @@ class StepsReferenceTable(Table):
 
 
 class RampReferenceTable(Table):
-    """Linear between points; the first and last value hold outside."""
+    """Linear between points; constant at the first and last value outside."""
 
     kind: Literal["ramp"]
     t_s: Annotated[list[NotNegative], Field(min_length=2)]
@@ -34,7 +34,7 @@ class SineReferenceTable(Table):
 
 
 class ChirpReferenceTable(Table):
-    """A sine whose frequency rises from `from_Hz` to `to_Hz` in `sweep_s`, and stays there."""
+    """A sine whose frequency changes linearly from `from_Hz` to `to_Hz` in `sweep_s`, then stays."""
 
     kind: Literal["chirp"]
     mean_N: float
@@ -45,7 +45,7 @@ class ChirpReferenceTable(Table):
 
 
 class ReachReferenceTable(Table):
-    """The movement of least jerk (Flash & Hogan 1985) to `to_N`, and back after `hold_s`."""
+    """Minimum-jerk movement to `to_N`, and back after `hold_s`. Source: Flash & Hogan 1985."""
 
     kind: Literal["reach"]
     from_N: float = 0.0
@@ -59,8 +59,8 @@ class ReachReferenceTable(Table):
 class TraceReferenceTable(Table):
     """A recorded curve, linear between its points.
 
-    `file` is a CSV file beside the experiment with the columns `t_s` and `force_N`; loading
-    puts its values here, so that a recording holds them.
+    `file` is a CSV file beside the experiment with the columns `t_s` and `force_N`. Loading copies
+    its values into this table, so a recording contains them.
     """
 
     kind: Literal["trace"]
@@ -152,11 +152,11 @@ class ScheduleTable(Table):
 
 
 class PidTable(Table):
-    """PID on force; its output in newtons becomes a number of cells.
+    """PID on force; the output in newtons is quantised to a number of cells.
 
-    u = Kp e + Ki int(e) + Kd de/dt with the derivative filtered at `derivative_filter_s`.
-    Cells are taken in `order`; a cell joins or leaves when u is `hysteresis` of its step
-    beyond the middle between two levels, and no sooner than `dwell_s` after the last change.
+    u = Kp e + Ki int(e) + Kd de/dt; the derivative is filtered with `derivative_filter_s`. Cells are
+    recruited in `order`. A cell joins or leaves when u is `hysteresis` of its step beyond the
+    middle between two levels, and not earlier than `dwell_s` after the last change.
     """
 
     kind: Literal["pid"]
@@ -170,10 +170,10 @@ class PidTable(Table):
 
 
 class SignalLoopTable(Table):
-    """One PID from a channel to an output; its set point is that of the same name.
+    """One PID from a channel to an output; the set point has the name of the channel.
 
-    u = Kp e + Ki int(e) + Kd de/dt, the derivative filtered at `derivative_filter_s` and the
-    integral held while the output is at the end of its range.
+    u = Kp e + Ki int(e) + Kd de/dt. The derivative is filtered with `derivative_filter_s`, and the
+    integral is frozen while the output is at the end of its range.
     """
 
     output: str

@@ -126,7 +126,8 @@ def finish(session: Session, readings: Readings) -> dict[str, Any]:
         raise ConfigError(
             f"certificate: the weights disagree with it (chi-squared {statistic:.3g} of {len(F)} "
             f"degrees, p = {p:.2g}): at {s.weights_kg[worst]:g} kg it gives "
-            f"{certified_N[worst]:.4g} N, the weight is {F[worst]:.4g} N: is the certificate of this transducer, or was the "
+            f"{certified_N[worst]:.4g} N, the weight is {F[worst]:.4g} N: "
+            "is the certificate of this transducer, or was the "
             "transducer overloaded?"
         )
     return {

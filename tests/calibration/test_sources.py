@@ -70,7 +70,7 @@ class TestALiteralThatIsNotItsRecords:
         assert main(["check", str(self.changed(rigs))]) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert re.search(
-            rf"rig\.toml: {K_SE} = 386\.5: record miga_springs@\w+ says 386\.52: take one", line
+            rf"rig\.toml: {K_SE} = 386\.5: record miga_springs@\w+ has 386\.52: use one", line
         )
 
     def test_keeps_an_experiment_from_running(self, rigs, tmp_path, capsys):
@@ -94,7 +94,7 @@ class TestALiteralThatIsNotItsRecords:
         config = hil.load(configs / "miga6/all_on.toml", [f"{K_SE}=380.0"])
         result = session.run(config, out=tmp_path / "run.h5", seed=1)
         (line,) = result.summary["calibration"]["departed"]
-        assert re.fullmatch(rf"{K_SE} = 380: record miga_springs@\w+ says 386\.52", line)
+        assert re.fullmatch(rf"{K_SE} = 380: record miga_springs@\w+ has 386\.52", line)
 
 
 def test_a_record_that_says_nothing_of_its_table_is_refused(rigs, capsys):
@@ -199,7 +199,7 @@ class TestARecordOfAWholeModel:
         assert main(["check", str(rig)]) == 2
         (line,) = capsys.readouterr().err.splitlines()
         key = re.escape("model.muscles.TA.path.1.at_m.3")
-        assert re.search(rf"{key} = 0\.0248: record leg_makkonen@\w+ says 0\.0247", line)
+        assert re.search(rf"{key} = 0\.0248: record leg_makkonen@\w+ has 0\.0247", line)
 
     def test_asks_for_what_is_not_stated(self, rigs, capsys):
         rig = rigs / "leg/rig.toml"

@@ -95,7 +95,7 @@ def test_readings_that_are_not_those_of_their_hash_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"names": ["a", "a"]}, "names has one twice"),
+        ({"names": ["a", "a"]}, "names has a duplicate"),
         ({"values": [1.0]}, "2 entries"),
         ({"covariance": [[1.0]]}, "2 rows of 2"),
         ({"covariance": [[1.0, 2.0], [2.0, 1.0]]}, "not a covariance"),
