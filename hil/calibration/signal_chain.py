@@ -266,7 +266,7 @@ def check_zero(
         drift_N = (chain.ratio(zero) - zero_ratio) * chain.coefficients[1]
         if abs(drift_N) > zero_tolerance_N:
             messages.append(
-                f"zero is {drift_N:+.3g} N from commissioning, the tolerance is {zero_tolerance_N:g} N"
+                f"zero is {drift_N:+.3g} N from commissioning, tolerance {zero_tolerance_N:g} N"
             )
     if noise_rms is not None and noise_rms > 0.0:
         share = noise / noise_rms

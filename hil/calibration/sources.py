@@ -76,7 +76,7 @@ def load_sources(tables: BaseModel, merged: Merged) -> list[Sourced]:
 
 
 def kept(sources: Sequence[Sourced], today: date) -> dict[str, dict[str, Any]]:
-    """The records in the form that a recording stores: text, facts and the tables that name them."""
+    """The records as a recording stores them: text, facts and the tables that name them."""
     found: dict[str, dict[str, Any]] = {}
     for sourced in sources:
         source, record = sourced.source, sourced.source.record

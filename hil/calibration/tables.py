@@ -111,7 +111,7 @@ class CommissioningTable(Table):
 
 
 class RawTable(Table):
-    """The raw readings by column. `hash` covers `data`; `files` are recordings with their hashes."""
+    """The raw readings by column. `hash` covers `data`; `files` has hashes of recordings."""
 
     hash: str
     data: dict[str, list[float] | list[str]] = {}

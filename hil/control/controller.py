@@ -14,7 +14,7 @@ class Wires(Protocol):
     """Measured force that the wires do not explain."""
 
     def look(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Law (N, 13), static gain (N,) and state (N, 3: temperature, austenite, lag) of the wires."""
+        """Law (N, 13), static gain (N,) and temperature, austenite and lag (N, 3) of the wires."""
         ...
 
 

@@ -34,7 +34,7 @@ class SineReferenceTable(Table):
 
 
 class ChirpReferenceTable(Table):
-    """A sine whose frequency changes linearly from `from_Hz` to `to_Hz` in `sweep_s`, then stays."""
+    """A sine with a linear sweep from `from_Hz` to `to_Hz` in `sweep_s`, constant after it."""
 
     kind: Literal["chirp"]
     mean_N: float
@@ -154,9 +154,9 @@ class ScheduleTable(Table):
 class PidTable(Table):
     """PID on force; the output in newtons is quantised to a number of cells.
 
-    u = Kp e + Ki int(e) + Kd de/dt; the derivative is filtered with `derivative_filter_s`. Cells are
-    recruited in `order`. A cell joins or leaves when u is `hysteresis` of its step beyond the
-    middle between two levels, and not earlier than `dwell_s` after the last change.
+    u = Kp e + Ki int(e) + Kd de/dt; the derivative is filtered with `derivative_filter_s`.
+    Cells are recruited in `order`. A cell joins or leaves when u is `hysteresis` of its step beyond
+    the middle between two levels, and not earlier than `dwell_s` after the last change.
     """
 
     kind: Literal["pid"]
