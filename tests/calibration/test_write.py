@@ -60,9 +60,9 @@ def test_an_expired_record_is_flagged_when_it_is_checked(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("386.523", "386.524", "hash: its content was changed after the calibration"),
-        ("0.002", "0.003", "hash: its content"),
-        ("C-7", "C-9", "hash: its content"),
+        ("386.523", "386.524", "hash: the content was changed after the calibration"),
+        ("0.002", "0.003", "hash: the content"),
+        ("C-7", "C-9", "hash: the content"),
     ],
 )
 def test_a_record_edited_by_hand_is_refused(tmp_path, old, new, words, capsys):

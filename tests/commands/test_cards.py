@@ -156,7 +156,7 @@ def test_a_record_changed_by_hand_is_refused(rigs, tmp_path, capsys):
     out = tmp_path / "run.h5"
     assert main(["run", str(rigs / "miga6/all_on.toml"), "--out", str(out)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "futek_9N.toml: hash: its content was changed after the calibration" in line
+    assert "futek_9N.toml: hash: the content was changed after the calibration" in line
     assert not out.exists()
 
 

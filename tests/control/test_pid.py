@@ -163,7 +163,7 @@ def test_dead_cells_are_left_out_of_the_order(configs):
 
 
 def test_levels_that_do_not_rise_are_refused():
-    with pytest.raises(ValueError, match="do not rise"):
+    with pytest.raises(ValueError, match="do not increase"):
         Pid(PidGains(1.0, 0.0, 0.0, 1.0), np.array([0.0, 1.0, 1.0]), [0, 1], 0.1, 0.0, 0.001)
 
 

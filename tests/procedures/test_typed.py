@@ -182,7 +182,7 @@ def test_a_rehearsal_ends_in_a_record_that_says_so_and_repeats(kind, tmp_path, c
         ("certificate", "procedure.weights_kg=[98.0, 196.0, 392.0, 588.0, 883.0]", "off by 1000"),
         ("spring_constants", "procedure.stretch_m=[0.0, 1.0, 2.0, 3.0]", "metres, not millimetres"),
         ("spring_constants", "procedure.stretch_m=[0.002, 0.002, 0.002]", "collinear set"),
-        ("spring_constants", "procedure.expected_N_per_m=[20.0]", "one figure a spring"),
+        ("spring_constants", "procedure.expected_N_per_m=[20.0]", "one value for each spring"),
         ("encoder", "procedure.angles_rad=[45.0, 90.0, 135.0]", "radians, not degrees"),
         ("encoder", "procedure.angles_rad=[0.7, 0.7, 0.7]", "collinear set"),
         ("pantograph_geometry", "procedure.x_m=[0.0]", "12"),

@@ -210,7 +210,7 @@ def test_code_that_differs_by_a_space_is_other_code(change, mailed, state, capsy
     source = EVIL.format(mark=str(mark))
     for other in (source + change, change + source, source.replace("\n", "\r\n")):
         keep(path, other)
-        assert "never run here" in refused_lines(["replay", path], capsys)[0]
+        assert "is not trusted: none" in refused_lines(["replay", path], capsys)[0]
     assert not mark.exists()
 
 

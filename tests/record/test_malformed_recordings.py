@@ -69,7 +69,7 @@ def answered(opener, path, configs, capsys):
     said = capsys.readouterr().err
     assert code != 1, said
     if code == 2:
-        assert said.count("\n") == 1 or "keeps Python code" in said, said
+        assert said.count("\n") == 1 or "contains Python code" in said, said
         assert str(path) in said
     return code, said
 

@@ -173,7 +173,7 @@ WRONG = [
         "1 names for 2",
     ),
     ({"factors": {"trial": {"key": "k", "levels": [1.0]}}}, {}, "the name 'trial' is taken"),
-    ({"factors": {"a": {"tell": "hang it on", "levels": [1.0]}}}, {}, r"must say \{level\}"),
+    ({"factors": {"a": {"tell": "hang it on", "levels": [1.0]}}}, {}, r"must contain \{level\}"),
     ({"factors": {"a": {"key": "plant", "levels": [1.0]}}}, {}, r"trial 1 \(a 1.0\)"),
     (
         {"factors": {"a": {"key": "controller.loops.slide.k_p", "levels": [1.0, "soft"]}}},
