@@ -1,14 +1,14 @@
-"""Is what a fit leaves over nothing but the channel's noise? If not, the model lacks an effect.
+"""Tests whether the residual of a fit is only noise; otherwise the model lacks an effect.
 
-Four tests of the residual, each at FALSE_ALARM over the number of tests that can be made, so that
-a model that lacks nothing is called lacking in at most FALSE_ALARM of all cases (Bonferroni):
+Four tests of the residual, each at the level FALSE_ALARM over the number of tests. An adequate
+model is then rejected in at most FALSE_ALARM of all cases (Bonferroni):
 
 - size: the innovations' variance over that of the noise (F or chi-squared);
-- size over COARSE_S: the same of means over blocks, in which slow effects stand out of fast noise;
+- size over COARSE_S: the same for means over blocks, where slow effects exceed fast noise;
 - whiteness: Ljung & Box 1978, 20 lags;
 - runs: of equal signs (Wald & Wolfowitz 1940).
 
-The first two need a noise that is known without the model: from a rest, or as the channel states.
+The first two need a noise level that is known without the model, from a rest or from the channel.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ Series = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Test:
-    """One test: chance that a model which lacks nothing leaves as much."""
+    """One test: the probability of a result at least as extreme with an adequate model."""
 
     name: str
     p: float
@@ -38,17 +38,17 @@ class Test:
 
 @dataclass(frozen=True)
 class Adequacy:
-    """What the residual says of the model.
+    """Results of the residual tests.
 
     Attributes
     ----------
     tests : tuple of Test
     excess_N : float
-        RMS of what the residual has beyond the noise; NaN where the noise is not known.
-    slowest_s : float
-        How long the residual stays correlated.
-    peak_Hz : float
-        Where its spectrum is highest.
+        RMS of the residual in excess of the noise; NaN if the noise is unknown.
+        slowest_s : float
+            Correlation time of the residual.
+        peak_Hz : float
+            Frequency of the spectrum's maximum.
     """
 
     tests: tuple[Test, ...]
@@ -58,7 +58,7 @@ class Adequacy:
 
     @property
     def level(self) -> float:
-        """Chance below which each test speaks."""
+        """Probability below which a test fails."""
         return FALSE_ALARM / len(self.tests)
 
     @property
@@ -70,7 +70,7 @@ class Adequacy:
         return not self.failed
 
     def sentence(self) -> str:
-        """In plain words."""
+        """The result as a sentence."""
         rate = f"false alarms: {100 * FALSE_ALARM:g} %"
         if self.adequate:
             return f"the residual is noise: no effect is missing from the model ({rate})"
@@ -89,11 +89,13 @@ def judge(
     period_s: float,
     step_N: float = 0.0,
 ) -> Adequacy:
-    """Test the residuals of a fit, run by run one after the other.
+    """Test the residuals of a fit.
 
     Parameters
     ----------
-    n_fitted : parameters and zeros that were fitted
+    residual_N : residuals of every run
+    noise : noise of the channel
+    n_fitted : number of fitted parameters and zeros
     step_N : one step of the converter
     """
     white = np.concatenate([noise.whitened(r) for r in residual_N])
@@ -101,7 +103,7 @@ def judge(
     rms_N = float(np.sqrt(white @ white / (n - n_fitted)))
     known = np.isfinite(noise.rms_N)
     tests = [*_sizes(residual_N, noise, n_fitted, period_s, rms_N)] if known else []
-    # A filter estimated at rest makes correlations that much wider.
+    # The error of a filter that was estimated at rest widens the correlations by this factor.
     spread = 1.0 + n / noise.n_rest if len(noise.ar) else 1.0
     q = metrics.whiteness(white, spread=spread).p_uncorrelated
     tests.append(Test("whiteness", q, f"not white, p = {q:.1g}"))
@@ -136,14 +138,17 @@ def _sizes(
 
 
 def _p_larger(ratio: float, dof: float, dof_known: float | None) -> float:
-    """Chance that a ratio of variances is this large; the lower one known, or of so many."""
+    """Probability of a variance ratio this large.
+
+    The denominator is known exactly, or has `dof_known` degrees of freedom.
+    """
     if dof_known is None:
         return float(scipy.special.chdtrc(dof, ratio * dof))
     return float(scipy.special.fdtrc(dof, dof_known, ratio))
 
 
 def _runs(white: Series, spread: float, step_N: float) -> float:
-    # Codes are few while the force rests: spread over their steps, above and below are as likely.
+    # A resting force has few codes; dither over a step makes above and below equally probable.
     smooth = white + step_N * np.random.default_rng(0).uniform(-0.5, 0.5, len(white))
     up = smooth > np.median(smooth)
     n_up, n = int(up.sum()), len(up)
@@ -158,7 +163,7 @@ def _runs(white: Series, spread: float, step_N: float) -> float:
 def _shape(residual_N: Sequence[Series], period_s: float) -> tuple[float, float]:
     """Lag from which the residual's correlation stays below 0.2, and its spectrum's peak.
 
-    A ringing residual crosses zero at once and comes back: the largest within COARSE_S counts.
+    The correlation of a ringing residual crosses zero, so the maximum within COARSE_S counts.
     """
     longest = max(residual_N, key=len)
     x = longest - longest.mean()

@@ -1,12 +1,12 @@
-"""Least squares with bounds: the parameters, their covariance, and a bootstrap of both.
+"""Bounded least squares: the parameters, their covariance, and a bootstrap.
 
     min over theta, z of  sum_r |w (y_r - readings_r(theta) - z_r)|^2 / s^2
 
-with w the filter that makes the noise white. The covariance is that of the Fisher information,
-(J^T J)^-1 s^2 (Kay, Estimation Theory, ch. 3). A lightly damped array rings for seconds, so that a
-wrong stiffness is soon out of phase and the sum has many minima; the fit therefore begins with the
-first WINDOW_PERIODS periods of the fastest mode after the first switching, where a phase cannot be
-lost, and takes in GROWTH times as much each time.
+with w the filter that whitens the noise. The covariance is the inverse Fisher information,
+(J^T J)^-1 s^2 (Kay, Estimation Theory, ch. 3). A lightly damped array rings for seconds. A wrong
+stiffness is then soon out of phase, and the sum has many minima. The fit therefore starts with the
+first WINDOW_PERIODS periods of the fastest mode after the first switching and extends this window
+by the factor GROWTH each time.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,31 +20,31 @@ from hil.identification.grey_box import GreyBox, with_zeros
 from hil.identification.noise import Noise
 from hil.systems.array.build import build_model
 
-BOUND_FACTOR = 5.0  # a parameter stays between a fifth and five times what it starts from
+BOUND_FACTOR = 5.0  # a parameter stays between a fifth and five times its start value
 WINDOW_PERIODS = 10.0
 GROWTH = 4.0
 STEPS_OF_A_FIT = 100
-PRIOR = 0.1  # standard deviation in the logarithm while not all of the run is taken in
-TRIES = (0.0, 0.03, -0.03)  # of all stiffnesses at the start, in the logarithm
+PRIOR = 0.1  # standard deviation of the logarithm while only a part of the run is fitted
+TRIES = (0.0, 0.03, -0.03)  # shifts of all start stiffnesses, in the logarithm
 Series = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Fit:
-    """What least squares found.
+    """Result of the least-squares fit.
 
     Attributes
     ----------
     theta : (P,) array
         Logarithms of the free parameters.
-    zero_N : (R,) array
-        The channel's zero in every run.
-    residual_N : list of (k,) arrays
-        Readings less model and zero, run by run.
-    white : (n,) array
-        All residuals through the noise's filter, N.
-    J : (n, P + R) array
-        Sensitivities of the same to theta and the zeros, N.
+        zero_N : (R,) array
+            The channel's zero in every run.
+        residual_N : list of (k,) arrays
+            Readings less model and zero of every run.
+        white : (n,) array
+            All residuals after the whitening filter [N].
+        J : (n, P + R) array
+            Sensitivities of the whitened readings to theta and the zeros [N].
     at_bound : tuple of str
         Parameters that ended at a bound.
     """
@@ -67,7 +67,7 @@ class Fit:
 
     @property
     def covariance(self) -> Series:
-        """Of theta, by the Fisher information."""
+        """(P, P) covariance of theta, (J^T J)^-1 s^2."""
         n = len(self.theta)
         return np.asarray(np.linalg.pinv(self.J.T @ self.J)[:n, :n]) * self.rms_N**2
 
@@ -75,17 +75,17 @@ class Fit:
 def fit(box: GreyBox, noise: Noise, done: Callable[[int], None] = lambda n_more: None) -> Fit:
     """Fit the free parameters to all runs.
 
-    Windows grow to the whole of every run, each from where the last one ended. Where the first one
-    leaves more than twice the noise, other starts are tried in it, in case it began beside its
-    minimum. `done` hears of progress, about STEPS_OF_A_FIT in all.
+    Each window is larger than the one before and starts from its result; the last one is the whole
+    run. If the first window leaves more than twice the noise, it is repeated from other start
+    values. `done` is called with the number of further steps, about STEPS_OF_A_FIT in total.
     """
     scale = noise.rms_N if np.isfinite(noise.rms_N) else 1e-3
     n = len(box.free)
-    first, *others = _windows(box)
-    share = STEPS_OF_A_FIT // (1 + len(others))
+    first, *later_windows = _windows(box)
+    share = STEPS_OF_A_FIT // (1 + len(later_windows))
     stiff = np.array([".k_" in key or "mass_kg" in key for key in box.free], dtype=float)
     best, least = np.zeros(0), np.inf
-    for shift in TRIES if others and stiff.any() else TRIES[:1]:
+    for shift in TRIES if later_windows and stiff.any() else TRIES[:1]:
         start = box.start + shift * stiff
         zeros = [_first_zero_N(box, start, i) for i in range(len(box.runs))]
         x, cost = _solve(box, noise, np.concatenate((start, zeros)), first, scale, start)
@@ -95,7 +95,7 @@ def fit(box: GreyBox, noise: Noise, done: Callable[[int], None] = lambda n_more:
             break
     done(share)
     x, start = best, best[:n]
-    for until in others:
+    for until in later_windows:
         x, _ = _solve(box, noise, x, until, scale, start)
         done(share)
     theta, zero_N = x[:n], x[n:]
@@ -118,7 +118,7 @@ def _first_zero_N(box: GreyBox, theta: Series, i: int) -> float:
 
 
 def _windows(box: GreyBox) -> list[list[int] | None]:
-    """Periods of every run to be taken in, stage by stage; None for all."""
+    """Number of periods of every run in each stage; None for all."""
     if not box.free:
         return [None]
     poles = np.linalg.eigvals(build_model(box.table_at(box.start)).A)
@@ -141,9 +141,9 @@ def _solve(
     scale: float,
     start: Series,
 ) -> tuple[Series, float]:
-    """Theta and zeros, and the mean square of what they leave over the noise's.
+    """Theta and zeros, and the mean square residual over that of the noise.
 
-    While not all of a run is taken in the parameters are drawn `towards` the start.
+    While only a part of a run is fitted, a prior draws the parameters `towards` the start.
     """
     towards = None if until is None else start
     n, n_runs = len(box.free), len(box.runs)
@@ -192,11 +192,11 @@ def bootstrap(
     block: int,
     done: Callable[[int], None],
 ) -> Series:
-    """Theta of `n_times` refits to readings whose noise was drawn anew, (n_times, P).
+    """(n_times, P) theta of refits to readings with resampled noise.
 
-    Blocks of `block` whitened residuals are drawn with replacement, which keeps what correlation
-    the filter left (Kunsch 1989, moving blocks). A refit takes two steps with the Jacobian of the
-    fit, the second from the model's own readings at the first.
+    Blocks of `block` whitened residuals are drawn with replacement, which keeps the remaining
+    correlation (Kunsch 1989, moving blocks). A refit takes two steps with the Jacobian of the fit;
+    the second step uses the model's readings at the first.
     """
     rng = np.random.default_rng(seed)
     n, n_white = len(found.theta), len(found.white)
@@ -205,7 +205,7 @@ def bootstrap(
                                                   strict=True)])  # fmt: skip
     block = min(max(block, 1), n_white // 2)
     per = -(-n_white // block)
-    # As wide as the residual of as many degrees of freedom.
+    # Corrects the residual's variance for the degrees of freedom.
     wide = np.sqrt(n_white / found.degrees_of_freedom)
     drawn = np.empty((n_times, n))
     for i in range(n_times):

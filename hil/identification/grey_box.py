@@ -1,10 +1,10 @@
-"""The model's own equations as a function of the parameters, beside several runs at once.
+"""The model's equations as a function of the parameters, for several runs at once.
 
     y_r(t; theta, z_r) = reading of (array's force at the channel, cells as reported) + z_r
 
 theta are logarithms of the parameters, z_r the zero of the channel in run r. Derivatives are
-central differences of STEP in the logarithm: the stepping is exact, so that nothing but rounding
-(1e-16 / STEP) and curvature (STEP^2) stands between them and the derivative.
+central differences of STEP in the logarithm. The time stepping is exact, so the only errors are
+rounding (1e-16 / STEP) and curvature (STEP^2).
 """
 
 import copy
@@ -28,7 +28,7 @@ Series = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class GreyBox:
-    """A model with free parameters beside runs of the rig.
+    """A model with free parameters, and runs of the rig to compare it with.
 
     Attributes
     ----------
@@ -78,9 +78,9 @@ class GreyBox:
         return found
 
     def sensitivities(self, theta: Series, until: Sequence[int] | None = None) -> list[Series]:
-        """Derivatives of every run's readings with theta, (k, P).
+        """(k, P) derivatives of every run's readings by theta.
 
-        Where not all of a run is asked for one-sided ones do.
+        Central differences; one-sided differences if `until` selects a part of the runs.
         """
         columns, centre = [], None if until is None else self.readings(theta, until)
         for step in STEP * np.eye(len(theta)):
@@ -97,11 +97,11 @@ class GreyBox:
 
 
 def with_zeros(parts: Sequence[Series]) -> list[Series]:
-    """Every run's sensitivities with a column more for the zero of each run."""
+    """Every run's sensitivities with an additional column for the zero of each run."""
     eye = np.eye(len(parts))
     return [np.hstack((part, np.tile(eye[i], (len(part), 1)))) for i, part in enumerate(parts)]
 
 
 def values(free: Sequence[str], theta: Series) -> Mapping[str, float]:
-    """Parameters in their units."""
+    """Parameters in their units, exp(theta)."""
     return dict(zip(free, np.exp(theta).tolist(), strict=True))

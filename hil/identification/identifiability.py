@@ -1,10 +1,11 @@
-"""Which parameters the data tell apart, from the Fisher information of their logarithms.
+"""Identifiability of the parameters, from the Fisher information of their logarithms.
 
-A direction v of theta whose information is v^T J^T J v / s^2 is known to 1 / sqrt of that. What is
-known worse than LIMIT (a 95 % interval of a factor 1.5 either way) is weak. Where a change by
-SHOWN alters no reading by more than NOTHING of the force's range, or the information is no more
-than rounding, it is structural: no run with these switchings, however long or quiet, would tell.
-Both hold near the parameters looked at.
+A direction v of theta has the information v^T J^T J v / s^2 and the standard uncertainty 1 / sqrt
+of it. A direction with a larger uncertainty than LIMIT (a 95 % interval of a factor 1.5 either way)
+is weak. It is structural if a change by the factor SHOWN changes no reading by more than NOTHING of
+the force's range, or if the information is within rounding errors. Then no run with these
+switchings can identify it, however long or quiet. Both statements are local, at the given
+parameters.
 """
 
 from collections.abc import Collection, Sequence
@@ -19,24 +20,25 @@ from hil.identification.noise import Noise
 LIMIT = float(np.log(1.5) / 1.96)
 SHOWN = 1.1  # a direction is shown as changes by this factor
 NOTHING = 1e-7  # of the force's range
-ROUNDING = 1e-12  # of the largest information: what derivatives by differences leave of nothing
-SHARE_MIN = 0.02  # of the largest entry, below which a parameter takes no part in a direction
+ROUNDING = 1e-12  # of the largest information: rounding error of the difference quotients
+SHARE_MIN = 0.02  # of the largest entry; a direction omits parameters with smaller entries
 Series = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Weak:
-    """A direction that the data say little of.
+    """A direction of the parameters that the data determine poorly.
 
     Attributes
     ----------
     factors : dict of str to float
-        Parameters changed together.
-    change_N : float
-        RMS of what that changes in the readings, to first order; 0 where it changes none.
-    noise_N : float
-        RMS of the channel's noise.
-    structural : bool
+        Factors by which the parameters change together.
+        change_N : float
+            RMS change of the readings, to first order; 0 if structural.
+        noise_N : float
+            RMS of the channel's noise.
+        structural : bool
+            No reading changes.
     """
 
     factors: dict[str, float]
@@ -45,7 +47,7 @@ class Weak:
     structural: bool
 
     def sentence(self, held: Collection[str]) -> str:
-        """In plain words."""
+        """The finding as a sentence."""
         names = ", ".join(f"{short(key)} x {factor:.4g}" for key, factor in self.factors.items())
         alone = len(self.factors) == 1
         kept = [short(key) for key in self.factors if key in held]
@@ -63,7 +65,7 @@ class Weak:
 
 
 def short(key: str) -> str:
-    """The last part of a key, with the number of the cell or mass it is of."""
+    """The last part of a key with the number of its cell or mass."""
     parts = key.split(".")
     number = next((p for p in reversed(parts) if p.isdigit()), "")
     name = next(p for p in reversed(parts) if not p.isdigit())
@@ -71,7 +73,7 @@ def short(key: str) -> str:
 
 
 def information(box: GreyBox, noise: Noise, rms_N: float, theta: Series) -> Series:
-    """Fisher information of theta, (P, P), with the zeros of the channel unknown."""
+    """(P, P) Fisher information of theta, with unknown zeros of the channel."""
     parts = with_zeros(box.sensitivities(theta))
     J = np.concatenate([noise.whitened(part) for part in parts]) / rms_N
     n = len(box.free)
@@ -81,7 +83,7 @@ def information(box: GreyBox, noise: Noise, rms_N: float, theta: Series) -> Seri
 
 
 def chosen(keys: Sequence[str], fisher: Series) -> list[str]:
-    """Parameters that the data tell apart, taken one by one in this order."""
+    """Parameters that are identifiable together, added one by one in this order."""
     taken: list[int] = []
     for i in range(len(keys)):
         some = [*taken, i]
@@ -91,7 +93,7 @@ def chosen(keys: Sequence[str], fisher: Series) -> list[str]:
 
 
 def _worst(fisher: Series) -> float:
-    """Largest standard deviation of any parameter."""
+    """Largest standard uncertainty of a parameter."""
     scale = np.sqrt(np.diag(fisher))
     if not (scale > 0.0).all():
         return float("inf")
@@ -104,11 +106,12 @@ def _worst(fisher: Series) -> float:
 def weak_directions(
     box: GreyBox, fisher: Series, theta: Series, noise_N: float, rms_of_fisher_N: float
 ) -> list[Weak]:
-    """What the data do not tell apart among the box's parameters.
+    """The directions of the box's parameters that the data determine poorly.
 
-    First what no reading can tell: a parameter without effect, and the scale of all stiffnesses,
-    dampers and masses where only forces are measured (displacements scale down, tensions stay).
-    The last parameter of such a group counts as held; the weak directions of the others follow.
+    The structural ones come first: a parameter without effect, and the common scale of all
+    stiffnesses, dampers and masses if only forces are measured (displacements scale inversely,
+    tensions stay the same). The last parameter of such a group counts as held. The weak directions
+    of the others follow.
     """
     n_readings = sum(len(run.rows) for run in box.runs)
     span_N = float(max(np.ptp(run.force_N) for run in box.runs))

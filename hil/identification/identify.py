@@ -1,4 +1,4 @@
-"""`hil identify`: from recordings to parameters with uncertainty, and what cannot be said."""
+"""`hil identify`: fits parameters with uncertainty to recordings, and lists unidentifiable ones."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,13 +27,13 @@ Series = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Asked:
-    """What a user may ask for; by default all that the data tell apart is fitted.
+    """Options of an identification; by default it fits all identifiable parameters.
 
     Attributes
     ----------
     free, fix : patterns of parameters to fit, or to hold
-    each : lists (mass_kg, force_on_N, cell) that get a value for each of their places
-    bootstrap : refits
+    each : lists (mass_kg, force_on_N, cell) that get a separate value for each entry
+    bootstrap : number of refits
     """
 
     free: tuple[str, ...] = ()
@@ -50,14 +50,13 @@ class Parameter:
     Attributes
     ----------
     low, high : float
-        95 % interval, of the information where the model is adequate; else the wider of that and
-        the bootstrap's.
-    fisher, resampled : (low, high)
-        By either way; `resampled` is None where no bootstrap was asked for.
-    relative : float
-        Standard uncertainty of the fit over the value.
-    relative_combined : float
-        With that of the transducer's slope and of what is held.
+        95 % interval: `fisher` if the model is adequate, else the union of both intervals.
+        fisher, resampled : (low, high)
+            Intervals from the Fisher information and from the bootstrap; None without a bootstrap.
+        relative : float
+            Standard uncertainty of the fit over the value.
+        relative_combined : float
+            The same including the transducer's slope and the held parameters.
     """
 
     key: str
@@ -74,16 +73,16 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Identified:
-    """What `hil identify` found.
+    """Result of `hil identify`.
 
     Attributes
     ----------
     held : dict of str to float
-        Parameters that kept the configuration's value.
-    stated : keys of those of them whose uncertainty a record states
-    weak : what the data do not tell apart among all that was offered
-    covariance : (P + T, P + T) array
-        Of the fitted values and of those that are `stated`; the transducer's slope included.
+        Parameters that keep the configuration's value.
+        stated : keys of the held parameters whose uncertainty a record states
+        weak : directions of all offered parameters that the data determine poorly
+        covariance : (P + T, P + T) array
+            Covariance of the fitted and of the `stated` values, including the transducer's slope.
     """
 
     parameters: tuple[Parameter, ...]
@@ -101,12 +100,12 @@ class Identified:
 def identify_files(
     paths: Sequence[Path], asked: Asked, *, progress: bool = False
 ) -> tuple[list[Recorded], Identified]:
-    """Read the recordings and identify.
+    """Read the recordings and identify the parameters.
 
     Raises
     ------
     ConfigError
-        One line: a recording that is none, of another rig, or that says nothing.
+        A file is not a recording, is of another rig, or has no excitation.
     """
     recorded = [read_run(path) for path in paths]
     first = recorded[0]
@@ -114,8 +113,8 @@ def identify_files(
         _refuse_other(first, other)
         if other.data.first_on >= len(other.data.cells):
             raise ConfigError(
-                f"{other.path}: no cell was on: without excitation the force says nothing of the "
-                "array: give a run that switches cells"
+                f"{other.path}: no cell was on: without excitation no parameter is identifiable: "
+                "give a run that switches cells"
             )
         if float(np.ptp(other.data.force_N)) <= 3.0 * other.data.reading.step_N:
             raise ConfigError(
@@ -138,13 +137,13 @@ def _refuse_other(first: Recorded, other: Recorded) -> None:
         mine, its = (experiment_of(r.run)[key] for r in (first, other))
         if mine != its:
             raise ConfigError(
-                f"{other.path}: its [{key}] is not that of {first.path}: runs of one rig, with "
-                "one configuration, are fitted together: identify the others separately"
+                f"{other.path}: its [{key}] is not that of {first.path}: a fit needs runs of one "
+                "rig with one configuration: identify this run separately"
             )
     if first.simulated != other.simulated:
         raise ConfigError(
             f"{other.path}: {'simulated' if other.simulated else 'measured'} readings, "
-            f"{first.path} has the others: never mix them in one fit"
+            f"{first.path} has the opposite: do not mix them in one fit"
         )
 
 
@@ -155,9 +154,17 @@ def identify(
     done: Callable[[int], None] = lambda n_more: None,
     known: Known = NOTHING_KNOWN,
 ) -> Identified:
-    """Fit the model of these tables to the runs; `done` hears of progress.
+    """Fit the model of these tables to the runs.
 
-    `known` is what records say of the parameters: those that are held count with it.
+    Parameters
+    ----------
+    done : is called with the number of further steps
+    known : covariance from records; it applies to the held parameters
+
+    Raises
+    ------
+    ConfigError
+        No parameter is left to fit, or none is identifiable.
     """
     tables = parameters.expanded(tables, asked.each)
     known_keys = parameters.candidates(tables)
@@ -178,8 +185,7 @@ def identify(
         if not free:
             raise ConfigError(
                 "no parameter is identifiable from these runs: the force hardly changes beyond "
-                "its "
-                "noise: give runs that switch more cells, more often"
+                "its noise: give runs that switch more cells, more often"
             )
     box = box.with_free(free)
     found = fit(box, noise, done)
@@ -190,7 +196,7 @@ def identify(
         min(run.period_s for run in runs),
         max(run.reading.step_N for run in runs),
     )
-    spread = (
+    resampled_theta = (
         _bootstrapped(box, noise, found, judged, asked, done)
         if asked.bootstrap
         else np.zeros((0, len(free)))
@@ -199,7 +205,7 @@ def identify(
     covariance, stated = _with_held(box, noise, found, _with_slope(box, found), known, list(held))
     values = np.concatenate((np.exp(found.theta), [held[key] for key in stated]))
     return Identified(
-        tuple(_parameters(box, found, judged, spread, covariance)),
+        tuple(_parameters(box, found, judged, resampled_theta, covariance)),
         held,
         stated,
         tuple(weak),
@@ -208,20 +214,20 @@ def identify(
         found,
         box,
         covariance * np.outer(values, values),
-        spread,
+        resampled_theta,
     )
 
 
 def _rough_noise_N(runs: Sequence[RunData]) -> float:
-    """Of unknown noise: from second differences, in which a smooth force vanishes."""
+    """Estimate of unknown noise from second differences, which suppress a smooth force [N]."""
     seconds = np.concatenate([np.diff(run.force_N, 2) for run in runs])
-    spread = float(np.median(np.abs(seconds))) / 0.6745 / np.sqrt(6.0)
+    resampled_theta = float(np.median(np.abs(seconds))) / 0.6745 / np.sqrt(6.0)
     steps = float(np.sqrt(np.mean([run.reading.step_N**2 for run in runs]) / 12.0))
-    return float(max(spread, steps, 1e-12))
+    return float(max(resampled_theta, steps, 1e-12))
 
 
 def _moving(found: Fit, noise: Noise, runs: Sequence[RunData]) -> list[Series]:
-    """The residuals, without a rest that says nothing of the noise: all of it may be one code."""
+    """The residuals without an unusable rest, in which all readings may be one code."""
     if noise.source == "rest":
         return found.residual_N
     firsts = [np.searchsorted(run.rows, run.first_on, side="right") for run in runs]
@@ -243,12 +249,12 @@ def _bootstrapped(
 
 
 def _with_slope(box: GreyBox, found: Fit) -> Series:
-    """Covariance of theta, with what an error of the transducer's slope would do to it."""
+    """Covariance of theta including the uncertainty of the transducer's slope."""
     slope = max(run.reading.slope_uncertainty for run in box.runs)
     scaled = np.concatenate([run.force_N for run in box.runs])
     edges = np.cumsum([len(run.rows) for run in box.runs])[:-1]
     lost = len(scaled) - len(found.white)
-    if lost:  # the filter leaves out the first readings of every run
+    if lost:  # the filter removes the first readings of every run
         each = lost // len(box.runs)
         scaled = np.concatenate([part[each:] for part in np.split(scaled, edges)])
     shift = (np.linalg.pinv(found.J) @ scaled)[: len(found.theta)] * slope
@@ -258,9 +264,9 @@ def _with_slope(box: GreyBox, found: Fit) -> Series:
 def _with_held(
     box: GreyBox, noise: Noise, found: Fit, covariance: Series, known: Known, held: Sequence[str]
 ) -> tuple[Series, tuple[str, ...]]:
-    """Covariance of theta and of those held parameters that records know; their keys.
+    """Covariance of theta and of the held parameters with a record, and the keys of the latter.
 
-    What is fitted follows what is held, d theta / d held = -(J^T J)^-1 J^T J_held.
+    The fitted values depend on the held ones, d theta / d held = -(J^T J)^-1 J^T J_held.
     """
     keys = tuple(key for key in known.keys if key in held)
     n = len(found.theta)
@@ -276,7 +282,7 @@ def _with_held(
 
 
 def _parameters(
-    box: GreyBox, found: Fit, judged: Adequacy, spread: Series, covariance: Series
+    box: GreyBox, found: Fit, judged: Adequacy, resampled_theta: Series, covariance: Series
 ) -> list[Parameter]:
     sigma, combined = np.sqrt(np.diag(found.covariance)), np.sqrt(np.diag(covariance))
     made = []
@@ -284,8 +290,8 @@ def _parameters(
         theta = found.theta[i]
         fisher = (float(np.exp(theta - Z_95 * sigma[i])), float(np.exp(theta + Z_95 * sigma[i])))
         resampled = None
-        if len(spread):
-            low, high = np.exp(np.quantile(spread[:, i], (0.025, 0.975)))
+        if len(resampled_theta):
+            low, high = np.exp(np.quantile(resampled_theta[:, i], (0.025, 0.975)))
             resampled = (float(low), float(high))
         low, high = fisher
         if not judged.adequate and resampled is not None:

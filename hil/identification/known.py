@@ -1,4 +1,4 @@
-"""What the records that a run used say of its model's parameters."""
+"""Covariance of a model's parameters from the calibration records of a run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ Series = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Known:
-    """What records say of the model's parameters.
+    """Parameters with a calibration record.
 
     Attributes
     ----------
-    keys : names, as `hil.identification.parameters` has them
+    keys : names, as in `hil.identification.parameters`
     covariance : (P, P) array
-        Of their logarithms.
+        Covariance of their logarithms.
     unsaid : keys of parameters that no record covers
     """
 
@@ -30,7 +30,7 @@ class Known:
 
 
 def known_of(tables: parameters.Tables, records: Sequence[tuple[Source, Sequence[str]]]) -> Known:
-    """Covariance of the parameters from records, each with the tables that name it."""
+    """Covariance of the parameters from (record, paths of the tables that name it)."""
     offered = parameters.candidates(tables)
     keys: list[str] = []
     blocks: list[Series] = []

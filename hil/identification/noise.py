@@ -1,15 +1,16 @@
-"""What is known of a channel's noise before anything is fitted, and how it is made white.
+"""The noise of a channel, estimated before the fit, and its whitening filter.
 
-While nothing has been switched on the model's force does not change, so that whatever the channel
-shows there is noise. Where it is no white noise (Ljung & Box 1978), it is taken as autoregressive,
+Before the first cell is on the model's force is constant, so every change of the channel is noise.
+If the noise is not white (Ljung & Box 1978), the model is autoregressive,
 
     v_k = sum_i a_i v_(k-i) + w_k,     w white of variance s^2,
 
-with the order of least BIC. Every run is divided by that filter before it is fitted, so that least
-squares are efficient and their covariance is right (Cochrane & Orcutt 1949; Kay, Fundamentals of
-Statistical Signal Processing: Estimation Theory, ch. 3, 4). Without a rest the stated noise of the
-channel stands in, white; without that the residual's own. So it is where a rest shows less than
-STEPS_MIN steps of the converter: a force at rest may stay on one code, one that moves does not.
+with the order of the smallest BIC. Every run passes the whitening filter before the fit. Least
+squares are then efficient, and their covariance is correct (Cochrane & Orcutt 1949; Kay,
+Fundamentals of Statistical Signal Processing: Estimation Theory, ch. 3, 4). Without a rest the
+noise is the stated noise of the channel, white; without a statement it is the residual's own. The
+same holds if a rest shows less than STEPS_MIN steps of the converter, because a force at rest may
+stay at one code.
 """
 
 from collections.abc import Sequence
@@ -28,7 +29,7 @@ Series = NDArray[np.float64]
 REST_MIN = 200
 STEPS_MIN = 0.6  # noise of half a step, and the step's own 1/sqrt(12)
 ORDER_MAX = 8
-COLOURED_BELOW = 1e-3  # chance at which a rest's noise is no longer taken as white
+COLOURED_BELOW = 1e-3  # p-value below which the noise of a rest counts as coloured
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,13 @@ class Noise:
     Attributes
     ----------
     rms_N : float
-        Of the innovations w; NaN where nobody knows.
-    ar : (p,) array
-        a_1 .. a_p; none for white noise.
-    n_rest : int
-        Readings at rest that it was estimated from; 0 where it was stated.
-    source : str
+        RMS of the innovations w; NaN if unknown.
+        ar : (p,) array
+            a_1 .. a_p; empty for white noise.
+        n_rest : int
+            Number of readings at rest that were used; 0 for a stated noise.
+        source : str
+            Origin of the values.
     """
 
     rms_N: float
@@ -53,7 +55,7 @@ class Noise:
 
     @property
     def slow_dof(self) -> float:
-        """Degrees of freedom to which a rest tells the noise's slowest part, s^2 / (1 - sum a)^2.
+        """Degrees of freedom of the noise's low-frequency level, s^2 / (1 - sum a)^2, from a rest.
 
         Relative variance 2/n + 4 s^2 1^T Gamma^-1 1 / (n (1 - sum a)^2), Gamma that of p readings
         (Brockwell & Davis, Time Series, ch. 8: the covariance of a is s^2 Gamma^-1 / n).
@@ -67,14 +69,14 @@ class Noise:
         return float(self.n_rest / (1.0 + 2.0 * of_sum / (1.0 - self.ar.sum()) ** 2))
 
     def mean_rms_N(self, n: int) -> float:
-        """Standard deviation of the mean of n readings in a row."""
+        """Standard deviation of the mean of n consecutive readings [N]."""
         r = self._correlations(n)
         of_sum = n * r[0] + 2.0 * float((n - np.arange(1, n)) @ r[1:])
         return self.total_rms_N * float(np.sqrt(of_sum)) / n
 
     @property
     def total_rms_N(self) -> float:
-        """Of the noise itself, v."""
+        """RMS of the noise v [N]."""
         return self.rms_N * float(np.sqrt(np.sum(self._impulse() ** 2)))
 
     def _impulse(self) -> Series:
@@ -89,14 +91,14 @@ class Noise:
         return np.asarray(r / r[0])
 
     def whitened(self, x: Series) -> Series:
-        """(1 - a_1 z^-1 - ...) x along the first axis; the first p entries are left out."""
+        """(1 - a_1 z^-1 - ...) x along the first axis, without the first p entries."""
         if not len(self.ar):
             return x
         return np.asarray(lfilter(np.r_[1.0, -self.ar], [1.0], x, axis=0)[len(self.ar) :])
 
 
 def noise_of(runs: Sequence[RunData]) -> Noise:
-    """From the rests before the first cell goes on; else as the channels say."""
+    """Noise from the rests before the first cell is on, else as the channels state it."""
     rests = [_rest(run) for run in runs]
     at_rest = [rest for rest in rests if len(rest) >= REST_MIN]
     coarse_N = STEPS_MIN * max(run.reading.step_N for run in runs)
@@ -109,7 +111,7 @@ def noise_of(runs: Sequence[RunData]) -> Noise:
 
 
 def stated_rms_N(run: RunData) -> float:
-    """The channel's noise as commissioned, with that of the converter's steps."""
+    """The channel's noise at commissioning with the quantisation noise, step / sqrt(12) [N]."""
     return float(np.hypot(run.reading.noise_rms_N, run.reading.step_N / np.sqrt(12.0)))
 
 

@@ -1,4 +1,4 @@
-"""What `hil identify` found, as text, JSON, a figure and a page."""
+"""The result of `hil identify` as text, JSON, a figure and a page."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from hil.record.summary import plain
 ZOOM_S = 0.6
 ALL_IN = "σ all in"
 REMEDY = (
-    "add the effect, or free parameters that are held wrongly (--each mass_kg, --each cell, "
-    "--free NAME)"
+    "add the effect, or free parameters that are held at wrong values (--each mass_kg, "
+    "--each cell, --free NAME)"
 )
 SOURCES = {
     "rest": "from the rest before the first cell goes on",
     "channel": "as stated for the channel",
-    "residual": "not known without the model",
+    "residual": "unknown without the model",
 }
 
 
 def as_dict(recorded: Sequence[Recorded], found: Identified) -> dict[str, Any]:
-    """For `--json`."""
+    """The result for `--json`."""
     adequacy, noise = found.adequacy, found.noise
     return dict(
         plain(
@@ -84,7 +84,7 @@ def as_dict(recorded: Sequence[Recorded], found: Identified) -> dict[str, Any]:
 
 
 def as_text(found: Identified) -> str:
-    """For the terminal."""
+    """The result for the terminal."""
     names = [short(p.key) for p in found.parameters]
     wide = max(map(len, names))
     lines = [
@@ -109,13 +109,13 @@ def as_text(found: Identified) -> str:
 
 
 def _held(found: Identified) -> str:
-    """What is held, with its relative standard uncertainty where a record states one."""
+    """The held values, with the relative standard uncertainty if a record states it."""
     n = len(found.parameters)
     sigma = np.sqrt(np.diag(found.covariance))[n:]
-    said = {key: f" (σ {100 * s / found.held[key]:.2g} %)"
+    uncertainty = {key: f" (σ {100 * s / found.held[key]:.2g} %)"
             for key, s in zip(found.stated, sigma, strict=True)}  # fmt: skip
     return ", ".join(
-        f"{short(key)} = {value:.6g}{said.get(key, '')}" for key, value in found.held.items()
+        f"{short(key)} = {value:.6g}{uncertainty.get(key, '')}" for key, value in found.held.items()
     )
 
 
@@ -145,26 +145,26 @@ def _interval(p: Parameter, ends: tuple[float, float]) -> str:
 
 
 def draw(recorded: Sequence[Recorded], found: Identified) -> Figure:
-    """Force over the fitted model, residuals before and after, the parameters' intervals."""
+    """Figure of force and fitted model, residuals before and after the fit, and intervals."""
     data, box, fit = recorded[0].data, found.box, found.fit
     before_N = box.readings(box.start)[0]
     after_N = data.force_N - fit.residual_N[0]
     with plot_style():
         figure = Figure(figsize=(9.0, 9.6), layout="constrained")
         grid = figure.add_gridspec(4, 2, height_ratios=(2.4, 1.5, 1.5, 2.0))
-        whole = figure.add_subplot(grid[0, 0])
+        full = figure.add_subplot(grid[0, 0])
         zoom = figure.add_subplot(grid[0, 1])
         first = figure.add_subplot(grid[1, :])
         last = figure.add_subplot(grid[2, :], sharex=first)
         lags = figure.add_subplot(grid[3, 0])
         bars = figure.add_subplot(grid[3, 1])
-        for axis in (whole, zoom):
+        for axis in (full, zoom):
             axis.plot(*decimated(data.t_s, data.force_N), color=MEASURED, lw=0.9, label="measured")
             axis.plot(*decimated(data.t_s, after_N), color=MODEL, lw=0.9, label="fitted model")
             axis.set_xlabel("time [s]")
-        whole.set_ylabel("force [N]")
-        whole.margins(y=0.16)
-        whole.legend(frameon=False, ncols=2, loc="upper left")
+        full.set_ylabel("force [N]")
+        full.margins(y=0.16)
+        full.legend(frameon=False, ncols=2, loc="upper left")
         start_s = _busiest_s(data.t_s, data.force_N)
         zoom.set_xlim(start_s, start_s + ZOOM_S)
         zoom.set_title("where it moves most", fontsize=9, color="0.3")
@@ -178,7 +178,7 @@ def draw(recorded: Sequence[Recorded], found: Identified) -> Figure:
         )
         figure.suptitle(title, parse_math=False, x=0.01, ha="left", fontweight="bold", fontsize=11)
         if any(r.simulated for r in recorded):
-            mark_simulated(figure, whole)
+            mark_simulated(figure, full)
     return figure
 
 
@@ -220,7 +220,7 @@ def _lags(axis: Axes, found: Identified, period_s: float) -> None:
 
 
 def _bars(axis: Axes, parameters: Sequence[Parameter]) -> None:
-    """Intervals by both ways, each in its own standard uncertainty about the estimate."""
+    """Both intervals of every parameter, relative to the estimate, in standard uncertainties."""
     for i, p in enumerate(parameters):
         at, sigma = -float(i), p.relative
         for ends, shift, color, label in (
@@ -252,15 +252,15 @@ _PAGE = """{% extends "page" %}
 <th class="n">σ, all in</th></tr>
 {% for row in rows %}<tr><td>{{ row[0] }}</td>{% for v in row[1:] %}<td class="n">{{ v }}</td>
 {% endfor %}</tr>{% endfor %}</table>
-<p>Intervals and σ are of the fit, given what is held. All in: with the transducer's slope, and with
-what the records say of the held values.</p>
+<p>Intervals and σ are those of the fit with the held values. "All in" includes the uncertainty of
+the transducer's slope and of the held values that have a calibration record.</p>
 {% if held %}<p>Held as configured: {{ held }}.</p>{% endif %}
-{% if weak %}<h2>What these runs cannot tell</h2>
+{% if weak %}<h2>Not identifiable from these runs</h2>
 <ul>{% for text in weak %}<li>{{ text }}</li>{% endfor %}</ul>{% endif %}
 <img alt="force, residuals and intervals" src="data:image/png;base64,{{ png }}">
-<h2>Is the residual nothing but noise?</h2>
-<p>{{ noise }}. Each test speaks below p = {{ level }}, so that a model that lacks nothing is called
-lacking in at most {{ alarm }} of all cases.</p>
+<h2>Is the residual only noise?</h2>
+<p>{{ noise }}. A test fails below p = {{ level }}: the tests then reject an adequate model in at
+most {{ alarm }} of all cases.</p>
 <table><tr><th>test</th><th class="n">p</th><th>finding</th></tr>
 {% for t in tests %}<tr><td>{{ t[0] }}</td><td class="n {{ 'no' if t[3] }}">{{ t[1] }}</td>
 <td>{{ t[2] }}</td></tr>{% endfor %}</table>
@@ -281,7 +281,7 @@ TESTS = {
 
 
 def write_page(recorded: Sequence[Recorded], found: Identified, path: Path) -> None:
-    """One HTML file with everything in it; ConfigError where it cannot be written."""
+    """Write the page as one HTML file; ConfigError if it cannot be written."""
     adequacy = found.adequacy
     text = rendered(
         _PAGE,
@@ -311,7 +311,7 @@ def write_page(recorded: Sequence[Recorded], found: Identified, path: Path) -> N
         level=f"{adequacy.level:.2g}",
         alarm=f"{100 * FALSE_ALARM:g} %",
         tests=[
-            (TESTS[t.name], f"{t.p:.2g}", t.finding if t in adequacy.failed else "as noise is",
+            (TESTS[t.name], f"{t.p:.2g}", t.finding if t in adequacy.failed else "like noise",
              t in adequacy.failed)
             for t in adequacy.tests
         ],

@@ -1,7 +1,7 @@
-"""Which values of a `[model]` may be fitted, by the names that the configuration has for them.
+"""The values of a `[model]` that may be fitted, by their configuration keys.
 
-`arrays.muscle.cell.k_se_N_per_m` is one value for all cells, `arrays.muscle.mass_kg.3` the third
-of a list. All are above zero and are fitted as logarithms.
+`arrays.muscle.cell.k_se_N_per_m` is one value for all cells, `arrays.muscle.mass_kg.3` the third of
+a list. All are positive, and the fit uses their logarithms.
 """
 
 import copy
@@ -14,20 +14,20 @@ from hil.errors import ConfigError, one_line
 from hil.systems.array import fingerprint
 from hil.systems.array.tables import ModelTable
 
-# Taken in this order for as long as the data tell them apart; masses and k_pe come last, as
-# scales and micro-positioners give them best.
+# The fit adds parameters in this order while they are identifiable. Masses and k_pe come last:
+# scales and micro-positioners measure them better.
 PREFERENCE = ("force_on_N", "rate_per_s", "delay_s", "b_", "k_ae_", "k_se_", "k_pe_", "mass_kg")
 
 Tables = dict[str, Any]
 
 
 def tables_of(model: ModelTable) -> Tables:
-    """The plain tables of a model, which `get` and `put` work on."""
+    """The tables of a model as plain values for `get` and `put`."""
     return model.model_dump(by_alias=True, exclude_none=True)
 
 
 def candidates(tables: Tables) -> list[str]:
-    """Every value that may be fitted, in the order in which it is tried."""
+    """Every value that may be fitted, in the order in which the fit tries them."""
     found = [
         key
         for name, array in tables["arrays"].items()
@@ -58,12 +58,12 @@ def _of_array(path: str, array: Tables) -> Iterator[str]:
 def _each(path: str, values: Sequence[float]) -> list[str]:
     if len(values) == 1:
         return [path]
-    # The outermost masses of an array between fixed points move nothing, which the data will say.
+    # The outermost masses of an array between fixed points have no effect: not identifiable.
     return [f"{path}.{n}" for n in range(1, len(values) + 1)]
 
 
 def expanded(tables: Tables, keys: Iterable[str]) -> Tables:
-    """The tables with a list in place of one value for all, for these keys."""
+    """The tables with a list instead of one common value, for these keys."""
     made = copy.deepcopy(tables)
     for key in keys:
         for name, array in made["arrays"].items():
@@ -84,12 +84,12 @@ def expanded(tables: Tables, keys: Iterable[str]) -> Tables:
 
 
 def matching(patterns: Iterable[str], known: Sequence[str], option: str) -> list[str]:
-    """Keys that any of the patterns names, in full or by their last part.
+    """Keys that match any of the patterns, in full or by their last part.
 
     Raises
     ------
     ConfigError
-        A pattern that names none.
+        A pattern matches no key.
     """
     found: list[str] = []
     for pattern in patterns:
@@ -123,7 +123,7 @@ def put(tables: Tables, key: str, value: float) -> None:
 
 
 def _holder(tables: Tables, key: str) -> tuple[Any, Any]:
-    """Where a value stands: what holds it, and under which key or number."""
+    """The table or list that contains a value, and its key or index there."""
     *path, last = key.split(".")
     at: Any = tables
     for part in path:

@@ -1,4 +1,4 @@
-"""Identified parameters as a calibration record, which a rig's tables can name."""
+"""Writes identified parameters as a calibration record that a rig's tables can name."""
 
 import datetime
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ ROUNDING = 1e-5
 
 @dataclass(frozen=True)
 class Session:
-    """Who identified which article."""
+    """Operator, serial number of the article and validity of an identification."""
 
     by: str
     serial: str
@@ -37,13 +37,13 @@ def write(
     today: datetime.date,
     supersedes: Sequence[str] = (),
 ) -> Record:
-    """Write the record, once.
+    """Write a new record.
 
     Raises
     ------
     ConfigError
-        The model lacks an effect, parameters are of several arrays or of cells that are not
-        alike, or the file is there already.
+        The model lacks an effect, the parameters are of several arrays or of different cells, or
+        the file exists.
     """
     if not found.adequacy.adequate:
         raise ConfigError(f"--out {path}: no record is written: {found.adequacy.sentence()}")
@@ -51,8 +51,8 @@ def write(
     unlike = any(".cell." in p.key and p.key.split(".")[3].isdigit() for p in found.parameters)
     if len(arrays) > 1 or unlike:
         raise ConfigError(
-            f"--out {path}: a record holds the values of one array with like cells: fit them one "
-            "by one with --free"
+            f"--out {path}: a record holds the values of one array with equal cells: fit them "
+            "one by one with --free"
         )
     array = arrays.pop()
     first = recorded[0]
@@ -73,8 +73,8 @@ def write(
             "parameters",
             {short(p.key): p.value for p in found.parameters}
             | {short(key): found.held[key] for key in found.stated},
-            # Written with six digits: values that go with a held one are correlated so closely
-            # that their rounding would leave no covariance. 1e-5 more of each variance heals it.
+            # Six digits are written. Values that follow a held one are almost perfectly correlated,
+            # and rounding would make the covariance indefinite; 1e-5 of each variance prevents it.
             found.covariance + np.diag(ROUNDING * np.diag(found.covariance)),
             equation="force of the array at its transducer, cells as reported",
             basis=["measured"] * len(found.parameters) + ["derived"] * len(found.stated),

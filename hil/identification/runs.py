@@ -1,4 +1,4 @@
-"""What identification and validation take out of a recording: cells, force, and how it was read."""
+"""Reads the data of a recording for identification and validation: cells, force and channel."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -26,18 +26,18 @@ Series = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Reading:
-    """How a channel's readings come about.
+    """Properties of a channel's readings.
 
     Attributes
     ----------
     delay_s : float
-        How much older than its row a reading is.
-    bandwidth_Hz : float
-        Of the conditioner's first-order low-pass; infinity passes everything.
-    step_N : float
-        One step of the converter.
-    noise_rms_N : float
-        As commissioned or stated, without the converter's steps; NaN where nobody says.
+        Age of a reading at its row.
+        bandwidth_Hz : float
+            Bandwidth of the conditioner's first-order low-pass; infinite without a filter.
+        step_N : float
+            One step of the converter.
+        noise_rms_N : float
+            Noise at commissioning or as stated, without quantisation; NaN if unknown.
     slope_uncertainty : float
         Relative standard uncertainty of the transducer's slope.
     """
@@ -49,7 +49,7 @@ class Reading:
     slope_uncertainty: float = 0.0
 
     def of(self, force_N: Series, period_s: float) -> Series:
-        """Readings of a force given at every period: low-pass, then delay."""
+        """Readings of a force that is given at every period: low-pass, then delay."""
         keep = np.exp(-2.0 * np.pi * self.bandwidth_Hz * period_s)
         read = force_N if keep < 1e-9 else _low_pass(force_N, keep)
         late = self.delay_s / period_s
@@ -68,7 +68,7 @@ def _low_pass(x: Series, keep: float) -> Series:
 
 @dataclass(frozen=True)
 class RunData:
-    """One run.
+    """Data of one run.
 
     Attributes
     ----------
@@ -78,13 +78,13 @@ class RunData:
         Cells on over each period from the first row to the last.
     rows : (k,) int array
         Period after which each reading was taken, 0 for the first row.
-    force_N : (k,) array
-        Readings that are there and valid.
-    signal : str
-        The model's output that they are of, such as `muscle.right_N`.
-    reading : Reading
-    sha256 : str
-        Of the file.
+        force_N : (k,) array
+            Valid readings.
+        signal : str
+            The corresponding output of the model, such as `muscle.right_N`.
+        reading : Reading
+        sha256 : str
+            Hash of the file.
     """
 
     name: str
@@ -102,20 +102,20 @@ class RunData:
 
     @property
     def switches(self) -> NDArray[np.int64]:
-        """Periods at whose start a cell is switched."""
+        """Periods that start with the switching of a cell."""
         before = np.vstack((np.zeros((1, self.cells.shape[1])), self.cells[:-1]))
         return np.flatnonzero((self.cells != before).any(axis=1))
 
     @property
     def first_on(self) -> int:
-        """Period at whose start the first cell goes on; the number of periods where none does."""
+        """Period at the start of which the first cell is on; the number of periods if none is."""
         on = np.flatnonzero(self.cells.any(axis=1))
         return int(on[0]) if len(on) else len(self.cells)
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """A recording with its configuration, opened for a comparison with its model."""
+    """A recording with its configuration, for a comparison with its model."""
 
     path: Path
     run: xr.Dataset
@@ -125,7 +125,7 @@ class Recorded:
 
     @property
     def model(self) -> ModelTable:
-        """Its table; `read_run` refuses a rig that has another kind."""
+        """The table of the model; `read_run` refuses rigs of other kinds."""
         return cast(ModelTable, self.config.tables.model)
 
     @property
@@ -138,12 +138,12 @@ class Recorded:
 
 
 def read_run(path: Path) -> Recorded:
-    """Open a recording of an array for comparison.
+    """Read a recording of an array.
 
     Raises
     ------
     ConfigError
-        It is no recording of a cellular array with a force, or one with too little in it.
+        The file is not a recording of a cellular array with a force, or has too few readings.
     """
     run = open_run(path)
     calibrations = calibrations_of(path)
@@ -156,7 +156,9 @@ def read_run(path: Path) -> Recorded:
         raise ConfigError(f"{path}: has no force_measured_N: the rig has no force channel")
     signal = str(run.attrs.get("force_signal", ""))
     if signal not in config.model.outputs:
-        raise ConfigError(one_line(f"{path}: force_signal = '{signal}': its model has none of it"))
+        raise ConfigError(
+            one_line(f"{path}: force_signal = '{signal}': its model has no such output")
+        )
     force = force_channel(config.tables)
     device = device_of(config.tables.devices, force)
     require_columns(run, ("cells_reported", f"{device}_t_s", f"{device}_age_s"))
@@ -187,20 +189,20 @@ def read_run(path: Path) -> Recorded:
 
 
 def _fresh(run: xr.Dataset, device: str) -> NDArray[np.bool_]:
-    """Rows in which the device had its turn: in others its last reading stands."""
+    """Rows with a new reading of the device; other rows repeat the last one."""
     taken_s = run[f"{device}_t_s"].values
     return np.asarray(np.diff(taken_s, prepend=-np.inf) != 0.0)
 
 
 def _cells(reported: NDArray[np.uint8], row: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """Cells on over every period; what is not known stays as it was, as the twin takes it."""
+    """Cells on over every period; an unknown state repeats the last one, as in the twin."""
     known = reported.copy()
     known[0] = np.where(known[0] == CELL_UNKNOWN, 0, known[0])
     for k in range(1, len(known)):
         missing = known[k] == CELL_UNKNOWN
         if missing.any():
             known[k, missing] = known[k - 1, missing]
-    # A row's report holds for all periods since the row before.
+    # The report of a row applies to all periods since the previous row.
     at = np.searchsorted(row, np.arange(1, row[-1] + 1))
     return np.ascontiguousarray(known[at])
 

@@ -1,10 +1,10 @@
-"""Identification on rigs whose parameters are known: do its intervals hold them?
+"""Identification on simulated rigs with known parameters: tests the coverage of the intervals.
 
-Every rig is drawn from its own seed: parameters off by a few per cent, other cells switched at
-other times, a transducer with its own noise, bits, delay and zero, all read by the simulated card
-that runs read. What is fitted is told nothing of the draws. A stated 95 % interval must hold the
-truth in 182 to 197 of 200 rigs, and be no wider than 1.3 times what the information allows at best
-(Cramer-Rao). A second set of rigs has an effect that the model lacks, and must be called so.
+Every rig is drawn from its own seed: parameters that differ by a few per cent, other cells that
+switch at other times, and a transducer with its own noise, bits, delay and zero, read by the
+simulated card. The identification does not know the draws. A stated 95 % interval must contain the
+true value in 182 to 197 of 200 rigs and be at most 1.3 times as wide as the Cramer-Rao bound. A
+second set of rigs has an effect that the model lacks; the identification must detect this.
 
 Source: Kay 1993, Fundamentals of Statistical Signal Processing: Estimation Theory, ch. 3.
 """
@@ -44,7 +44,7 @@ from hil.systems.array.tables import ModelTable
 PERIOD_S = 0.001
 REST_S, MOVING_S = 1.0, 5.0
 HOLDS_S = (0.05, 0.1, 0.2, 0.4)
-OFF = 0.03  # standard deviation of every parameter's logarithm
+OFF = 0.03  # standard deviation of the logarithm of every parameter
 NEWTONS_PER_V, RANGE_V = 0.95, 10.0
 WIDTH_MAX = 1.3
 Series = NDArray[np.float64]
@@ -86,7 +86,7 @@ DRAWN = tuple(
 
 
 class Values(Table):
-    """What `--set` may change."""
+    """Settings of the study."""
 
     rigs: Annotated[int, Field(ge=4)] = 200
     coloured: Annotated[int, Field(ge=0)] = 50
@@ -97,12 +97,12 @@ class Values(Table):
 
 @dataclass(frozen=True)
 class Rig:
-    """A simulated rig's run and its truth.
+    """The run of a simulated rig and its true parameters.
 
     Attributes
     ----------
     noise : Noise
-        As it is, with the converter's steps.
+        True noise, including quantisation.
     """
 
     data: RunData
@@ -111,7 +111,7 @@ class Rig:
 
 
 def make_rig(seed: int, index: int, effect: Effect = "none", ar: float = 0.0) -> Rig:
-    """One rig: its draws depend on seed and index only."""
+    """One rig; its draws depend only on seed and index."""
     rng = np.random.default_rng([seed, index])
     tables = copy.deepcopy(TABLES)
     truth = {}
@@ -146,7 +146,7 @@ def make_rig(seed: int, index: int, effect: Effect = "none", ar: float = 0.0) ->
 
 
 def _switched(n: int, rng: np.random.Generator) -> NDArray[np.uint8]:
-    """Cells at random after a rest."""
+    """Random switching of the cells after a rest."""
     cells = np.zeros((n, 6), dtype=np.uint8)
     at = round(REST_S / PERIOD_S)
     while at < n:
@@ -157,7 +157,7 @@ def _switched(n: int, rng: np.random.Generator) -> NDArray[np.uint8]:
 
 
 def _plant(tables: parameters.Tables, effect: Effect) -> ArraySystem:
-    """The array as it is, with what the model lacks."""
+    """The simulated array with the effect that the model lacks."""
     array = tables["arrays"]["muscle"]
     if effect == "two dampers":
         cell = array["cell"][0]
@@ -175,7 +175,7 @@ def _plant(tables: parameters.Tables, effect: Effect) -> ArraySystem:
 
 
 def _coloured(n: int, rms: float, a: float, rng: np.random.Generator) -> Series:
-    """Noise of this RMS with v_k = a v_(k-1) + w_k."""
+    """Draw n samples of v_k = a v_(k-1) + w_k with this RMS."""
     w = rng.standard_normal(n + 200) * rms * np.sqrt(1.0 - a**2)
     return np.asarray(lfilter([1.0], [1.0, -a], w)[200:])
 
@@ -184,7 +184,7 @@ def _readings(
     system: ArraySystem, channel: SimChannel, cells: NDArray[np.uint8], added_V: Series,
     effect: Effect, rng: np.random.Generator,
 ) -> Series:  # fmt: skip
-    """What the simulated card reads while these cells are on."""
+    """Readings of the simulated card while these cells are on [N]."""
     at = list(system.outputs).index("muscle.right_N")
     plant = SimPlant(system, PERIOD_S, 0.2)
     plant.follow(range(cells.shape[1]))
@@ -212,7 +212,7 @@ def _readings(
 
 
 def bound(rig: Rig) -> Series:
-    """Cramer-Rao: least standard deviation of every parameter's logarithm, at the truth."""
+    """Cramer-Rao bound: smallest standard deviation of every parameter's logarithm."""
     tables = copy.deepcopy(TABLES)
     for key, value in rig.truth.items():
         parameters.put(tables, key, value)
@@ -223,31 +223,35 @@ def bound(rig: Rig) -> Series:
 
 
 def coverage_range(n: int, p: float = 0.95, least: float = 0.015) -> tuple[int, int]:
-    """How many of n intervals hold the truth but for `least` of all cases: 182..197 of 200."""
+    """Range of the number of n intervals that contain the true value, with probability 1 - `least`.
+
+    For 200 intervals it is 182 to 197.
+    """
     low, high = scipy.stats.binom.interval(1.0 - least, n, p)
     return int(low), int(high)
 
 
 def trial(rig: Rig, n_bootstrap: int = 0) -> Identified:
-    """Identify, told the rig's nominal tables only."""
+    """Identify with the nominal tables only."""
     return identify(TABLES, [rig.data], Asked(bootstrap=n_bootstrap))
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of one set of rigs: what of every parameter was held, and how wide, over the bound.
+    """Results of one set of rigs.
 
     Attributes
     ----------
     inside : (n, P) bool array
+        The interval contains the true value.
     ratio : (n, P) array
-        Width of the interval over that of the bound.
+        Width of the interval over that of the Cramer-Rao bound.
     error : (n, P) array
-        In standard deviations of the bound.
+        Error in standard deviations of the bound.
     boot : (n, P) array
-        Whether the bootstrap's interval held it; NaN without.
+        Whether the bootstrap's interval contains the true value; NaN without a bootstrap.
     called : (n,) bool array
-        The model was said to lack an effect.
+        The identification reported a missing effect.
     """
 
     inside: NDArray[np.bool_]
@@ -258,7 +262,7 @@ class Outcome:
 
 
 def run_rigs(rigs: Sequence[Rig], n_bootstrapped: int, done: Any = lambda n_more: None) -> Outcome:
-    """Identify every rig and hold what is stated against its truth."""
+    """Identify every rig and compare the intervals with the true values."""
     shape = (len(rigs), len(DRAWN))
     inside, ratio = np.zeros(shape, dtype=bool), np.full(shape, np.nan)
     error, boot = np.full(shape, np.nan), np.full(shape, np.nan)
@@ -280,7 +284,7 @@ def run_rigs(rigs: Sequence[Rig], n_bootstrapped: int, done: Any = lambda n_more
 
 
 def run(out: Path, values: Values) -> dict[str, Any]:
-    """Both campaigns; what goes into results.json."""
+    """Run all sets of rigs; returns the content of results.json."""
     total = values.rigs + values.coloured + values.lacking * len(EFFECTS)
     with count_progress("rigs", total, wanted=True) as done:
         plain = run_rigs([make_rig(values.seed, i) for i in range(values.rigs)],
@@ -301,23 +305,24 @@ def run(out: Path, values: Values) -> dict[str, Any]:
         "figures": [
             {
                 "file": "identification.png",
-                "caption": "Left: errors over the least possible standard deviation, beside what a "
-                "normal law gives. Right: width of the stated interval over the least possible.",
+                "caption": "Left: errors over the Cramer-Rao bound, with a normal distribution. "
+                "Right: width of the stated interval over that of the bound.",
             }
         ],
         "checks": [*_checks(plain, ""), *(_checks(coloured, ", coloured noise")
                                           if values.coloured else [])],
         "tables": [
             {
-                "title": "Models that lack an effect, and how many were said to",
-                "columns": ["what the rig has and the model lacks", "rigs", "called lacking"],
+                "title": "Models that lack an effect, and how many were detected",
+                "columns": ["effect of the rig that the model lacks", "rigs", "detected"],
                 "rows": [[EFFECTS[e], str(values.lacking), str(n)] for e, n in called.items()],
             }
         ],
         "notes": [
-            "An interval is held to the central 98.5 % of the binomial distribution at 95 %: "
+            "The number of intervals with the true value must be in the central 98.5 % of the "
+            "binomial distribution at 95 %: "
             f"{'..'.join(map(str, coverage_range(values.rigs)))} of {values.rigs}.",
-            "Cramer-Rao: of a normal noise with the variance of sensor and converter steps.",
+            "Cramer-Rao bound: for normal noise with the variance of sensor and quantisation.",
         ],
         "called_lacking": called,
     }  # fmt: skip
@@ -329,7 +334,7 @@ def _checks(outcome: Outcome, what: str) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = []
     for j, key in enumerate(DRAWN):
         held = int(outcome.inside[:, j].sum())
-        made.append(_check(f"{short(key)}: intervals that hold{what}", held, f"{low}..{high}",
+        made.append(_check(f"{short(key)}: intervals with the truth{what}", held, f"{low}..{high}",
                            low <= held <= high))  # fmt: skip
         widest = float(outcome.ratio[:, j].max())
         made.append(_check(f"{short(key)}: widest over Cramer-Rao{what}", widest,
@@ -337,7 +342,7 @@ def _checks(outcome: Outcome, what: str) -> list[dict[str, Any]]:
     there = np.isfinite(outcome.boot[:, 0])
     for j, key in enumerate(DRAWN if there.any() else ()):
         held, (low, high) = int(outcome.boot[there, j].sum()), coverage_range(int(there.sum()))
-        made.append(_check(f"{short(key)}: bootstrap intervals that hold{what}", held,
+        made.append(_check(f"{short(key)}: bootstrap intervals with the truth{what}", held,
                            f"{low}..{high}", low <= held <= high))  # fmt: skip
     alarms, most = int(outcome.called.sum()), int(scipy.stats.binom.ppf(0.995, n, 0.01))
     made.append(_check(f"false alarms{what}", alarms, f"<= {most}", alarms <= most))
@@ -354,8 +359,10 @@ def _draw(outcome: Outcome) -> Figure:
         errors, widths = figure.subplots(1, 2)
         edges = np.linspace(-4.0, 4.0, 33)
         errors.hist(outcome.error.ravel(), edges, density=True, color=MEASURED, alpha=0.75)
-        errors.plot(edges, scipy.stats.norm.pdf(edges), color=MODEL, lw=1.5, label="normal law")
-        errors.set_xlabel("error / least standard deviation")
+        errors.plot(
+            edges, scipy.stats.norm.pdf(edges), color=MODEL, lw=1.5, label="normal distribution"
+        )
+        errors.set_xlabel("error / Cramer-Rao standard deviation")
         errors.set_ylabel("density")
         errors.legend(frameon=False)
         widths.boxplot(outcome.ratio, orientation="horizontal", widths=0.6,
@@ -363,7 +370,7 @@ def _draw(outcome: Outcome) -> Figure:
         widths.axvline(1.0, color="0.7", lw=0.8)
         widths.axvline(WIDTH_MAX, color=MODEL, lw=1.0, ls="--")
         widths.set_yticks(range(1, len(DRAWN) + 1), [short(key) for key in DRAWN])
-        widths.set_xlabel("width of the interval / least width (allowed: 1.3)")
+        widths.set_xlabel("width of the interval / Cramer-Rao width (allowed: 1.3)")
         figure.suptitle(f"{len(outcome.called)} simulated rigs", x=0.01, ha="left",
                         fontweight="bold", fontsize=11)  # fmt: skip
         mark_simulated(figure, errors)
