@@ -1,7 +1,7 @@
-"""How pages look: one HTML file with everything in it, one style, figures inside the text.
+"""The frame of all pages: one self-contained HTML file with a common style and embedded figures.
 
-A page is a template that begins `{% extends "page" %}` and fills the block `body`; what it needs
-beside the common style goes into the block `style`.
+A page is a template that begins with `{% extends "page" %}` and fills the block `body`. The block
+`style` adds to the common style.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _FRAME = """<!doctype html>
 
 
 def rendered(template: str, *, title: str, simulated: bool = False, **values: Any) -> str:
-    """The page that a template and its values make, with its heading and the SIMULATED mark.
+    """Render a template with its values, the heading and the SIMULATED mark.
 
     Raises
     ------
     jinja2.UndefinedError
-        A value that the template names is missing.
+        A value of the template is missing.
     """
     environment = jinja2.Environment(
         autoescape=True,
@@ -53,7 +53,7 @@ def rendered(template: str, *, title: str, simulated: bool = False, **values: An
 
 
 def embedded(figure: Figure, dpi: int = 160) -> str:
-    """A figure as it stands in the page, after `data:image/png;base64,`."""
+    """A figure as base64 text, to follow `data:image/png;base64,`."""
     buffer = io.BytesIO()
     figure.savefig(buffer, dpi=dpi, format="png")
     return base64.b64encode(buffer.getvalue()).decode()

@@ -7,9 +7,9 @@ from matplotlib.figure import Figure
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, sentences, a figure, a table; each may be missing but the heading.
+    """A heading with optional sentences, figure and table.
 
-    `files` are texts that are written beside the page, by what is put behind the recording's name.
+    `files` are texts to write beside the page, by the suffix to the recording's name.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""How figures look: colours told apart by colour-blind readers, and the SIMULATED mark."""
+"""Style of all figures: colours for colour-blind readers, and the SIMULATED mark."""
 
 import contextlib
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-# Okabe & Ito's palette, legible in grey print too.
+# The palette of Okabe & Ito, which is also legible in grey print.
 MEASURED, MODEL, REFERENCE, RESIDUAL, CELL, FAULT = (
     "#0072B2",
     "#D55E00",
@@ -22,7 +22,7 @@ MEASURED, MODEL, REFERENCE, RESIDUAL, CELL, FAULT = (
 
 @contextlib.contextmanager
 def plot_style() -> Iterator[None]:
-    """Plain axes, left titles, small type."""
+    """Set the style: axes on two sides, left titles, small type."""
     settings: dict[Any, Any] = {
         "font.size": 9,
         "axes.spines.top": False,
@@ -34,7 +34,7 @@ def plot_style() -> Iterator[None]:
 
 
 def mark_simulated(figure: Figure, axis: Axes, size: float = 44.0) -> None:
-    """Say SIMULATED in the figure's corner and across these axes."""
+    """Write SIMULATED in the figure's corner and across these axes."""
     figure.text(
         0.99, 0.995, "SIMULATED", ha="right", va="top", fontsize=11, fontweight="bold", color=FAULT
     )
@@ -42,14 +42,14 @@ def mark_simulated(figure: Figure, axis: Axes, size: float = 44.0) -> None:
         0.5, 0.5, "SIMULATED", transform=axis.transAxes, ha="center", va="center", fontsize=size,
         color="0.5", alpha=0.13, fontweight="bold",
     )  # fmt: skip
-    across.set_in_layout(False)  # narrow axes keep their place
+    across.set_in_layout(False)  # the text must not change the layout of narrow axes
 
 
-POINTS_MAX = 6000  # of a line in a figure
+POINTS_MAX = 6000  # points of a line in a figure
 
 
 def decimated(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Smallest and largest sample of every stretch, so that no peak is lost."""
+    """Decimate a curve to the minimum and maximum of every interval, which keeps all peaks."""
     size = -(-2 * len(x) // POINTS_MAX)
     if size <= 2:
         return x, y

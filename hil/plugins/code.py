@@ -1,8 +1,8 @@
-"""Plug-in code in a run: what it is told, and how its calls are watched.
+"""Plug-in code in a run: its arguments, and the supervision of its calls.
 
 A controller, reference, model or device can be a class in a user's file. It gets plain values and
 read-only arrays. An exception or an invalid answer becomes one `PluginError` with the file, line
-and class; a call that does not return is interrupted.
+and class. A call that does not return is interrupted.
 """
 
 import contextlib
@@ -20,24 +20,24 @@ from numpy.typing import NDArray
 
 from hil.errors import PluginError, one_line
 
-HUNG_S = 1.0  # of a single call
-SAID_MAX = 160  # characters of what somebody else's exception says
+HUNG_S = 1.0  # timeout of a single call
+MESSAGE_MAX = 160  # characters of an exception's message
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What a plug-in controller is told of its rig.
+    """Facts about the rig for a plug-in controller.
 
     Attributes
     ----------
-    channels, units : of every measured signal, in the order of `Now.measured`
-    references : of the set points, in the order of `Now.reference`; "force" on an array
-    cells, force_on_N : the cells' names, and what an active one pulls, where that is known
-    outputs, lowest, highest : the actuators' outputs and their ranges
+    channels, units : names and units of the measured signals, in the order of `Now.measured`
+    references : names of the set points, in the order of `Now.reference`; "force" on an array
+    cells, force_on_N : names of the cells, and the force of an active cell if known
+    outputs, lowest, highest : names of the outputs and their ranges
     model : CellArray or None
-        The twin's, where the rig is a cellular array.
+        Model of the twin, if the rig is a cellular array.
     force : str
-        The channel whose force is controlled; empty where there is none.
+        The channel whose force is controlled; empty without one.
     """
 
     period_s: float
@@ -54,26 +54,26 @@ class Facts:
 
     @property
     def n_commands(self) -> int:
-        """How many numbers a step gives: one a cell, then one an output."""
+        """Number of values that a step returns: one a cell, then one an output."""
         return len(self.cells) + len(self.outputs)
 
 
 @dataclass(frozen=True)
 class Now:
-    """One tick as a plug-in controller sees it; its arrays may not be written.
+    """Inputs of a plug-in controller at one tick; the arrays are read-only.
 
-    `now["force_estimate_N"]` is any column that twin and observer fill.
+    `now["force_estimate_N"]` reads a column of twin or observer by name.
 
     Attributes
     ----------
     t_s : float
-        Since the experiment began.
+        Time since the start of the experiment.
     reference : (R,) array
-        Set points; NaN where there is none.
+        Set points; NaN if missing.
     measured : (S,) array
-        Readings; NaN where there is none at this tick.
+        Readings; NaN if missing at this tick.
     cells : (N,) uint8 array
-        1 on, 0 off, 255 not known, as the boards report.
+        1 on, 0 off, 255 unknown, as the boards report.
     """
 
     t_s: float
@@ -92,7 +92,7 @@ class Now:
 
 
 def read_only(values: NDArray[Any]) -> NDArray[Any]:
-    """A copy that its receiver cannot change, and that does not change under it."""
+    """A read-only copy."""
     copy = values.copy()
     copy.flags.writeable = False
     return copy
@@ -100,17 +100,17 @@ def read_only(values: NDArray[Any]) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class Plugin:
-    """A plug-in class, loaded, with the values of its table.
+    """A loaded plug-in class with the values of its table.
 
     Attributes
     ----------
     kind : as the configuration names it
     cls : the class
-    values : what its table says, an instance of its `Values` where it has one
-    file : of its source, as it is shown to people
-    source : the text of that file
-    lines : where the class and each of its methods begin
-    package : what installed package it is from, with version; empty for a file
+    values : values of its table; an instance of its `Values` if it has this class
+    file : source file, as shown in messages
+    source : text of that file
+    lines : first line of the class (key '') and of each of its methods
+    package : installed package with version; empty for a file
     """
 
     kind: str
@@ -122,12 +122,12 @@ class Plugin:
     package: str = ""
 
     def make(self, *args: Any) -> "Used":
-        """A new one, told these and its values."""
+        """Make an instance with these arguments and the values of the table."""
         with self._guarded():
             return Used(self, self.cls(*args, self.values))
 
     def refuse(self, method: str, why: str) -> NoReturn:
-        """Say what one of its methods, or the class, does wrong."""
+        """Raise PluginError about one of its methods, or about the class."""
         line = self.lines.get(method, self.lines.get("", 1))
         raise PluginError(f"{self.file}, line {line}, class {self.cls.__name__}: {why}")
 
@@ -177,7 +177,7 @@ class Used:
         return values
 
     def number(self, method: str, *args: Any) -> float:
-        """A method's answer as one finite number."""
+        """Call a method that must return one finite number."""
         answer = self.call(method, *args)
         try:
             value = float(answer)
@@ -189,7 +189,7 @@ class Used:
 
 
 def said(error: BaseException, plugin: Plugin) -> str:
-    """One line: where in the plug-in file an exception came from, and what it says."""
+    """One line: place of an exception in the plug-in file, and its message."""
     name = plugin.cls.__name__
     frames = [
         (frame.f_code.co_name, line)
@@ -204,9 +204,9 @@ def said(error: BaseException, plugin: Plugin) -> str:
 
 
 def what(error: BaseException) -> str:
-    """The kind of an exception and what it says, on one line."""
+    """Type and message of an exception on one line."""
     text = one_line(" ".join(str(error).split()))
-    text = text if len(text) <= SAID_MAX else text[: SAID_MAX - 3] + "..."
+    text = text if len(text) <= MESSAGE_MAX else text[: MESSAGE_MAX - 3] + "..."
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
@@ -216,7 +216,7 @@ def _short(value: Any) -> str:
 
 
 class _Hung(BaseException):
-    """A call was broken off; no `except Exception` of somebody else's keeps it."""
+    """A call was interrupted; a BaseException, so that user code does not catch it."""
 
 
 _limit_s = 0.0
@@ -224,12 +224,12 @@ _limit_s = 0.0
 
 @contextlib.contextmanager
 def watched(limit_s: float = HUNG_S) -> Iterator[None]:
-    """Break off every call that does not return in time; only in the main thread."""
+    """Interrupt every call that does not return within limit_s; only in the main thread."""
     global _limit_s
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before, _limit_s = (signal.signal(signal.SIGALRM, _break_off), _limit_s), limit_s
+    before, _limit_s = (signal.signal(signal.SIGALRM, _interrupt), _limit_s), limit_s
     try:
         yield
     finally:
@@ -237,7 +237,7 @@ def watched(limit_s: float = HUNG_S) -> Iterator[None]:
         _limit_s = before[1]
 
 
-def _break_off(number: int, frame: FrameType | None) -> None:
+def _interrupt(number: int, frame: FrameType | None) -> None:
     raise _Hung
 
 

@@ -1,4 +1,4 @@
-"""Descriptors that installed packages bring, by entry points, beside those of hil."""
+"""Descriptors of systems and devices from installed packages, by entry points."""
 
 from collections.abc import Callable, Iterable
 from importlib import import_module
@@ -8,7 +8,7 @@ from typing import Any, cast
 from hil.errors import ConfigError, one_line
 
 Lazy = str | Callable[..., Any]
-"""A function, or "module:function", which is imported when it is needed first."""
+"""A function, or "module:function", which is imported at its first use."""
 
 
 def loaded(lazy: Lazy) -> Callable[..., Any]:
@@ -20,12 +20,12 @@ def loaded(lazy: Lazy) -> Callable[..., Any]:
 
 
 def installed(group: str, taken: Iterable[str] = ()) -> dict[str, Any]:
-    """The descriptors of an entry point group by their kind, the entry points' name.
+    """The descriptors of an entry point group by kind, which is the name of the entry point.
 
     Raises
     ------
     ConfigError
-        One does not import, or takes a kind that is taken.
+        A descriptor does not import, or its kind is already in use.
     """
     found: dict[str, Any] = {}
     for point in entry_points(group=group):

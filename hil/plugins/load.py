@@ -1,9 +1,9 @@
 """Plug-in classes in the configuration: `kind = "mine.py:MyController"`, or an installed one.
 
-A file is named relative to the file that names it. It is one file, so that a recording can keep
-the whole of it; what needs more is a package, whose classes have names of their own by an entry
-point in one of GROUPS. Every other key of the table is a value for the class, which a pydantic
-model `Values` inside the class checks.
+The path of a file is relative to the file that names it. A plug-in is a single file, so that a
+recording can store all of it. Larger code must be a package, which names its classes by an entry
+point in one of GROUPS. Every other key of the table is a value for the class; a pydantic model
+`Values` inside the class validates the values.
 """
 
 import ast
@@ -35,7 +35,7 @@ GROUPS: dict[Role, str] = {
     "model": "hil.models",
     "device": "hil.devices",
 }
-# What every class has, with how many values each method is given.
+# Required methods of a class by role, with the number of arguments.
 METHODS: dict[Role, dict[str, int]] = {
     "controller": {"step": 1},
     "reference": {"at": 1},
@@ -51,7 +51,7 @@ MADE_WITH: dict[Role, tuple[str, ...]] = {
 
 
 class PluginTable(Table):
-    """A plug-in class; keys that are not here are its values."""
+    """Table of a plug-in class; other keys are values for the class."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -67,11 +67,11 @@ class PluginTable(Table):
         return self._plugin
 
     def load(self, plugin: Plugin) -> None:
-        """Keep the class that its kind names."""
+        """Set the class that `kind` names."""
         self._plugin = plugin
 
     def own_values(self) -> dict[str, Any]:
-        """What stands in it beside the keys above."""
+        """The values for the class: all other keys."""
         return dict(self.__pydantic_extra__ or {})
 
 
@@ -82,12 +82,12 @@ def installed(group: str) -> dict[str, EntryPoint]:
 
 
 def kinds(*tables: type[Table]) -> frozenset[str]:
-    """What these tables' `kind` may be."""
+    """All values of `kind` of these tables."""
     return frozenset(k for t in tables for k in get_args(t.model_fields["kind"].annotation))
 
 
 def kind_tag(role: Role, built_in: frozenset[str]) -> Callable[[Any], str]:
-    """What tells a plug-in's table from one of hil's: a ':' in its kind, or an entry point."""
+    """A discriminator of plug-in tables: they have a ':' in `kind`, or an entry point as `kind`."""
 
     def tag(table: Any) -> str:
         kind = table.get("kind") if isinstance(table, dict) else getattr(table, "kind", None)
@@ -99,14 +99,14 @@ def kind_tag(role: Role, built_in: frozenset[str]) -> Callable[[Any], str]:
 
 
 def plugin_tables(tables: Any) -> Iterator[tuple[tuple[str, ...], Role, PluginTable]]:
-    """Every plug-in table with its keys, in a run's, a rig's or a model's tables."""
+    """Path, role and table of every plug-in in the tables of a run, a rig or a model."""
     for path, role, table in _places(tables):
         if isinstance(table, PluginTable):
             yield path, role, table
 
 
 def _places(tables: Any) -> Iterator[tuple[tuple[str, ...], Role, Any]]:
-    """Every table that may be a plug-in's, with its keys."""
+    """Path, role and table of every table that may be a plug-in."""
     roles: tuple[tuple[str, Role], ...] = (
         ("model", "model"), ("plant", "model"), ("controller", "controller"),
         ("reference", "reference"),
@@ -124,13 +124,13 @@ def load_plugins(tables: Any, merged: Merged, recorded: Mapping[str, str] | None
 
     Parameters
     ----------
-    recorded : source texts by key, of a recording, which stand for the files of today; a file
-        that is not among them is refused, wherever it lies
+    recorded : source texts of a recording by key, which replace the files; any other file is
+        refused
 
     Raises
     ------
     ConfigError
-        One line a class: file, line, and what is wrong with it or its values.
+        A class or its values are invalid; one line for each class with file and line.
     """
     faults = []
     for path, role, table in plugin_tables(tables):
@@ -153,7 +153,7 @@ def load_plugins(tables: Any, merged: Merged, recorded: Mapping[str, str] | None
 
 
 def _recorded(recorded: Mapping[str, str], key: str) -> str:
-    """The source that a recording keeps for a key, never one beside it or at a path it names."""
+    """The source that a recording stores for a key; never reads another file."""
     if key not in recorded:
         raise PluginError("the recording keeps no source of it, and no other file is run for it")
     return recorded[key]
@@ -206,9 +206,9 @@ def _from_file(name: str, folder: Path, recorded: str | None) -> tuple[ModuleTyp
 
 @cache
 def _kept(source: str, name: str) -> Path:
-    """A file with this recorded source, for as long as the program runs.
+    """A temporary file with this recorded source, deleted when the program ends.
 
-    What runs is the text itself; the file is where traces and debuggers find its lines.
+    The program executes the text itself. Tracebacks and debuggers read the file.
     """
     folder = tempfile.TemporaryDirectory(prefix="hil-recorded-")
     _KEPT.append(folder)
@@ -222,11 +222,11 @@ _KEPT: list[tempfile.TemporaryDirectory[str]] = []
 
 @cache
 def _executed(file: str, source: str) -> ModuleType:
-    """The file as a module, executed once however many of its classes are used."""
+    """The file as a module; cached, so it is executed only once."""
     name = f"own_{Path(file).stem}_{hashlib.sha256((file + source).encode()).hexdigest()[:12]}"
     module = ModuleType(name)
     module.__file__ = file
-    sys.modules[name] = module  # where dataclasses and pydantic look annotations up
+    sys.modules[name] = module  # dataclasses and pydantic resolve annotations there
     try:
         exec(compile(source, file, "exec"), module.__dict__)
     except SyntaxError as error:
@@ -260,7 +260,7 @@ def _classes(source: str) -> list[str]:
 
 
 def _lines(source: str, class_name: str) -> dict[str, int]:
-    """Where a class, under '', and each of its methods begin."""
+    """First line of a class (key '') and of each of its methods."""
     lines = {}
     for node in ast.parse(source).body:
         if isinstance(node, ast.ClassDef) and node.name == class_name:
@@ -272,7 +272,7 @@ def _lines(source: str, class_name: str) -> dict[str, int]:
 
 
 def _refuse_unfit(plugin: Plugin, role: Role) -> None:
-    """Methods that are missing, or that cannot take what they are given."""
+    """Refuse a class with missing methods, or methods with wrong parameters."""
     wanted = {**METHODS[role], "__init__": len(MADE_WITH[role])}
     for method, n in wanted.items():
         function = getattr(plugin.cls, method, None)
@@ -284,7 +284,7 @@ def _refuse_unfit(plugin: Plugin, role: Role) -> None:
         except TypeError:
             plugin.refuse(method, f"{method} must take ({given})")
         except ValueError:
-            continue  # a compiled class, whose signature nobody knows
+            continue  # a compiled class without a known signature
 
 
 def _given(role: Role, method: str) -> tuple[str, ...]:
@@ -296,7 +296,7 @@ def _given(role: Role, method: str) -> tuple[str, ...]:
 
 
 def _values(cls: type, given: dict[str, Any]) -> Any:
-    """The keys of its table as the class's own `Values`; a plain dict where it has none."""
+    """The values as an instance of the class's `Values`; a dict if the class has none."""
     table = getattr(cls, "Values", None)
     if not (isinstance(table, type) and issubclass(table, pydantic.BaseModel)):
         return given

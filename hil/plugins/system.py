@@ -1,4 +1,4 @@
-"""Plug-in models, as plant and twin."""
+"""Adapter of plug-in models to `System`, for plant and twin."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,8 @@ from hil.plugins.code import Plugin, read_only
 class PluginSystem:
     """A plug-in model as a `System`.
 
-    Its class has `inputs` and `outputs`, names with their units, `y`, the outputs at rest, and
-    `step(drive, inputs)`, which gives the outputs a period later; with cells also `cell_names`.
+    The class has `inputs` and `outputs` (names with units), `y` (outputs at rest) and
+    `step(drive, inputs)`, which returns the outputs a period later. With cells it has `cell_names`.
     """
 
     def __init__(self, plugin: Plugin, period_s: float) -> None:
@@ -20,11 +20,17 @@ class PluginSystem:
         self.period_s = period_s
         names = []
         for key, needed in (("inputs", False), ("outputs", True), ("cell_names", False)):
-            said = getattr(self._used.made, key, ())
-            fit = isinstance(said, tuple | list) and all(isinstance(n, str) for n in said)
-            if not fit or len(set(said)) != len(said) or (needed and not said):
+            names_of_key = getattr(self._used.made, key, ())
+            fit = isinstance(names_of_key, tuple | list) and all(
+                isinstance(n, str) for n in names_of_key
+            )
+            if (
+                not fit
+                or len(set(names_of_key)) != len(names_of_key)
+                or (needed and not names_of_key)
+            ):
                 plugin.refuse("", f"{key} must be a tuple of names, each once")
-            names.append(tuple(said))
+            names.append(tuple(names_of_key))
         self.inputs, self.outputs, self.cell_names = names
         n = len(self.cell_names)
         self.wires = SmaWires([None] * n, np.zeros(n))

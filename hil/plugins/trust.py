@@ -1,8 +1,8 @@
-"""Plug-in code that this user has run or read: hashes of sources, kept per user.
+"""Hashes of the plug-in sources that this user trusts.
 
-A recording keeps the source of a plug-in class. It runs again only where its SHA-256 stands in
-`$XDG_STATE_HOME/hil/trusted` (`~/.local/state/hil/trusted`): `hil run` puts down what it runs
-itself, `hil replay --trust` what somebody has read.
+A recording stores the source of a plug-in class. It runs again only if its SHA-256 is in
+`$XDG_STATE_HOME/hil/trusted` (`~/.local/state/hil/trusted`). `hil run` adds the code that it runs;
+`hil replay --trust` adds code that the user has read.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ def sha256_of(source: str) -> str:
 
 
 def file_of_trust() -> Path:
-    """Where this user's hashes are kept."""
+    """The file of this user's hashes."""
     state = os.environ.get("XDG_STATE_HOME", "")
     folder = Path(state) if os.path.isabs(state) else Path.home() / ".local/state"
     return folder / "hil" / "trusted"
@@ -36,7 +36,7 @@ def trusted() -> frozenset[str]:
     Raises
     ------
     ConfigError
-        File or folder cannot be read, or somebody else may have written there.
+        File or folder cannot be read, or another user may have written it.
     """
     path = file_of_trust()
     try:
@@ -56,16 +56,16 @@ def trusted() -> frozenset[str]:
 
 
 def trust(sha256: str, why: str) -> None:
-    """Let a source of this hash run from now on.
+    """Add a hash to the trusted ones.
 
     Parameters
     ----------
-    why : one line for people: its file, and who let it
+    why : one line for the user: file, and the command that trusted it
 
     Raises
     ------
     ConfigError
-        The file cannot be written, or somebody else may have written it.
+        The file cannot be written, or another user may have written it.
     """
     if not _HASH.fullmatch(sha256):
         raise ValueError(f"'{sha256}' is not a SHA-256")
@@ -90,6 +90,6 @@ def _refuse_of_others(
         raise ConfigError(f"{path}: is not a {what}: check it, then remove it")
     if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise ConfigError(
-            f"{path}: others may have written it: look at it, then restrict it to yourself: "
+            f"{path}: others may have written it: check it, then restrict it to yourself: "
             f"chmod {mode} {path}"
         )

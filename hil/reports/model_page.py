@@ -1,4 +1,4 @@
-"""`hil model`: what a model offers boards and cards, and what its kind of system says of it."""
+"""`hil model`: cells, inputs and outputs of a model, and the description of its system."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,42 +15,42 @@ from hil.experiment.registry import loaded, system_kind
 def described(
     path: Path, sets: Sequence[str] = (), order: int | None = None, out: Path | None = None
 ) -> tuple[dict[str, Any], str]:
-    """The model of a file, as facts and as text.
+    """Describe the model of a file, as facts and as text.
 
     Parameters
     ----------
-    order : of a reduction, which arrays of cells have
-    out : file for the matrices, which arrays of cells have
+    order : order of a model reduction; only for arrays of cells
+    out : file for the matrices; only for arrays of cells
 
     Raises
     ------
     ConfigError
-        The file is wrong, or its model has nothing of what is asked for.
+        The file is invalid, or its model does not support `order` or `out`.
     """
     table, model = load_built(path, sets)
     if order is not None or out is not None:
         array_of(path, table, model)
     kind = system_kind(table)
     forces_on_N = np.array([a.force_on_N for a in kind.activation(table)])
-    said = Description({}, [])
+    description = Description({}, [])
     if kind.description is not None:
         try:
-            said = loaded(kind.description)(ModelAsked(model, forces_on_N, order, out))
+            description = loaded(kind.description)(ModelAsked(model, forces_on_N, order, out))
         except ModelError as error:
             raise ConfigError(f"{path}: {error}") from None
-    if said.whole:
-        return said.facts, "\n".join(said.lines)
+    if description.whole:
+        return description.facts, "\n".join(description.lines)
     facts = {
         "kind": table.kind,
         "cells": list(model.cell_names),
         "inputs": list(model.inputs),
         "outputs": dict(zip(model.outputs, model.y.tolist(), strict=True)),
-    } | said.facts
-    return facts, _as_text(facts, said.lines)
+    } | description.facts
+    return facts, _as_text(facts, description.lines)
 
 
 def _as_text(facts: dict[str, Any], more: Sequence[str]) -> str:
-    """As lines for people: what can be driven, what can be measured."""
+    """The facts as lines of text."""
     lines = [f"{facts['kind']}: {len(facts['cells'])} cells, {len(facts['inputs'])} inputs, "
              f"{len(facts['outputs'])} outputs"]  # fmt: skip
     lines += more

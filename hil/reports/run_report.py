@@ -1,4 +1,4 @@
-"""A recording as a figure and a page: measured over simulated, residual, cells, timing, events."""
+"""The report of a recording, a figure and a page: signals, residual, cells, timing, events."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ from hil.pages.style import (
 from hil.record.read import calibrations_of, experiment_of, open_run
 from hil.record.summary import calibration_lines, summarise, vaf_text
 
-OUTPUTS_APART = 6  # more of them share one panel
+OUTPUTS_APART = 6  # more outputs share one panel
 
 
 def write_report(path: Path, out: Path | None = None) -> tuple[Path, Path]:
-    """Figure (PNG) and page (HTML) beside the recording or in folder `out`; their paths.
+    """Write figure (PNG) and page (HTML) beside the recording or into `out`; returns their paths.
 
     Raises
     ------
     ConfigError
-        Not a recording, or a folder that cannot be written.
+        The file is not a recording, or the folder cannot be written.
     """
     run = open_run(path)
-    if run.attrs.get("summary", "{}") == "{}":  # the run was cut off before it wrote one
+    if run.attrs.get("summary", "{}") == "{}":  # the run was cut off before it wrote a summary
         period_s = experiment_of(run)["loop"]["period_s"]
         run.attrs["summary"] = json.dumps(summarise(path, period_s, run.attrs["clock"]))
     folder = path.parent if out is None else out
@@ -72,10 +72,10 @@ def write_report(path: Path, out: Path | None = None) -> tuple[Path, Path]:
 
 
 def sections_of(run: xr.Dataset) -> list[Section]:
-    """What the run's kind of system and of controller add to its page."""
+    """Sections that the run's system and controller add to the page."""
     tables = experiment_of(run)
     system = named(tables.get("model", {}).get("kind"))
-    if system is None:  # a class in a file, or a package that is not installed here
+    if system is None:  # a plug-in class, or a package that is not installed
         return []
     controller = controllers_of(system).get(tables["controller"]["kind"])
     added = [system.sections, None if controller is None else controller.sections]
@@ -83,7 +83,7 @@ def sections_of(run: xr.Dataset) -> list[Section]:
 
 
 def draw(run: xr.Dataset) -> Figure:
-    """Measured over simulated, residual, raster of cells, and lateness where time was real."""
+    """Figure: measured and simulated signals, residual, cells, and lateness on the real clock."""
     panels = _panels(run)
     heights = [height for height, _ in panels]
     with plot_style():
@@ -104,7 +104,7 @@ def draw(run: xr.Dataset) -> Figure:
 
 
 def _panels(run: xr.Dataset) -> list[tuple[float, Callable[[Axes, xr.Dataset], None]]]:
-    """Height and content of every panel: signals over their twins, commands, lateness."""
+    """Height and draw function of every panel: signals with their twins, commands, lateness."""
     panels: list[tuple[float, Callable[[Axes, xr.Dataset], None]]] = []
     for signal in signals_in(str(name) for name in run.data_vars):
         if signal.name == "force":
@@ -193,7 +193,7 @@ def _draw_output(axis: Axes, run: xr.Dataset, name: str) -> None:
 
 
 def _draw_outputs(axis: Axes, run: xr.Dataset, names: list[str]) -> None:
-    """Many outputs as rows of an image, dark where they are large."""
+    """Draw many outputs as rows of an image; dark means large."""
     t_s, step = run.t_s.values, max(1, len(run.t_s) // (POINTS_MAX // 4))
     rows = np.array([run[name].values[::step] for name in names])
     edges = (float(t_s[0]), float(t_s[-1]), len(names) - 0.5, -0.5)
@@ -312,7 +312,7 @@ _PAGE = """{% extends "page" %}
 {% endfor %}</table>
 {% if clocks %}<h2>Clocks of the devices</h2>
 <table><tr><th>device</th><th>offset from the loop's</th><th>drift</th>
-<th>what remains, RMS</th></tr>
+<th>residual, RMS</th></tr>
 {% for c in clocks %}<tr>{% for v in c %}<td class="n">{{ v }}</td>{% endfor %}</tr>{% endfor %}
 </table>{% endif %}
 <h2>Events</h2>
@@ -323,7 +323,7 @@ _PAGE = """{% extends "page" %}
 {% for line in flags %}<p class="fault">{{ line }}</p>{% endfor %}
 <table><tr><th>channel</th><th>terminal</th><th>means</th><th>calibration</th></tr>
 {% for c in channels %}<tr>{% for v in c %}<td>{{ v }}</td>{% endfor %}</tr>{% endfor %}</table>
-{% if records %}<h2>Where values come from</h2>
+{% if records %}<h2>Sources of the values</h2>
 <table><tr><th>table</th><th>article</th><th>record</th></tr>
 {% for c in records %}<tr>{% for v in c %}<td>{{ v }}</td>{% endfor %}</tr>{% endfor %}
 </table>{% endif %}
@@ -336,7 +336,7 @@ _PAGE = """{% extends "page" %}
 
 
 def page(run: xr.Dataset, figure: Figure, path: Path, sections: Sequence[Section] = ()) -> str:
-    """One HTML file with everything in it."""
+    """The report as one HTML file."""
     summary, attrs = _figures(run), run.attrs
     experiment = attrs["experiment"]
     return rendered(
@@ -380,7 +380,7 @@ def page(run: xr.Dataset, figure: Figure, path: Path, sections: Sequence[Section
 
 
 def _causes(summary: dict[str, Any]) -> list[str]:
-    """What tripped, who and how much; recordings made before say only which fault it was."""
+    """The causes of the trip; old recordings have only the name of the fault."""
     known = [f"{cause['t_s']:.3f} s: {cause['text']}" for cause in summary.get("causes", [])]
     return known or [
         f"{name}: {CAUSES.get(name, 'unknown to this version')}"
@@ -454,7 +454,7 @@ def _timing_rows(timing: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _clock_rows(clocks: dict[str, dict[str, Any]]) -> list[list[str]]:
-    """Every device's clock against the loop's; one that gave too few readings is left out."""
+    """Every device's clock against the loop's; omits devices with too few readings."""
     return [
         [
             name,
@@ -468,7 +468,7 @@ def _clock_rows(clocks: dict[str, dict[str, Any]]) -> list[list[str]]:
 
 
 def _exchange_rows(exchanges: dict[str, dict[str, Any]]) -> list[tuple[str, str]]:
-    """A board's answers; recordings made before their times were kept have none."""
+    """Round-trip times of the boards; old recordings have none."""
     rows = []
     for board, found in exchanges.items():
         for key, value in found.items():
@@ -479,7 +479,7 @@ def _exchange_rows(exchanges: dict[str, dict[str, Any]]) -> list[tuple[str, str]
 
 
 def _channel_rows(calibrations: dict[str, dict[str, Any]]) -> list[list[str]]:
-    """Channel, terminal, what its raw reading means, and the calibration it was taken from."""
+    """Channel, terminal, conversion of the raw reading, and calibration."""
     return [
         [name, kept["terminal"], _meaning(kept), _calibration(kept)]
         for name, kept in calibrations.items()
@@ -487,7 +487,7 @@ def _channel_rows(calibrations: dict[str, dict[str, Any]]) -> list[list[str]]:
 
 
 def _record_rows(records: dict[str, dict[str, Any]]) -> list[list[str]]:
-    """Tables of the configuration, and the record that their values come from."""
+    """Tables of the configuration with the calibration records of their values."""
     return [
         [
             ", ".join(kept["tables"]),
@@ -508,7 +508,7 @@ def _meaning(kept: dict[str, Any]) -> str:
         return f"{kept['counts_per_turn']} counts a turn"
     if "coefficients" in kept:
         slope, offset = kept["coefficients"][1] / kept["raw_per_ratio"], kept["raw_offset"]
-    else:  # of recordings made before records
+    else:  # a recording of a version without calibration records
         slope, offset = kept.get("newtons_per_V", kept.get("units_per_V")), kept["zero_V"]
     per = f"{'N' if kind == 'force' else '1'}/{raw_unit}".replace("mV/V", "(mV/V)")
     return f"{slope:g} {per}, zero at {offset:g} {raw_unit}"

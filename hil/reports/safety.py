@@ -21,7 +21,7 @@ rest and the supply lines of cards go off. They stay off. {reset}
 
 
 def page() -> str:
-    """The page, in Markdown."""
+    """The page as Markdown."""
     limits = protocol.LIMITS
     return "\n".join(
         [

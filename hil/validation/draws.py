@@ -1,8 +1,8 @@
-"""What a broadcast run might have been: its cells drawn again with the p and q that were sent.
+"""Monte Carlo simulation of a broadcast run: its cells are drawn again with the sent p and q.
 
-Every cell draws by itself, n+ = n + Bin(N - n, p) - Bin(n, q); the same messages give another mask
-at every draw, and the force's spread over many draws is the variance of recruitment. Between two
-messages cells stay as they are.
+Every cell draws independently, n+ = n + Bin(N - n, p) - Bin(n, q). The same messages give another
+mask at every draw, and the variance of the force over many draws is the variance of recruitment.
+Between two messages the cells do not change.
 
 Source: Ueda, Odhner & Asada 2007, Int. J. Robotics Research 26(11-12).
 """
@@ -26,12 +26,12 @@ Series = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Recruitment:
-    """Force of many draws at every reading.
+    """Statistics of the simulated force over all draws, at every reading.
 
     Attributes
     ----------
     mean_N, low_N, high_N : (k,) arrays
-        Mean and central 95 %.
+        Mean and ends of the central 95 % interval.
     sd_N : (k,) array
     n_messages : int
     """
@@ -58,9 +58,13 @@ def draw_again(
     done: Callable[[int], None] = lambda n_more: None,
     cells_open: NDArray[np.uint8] | None = None,
 ) -> Recruitment:
-    """Run the model on cells that draw anew at every message; `done` hears of every draw.
+    """Simulate the force with cells that are drawn again at every message.
 
-    Those that a board had isolated, `cells_open` (n, N), are off whatever they draw.
+    Parameters
+    ----------
+    messages : row, p and q of every broadcast
+    done : is called after every draw
+    cells_open : (n, N) cells that a board had isolated; they are off in every draw
     """
     table = box.table_at(box.start)
     model, activation = build_model(table), build_activation(table)

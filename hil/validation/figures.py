@@ -1,8 +1,9 @@
 """Figures of measured over simulated force with 95 % intervals.
 
-Errors of a model last: neighbouring readings say the same twice. Blocks of readings, as long as
-twice the time over which the residual is correlated, are drawn anew (Kunsch 1989, moving blocks);
-`n_effective` is how many independent readings n of them are worth, n / (1 + 2 sum r_k).
+Errors of a model are correlated in time, so neighbouring readings are not independent. The
+bootstrap therefore draws blocks of readings, twice as long as the correlation time of the residual
+(Kunsch 1989, moving blocks). `n_effective` is the equivalent number of independent readings, n / (1
++ 2 sum r_k).
 """
 
 from dataclasses import dataclass
@@ -27,13 +28,13 @@ class Figure:
 
 @dataclass(frozen=True)
 class Figures:
-    """Of one run.
+    """Figures of one run.
 
     Attributes
     ----------
     bias_N : mean of measured less simulated
-    block : readings of a block
-    n_effective : float
+    block : number of readings in a block of the bootstrap
+    n_effective : equivalent number of independent readings
     """
 
     rms_N: Figure
@@ -45,11 +46,11 @@ class Figures:
 
 
 def correlated_over(residual: Series) -> float:
-    """1 + 2 sum r_k up to the first r_k that is within the noise of an estimate."""
+    """1 + 2 sum |r_k| up to the first r_k that is within the noise of an estimate."""
     r, n = metrics.autocorrelation(residual), len(residual)
     within = np.flatnonzero(np.abs(r) < 2.0 / np.sqrt(n))
     last = int(within[0]) if len(within) else n
-    # A ripple's correlation swings: its envelope counts, not its sum, which may vanish.
+    # The correlation of a ripple oscillates and its sum may vanish, so absolute values are used.
     return float(1.0 + 2.0 * np.abs(r[1:last]).sum())
 
 

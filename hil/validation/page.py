@@ -1,4 +1,4 @@
-"""What `hil report --validate` found: lines for the terminal, JSON, and one page to be mailed."""
+"""Results of `hil report --validate`: lines for the terminal, JSON and one self-contained page."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ BASES = {
 
 
 def as_dict(runs: Sequence[Validated], page: Path) -> dict[str, Any]:
-    """For `--json`."""
+    """The results for `--json`."""
     return dict(plain({"page": str(page), "accepted": all(v.accepted for v in runs),
                        "runs": [_one(v) for v in runs]}))  # fmt: skip
 
@@ -145,7 +145,7 @@ def _criterion(c: Any) -> str:
 
 
 def draw(v: Validated) -> Figure:
-    """Measured over simulated with its band; the error; when the peaks come; E and u_val."""
+    """Figure: measured and simulated force with band, error, timing of the peaks, E and u_val."""
     data = v.data
     panels = 3 + (v.recruitment is not None)
     heights = [2.6, 1.7, *([2.2] if v.recruitment is not None else []), 2.0]
@@ -274,8 +274,8 @@ not compare.</p>{% endif %}
 {{ x }}</td>{% endfor %}<td class="{{ 'yes' if c[4] else 'no' }}">
 {{ "kept" if c[4] else "not kept" }}
 </td></tr>{% endfor %}</table>
-<p>Written down in {{ r.basis }}, SHA-256 <code>{{ r.acceptance }}</code>. A limit is kept where the
-whole interval keeps it.</p>{% endif %}
+<p>Stated in {{ r.basis }}, SHA-256 <code>{{ r.acceptance }}</code>. A limit is kept if the whole
+interval keeps it.</p>{% endif %}
 <img alt="measured over simulated" src="data:image/png;base64,{{ r.png }}">
 <h3>Figures</h3>
 <table><tr><th></th><th class="n">value</th><th class="n">95 % interval</th></tr>
@@ -290,9 +290,9 @@ whole interval keeps it.</p>{% endif %}
 {% endif %}>{{ x }}</td>{% endfor %}</tr>{% endfor %}</table>
 <p>E = S − D, u<sub>val</sub>² = u<sub>input</sub>² + u<sub>D</sub>² + u<sub>num</sub>²
 (ASME V&amp;V 20, GUM): the model's error lies within E ± 2 u<sub>val</sub>.</p>
-<h3>Where the uncertainty comes from</h3>
+<h3>Sources of uncertainty</h3>
 <table><tr><th>parameter</th><th class="n">value</th><th class="n">standard uncertainty</th>
-<th class="n">alone it moves the force by (RMS)</th></tr>
+<th class="n">its effect on the force (RMS)</th></tr>
 {% for p in r.parameters %}<tr>{% for x in p %}<td{% if not loop.first %} class="n"{% endif %}>
 {{ x }}</td>{% endfor %}</tr>{% endfor %}</table>
 <ul>{% for n in r.records %}<li>{{ n }}</li>{% endfor %}
@@ -302,7 +302,7 @@ whole interval keeps it.</p>{% endif %}
 
 
 def write_page(runs: Sequence[Validated], path: Path) -> None:
-    """One HTML file with everything in it; ConfigError where it cannot be written."""
+    """Write the page as one HTML file; ConfigError if it cannot be written."""
     text = rendered(
         _PAGE,
         title=f"{runs[0].recorded.rig}: validation",

@@ -1,7 +1,7 @@
-"""When the ripple's peaks come: measured less simulated.
+"""Time differences of the ripple's peaks, measured less simulated.
 
-Both curves pass the same zero-phase band around the model's oscillating modes; peaks of the
-simulated one that stand out of the noise are paired with measured ones, one after the other.
+Both curves pass the same zero-phase band-pass around the model's oscillating modes. Peaks of the
+simulated curve above the noise are paired with measured peaks in order of time.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import butter, find_peaks, sosfiltfilt
 
-STANDS_OUT = 4.0  # times the noise that the band lets through
+STANDS_OUT = 4.0  # minimum height of a peak, in units of the noise in the band
 Series = NDArray[np.float64]
 
 
@@ -22,10 +22,10 @@ class Ripple:
     Attributes
     ----------
     t_s : (k,) array
-        Of the simulated peaks that have a measured one.
-    late_s : (k,) array
-        By how much the measured one is later.
-    n_peaks : simulated peaks
+        Times of the simulated peaks that are paired with a measured one.
+        late_s : (k,) array
+            Time of the measured peak less that of the simulated one.
+        n_peaks : number of simulated peaks
     band_Hz : (low, high)
     simulated_N, measured_N : (n,) arrays
         Ripple at every reading.
@@ -43,7 +43,7 @@ class Ripple:
         return float(np.sqrt(np.mean(self.late_s**2))) if len(self.late_s) else float("nan")
 
     def upper_s(self) -> float:
-        """Upper end of the 95 % interval of the RMS, from blocks of peaks that drift together."""
+        """Upper end of the 95 % interval of the RMS, from blocks of consecutive peaks [s]."""
         k = len(self.late_s)
         if k < 4:
             return float("nan")
@@ -61,9 +61,9 @@ def ripple_of(
     noise_N: float,
     switches_s: Sequence[float] = (),
 ) -> Ripple | None:
-    """Peaks of evenly spaced curves; None where the model has no mode that the readings resolve.
+    """Peaks of evenly spaced curves; None if the readings resolve no mode of the model.
 
-    A switching starts a new ripple, at the same time in both.
+    The pairing starts again at every switching time.
     """
     rate_Hz = (len(t_s) - 1) / (t_s[-1] - t_s[0])
     seen = modes_Hz[(modes_Hz > 0.0) & (modes_Hz < 0.2 * rate_Hz)]
@@ -77,18 +77,18 @@ def ripple_of(
     passed = noise_N * np.sqrt((high - low) / (0.5 * rate_Hz))
     mine, _ = find_peaks(model, height=STANDS_OUT * passed)
     its, _ = find_peaks(real)
-    at, other = _refined(t_s, model, mine), _refined(t_s, real, its)
+    at, other = _interpolated_peaks(t_s, model, mine), _interpolated_peaks(t_s, real, its)
     parts = np.split(at, np.searchsorted(at, np.asarray(switches_s)))
-    pairs = [pair for part in parts for pair in _followed(part, other, 0.5 / high)]
+    pairs = [pair for part in parts for pair in _paired(part, other, 0.5 / high)]
     late = np.array([b - a for a, b in pairs])
     paired = np.array([a for a, _ in pairs])
     return Ripple(paired, late, len(mine), (low, high), model, real)
 
 
-def _followed(at: Series, other: Series, reach_s: float) -> list[tuple[float, float]]:
-    """Pairs of times: each peak with the one nearest to where the last pair's lateness puts it.
+def _paired(at: Series, other: Series, reach_s: float) -> list[tuple[float, float]]:
+    """Pairs of times: each peak with the one nearest to its time plus the last pair's lateness.
 
-    So a ripple of another frequency is followed beyond half a period.
+    This follows a ripple of another frequency beyond a difference of half a period.
     """
     pairs, late = [], 0.0
     for t in at.tolist():
@@ -101,7 +101,7 @@ def _followed(at: Series, other: Series, reach_s: float) -> list[tuple[float, fl
     return pairs
 
 
-def _refined(t_s: Series, y: Series, peaks: NDArray[np.int64]) -> Series:
-    """Tops of the parabolas through each peak and its neighbours."""
+def _interpolated_peaks(t_s: Series, y: Series, peaks: NDArray[np.int64]) -> Series:
+    """Times of the vertices of the parabolas through each peak and its neighbours [s]."""
     a, b, c = y[peaks - 1], y[peaks], y[peaks + 1]
     return np.asarray(t_s[peaks] + 0.5 * (a - c) / (a - 2.0 * b + c) * (t_s[1] - t_s[0]))

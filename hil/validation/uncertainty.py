@@ -1,10 +1,10 @@
-"""How sure the two curves are before they are compared.
+"""Standard uncertainties of the simulated and the measured force.
 
-- u_input: of the model's parameters, from the covariances of the records that the run used, drawn
-  many times and run through the model (JCGM 101:2008, Monte Carlo).
-- u_D: of the readings: coefficients of the transducer's polynomial (JCGM 100:2008, eq. 13), noise,
-  and the converter's step over sqrt(12).
-- u_num: of the numerical solution: the same model stepped at half the period.
+- u_input: uncertainty due to the model's parameters, by Monte Carlo simulation with the covariances
+  of the run's calibration records (JCGM 101:2008).
+- u_D: uncertainty of the readings: coefficients of the transducer's polynomial (JCGM 100:2008,
+  eq. 13), noise, and the converter's step over sqrt(12).
+- u_num: numerical uncertainty: the difference to the same model at half the period.
 
     u_val = sqrt(u_input^2 + u_D^2 + u_num^2)
 
@@ -32,19 +32,19 @@ Series = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Uncertainty:
-    """Standard uncertainties at every reading, and what the model might have said.
+    """Standard uncertainties at every reading, and the simulated forces.
 
     Attributes
     ----------
     simulated_N : (k,) array
-        S, as the channel would read it.
-    drawn_N : (m, k) array
-        The same with parameters as sure as their records; no rows without records.
-    u_input_N, u_D_N, u_num_N : (k,) arrays
-    systematic_N : (k,) array
-        The part of u_D that is the same at every reading of one force: the transducer's.
-    alone_N : dict of str to float
-        RMS of what each parameter, a standard uncertainty either way, does by itself.
+        Simulated force S as the channel would read it.
+        drawn_N : (m, k) array
+            The same with drawn parameters; empty without records.
+        u_input_N, u_D_N, u_num_N : (k,) arrays
+        systematic_N : (k,) array
+            The part of u_D that is equal at every reading of one force, due to the transducer.
+        alone_N : dict of str to float
+            RMS effect of one standard uncertainty of each single parameter.
     """
 
     simulated_N: Series
@@ -69,20 +69,28 @@ def uncertainty_of(
     seed: int = 0,
     done: Callable[[int], None] = lambda n_more: None,
 ) -> Uncertainty:
-    """Of one run; `done` hears of every draw."""
+    """Uncertainty of one run.
+
+    Parameters
+    ----------
+    known : covariance of the parameters, from calibration records
+    transducer : record of the force channel; None if it has none
+    noise_N : RMS noise of the channel; NaN if unknown
+    done : is called after every draw
+    """
     box = GreyBox(tables, known.keys, (run,))
     simulated = box.readings(box.start)[0]
     drawn = np.zeros((0, len(simulated)))
     if known.keys:
         rng = np.random.default_rng(seed)
-        # Normal in the values, as their covariance says; kept above a tenth, for stiffnesses are.
+        # Normal distribution of the values; at least a tenth, because stiffnesses are positive.
         shifts = rng.multivariate_normal(np.zeros(len(known.keys)), known.covariance, DRAWS)
         thetas = box.start + np.log(np.maximum(1.0 + shifts, 0.1))
         drawn = np.empty((DRAWS, len(simulated)))
         for i, theta in enumerate(thetas):
             drawn[i] = box.readings(theta)[0]
             done(1)
-    # Of relative standard uncertainties near or above 1 few draws reach far: the root mean square.
+    # RMS, because relative uncertainties near or above 1 give a few large deviations.
     u_input = np.sqrt(np.mean((drawn - simulated) ** 2, axis=0)) if len(drawn) else 0.0 * simulated
     systematic = np.zeros(len(simulated))
     if transducer is not None:
@@ -103,7 +111,7 @@ def uncertainty_of(
 
 
 def _alone(box: GreyBox, known: Known) -> dict[str, float]:
-    """Half the way between a standard uncertainty more and less of each parameter."""
+    """RMS of half the difference between one standard uncertainty more and less, by parameter."""
     found = {}
     for i, key in enumerate(known.keys):
         sigma = float(np.sqrt(known.covariance[i, i]))
@@ -118,5 +126,5 @@ def _at_half_the_period(box: GreyBox, run: RunData) -> Series:
     table = box.table_at(box.start)
     model = build_model(table)
     system = ArraySystem(model, build_activation(table), run.period_s / 2.0)
-    twice = response(system, model.outputs.index(run.signal), np.repeat(run.cells, 2, axis=0))
-    return np.asarray(run.reading.of(twice[::2], run.period_s)[run.rows])
+    force_N = response(system, model.outputs.index(run.signal), np.repeat(run.cells, 2, axis=0))
+    return np.asarray(run.reading.of(force_N[::2], run.period_s)[run.rows])

@@ -1,4 +1,4 @@
-"""`hil report --validate`: one run's model against its readings, without fitting to them."""
+"""`hil report --validate`: compares the model of a run with its readings, without fitting."""
 
 import datetime
 import hashlib
@@ -31,7 +31,7 @@ from hil.validation.ripple import Ripple, ripple_of
 from hil.validation.uncertainty import DRAWS, Uncertainty, uncertainty_of
 
 Z_95 = 1.959963984540054
-TAIL = 0.1  # of a stretch between two switchings, over which its final force is the mean
+TAIL = 0.1  # last share of a stretch between two switchings, which gives its final force
 STRETCH_MIN_S = 0.5
 SAME_N = 1e-9
 Series = NDArray[np.float64]
@@ -39,7 +39,7 @@ Series = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Criterion:
-    """One limit, and the end of the figure's interval that is held to it."""
+    """One acceptance limit, and the end of the figure's interval that must meet it."""
 
     key: str
     limit: float
@@ -50,7 +50,7 @@ class Criterion:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A quantity of the run in the manner of ASME V&V 20: E = S - D beside u_val."""
+    """Comparison error of one quantity, E = S - D, with u_val. Source: ASME V&V 20-2009."""
 
     what: str
     t_s: float
@@ -70,7 +70,7 @@ class Comparison:
 
     @property
     def resolved(self) -> bool:
-        """The model's error is distinguishable from the uncertainty of the comparison (k = 2)."""
+        """Whether |E| exceeds the uncertainty of the comparison, |E| > 2 u_val."""
         return abs(self.error_N) > 2.0 * self.u_val_N
 
 
@@ -79,15 +79,16 @@ Basis = Literal["recorded", "file", "none"]
 
 @dataclass(frozen=True)
 class Validated:
-    """What the page shows of one run.
+    """Validation of one run.
 
     Attributes
     ----------
-    rows : readings that were compared: all of before a trip
+    data : the compared readings, without those after a trip
     coverage : share of the readings within 1.96 u_val of the simulated force
-    coverage_drawn : the same of the band of recruitment; NaN where the run broadcasts nothing
-    basis : where the acceptance was written down
-    notes : what weakens the answer
+    coverage_drawn : the same for the band of recruitment; NaN without broadcasts
+    basis : where the acceptance criteria come from
+    notes : reservations
+    spoilt : reasons why the comparison is not a validation
     """
 
     recorded: Recorded
@@ -111,13 +112,13 @@ class Validated:
         return bool(self.criteria) and all(c.met for c in self.criteria) and not self.spoilt
 
     def verdict(self) -> str:
-        """In a line."""
+        """The verdict as one line."""
         if self.spoilt:
             return f"NOT ACCEPTED: {'; '.join(self.spoilt)}"
         if not self.criteria:
             return (
-                "NOT ACCEPTED: no acceptance was written down before the run: give the experiment "
-                "a [validation] and run it"
+                "NOT ACCEPTED: no acceptance criteria were stated before the run: give the "
+                "experiment a [validation] and run it"
             )
         failed = [c.key for c in self.criteria if not c.met]
         if failed:
@@ -132,12 +133,12 @@ class Validated:
 def validate_files(
     paths: Sequence[Path], acceptance: Path | None, *, progress: bool = False
 ) -> list[Validated]:
-    """Validate every run by itself, the earliest first.
+    """Validate every run separately; the earliest run comes first.
 
     Raises
     ------
     ConfigError
-        One line: a recording that is none, of no array, or of another rig than the others.
+        A file is not a recording of an array, or is of another rig than the others.
     """
     recorded = [read_run(path) for path in paths]
     first = recorded[0]
@@ -163,7 +164,7 @@ def validate(
     acceptance: Path | None,
     done: Callable[[int], None] = lambda n_more: None,
 ) -> Validated:
-    """Hold one run's model against its readings; `done` hears of every draw."""
+    """Compare the model of one run with its readings; calls `done` after every draw."""
     data, notes = _before_a_trip(recorded)
     tables = parameters.tables_of(recorded.model)
     sources = sources_of(recorded)
@@ -196,7 +197,7 @@ def validate(
 
 
 def drawn_band(drawn: Recruitment, found: Uncertainty) -> tuple[Series, Series]:
-    """Band of recruitment, widened by what else is not certain."""
+    """95 % band of recruitment, including the other uncertainties."""
     wide = Z_95 * found.u_val_N
     return (
         drawn.mean_N - np.hypot(drawn.mean_N - drawn.low_N, wide),
@@ -205,7 +206,7 @@ def drawn_band(drawn: Recruitment, found: Uncertainty) -> tuple[Series, Series]:
 
 
 def _before_a_trip(recorded: Recorded) -> tuple[RunData, list[str]]:
-    """A guard that trips switches off by itself, and what tripped it may have broken something."""
+    """The data before a trip: after it the guard has switched off and something may be broken."""
     run, data = recorded.run, recorded.data
     tripped = np.flatnonzero(run.fault_bits.values)
     if not len(tripped):
@@ -213,7 +214,7 @@ def _before_a_trip(recorded: Recorded) -> tuple[RunData, list[str]]:
     period = round(float(run.t_s.values[tripped[0]] - run.t_s.values[0]) / data.period_s)
     n = int(np.searchsorted(data.rows, period))
     if n < 2:
-        raise ConfigError(f"{recorded.path}: tripped at its start: there is nothing to compare")
+        raise ConfigError(f"{recorded.path}: tripped at its start: no readings to compare")
     cut = replace(data, cells=data.cells[:period], rows=data.rows[:n], force_N=data.force_N[:n])
     return cut, [f"the run tripped: only its first {period * data.period_s:.3g} s are compared"]
 
@@ -221,23 +222,23 @@ def _before_a_trip(recorded: Recorded) -> tuple[RunData, list[str]]:
 def _messages(
     recorded: Recorded, data: RunData, known: Known, found: Uncertainty, no_transducer: bool
 ) -> list[str]:
-    said = []
+    messages = []
     if not known.keys:
-        said.append(
+        messages.append(
             "no calibration states the uncertainty of the model's parameters: the band omits them"
         )
     elif known.unsaid:
         names = ", ".join(key.rpartition(".")[2] for key in known.unsaid)
-        said.append(
+        messages.append(
             f"no calibration states the uncertainty of these, so the band omits them: {names}"
         )
     if no_transducer:
-        said.append("the transducer has no calibration: the band omits its slope")
+        messages.append("the transducer has no calibration: the band omits its slope")
     if recorded.simulated:
-        said.append("readings are SIMULATED: this validates software, not an array")
+        messages.append("readings are SIMULATED: this validates software, not an array")
     calibration = json.loads(recorded.run.attrs.get("summary", "{}")).get("calibration", {})
-    said += calibration.get("expired", [])
-    said += calibration.get("departed", [])
+    messages += calibration.get("expired", [])
+    messages += calibration.get("departed", [])
     if "force_model_N" in recorded.run:
         twin_N = recorded.run.force_model_N.values
         ideal = data.reading.delay_s == 0.0 and data.reading.bandwidth_Hz > 10.0 / data.period_s
@@ -245,10 +246,10 @@ def _messages(
         if ideal and len(at) == len(found.simulated_N) == len(data.rows) == data.rows[-1] + 1:
             apart = float(np.abs(twin_N[at] - found.simulated_N).max())
             if apart > SAME_N:
-                said.append(
+                messages.append(
                     f"the twin that ran beside the run was up to {1e3 * apart:.2g} mN off this one"
                 )
-    return said
+    return messages
 
 
 def _ripple(recorded: Recorded, data: RunData, found: Uncertainty, noise_N: float) -> Ripple | None:
@@ -265,7 +266,7 @@ def _ripple(recorded: Recorded, data: RunData, found: Uncertainty, noise_N: floa
 
 
 def _comparisons(data: RunData, found: Uncertainty, noise_N: float) -> list[Comparison]:
-    """The whole run's mean and largest force, and the final force of every long stretch."""
+    """Comparisons of the mean of the run and of the final force of every long stretch."""
     n = len(data.rows)
     spans = [("mean of the run", slice(0, n))]
     edges = [0, *data.switches.tolist(), len(data.cells)]
@@ -300,8 +301,8 @@ def _acceptance(recorded: Recorded, path: Path | None) -> tuple[ValidationTable 
     own = recorded.config.tables.validation
     if own is not None and path is not None:
         raise ConfigError(
-            f"{path}: {recorded.path} has its own acceptance, written down before the run: leave "
-            "the file out"
+            f"{path}: {recorded.path} has its own acceptance criteria, stated before the run: omit "
+            "the file"
         )
     if own is not None:
         text = json.dumps(own.model_dump(exclude_none=True), sort_keys=True)
@@ -320,17 +321,17 @@ def _criteria(
         return []
     timing = float("nan") if ripple is None else ripple.rms_s
     late = float("nan") if ripple is None else ripple.upper_s()
-    asked = (
+    limits = (
         ("rms_max_N", table.rms_max_N, figures.rms_N.value, figures.rms_N.high, 1.0),
         ("nrmse_max", table.nrmse_max, figures.nrmse.value, figures.nrmse.high, 1.0),
         ("vaf_min", table.vaf_min, figures.vaf.value, figures.vaf.low, -1.0),
         ("coverage_min", table.coverage_min, coverage, coverage, -1.0),
         ("peak_timing_max_s", table.peak_timing_max_s, timing, late, 1.0),
     )
-    # NaN, of a ripple that is not there, keeps nothing.
+    # A missing ripple gives NaN, which meets no limit.
     return [
         Criterion(key, limit, value, worst, bool(sign * worst <= sign * limit))
-        for key, limit, value, worst, sign in asked
+        for key, limit, value, worst, sign in limits
         if limit is not None
     ]
 
@@ -341,8 +342,8 @@ def _spoilt(
     basis: Basis,
     acceptance: Path | None,
 ) -> list[str]:
-    """What makes it no validation, whatever the figures."""
-    said = []
+    """Reasons why the comparison is not a validation, whatever the figures."""
+    messages = []
     made = datetime.datetime.fromisoformat(str(recorded.run.attrs["created_utc"]))
     hashes = {f"sha256:{recorded.data.sha256}"}
     for act in json.loads(recorded.run.attrs.get("recalibrated", "[]")):
@@ -350,14 +351,14 @@ def _spoilt(
     for source, _ in sources:
         raw = source.record.raw
         if raw is not None and hashes & set(raw.files.values()):
-            said.append(f"{source.id} was fitted to this very run")
+            messages.append(f"{source.id} was fitted to this very run")
         if source.record.act.date > made.date():
-            said.append(f"{source.id} was made after the run")
+            messages.append(f"{source.id} was made after the run")
     if basis == "file" and acceptance is not None:
         written = datetime.datetime.fromtimestamp(acceptance.stat().st_mtime, datetime.UTC)
         if written > made:
-            said.append(
+            messages.append(
                 f"{acceptance.name} was written {written:%Y-%m-%d %H:%M:%S} UTC, after the run "
                 f"({made:%Y-%m-%d %H:%M:%S} UTC)"
             )
-    return said
+    return messages

@@ -83,7 +83,7 @@ def test_a_run_that_does_not_keep_it_is_not_accepted(runs, tmp_path, capsys):
 def test_without_criteria_nothing_is_accepted(runs, tmp_path, capsys):
     code, out, _ = said(["report", runs["silent"], "--validate", "--out", tmp_path], capsys)
     assert code == 5
-    assert "no acceptance was written down before the run" in out
+    assert "no acceptance criteria were stated before the run" in out
     assert (tmp_path / "silent-validation.html").is_file()
 
 
