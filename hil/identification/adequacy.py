@@ -45,10 +45,10 @@ class Adequacy:
     tests : tuple of Test
     excess_N : float
         RMS of the residual in excess of the noise; NaN if the noise is unknown.
-        slowest_s : float
-            Correlation time of the residual.
-        peak_Hz : float
-            Frequency of the spectrum's maximum.
+    slowest_s : float
+        Correlation time of the residual.
+    peak_Hz : float
+        Frequency of the spectrum's maximum.
     """
 
     tests: tuple[Test, ...]

@@ -37,14 +37,14 @@ class Fit:
     ----------
     theta : (P,) array
         Logarithms of the free parameters.
-        zero_N : (R,) array
-            The channel's zero in every run.
-        residual_N : list of (k,) arrays
-            Readings less model and zero of every run.
-        white : (n,) array
-            All residuals after the whitening filter [N].
-        J : (n, P + R) array
-            Sensitivities of the whitened readings to theta and the zeros [N].
+    zero_N : (R,) array
+        The channel's zero in every run.
+    residual_N : list of (k,) arrays
+        Readings less model and zero of every run.
+    white : (n,) array
+        All residuals after the whitening filter [N].
+    J : (n, P + R) array
+        Sensitivities of the whitened readings to theta and the zeros [N].
     at_bound : tuple of str
         Parameters that ended at a bound.
     """

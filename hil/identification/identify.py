@@ -51,12 +51,12 @@ class Parameter:
     ----------
     low, high : float
         95 % interval: `fisher` if the model is adequate, else the union of both intervals.
-        fisher, resampled : (low, high)
-            Intervals from the Fisher information and from the bootstrap; None without a bootstrap.
-        relative : float
-            Standard uncertainty of the fit over the value.
-        relative_combined : float
-            The same including the transducer's slope and the held parameters.
+    fisher, resampled : (low, high)
+        Intervals from the Fisher information and from the bootstrap; None without a bootstrap.
+    relative : float
+        Standard uncertainty of the fit over the value.
+    relative_combined : float
+        The same including the transducer's slope and the held parameters.
     """
 
     key: str
@@ -79,10 +79,10 @@ class Identified:
     ----------
     held : dict of str to float
         Parameters that keep the configuration's value.
-        stated : keys of the held parameters whose uncertainty a record states
-        weak : directions of all offered parameters that the data determine poorly
-        covariance : (P + T, P + T) array
-            Covariance of the fitted and of the `stated` values, including the transducer's slope.
+    stated : keys of the held parameters whose uncertainty a record states
+    weak : directions of all offered parameters that the data determine poorly
+    covariance : (P + T, P + T) array
+        Covariance of the fitted and of the `stated` values, including the transducer's slope.
     """
 
     parameters: tuple[Parameter, ...]

@@ -32,12 +32,12 @@ class Reading:
     ----------
     delay_s : float
         Age of a reading at its row.
-        bandwidth_Hz : float
-            Bandwidth of the conditioner's first-order low-pass; infinite without a filter.
-        step_N : float
-            One step of the converter.
-        noise_rms_N : float
-            Noise at commissioning or as stated, without quantisation; NaN if unknown.
+    bandwidth_Hz : float
+        Bandwidth of the conditioner's first-order low-pass; infinite without a filter.
+    step_N : float
+        One step of the converter.
+    noise_rms_N : float
+        Noise at commissioning or as stated, without quantisation; NaN if unknown.
     slope_uncertainty : float
         Relative standard uncertainty of the transducer's slope.
     """
@@ -78,13 +78,13 @@ class RunData:
         Cells on over each period from the first row to the last.
     rows : (k,) int array
         Period after which each reading was taken, 0 for the first row.
-        force_N : (k,) array
-            Valid readings.
-        signal : str
-            The corresponding output of the model, such as `muscle.right_N`.
-        reading : Reading
-        sha256 : str
-            Hash of the file.
+    force_N : (k,) array
+        Valid readings.
+    signal : str
+        The corresponding output of the model, such as `muscle.right_N`.
+    reading : Reading
+    sha256 : str
+        Hash of the file.
     """
 
     name: str

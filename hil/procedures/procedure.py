@@ -27,8 +27,8 @@ class Step:
         Its name in the journal.
     prompt : str
         Instruction to the person at the bench.
-        unit : str
-            Unit of the reading; "" for a reading that the program takes itself.
+    unit : str
+        Unit of the reading; "" for a reading that the program takes itself.
     """
 
     key: str

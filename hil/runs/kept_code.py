@@ -65,8 +65,8 @@ def config_of(path: Path, run: xr.Dataset, code: Mapping[str, str] | None = None
     ------
     UntrustedError
         The recording contains code that is not trusted; none of it was run.
-        ConfigError
-            This version cannot load its configuration.
+    ConfigError
+        This version cannot load its configuration.
     """
     if code is None:
         code = _consented(path, run)
@@ -106,8 +106,8 @@ def let_run(path: Path, hashes: Sequence[str]) -> None:
     Raises
     ------
     ConfigError
-        The recording contains no code with such a hash, the code has invisible characters, or the
-            hash cannot be stored.
+    The recording contains no code with such a hash, the code has invisible characters, or the
+        hash cannot be stored.
     """
     kept = {c.sha256: c for c in kept_code(path)}
     for sha256 in hashes:

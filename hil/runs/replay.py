@@ -121,8 +121,8 @@ def replay(path: Path, code: Mapping[str, str] | None = None) -> tuple[int, Diff
     ------
     UntrustedError
         The recording contains code that is not trusted; none of it was run.
-        ConfigError
-            The file is not a recording, or this version cannot load its configuration.
+    ConfigError
+        The file is not a recording, or this version cannot load its configuration.
     """
     run = open_run(path)
     if not run.sizes["tick"]:

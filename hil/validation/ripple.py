@@ -23,9 +23,9 @@ class Ripple:
     ----------
     t_s : (k,) array
         Times of the simulated peaks that are paired with a measured one.
-        late_s : (k,) array
-            Time of the measured peak less that of the simulated one.
-        n_peaks : number of simulated peaks
+    late_s : (k,) array
+        Time of the measured peak less that of the simulated one.
+    n_peaks : number of simulated peaks
     band_Hz : (low, high)
     simulated_N, measured_N : (n,) arrays
         Ripple at every reading.

@@ -33,11 +33,11 @@ class Waited:
     ended : {"met", "late", "unfit", "tripped", "aborted"}
         The conditions held; they did not hold in time; a precondition does not hold; the guard
             tripped; a signal ended the wait.
-        waited_s : float
-        readings : dict
-            The last reading of every monitored quantity.
-        why : list of str
-            The conditions that do not hold, or the faults.
+    waited_s : float
+    readings : dict
+        The last reading of every monitored quantity.
+    why : list of str
+        The conditions that do not hold, or the faults.
     """
 
     ended: str
