@@ -1,8 +1,8 @@
 """An append-only file of lines that detects its own damage.
 
 Every line is a JSON object with its own `crc`: the CRC-32 of the line without it, continued from
-the line before, so that a line changed, lost or moved is found. A line is on disk before anything
-goes on. What a kill left half written at the end is cut off when the file is opened again.
+the previous line. This detects a changed, lost or moved line. `add` returns after the line is on
+disk. An incomplete last line, left by a killed process, is removed when the file is opened again.
 """
 
 import fcntl
@@ -27,7 +27,7 @@ class Ledger:
 
     Parameters
     ----------
-    path : of the file; it and its folder are made where they are missing
+    path : the file; it and its folder are created if missing
     wait : bool
         Wait until another process releases it; else HeldError.
 
@@ -43,7 +43,7 @@ class Ledger:
     HeldError
         Another process has it open.
     ConfigError
-        It cannot be written, or is damaged before its last line.
+        The file cannot be written, or is damaged before its last line.
     """
 
     def __init__(self, path: Path, *, wait: bool = False) -> None:
@@ -102,7 +102,7 @@ def read_ledger(path: Path) -> list[Entry]:
     Raises
     ------
     ConfigError
-        It cannot be read, or is damaged before its last line.
+        The file cannot be read, or is damaged before its last line.
     """
     try:
         return _parsed(path, path.read_bytes())[0]
@@ -113,11 +113,11 @@ def read_ledger(path: Path) -> list[Entry]:
 
 
 def _parsed(path: Path, data: bytes) -> tuple[list[Entry], int, int]:
-    """Entries, the bytes that they take, and the checksum up to there."""
+    """Entries, their size in bytes, and the checksum after the last one."""
     entries: list[Entry] = []
     whole_B = crc = 0
     lines = data.split(b"\n")
-    for number, line in enumerate(lines[:-1], start=1):  # after the last line break: torn
+    for number, line in enumerate(lines[:-1], start=1):  # omits an incomplete last line
         try:
             entry = json.loads(line)
             stated = entry.pop("crc")
@@ -126,7 +126,7 @@ def _parsed(path: Path, data: bytes) -> tuple[list[Entry], int, int]:
             stated, found = 0, -1
         if stated != found:
             if number == len(lines) - 1 and not lines[-1]:
-                break  # the last line, whose middle never reached the disk
+                break  # the last line, whose content did not reach the disk
             raise ConfigError(
                 one_line(f"{path}: line {number} is damaged, or a line before it is missing: ")
                 + "restore a copy, or move the file away"

@@ -1,8 +1,8 @@
 """Checks that a recording contains only the kinds of values that `hil run` writes.
 
-`refuse_malformed` looks at every name, attribute and dataset once, so that readers need not: where
-it lets a file pass, JSON is JSON of the known shape, texts are texts and columns are columns. What
-this version does not know passes as it is.
+`refuse_malformed` checks every name, attribute and dataset once, so readers need no checks of their
+own: JSON has the known shape, texts are texts and columns are columns. Names that are unknown to
+this version pass unchecked.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -23,7 +23,7 @@ REMEDY = "use the original file"
 
 
 class MalformedError(ConfigError):
-    """A file with a value of a kind that no run writes."""
+    """A file with a kind of value that no run writes."""
 
 
 def _is_text(value: Any) -> bool:
@@ -75,12 +75,12 @@ BITS = "_bits"
 
 
 def refuse_malformed(file: h5py.File, path: Path) -> None:
-    """Refuse names, attributes and datasets of another kind than a run writes.
+    """Refuse names, attributes and datasets of a kind that no run writes.
 
     Raises
     ------
     MalformedError
-        One line: file, name, what it should be, and the remedy.
+        One line: file, name, expected kind and remedy.
     """
     for what in _faults(file):
         raise MalformedError(f"{path}: {one_line(what)}: {REMEDY}")
@@ -102,7 +102,7 @@ def _faults(file: h5py.File) -> Iterator[str]:
 
 
 def _names(file: h5py.File) -> Iterator[str]:
-    """Names and attributes anywhere: texts that can be written again, numbers, lists of them."""
+    """Errors in names and attributes: they must be UTF-8 texts, numbers or lists of these."""
     objects: list[tuple[str, Any]] = [("/", file)]
     file.visititems(lambda name, item: objects.append((name, item)))
     for name, item in objects:
@@ -205,7 +205,7 @@ def _notes(file: h5py.File) -> Iterator[str]:
 
 
 def _groups(file: h5py.File) -> Iterator[str]:
-    """Folders that are looked through, and what must be in each."""
+    """Errors in the other groups and their required content."""
     for folder in ("calibration", "records", "model", RAW, PLUGINS):
         group = file.get(folder)
         if group is not None and not isinstance(group, h5py.Group):

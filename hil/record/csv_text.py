@@ -1,9 +1,9 @@
 """Escapes texts in CSV files so that spreadsheets do not evaluate them, and unescapes them.
 
-Excel, LibreOffice and Google Sheets calculate a field that begins with = + - @, a tab or a carriage
-return, quoted or not; such a formula can send what stands beside it to somebody. An apostrophe in
-front is the usual remedy. It stands before texts that begin with an apostrophe too, so that one
-taken away from every text that has one gives the texts as they were.
+Excel, LibreOffice and Google Sheets evaluate a field that begins with = + - @, a tab or a carriage
+return, quoted or not. Such a formula can send other fields to a third party. The usual remedy
+is an apostrophe in front. Texts that begin with an apostrophe get one too, so removing one
+apostrophe from every text that has one restores the originals.
 
 Source: OWASP, CSV Injection.
 """
@@ -24,11 +24,11 @@ def as_field(value: object) -> object:
 def as_line(values: Iterable[object]) -> str:
     """A line of CSV with its end; None is an empty field."""
     text = io.StringIO()
-    # With any other end a carriage return would stand unquoted, and begin a field for a reader.
+    # With any other line end a carriage return would be unquoted, and start a field for a reader.
     csv.writer(text, lineterminator="\r\n").writerow(map(as_field, values))
     return text.getvalue().removesuffix("\r\n") + "\n"
 
 
 def from_field(text: str) -> str:
-    """The text that `as_field` wrote a field for."""
+    """The text of a field that `as_field` wrote."""
     return text.removeprefix(APOSTROPHE)

@@ -1,10 +1,10 @@
-"""Devices' own clocks beside the loop's: offset and drift, fitted; no time stamp is touched.
+"""Fits offset and drift of the devices' clocks relative to the loop's; changes no time stamp.
 
     device = offset + (1 + drift) loop + noise
 
-by least squares over all readings, the loop's time of a reading being that of the tick less the
-reading's age. Boards count microseconds in 32 bits, which begin again after 72 minutes; the fit
-counts on.
+by least squares over all readings. The loop's time of a reading is that of the tick less the
+reading's age. Boards count microseconds in 32 bits, which wrap around after 72 minutes; the fit
+unwraps them.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ def fit_clock(loop_s: NDArray[np.float64], device_s: NDArray[np.float64]) -> dic
     Parameters
     ----------
     loop_s, device_s : (n,) arrays
-        Times of the same readings by both clocks; a reading that stands in several rows once.
+        Times of the same readings by both clocks [s]; repeated rows of one reading count once.
     """
     there = np.isfinite(loop_s) & np.isfinite(device_s)
     there[1:] &= np.diff(device_s) != 0.0

@@ -14,12 +14,12 @@ from hil.record.read import open_run
 
 
 def export(path: Path, kind: str, out: Path | None = None, *, progress: bool = False) -> Path:
-    """Write a recording as `csv`, `mat` or `mcap`; the file made.
+    """Write a recording as `csv`, `mat` or `mcap`; returns the path of the new file.
 
     Raises
     ------
     ConfigError
-        Not a recording, or a file that cannot be written.
+        `path` is not a recording, or the new file cannot be written.
     """
     run = open_run(path)
     target = path.with_suffix(f".{kind}") if out is None else out
@@ -37,9 +37,9 @@ def export(path: Path, kind: str, out: Path | None = None, *, progress: bool = F
 def _to_csv(run: xr.Dataset, target: Path) -> None:
     """One line a tick, one column a value; cells become `cells_commanded.<cell>`.
 
-    The first line names the columns, units being part of the names; one that a spreadsheet would
-    calculate has an apostrophe in front (`hil.record.csv_text`). Readings of simulated
-    devices are marked by a column `source` that says SIMULATED.
+    The first line has the column names, which include the units. A name that a spreadsheet would
+    evaluate has an apostrophe in front (`hil.record.csv_text`). A column `source` with SIMULATED
+    marks recordings of simulated devices.
     """
     columns = {"t_s": run.t_s.values}
     for name in run.data_vars:
@@ -58,7 +58,7 @@ def _to_csv(run: xr.Dataset, target: Path) -> None:
 def _to_mat(run: xr.Dataset, target: Path) -> None:
     """Structures `ticks`, `units` and `attributes`; dots in names become underscores.
 
-    `attributes.simulated` says which devices were simulated; the cells' names are in `cells`.
+    `attributes.simulated` names the simulated devices; `cells` has the names of the cells.
     """
     ticks = {"t_s": run.t_s, **{str(name): run[name] for name in run.data_vars}}
     kept = {name.replace(".", "_"): v for name, v in ticks.items() if v.dims[0] == "tick"}

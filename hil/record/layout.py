@@ -1,7 +1,7 @@
-"""The recording file, format `hil-run/1`: everything in it is created before the first row.
+"""The recording file, format `hil-run/1`; every object in it is created before the first row.
 
-HDF5 with `libver=("v110", "v110")`, so that single-writer-multiple-reader mode works and
-readers back to HDF5 1.10 open it. In that mode nothing can be created, only extended.
+HDF5 with `libver=("v110", "v110")` supports the single-writer-multiple-reader mode and readers back
+to HDF5 1.10. In this mode datasets can grow, but no object can be created.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from hil.loop.frame import CELL_UNKNOWN, Column
 from hil.loop.tap import EVENT, INPUT
 
 if TYPE_CHECKING:
-    from hil.record.raw_samples import RawSamples  # whose numba takes longest of a recorder's start
+    from hil.record.raw_samples import (
+        RawSamples,
+    )  # its numba would dominate the recorder's start-up time
 
 FORMAT = "hil-run/1"
 LIBVER = ("v110", "v110")
@@ -43,9 +45,9 @@ def create(
     records: Mapping[str, Mapping[str, Any]] | None = None,
     plugins: Mapping[str, Mapping[str, str]] | None = None,
 ) -> None:
-    """Make the file with all groups, datasets and attributes, and no rows yet.
+    """Create the file with all groups, datasets and attributes, without rows.
 
-    It gets its name only when it is complete, so that an incomplete file is never visible.
+    The file gets its final name when it is complete, so an incomplete file is never visible.
     """
     partial = path.with_name(path.name + ".new")
     try:
@@ -121,7 +123,7 @@ def _write(
 
 
 def _write_plugins(path: Path, plugins: Mapping[str, Mapping[str, str]]) -> None:
-    """Plug-in code by the key that names it: the text as a dataset, the rest about it."""
+    """Write plug-in code by key: the source as a dataset, facts about it as attributes."""
     with h5py.File(path, "r+", libver=LIBVER) as file:
         for key, facts in plugins.items():
             text = np.frombuffer(facts["source"].encode(), dtype=np.uint8)
@@ -133,7 +135,7 @@ def _write_plugins(path: Path, plugins: Mapping[str, Mapping[str, str]]) -> None
 
 
 def _create_raw(file: h5py.File, raw: Mapping[str, RawSamples], rows_per_chunk: int) -> None:
-    """Datasets for the samples of every device that samples faster than the loop ticks."""
+    """Create datasets for the samples of devices that sample faster than the loop."""
     for name, samples in sorted(raw.items()):
         group = file.create_group(f"{RAW}/{name}")
         group.attrs["NX_class"] = "NXdata"
@@ -155,7 +157,7 @@ def _create_raw(file: h5py.File, raw: Mapping[str, RawSamples], rows_per_chunk: 
 
 
 def create_recorded(file: h5py.File, n_rows: Sequence[int]) -> None:
-    """The counts of rows that are on file in full: of the ticks every column."""
+    """Create the dataset of the numbers of rows that are complete on file, in every column."""
     recorded = file.create_dataset(RECORDED, data=np.array(n_rows, dtype=np.int64))
     about = f"rows that are whole on file: {', '.join(RINGS)}, then raw by device"
     recorded.attrs["description"] = about

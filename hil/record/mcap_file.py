@@ -1,10 +1,10 @@
-"""A recording as MCAP, which Foxglove and its kin open: JSON messages with their schemas.
+"""Exports a recording as MCAP for Foxglove and similar tools: JSON messages with schemas.
 
 One channel a role (`/measured`, `/commanded`, `/model`, `/reference`, `/state`, `/timing`,
 `/fault`) with a message a tick, `/events` in Foxglove's own log format, and `/inputs`. Log times
-are the recording's `created_utc` plus t_s. A value that is missing (NaN) is left out of its
-message: JSON has no name for it. Dots in names become underscores, as Foxglove reads them as
-fields of fields. The recording's attributes are the metadata `recording`.
+are the recording's `created_utc` plus t_s. A message omits missing values (NaN), which JSON cannot
+represent. Dots in names become underscores, because Foxglove reads a dot as access to a nested
+field. The recording's attributes are the metadata `recording`.
 """
 
 import json
@@ -51,12 +51,12 @@ _INPUT_SCHEMA = {
 
 
 def write_mcap(run: xr.Dataset, target: Path, progress: Callable[[int], None]) -> None:
-    """Write the file; `progress` hears how many more ticks are done.
+    """Write the file; `progress` is called with the number of further ticks done.
 
     Raises
     ------
     ConfigError
-        The package mcap is not installed, or the recording has times that are none.
+        The package mcap is not installed, or the recording has invalid times.
     """
     try:
         from mcap.writer import Writer

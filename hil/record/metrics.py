@@ -37,8 +37,8 @@ def noise_rms(x: Series) -> float:
 def held(measured: Series) -> bool:
     """Whether a curve is constant: its RMS about its mean is at most MOVES x its noise.
 
-    What is accounted for of its variance is then of the noise's. An encoder that stands still has
-    none: at least the noise of its counts counts, step / sqrt(12).
+    VAF would then only measure the noise. The noise is at least that of quantisation,
+    step / sqrt(12), because an encoder at rest shows none.
     """
     steps = np.abs(np.diff(measured))
     step = float(steps[steps > 0.0].min(initial=np.inf))
@@ -48,7 +48,7 @@ def held(measured: Series) -> bool:
 
 
 def autocorrelation(x: Series) -> Series:
-    """r_k of every lag k, about the mean, r_0 = 1; a constant series has no other."""
+    """r_k about the mean for every lag k, r_0 = 1; the others are 0 for a constant series."""
     centred, n = x - x.mean(), len(x)
     power = float(centred @ centred)
     r: Series = np.eye(1, n)[0]
@@ -60,8 +60,8 @@ def autocorrelation(x: Series) -> Series:
 def settling_s(t_s: Series, y: Series, *, band: float = 0.02, tail: float = 0.1) -> float:
     """Time from the start until y stays within `band` of its final value.
 
-    The final value is the mean over the last `tail` of the time; the band is a share of the
-    way from the first sample to it. NaN where it never settles before that tail.
+    The final value is the mean over the last share `tail` of the samples. The band is a share of
+    the distance from the first sample to the final value. NaN if y does not settle.
     """
     final = float(np.mean(y[-max(1, int(tail * len(y))) :]))
     outside = np.flatnonzero(np.abs(y - final) > band * abs(final - y[0]))
@@ -72,7 +72,7 @@ def settling_s(t_s: Series, y: Series, *, band: float = 0.02, tail: float = 0.1)
 
 
 def overshoot(y: Series, *, tail: float = 0.1) -> float:
-    """How far y goes beyond its final value, as a share of the way there; 0 if it does not."""
+    """Overshoot relative to the step from the first sample to the final value; at least 0."""
     final = float(np.mean(y[-max(1, int(tail * len(y))) :]))
     way = final - float(y[0])
     if way == 0.0:
@@ -87,9 +87,9 @@ class Whiteness:
     Attributes
     ----------
     p_uncorrelated : float
-        Ljung-Box: chance of correlations this large in white noise.
+        Ljung-Box: probability of correlations this large in white noise.
     p_zero_mean : float
-        Chance of a mean this far from zero (t-test).
+        Probability of a mean this far from zero (t-test).
     """
 
     p_uncorrelated: float
@@ -104,8 +104,8 @@ def whiteness(residual: Series, n_lags: int = 20, spread: float = 1.0) -> Whiten
     """Test a residual for whiteness.
 
     Q = n (n + 2) sum_k r_k^2 / (n - k) over k = 1..n_lags is chi-squared with n_lags degrees
-    of freedom for white noise. `spread` is how much wider the r_k are, in variance, where the
-    residual was made white by a filter that is not known exactly.
+    of freedom for white noise. `spread` is the factor by which the variance of the r_k is larger
+    if the whitening filter of the residual was estimated.
 
     Source: Ljung & Box 1978, eq. (1.3).
     """

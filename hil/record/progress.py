@@ -1,6 +1,6 @@
 """Progress bars, and a line while models compile.
 
-A run's bar is drawn by a process of its own so that the loop is left alone:
+A separate process draws the bar of a run, so that it does not disturb the loop:
 ``python -m hil.record.progress TAP N_TICKS LABEL`` reads the count of rows from the tap.
 """
 
@@ -35,7 +35,7 @@ def show_progress(tap_path: Path, n_ticks: int, label: str) -> Iterator[None]:
 def count_progress(what: str, total: int, wanted: bool) -> Iterator[Callable[[int], None]]:
     """Yield a function that takes the number of further steps done.
 
-    It shows a bar if wanted, standard error is a terminal and QUIET_S have passed.
+    It shows a bar if `wanted`, if standard error is a terminal, and after QUIET_S.
     """
     if not (wanted and sys.stderr.isatty()):
         yield lambda n_more: None
@@ -64,8 +64,8 @@ def count_progress(what: str, total: int, wanted: bool) -> Iterator[Callable[[in
 def say_compiling(wanted: bool) -> Iterator[None]:
     """Print once that models compile, if wanted and standard error is a terminal.
 
-    Models are compiled when they first run on a machine. The line comes with the first function
-    that is compiled, and not found in the cache, QUIET_S after one before it.
+    Models are compiled when they first run on a machine. The line appears with the first function
+    that is compiled, not found in the cache, QUIET_S after another one.
     """
     if not (wanted and sys.stderr.isatty()):
         yield
@@ -84,7 +84,7 @@ def say_compiling(wanted: bool) -> Iterator[None]:
                 self.said = True
 
         def on_end(self, event: object) -> None:
-            """What is compiled next may say it."""
+            """Does nothing: the next compilation may print the line."""
 
     with event.install_listener("numba:compile", Says()):
         yield

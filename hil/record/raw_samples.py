@@ -1,4 +1,4 @@
-"""Samples of a device that are recorded beside the ticks."""
+"""Description of samples that are recorded in addition to the ticks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -36,7 +36,7 @@ def open_h5(path: str | Path) -> Iterator[h5py.File]:
     ConfigError
         The file is missing, not HDF5, or not a recording.
     DamagedError
-        It cannot be opened, or something in it could not be read inside the `with`.
+        The file cannot be opened, or a read inside the `with` block failed.
     """
     path = Path(path)
     if path.is_dir():
@@ -46,9 +46,8 @@ def open_h5(path: str | Path) -> Iterator[h5py.File]:
     if not h5py.is_hdf5(path):
         raise ConfigError(f"{path}: not an HDF5 file: give a recording made by hil run")
     try:
-        # Only a file with an undamaged mark: HDF5 reads a damaged one again and again for
-        # minutes in this mode, hoping for its writer.
-        # Without a lock: a reader must never keep recorder or session from opening the file.
+        # SWMR mode only with an undamaged mark: HDF5 retries a damaged file for minutes, waiting
+        # for a writer. No lock: a reader must not prevent the recorder from opening the file.
         with h5py.File(path, "r", swmr=superblock.is_marked(path), locking=False) as file:
             if text_of(file.attrs.get("format", "")) != FORMAT:
                 raise ConfigError(f"{path}: not a recording of format {FORMAT}")
@@ -57,7 +56,7 @@ def open_h5(path: str | Path) -> Iterator[h5py.File]:
             yield file
     except (OSError, RuntimeError, LookupError, ValueError, TypeError, MemoryError) as error:
         if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise  # of a file that the caller writes
+            raise  # an error of a file that the caller writes
         raise DamagedError(
             f"{path}: damaged ({one_line(str(error))}): hil recover repairs one that was cut "
             "off; copy a bad copy again"
@@ -65,9 +64,9 @@ def open_h5(path: str | Path) -> Iterator[h5py.File]:
 
 
 def attributes_of(file: h5py.File) -> dict[str, Any]:
-    """Root attributes, without one that a killed process left half written.
+    """Root attributes without incomplete ones, which a killed process leaves.
 
-    A run without an outcome has not ended.
+    A run without an outcome counts as running.
     """
     found = {}
     for key in file.attrs:
@@ -79,35 +78,35 @@ def attributes_of(file: h5py.File) -> dict[str, Any]:
 
 
 def n_whole_rows(file: h5py.File, ring: str = "ticks") -> int:
-    """Rows that are whole: of the `ticks` those that every column has; of `events` or `inputs`.
+    """Number of complete rows: of `ticks` (in every column), `events` or `inputs`.
 
-    A dataset may be longer than what was written of it: when the disk is full HDF5 would read
-    the rest as zeros.
+    A dataset may be longer than its written part if the disk was full; HDF5 reads the remainder as
+    zeros.
     """
     datasets = file["ticks"].values() if ring == "ticks" else [file[ring]]
     lengths = [len(dataset) for dataset in datasets]
     if RECORDED in file:
-        # Files of the first versions count the ticks only.
+        # Files of the first versions have only the count of ticks.
         lengths += file[RECORDED][RINGS.index(ring) :][:1].tolist()
     return min(lengths, default=0)
 
 
 def n_whole_samples(file: h5py.File, device: str) -> int:
-    """Samples of `/raw/<device>` of which every channel is whole."""
+    """Number of samples of `/raw/<device>` that are complete in every channel."""
     lengths = [len(dataset) for dataset in file[RAW][device].values()]
     at = len(RINGS) + sorted(file[RAW]).index(device)
     return min([*lengths, *file[RECORDED][at:][:1].tolist()], default=0)
 
 
 def open_raw(path: str | Path, device: str) -> xr.Dataset:
-    """Every sample of a device that samples faster than the loop ticks.
+    """All samples of a device that samples faster than the loop.
 
     The dimension is `sample` with the coordinate `t_s`, the device's own clock from its start.
 
     Raises
     ------
     ConfigError
-        The file is missing or not a recording, or the device gave one reading a tick.
+        The file is missing or not a recording, or the device has one reading a tick.
     """
     import xarray as xr
 
@@ -132,7 +131,7 @@ def open_raw(path: str | Path, device: str) -> xr.Dataset:
 def calibrations_of(path: str | Path, folder: str = "calibration") -> dict[str, dict[str, Any]]:
     """Calibrations stored in a recording, by channel.
 
-    In the folder `records` are those of other values, by file; `tables` says of which.
+    The folder `records` has the records of other values by file; `tables` names their tables.
     """
     with open_h5(path) as file:
         return {
@@ -142,18 +141,18 @@ def calibrations_of(path: str | Path, folder: str = "calibration") -> dict[str, 
 
 
 def experiment_of(run: xr.Dataset) -> dict[str, Any]:
-    """The configuration that a run of `open_run` was made with, as tables.
+    """The configuration of a run from `open_run`, as tables.
 
     Raises
     ------
     ConfigError
-        It is missing, or no TOML.
+        The configuration is missing or not TOML.
     """
     return experiment_in(run.attrs, run.encoding["source"])
 
 
 def experiment_in(attributes: Mapping[str, Any], path: str | Path) -> dict[str, Any]:
-    """The same of a recording's attributes; `path` is named in errors."""
+    """The configuration in a recording's attributes; errors name `path`."""
     try:
         return tomllib.loads(text_of(attributes["experiment"]))
     except KeyError:
@@ -166,7 +165,7 @@ def experiment_in(attributes: Mapping[str, Any], path: str | Path) -> dict[str, 
 
 
 def plugins_of(path: str | Path) -> dict[str, dict[str, str]]:
-    """The user's code that a recording was made with, by the key that names it."""
+    """The plug-in code of a recording, by key."""
     with open_h5(path) as file:
         return {
             name: {key: text_of(value) for key, value in dataset.attrs.items()}
@@ -176,7 +175,7 @@ def plugins_of(path: str | Path) -> dict[str, dict[str, str]]:
 
 
 def summary_of(file: h5py.File) -> dict[str, Any]:
-    """The summary that the run printed at its end; empty for an unfinished run."""
+    """The summary of the run; empty for an unfinished run."""
     return dict(json.loads(text_of(attributes_of(file).get("summary", "{}"))))
 
 

@@ -1,8 +1,8 @@
-"""The recorder process: rows out of the tap into the file, flushed as the run goes.
+"""The recorder process: copies rows from the tap into the file and flushes them during the run.
 
 Started as ``python -m hil.record.recorder TAP FILE FLUSH_S FSYNC_S``. It ends when the loop
-has closed the tap, or when the loop's process is gone: then it takes what is left in the tap
-and closes the file, whose outcome stays `running` until `hil recover` settles it.
+has closed the tap, or when the loop's process has ended. It then writes the remaining rows and
+closes the file. Without the loop the outcome stays `running` until `hil recover` repairs the file.
 """
 
 import os
@@ -20,13 +20,13 @@ from hil.loop import tap as taps
 from hil.record.layout import LIBVER, RECORDED
 
 POLL_S = 0.02
-# How full the ring may be before rows are taken without waiting for the next flush: a write
-# costs a column about as much for one row as for a thousand.
+# Fill level of the ring at which rows are written before the next flush is due. A write takes
+# about the same time for one row as for a thousand.
 FULL_SHARE = 0.125
 
 
 def record(tap: taps.Tap, path: Path, flush_s: float, fsync_s: float, parent: int) -> None:
-    """Copy rows until the tap is closed or the loop's process is gone."""
+    """Copy rows until the tap is closed or the loop's process has ended."""
     with h5py.File(path, "r+", libver=LIBVER) as file:
         file.swmr_mode = True
         sinks = [
@@ -64,7 +64,7 @@ def record(tap: taps.Tap, path: Path, flush_s: float, fsync_s: float, parent: in
 
 
 class _Sink:
-    """One ring and the datasets its fields go to; '' stands for the whole row."""
+    """One ring and the datasets of its fields; '' means the whole row."""
 
     def __init__(self, ring: taps.Ring, datasets: list[tuple[str, h5py.Dataset]]) -> None:
         self._ring = ring
@@ -90,7 +90,7 @@ class _Sink:
 
 
 def _append(dataset: h5py.h5d.DatasetID, at: int, values: np.ndarray[Any, Any]) -> None:
-    """Write rows from `at` on; by h5py's lower half, as the upper one takes twice the time."""
+    """Write rows from `at` on; uses h5py's low-level API, which takes half the time."""
     rest = (0,) * (values.ndim - 1)
     dataset.set_extent((at + len(values), *values.shape[1:]))
     there = dataset.get_space()
@@ -99,7 +99,7 @@ def _append(dataset: h5py.h5d.DatasetID, at: int, values: np.ndarray[Any, Any]) 
 
 
 def main() -> int:
-    # These are for the loop; the recorder goes on until the last row is written.
+    # The loop handles these signals; the recorder continues until the last row is written.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     tap_path, path, flush_s, fsync_s, parent = sys.argv[1:]

@@ -27,9 +27,8 @@ WRITER_TIMEOUT_S = 10.0
 def recover(path: Path) -> int | None:
     """Repair a cut-off recording in place; returns its rows, or None if it was intact.
 
-    Every row that all columns have is kept; the file is copied out beside the old one and
-    put in its place at once, so that being cut off here again loses nothing. A recorder that
-    still drains its rows is waited for.
+    The repair keeps every row that is complete in all columns. It writes a copy and replaces the
+    file atomically, so an interruption loses nothing. It waits for a recorder that still writes.
 
     Raises
     ------
@@ -85,7 +84,7 @@ def _copy_whole_rows(path: Path, partial: Path) -> int | None:
 
 
 def _copy_samples(source: h5py.File, target: h5py.File, torn: list[str]) -> list[int]:
-    """Copy whole samples of every device, noting torn columns; how many of each."""
+    """Copy the complete samples of every device; returns their numbers and extends `torn`."""
     counts = []
     for device in sorted(source.get(RAW, ())):
         counts.append(n_whole_samples(source, device))
@@ -114,11 +113,11 @@ def _copy_rows(source: h5py.Dataset, target: h5py.Group, name: str, n: int) -> b
 
 
 def _first_rows(column: h5py.Dataset, n: int) -> tuple[np.ndarray[Any, Any], bool]:
-    """The first n rows, and whether those in the last chunk come without their checksum.
+    """The first n rows, and whether those of the last chunk are read without their checksum.
 
-    A chunk that is not full is written again, in place, at every flush. A kill in the middle of
-    that leaves new bytes before old ones and a checksum that fits neither; but of the rows that
-    were whole before, both hold the same bytes. Any other chunk that is damaged is an error.
+    Every flush writes a partly filled chunk again in place. A kill during this write leaves new
+    bytes before old ones and a checksum that fits neither. The rows that were complete before are
+    the same in both. Any other damaged chunk is an error.
     """
     try:
         return column[:n], False
@@ -132,7 +131,7 @@ def _first_rows(column: h5py.Dataset, n: int) -> tuple[np.ndarray[Any, Any], boo
 
 
 def _add_event(events: h5py.Dataset, t_s: h5py.Dataset, torn: list[str]) -> int:
-    """Say which columns were taken without a checksum; the number of events."""
+    """Add an event with the columns that were read without a checksum; returns their number."""
     n = len(events)
     events.resize(n + 1, axis=0)
     text = f"cut off within a write: last rows taken without their checksum: {', '.join(torn)}"
@@ -182,7 +181,7 @@ def _examine(path: Path, found: list[str]) -> None:
 
 
 def _rows_without_data(file: h5py.File, path: Path) -> list[str]:
-    """Rows that no chunk is stored for (HDF5 reads zeros), or that the run had no time for."""
+    """Errors for rows without a stored chunk (HDF5 reads zeros), or more rows than ticks."""
     found = []
     datasets = [("events", file["events"]), ("inputs", file["inputs"]), *file["ticks"].items()]
     for name, dataset in datasets:
@@ -200,7 +199,7 @@ def _rows_without_data(file: h5py.File, path: Path) -> list[str]:
 
 
 def _n_ticks(file: h5py.File, path: Path) -> int | None:
-    """Ticks of the recorded experiment; None for a run that was armed while it went."""
+    """Number of ticks of the recorded experiment; None for a run that was armed later."""
     started = file["inputs"][: n_whole_rows(file, "inputs")]
     starts = started["value"][started["name"] == b"start"]
     if not len(starts) or not starts[0]:
@@ -229,7 +228,7 @@ def _wait_for_writer(path: Path) -> None:
 
 
 def _writer_of(path: Path) -> int | None:
-    """A process that has the file open for writing, as far as this user may see."""
+    """A process that has the file open for writing, among those visible to this user."""
     target = path.stat()
     for link in Path("/proc").glob("[0-9]*/fd/*"):
         try:

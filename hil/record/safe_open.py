@@ -1,8 +1,8 @@
 """Safety checks of a recording: `refuse_hostile` checks a file before anything else reads it.
 
-A recording comes from somebody else as often as from this machine. HDF5 lets a file point at other
-files, and lets a few kilobytes claim any number of rows. `hil run` writes neither: its datasets lie
-in the file itself, each under one name, with every row stored.
+A recording may come from an untrusted source. An HDF5 file can link to other files, and a few
+kilobytes can claim any number of rows. `hil run` writes neither: its datasets are in the file
+itself, each under one name, with every row stored.
 """
 
 import os
@@ -19,9 +19,9 @@ OVERRIDE = "HIL_READ_MAX_GB"
 OBJECTS_MAX = 100_000
 ATTRIBUTE_MAX_B = 64 * 2**20
 TEXTS_MAX = 4096  # elements of an attribute that is a list of texts
-# A recorder that is killed leaves room for rows that it never wrote: at most a ring of them.
+# A killed recorder leaves space for rows that it did not write: at most a ring of rows.
 SLACK_B = 256 * 2**20
-# Readings carry noise: compressed, real recordings shrink to a half or a tenth.
+# Readings have noise: compression reduces real recordings to a half or a tenth.
 COMPRESSION_MAX = 100
 FILTERS = {
     h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32,
@@ -31,18 +31,18 @@ MARKUP = "<>&\"'`$"  # of HTML, and of figures' mathematics
 
 
 class HostileError(ConfigError):
-    """A file that no run can have written, which links outside itself or exceeds memory."""
+    """A file that no run writes: it links outside itself or exceeds the memory."""
 
 
 def refuse_hostile(file: h5py.File, path: Path) -> None:
-    """Refuse links out of the file, and sizes that no run could have.
+    """Refuse links out of the file, and sizes that no run has.
 
-    Only names, links and headers are read: no data, and nothing of what a link leads to.
+    It reads only names, links and headers: no data and no link targets.
 
     Raises
     ------
     HostileError
-        One line: what it is, by its name in the file, and the remedy.
+        One line: name in the file, problem and remedy.
     """
     stored_B = claimed_B = packed_B = 0
     largest_B, memory_B = 0, read_max_B()

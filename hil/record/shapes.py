@@ -1,4 +1,4 @@
-"""Shapes of the JSON texts in a recording, and what is wrong with a text that has another."""
+"""Shapes of the JSON texts in a recording, and the check of a text against its shape."""
 
 import json
 from collections.abc import Mapping
@@ -14,8 +14,8 @@ class Table:
 
     Attributes
     ----------
-    needs : keys that readers take for granted where the table is not empty
-    other : shape of every other key's value; None where it may be anything
+    needs : keys that readers require if the table is not empty
+    other : shape of every other key's value; None if it may be anything
     """
 
     known: Mapping[str, Any] = field(default_factory=dict)
@@ -60,7 +60,7 @@ RECALIBRATED = List(Table(_HISTORY | {"software": SOFTWARE}, ("from", "channel",
 
 
 def fault_of(text: str, shape: Any) -> str:
-    """What is wrong with a JSON text, without its name; empty where nothing is."""
+    """The error of a JSON text, without its name; empty if it is valid."""
     try:
         value = json.loads(text, parse_constant=_refuse)
     except RecursionError:
@@ -121,7 +121,7 @@ def _is(value: Any, shape: str) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    """Of a size that calculations and formats take; JSON allows any number of digits."""
+    """Whether a value is a number that fits a float; JSON allows any number of digits."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return False
     return -1e300 < value < 1e300

@@ -1,4 +1,4 @@
-"""The loop's side of the recording: starts the recorder process, passes it rows, ends it."""
+"""The loop's side of the recording: starts the recorder process, passes rows and ends it."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ CHECK_EVERY = 64
 
 
 def check_disk(path: Path, n_rows: int, row_size_B: int) -> None:
-    """Refuse a run whose recording would not fit beside a floor of free space."""
+    """Refuse a run whose recording would leave less than DISK_FLOOR_B on the disk."""
     need_B = int(1.1 * n_rows * row_size_B) + DISK_FLOOR_B
     free_B = shutil.disk_usage(path.parent).free
     if free_B < need_B:
@@ -32,7 +32,7 @@ def check_disk(path: Path, n_rows: int, row_size_B: int) -> None:
 
 
 class Sink:
-    """Rows of one run on their way to the recorder.
+    """Passes the rows of one run to the recorder.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Sink:
         self._row = frame.row
         self._lossless = lossless
         capacity = max(4096, int(5.0 / period_s))
-        # Twice what comes with a ring full of ticks, so that waiting for these is enough.
+        # Twice the samples of a full ring of ticks: these rings then never fill first.
         rings = {name: (r.dtype, 2 * r.per_tick * capacity) for name, r in (raw or {}).items()}
         self.tap = taps.create(frame.dtype, capacity, rings)
         self._event = np.zeros(1, dtype=taps.EVENT)
@@ -70,7 +70,7 @@ class Sink:
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
-            start_new_session=True,  # a terminal's Ctrl-C and hang-up are for the loop
+            start_new_session=True,  # only the loop gets the terminal's Ctrl-C and hang-up
         )
         self._n = 0
         self.disk_low = ""
@@ -90,7 +90,7 @@ class Sink:
 
     @property
     def pid(self) -> int:
-        """The recorder's process."""
+        """Process id of the recorder."""
         return self._process.pid
 
     @property
@@ -100,7 +100,7 @@ class Sink:
     def push(self) -> bool:
         """Pass on the current row; False if the recorder is dead or stalled, or the disk is low.
 
-        Stalled is a recorder that has left a whole ring of rows, five seconds or more, behind.
+        A recorder is stalled if it is a full ring of rows, five seconds or more, behind.
         """
         self.tap.ticks.push(self._row)
         self._n += 1
@@ -127,7 +127,7 @@ class Sink:
         self.tap.events.push(self._event)
 
     def input(self, tick: int, t_s: float, name: str, value: float, text: str = "") -> None:
-        """A change from outside, with the tick at which it took effect."""
+        """Record a request that took effect at this tick."""
         self._input[0] = (tick, t_s, name, value, text.encode()[:256])
         self.tap.inputs.push(self._input)
 
@@ -136,7 +136,7 @@ class Sink:
         return self.tap.take_requests()
 
     def show_state(self, now: str) -> None:
-        """The rig's state, for windows: between connecting and the first row, too."""
+        """Show the rig's state to windows, also before the first row."""
         self.tap.state = now
 
     def drain(self) -> int:
@@ -157,13 +157,13 @@ class Sink:
         return self.tap.lost
 
     def abandon(self) -> None:
-        """End without an outcome, for a run that never started; the empty file goes."""
+        """End the recorder and delete the file of a run that did not start."""
         self.tap.close_writer()
         self._process.communicate()
         self.tap.unlink()
         self.path.unlink(missing_ok=True)
 
     def _last_words(self) -> str:
-        """The last line it printed; blocks until it has ended."""
+        """The last line that the recorder printed; blocks until it has ended."""
         lines = (self._process.communicate()[1] or "").strip().splitlines()
         return lines[-1] if lines else "was killed"

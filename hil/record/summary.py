@@ -1,4 +1,4 @@
-"""The summary of a run: timing with a verdict, and error figures."""
+"""The summary of a run: timing with a verdict, and error figures of the signals."""
 
 import itertools
 from math import nan
@@ -32,7 +32,7 @@ def summarise(
 ) -> dict[str, Any]:
     """Timing and force figures of a recording, in plain Python values (NaN as None).
 
-    `n_periods` is the length of a completed run: periods after the last row count as
+    `n_periods` is the number of periods of a completed run; periods after the last row count as
     missed.
     """
     with open_h5(path) as file:
@@ -118,7 +118,7 @@ def timing(
     clock: str,
     n_periods: int | None = None,
 ) -> dict[str, Any]:
-    """Lateness quantiles, missed periods and a verdict for the rate asked."""
+    """Lateness quantiles, missed periods and a verdict for the configured rate."""
     if not len(t_s):
         return {"clock": clock, "verdict": "no tick was run"}
     expected = max(n_periods or 0, round(t_s[-1] / period_s) + 1)
@@ -163,7 +163,7 @@ def exchange_figures(round_trip_s: NDArray[np.float64]) -> dict[str, Any]:
 
 
 def _worst_run(late: NDArray[np.bool_], gaps: NDArray[np.int_]) -> int:
-    """Most periods in a row of which each was missed or began late; `gaps` follow their rows."""
+    """Longest run of periods that were missed or began late; `gaps` follow their rows."""
     worst = run = 0
     for is_late, gap_after in zip(late.tolist(), gaps.tolist(), strict=True):
         run = (run + 1 if is_late else 0) + gap_after
@@ -185,7 +185,7 @@ def force_figures(
 def signal_figures(
     measured: NDArray[np.float64], model: NDArray[np.float64], reference: NDArray[np.float64]
 ) -> dict[str, Any]:
-    """The same of any signal, in its own unit."""
+    """Model error, whiteness and tracking of a signal, in its own unit."""
     there = np.isfinite(measured) & np.isfinite(model)
     measured, model = measured[there], model[there]
     if not len(measured):
@@ -219,9 +219,9 @@ def responses(
 ) -> list[dict[str, Any]]:
     """Settling and overshoot of both curves after every step.
 
-    A step is a jump of the set point or, where there is none, a change of the command; only
-    stretches of RESPONSE_MIN_S or more are looked at. Both curves are smoothed over SMOOTH_S
-    first, so that noise is no overshoot.
+    A step is a jump of the set point or, without one, a change of the command. Only intervals of
+    at least RESPONSE_MIN_S count. Both curves are smoothed over SMOOTH_S first, so that noise does
+    not count as overshoot.
     """
     if len(t_s) < 3:
         return []
@@ -308,7 +308,7 @@ def as_text(path: Path, summary: dict[str, Any]) -> str:
 
 
 def vaf_text(figures: dict[str, Any]) -> str:
-    """VAF, or why there is none: for a constant signal it would only measure the noise."""
+    """VAF as text; for a constant signal, where VAF measures only noise, the reason."""
     if figures.get("held"):  # older recordings lack this figure
         return CONSTANT
     return "VAF –" if figures["vaf"] is None else f"VAF {100.0 * figures['vaf']:.2f} %"
@@ -324,7 +324,7 @@ def calibration_lines(found: dict[str, list[str]]) -> list[str]:
 
 
 def plain(value: Any) -> Any:
-    """NumPy arrays and scalars as Python's, NaN as None, so that it is valid JSON."""
+    """Convert NumPy arrays and scalars to Python values and NaN to None, for valid JSON."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, dict):

@@ -18,16 +18,16 @@ _MASK = 0xFFFFFFFF
 
 
 def is_marked(path: Path) -> bool:
-    """Whether an undamaged superblock carries the mark."""
+    """Whether an undamaged superblock has the mark."""
     with path.open("rb") as file:
         return _marked_block(file.read(_SIZE_MAX)) is not None
 
 
 def clear_flags(path: Path) -> bool:
-    """Clear the mark in place; whether there was one.
+    """Clear the mark in place; returns whether there was one.
 
-    A killed writer also leaves an end-of-file address behind what it wrote, beyond which HDF5
-    would not read; it becomes the file's real end, as `h5clear --increment` has it.
+    A killed writer also leaves an end-of-file address before the end of its data, beyond which HDF5
+    does not read. It is set to the real end of the file, as `h5clear --increment` does.
     """
     with path.open("rb+") as file:
         block = _marked_block(file.read(_SIZE_MAX))
@@ -46,7 +46,7 @@ def clear_flags(path: Path) -> bool:
 
 
 def _marked_block(head: bytes) -> bytearray | None:
-    """The superblock without its checksum; None where damaged or without the mark."""
+    """The superblock without its checksum; None if damaged or without the mark."""
     if len(head) < 12 or head[:8] != _SIGNATURE or head[8] != 3 or head[_FLAGS_AT] == 0:
         return None
     size = 12 + 4 * head[9]

@@ -112,12 +112,12 @@ def run(
     ------
     ConfigError
         The configuration or an argument is refused; no device was opened, or the model itself
-            failed during the run and everything is off.
+        failed during the run and everything is off.
     DeviceError
         A device failed; the recording is kept.
     """
     if not 0 <= seed < 2**63:
-        raise ConfigError(f"--seed {seed}: give a complete_ticks number from 0 to 2^63 - 1")
+        raise ConfigError(f"--seed {seed}: give a whole number from 0 to 2^63 - 1")
     backends, clock = where_it_runs(config, backend, clock)
     on_bench = "bench" in backends.values()
     if not armed and clock == "virtual":
