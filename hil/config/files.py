@@ -10,6 +10,7 @@ from typing import Any
 from hil.config.replaced import renamed, warn_of_replaced
 from hil.errors import ConfigError, one_line
 
+HDF5_SIGNATURE = b"\x89HDF"
 BENCH_KEYS = ("specimen", "ambient")
 EXPERIMENT_KEYS = (
     "experiment", "reference", "controller", "record", "guard", "validation", *BENCH_KEYS,
@@ -50,7 +51,9 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(
             f"{path}: cannot be read ({error.strerror}): check the path and its permissions"
         ) from None
-    except UnicodeDecodeError:
+    except UnicodeDecodeError as error:
+        if error.object.startswith(HDF5_SIGNATURE):
+            raise ConfigError(f"{path}: a recording: use hil replay or hil report") from None
         raise ConfigError(f"{path}: not UTF-8 text: save it as a TOML file") from None
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: not valid TOML: {one_line(str(error))}") from None

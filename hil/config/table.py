@@ -51,6 +51,7 @@ def _cells(value: Any) -> Any:
 
 Name = Annotated[str, AfterValidator(_name)]
 Title = Annotated[str, AfterValidator(_title)]
+Address = Annotated[str, Field(min_length=1), AfterValidator(_title)]  # of a device or terminal
 # Paths of the records that a table's values come from (`hil.calibration.sources`).
 Records = Annotated[list[str], BeforeValidator(as_list), Field(min_length=1)] | None
 Cells = Annotated[Literal["all"] | list[int | str], PlainValidator(_cells)]

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hil.devices.board import protocol
+from hil.errors import remedy
 from hil.experiment.kind import Found, SystemRun
 from hil.experiment.registry import controller_kind, controllers_of, system_kind
 from hil.loop import interlocks
@@ -26,7 +27,7 @@ from hil.rig.run_tables import GuardTable, RigTables
 from hil.rig.tables import AnyChannelTable, CellBoardTable, NidaqTable
 
 COUNTS = 1024  # counts of a board's A/D converter
-HOLDABLE = tuple(row.name for row in interlocks.LOOP if row.key)
+HOLDABLE = {row.name: row.held_s for row in interlocks.LOOP if row.key}
 
 
 def rig(tables: RigTables, model: Any) -> Found:
@@ -44,7 +45,7 @@ def rig(tables: RigTables, model: Any) -> Found:
     yield from _signal_limits(list(signals_of(tables.devices)), tables.guard)
     for name in tables.guard.hold_s:
         if name not in HOLDABLE:
-            yield f"guard.hold_s.{name}", f"no such interlock: choose {', '.join(HOLDABLE)}"
+            yield f"guard.hold_s.{name}", f"no such interlock{remedy(name, HOLDABLE)}"
     yield from system.check_rig(tables, model)
     if cells:
         yield from _boards(boards, cells, tables.guard)
@@ -154,7 +155,7 @@ def _limits(name: str, limits: dict[str, int]) -> Found:
         where = f"devices.{name}.limits.{key}"
         if known is None:
             wrong = True
-            yield where, f"the board has no such limit: it has {', '.join(protocol.LIMITS)}"
+            yield where, f"the board has no such limit{remedy(key, protocol.LIMITS)}"
         elif not known.lowest <= value <= known.highest:
             wrong = True
             yield f"{where} = {value}", f"choose {known.lowest} to {known.highest}"

@@ -19,6 +19,7 @@ from hil.experiment.kind import ControllerKind, SystemKind, SystemRun
 from hil.experiment.recorded import as_it_meant
 from hil.experiment.registry import controller_kind, system_kind
 from hil.experiment.schema import ModelTables, RigTables, RunTables
+from hil.experiment.source_checks import calculable, longer_holds
 from hil.mechanics.system import System
 from hil.plugins.code import Plugin
 from hil.plugins.load import load_plugins, plugin_tables
@@ -185,8 +186,10 @@ def _run(
         records = calibrated.load_records(tables.devices, merged)
         sources = load_sources(tables, merged)
     try:
-        found = [*checks.rig(tables, models[0]), *calibrated.check(tables, records)]
-        found += checks.run(SystemRun(system_kind(tables.model), tables, models[0]))
+        with calculable(merged):
+            found = [*checks.rig(tables, models[0]), *calibrated.check(tables, records)]
+            found += longer_holds(tables.guard, merged)
+            found += checks.run(SystemRun(system_kind(tables.model), tables, models[0]))
     except PluginError as error:
         raise ConfigError(f"{path}: {error}") from None
     raise_all(merged, found)
@@ -298,9 +301,10 @@ def check_rig(merged: Merged) -> None:
     model = _models(tables, merged, tables.loop.period_s)[0]
     records = calibrated.load_records(tables.devices, merged)
     load_sources(tables, merged)
-    raise_all(merged, [*checks.rig(tables, model), *calibrated.check(tables, records)])
-    boards = board_limits.protections(tables, model)
-    raise_all(merged, list(board_limits.faults(boards)))
+    with calculable(merged):
+        raise_all(merged, [*checks.rig(tables, model), *calibrated.check(tables, records)])
+        boards = board_limits.protections(tables, model)
+        raise_all(merged, list(board_limits.faults(boards)))
 
 
 def load_protections(
@@ -337,7 +341,8 @@ def _models(
             built.append(built[0])  # the plant is as the model has it
             continue
         try:
-            built.append(kind.build(table, period_s))
+            with calculable(merged):
+                built.append(kind.build(table, period_s))
         except PluginError as error:
             origin = merged.origin((key, "kind"))
             raise ConfigError(one_line(f"{origin}: {key}.kind = '{table.kind}': {error}")) from None

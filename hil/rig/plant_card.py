@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from hil.config.table import Name, Table
+from hil.config.table import Address, Name, Table
 
 if TYPE_CHECKING:
     from hil.rig.tables import AnyChannelTable
@@ -20,7 +20,7 @@ class PlantCardTable(Table):
     of channel `force`.
     """
 
-    card: str
+    card: Address
     gates: Annotated[list[str], Field(min_length=1)]
     outputs: Annotated[dict[Name, str], Field(min_length=1)]
     range_V: Annotated[float, Field(gt=0.0, le=10.0)] = 10.0

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from hil.config.table import Delay, Positive, Table
+from hil.config.table import Address, Delay, Positive, Table
 from hil.rig.tables import DeviceTable
 
 Limit = Annotated[float, Field(gt=0.0, le=1000.0)]
@@ -32,7 +32,7 @@ class SupplyTable(DeviceTable):
     role = "supply"
     every: ClassVar[int] = 1  # its process polls it with its own period, poll_s
     kind: Literal["supply"]
-    resource: str
+    resource: Address
     dialect: Literal["scpi", "keysight", "rigol"] = "scpi"
     channel: Annotated[int, Field(ge=1, le=8)] = 1
     visa: str = "@py"

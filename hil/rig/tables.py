@@ -16,6 +16,7 @@ from hil.calibration.files import Calibration
 from hil.calibration.signal_chain import Chain
 from hil.config.replaced import without_replaced
 from hil.config.table import (
+    Address,
     Celsius,
     Delay,
     Name,
@@ -122,7 +123,7 @@ class CellBoardTable(DeviceTable):
 
     role = "board"
     kind: Literal["cell_board"]
-    port: str
+    port: Address
     cells: Annotated[list[str], Field(min_length=1, max_length=12)]
     hold_s: Annotated[float, Field(ge=0.002, le=0.1)] = 0.05
     every: Every = 1
@@ -179,7 +180,7 @@ class ForceChannelTable(MeasuredTable):
     suffix = "_N"
     what = "force"
     kind: Literal["force"] = "force"
-    terminal: str
+    terminal: Address
     signal: str | None = None
     record: str | None = None
     newtons_per_V: float | None = None
@@ -211,7 +212,7 @@ class VoltageChannelTable(MeasuredTable):
     """Any signal of the model as a voltage: value = units_per_V (volts - zero_V)."""
 
     kind: Literal["voltage"]
-    terminal: str
+    terminal: Address
     signal: str
     units_per_V: float
     zero_V: float = 0.0
@@ -238,7 +239,7 @@ class EncoderChannelTable(MeasuredTable):
     suffix = "_rad"
     what = "angle"
     kind: Literal["encoder"]
-    terminal: str
+    terminal: Address
     signal: str
     counts_per_turn: Annotated[int, Field(ge=4, multiple_of=4)]
     direction: Literal[1, -1] = 1
@@ -280,7 +281,7 @@ class ActuatorTable(Table):
 class OutputTable(ActuatorTable):
     """An analogue output of a card: value = units_per_V volts."""
 
-    terminal: str
+    terminal: Address
     units_per_V: float
 
 
@@ -293,7 +294,7 @@ class LineTable(Table):
     """
 
     kind: Literal["input", "estop", "enable"]
-    terminal: str
+    terminal: Address
 
 
 class SimCardTable(Table):
@@ -319,7 +320,7 @@ class NidaqTable(DeviceTable):
 
     role = "card"
     kind: Literal["nidaq"]
-    card: str
+    card: Address
     range_V: Positive = 10.0
     resolution_bits: Annotated[int, Field(ge=8, le=32)] = 16
     every: Every = 1

@@ -1,6 +1,7 @@
 import os
 import shutil
 
+import h5py
 import pytest
 
 from hil.__main__ import main
@@ -80,6 +81,27 @@ BAD_VALUES = {
     "controller of no kind": ("all_on", "controller.kind='lqg'", ["controller.kind", "'pid'"]),
     "looser guard": ("all_on", "guard.force_max_N=9.4", ["guard.force_max_N", "looser", "9.0"]),
     "looser time on": ("all_on", "guard.cell_on_max_s=11.0", ["guard.cell_on_max_s", "looser"]),
+    "limit that lasts longer than its default": (
+        "all_on",
+        "guard.hold_s.force_high=100.0",
+        ["guard.hold_s.force_high = 100", "looser than the default of 0 s", "the rig's file"],
+    ),
+    "limit that the board lacks": (
+        "all_on",
+        "devices.board.limits.heat_max_cA2mS=1",
+        ["devices.board.limits.heat_max_cA2mS", "did you mean 'heat_max_cA2ms'?"],
+    ),
+    "noise beyond all numbers": (
+        "pid",
+        "observer.force_noise_N=1e300",
+        ["observer.force_noise_N = 1e+300", "of this size", "unit of its key"],
+    ),
+    "card without a name": ("all_on", "devices.daq.card=''", ["devices.daq.card", "at least 1"]),
+    "channel without a terminal": (
+        "all_on",
+        "devices.daq.channels.force.terminal=''",
+        ["devices.daq.channels.force.terminal", "at least 1"],
+    ),
     "channel ends below the guard": (
         "all_on",
         "devices.daq.range_V=5.0",
@@ -239,6 +261,25 @@ def test_several_mistakes_are_a_line_each(configs, tmp_path, capsys):
         "loop.period_s",
         "guard.cell_on_max_s",
     ]
+
+
+def test_only_the_rigs_own_file_lets_a_limit_last_longer(rigs, capsys):
+    rig, experiment = rigs / "miga6/rig.toml", rigs / "miga6/all_on.toml"
+    longer = "[guard.hold_s]\nforce_rate_high = 0.02\n"
+    rig.write_text(rig.read_text() + longer)
+    assert main(["check", str(experiment)]) == 0
+    capsys.readouterr()
+    change = "guard.hold_s.force_rate_high=0.03"
+    line = refused(capsys, "check", experiment, "--set", change)
+    assert "looser than the rig's 0.02" in line
+
+
+def test_a_recording_in_place_of_an_experiment_is_named_as_such(tmp_path, capsys):
+    path = tmp_path / "run.h5"
+    with h5py.File(path, "w"):
+        pass
+    line = refused(capsys, "run", path, "--out", tmp_path / "other.h5")
+    assert line == f"{path}: a recording: use hil replay or hil report"
 
 
 @pytest.mark.parametrize("command", ["run", "check", "model"])

@@ -74,7 +74,7 @@ def test_limits_that_rows_name_exist():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("guard.hold_s.force_hihg=1.0", "no such interlock: choose force_high"),
+        ("guard.hold_s.force_hihg=1.0", "no such interlock: did you mean 'force_high'?"),
         ("guard.force_residual_max_N=9.0", "looser than the rig's 0.5"),
         ("guard.force_jump_max_N=-1.0", "must be greater than 0"),
     ],

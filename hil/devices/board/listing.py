@@ -8,7 +8,7 @@ from typing import Any
 from hil.devices.board import fuses, protocol
 from hil.devices.board.native import built
 from hil.devices.board.port import SerialPort, holder_of
-from hil.errors import ConfigError, DeviceError
+from hil.errors import ConfigError, DeviceError, remedy
 
 ATTEMPTS = 3
 TIMEOUT_S = 0.3
@@ -128,8 +128,8 @@ def changed_limits(current: dict[str, int], sets: Iterable[str]) -> dict[str, in
         name, _, value = text.partition("=")
         known = protocol.LIMITS.get(name)
         if known is None:
-            names = ", ".join(protocol.LIMITS)
-            raise ConfigError(f"--set {text}: the board has no such limit, only {names}")
+            near = remedy(name, protocol.LIMITS)
+            raise ConfigError(f"--set {text}: the board has no such limit{near}")
         if not value.lstrip("-").isdigit() or not known.lowest <= int(value) <= known.highest:
             raise ConfigError(
                 f"--set {text}: choose a whole number from {known.lowest} to {known.highest}"

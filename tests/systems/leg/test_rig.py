@@ -170,6 +170,7 @@ def test_strength_that_is_not_the_models_is_made_up_for(configs, tmp_path):
         ("model.points.toe.body=toes", "points.toe.body: there is no body 'toes'"),
         ("model.joints.knee.parent=hip", "joints.knee.parent: there is no body 'hip'"),
         ("model.muscles.TA.F_max_N=-1.0", "model.muscles.TA.F_max_N = -1"),
+        ("model.muscles.TA.l_CE_opt_m=1e-300", "model.muscles.TA.l_CE_opt_m = 1e-300: no model"),
         ("model.muscles.TA.F_e=0.9", "F_e = 0.9: a lengthening muscle gives more"),
         ("devices.daq.outputs.TA.max=1.5", "an activation is 0 to 1: 0.001 to 1.5 is not within"),
         ("devices.daq.outputs.TA.min=-0.1", "an activation is 0 to 1"),
