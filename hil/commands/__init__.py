@@ -1,4 +1,4 @@
-"""The commands of `hil`: a module a group, in each the options of its commands and what they do.
+"""The commands of `hil`: one module for each group, with the options and functions of its commands.
 
-What a command needs is imported inside its function, so that `hil --help` stays quick.
+Imports of a command are inside its function, so that `hil --help` stays quick.
 """

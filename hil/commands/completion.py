@@ -1,4 +1,4 @@
-"""Tab completion: what the shell may complete in place of each argument."""
+"""Tab completion of the arguments of `hil`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hil.commands.calibrations import CALIBRATIONS
 
 
 def complete(parser: argparse.ArgumentParser) -> None:
-    """Answer the shell's request in the environment, and exit."""
+    """Answer the shell's completion request from the environment, and exit."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for command in action.choices.values():

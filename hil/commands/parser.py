@@ -1,7 +1,7 @@
-"""What every command's options are made with, its exit codes, and its figures as JSON.
+"""Shared parts of the commands: parser, exit codes, JSON output.
 
-`hil --help` must start within three times a bare interpreter, so this module imports argparse
-and little else.
+`hil --help` must start within three times the time of a bare interpreter, so this module imports
+little besides argparse.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 DONE, BAD_INPUT, TRIPPED, DEVICE, ANSWER_NO, INTERRUPTED = 0, 2, 3, 4, 5, 130
-STRICT = "refuse calibrations that are expired, missing or contradicted, on a bench assumed ones"
+STRICT = "refuse expired, missing or contradicting calibrations, on a bench also assumed ones"
 
 
 class Parser(argparse.ArgumentParser):
-    """Names what is wrong in one line, and the nearest name there is."""
+    """Argument parser that reports an error in one line and suggests the nearest name."""
 
     def error(self, message: str) -> NoReturn:
         see = "" if message.endswith("?") else f": see {self.prog} --help"
@@ -35,14 +35,14 @@ class Parser(argparse.ArgumentParser):
         self.error(f"unknown {name} '{value}'{remedy(str(value), map(str, action.choices))}")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse, and refuse what is left over here, where the command's options are known."""
-        found, rest = super().parse_known_args(args, namespace)
-        if rest:
-            word = rest[0].split("=")[0]
+        """Parse, and refuse unknown arguments here, where the command's options are known."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            word = unknown[0].split("=")[0]
             if not word.startswith("-"):
                 self.error(f"one argument too many: '{word}'")
             self.error(f"unknown option {word}{did_you_mean(word, self._option_string_actions)}")
-        return found, rest
+        return found, unknown
 
 
 class Group:
@@ -50,8 +50,8 @@ class Group:
 
     Parameters
     ----------
-    title : the heading
-    subparsers : that the commands are added to
+    title : heading
+    subparsers : argparse object to which the commands are added
     """
 
     def __init__(self, title: str, subparsers: argparse._SubParsersAction[Parser]) -> None:
@@ -60,13 +60,13 @@ class Group:
         self._subparsers = subparsers
 
     def add(self, function: Callable[[argparse.Namespace], int], text: str, example: str) -> Parser:
-        """A command named as its function, whose options the caller adds.
+        """Add a command with the name of its function; the caller adds its options.
 
         Parameters
         ----------
-        function : runs the command; its result is the exit code
-        text : what the command does, in at most 64 characters
-        example : printed below its options
+        function : runs the command and returns the exit code
+        text : one-line help, at most 64 characters
+        example : example that the help prints below the options
         """
         name = function.__name__
         command = self._subparsers.add_parser(
@@ -79,7 +79,7 @@ class Group:
 
 
 def add_sets(command: Parser) -> None:
-    """`--set`, for commands that read a configuration."""
+    """Add `--set` to a command that reads a configuration."""
     command.add_argument(
         "--set",
         action="append",
@@ -90,14 +90,14 @@ def add_sets(command: Parser) -> None:
 
 
 def path_of(text: str) -> Path:
-    """A path; pathlib is imported for the first one."""
+    """Convert an argument to a path; imports pathlib only when used."""
     from pathlib import Path
 
     return Path(text)
 
 
 def count_of(text: str) -> int:
-    """A whole number from 0."""
+    """Convert an argument to an integer, 0 or more."""
     number = int(text)
     if number < 0:
         raise ValueError(text)
@@ -105,7 +105,7 @@ def count_of(text: str) -> int:
 
 
 def need_serial() -> None:
-    """Refuse where serial ports need a package that is not installed."""
+    """Check that the package for serial ports is installed; ConfigError if not."""
     from importlib.util import find_spec
 
     if find_spec("serial") is None:

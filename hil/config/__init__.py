@@ -1,1 +1,1 @@
-"""Files and `--set` merged to one table, value types, and errors of one line."""
+"""Configuration: files and `--set` merged to one table, value types, one-line errors."""

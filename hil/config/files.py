@@ -1,4 +1,4 @@
-"""TOML files to one merged table, remembering which file each key came from."""
+"""Merge TOML files into one table, and track the file of each key."""
 
 import csv
 import tomllib
@@ -20,13 +20,13 @@ RIG_KEYS = ("model", "plant", "devices", "loop", "guard", "observer", "plant_car
 
 @dataclass
 class Merged:
-    """A merged table and the sources that made it, later ones over earlier ones."""
+    """A merged table and its sources; later sources override earlier ones."""
 
     table: dict[str, Any]
     sources: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
 
     def origin(self, path: Iterable[str | int]) -> str:
-        """The file (or --set) that has the longest part of this key path."""
+        """The source (file or --set) that has the longest part of this key path."""
         parts = list(path)
         best, best_depth = self.sources[-1][0] if self.sources else "", -1
         for name, table in self.sources:
@@ -43,7 +43,7 @@ def read_toml(path: Path) -> dict[str, Any]:
             return tomllib.load(file)
     except FileNotFoundError:
         raise ConfigError(
-            f"{path}: no such file: 'hil examples DIR' copies the shipped configurations out"
+            f"{path}: no such file: 'hil examples DIR' copies the bundled configurations"
         ) from None
     except IsADirectoryError:
         raise ConfigError(f"{path}: a folder: name a .toml file in it") from None
@@ -60,7 +60,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
-    """An experiment over its rig, or a rig alone; `[plant]` is `[model]` with its differences."""
+    """Read an experiment merged over its rig, or only a rig; `[plant]` is merged over `[model]`."""
     own = _read(path)
     sources: list[tuple[str, Mapping[str, Any]]] = []
     table: dict[str, Any] = {}
@@ -90,10 +90,10 @@ def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
     _read_trace(path, table.get("reference"))
     model = table.get("model")
     if isinstance(model, dict):
-        table["model"] = model = _in_the_room(model, table.get("ambient"))
+        table["model"] = model = _with_ambient(model, table.get("ambient"))
         differences = table.get("plant", {})
         if not isinstance(differences, dict):
-            raise ConfigError(f"{path}: plant: give a table of what differs from [model]")
+            raise ConfigError(f"{path}: plant: give a table of the differences from [model]")
         table["plant"] = merge(model, differences)
     return Merged(table, sources)
 
@@ -103,13 +103,13 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _renamed(source: str, table: dict[str, Any]) -> dict[str, Any]:
-    """The table under present names; a warning for each key that is obsolete."""
+    """The table with the present names; prints a warning for each obsolete key."""
     warn_of_replaced(source, table)
     return renamed(table)
 
 
-def _in_the_room(model: dict[str, Any], ambient: Any) -> dict[str, Any]:
-    """The model with its thermal cells in air of the entered room temperature."""
+def _with_ambient(model: dict[str, Any], ambient: Any) -> dict[str, Any]:
+    """The model with the configured ambient temperature in its thermal cells."""
     ambient_C = ambient.get("ambient_C") if isinstance(ambient, dict) else None
     arrays = model.get("arrays")
     if ambient_C is None or not isinstance(arrays, dict):
@@ -125,7 +125,7 @@ def _in_the_room(model: dict[str, Any], ambient: Any) -> dict[str, Any]:
 
 
 def _read_trace(path: Path, reference: Any) -> None:
-    """Put a recorded reference's values, from the CSV file it names, into its table."""
+    """Read the CSV file of a reference and put its values into the reference's table."""
     if not isinstance(reference, dict) or not isinstance(reference.get("file"), str):
         return
     source = path.parent / reference["file"]
@@ -143,16 +143,16 @@ def _read_trace(path: Path, reference: Any) -> None:
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Tables merged key by key; everything else replaced.
+    """Merge tables key by key; any other value is replaced.
 
-    An activation of another kind shares no key with the old one, and replaces it whole.
+    An activation of another kind replaces the old table, because they have different keys.
     """
     result = dict(base)
     for key, value in over.items():
         old = result.get(key)
         if isinstance(old, dict) and isinstance(value, dict):
-            whole = key == "activation" and _of_another_kind(old, value)
-            value = value if whole else merge(old, value)
+            replaces = key == "activation" and _of_another_kind(old, value)
+            value = value if replaces else merge(old, value)
         result[key] = value
     return result
 
@@ -182,12 +182,12 @@ def _refuse_looser_guard(name: str, own: Any, rig: Any, where: str = "guard") ->
         if value < limit if key in ("min", "disk_free_min_MB") else value > limit:
             raise ConfigError(
                 f"{name}: {path} = {value}: looser than the rig's {limit}: "
-                "an experiment may only tighten a limit"
+                "an experiment can only tighten a limit"
             )
 
 
 def parse_set(text: str) -> dict[str, Any]:
-    """`--set key.path=value` as a table; a value that is not TOML is taken as a text."""
+    """Parse `--set key.path=value` into a table; a value that is not TOML is a text."""
     key, equals, value = text.partition("=")
     parts = [part.strip() for part in key.split(".")]
     if not equals or not all(parts):

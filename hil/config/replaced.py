@@ -1,4 +1,4 @@
-"""Obsolete configuration keys: removed or renamed, with one warning each."""
+"""Obsolete configuration keys, removed or renamed; each gives one warning."""
 
 import sys
 from collections.abc import Mapping
@@ -6,31 +6,31 @@ from typing import Any
 
 from hil.platform.terminal import say
 
-#: Tables of a rig or an experiment that have another name now.
+#: Old and present names of renamed tables of a rig or an experiment.
 TABLES = {"article": "specimen", "surroundings": "ambient"}
 #: Limits of a board that its firmware no longer has.
 LIMITS = {
     "current_continuous_mA": "has no effect: heat_max_cA2ms with heat_time_constant_ms replaces it "
     "(`hil board limits --from RIG` computes both)",
 }
-_said: set[str] = set()
+_printed: set[str] = set()
 
 
 def renamed(table: Mapping[str, Any]) -> dict[str, Any]:
-    """The table with the present names of its tables; a name that is there already stays."""
+    """Rename old tables to their present names, unless the present name exists already."""
     old = {key: name for key, name in TABLES.items() if key in table and name not in table}
     return {old.get(key, key): value for key, value in table.items()}
 
 
 def without_replaced(limits: Any) -> Any:
-    """A board's limits, those left out that its firmware no longer has."""
+    """A board's limits without those that its firmware no longer has."""
     if not isinstance(limits, Mapping):
         return limits
     return {key: value for key, value in limits.items() if key not in LIMITS}
 
 
 def warn_of_replaced(source: str, table: Mapping[str, Any]) -> None:
-    """Warn of each such key in a file, once: where it stands and what replaces it."""
+    """Print a warning, once, for each obsolete key in a file: its place and its replacement."""
     for key in sorted(TABLES.keys() & table.keys()):
         _warn(f"warning: {source}: [{key}] is called [{TABLES[key]}] now: rename it")
     devices = table.get("devices")
@@ -41,6 +41,6 @@ def warn_of_replaced(source: str, table: Mapping[str, Any]) -> None:
 
 
 def _warn(line: str) -> None:
-    if line not in _said:
-        _said.add(line)
+    if line not in _printed:
+        _printed.add(line)
         say(line, file=sys.stderr)

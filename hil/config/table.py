@@ -1,4 +1,4 @@
-"""What every table of the configuration is made of: its manners, and types of its values."""
+"""Base class of configuration tables, and types of their values."""
 
 import re
 from typing import Annotated, Any, Literal
@@ -17,7 +17,7 @@ NotNegative = Annotated[float, Field(ge=0.0)]
 Delay = Annotated[float, Field(ge=0.0, le=10.0)]
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 SupplyVoltage = Annotated[float, Field(gt=0.0, le=1000.0)]
-OhmPerMetre = Annotated[float, Field(ge=1e-3, le=1e8)]  # of wires as thick and thin as these may be
+OhmPerMetre = Annotated[float, Field(ge=1e-3, le=1e8)]  # covers any SMA wire
 Celsius = Annotated[float, Field(ge=-273.0, le=1000.0)]
 Pair = Annotated[list[float], Field(min_length=2, max_length=2)]
 
@@ -27,9 +27,9 @@ def as_list(value: Any) -> Any:
 
 
 def _name(value: str) -> str:
-    # Names become names of columns and groups, in which '.' and '/' have a meaning.
+    # Names become part of column and group names, in which '.' and '/' are separators.
     if not re.fullmatch(r"\w[\w-]*", value):
-        raise ValueError("a name has letters, digits, '_' and '-' only")
+        raise ValueError("a name has only letters, digits, '_' and '-'")
     return value
 
 
@@ -52,7 +52,7 @@ def _cells(value: Any) -> Any:
 Name = Annotated[str, AfterValidator(_name)]
 Title = Annotated[str, AfterValidator(_title)]
 Address = Annotated[str, Field(min_length=1), AfterValidator(_title)]  # of a device or terminal
-# Paths of the records that a table's values come from (`hil.calibration.sources`).
+# Paths of the calibrations that a table's values come from (`hil.calibration.sources`).
 Records = Annotated[list[str], BeforeValidator(as_list), Field(min_length=1)] | None
 Cells = Annotated[Literal["all"] | list[int | str], PlainValidator(_cells)]
 

@@ -13,31 +13,31 @@ from hil.config.table import Table
 from hil.errors import ConfigError, did_you_mean, one_line
 
 T = TypeVar("T", bound=Table)
-PLUGIN_PLACES = {  # where a plug-in class may stand, and the entry points of installed ones
+PLUGIN_PLACES = {  # tables that accept a plug-in class, and the entry points of installed ones
     "controller": "hil.controllers",
     "reference": "hil.references",
     "model": "hil.models",
     "plant": "hil.models",
     "devices": "hil.devices",
 }
-CELL_PLACE = "arrays"  # of kinds below [model] and [plant] that no class can stand for
+CELL_PLACE = "arrays"  # subtable of [model] and [plant] that accepts no plug-in class
 
 
 def validated(kind: type[T], merged: Merged) -> T:
-    """The merged tables as one of the kinds of `hil.experiment.schema`; ConfigError where not."""
+    """Validate the merged table as a class of `hil.experiment.schema`; ConfigError if not valid."""
     try:
         return kind.model_validate(merged.table)
     except pydantic.ValidationError as error:
-        lines, said = [], set()
+        lines, reported = [], set()
         for detail in error.errors(include_url=False):
             path = _path_in(merged.table, detail)
             if detail["type"].startswith("union_tag"):
                 path = (*path, "kind")
-            said.add((path, detail["type"]))
+            reported.add((path, detail["type"]))
             shadow = ("model", *path[1:])
             if (
                 path[0] == "plant"
-                and (shadow, detail["type"]) in said
+                and (shadow, detail["type"]) in reported
                 and _has(merged.table, shadow) == _has(merged.table, path)
             ):
                 continue  # already reported for [model], which [plant] starts from
@@ -46,7 +46,7 @@ def validated(kind: type[T], merged: Merged) -> T:
 
 
 def _has(table: Any, path: Sequence[str | int]) -> Any:
-    """The value at a path, wrapped; empty where there is none."""
+    """The value at a path in a tuple; an empty tuple if there is none."""
     for part in path:
         try:
             table = table[part]
@@ -56,7 +56,7 @@ def _has(table: Any, path: Sequence[str | int]) -> Any:
 
 
 def _path_in(table: Any, detail: ErrorDetails) -> tuple[str | int, ...]:
-    """The error's location without what only the validator knows (tags of unions)."""
+    """The error's key path, without the tags of unions that the validator inserts."""
     path: list[str | int] = []
     for i, part in enumerate(detail["loc"]):
         found = _has(table, [part]) if isinstance(table, dict | list) else ()
@@ -81,24 +81,24 @@ def _line(merged: Merged, path: Sequence[str | int], detail: ErrorDetails) -> st
         case "extra_forbidden":
             name = str(path[-1])
             if name in _known_keys():
-                text = "unknown key of this table, but one of another: move it"
+                text = "unknown key of this table, but known in another: move it"
             else:
                 text = f"unknown key{did_you_mean(name, _known_keys()) or ': remove it'}"
             shown = ""
         case "union_tag_invalid":
             shown = f" = {_short(context['tag'])}"
             kinds = [tag.strip("'") for tag in context["expected_tags"].split(", ")]
-            own = None if CELL_PLACE in path else PLUGIN_PLACES.get(str(path[0]))
-            if own is not None:
-                kinds += [point.name for point in entry_points(group=own)]
+            group = None if CELL_PLACE in path else PLUGIN_PLACES.get(str(path[0]))
+            if group is not None:
+                kinds += [point.name for point in entry_points(group=group)]
             near = did_you_mean(str(context["tag"]), kinds) or ":"
             text = f"unknown{near} choose {', '.join(map(repr, kinds))}"
-            if own is not None:
+            if group is not None:
                 text += ", or a class of your own, 'mine.py:MyClass'"
         case "float_type" | "int_type" | "string_type" | "bool_type":
             wanted = {
                 "float_type": "a number",
-                "int_type": "a whole number",
+                "int_type": "an integer",
                 "string_type": "a text in quotes",
                 "bool_type": "true or false",
             }[kind]

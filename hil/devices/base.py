@@ -16,7 +16,7 @@ ESTOP_OPEN = 1
 
 
 class Device(Protocol):
-    """An instrument. Every method may raise DeviceError, and nothing else."""
+    """An instrument. Its methods may raise DeviceError and no other exception."""
 
     name: str
     simulated: bool
@@ -27,7 +27,7 @@ class Device(Protocol):
         ...
 
     def open(self) -> None:
-        """Connect; energises nothing."""
+        """Connect to the instrument without switching anything on."""
         ...
 
     def bind(self, frame: Frame, readings: Readings) -> None:
@@ -92,34 +92,34 @@ class PowerSource(Protocol):
 
 
 class RawSink(Protocol):
-    """Where every sample of a device goes that samples faster than the loop ticks."""
+    """Destination of all samples of a device that samples faster than the loop."""
 
     def push_many(self, rows: NDArray[np.void]) -> None: ...
 
 
 @runtime_checkable
 class Sampler(Protocol):
-    """A device that may sample faster than the loop ticks."""
+    """A device that may sample faster than the loop."""
 
     name: str
 
     @property
     def raw_samples(self) -> RawSamples | None:
-        """What it samples; None where it gives one reading a tick."""
+        """Description of its samples; None if it gives one reading per tick."""
         ...
 
     def record_raw(self, sink: RawSink) -> None:
-        """Give every sample to this as well, from the next `open` on."""
+        """Also push every sample to `sink`, from the next `open` on."""
         ...
 
 
 def card_columns(
     name: str, analog: Sequence[str], lines: Sequence[str], simulated: bool
 ) -> list[Column]:
-    """The columns that every card has beside its readings.
+    """Columns of a card in addition to its readings.
 
-    The bits of `<card>_fault_bits` are an open e-stop, then the troubles of every analogue input;
-    those of `<card>_line_bits` are the digital lines that are high.
+    The bits of `<card>_fault_bits` are an open e-stop, then the troubles of every analogue input.
+    The bits of `<card>_line_bits` are the digital lines that are high.
     """
     flags = ("estop_open", *(f"{c}_{t}" for c in analog for t in TROUBLES.values()))
     about = f"what is wrong with {name} at this tick"
@@ -134,12 +134,12 @@ def card_columns(
 
 
 def card_fault(i: int, troubles: int) -> int:
-    """The fault bits that these troubles of analogue input i make."""
+    """Fault bits of the card for these troubles of analogue input i."""
     return troubles << (1 + len(TROUBLES) * i)
 
 
 def time_columns(name: str, simulated: bool) -> list[Column]:
-    """The columns that every device has."""
+    """Timing columns of a device."""
     return [
         Column(
             f"{name}_age_s",

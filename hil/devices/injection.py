@@ -1,8 +1,8 @@
 """Fault injection into a simulated rig, with a monitor of its gates.
 
-Every fault enters where it would: at the plant, at a pin, on the wire, or in a process; none
-writes values that the guard checks. Times are the plant's. The monitor is behind the gates, on the
-plant's clock, and is independent of loop and guard.
+Each fault is injected at its physical location: the plant, a pin, the serial line or a process. No
+fault writes values that the guard checks. Times are those of the plant. The monitor observes the
+gates on the plant's clock, independently of loop and guard.
 """
 
 import math
@@ -29,13 +29,13 @@ class Injection:
     t_s : float
         The plant's time.
     last_on_s : float
-        End of the last period in which a gate was on or an output away from rest.
-    come_to : brings the plant to a time
+        End of the last period in which a gate was on or an input of the plant was not zero.
+    come_to : advances the plant to a time
     """
 
     def __init__(self, faults: Sequence[FaultTable]) -> None:
         self._faults = list(faults)
-        self._tick_of: dict[int, float] = {}  # of a fault in this list that lasts for one tick
+        self._tick_of: dict[int, float] = {}  # time of a fault that lasts one tick, by its index
         self._once: list[tuple[FaultTable, Callable[[], None]]] = []
         self.t_s = 0.0
         self.last_on_s = 0.0
@@ -51,11 +51,11 @@ class Injection:
             self.come_to(self.t_s + duration_s)
 
     def active(self, kind: str, device: str | None = None) -> FaultTable | None:
-        """The fault of this kind that is there now; the first of several."""
+        """The first active fault of this kind; None if there is none."""
         return next(self.every(kind, device), None)
 
     def every(self, kind: str, device: str | None = None) -> Iterator[FaultTable]:
-        """All faults of this kind that are there now."""
+        """All active faults of this kind."""
         for fault in self._faults:
             over_s = math.inf if fault.for_s is None else fault.at_s + fault.for_s
             here = device is None or fault.device in (None, device)
@@ -63,11 +63,11 @@ class Injection:
                 yield fault
 
     def at_start(self, kind: str, action: Callable[[], None]) -> None:
-        """Do this once, when a fault of this kind begins."""
+        """Call `action` once, when a fault of this kind starts."""
         self._once += [(fault, action) for fault in self._faults if fault.kind == kind]
 
     def advance(self, t_s: float) -> None:
-        """The plant has come to t_s."""
+        """Set the plant's time and start the faults that are due."""
         self.t_s = t_s
         due = [entry for entry in self._once if entry[0].at_s <= t_s + 1e-9]
         for entry in due:
@@ -75,17 +75,17 @@ class Injection:
             entry[1]()
 
     def stall_s(self, t_s: float) -> float:
-        """How long the machine stands still in the tick at t_s."""
+        """Duration for which the computer stalls in the tick at t_s, s."""
         fault = self._in_tick("machine_stalls", t_s)
         return 0.0 if fault is None else fault.for_s or 1.0
 
     def asleep_s(self, t_s: float) -> float:
-        """How long the machine has slept before the tick at t_s."""
+        """Duration for which the computer slept before the tick at t_s, s."""
         fault = self._in_tick("machine_sleeps", t_s)
         return 0.0 if fault is None else fault.value or 1.0
 
     def _in_tick(self, kind: str, t_s: float) -> FaultTable | None:
-        """The fault of this kind whose tick this is: the first at its time or after."""
+        """The fault of this kind that acts in this tick, the first one at or after its time."""
         for i, fault in enumerate(self._faults):
             due = fault.kind == kind and t_s > fault.at_s - 1e-6
             if due and abs(self._tick_of.setdefault(i, t_s) - t_s) < 1e-6:
@@ -93,16 +93,16 @@ class Injection:
         return None
 
     def limits(self, limits: dict[str, int]) -> dict[str, int]:
-        """The table that a board comes with, from before the run."""
+        """The limits that a board has before the run."""
         if any(fault.kind == "limits_differ" for fault in self._faults):
             return limits | {"on_time_max_ms": limits["on_time_max_ms"] - 1}
         return limits
 
 
 class FaultySystem:
-    """A plant whose forces are disturbed, and which is watched.
+    """A plant with disturbed forces and a monitor.
 
-    `force_offset` adds newtons, `force_ramp` newtons a second, `force_lost` leaves none.
+    `force_offset` adds a force in N, `force_ramp` a ramp in N/s, `force_lost` sets forces to zero.
     """
 
     def __init__(self, inner: System, injection: Injection) -> None:
@@ -160,13 +160,13 @@ class Chip(Gates, Protocol):
 
 
 class FaultyGates:
-    """A board whose pins and chip are disturbed.
+    """A board with disturbed pins and a disturbed chip.
 
-    `cell_current`, `cell_leakage` and `cell_temperature` at its inputs, `estop_open`, and
-    `wire_open`: the cell draws no current and is not heated, whatever its gate does. `board_reset`
-    resets the chip, and with `for_s` holds it in reset; `converter_dead` stops its converter;
-    `limits_spoilt` flips a bit of the limits in its RAM; `gate_stuck_low` holds the pin of `cell`
-    low; `address_stuck` leaves bit `value` of its multiplexers' address at 0.
+    `cell_current`, `cell_leakage` and `cell_temperature` act on its inputs, and `estop_open` opens
+    its e-stop loop. With `wire_open` the cell draws no current and is not heated. `board_reset`
+    resets the chip, and with `for_s` holds it in reset. `converter_dead` stops its A/D converter.
+    `limits_spoilt` flips a bit of the limits in its RAM. `gate_stuck_low` holds the pin of `cell`
+    low. `address_stuck` holds bit `value` of its multiplexers' address at 0.
     """
 
     def __init__(self, inner: Chip, name: str, injection: Injection) -> None:
@@ -194,7 +194,7 @@ class FaultyGates:
         if self._begins("board_reset") or _held_in_reset(now, self._name):
             self._inner.reset()
         duty = self._inner.step(period_us)
-        if (duty >= ON_FROM_DUTY).any():  # with or without power, and whatever its wire is like
+        if (duty >= ON_FROM_DUTY).any():  # the gate counts, even without power or with an open wire
             now.last_on_s = max(now.last_on_s, now.t_s + 1e-6 * period_us)
         for cell in self._sensed:
             if self._broken(cell):
@@ -202,7 +202,7 @@ class FaultyGates:
         return duty
 
     def _begins(self, kind: str) -> bool:
-        """Whether a fault of this kind is there now that was not before."""
+        """Whether a fault of this kind has become active since the last call."""
         fresh = [f for f in self._injection.every(kind, self._name) if f not in self._done]
         self._done += fresh
         return bool(fresh)
@@ -233,9 +233,9 @@ class FaultyGates:
 class FaultyPort:
     """A serial line that loses, truncates or delays data, or is unplugged.
 
-    `host_silent` and `board_silent` lose everything one way, `frame_torn` the second half of every
-    command; with `link_slow` an answer arrives an exchange later; `command_refused` makes every
-    command one that a board refuses. A board held in reset neither receives nor sends.
+    `host_silent` loses all commands, `board_silent` all answers, `frame_torn` the second half of
+    every command. With `link_slow` an answer arrives one exchange later. `command_refused` changes
+    every command so that the board refuses it. A board held in reset neither receives nor sends.
     """
 
     def __init__(self, inner: Port, name: str, injection: Injection) -> None:
@@ -282,7 +282,7 @@ def _held_in_reset(injection: Injection, board: str) -> bool:
 
 
 def _for_no_time(data: bytes) -> bytes:
-    """The same commands, whole, told to hold for no time, which a board refuses."""
+    """The same commands with a hold time of 0, which a board refuses."""
     commands = protocol.Decoder().feed(data)
     return (
         b"".join(

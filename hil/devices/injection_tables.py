@@ -1,4 +1,4 @@
-"""The file of `hil run --inject`: what breaks, when, and for how long."""
+"""The file of `hil run --inject`: faults with their kind, time and duration."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -29,10 +29,9 @@ OF_SIMULATED_CARDS = frozenset({"sensor_lost", "sensor_nan"})
 
 
 class FaultTable(Table):
-    """One fault; it enters at the plant, a pin, the wire or a process, as its kind says.
+    """One fault; its kind determines where it acts: the plant, a pin, the serial line, a process.
 
-    `value` is what the kind needs: newtons, newtons a second, amperes, volts, degrees Celsius,
-    seconds.
+    `value` is in the unit of the kind: N, N/s, A, V, °C or s.
     """
 
     kind: Kind
@@ -48,6 +47,6 @@ class FaultFile(Table):
 
 
 def load_faults(path: Path) -> list[FaultTable]:
-    """The faults of a file; ConfigError with file, key and remedy where it is wrong."""
+    """Load the faults of a file; ConfigError with file, key and remedy if it is not valid."""
     table = read_toml(path)
     return list(validated(FaultFile, Merged(table, [(str(path), table)])).fault)

@@ -1,4 +1,4 @@
-"""User-written devices: on the bench their class, in simulation readings of the plant."""
+"""Plug-in devices: the user's class on the bench, readings of the plant in simulation."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ PROOF_READS = 50
 
 @dataclass(frozen=True)
 class PluginPlace:
-    """Where its readings and commands stand in the rig's: first channel, first output."""
+    """Indices of its first channel and its first output in the rig's readings and commands."""
 
     channel: int
     output: int
@@ -28,7 +28,7 @@ class PluginPlace:
 
 @dataclass(frozen=True)
 class PluginChannel:
-    """A channel, and what it gives when it is simulated: an output of the plant, or a value."""
+    """A channel, and its simulated reading: output `signal` of the plant, or `value` if None."""
 
     name: str
     signal: int | None
@@ -39,14 +39,14 @@ class PluginChannel:
 class PluginDevice:
     """A user's class with `open()`, `read(t_s)` and `close()`, on the bench.
 
-    `read` gives a number a channel; NaN where there is none. One that has outputs has
-    `write(values)` and `safe()` too. It is made when it is opened, not before.
+    `read` returns one number for each channel; NaN if it has no reading. A class with outputs also
+    has `write(values)` and `safe()`. `open` constructs the object.
 
     Parameters
     ----------
-    rest : of every output
-    now_s : the clock by which its calls are timed
-    budget_s : most that reading and writing may take
+    rest : idle value of every output
+    now_s : clock for timing its calls
+    budget_s : longest time that a call of `read` may take
     """
 
     simulated = False
@@ -100,8 +100,8 @@ class PluginDevice:
             line = self._plugin.lines.get("read", 1)
             raise DeviceError(
                 f"{self.name}: {self._plugin.file}, line {line}, class "
-                f"{self._plugin.cls.__name__}: read() must give {self._channels} numbers, "
-                "one a channel"
+                f"{self._plugin.cls.__name__}: read() must return {self._channels} numbers, "
+                "one for each channel"
             )
         return answer
 
@@ -113,14 +113,14 @@ class PluginDevice:
         self._ask("open")
 
     def self_test(self, say: Callable[[str], None]) -> list[str]:
-        """Test that it meets its time budget: the time of a reading, with nothing on."""
+        """Test that a reading meets its time budget, with nothing on."""
         took_s = []
         for _ in range(PROOF_READS):
             began_s = self._now_s()
             self._take(0.0)
             took_s.append(self._now_s() - began_s)
         worst_s = sorted(took_s)[-2]  # a single stall of the computer is not the device's fault
-        said = (
+        timing = (
             f"read() takes {1e3 * median(took_s):.3g} ms at the median, {1e3 * worst_s:.3g} ms at "
             f"worst, of {1e3 * self._budget_s:.3g} ms"
         )
@@ -128,16 +128,16 @@ class PluginDevice:
             line = self._plugin.lines.get("read", 1)
             raise DeviceError(
                 f"{self.name}: {self._plugin.file}, line {line}, class "
-                f"{self._plugin.cls.__name__}: {said}: make it faster, or give the device a larger "
-                "every"
+                f"{self._plugin.cls.__name__}: {timing}: make it faster, or give the device a "
+                "larger every"
             )
-        return [said]
+        return [timing]
 
     def arm(self) -> None:
-        """Its outputs follow the commands at once."""
+        """Do nothing: its outputs always follow the commands."""
 
     def messages(self) -> list[Message]:
-        """No messages."""
+        """Return no messages."""
         return []
 
     def read(self, t_s: float) -> None:
@@ -146,12 +146,12 @@ class PluginDevice:
 
     def _give(self, t_s: float, answer: NDArray[np.float64]) -> None:
         r, first = self._readings, self._place.channel
-        there = np.isfinite(answer)
+        valid = np.isfinite(answer)
         r.measured[first : first + len(answer)] = answer
         every = (1 << len(answer)) - 1
-        found = sum(1 << i for i, finite in enumerate(there.tolist()) if finite)
+        found = sum(1 << i for i, finite in enumerate(valid.tolist()) if finite)
         r.mark_valid(every << first, found << first)
-        if there.all():
+        if valid.all():
             self._last_t_s = t_s
         age_s = t_s - self._last_t_s
         self._values[self._age_at] = age_s
@@ -163,7 +163,7 @@ class PluginDevice:
             self._ask("write", read_only(commands.outputs[first : first + n]))
 
     def safe(self) -> None:
-        """Outputs to rest, and whatever else its own `safe` does."""
+        """Set outputs to their idle values, then call the class's own `safe`."""
         if len(self._rest):
             self._ask("write", read_only(self._rest))
         self._ask("safe")
@@ -176,12 +176,12 @@ class PluginDevice:
 
 
 class SimPluginDevice(PluginDevice):
-    """The same device without its class: readings of the plant with noise, outputs that act on it.
+    """The simulated device, without the user's class: noisy readings of the plant, and outputs.
 
     Parameters
     ----------
-    driven : the plant's input behind every output
-    draws : the random numbers of a channel, by its name
+    driven : index of the plant's input that each output sets
+    draws : random generator of a channel, by its name
     """
 
     simulated = True
@@ -205,10 +205,10 @@ class SimPluginDevice(PluginDevice):
         self._noise = np.array([c.noise_rms for c in channels])
 
     def open(self) -> None:
-        """Nothing is held."""
+        """Do nothing."""
 
     def self_test(self, say: Callable[[str], None]) -> list[str]:
-        """Nothing stands behind it."""
+        """Test nothing."""
         return []
 
     def read(self, t_s: float) -> None:
@@ -226,7 +226,7 @@ class SimPluginDevice(PluginDevice):
             self._plant.inputs[index] = value
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing."""
 
 
 def _no_clock() -> float:

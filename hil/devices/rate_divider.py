@@ -1,7 +1,7 @@
-"""A device that is read and commanded only every n-th period, `every = n` in its table.
+"""Rate divider: reads and commands a device only in every n-th period (`every = n`).
 
-In between it has no reading: its channels are invalid and NaN, its cells unknown, and the age of
-its last reading grows. A command to switch off is sent at once in any period.
+In other periods it has no reading: its channels are invalid and NaN, its cells are unknown, and the
+age of its last reading grows. A command that switches all cells off is sent in any period.
 """
 
 import math
@@ -16,14 +16,14 @@ from hil.loop.frame import CELL_UNKNOWN, Commands, Frame
 
 
 class RateDivider:
-    """Schedule of a device's turns, and the values of its channels in between.
+    """Decides in which periods a device is read, and invalidates its readings in the others.
 
     Parameters
     ----------
     every : int
-        Periods from one turn to the next; the first tick is one.
-    indices : its channels (or the board itself) among the readings' validity
-    gates : cells behind a board; none of a card, whose outputs are set in every period
+        The device is read once in this many periods, starting with the first tick.
+    indices : bits of its channels, or of the board, in `valid_bits`
+    gates : cells of a board; none for a card, whose outputs are set in every period
     """
 
     def __init__(
@@ -38,22 +38,22 @@ class RateDivider:
         self._indices = np.array(indices)
         self._sources = sum(1 << index for index in indices)
         self._gates: NDArray[np.int64] = np.array(gates, dtype=np.int64)
-        self._last = -1  # number of the turn that was last taken
+        self._last = -1  # number of the last period group in which the device was read
         self._came = False
         self._is_on = False
         self._of_last_tick_s = 0.0
 
     def bind(self, frame: Frame, readings: Readings, device: Device) -> None:
-        """Set where the device writes."""
+        """Look up the columns of the device."""
         times = (f"{device.name}_age_s", f"{device.name}_t_s")
-        own = [c.name for c in device.columns if not c.flags and not c.n_cells]
-        blank = [frame.index(name) for name in own if name not in times]
+        names = [c.name for c in device.columns if not c.flags and not c.n_cells]
+        blank = [frame.index(name) for name in names if name not in times]
         self._blank = np.array(blank, dtype=np.int64)
         self._values, self._readings = frame.values, readings
         self._age = frame.index(times[0])
 
     def comes(self, t_s: float) -> bool:
-        """Whether the device has its turn at this tick; a missed turn is made up at once."""
+        """Whether the device is read at this tick; after a missed reading, the next tick reads."""
         turn = round(t_s / self._period_s) // self._every
         self._came = turn > self._last
         if self._came:
@@ -61,7 +61,7 @@ class RateDivider:
         return self._came
 
     def leave_out(self, t_s: float) -> None:
-        """There is no reading at this tick."""
+        """Mark the device's readings invalid at this tick, and advance their age."""
         r = self._readings
         r.mark_valid(self._sources, 0)
         r.measured[self._indices[self._indices < len(r.measured)]] = math.nan
@@ -71,7 +71,7 @@ class RateDivider:
         self._of_last_tick_s = t_s
 
     def writes(self, commands: Commands) -> bool:
-        """Whether it is commanded at this tick: in its turn, and when everything goes off."""
+        """Whether to command it at this tick: if it was read, or if all its cells go off."""
         if not len(self._gates):
             return True
         on = bool(commands.cells[self._gates].any())

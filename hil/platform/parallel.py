@@ -1,4 +1,4 @@
-"""Work in parallel on the cores of this machine or of a Dask cluster."""
+"""Parallel work on the cores of this computer or of a Dask cluster."""
 
 import logging
 import signal
@@ -16,25 +16,25 @@ R = TypeVar("R")
 def through_dask(
     items: Sequence[Item], work: Callable[..., R], scheduler: str | None
 ) -> Generator[tuple[Item, R]]:
-    """Items with what `work(*item)` gives, as they are finished.
+    """Yield each item with the result of `work(*item)`, in the order in which they finish.
 
-    What is under way is cancelled when the caller stops.
+    Work in progress is cancelled when the caller closes the generator.
 
     Parameters
     ----------
     scheduler : str or None
-        Address of a Dask scheduler; None for a cluster of this machine's cores.
+        Address of a Dask scheduler; None for a cluster of this computer's cores.
 
     Raises
     ------
     ConfigError
-        No Dask, or no scheduler there.
+        Dask is not installed, or no scheduler answers.
     """
     try:
         from distributed import Client, LocalCluster, as_completed
     except ImportError:
         raise ConfigError(
-            "work as large as this, or --scheduler, needs Dask: pip install hil-arrays[sweep]"
+            "so much work, or --scheduler, needs Dask: pip install hil-arrays[sweep]"
         ) from None
     with ExitStack() as stack:
         if scheduler is None:
@@ -65,7 +65,7 @@ def through_dask(
 
 @contextmanager
 def _interrupts_ignored() -> Iterator[None]:
-    """Processes started meanwhile leave Ctrl-C, which reaches them too, to this one."""
+    """Let processes started in the block ignore Ctrl-C, so that only this process handles it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""Which software made a recording."""
+"""Versions of the software that made a recording."""
 
 import getpass
 import platform
@@ -10,7 +10,7 @@ PACKAGES = ("numpy", "scipy", "numba", "h5py")
 
 
 def software() -> dict[str, str | bool]:
-    """Versions, and commit and state of the tree when run from a checkout."""
+    """Versions of hil and its packages; in a git checkout also commit and dirty state."""
     found: dict[str, str | bool] = {
         "hil-arrays": metadata.version("hil-arrays"),
         "python": platform.python_version(),
@@ -27,7 +27,7 @@ def software() -> dict[str, str | bool]:
 
 
 def user() -> str:
-    """Who is logged in; empty where nobody is."""
+    """Login name of the user; empty if unknown."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

@@ -1,6 +1,7 @@
-"""What the kernel grants a loop on the real clock: taken where permitted, said where not, undone.
+"""Real-time set-up of a process for a loop on the real clock, undone afterwards.
 
-Priority SCHED_FIFO, memory locked, one CPU, timers without slack, no garbage collection.
+It requests priority SCHED_FIFO, locked memory, one CPU and timers without slack, and switches
+garbage collection off. It reports what the kernel does not permit.
 """
 
 import contextlib
@@ -11,8 +12,8 @@ import sys
 from collections.abc import Iterator
 
 PRIORITY = 80
-SPIN_S = 60e-6  # most wake-ups of an idle machine are sooner than this
-SPIN_SHARE_MAX = 0.25  # of the period
+SPIN_S = 60e-6  # most wake-ups on an idle computer take less than this
+SPIN_SHARE_MAX = 0.25  # largest spin time as a fraction of the period
 TIMER_SLACK_NS = 1
 _MCL_CURRENT, _MCL_FUTURE = 1, 2
 _PR_SET_TIMERSLACK, _PR_GET_TIMERSLACK = 29, 30
@@ -20,7 +21,7 @@ _PR_SET_TIMERSLACK, _PR_GET_TIMERSLACK = 29, 30
 
 @contextlib.contextmanager
 def prepared() -> Iterator[dict[str, str]]:
-    """Prepare this process for the block; yields what was granted, by name, or why not."""
+    """Set this process up for the block; yields what was granted, or why not, by name."""
     if sys.platform != "linux":
         yield {"realtime": "not on this system"}
         return
@@ -30,14 +31,14 @@ def prepared() -> Iterator[dict[str, str]]:
             "memory": _memory(undo),
             "cpu": _cpu(undo),
             "garbage_collector": _garbage_collector(undo),
-            # Last: locking memory takes long, and the kernel makes a SCHED_FIFO process that has
-            # used up its share of a second wait for the rest of it.
+            # Last, because locking memory takes long: the kernel throttles a SCHED_FIFO process
+            # that has used up its share of a second.
             "priority": _priority(undo),
         }
 
 
 def spin_s(wanted_s: float | None, period_s: float) -> float:
-    """How wide to spin before a deadline: as wanted, else SPIN_S, and not at all on one CPU."""
+    """Spin time before a deadline, s: `wanted_s`, by default SPIN_S, and 0 on a single CPU."""
     if wanted_s is not None:
         return wanted_s
     if sys.platform != "linux" or len(os.sched_getaffinity(0)) < 2:
@@ -48,10 +49,10 @@ def spin_s(wanted_s: float | None, period_s: float) -> float:
 def _priority(undo: contextlib.ExitStack) -> str:
     policy, param = os.sched_getscheduler(0), os.sched_getparam(0)
     try:
-        # Reset on fork: a process started meanwhile is an ordinary one.
+        # Reset on fork: processes started by this one get normal priority.
         os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(PRIORITY))
     except OSError as error:
-        return f"not granted ({error.strerror}): hil doctor says how"
+        return f"not granted ({error.strerror}): hil doctor shows how"
     undo.callback(os.sched_setscheduler, 0, policy, param)
     return f"SCHED_FIFO {PRIORITY}"
 
@@ -59,7 +60,7 @@ def _priority(undo: contextlib.ExitStack) -> str:
 def _memory(undo: contextlib.ExitStack) -> str:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.mlockall(_MCL_CURRENT | _MCL_FUTURE) != 0:
-        return f"not locked ({os.strerror(ctypes.get_errno())}): hil doctor says how"
+        return f"not locked ({os.strerror(ctypes.get_errno())}): hil doctor shows how"
     undo.callback(libc.munlockall)
     return "locked"
 
@@ -68,7 +69,7 @@ def _cpu(undo: contextlib.ExitStack) -> str:
     allowed = os.sched_getaffinity(0)
     if len(allowed) < 2:
         return "the only one"
-    chosen = max(allowed)  # interrupts and other work gather on the first
+    chosen = max(allowed)  # interrupts and other work run mostly on the first CPU
     os.sched_setaffinity(0, {chosen})
     undo.callback(os.sched_setaffinity, 0, allowed)
     return f"CPU {chosen}"

@@ -1,7 +1,7 @@
-"""Files in shared memory: one user's alone, named by their process, swept when it has died.
+"""Files in shared memory, private to one user, named by their process, removed after its end.
 
-The folder belongs to everybody. A file there is made anew under a name that nobody can guess, mode
-0600, never through a link; one of another user is neither opened nor removed.
+All users share the folder. So a file is created under a random name with mode 0600, never through a
+link, and files of other users are neither opened nor removed.
 """
 
 import os
@@ -19,13 +19,13 @@ _NAME = re.compile(r"hil-(\d+)-(?:(\d+)-)?(?:ns(\d+)-)?[0-9a-f]+\.(tap|supply)")
 
 
 def folder() -> Path:
-    """/dev/shm where there is one, else the temporary folder."""
+    """/dev/shm if it is writable, otherwise the temporary folder."""
     memory = Path("/dev/shm")
     return memory if memory.is_dir() and os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
 
 
 def create(where: Path, kind: str) -> tuple[Path, BinaryIO]:
-    """A new, empty file of this process, open for reading and writing."""
+    """Create an empty file of this process, open for reading and writing."""
     pid = os.getpid()
     whose = f"{pid}-{started(pid) or 0}-ns{_namespace()}"
     path = where / f"hil-{whose}-{os.urandom(8).hex()}.{kind}"
@@ -34,14 +34,14 @@ def create(where: Path, kind: str) -> tuple[Path, BinaryIO]:
 
 
 def open_own(path: Path) -> BinaryIO:
-    """An existing file of this user, for reading and writing.
+    """Open an existing file of this user for reading and writing.
 
     Raises
     ------
     DeviceError
-        It is another user's, or a link, or others may write it.
+        The file belongs to another user, or others may write it.
     OSError
-        It is not there.
+        The file does not exist, or is a link.
     """
     file = os.fdopen(os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC), "rb+")
     if not _is_own(os.fstat(file.fileno())):
@@ -51,21 +51,21 @@ def open_own(path: Path) -> BinaryIO:
 
 
 def of_live_processes(where: Path, kind: str) -> Iterator[tuple[int, Path]]:
-    """Process and file of every one of this user's files whose process lives."""
+    """Process id and path of each file of this user whose process still runs."""
     for path, pid, alive in _own_files(where):
         if alive and path.suffix == f".{kind}":
             yield pid, path
 
 
 def sweep(where: Path) -> None:
-    """Remove what dead processes of this user left."""
+    """Remove the files of this user whose process has ended."""
     for path, _, alive in _own_files(where):
         if not alive:
             path.unlink(missing_ok=True)
 
 
 def started(pid: int) -> str | None:
-    """When a process started, as the kernel counts, so that a number used again is no match."""
+    """Start time of a process in kernel ticks; it tells a reused process id from the old one."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -80,13 +80,13 @@ def _own_files(where: Path) -> Iterator[tuple[Path, int, bool]]:
             own = match is not None and _is_own(path.lstat())
         except FileNotFoundError:
             continue
-        # Numbers of another container's processes, which may share the folder, mean nothing here.
+        # Process ids of another container, which may share the folder, are not valid here.
         if match is not None and own and match[3] in (None, str(_namespace())):
             yield path, int(match[1]), _is_alive(int(match[1]), match[2])
 
 
 def _namespace() -> int:
-    """What the kernel calls the process numbers that this process sees; 0 where it does not say."""
+    """Inode of this process's PID namespace; 0 if the system has none."""
     try:
         return Path("/proc/self/ns/pid").stat().st_ino
     except OSError:

@@ -1,7 +1,7 @@
-"""Keeping the machine awake: a run on the real clock asks the system not to suspend it.
+"""Sleep inhibition: a run on the real clock asks the system not to suspend the computer.
 
-The lock belongs to a child process, which ends when its standard input does: however this process
-ends, the machine may sleep again.
+A child process holds the lock and ends when its standard input closes. So the lock is released
+however this process ends.
 """
 
 import contextlib
@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 
 ANSWER_MAX_S = 2.0
 HELD = ("sh", "-c", "echo held; exec cat")
-# What holds sleep off while it runs a command, the farthest reaching first. The lid is a switch of
-# its own for logind; not every user may hold it.
+# Commands that inhibit sleep while they run another command, the strongest first. logind treats the
+# lid switch separately, and not every user may inhibit it.
 COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "linux": tuple(
         ("systemd-inhibit", f"--what={what}", "--who=hil", "--why=a run", "--mode=block")
@@ -27,7 +27,7 @@ NOT_HELD = "not held off"
 
 @contextlib.contextmanager
 def held_off(commands: Sequence[Sequence[str]] | None = None) -> Iterator[str]:
-    """Hold off the machine's sleep for the block; yields how, or begins with NOT_HELD and why."""
+    """Inhibit sleep for the block; yields how, or NOT_HELD and the reason."""
     if commands is None:
         commands = COMMANDS.get(sys.platform, ())
     why = "not on this system"
@@ -53,17 +53,17 @@ def _start(command: Sequence[str]) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        start_new_session=True,  # a terminal's Ctrl-C is for the loop
+        start_new_session=True,  # Ctrl-C must reach only the loop
     )
 
 
 def _answer(held: subprocess.Popen[str], name: str) -> str:
-    """Empty once it holds; else why not, and it is over."""
+    """Wait for the lock; returns '' if it is held, otherwise the reason after ending the child."""
     assert held.stdout is not None
-    there, _, _ = select.select([held.stdout], [], [], ANSWER_MAX_S)
-    if there and held.stdout.readline().strip() == "held":
+    readable, _, _ = select.select([held.stdout], [], [], ANSWER_MAX_S)
+    if readable and held.stdout.readline().strip() == "held":
         return ""
-    if not there:
+    if not readable:
         held.kill()
-    _, said = held.communicate()
-    return said.strip().splitlines()[-1] if said.strip() else f"{name} did not answer"
+    _, text = held.communicate()
+    return text.strip().splitlines()[-1] if text.strip() else f"{name} did not answer"

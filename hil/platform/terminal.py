@@ -1,4 +1,4 @@
-"""Text on a terminal, of which part may come from a file: no control characters get through."""
+"""Printing of text that may come from a file: control characters are escaped."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 
 def shown(text: str) -> str:
-    """The text with every control character but line break and tab written as an escape.
+    """Escape every control character except line break and tab.
 
-    Among these are the sequences that move a cursor, rename a window or fill a clipboard, and the
-    marks that turn the direction of writing.
+    This covers sequences that move the cursor, rename a window or fill the clipboard, and marks
+    that change the direction of writing.
     """
     if text.isprintable():
         return text
@@ -23,5 +23,5 @@ def shown(text: str) -> str:
 
 
 def say(text: object = "", *, file: TextIO | None = None, end: str = "\n") -> None:
-    """Print it, on standard output where nothing else is given."""
+    """Print a text with control characters escaped; by default on standard output."""
     print(shown(str(text)), file=file or sys.stdout, end=end, flush=file is sys.stderr)

@@ -1,4 +1,4 @@
-"""Starts the window, a process of its own: it may crash or be closed without a run noticing."""
+"""Start the window as a separate process, so that a run does not depend on it."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
 
 
 def require_window() -> None:
-    """ConfigError where the window is not installed, or there is nothing to show it on."""
+    """Check that the window can open; ConfigError if it is not installed or has no display."""
     if find_spec("pyqtgraph") is None or find_spec("PySide6") is None:
         raise ConfigError("the window is an extra: pip install 'hil-arrays[gui]'")
     if sys.platform == "linux" and not any(os.environ.get(name) for name in DISPLAYS):
@@ -22,17 +22,17 @@ def require_window() -> None:
 
 
 def open_window(file: Path | None = None) -> int:
-    """Show an experiment or a recording until the window is closed; its exit code."""
+    """Show an experiment or a recording until the window is closed; returns its exit code."""
     words = [] if file is None else [str(file)]
     return subprocess.run(_command(*words), check=False).returncode
 
 
 def watch_this_run(recording: Path) -> None:
-    """Show this process's run live; it goes on without the window, and the window without it."""
+    """Show this process's run live; run and window do not depend on each other."""
     subprocess.Popen(
         _command(str(recording), "--attach", str(os.getpid())),
         stdin=subprocess.DEVNULL,
-        start_new_session=True,  # a terminal's Ctrl-C is for the run
+        start_new_session=True,  # Ctrl-C must reach only the run
     )
 
 

@@ -18,7 +18,7 @@ BAD_VALUES = {
     "float for a count": (
         "all_on",
         "loop.overruns_max=2.5",
-        ["overruns_max = 2.5", "whole number"],
+        ["overruns_max = 2.5", "an integer"],
     ),
     "number for a table": ("all_on", "guard=3", ["guard = 3", "must be"]),
     "period of zero": ("all_on", "loop.period_s=0.0", ["loop.period_s", "greater"]),

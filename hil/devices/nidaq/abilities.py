@@ -1,4 +1,4 @@
-"""What a card cannot do is found before the run, and refused with the reason."""
+"""Checks of a card's capabilities before the run; each refusal gives the reason."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,12 +12,12 @@ RATE_TOLERANCE = 1e-4
 
 
 def check(name: str, plan: CardPlan) -> None:
-    """Compare what the rig asks with what the device of each terminal says of itself.
+    """Check the rig's settings against the capabilities of the device of each terminal.
 
     Raises
     ------
     DeviceError
-        Naming the first thing that a device cannot do.
+        The first setting that a device does not support.
     """
     with said_by(name):
         devices = devices_of(name, plan)
@@ -29,18 +29,18 @@ def check(name: str, plan: CardPlan) -> None:
 
 
 def devices_of(name: str, plan: CardPlan) -> dict[str, Any]:
-    """The plan's card and every other device that one of its terminals names, by name.
+    """The plan's card and every other device that its terminals name, by name.
 
     Raises
     ------
     DeviceError
-        One of them is not there.
+        A device is missing.
     """
     return {device: find(name, device) for device in (plan.card, *sorted(plan.elsewhere))}
 
 
 def owner_of(device: Any) -> Any:
-    """Who has a device's timing engines and watchdog: the chassis of a module, else itself."""
+    """The device with the timing engines and the watchdog: a module's chassis, or the card."""
     from nidaqmx.constants import ProductCategory
 
     if device.product_category == ProductCategory.C_SERIES_MODULE:
@@ -49,7 +49,7 @@ def owner_of(device: Any) -> Any:
 
 
 def find(name: str, card: str) -> Any:
-    """The card of this name, or who is there instead."""
+    """Find the card of this name; the error lists the cards that exist."""
     from nidaqmx.system import System
 
     there = list(System.local().devices.device_names)
@@ -125,7 +125,7 @@ def _ranges(name: str, plan: CardPlan, devices: dict[str, Any]) -> None:
 
 
 def _rate(name: str, plan: CardPlan, devices: dict[str, Any]) -> None:
-    """One clock for all inputs; every device converts its own channels."""
+    """Check the sample rate: all inputs have one clock, each device converts its own channels."""
     if plan.acquisition.kind == "on_demand":
         return
     rate_Hz = plan.acquisition.rate_Hz
@@ -187,12 +187,12 @@ def _each_of(
 
 
 def check_clock(name: str, asked_Hz: float, made_Hz: float) -> None:
-    """Refuse a clock that the card could only make roughly.
+    """Refuse a sample rate that the card's clock cannot generate exactly.
 
     Raises
     ------
     DeviceError
-        It is off by more than any clock's own error.
+        The rate differs by more than RATE_TOLERANCE, which is above any clock's own error.
     """
     if abs(made_Hz - asked_Hz) > RATE_TOLERANCE * asked_Hz:
         raise DeviceError(

@@ -1,4 +1,4 @@
-"""A look at the inputs before anything moves: rails, zero, noise, shunt, e-stop."""
+"""Checks of the inputs before a run: rails, zero, noise, shunt, e-stop."""
 
 from collections.abc import Sequence
 
@@ -17,12 +17,12 @@ from hil.loop.stages import Message
 def look(
     name: str, plan: CardPlan, inputs: Inputs, outputs: Outputs
 ) -> tuple[list[Chain], list[Message]]:
-    """The channels' chains with their zeros taken, and what is to be said about them.
+    """Check the inputs; returns the channels' chains with tared zeros, and messages.
 
     Raises
     ------
     DeviceError
-        A channel is at its rail or dead, or a shunt does not change it as it should.
+        A channel is at its rail or dead, or a shunt does not change it by the expected amount.
     """
     chains, messages = [c.chain for c in plan.analog], []
     samples = inputs.sampled(plan.before_s)
@@ -70,9 +70,9 @@ def said(trouble: str) -> str:
 def _check_shunt(
     name: str, plan: CardPlan, inputs: Inputs, outputs: Outputs, i: int, zero: float
 ) -> Message:
-    """A known change of the bridge shows that wires, excitation and gain are well.
+    """Check wires, excitation and gain by a known change of the bridge.
 
-    It says nothing of the transducer. Source: Interface Inc., Shunt Calibration for Dummies.
+    It does not check the transducer. Source: Interface Inc., Shunt Calibration for Dummies.
     """
     channel: AnalogInput = plan.analog[i]
     baseline = channel.baseline
@@ -93,7 +93,7 @@ def _check_shunt(
 
 
 def refuse_open_estop(name: str, lines: Sequence[Line], levels: NDArray[np.bool_]) -> None:
-    """An open e-stop loop is refused before the start."""
+    """Refuse to start with an open e-stop loop."""
     for line, level in zip(lines, levels, strict=True):
         if line.kind == "estop" and not level:
             raise DeviceError(

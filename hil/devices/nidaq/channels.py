@@ -1,4 +1,4 @@
-"""What a rig asks of a card, as plain data."""
+"""Settings of a card, as plain data."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ LineKind = Literal["input", "estop", "enable"]
 
 @dataclass(frozen=True)
 class Bridge:
-    """How a bridge card feeds its transducer."""
+    """Excitation of a transducer by a bridge card."""
 
     excitation_V: float
     resistance_Ohm: float
@@ -20,14 +20,14 @@ class Bridge:
 
 @dataclass(frozen=True)
 class Baseline:
-    """What a healthy channel showed at commissioning; None where nobody looked.
+    """Values of a healthy channel at commissioning; None if not measured.
 
     Attributes
     ----------
     zero_ratio : float or None
-        Reading at no force.
+        Reading without force.
     zero_tolerance : float or None
-        Change of the zero that is usual, as a force.
+        Usual change of the zero, as a force.
     noise_rms_raw : float or None
     shunt_ratio, shunt_tolerance : float or None
         Change of the reading when the shunt is closed.
@@ -46,13 +46,13 @@ class AnalogInput:
 
     Attributes
     ----------
-    chain : from V (mV/V on a bridge input) to what it means
+    chain : conversion from V (mV/V on a bridge input) to the reading
     range_raw : float
         Largest reading expected, V or mV/V.
     tare : bool
-        The mean before the run is its zero.
+        Whether the mean before the run becomes its zero.
     shunt_line : str
-        Line that closes the conditioner's shunt; empty where there is none.
+        Line that closes the conditioner's shunt; empty if there is none.
     """
 
     name: str
@@ -102,7 +102,7 @@ class Line:
 
 @dataclass(frozen=True)
 class AnalogOutput:
-    """An actuator's command: volts = value / units_per_V, held within the range; `rest` is safe."""
+    """Output for an actuator: volts = value / units_per_V, limited to the range; `rest` is idle."""
 
     name: str
     terminal: str
@@ -113,15 +113,14 @@ class AnalogOutput:
 
 @dataclass(frozen=True)
 class Acquisition:
-    """How samples are taken.
+    """Acquisition of samples.
 
     Attributes
     ----------
     kind : {"block", "on_demand", "single_point"}
-        Blocks by the card's sample clock; one reading whenever asked; one by the card's clock a
-        tick.
+        Blocks on the card's sample clock; one reading on request; one per tick on the card's clock.
     per_tick : int
-        Samples of every channel in a tick; 1 unless in blocks.
+        Samples of every channel per tick; 1 unless in blocks.
     """
 
     kind: Literal["block", "on_demand", "single_point"]
@@ -135,7 +134,7 @@ class Acquisition:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a card's readings and commands stand in the rig's: first channel, first output."""
+    """Indices of a card's first channel and first output in the rig's readings and commands."""
 
     channel: int
     output: int
@@ -143,17 +142,17 @@ class Place:
 
 @dataclass(frozen=True)
 class CardPlan:
-    """Everything that a rig asks of one card.
+    """All settings of one card.
 
     Attributes
     ----------
-    inputs : in the order of the rig's readings
+    inputs : inputs in the order of the rig's readings
     before_s : float
-        How long the inputs are looked at before the run.
+        Duration of the check of the inputs before the run.
     enable_settle_s : float
-        From enable lines high to what they feed being there.
+        Settling time of the power after the enable lines have gone high.
     age_max_s : float
-        Oldest reading that the guard allows.
+        Largest age of a reading that the guard permits.
     """
 
     card: str
@@ -197,12 +196,12 @@ class CardPlan:
 
     @property
     def elsewhere(self) -> set[str]:
-        """Devices other than the card that terminals name."""
+        """Names of further devices in the terminals."""
         named = {device_of(p) for physicals in self.physicals().values() for p in physicals}
         return named - {self.card}
 
     def physical(self, terminal: str) -> str:
-        """NI's name of a terminal; one that starts with '/' names its own device."""
+        """NI's name of a terminal; a terminal that starts with '/' includes its device."""
         return terminal[1:] if terminal.startswith("/") else f"{self.card}/{terminal}"
 
 

@@ -1,15 +1,15 @@
-"""An NI card as a device: inputs read, outputs written, nothing asked of the library in a tick.
+"""Driver of an NI card: reads its inputs and writes its outputs, without status queries in a tick.
 
-In blocks (the default) the card samples by its own clock, many times a tick. Every tick takes the
-samples of the periods that have passed; their mean is the reading, late by half a block, and
-`<card>_age_s` says so. A block that is not there yet is waited for a fifth of a period, then left
-for the next tick: this one has no reading, and all that follow are a period older. Once a second,
-after the commands have gone out, the driver asks how many samples wait, sets the card's time
-against the run's, and takes what it has fallen behind (`pace`). A card that hands samples over in
-packets is read a packet later.
+With `acquisition = "block"` (the default) the card samples on its own clock, several times per
+tick. Every tick reads the samples since the last one; their mean is the reading. It is late by half
+a block, which `<card>_age_s` includes. A tick waits a fifth of a period for an incomplete block;
+then it has no reading, the next tick reads the block, and all later readings are a period older.
+Once a second, after writing the commands, the driver queries the number of unread samples, compares
+the card's time with the run's, and reads the surplus (`pace`). If a card transfers samples in
+packets, the driver reads them one packet later.
 
-Encoders are latched by the sample clock of the analogue inputs: force and angle of one sample are
-of one instant.
+The sample clock of the analogue inputs latches the encoders: force and angle of a sample are
+simultaneous.
 """
 
 import contextlib
@@ -39,14 +39,13 @@ SETTLED_WITHIN_S = 1e-9
 
 
 class NiDaq:
-    """A card behind the `nidaqmx` package.
+    """An NI card, accessed with the `nidaqmx` package.
 
     Parameters
     ----------
-    place : where its readings and commands stand in the rig's
-    sleep_s : lets time pass before the run, in which `alive` is called more often than the watchdog
-        waits
-    simulated : the library is a simulation
+    place : indices of its first channel and output in the rig's readings and commands
+    sleep_s : sleeps before the run, and calls `alive` often enough for the watchdog
+    simulated : whether the library is a simulation
     """
 
     def __init__(
@@ -77,7 +76,7 @@ class NiDaq:
         self._tick: int | None = None  # None until sampling has started
         self._t_s = 0.0
         self._pace = Pace(plan.acquisition, 0.0)
-        self._settled_s = math.inf  # the run's time from which on what the lines feed is there
+        self._settled_s = math.inf  # time of the run at which the power has settled
 
     @property
     def columns(self) -> list[Column]:
@@ -102,7 +101,7 @@ class NiDaq:
         )  # fmt: skip
 
     def record_raw(self, sink: RawSink) -> None:
-        """Give every sample to this as well."""
+        """Also push every sample to `sink`."""
         self._raw_sink = sink
 
     def bind(self, frame: Frame, readings: Readings) -> None:
@@ -119,7 +118,7 @@ class NiDaq:
         return found
 
     def open(self) -> None:
-        """Find the card, compare it with what is asked, look at its inputs; energises nothing."""
+        """Find the card, check its capabilities and its inputs; does not switch anything on."""
         try:
             self._open()
         except BaseException:
@@ -178,7 +177,7 @@ class NiDaq:
             before.refuse_open_estop(self.name, self._plan.lines_in, self._lines.levels())
 
     def enable(self) -> None:
-        """Enable lines high, behind a watchdog that runs by then."""
+        """Start the watchdog if needed, then set the enable lines high."""
         outputs = self._outputs
         if not self._plan.lines_out or (outputs is not None and outputs.enabled):
             return
@@ -189,30 +188,30 @@ class NiDaq:
         self._settled_s = self._t_s + self._plan.enable_settle_s
 
     def ready(self) -> bool:
-        """What the enable lines feed has had its time to come up."""
+        """Whether the power has settled."""
         return not self._plan.lines_out or self._t_s >= self._settled_s - SETTLED_WITHIN_S
 
     def wait(self) -> None:
-        """Return when it has."""
+        """Block until the power has settled."""
         if not self.ready():
             self._sleep_s(self._plan.enable_settle_s)
             self._settled_s = -math.inf
 
     def alive(self) -> None:
-        """The watchdog hears that the loop lives."""
+        """Feed the watchdog."""
         if self._outputs is not None:
             with said_by(self.name, "watchdog"):
                 self._outputs.reset_watchdog()
 
     def disable(self) -> None:
-        """Enable lines low; whatever fails, `safe` has another turn."""
+        """Set the enable lines low; if that fails, `safe` tries again."""
         self._settled_s = math.inf
         if self._outputs is not None:
             with said_by(self.name, "cannot be switched off"):
                 self._outputs.enable(False)
 
     def self_test(self, say: Callable[[str], None]) -> list[str]:
-        """The boards were looked at by the power of its enable lines, which are low again."""
+        """Set the enable lines low after the boards' self-test, which needed their power."""
         if not self._plan.lines_out or self._outputs is None:
             return []
         self.safe()
@@ -223,7 +222,7 @@ class NiDaq:
         return [f"{names} high during the boards' self-test, then low"]
 
     def _start(self) -> Outputs:
-        """Watchdog and outputs, all of them off, where that is not done."""
+        """Start watchdog and outputs, all of them off, if not done yet."""
         outputs = self._outputs
         if outputs is None:
             raise DeviceError(f"{self.name}: is not open")
@@ -239,7 +238,7 @@ class NiDaq:
             self._lines.start()
 
     def arm(self) -> None:
-        """Start outputs, and sampling where that has not begun."""
+        """Start the outputs, and sampling if it has not started."""
         self._start()
         if self._tick is None:
             self._begin(0.0)
@@ -260,7 +259,7 @@ class NiDaq:
 
     def read(self, t_s: float) -> None:
         inputs = self._inputs
-        if self._tick is None:  # watched before it is armed
+        if self._tick is None:  # read before it is armed
             self._begin(t_s)
         if inputs is None or self._tick is None:
             raise DeviceError(f"{self.name}: is not open")
@@ -299,7 +298,7 @@ class NiDaq:
         return faults
 
     def _give_analog(self, inputs: Inputs, there: bool) -> int:
-        """Readings of the analogue inputs into their channels; what is wrong with them."""
+        """Write the readings of the analogue inputs to their channels; returns their fault bits."""
         r, faults, valid, first = self._readings, 0, 0, self._place.channel
         for i, at in enumerate(self._analog_at):
             troubles = int(inputs.filter.troubles[i]) if there else 0
@@ -347,13 +346,13 @@ class NiDaq:
                 inputs.read(n_blocks)
 
     def safe(self) -> None:
-        """Enables low, outputs to rest; whatever fails, the others have their turn."""
+        """Set enable lines low and outputs idle, even if one of them fails."""
         self._settled_s = math.inf
         if self._outputs is not None:
             self._outputs.safe()
 
     def close(self) -> None:
-        """Let go of the card."""
+        """Release the card."""
         outputs, inputs, lines = self._outputs, self._inputs, self._lines
         self._outputs = self._inputs = self._lines = self._tick = None
         if inputs is not None:

@@ -1,4 +1,4 @@
-"""What the card's library says, as one line that names the device, the code and a remedy."""
+"""Errors of the NI-DAQmx library as one line with the device, the code and a remedy."""
 
 import contextlib
 from collections.abc import Iterator
@@ -52,12 +52,12 @@ HINTS = {
 
 @contextlib.contextmanager
 def said_by(name: str, doing: str = "") -> Iterator[None]:
-    """Turn what the library raises into DeviceError.
+    """Convert exceptions of the library in the block to DeviceError.
 
     Raises
     ------
     DeviceError
-        With device, code and hint.
+        One line with device, code and hint.
     """
     import nidaqmx.errors as ni
 
@@ -75,7 +75,7 @@ def said_by(name: str, doing: str = "") -> Iterator[None]:
 
 
 def describe(name: str, error: Exception, doing: str = "") -> str:
-    """The one line about an error of the library."""
+    """Format an error of the library as one line."""
     code = int(getattr(error, "error_code", 0))
     hint = HINTS.get(code)
     text = f"{hint} ({first_line(error)})" if hint else first_line(error)
@@ -83,7 +83,7 @@ def describe(name: str, error: Exception, doing: str = "") -> str:
 
 
 def first_line(error: Exception) -> str:
-    """The library's own words without what follows them."""
+    """First line of the library's message."""
     return (
         one_line(str(error).strip().splitlines()[0]) if str(error).strip() else "no reason stated"
     )

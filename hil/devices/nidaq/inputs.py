@@ -1,4 +1,4 @@
-"""What a card samples: analogue inputs and encoders on one clock."""
+"""Inputs of a card: analogue inputs and encoders on one sample clock."""
 
 from collections.abc import Sequence
 
@@ -14,13 +14,13 @@ from hil.devices.nidaq.tasks import AnalogReader, CounterReader, close_all
 from hil.errors import DeviceError
 
 PATIENT_S = 2.0
-WAIT_SHARE = 0.2  # of a period that samples are waited for in a tick
+WAIT_SHARE = 0.2  # longest wait for samples in a tick, as a fraction of a period
 PACKETS_LOOKED_AT = 50
 NOT_COUNTED = np.iinfo(np.int64).min
 
 
 class Inputs:
-    """Readers of one card, and what they last read.
+    """Readers of one card, and their last readings.
 
     Attributes
     ----------
@@ -29,13 +29,13 @@ class Inputs:
     counts : (E,) int array
         Signed counts of the encoders.
     counted : (E,) bool array
-        Whether they are of this tick.
+        Whether the counts are of this tick.
     card_s : float
         The card's time of the newest sample.
     delay_s : float
-        How much older than it the means are.
+        Delay of the means relative to the newest sample.
     packet_s : float
-        How long the card gathers samples before it hands them over, as `sampled` found it.
+        Time for which the card collects samples before it transfers them, found by `sampled`.
     """
 
     def __init__(self, name: str, plan: CardPlan) -> None:
@@ -67,7 +67,7 @@ class Inputs:
 
     @property
     def _readers(self) -> list[AnalogReader | CounterReader]:
-        """What is clocked before what clocks it."""
+        """All readers; the counters first, because the analogue inputs provide their clock."""
         return [*self._counters, *(() if self._analog is None else (self._analog,))]
 
     def _begin(self) -> None:
@@ -76,7 +76,7 @@ class Inputs:
         self.card_s = self.delay_s = 0.0
 
     def record_raw(self, sink: RawSink) -> None:
-        """Give every sample to this as well."""
+        """Also push every sample to `sink`."""
         self._sink = sink
 
     def start(self) -> None:
@@ -94,12 +94,12 @@ class Inputs:
         self._counters, self._analog = [], None
 
     def sampled(self, seconds: float) -> NDArray[np.float64]:
-        """(C, n) readings of the analogue inputs over this time, from a start of their own.
+        """Sample the analogue inputs for this time, outside the run; returns a (C, n) array.
 
         Raises
         ------
         DeviceError
-            None came.
+            No samples arrived.
         """
         reader = self._analog
         if reader is None:
@@ -122,7 +122,7 @@ class Inputs:
     def _packets(
         self, reader: AnalogReader, n: int, timeout_s: float
     ) -> NDArray[np.float64] | None:
-        """N samples; the first ones as they come, which tells how many come at a time."""
+        """Read n samples; the first ones as they arrive, to determine the size of a packet."""
         blocks: list[NDArray[np.float64]] = []
         came: list[int] = []
         missing = n
@@ -144,9 +144,9 @@ class Inputs:
         return np.hstack(blocks)
 
     def read(self, n_periods: int) -> bool:
-        """Take what was sampled since the last tick; False where it has not all come yet.
+        """Read the samples since the last tick; returns False if not all have arrived.
 
-        The first tick takes the sample of the start.
+        The first tick takes the first sample.
         """
         if self._acquisition.kind == "block" and self._analog is not None:
             first = self._n_read == 0
@@ -163,7 +163,7 @@ class Inputs:
         return True
 
     def behind(self) -> int:
-        """Samples of every channel that wait to be read: a question to the library."""
+        """Number of unread samples of each channel; this calls the library."""
         return 0 if self._analog is None else self._analog.waiting()
 
     def _read_block(self, reader: AnalogReader, n: int, wait_s: float) -> bool:
@@ -192,7 +192,7 @@ class Inputs:
         return self._rows[:n]
 
     def _count(self, i: int, n: int, rows: NDArray[np.void]) -> None:
-        """The counts of these samples; earlier ones that came too late are passed over."""
+        """Read the counts of these samples, and skip earlier ones that arrived too late."""
         due = self._n_read + n - self._n_counts[i]
         encoder = self._plan.encoders[i]
         counts = self._counters[i].block(due, WAIT_SHARE * self._acquisition.period_s)
@@ -212,6 +212,6 @@ def row_dtype(plan: CardPlan) -> np.dtype[np.void]:
 
 
 def places(plan: CardPlan) -> tuple[Sequence[int], Sequence[int]]:
-    """Where analogue inputs and where encoders stand among the inputs."""
+    """Indices of the analogue inputs and of the encoders among the inputs."""
     analog = [i for i, c in enumerate(plan.inputs) if isinstance(c, AnalogInput)]
     return analog, [i for i in range(len(plan.inputs)) if i not in analog]

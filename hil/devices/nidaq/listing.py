@@ -1,4 +1,4 @@
-"""NI cards that are plugged in, as the machine's own NI-DAQmx sees them."""
+"""List of the NI cards that NI-DAQmx finds on this computer."""
 
 from importlib.util import find_spec
 from typing import Any
@@ -8,7 +8,7 @@ from hil.errors import DeviceError
 
 
 def cards() -> tuple[list[dict[str, Any]], str]:
-    """Every card with what it can do, and why there are none where that can be said."""
+    """Every card with its numbers of channels, and the reason if there are none."""
     if find_spec("nidaqmx") is None:
         return [], "NI cards need an extra: pip install 'hil-arrays[daq]'"
     try:
@@ -38,7 +38,7 @@ def _found() -> list[dict[str, Any]]:
 
 
 def cards_as_text(found: list[dict[str, Any]], why_none: str) -> str:
-    """One line a card."""
+    """Format the cards, one line each."""
     if not found:
         return why_none
     return "\n".join(

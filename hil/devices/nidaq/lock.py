@@ -1,4 +1,4 @@
-"""A card belongs to one run at a time, whoever's run it is."""
+"""Lock of a card: only one run at a time can use it, across all users."""
 
 import fcntl
 import os
@@ -8,21 +8,21 @@ from pathlib import Path
 
 from hil.errors import DeviceError
 
-SHARED_FOLDER = Path("/tmp")  # one place for all users, whatever their TMPDIR
+SHARED_FOLDER = Path("/tmp")  # the same folder for all users, independent of TMPDIR
 FOR_ALL = 0o666
 
 
 class CardLock:
-    """Held from opening a card until it is closed, or its holder is gone.
+    """Lock from opening a card until it is closed or its process ends.
 
-    The library reserves what a task uses, not the card: two runs on different channels of one
-    card would take each other's clock and watchdog. The lock is the kernel's, on a file that stays:
-    it ends with its holder, however that ends, and another user can take it then.
+    The library reserves the resources of a task, not the card: two runs on different channels of
+    one card would interfere through its clock and watchdog. The lock is a kernel lock on a file
+    that is never removed: it ends with its process, and another user can then take it.
 
     Raises
     ------
     DeviceError
-        Another process holds the card; it is named.
+        Another process holds the card; the message gives the process.
     """
 
     def __init__(self, name: str, card: str, serial: int, folder: Path = SHARED_FOLDER) -> None:
@@ -52,10 +52,10 @@ class CardLock:
 
 
 def _opened(path: Path) -> int:
-    """The file, made for all users where it is not there.
+    """Open the file; create it, writable for all users, if it does not exist.
 
-    Opened without O_CREAT where it is: in a folder like /tmp the kernel refuses that for another
-    user's file (fs.protected_regular). Whoever may only read it can lock it all the same.
+    An existing file is opened without O_CREAT, because in a folder like /tmp the kernel refuses
+    O_CREAT on another user's file (fs.protected_regular). Read permission is enough for the lock.
     """
     while True:
         try:
@@ -68,7 +68,7 @@ def _opened(path: Path) -> int:
             made = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, FOR_ALL)
         except FileExistsError:
             continue
-        os.fchmod(made, FOR_ALL)  # whatever the umask
+        os.fchmod(made, FOR_ALL)  # independent of the umask
         return made
 
 

@@ -1,4 +1,4 @@
-"""What a card switches and drives, and the watchdog that does without the program."""
+"""Outputs of a card: enable lines, shunt lines, analogue outputs, and their watchdog."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from hil.devices.nidaq.writers import AnalogWriter, LineWriter
 from hil.errors import DeviceError
 from hil.loop.stages import Message
 
-FEEDS = 4  # of the watchdog within its time
+FEEDS = 4  # feeds of the watchdog within its timeout
 
 
 class Outputs:
@@ -23,9 +23,9 @@ class Outputs:
     Attributes
     ----------
     enabled : bool
-        The enable lines are high.
+        Whether the enable lines are high, or not known to be low.
     started : bool
-        The watchdog runs, where there is one, and what is switched off is known to be.
+        Whether the watchdog, if any, is running and the outputs have been switched off.
     """
 
     def __init__(self, name: str, plan: CardPlan) -> None:
@@ -41,11 +41,11 @@ class Outputs:
         self._watchdogs.refuse_missing()
 
     def watch(self) -> list[Message]:
-        """Start the watchdogs, before any other task; what is to be said about them."""
+        """Start the watchdogs before any other task; returns messages about them."""
         return self._watchdogs.start()
 
     def start(self) -> list[Message]:
-        """Watchdogs first, then the outputs at rest; what is to be said about the watchdogs."""
+        """Start the watchdogs, then the outputs at their idle values; returns messages."""
         plan, messages = self._plan, self.watch()
         if plan.lines_out:
             self._lines = LineWriter([plan.physical(line.terminal) for line in plan.lines_out])
@@ -58,30 +58,30 @@ class Outputs:
         return messages
 
     def put(self, values: NDArray[np.float64]) -> None:
-        """Actuators' values, in their own units."""
+        """Set the actuators' values, in their own units."""
         if self._analog is not None:
             self._analog.put(values)
 
     def enable(self, on: bool) -> None:
-        """Enable lines high or low; they go high only behind a watchdog that has been started."""
+        """Set the enable lines; their task exists only after the watchdog has been started."""
         if self._lines is not None and on != self.enabled:
-            self.enabled = True  # until they are known to be low
+            self.enabled = True  # until the write confirms that they are low
             self._lines.set_all(on)
             self.enabled = on
 
     def feed_watchdog(self, t_s: float) -> None:
-        """In the run: some times within the watchdog's own."""
+        """Feed the watchdog in the run, FEEDS times within its timeout."""
         if t_s - self._fed_s >= self._plan.watchdog_s / FEEDS:
             self.reset_watchdog()
             self._fed_s = t_s
 
     def reset_watchdog(self) -> None:
-        """The program lives."""
+        """Feed the watchdog now."""
         self._watchdogs.reset()
 
     @contextlib.contextmanager
     def shunt(self, channel: AnalogInput) -> Iterator[None]:
-        """The conditioner's shunt closed within the block."""
+        """Close the conditioner's shunt within the block."""
         line = LineWriter([self._plan.physical(channel.shunt_line)])
         try:
             line.set_all(True)
@@ -93,12 +93,12 @@ class Outputs:
                 line.task.close()
 
     def safe(self) -> None:
-        """Enables low, outputs at rest, tasks closed; whatever fails, the other has its turn.
+        """Set enable lines low and outputs idle, even if one fails; then close the tasks.
 
         Raises
         ------
         DeviceError
-            Naming what could not be switched off.
+            An output could not be switched off.
         """
         from nidaqmx.errors import DaqError
 
@@ -116,7 +116,7 @@ class Outputs:
         self.enabled = False
         if failures:
             raise DeviceError("; ".join(failures))
-        self.close()  # a watchdog that runs on would expire, and a chassis wait for its reset
+        self.close()  # a running watchdog would expire, and its chassis would then need a reset
 
     def close(self) -> None:
         """Close the tasks; the watchdogs last."""

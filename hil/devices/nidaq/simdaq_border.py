@@ -1,4 +1,4 @@
-"""Where simdaq's errors become this project's; simdaq itself knows nothing of `hil`."""
+"""Conversion of simdaq's errors to those of hil; simdaq does not import `hil`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from simdaq.errors import PortError, SetupError
 
 @contextmanager
 def own_errors() -> Iterator[None]:
-    """Raise simdaq's errors as `ConfigError` and `DeviceError`, with the same line."""
+    """Convert simdaq's errors to `ConfigError` and `DeviceError` with the same message."""
     try:
         yield
     except SetupError as error:

@@ -1,7 +1,7 @@
-"""Output tasks of a card: built and started once, then written without a question to the library.
+"""Output tasks of a card: built and started once, then written without further library calls.
 
-A task that is not started is reserved, started and stopped by every single write; in between
-another program could take its terminals.
+If a task is not started, every write reserves, starts and stops it, and between two writes another
+program could take its terminals.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from hil.devices.nidaq.channels import AnalogOutput, CardPlan
 
 
 class LineWriter:
-    """Digital outputs, all of one level."""
+    """Digital outputs that all have the same level."""
 
     def __init__(self, terminals: Sequence[str]) -> None:
         from nidaqmx import Task
@@ -41,7 +41,7 @@ class LineWriter:
 
 
 class AnalogWriter:
-    """Actuators' outputs in one task, held within their ranges."""
+    """Actuators' outputs in one task, limited to their ranges."""
 
     def __init__(self, plan: CardPlan, outputs: Sequence[AnalogOutput]) -> None:
         from nidaqmx import Task
@@ -68,11 +68,11 @@ class AnalogWriter:
         self._rest = np.array([output.rest for output in outputs])
 
     def put(self, values: NDArray[np.float64]) -> None:
-        """These values, in their own units; the guard has seen that they are numbers."""
+        """Write values in their own units; the guard has checked that they are not NaN."""
         np.multiply(values, self._per_unit, out=self._volts)
         np.clip(self._volts, -self._range_V, self._range_V, out=self._volts)
         self._writer.write_one_sample(self._volts, timeout=0.1)
 
     def rest(self) -> None:
-        """All outputs to where they are safe."""
+        """Set all outputs to their idle values."""
         self.put(self._rest)

@@ -1,7 +1,7 @@
 """A simulated data acquisition card: transducers, encoders and actuators on one plant.
 
-In: signal -> volts or counts -> delay -> first-order low-pass -> offset and noise -> range -> bits.
-Out: value -> volts -> range -> bits -> value, held until the next.
+Inputs: signal -> volts or counts -> delay -> first-order low-pass -> offset and noise -> range ->
+quantisation. Outputs: value -> volts -> range -> quantisation -> value, held until the next one.
 """
 
 import math
@@ -27,10 +27,11 @@ SETTLED_WITHIN_S = 1e-9
 
 @dataclass(frozen=True)
 class SimChannel:
-    """One instrument: `output` is the plant's output it sits on; raw is V, mV/V or counts.
+    """One instrument, which measures the plant's output with index `output`.
 
-    A reading is what `chain` makes of raw, a whole number of steps of `step_raw` from `low_raw`
-    to `high_raw`. A bandwidth of infinity passes everything. With `tare` its offset is taken off.
+    Raw values are in V, mV/V or counts, quantised in steps of `step_raw` from `low_raw` to
+    `high_raw`; `chain` converts them to a reading. An infinite bandwidth means no low-pass. With
+    `tare` the offset before the run is subtracted.
     """
 
     name: str
@@ -52,14 +53,14 @@ class SimChannel:
         return f"{self.name}.raw_{self.raw_unit}"
 
     def digitised(self, raw: float) -> float:
-        """The whole step nearest to a raw value, within the range."""
+        """Quantise a raw value to the nearest step within the range."""
         raw = min(max(raw, self.low_raw - self.step_raw), self.high_raw + self.step_raw)
         return min(max(round(raw / self.step_raw) * self.step_raw, self.low_raw), self.high_raw)
 
 
 @dataclass(frozen=True)
 class SimOutput:
-    """An analogue output that sets the plant's input `input`; value = units_per_V volts."""
+    """An analogue output that sets the plant's input `input` (index); value = units_per_V volts."""
 
     input: int
     units_per_V: float
@@ -67,20 +68,20 @@ class SimOutput:
     range_V: float
 
     def set_to(self, value: float) -> float:
-        """The value that the output's bits can give, nearest to the one asked for."""
+        """Quantise a value to the nearest one that the output can generate."""
         volts = round(value / self.units_per_V / self.step_V) * self.step_V
         return self.units_per_V * min(max(volts, -self.range_V), self.range_V - self.step_V)
 
 
 class SimDaq:
-    """Samples every channel and sets every output once a tick.
+    """Samples every channel and sets every output once per tick.
 
     Parameters
     ----------
-    draws : the random numbers of a channel, by its name
-    place : where its readings and commands stand in the rig's
-    lines : digital lines; every e-stop loop is closed
-    enable_settle_s : from enable lines high to what they feed being there
+    draws : random generator of a channel, by its name
+    place : indices of its first channel and output in the rig's readings and commands
+    lines : digital lines; every e-stop loop is closed unless a fault opens it
+    enable_settle_s : settling time of the power after the enable lines have gone high
     """
 
     simulated = True
@@ -100,7 +101,7 @@ class SimDaq:
     ) -> None:
         self.name = name
         self._settle_s = enable_settle_s
-        self._settled_s = math.inf  # the run's time from which on what the lines feed is there
+        self._settled_s = math.inf  # time of the run at which the power has settled
         self._t_s = 0.0
         self._high = False
         self._plant = plant
@@ -213,14 +214,14 @@ class SimDaq:
         self._bits[self._faults_at] = faults
         if self._lines_in:
             self._bits[self._lines_at] = (1 << len(self._lines_in)) - 1
-        # A card is as old as its oldest channel: one dead wire must not hide behind others.
+        # The card's age is that of its oldest channel, so that one lost channel is noticed.
         last_t_s = min(self._last_t_s)
         age_s = t_s - last_t_s
         self._values[self._age] = age_s
         self._values[self._clock] = last_t_s
 
     def _broken(self, i: int, raw: float, now: Injection) -> tuple[float, bool]:
-        """What a broken transducer gives instead, and whether it gives anything."""
+        """Reading of a transducer with injected faults, and whether it is valid."""
         channel = self._channels[i]
         if now.active("sensor_stuck", channel.name):
             return self._stuck[i], True
@@ -246,55 +247,55 @@ class SimDaq:
             self._bits[self._lines_at] = before | (high if self._high else 0)
 
     def _put_lines(self, high: bool) -> None:
-        """Every enable line high or low; one that is stuck low lets nothing through."""
+        """Set all enable lines high or low; a line that is stuck low stays low."""
         self._high = high
         for line in self._lines_out:
             stuck = self._injection is not None and self._injection.active("enable_stuck_low", line)
             self._plant.enable(f"{self.name}/{line}", high and not stuck)
 
     def enable(self) -> None:
-        """Enable lines high."""
+        """Set the enable lines high."""
         if self._lines_out and not self._high:
             self._put_lines(True)
             self._settled_s = self._t_s + self._settle_s
 
     def ready(self) -> bool:
-        """What the enable lines feed has had its time to come up."""
+        """Whether the power has settled."""
         return not self._lines_out or self._t_s >= self._settled_s - SETTLED_WITHIN_S
 
     def wait(self) -> None:
-        """It comes up before the first tick; that time does not count."""
+        """Skip the settling time: before the first tick no simulated time passes."""
         if self._high:
             self._settled_s = -math.inf
 
     def alive(self) -> None:
-        """Nobody watches."""
+        """Do nothing: it has no watchdog."""
 
     def disable(self) -> None:
-        """Enable lines low."""
+        """Set the enable lines low."""
         self._put_lines(False)
         self._settled_s = math.inf
 
     def self_test(self, say: Callable[[str], None]) -> list[str]:
-        """The boards were looked at by the power of its enable lines, which are low again."""
+        """Set the enable lines low after the boards' self-test, which needed their power."""
         if not self._lines_out:
             return []
         self.disable()
         return [f"{', '.join(self._lines_out)} high during the boards' self-test, then low"]
 
     def arm(self) -> None:
-        """Outputs follow the commands at once."""
+        """Do nothing: outputs always follow the commands."""
 
     def messages(self) -> list[Message]:
-        """Zeros that were taken, as a card says them: old runs are recalibrated by them."""
+        """Tared zeros, in the form of a card's messages; recalibration of old runs needs them."""
         found, self._messages = self._messages, []
         return found
 
     def safe(self) -> None:
-        """All outputs to zero, enable lines low."""
+        """Set all outputs to zero and the enable lines low."""
         self.disable()
         for output in self._outputs:
             self._plant.inputs[output.input] = 0.0
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing."""

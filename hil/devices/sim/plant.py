@@ -16,19 +16,19 @@ from hil.mechanics.system import System
 
 AMBIENT_C = 20.0
 AMBIENT = -1
-ON_FROM_DUTY = 0.5  # of a period: a cell that knows only on and off is what it was for longer
-POWERED_BEFORE_US = 100_000  # long enough for a board to have looked at every cell
+ON_FROM_DUTY = 0.5  # duty in a period from which a cell without a thermal model counts as on
+POWERED_BEFORE_US = 100_000  # long enough for a board to scan every cell before the run
 
 
 class Gates(Protocol):
-    """The far end of a simulated board, as the plant sees it."""
+    """Interface of a simulated board to the plant."""
 
     def advance(self, duration_us: int) -> None:
-        """Time passes before the run."""
+        """Advance the board's time before the run."""
         ...
 
     def step(self, period_us: int) -> NDArray[np.float64]:
-        """A period of the run passes: the duty of every gate in it, 0 to 1."""
+        """Advance the board by a period of the run; returns the duty of every gate, 0 to 1."""
         ...
 
     def sense(
@@ -40,14 +40,14 @@ class Gates(Protocol):
 
 @dataclass(frozen=True)
 class Wired:
-    """A board and the cells (from 0) behind its gates."""
+    """A board and the indices of the cells at its gates."""
 
     board: Gates
     gates: NDArray[np.int64]
 
 
 class SimPlant:
-    """What simulated boards and outputs move and simulated instruments measure.
+    """The plant that simulated boards and outputs drive and simulated instruments measure.
 
     Parameters
     ----------
@@ -60,9 +60,10 @@ class SimPlant:
     inputs : (M,) array
         Values of the system's inputs, which simulated outputs set.
     temperature_C, current_A, resistance_Ohm : (N,) arrays
-        Of the wires now, the current as a mean over the PWM; NaN where a cell is not thermal.
+        State of the wires, the current averaged over the PWM; NaN for a cell without a thermal
+        model.
     clamp_C : (N,) array
-        Of the clamps at their ends, which is what boards measure; NaN likewise.
+        Temperature of the clamps at the wires' ends, which boards measure; NaN as above.
     """
 
     def __init__(self, system: System, period_s: float, current_on_A: float) -> None:
@@ -81,7 +82,7 @@ class SimPlant:
         self._clamps = Clamps(wires.cells, wires.clamp_C, period_s)
         self._supply_V = wires.supply_V
         self._wires = wires
-        self._fed = False  # by a supply of the rig's; else by one that is always there
+        self._fed = False  # whether the rig has a supply; otherwise power is always on
         self._volts, self._limit_A = math.inf, math.inf
         self._enabled: dict[str, bool] = {}
         self._thermal = np.isfinite(self._supply_V)
@@ -94,14 +95,14 @@ class SimPlant:
         self._given_V, self._drawn_A = math.inf, 0.0
 
     def feed(self, volts: float, limit_A: float) -> None:
-        """The cells hang on a supply that gives so many volts, and no more than this current."""
+        """Set the supply's voltage and current limit."""
         if (volts, limit_A) != (self._volts, self._limit_A):
             self._fed, self._volts, self._limit_A = True, volts, limit_A
             self._set_field(volts)
             self._show_currents()
 
     def enable(self, line: str, high: bool) -> None:
-        """A card's line lets the cells have power, or does not."""
+        """Set the level of an enable line; the cells have power only if all are high."""
         before = self.powered
         self._enabled[line] = high
         if self.powered != before:
@@ -109,11 +110,11 @@ class SimPlant:
 
     @property
     def powered(self) -> bool:
-        """Whether a gate that is on heats its cell, and finds a current."""
+        """Whether the cells have power: all enable lines high and the supply on."""
         return all(self._enabled.values()) and self._volts > 0.0
 
     def fed(self) -> tuple[float, float]:
-        """What the supply measures now: volts, and the current that all cells draw."""
+        """Voltage of the supply and total current of the cells now."""
         return self._given_V, self._drawn_A
 
     def _set_field(self, volts: float) -> None:
@@ -121,7 +122,7 @@ class SimPlant:
         self._wires.feed(volts)
 
     def _limit_current(self) -> None:
-        """Let the voltage give way where the cells would draw more than the supply gives."""
+        """Reduce the voltage if the cells would draw more than the supply's current limit."""
         if not self._fed or not self.powered:
             self._drawn_A = 0.0
             return
@@ -138,7 +139,7 @@ class SimPlant:
         self._drawn_A = wire_A + plain_A
 
     def _show_currents(self) -> None:
-        """What the boards would see of cells that are on, with the power that there is."""
+        """Set the boards' current inputs to the currents of cells that are on."""
         amps = self._current_on_A if self.powered else 0.0
         for wired in self._wired:
             for gate, cell in enumerate(wired.gates):
@@ -148,7 +149,7 @@ class SimPlant:
             self._sense()
 
     def wire(self, board: Gates, gates: Sequence[int]) -> None:
-        """Put these cells behind the board's gates."""
+        """Connect these cells to the gates of a simulated board."""
         self._wired.append(Wired(board, np.array(gates)))
         for gate in range(N_CELLS):
             board.sense(gate, self._current_on_A, 0.0, AMBIENT_C)
@@ -157,18 +158,18 @@ class SimPlant:
         board.advance(POWERED_BEFORE_US)
 
     def follow(self, gates: Sequence[int]) -> None:
-        """These cells are switched by a real board: do as it reports."""
+        """Let these cells follow the reports of a real board."""
         self._followed = np.concatenate((self._followed, np.array(gates)))
 
     def report(self, cells_reported: NDArray[np.uint8]) -> None:
-        """What the boards report at this tick, before the plant comes to it."""
+        """Take the boards' reports of this tick; call it before `advance`."""
         if len(self._followed):
             reported = cells_reported[self._followed]
             known = reported != CELL_UNKNOWN
             self.cells[self._followed[known]] = reported[known]
 
     def advance(self, t_s: float) -> None:
-        """Bring the plant to t_s in whole periods, boards and cells in step."""
+        """Advance plant and boards together to t_s, in whole periods."""
         n = round(t_s / self._period_s)
         while self._n < n:
             for wired in self._wired:
@@ -189,7 +190,7 @@ class SimPlant:
             self._n += 1
 
     def _sense(self) -> None:
-        """Show the boards what the wires of their cells carry when on, and their clamps' heat."""
+        """Set the boards' inputs: the wires' currents when on, and the clamp temperatures."""
         on_A = self._supply_V / self.resistance_Ohm if self.powered else self._no_current_A
         for wired in self._wired:
             for gate, cell in enumerate(wired.gates):
@@ -197,13 +198,13 @@ class SimPlant:
                     wired.board.sense(gate, on_A[cell], 0.0, self.clamp_C[cell])
 
     def output(self, index: int) -> float:
-        """One of the system's outputs, now; with AMBIENT the room's temperature."""
+        """Current value of a system output; with AMBIENT the ambient temperature, °C."""
         return self._ambient_C if index == AMBIENT else float(self._system.y[index])
 
 
 @njit(cache=True)
 def _switch(duty_of_gate, gates, cells, duty):  # type: ignore[no-untyped-def]
-    """Every gate drives its cell."""
+    """Copy the duty of every gate to its cell; a cell is on from ON_FROM_DUTY."""
     for i in range(len(gates)):
         cells[gates[i]] = duty_of_gate[i] >= ON_FROM_DUTY
         duty[gates[i]] = duty_of_gate[i]

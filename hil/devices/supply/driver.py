@@ -1,8 +1,8 @@
-"""A bench supply: what the loop knows of it, on the bench and simulated alike.
+"""A bench supply: the loop's side of it, the same on the bench and in simulation.
 
-It is slow, so that the loop never waits for it: a process of its own (`hil.devices.supply.process`)
-asks it and leaves the last answer where the loop finds it with its age. What it is told is verified
-by what it answers.
+A supply answers slowly, so the loop never waits for it: a separate process
+(`hil.devices.supply.process`) polls it and puts the last answer and its time into shared memory.
+Every command is verified by a later answer.
 """
 
 import json
@@ -22,8 +22,8 @@ from hil.platform import shared_memory
 
 SILENT, WRONG, NOT_OFF = 1, 2, 4
 FLAGS = ("silent", "wrong", "not_off")
-# What loop and process leave each other, in a file of shared memory. `asked_s` is when the answer
-# was asked for, `t_s` when it was there, `count` odd while it is being written.
+# Shared memory between loop and process. `asked_s` is the time of the query, `t_s` the time of its
+# answer; `count` is odd while the answer is being written.
 SHARED = np.dtype(
     [
         ("count", "<i8"), ("asked_s", "<f8"), ("t_s", "<f8"), ("voltage_V", "<f8"),
@@ -38,7 +38,7 @@ LOOK_S = 0.005
 
 @dataclass(frozen=True)
 class Settings:
-    """What a supply is told, and what is expected of it; see `hil.rig.supply_table`."""
+    """Set values and limits of a supply; see `hil.rig.supply_table`."""
 
     voltage_V: float
     current_A: float
@@ -49,7 +49,7 @@ class Settings:
 
 @dataclass
 class Answer:
-    """What it said last, on the clock of the device: NaN before the first answer."""
+    """Last answer, with times on the device's clock; NaN before the first answer."""
 
     asked_s: float = -math.inf
     t_s: float = -math.inf
@@ -59,11 +59,12 @@ class Answer:
 
 
 class Watch:
-    """Compares what a supply answers with what it was told.
+    """Compares a supply's answers with its commands.
 
     Attributes
     ----------
-    want_on, since_s : what it was told last, and when; off, when it was opened
+    want_on : last command; off at first
+    since_s : time of the last command
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -72,14 +73,14 @@ class Watch:
         self.since_s = -math.inf
 
     def tell(self, want_on: bool, now_s: float) -> bool:
-        """It is told this now; whether that is news."""
+        """Set the command; returns whether it has changed."""
         if want_on == self.want_on:
             return False
         self.want_on, self.since_s = want_on, now_s
         return True
 
     def confirmed(self, answer: Answer) -> bool:
-        """An answer that was asked for after the command says that it is obeyed."""
+        """Whether an answer to a query after the command confirms the command."""
         return answer.asked_s >= self.since_s and self._as_commanded(answer)
 
     def _as_commanded(self, answer: Answer) -> bool:
@@ -89,7 +90,7 @@ class Watch:
         return answer.on == 1.0 and abs(answer.voltage_V - s.voltage_V) <= s.tolerance_V
 
     def faults(self, answer: Answer, now_s: float) -> int:
-        """Bits of FLAGS."""
+        """Faults at a time, as bits of FLAGS."""
         s = self._settings
         late = now_s - self.since_s > s.obey_max_s
         found = 0
@@ -107,7 +108,7 @@ class Watch:
 
 
 class SupplyDevice:
-    """What both supplies have in common: columns, readings and faults."""
+    """Base of the real and the simulated supply: columns, readings and faults."""
 
     simulated = False
 
@@ -151,7 +152,7 @@ class SupplyDevice:
         return found
 
     def _note(self, now_s: float, t_s: float) -> None:
-        """The last answer into the row, and what the guard thinks of it."""
+        """Write the last answer and its faults into the row."""
         a = self.answer
         age_s = now_s - a.t_s
         known = math.isfinite(age_s)
@@ -168,7 +169,7 @@ class SupplyDevice:
         self._bits[self._faults_at] = faults
 
     def troubles(self) -> dict[str, list[str]]:
-        """What is wrong with it, in words, by the row of the interlocks that it trips."""
+        """Its faults as text, by the interlock that each one trips."""
         faults = int(self._bits[self._faults_at])
         s, name, (age_s, _, voltage_V, _, on, _) = self.settings, self.name, self._row
         output = f"{name} {voltage_V:.4g} V with its output {'on' if on else 'off'}"
@@ -184,17 +185,17 @@ class SupplyDevice:
                 for i, flag in enumerate(FLAGS) if faults >> i & 1}  # fmt: skip
 
     def set_values(self) -> str:
-        """What it is told, for people."""
+        """Its set values as text."""
         return f"{self.settings.voltage_V:g} V, at most {self.settings.current_A:g} A"
 
 
 class Supply(SupplyDevice):
-    """A supply on the bench, behind its process.
+    """A supply on the bench, polled by its process.
 
     Parameters
     ----------
-    job : what the process is told: resource, dialect, values; see `hil.devices.supply.process`
-    now_s, sleep_s : the machine's clock, which the process shares
+    job : arguments of the process: resource, dialect, values; see `hil.devices.supply.process`
+    now_s, sleep_s : the computer's clock, which the process also uses, and a sleep
     """
 
     def __init__(
@@ -213,12 +214,12 @@ class Supply(SupplyDevice):
         self._shared: np.ndarray[tuple[int], np.dtype[np.void]] | None = None
 
     def open(self) -> None:
-        """Start its process, which finds it, switches it off, and sets and reads back its values.
+        """Start its process, which switches the supply off, sets its values and reads them back.
 
         Raises
         ------
         DeviceError
-            It is not there, does not answer, or does not take its values.
+            The supply is missing, does not answer, or does not accept its values.
         """
         shared_memory.sweep(shared_memory.folder())
         path, file = shared_memory.create(shared_memory.folder(), "supply")
@@ -236,10 +237,10 @@ class Supply(SupplyDevice):
         ]
         self._process = subprocess.Popen(
             command,
-            stdin=subprocess.PIPE,  # its end says that the loop's process has gone
+            stdin=subprocess.PIPE,  # closed when the loop's process ends
             stderr=subprocess.PIPE,
             text=True,
-            start_new_session=True,  # a terminal's Ctrl-C is for the loop, which switches off
+            start_new_session=True,  # Ctrl-C must reach only the loop, which then switches off
         )
         until_s = self._now_s() + START_MAX_S
         while shared["state"][0] == STARTING and self._now_s() < until_s:
@@ -261,11 +262,11 @@ class Supply(SupplyDevice):
             return str(shared["text"][0].decode(errors="replace"))
         if process is None or process.poll() is None:
             return ""
-        said = (process.stderr.read() if process.stderr else "").strip().splitlines()
-        return f"its process ended: {said[-1] if said else 'no word'}"
+        lines = (process.stderr.read() if process.stderr else "").strip().splitlines()
+        return f"its process ended: {lines[-1] if lines else 'without a message'}"
 
     def _take(self) -> None:
-        """The last whole answer; one that is being written is taken at the next look."""
+        """Take the last complete answer; skip one that is being written now."""
         shared = self._shared
         if shared is None:
             raise DeviceError(f"{self.name}: is not open")
@@ -287,68 +288,68 @@ class Supply(SupplyDevice):
             self._shared["want_on"] = int(want_on)
 
     def enable(self) -> None:
-        """Told to be on; `ready` says when it is."""
+        """Command the output on; `ready` returns whether it is on."""
         self._tell(True)
 
     def arm(self) -> None:
-        """It is on by then."""
+        """Do nothing: the output is already on."""
 
     def alive(self) -> None:
-        """Its process hears that the loop lives."""
+        """Send the heartbeat to its process."""
         if self._shared is not None:
             self._shared["alive_s"] = self._now_s()
 
     def disable(self) -> None:
-        """Told to be off; `safe` waits for it."""
+        """Command the output off; `safe` waits until it is."""
         if self._shared is not None:
             self._tell(False)
 
     def ready(self) -> bool:
-        """It says that it is on, at its voltage."""
+        """Whether it reports its output on at the set voltage."""
         return self.watch.want_on and self.watch.confirmed(self.answer)
 
     def wait(self) -> None:
-        """Return when it is ready, before the first tick.
+        """Block until it is on; called before the first tick.
 
         Raises
         ------
         DeviceError
-            It does not obey in time.
+            It is not on in time.
         """
-        self._until(self.ready, "on")
+        self._wait_until(self.ready, "on")
 
-    def _until(self, there: Callable[[], bool], what: str) -> None:
+    def _wait_until(self, confirmed: Callable[[], bool], what: str) -> None:
         s = self.settings
         began_s = self._now_s()
-        within_s = s.obey_max_s + s.answer_max_s  # it may obey and its answer be late
+        within_s = s.obey_max_s + s.answer_max_s  # time to execute, and time to answer
         while True:
             self._take()
-            if there():
+            if confirmed():
                 return
             self._tell(self.watch.want_on)
             if self._now_s() - began_s > within_s:
                 break
             self._sleep_s(LOOK_S)
         heard = self.answer.asked_s >= self.watch.since_s
-        said = "no answer" if not heard else f"it reports {self._said()}"
-        cut = "" if what == "on" else ": SWITCH IT OFF BY HAND"
-        raise DeviceError(f"{self.name}: commanded {what}, after {within_s:.3g} s {said}{cut}")
+        report = "no answer" if not heard else f"it reports {self._answer_as_text()}"
+        remedy = "" if what == "on" else ": SWITCH IT OFF BY HAND"
+        raise DeviceError(f"{self.name}: commanded {what}, after {within_s:.3g} s {report}{remedy}")
 
-    def _said(self) -> str:
+    def _answer_as_text(self) -> str:
         a = self.answer
         return f"output {'on' if a.on else 'off'}, {a.voltage_V:.4g} V, {a.current_A:.3g} A"
 
     def self_test(self, say: Callable[[str], None]) -> list[str]:
-        """Told to be on before, it was; told to be off, it is, and says so.
+        """Switch off after the boards' self-test, which needed its power, and verify it.
 
         Raises
         ------
         DeviceError
-            It does not say so in time.
+            It does not report its output off in time.
         """
         began_s = self._now_s()
         self.safe()
-        return [f"was on at its voltage, and off {self._now_s() - began_s:.2g} s after its cut"]
+        return [f"was on at its voltage, and off {self._now_s() - began_s:.2g} s after the command"]
 
     def read(self, t_s: float) -> None:
         self._take()
@@ -358,20 +359,20 @@ class Supply(SupplyDevice):
         self._tell(bool(commands.enabled[0]))
 
     def safe(self) -> None:
-        """Off, and verified by what it answers.
+        """Switch the output off and verify its answer.
 
         Raises
         ------
         DeviceError
-            It does not say in time that it is off.
+            It does not report its output off in time.
         """
         if self._shared is None:
             return
         self._tell(False)
-        self._until(lambda: self.watch.confirmed(self.answer), "off")
+        self._wait_until(lambda: self.watch.confirmed(self.answer), "off")
 
     def close(self) -> None:
-        """End its process, which switches the output off once more."""
+        """End its process, which switches the output off again."""
         process, shared = self._process, self._shared
         self._process = self._shared = None
         if shared is not None:

@@ -6,9 +6,9 @@ LAN = "on a LAN by its address, as TCPIP::ADDRESS::5025::SOCKET"
 
 
 def visa_resources() -> tuple[list[str], str]:
-    """Names of what is plugged in, and why there are none where that can be said.
+    """Names of the resources found, and the reason if there are none.
 
-    The LAN is not searched, which would call out to everything on it.
+    It does not search the LAN, because that would send queries to all its devices.
     """
     if find_spec("pyvisa_py") is None:
         return [], "bench supplies need an extra: pip install 'hil-arrays[supply]'"

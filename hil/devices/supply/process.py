@@ -1,11 +1,10 @@
 """The process beside the loop that talks to a bench supply: `python -m hil.devices.supply.process`.
 
-It finds the supply, switches its output off, sets voltage and current and reads them back; then it
-switches on and off as the loop wants and leaves an answer every `poll_s`. Whatever happens to the
-loop, the output goes off: when the loop has shown no sign of life for ALIVE_S, when its process has
-gone, and when it ends. It does not come on again because a loop that has hung goes on. While the
-machine sleeps this process sleeps as well, and the output stays as it is: it goes off as soon as
-the machine wakes.
+It opens the supply, switches its output off, sets voltage and current and reads them back. Then it
+switches the output as the loop commands and writes an answer every `poll_s`. The output goes off if
+the loop sends no heartbeat for ALIVE_S, if the loop's process ends, and when this process ends. It
+does not come on again if a hung loop continues. While the computer sleeps, this process sleeps too
+and the output stays as it is; it goes off as soon as the computer wakes.
 """
 
 import contextlib
@@ -28,14 +27,14 @@ from hil.platform import shared_memory
 
 ALIVE_S = 0.5
 LOOK_S = 0.005
-ANSWER_SHARE = 1.0 / 3.0  # of the longest silence, that a single answer is waited for
+ANSWER_SHARE = 1.0 / 3.0  # timeout of one answer, as a fraction of answer_max_s
 LATE_MAX = 20
-TOLERANCE = 0.01  # of what was set, when it is read back
+TOLERANCE = 0.01  # relative tolerance of the set values when read back
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """What a supply is told and asked; `{n}` is the output's number, `{x}` the value."""
+    """SCPI commands and queries of a supply; `{n}` is the output's number, `{x}` the value."""
 
     select: str
     voltage: str
@@ -61,7 +60,7 @@ DIALECTS = {
 
 
 class SupplyError(Exception):
-    """What is wrong with the supply, in one line."""
+    """An error of the supply, in one line."""
 
 
 class Scpi:
@@ -74,23 +73,23 @@ class Scpi:
 
     def __init__(self, session: Any, dialect: str, channel: int) -> None:
         self._session = session
-        self._says = DIALECTS[dialect]
+        self._dialect = DIALECTS[dialect]
         self._n = channel
         self._identity = ""
 
     def identify(self) -> str:
-        """Who it is."""
+        """Query and return its identity (*IDN?)."""
         answer = self.ask("*IDN?")
         if answer.count(",") < 3:  # IEEE 488.2, 10.14: maker, model, serial number, version
             raise SupplyError(f"answers '{one_line(answer)}' to *IDN?: no instrument")
         self._identity = answer
         return answer
 
-    def find_the_thread(self) -> None:
-        """After an answer that did not come in time: it may come yet, and pass for the next one.
+    def resynchronise(self) -> None:
+        """Discard late answers after a timeout, so that none is taken for the next answer.
 
-        What comes late is thrown away until nothing has come for as long as an answer is waited
-        for, and it says again who it is; SupplyError until then.
+        It reads until nothing arrives within the timeout, then checks the identity again. Raises
+        SupplyError if that fails.
         """
         with contextlib.suppress(Exception):  # nothing more comes
             for _ in range(LATE_MAX):
@@ -103,23 +102,23 @@ class Scpi:
         return template.format(n=self._n, x=x)
 
     def ask(self, template: str) -> str:
-        """Its answer; SupplyError where there is none."""
+        """Send a query and return the answer; SupplyError if there is none."""
         question = self._text(template)
         try:
             return str(self._session.query(question)).strip()
         except Exception as error:
-            raise SupplyError(f"no answer to {question}: {_said(error)}") from None
+            raise SupplyError(f"no answer to {question}: {_reason(error)}") from None
 
     def tell(self, template: str, x: object = "") -> None:
-        """Command it; SupplyError where that fails."""
+        """Send a command; SupplyError if that fails."""
         command = self._text(template, x)
         try:
             self._session.write(command)
         except Exception as error:
-            raise SupplyError(f"did not accept {command}: {_said(error)}") from None
+            raise SupplyError(f"did not accept {command}: {_reason(error)}") from None
 
     def number(self, template: str) -> float:
-        """Its answer as a number."""
+        """Send a query and return the answer as a number."""
         answer = self.ask(template)
         try:
             return float(answer.split(",")[0].rstrip("VA"))
@@ -129,14 +128,14 @@ class Scpi:
             ) from None
 
     def set(self, voltage_V: float, current_A: float) -> None:
-        """Off, then these values, read back."""
-        says = self._says
-        if says.select:
-            self.tell(says.select)
+        """Switch the output off, set voltage and current, and read them back."""
+        dialect = self._dialect
+        if dialect.select:
+            self.tell(dialect.select)
         self.switch(False)
         for template, question, value, unit in (
-            (says.voltage, says.voltage_set, voltage_V, "V"),
-            (says.current, says.current_set, current_A, "A"),
+            (dialect.voltage, dialect.voltage_set, voltage_V, "V"),
+            (dialect.current, dialect.current_set, current_A, "A"),
         ):
             self.tell(template, f"{value:g}")
             found = self.number(question)
@@ -146,28 +145,34 @@ class Scpi:
                 )
 
     def switch(self, on: bool) -> None:
-        """Its output on or off."""
-        self.tell(self._says.output, "ON" if on else "OFF")
+        """Switch its output on or off."""
+        self.tell(self._dialect.output, "ON" if on else "OFF")
 
     def is_on(self) -> bool:
-        """Whether it says that its output is on."""
-        answer = self.ask(self._says.output_now).upper()
+        """Whether it reports its output on."""
+        answer = self.ask(self._dialect.output_now).upper()
         if answer not in ("0", "1", "ON", "OFF"):
             raise SupplyError(f"answers '{one_line(answer)}' to OUTP?: wrong dialect?")
         return answer in ("1", "ON")
 
     def measured(self) -> tuple[float, float]:
-        """Volts and amperes."""
-        return self.number(self._says.voltage_now), self.number(self._says.current_now)
+        """Measured voltage, V, and current, A."""
+        return self.number(self._dialect.voltage_now), self.number(self._dialect.current_now)
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     text = one_line(str(error)).split(": ", 1)[-1]
     return text or type(error).__name__
 
 
 def connect(job: dict[str, Any]) -> tuple[Scpi, str, Callable[[], None]]:
-    """The supply that the job names, who it is, and how to let go of it; SupplyError without."""
+    """Open the supply; returns it, its identity and a function that closes it.
+
+    Raises
+    ------
+    SupplyError
+        It cannot be opened or does not identify itself.
+    """
     import pyvisa
 
     resource = job["resource"]
@@ -175,7 +180,7 @@ def connect(job: dict[str, Any]) -> tuple[Scpi, str, Callable[[], None]]:
         manager = pyvisa.ResourceManager(job["visa"])
         session: Any = manager.open_resource(resource)
     except Exception as error:
-        raise SupplyError(f"{resource}: cannot be opened: {_said(error)}") from None
+        raise SupplyError(f"{resource}: cannot be opened: {_reason(error)}") from None
     session.timeout = 1e3 * ANSWER_SHARE * job["answer_max_s"]
     session.read_termination = session.write_termination = "\n"
     if resource.upper().startswith("ASRL"):
@@ -196,12 +201,12 @@ def connect(job: dict[str, Any]) -> tuple[Scpi, str, Callable[[], None]]:
 
 
 class Post:
-    """The loop's end and this one's, in shared memory.
+    """Shared memory with the loop.
 
     Parameters
     ----------
-    now_s : the clock that the loop's sign of life is on, which stands while the machine sleeps
-    sleep : tells that the machine has slept
+    now_s : clock of the loop's heartbeat, which stops while the computer sleeps
+    sleep : detects that the computer has slept
     """
 
     def __init__(
@@ -216,12 +221,12 @@ class Post:
         self._hung = False
 
     def state(self, state: int, text: str) -> None:
-        """Say how it stands."""
+        """Report the state of this process to the loop."""
         self._shared["text"] = text.encode()[:240]
         self._shared["state"] = state
 
     def answer(self, asked_s: float, voltage_V: float, current_A: float, on: bool) -> None:
-        """Leave an answer."""
+        """Write an answer of the supply."""
         s = self._shared
         s["count"] += 1
         s["asked_s"], s["t_s"] = asked_s, self._now_s()
@@ -230,10 +235,10 @@ class Post:
 
     @property
     def wants_on(self) -> bool:
-        """The loop wants the output on, and lives.
+        """Whether the loop commands the output on and sends its heartbeat.
 
-        One that has hung and lives again, or has slept with the machine, has to want it off before
-        it can want it on.
+        After the loop has hung, or the computer has slept, the loop must command off before a
+        command on counts again.
         """
         slept = self._sleep.slept_s() > 0.0
         if not self._shared["want_on"][0]:
@@ -244,13 +249,13 @@ class Post:
 
     @property
     def ends(self) -> bool:
-        """The loop has let go, or its process has gone."""
+        """Whether the loop has ended the session, or its process has ended."""
         gone, _, _ = select.select([sys.stdin], [], [], 0.0)
         return bool(self._shared["end"][0]) or bool(gone)
 
 
 def run(path: str, job: dict[str, Any]) -> int:
-    """Serve one loop until it lets go; 0, or 1 where the supply failed."""
+    """Serve one loop until it ends the session; returns 0, or 1 if the supply failed."""
     post = Post(path)
     let_go: Callable[[], None] | None = None
     supply: Scpi | None = None
@@ -282,18 +287,18 @@ def _serve(post: Post, supply: Scpi, poll_s: float) -> None:
             due_s = now_s + poll_s
             try:
                 if lost:
-                    supply.find_the_thread()
+                    supply.resynchronise()
                     now_s = time.perf_counter()
                 is_on = supply.is_on()
                 post.answer(now_s, *supply.measured(), is_on)
                 lost = False
             except SupplyError:
-                lost = True  # the age of the last answer says so to the guard, which switches off
+                lost = True  # the age of the last answer grows, and the guard trips on it
         time.sleep(LOOK_S)
 
 
 def _off(supply: Scpi) -> None:
-    """The last thing it is told; a supply that does not listen cannot be told more."""
+    """Switch the output off; print the error if that fails."""
     try:
         supply.switch(False)
     except SupplyError as error:

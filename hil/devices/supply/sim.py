@@ -1,4 +1,4 @@
-"""A simulated bench supply, which feeds the cells of the plant."""
+"""A simulated bench supply that powers the cells of the plant."""
 
 from collections import deque
 from collections.abc import Callable
@@ -13,12 +13,13 @@ ON_WITHIN_S = 1e-9
 
 
 class SimSupply(SupplyDevice):
-    """Obeys and answers late, limits its current, and knows what the plant draws.
+    """Simulates delays of commands and answers, the current limit, and the measured current.
 
     Parameters
     ----------
-    poll_s : from one question to the next
-    obey_s, answer_s : from a command to the output, and from a question to its answer
+    poll_s : polling period
+    obey_s : delay from a command to the output
+    answer_s : delay from a query to its answer
     """
 
     simulated = True
@@ -38,8 +39,8 @@ class SimSupply(SupplyDevice):
         self._poll_s, self._obey_s, self._answer_s = poll_s, obey_s, answer_s
         self._injection = injection
         self._on = False
-        self._commands: deque[tuple[float, bool]] = deque()  # when obeyed, what
-        self._answers: deque[Answer] = deque()  # under way
+        self._commands: deque[tuple[float, bool]] = deque()  # time of execution, output on
+        self._answers: deque[Answer] = deque()  # not yet arrived
         self._asked_s = -poll_s
         self._t_s = 0.0
 
@@ -48,7 +49,7 @@ class SimSupply(SupplyDevice):
         return None if found is None else found.value
 
     def open(self) -> None:
-        """Off, and it says so."""
+        """Switch the output off."""
         self._switch(False)
         self.watch.since_s = self._t_s
         self.answer = Answer(self._t_s, self._t_s, 0.0, 0.0, 0.0)
@@ -71,25 +72,25 @@ class SimSupply(SupplyDevice):
             )
 
     def enable(self) -> None:
-        """Told to be on; `ready` says when it is."""
+        """Command the output on; `ready` returns whether it is on."""
         self._tell(True, self._t_s)
 
     def arm(self) -> None:
-        """It is on by then."""
+        """Do nothing: the output is already on."""
 
     def alive(self) -> None:
-        """Nobody watches."""
+        """Do nothing: it has no watchdog."""
 
     def disable(self) -> None:
-        """Told to be off; `safe` sees to it."""
+        """Command the output off; `safe` verifies it."""
         self._tell(False, self._t_s)
 
     def ready(self) -> bool:
-        """It says that it is on, at its voltage."""
+        """Whether it reports its output on at the set voltage."""
         return self.watch.want_on and self.watch.confirmed(self.answer)
 
     def wait(self) -> None:
-        """It comes on before the first tick; that time does not count."""
+        """Switch on at once: before the first tick no simulated time passes."""
         if self.ready():
             return
         if self._fault("supply_mute") is not None:
@@ -104,9 +105,9 @@ class SimSupply(SupplyDevice):
             )
 
     def self_test(self, say: Callable[[str], None]) -> list[str]:
-        """Told to be on before, it was; told to be off, it is."""
+        """Switch off after the boards' self-test, which needed its power."""
         self.safe()
-        return ["was on at its voltage, and off after its cut"]
+        return ["was on at its voltage, and off when switched off"]
 
     def read(self, t_s: float) -> None:
         self._plant.advance(t_s)
@@ -131,12 +132,12 @@ class SimSupply(SupplyDevice):
         self._tell(bool(commands.enabled[0]), t_s)
 
     def safe(self) -> None:
-        """Off, unless it does not obey.
+        """Switch the output off.
 
         Raises
         ------
         DeviceError
-            As on the bench: it does not say in time that it is off.
+            An injected fault keeps it on or silent; the same error as on the bench.
         """
         if self._fault("supply_mute") is not None:
             raise DeviceError(f"{self.name}: commanded off, no answer: SWITCH IT OFF BY HAND")
@@ -151,4 +152,4 @@ class SimSupply(SupplyDevice):
         self.answer = Answer(self._t_s, self._t_s, 0.0, 0.0, 0.0)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing."""
