@@ -12,13 +12,13 @@ from pydantic import BaseModel, Field
 
 
 class MyController:
-    """PI on force: as many cells on as the force asked for is cells strong.
+    """PI on force: switches on as many cells as the demanded force needs.
 
     u = k_p e + k_i int(e) dt, e = set point - force; the cells are switched on one by one.
     """
 
     class Values(BaseModel):
-        """The keys of its table; hil says so where one is missing, unknown or out of range."""
+        """The keys of its table; hil reports missing, unknown and out-of-range keys."""
 
         k_p: float = Field(default=0.5, ge=0.0)
         k_i_per_s: float = Field(default=2.0, ge=0.0)

@@ -3,12 +3,12 @@
 [devices.gauge]
 kind = "device.py:MyDevice"
 port = "/dev/ttyUSB0"
-every = 10                        # periods from one reading to the next
-[devices.gauge.channels.travel]   # one table for every number that read() gives
-signal = "slide.x_m"              # what it measures of the model
+every = 10                        # read it once in ten periods
+[devices.gauge.channels.travel]   # one table for every number that read() returns
+signal = "slide.x_m"              # output of the model that it measures
 
-With `--backend sim` (the default) the class is never made: hil reads the model instead.
-`pytest --hil-contract device.py` tries it with nothing plugged in where it has `pretend`.
+With `--backend sim` (the default) hil does not use the class: it reads the model instead.
+`pytest --hil-contract device.py` tests it without hardware if it has the method `pretend`.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 
 
 class MyDevice:
-    """A digital gauge on a serial line, which answers `?` with millimetres and a new line."""
+    """A digital gauge on a serial port, which answers `?` with millimetres and a new line."""
 
     class Values(BaseModel):
         """The keys of its table."""
@@ -25,40 +25,40 @@ class MyDevice:
         timeout_s: float = Field(default=0.02, gt=0.0)
 
     def __init__(self, values):
-        """Nothing is opened yet."""
+        """Store the values; `open` connects."""
         self.values = values
         self.line = None
 
     def open(self):
-        """Connect; energises nothing. Whatever it raises ends the run, in one line."""
-        import serial  # only where the device is
+        """Connect without switching anything on. An exception ends the run with one line."""
+        import serial  # imported here, since only the bench needs it
 
         self.line = serial.Serial(self.values.port, 115200, timeout=self.values.timeout_s)
 
     def pretend(self):
-        """In place of `open`, for the contract test: answer without the hardware."""
+        """Replace `open` in the contract test: answer without the hardware."""
         self.line = Pretended()
 
     def read(self, t_s):
-        """Once a turn: a number a channel, in SI units; NaN where there is none."""
+        """Return one number for each channel, in SI units; NaN if there is no reading."""
         self.line.write(b"?\n")
         text = self.line.readline().strip()
         return np.array([1e-3 * float(text) if text else np.nan])
 
     def close(self):
-        """Let go of it; called on every way out."""
+        """Disconnect; hil calls this on every exit."""
         if self.line is not None:
             self.line.close()
 
 
 class Pretended:
-    """A gauge that always says 12.5 mm."""
+    """A gauge that always reads 12.5 mm."""
 
     def write(self, data):
-        """Take a question."""
+        """Accept a query."""
 
     def readline(self):
-        """Answer it."""
+        """Answer the query."""
         return b"12.5\n"
 
     def close(self):

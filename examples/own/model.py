@@ -44,7 +44,7 @@ class MyModel:
         return np.array([x[1], torque / (v.mass_kg * v.length_m**2)])
 
     def step(self, drive, inputs):
-        """The outputs a period later; `drive` is a duty a cell, of which there are none here."""
+        """Outputs one period later; `drive` has one duty for each cell, and here no entries."""
         h, u, x = self.period_s, inputs[0], self.x
         k1 = self.rate(x, u)
         k2 = self.rate(x + 0.5 * h * k1, u)

@@ -4,14 +4,14 @@
 kind = "reference.py:MyReference"
 high_N = 1.2
 
-`hil check EXPERIMENT.toml` looks at it, `pytest --hil-contract reference.py` tries it.
+`hil check EXPERIMENT.toml` checks it, `pytest --hil-contract reference.py` tests it.
 """
 
 from pydantic import BaseModel, Field
 
 
 class MyReference:
-    """A trapezoid: up, a rest, and down again, over and over."""
+    """A periodic trapezoid: up, a pause, down, a pause."""
 
     class Values(BaseModel):
         """The keys of its table."""
@@ -24,7 +24,7 @@ class MyReference:
         self.values = values
 
     def at(self, t_s):
-        """The set point at t_s: of the time alone, for a replay must give it again."""
+        """Set point at t_s; it must depend on the time only, so that a replay repeats it."""
         v = self.values
         phase_s = t_s % (2.0 * v.slope_s + 2.0 * v.rest_s)
         rising = phase_s / v.slope_s

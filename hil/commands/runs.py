@@ -129,7 +129,7 @@ def run(args: argparse.Namespace) -> int:
         sets.append(f"experiment.duration_s={args.duration!r}")
     with say_compiling(not args.json):
         config = load(args.experiment, sets)
-        _say_article(config, args.backend, args.clock)
+        _print_usage_history(config, args.backend, args.clock)
         for line in config.doubts:
             say(f"warning: {line}", file=sys.stderr)
         result = session.run(
@@ -154,8 +154,8 @@ def run(args: argparse.Namespace) -> int:
     return INTERRUPTED if result.outcome == "aborted" else DONE
 
 
-def _say_article(config: Any, backend: str, clock: str | None) -> None:
-    """What the specimen on the bench has been through, before it goes through more."""
+def _print_usage_history(config: Any, backend: str, clock: str | None) -> None:
+    """Print the usage history of the specimen on the bench before the run."""
     from hil.runs import logbook, session
 
     book = logbook.logbook_of(config, session.where_it_runs(config, backend, clock)[0])
@@ -254,7 +254,7 @@ def campaign(args: argparse.Namespace) -> int:
         say=lambda text: say(text, file=sys.stderr),
     )
     config = next(iter(started.campaign.configs.values()))
-    _say_article(config, args.backend, args.clock)
+    _print_usage_history(config, args.backend, args.clock)
     try:
         code = started.runner.run()
     finally:
