@@ -50,7 +50,7 @@ def test_commands_wait_for_the_boards_turn_and_off_does_not(paced, configs):
     on = reported.all(axis=1) & known
     assert np.flatnonzero(on)[0] == 4
     pipeline = assembly.build(load(configs / "miga6/all_on.toml", PACED), 0)
-    turn = pipeline.rig._turns[0]
+    turn = pipeline.rig._dividers[0]
     commands = pipeline.rig.commands
     commands.cells[:] = 1
     assert turn.comes(0.900)
@@ -67,7 +67,7 @@ def test_commands_wait_for_the_boards_turn_and_off_does_not(paced, configs):
 
 def test_a_turn_that_was_missed_comes_at_the_next_tick(configs):
     pipeline = assembly.build(load(configs / "miga6/all_on.toml", PACED), 0)
-    turn = pipeline.rig._turns[0]
+    turn = pipeline.rig._dividers[0]
     came = [tick for tick in (0, 1, 3, 5, 6, 7, 8, 9, 17, 18, 20) if turn.comes(0.001 * tick)]
     assert came == [0, 5, 8, 17, 20]
 

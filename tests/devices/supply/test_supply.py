@@ -414,7 +414,7 @@ def test_a_loop_that_is_held_loses_its_supply_and_trips_when_it_goes_on(rigs, in
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("devices.supply.voltage_V=11.0", "devices.supply.voltage_V = 11: beyond voltage_max_V"),
+        ("devices.supply.voltage_V=11.0", "devices.supply.voltage_V = 11: exceeds voltage_max_V"),
         (
             "devices.supply.current_A=2.0",
             "devices.supply.current_A = 2: exceeds current_max_A = 1.2",
