@@ -143,7 +143,8 @@ def _refuse_collinear(
         raise ConfigError(f"{what}: the readings do not determine {', '.join(dead)}")
     _, s, Vt = np.linalg.svd(A / scale, full_matrices=False)
     if s[-1] * CONDITION_MAX < s[0]:
-        together = [n for n, v in zip(names, np.abs(Vt[-1]), strict=True) if v > 0.1 * Vt[-1].max()]
+        parts = np.abs(Vt[-1])
+        together = [n for n, part in zip(names, parts, strict=True) if part > 0.1 * parts.max()]
         raise ConfigError(
             f"{what}: a collinear set: the readings cannot separate {' and '.join(together)}: "
             "spread them wider"

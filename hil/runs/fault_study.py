@@ -314,5 +314,7 @@ def _what_tripped(path: Path) -> tuple[list[str], list[str]]:
     run = open_run(path)
     bits = int(run.fault_bits.values[-1]) if run.sizes["tick"] else 0
     boards = [str(n) for n in run.data_vars if str(n).endswith("board_fault_bits")]
-    latched = np.bitwise_or.reduce(run[boards[0]].values) if boards else 0
-    return names_of(bits), fault_names(int(latched))
+    latched = 0
+    for board in boards:
+        latched |= int(np.bitwise_or.reduce(run[board].values))
+    return names_of(bits), fault_names(latched)

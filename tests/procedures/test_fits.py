@@ -65,6 +65,19 @@ def test_a_collinear_set_is_refused_with_what_it_cannot_tell_apart():
         linear(same, np.ones(6), ("k", "F_0"), "spring")
 
 
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
+def test_only_the_values_that_cannot_be_told_apart_are_named(sign, order):
+    x = np.arange(1.0, 8.0)
+    columns = {"k": x, "F_0": sign * x, "c": np.cos(x)}
+    names = [list(columns)[i] for i in order]
+    A = np.column_stack([columns[name] for name in names])
+    with pytest.raises(ConfigError) as refused:
+        linear(A, np.ones(7), names, "spring")
+    named = str(refused.value).partition("cannot separate ")[2].partition(":")[0]
+    assert set(named.split(" and ")) == {"k", "F_0"}
+
+
 @pytest.mark.parametrize(
     ("slip", "words"),
     [
