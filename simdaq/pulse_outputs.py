@@ -92,7 +92,6 @@ class PulseRun(Run):
         self._trigger = routes.trigger_edges(bench, task.start_trigger, task)
         if self._trigger is None:
             self._trigger = routes.arm_start(bench, task)
-        self._again = bool(task.properties.get(("trig", "start_retriggerable"), False))
         self._start_s: float | None = None
         self._sent = 0.0
         self._next_s = 0.0
