@@ -2,13 +2,8 @@
 
 #include <string.h>
 
-#include "command.h"
 #include "guard.h"
 #include "limits.h"
-
-enum {
-    RECEIVED_MAX = 48, /* bytes a turn: a line that never rests does not keep the guard from looking */
-};
 
 void board_boot(struct board *board, struct port *port)
 {
@@ -43,7 +38,7 @@ void board_take_limits(struct board *board)
         heat_use_up(&board->cells[i].heat, &board->limits, board->now_ms);
 }
 
-static void judge_limits(struct board *board, uint16_t table_crc)
+void board_check_limits(struct board *board, uint16_t table_crc)
 {
     if (!board->limits_whole || with_law(board, table_crc) == board->kept_crc)
         return;
@@ -51,18 +46,7 @@ static void judge_limits(struct board *board, uint16_t table_crc)
     board_trip(board, FAULT_limits_corrupt, 0);
 }
 
-/* One entry a turn, and one turn for their law: all of it many times a second. */
-static void watch_limits(struct board *board)
-{
-    board->checked_crc = limits_crc_entry(board->checked_crc, &board->limits, board->checked_entry);
-    if (board->checked_entry++ < LIMITS_ENTRIES)
-        return;
-    judge_limits(board, board->checked_crc);
-    board->checked_entry = 0;
-    board->checked_crc = WIRE_CRC_INIT;
-}
-
-/* Its gate is off already. */
+/* Records that a cell is off; its gate has been switched already. */
 static void cell_off(struct board *board, uint8_t cell)
 {
     uint16_t now_ticks = heat_ticks(port_now_us(board->port));
@@ -93,8 +77,8 @@ void board_forget_open(struct board *board)
     board->n_open = 0;
 }
 
-/* One cell goes off and stays off; the others keep what they were told. */
-static void set_apart(struct board *board, uint8_t cell)
+/* Switches one cell off until the next arming; the others keep their duties. */
+static void isolate(struct board *board, uint8_t cell)
 {
     uint16_t bit = (uint16_t)(1u << cell);
     uint8_t duty_per_255[WIRE_CELLS_MAX] = {0};
@@ -109,16 +93,14 @@ static void set_apart(struct board *board, uint8_t cell)
     cell_off(board, cell);
 }
 
-/* Of what was found in a cell, the faults: an open wire heats nothing, and is none while there are
- * not too many of them. */
-static uint16_t faults_of(struct board *board, uint8_t cell, uint16_t found)
+uint16_t board_faults_of(struct board *board, uint8_t cell, uint16_t found)
 {
     if ((found & FAULT_current_low) == 0)
         return found;
     if ((board->cells_open & (uint16_t)(1u << cell)) == 0) {
         if (!guard_may_be_open(board->n_open, &board->limits))
             return found;
-        set_apart(board, cell);
+        isolate(board, cell);
     }
     return found & (uint16_t)~FAULT_current_low;
 }
@@ -143,11 +125,11 @@ bool board_set(struct board *board, uint8_t *duty_per_255, uint8_t valid_for_ms)
     uint8_t n_on = 0;
     uint8_t changes = 0;
     struct cell *cell = board->cells;
-    for (uint8_t *told = duty_per_255; bit != 0; bit = (uint16_t)(bit << 1), told++, cell++) {
+    for (uint8_t *duty = duty_per_255; bit != 0; bit = (uint16_t)(bit << 1), duty++, cell++) {
         if ((board->cells_open & bit) != 0)
-            *told = 0;
-        changes |= *told ^ cell->duty_per_255;
-        if (*told == 0)
+            *duty = 0;
+        changes |= *duty ^ cell->duty_per_255;
+        if (*duty == 0)
             continue;
         cells_on |= bit;
         n_on++;
@@ -166,8 +148,7 @@ bool board_set(struct board *board, uint8_t *duty_per_255, uint8_t valid_for_ms)
     return true;
 }
 
-/* The port tells of an opening once: it is latched here, whoever asks first. */
-static bool estop_open(struct board *board)
+bool board_estop_open(struct board *board)
 {
     bool open = port_estop_open(board->port);
     if (open && (board->fault_bits & FAULT_estop_open) == 0)
@@ -183,9 +164,9 @@ bool board_probe(struct board *board, uint16_t cells)
             continue;
         uint16_t counts = port_probe(board->port, i);
         cell_probed(&board->cells[i], &board->law, counts);
-        if (estop_open(board)) /* what was read under it says nothing of the wire */
+        if (board_estop_open(board)) /* the gate did not rise, or not for long enough: the reading is no use */
             return false;
-        uint16_t found = faults_of(board, i, guard_probe(counts, &board->limits));
+        uint16_t found = board_faults_of(board, i, guard_probe(counts, &board->limits));
         if (found != 0) {
             board_trip(board, found, bit);
             return false;
@@ -202,7 +183,7 @@ bool board_is_cool(const struct board *board, uint16_t cells)
     return true;
 }
 
-/* What the last reading of every reference and cell says. */
+/* Faults that the last readings of cells and references still show. */
 static uint16_t reading_conditions(const struct board *board)
 {
     uint16_t found = 0;
@@ -217,9 +198,9 @@ static uint16_t reading_conditions(const struct board *board)
 uint16_t board_conditions(struct board *board)
 {
     uint16_t found = 0;
-    if (estop_open(board))
+    if (board_estop_open(board))
         found |= FAULT_estop_open;
-    judge_limits(board, limits_crc(&board->limits));
+    board_check_limits(board, limits_crc(&board->limits));
     if (!board->limits_whole)
         found |= FAULT_limits_corrupt;
     if (!board->scanned || guard_scan_stale(board->now_ms - board->scanned_ms, &board->limits))
@@ -227,7 +208,7 @@ uint16_t board_conditions(struct board *board)
     return found | reading_conditions(board);
 }
 
-static void keep_time(struct board *board)
+void board_keep_time(struct board *board)
 {
     board->now_us = port_now_us(board->port);
     while (board->now_us - board->ms_mark_us >= 1000u) {
@@ -238,88 +219,7 @@ static void keep_time(struct board *board)
 
 void board_resume(struct board *board)
 {
-    keep_time(board);
+    board_keep_time(board);
     board->scanned_ms = board->now_ms;
 }
 
-static void look_at_cell(struct board *board, const struct port_sample *sample)
-{
-    struct cell *cell = &board->cells[sample->cell];
-    cell_sample(cell, &board->limits, &board->law, sample, board->now_ms, board->now_us);
-    uint16_t found = guard_sample(cell, &board->limits, sample, board->now_ms);
-    found = faults_of(board, sample->cell, found);
-    if (found != 0)
-        board_trip(board, found, (uint16_t)(1u << sample->cell));
-}
-
-static void look_at_reference(struct board *board, const struct port_sample *sample)
-{
-    uint8_t *streak = &board->reference_streak[sample->cell - WIRE_CELLS_MAX];
-    uint16_t found = guard_reference(streak, &board->limits, sample);
-    if (found != 0)
-        board_trip(board, found, 0);
-}
-
-static void scan(struct board *board)
-{
-    struct port_sample sample;
-    while (port_sample(board->port, &sample)) {
-        if (sample.cell >= WIRE_CELLS_MAX) {
-            look_at_reference(board, &sample);
-            continue;
-        }
-        look_at_cell(board, &sample);
-        if (sample.cell == board->identity.n_cells - 1) {
-            port_gates_refresh(board->port);
-            board->scanned = true;
-            board->scanned_ms = board->now_ms;
-        }
-    }
-}
-
-static void watch(struct board *board)
-{
-    uint32_t silence_us = board->now_us - board->commanded_us;
-    estop_open(board);
-    if (board->state == STATE_armed && guard_silent(silence_us, &board->limits))
-        board_trip(board, FAULT_host_silent, 0);
-    if (board->cells_on != 0 && silence_us > board->hold_us)
-        board_all_off(board);
-}
-
-/* The hardware watchdog lives on a loop that turns, a converter that converts and, once armed, a
- * link that commands: the last is what `watch` has just made sure of. */
-static void watch_scan(struct board *board)
-{
-    bool stale = guard_scan_stale(board->now_ms - board->scanned_ms, &board->limits);
-    if (!stale)
-        port_watchdog_feed(board->port);
-    else if ((board->fault_bits & FAULT_scan_stale) == 0)
-        board_trip(board, FAULT_scan_stale, 0);
-}
-
-static void listen(struct board *board)
-{
-    uint8_t byte;
-    for (uint8_t n = 0; n < RECEIVED_MAX && port_receive(board->port, &byte); n++) {
-        enum frame_event event = frame_take(&board->reader, byte);
-        if (event == FRAME_BAD && board->bad_frames < UINT16_MAX)
-            board->bad_frames++;
-        if (event == FRAME_WHOLE) {
-            keep_time(board); /* a slow board has listened for as long as the frame took to come */
-            command_serve(board);
-            frame_start(&board->reader);
-            return; /* the guard looks between any two commands */
-        }
-    }
-}
-
-void board_poll(struct board *board)
-{
-    keep_time(board);
-    scan(board);
-    watch(board);
-    watch_scan(board);
-    listen(board);
-    watch_limits(board); /* after the answer is on its way */
-}

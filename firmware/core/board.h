@@ -1,4 +1,4 @@
-/* The driver board: commands in, gates out, and its own last word on both. */
+/* The state of the driver board, and what its commands and its main loop do with it. */
 #ifndef BOARD_H
 #define BOARD_H
 
@@ -13,32 +13,33 @@ struct board {
     struct port *port;
     struct port_identity identity;
     struct wire_limits limits;
-    struct heat_law law; /* of these limits */
+    struct heat_law law; /* follows from limits */
     struct frame_reader reader;
     struct cell cells[WIRE_CELLS_MAX];
     uint32_t now_us;
     uint32_t now_ms;
-    uint32_t ms_mark_us;    /* now_ms counts up to here */
+    uint32_t ms_mark_us;    /* now_us at the last step of now_ms */
     uint32_t scanned_ms;    /* when the last scan was complete */
-    uint32_t commanded_us;  /* the last command that feeds the dead-man */
-    uint32_t hold_us;       /* how long it holds */
+    uint32_t commanded_us;  /* when a command last fed the dead-man */
+    uint32_t hold_us;       /* how long that command holds */
     uint32_t served_tick;
-    uint32_t number; /* of the last command taken: 24 bits, the arming's above the sequence number */
-    uint32_t armed_number; /* as the board was armed */
+    uint32_t number; /* of the last command taken, 24 bits: arming number above, sequence number below */
+    uint32_t armed_number; /* `number` when the board was armed */
     uint16_t limits_crc;
-    uint16_t kept_crc;    /* of the limits and their law, as they are meant to stay */
+    uint16_t kept_crc;    /* of limits and law when they were set */
     uint16_t checked_crc; /* of the limits up to checked_entry */
     uint16_t fault_bits;
     uint16_t first_fault_bits;
     uint16_t fault_cells;
     uint16_t cells_on;
-    uint16_t wired; /* cells that may be switched on, as arming said */
-    uint16_t cells_open; /* of these, set apart since they were armed: found open, they stay off */
+    uint16_t wired; /* cells that may be switched on, as named at arming */
+    uint16_t cells_open; /* wired cells found open since arming: they stay off */
     uint16_t bad_frames;
     uint8_t state; /* enum state */
     uint8_t status_page;
     uint8_t reference_streak[PORT_REFERENCES_MAX];
     uint8_t n_open; /* bits in cells_open */
+    uint8_t n_read; /* cells read since the last complete scan */
     uint8_t checked_entry;
     bool limits_whole;
     bool scanned; /* at least once since the reset */
@@ -48,25 +49,43 @@ struct board {
 /* After a reset: disarmed, all gates off. */
 void board_boot(struct board *board, struct port *port);
 
-/* One turn of the main loop; takes at most one command. */
-void board_poll(struct board *board);
-
-/* For command.c */
+/* Faults whose cause is still present; they prevent arming and clearing. */
 uint16_t board_conditions(struct board *board);
+
+/* Latches these faults of these cells and switches everything off. */
 void board_trip(struct board *board, uint16_t bits, uint16_t cells);
 void board_all_off(struct board *board);
-/* Pulses each of these cells; open ones are set apart, as far as the limit allows. False: it has tripped,
- * and the cells after that one were not pulsed. */
+
+/* Pulses each of these cells. Isolates open ones, as far as open_cells_max allows. False: the board has
+ * tripped, and the remaining cells were not pulsed. */
 bool board_probe(struct board *board, uint16_t cells);
-/* After an operation on memory, which held the loop up with all gates off: the scan was not at fault. */
+
+/* After an operation on memory, which stopped the main loop with all gates off: does not count as the age of
+ * the scan. */
 void board_resume(struct board *board);
-/* Other limits are in force, which are not to change by themselves: every cell's heat counts as used up. */
+
+/* Puts new limits in force. Every cell's heat budget counts as used up. */
 void board_take_limits(struct board *board);
-/* These cells have heat left for the pulse of arming and a first command. */
+
+/* Trips if the table of limits, given its CRC, or the law is not as it was set. */
+void board_check_limits(struct board *board, uint16_t table_crc);
+
+/* Whether these cells have enough heat budget left to be armed. */
 bool board_is_cool(const struct board *board, uint16_t cells);
-/* No cell is set apart any more: arming looks at all of them again. */
+
+/* Arming tests every cell anew. */
 void board_forget_open(struct board *board);
-/* WIRE_CELLS_MAX duties, those of cells set apart become 0; false: one is of a cell that has no wire. */
+
+/* Sets WIRE_CELLS_MAX duties; those of isolated cells become 0. False: a cell without a wire is to be on. */
 bool board_set(struct board *board, uint8_t *duty_per_255, uint8_t valid_for_ms);
+
+/* Asks the port and latches estop_open: the port reports an opening only once. */
+bool board_estop_open(struct board *board);
+
+/* The part of `found` that is a fault. A current too low isolates the cell instead while no more than
+ * open_cells_max are open: an open wire does not heat. */
+uint16_t board_faults_of(struct board *board, uint8_t cell, uint16_t found);
+
+void board_keep_time(struct board *board);
 
 #endif

@@ -4,7 +4,8 @@
 
 uint16_t cell_current_mA(uint16_t counts, const struct wire_limits *limits)
 {
-    return (uint16_t)((uint32_t)counts * limits->current_full_scale_mA >> 10);
+    uint32_t product = (uint32_t)counts * limits->current_full_scale_mA; /* below 2^24 */
+    return (uint16_t)((uint16_t)(product >> 8) >> 2);
 }
 
 void cell_boot(struct cell *cell)
@@ -37,7 +38,7 @@ void cell_sample(struct cell *cell, const struct wire_limits *limits, const stru
 {
     uint16_t current_mA = cell_current_mA(sample->current_counts, limits);
     uint32_t above_zero_cC =
-        (uint32_t)sample->temperature_counts * limits->temperature_full_scale_cC >> 10;
+        ((uint32_t)sample->temperature_counts * limits->temperature_full_scale_cC >> 8) >> 2;
     int32_t temperature_cC = (int32_t)above_zero_cC + limits->temperature_zero_cC;
     cell->temperature_cC = (int16_t)(temperature_cC < INT16_MAX ? temperature_cC : INT16_MAX);
     cell->sampled_mA = current_mA;

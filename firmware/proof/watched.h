@@ -4,7 +4,7 @@
 #ifndef WATCHED_H
 #define WATCHED_H
 
-#include "board.h"
+#include "loop.h"
 
 /* P(name, what holds) */
 #define PROPERTIES_AT_THE_PORT(P)                                                                \

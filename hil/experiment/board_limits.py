@@ -144,7 +144,9 @@ def _bench(tables: RigTables, board: CellBoardTable, cells: Sequence[CellWire]) 
         warm_C,
         supply_V=max(volts, default=0.0),
         supply_A=min(limits_A, default=None),
-        scan_s=scan_s(_command(tables, board), board.every * tables.loop.period_s),
+        scan_s=scan_s(
+            _command(tables, board), board.every * tables.loop.period_s, len(board.cells)
+        ),
     )
 
 

@@ -40,6 +40,14 @@ def chip(avr_build):
     board.close()
 
 
+@pytest.fixture(scope="module")
+def chip_of_all(avr_build):
+    """One chip for all examples of a property."""
+    board = AvrBoard(avr_build)
+    yield board
+    board.close()
+
+
 @pytest.fixture(params=["host", "atmega328p"])
 def any_board(request):
     """The same core behind two sets of pins, just powered up, all pins good."""

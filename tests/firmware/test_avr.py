@@ -11,7 +11,7 @@ from firmware.boards import FIRMWARE, AvrBoard
 from hil.devices.board import protocol
 
 RAM = 2048
-FLASH_MAX, DATA_MAX = 16 * 1024, 1280  # of 32 KiB and of the RAM
+FLASH_MAX, DATA_MAX = 16 * 1024, 1360  # of 32 KiB and of the RAM
 STACK_ROOM = 256  # never touched by any of the commands; an interrupt takes 20 to 60 bytes more
 
 

@@ -77,6 +77,7 @@ def test_a_gate_s_register_is_written_anew_every_scan(any_board, cell, on):
     board = any_board
     cells = (cell,) if on else ()
     _armed(board, *cells)
+    board.advance(3 * board.scan_us)  # cells just switched on are read out of turn
     board.flip_gate(cell)
     assert (board.gates()[cell] > 0) is not on
     board.advance(board.scan_us + 300)

@@ -367,9 +367,11 @@ def test_before_a_reading_with_the_gate_on_the_current_counts_at_its_worst(board
     heat_max = 400_000
     ready(board, heat_max, 65_535, counts=COUNTS)
     board.set_analog(CELL, on=900)
+    board.set_scan(False)  # no reading while it is on
     assert board.set(CELL) == "done"
     board.advance(100)
     board.set()
+    board.set_scan(True)
     board.advance(4000)
     most, unit = heat_of(board, heat_max)
     assert most - unit <= I2_CA2 * 1.01 * (0.11 + 0.31)

@@ -31,7 +31,7 @@ def mutants(source: str):
         yield line, f"{match[0]} -> {new}", text
 
 
-APART = ("void board_forget_open", "void set_apart", "uint16_t faults_of")
+APART = ("void board_forget_open", "void isolate", "uint16_t board_faults_of")
 STATEMENT = re.compile(r"^ +(?!return|uint\d+_t)[^\n{}]+;$", re.MULTILINE)
 IN_APART = [
     (STATEMENT, ";"),
@@ -40,7 +40,7 @@ IN_APART = [
 ]
 # where others meet it; one place each
 ELSEWHERE = [
-    ("core/board.c", "            *told = 0;\n", "            ;\n"),
+    ("core/board.c", "            *duty = 0;\n", "            ;\n"),
     ("core/board.c", "if ((board->cells_open & bit) != 0)", "if (false)"),
     ("core/command.c", "    board_forget_open(board);\n", ""),
     ("core/command.c", "answer.cells_open = board->cells_open;", "answer.cells_open = 0;"),
@@ -80,7 +80,7 @@ COUNTED = [
     ("core/command.c", "        return RESULT_cooling;\n", "        ;\n"),
     ("core/command.c", "    board_take_limits(board);\n", ""),
     ("core/board.c", "found |= FAULT_scan_untrue;", ";"),
-    ("core/board.c", "        look_at_cell(board, &sample);\n", ""),
+    ("core/loop.c", "        check_cell(board, &sample);\n", ";"),
 ]
 
 
@@ -178,18 +178,18 @@ def test_the_checks_notice_every_mutant_of_setting_a_cell_apart(tmp_path):
 
 
 # The e-stop while arming, the numbers of commands and the check of the limits.
-BOARD, COMMAND = "core/board.c", "core/command.c"
+BOARD, COMMAND, LOOP = "core/board.c", "core/command.c", "core/loop.c"
 OBEYED = "return RESULT_done;"
 IF_ARMED = "if (board->state == STATE_armed)\n        return RESULT_is_armed;"
 UNLESS_ARMED = "if (board->state != STATE_armed)\n        take_number"
 ATTACKED = [
-    (BOARD, "if (estop_open(board)) /*", "if (false) /*"),
+    (BOARD, "if (board_estop_open(board)) /*", "if (false) /*"),
     (BOARD, "bit);\n            return false;", "bit);"),
     (BOARD, "board_trip(board, FAULT_estop_open, 0);", ";"),
     (BOARD, "found |= FAULT_estop_open;", ";"),
-    (BOARD, "watch_limits(board); /*", "/*"),
-    (BOARD, "judge_limits(board, limits_crc(&board->limits));", ""),
-    (BOARD, "judge_limits(board, board->checked_crc);", ""),
+    (LOOP, "watch_limits(board); /*", "/*"),
+    (BOARD, "board_check_limits(board, limits_crc(&board->limits));", ""),
+    (LOOP, "board_check_limits(board, board->checked_crc);", ""),
     (BOARD, "board->limits_whole = false;", ""),
     (BOARD, "false;\n    board_trip(board, FAULT_limits_corrupt, 0);", "false;"),
     (BOARD, "limits_crc);\n    board->checked_entry = 0;", "limits_crc);"),

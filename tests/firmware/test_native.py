@@ -41,15 +41,15 @@ def test_the_fuzz_loop_takes_every_branch_of_the_core(tmp_path):
 
 def test_a_branch_that_the_fuzz_loop_never_takes_is_named(tmp_path):
     shutil.copytree(FIRMWARE, tmp_path / "firmware", ignore=shutil.ignore_patterns("build"))
-    board = tmp_path / "firmware/core/board.c"
+    loop = tmp_path / "firmware/core/loop.c"
     dead = "    if (board->identity.n_cells > WIRE_CELLS_MAX)\n        return;\n"
-    source = board.read_text()
+    source = loop.read_text()
     start = source.index("void board_poll")
-    board.write_text(source[:start] + source[start:].replace("{\n", "{\n" + dead, 1))
+    loop.write_text(source[:start] + source[start:].replace("{\n", "{\n" + dead, 1))
     done = _coverage(tmp_path / "build", tmp_path / "firmware")
     assert done.returncode != 0
     (missed,) = (line for line in done.stdout.splitlines() if "not taken" in line)
-    assert missed.startswith("core/board.c:")
+    assert missed.startswith("core/loop.c:")
     assert "WIRE_CELLS_MAX" in missed
 
 

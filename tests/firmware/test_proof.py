@@ -43,7 +43,7 @@ EXPLORED_MUTANTS = [
     ),
     (
         "hold_ends",
-        "board.c",
+        "loop.c",
         "silence_us > board->hold_us)",
         "silence_us > board->hold_us + 1000u)",
     ),
@@ -79,8 +79,8 @@ EXPLORED_MUTANTS = [
         "",
     ),
     ("wired_only", "board.c", "if ((cells_on & (uint16_t)~board->wired) != 0)", "if (false)"),
-    ("stale_scan_ends", "board.c", "board_trip(board, FAULT_scan_stale, 0);", "(void)0;"),
-    ("watchdog_honest", "board.c", "    if (!stale)\n", "    if (!stale || true)\n"),
+    ("stale_scan_ends", "loop.c", "board_trip(board, FAULT_scan_stale, 0);", "(void)0;"),
+    ("watchdog_honest", "loop.c", "    if (!stale)\n", "    if (!stale || true)\n"),
     (
         "current_persists",
         "guard.c",

@@ -14,8 +14,9 @@
 #include <util/atomic.h>
 #include <util/delay.h>
 
-#include "board.h"
+#include "loop.h"
 #include "pins.h"
+#include "scan.h"
 
 enum {
     SLOTS = 8,
@@ -25,7 +26,7 @@ enum {
     RX_ROOM = 64,    /* powers of two */
     TX_ROOM = 256,
     SAMPLE_TICKS = 500,    /* 250 us a cell */
-    SCAN_PERIOD_US = 4350, /* at most: 3250, and conversions across an edge of a gate are repeated */
+    SCAN_PERIOD_US = 6500, /* at most: 3250, and 3000 if all cells switch; conversions are repeated */
     SETTLE_US = 20,
     MEMORY_AT = 0,
     SERIAL_AT = 64,
@@ -49,13 +50,15 @@ struct port {
     uint8_t slot;
     uint8_t edges; /* gates may have changed: counts */
     uint8_t edges_at_start;
-    uint8_t cell;      /* address of the multiplexers: behind the cells' a reference's */
-    uint8_t reference; /* the one that comes next */
+    struct scan scan;
+    struct scan_turn turn; /* of the reading in progress */
     uint16_t current_counts;
     bool gate_on, gate_high;
     bool temperature_next;
-    bool sampling; /* the cell's turn has begun */
-    bool sample_ready;
+    bool sampling;     /* a reading has begun and is not yet in `sample` */
+    bool turn_due;     /* the time of the next reading came while this one was in progress */
+    bool sample_ready; /* `sample` waits for the core */
+    bool sample_held;  /* the next reading is complete; it waits for `sample` to be taken */
     bool estop_seen;
     struct port_sample sample;
     uint8_t rx_first, rx_end, tx_first, tx_end;
@@ -245,11 +248,13 @@ bool port_estop_open(struct port *port)
 
 static const uint16_t KNOWN_COUNTS[N_REFERENCES] = {REFERENCE_FULL, REFERENCE_4096_MV, REFERENCE_HALF};
 
-static bool gate_is_set(uint8_t cell)
+/* Cells whose gates are on in this slot. Bits of the ports lie so that shifts of a byte do. */
+static uint16_t cells_on(void)
 {
-    const struct slot *gate = &GATES[cell];
     const struct slot *slot = &the_port.slots[the_port.slot];
-    return cell < N_CELLS && ((slot->b & gate->b) | (slot->c & gate->c) | (slot->d & gate->d)) != 0;
+    uint8_t low = (uint8_t)((slot->b & 0x1F) | (slot->c & 0x20) | (uint8_t)(slot->d << 3));
+    uint8_t high = (uint8_t)((slot->d >> 5) | ((slot->c & 0x10) >> 1));
+    return (uint16_t)((uint16_t)high << 8 | low);
 }
 
 static bool gate_is_high(uint8_t cell)
@@ -258,38 +263,57 @@ static bool gate_is_high(uint8_t cell)
     return cell < N_CELLS && ((PINB & gate->b) | (PINC & gate->c) | (PIND & gate->d)) != 0;
 }
 
-static uint8_t next_address(uint8_t address)
-{
-    if (address + 1 < N_CELLS)
-        return (uint8_t)(address + 1);
-    if (address >= N_CELLS)
-        return 0;
-    the_port.reference = the_port.reference + 1 < N_REFERENCES ? (uint8_t)(the_port.reference + 1) : 0;
-    return (uint8_t)(N_CELLS + the_port.reference);
-}
-
 static void convert(uint8_t channel)
 {
     ADMUX = (uint8_t)(1 << REFS0 | channel);
     ADCSRA |= 1 << ADSC;
 }
 
+/* Only one of the two interrupts of the scan, or the main loop with a reading held, uses this at a time. */
+static struct scan *scan(void)
+{
+    return (struct scan *)&the_port.scan;
+}
+
 static void convert_current(void)
 {
-    uint8_t cell = the_port.cell;
-    ATOMIC_BLOCK(ATOMIC_RESTORESTATE) PORTC = (uint8_t)((PORTC & (uint8_t)~SELECT_C) | cell);
-    the_port.edges_at_start = the_port.edges; /* before the gate is read: an edge between is seen */
-    the_port.gate_on = gate_is_set(cell);
+    the_port.edges_at_start = the_port.edges; /* before the gates are looked at: an edge between counts */
+    uint16_t on = cells_on();
+    struct scan_turn turn = scan_next(scan(), on);
+    *(struct scan_turn *)&the_port.turn = turn;
+    ATOMIC_BLOCK(ATOMIC_RESTORESTATE) PORTC = (uint8_t)((PORTC & (uint8_t)~SELECT_C) | turn.address);
+    the_port.gate_on = (on & turn.bit) != 0;
     the_port.temperature_next = true;
     convert(CHANNEL_CURRENT);
+}
+
+/* Passes a complete reading on. The next one begins in its time, or at once if that has passed. */
+static void hand_over(void)
+{
+    struct scan_turn turn = *(struct scan_turn *)&the_port.turn;
+    the_port.sample.cell = turn.address;
+    the_port.sample.gate_on = the_port.gate_on;
+    the_port.sample.gate_high = the_port.gate_high;
+    the_port.sample.current_counts = the_port.current_counts;
+    the_port.sample.temperature_counts = ADC;
+    scan_done(scan(), turn, the_port.gate_on);
+    the_port.sample_ready = true;
+    if (the_port.turn_due) {
+        the_port.turn_due = false;
+        convert_current();
+    } else {
+        the_port.sampling = false; /* last: the next reading may begin at any time from here on */
+    }
 }
 
 /* This and the next one let others in: a byte may not wait for longer than two take to arrive. */
 ISR(TIMER1_COMPB_vect, ISR_NOBLOCK)
 {
     ATOMIC_BLOCK(ATOMIC_RESTORESTATE) OCR1B += SAMPLE_TICKS; /* all of timer 1 shares the byte half-way */
-    if (the_port.sampling)
+    if (the_port.sampling) {
+        the_port.turn_due = true;
         return;
+    }
     the_port.sampling = true;
     convert_current();
 }
@@ -297,19 +321,13 @@ ISR(TIMER1_COMPB_vect, ISR_NOBLOCK)
 ISR(ADC_vect, ISR_NOBLOCK)
 {
     if (!the_port.temperature_next) {
-        if (!the_port.sample_ready) { /* else the last one has not been taken: another turn */
-            the_port.sample.cell = the_port.cell;
-            the_port.sample.gate_on = the_port.gate_on;
-            the_port.sample.gate_high = the_port.gate_high;
-            the_port.sample.current_counts = the_port.current_counts;
-            the_port.sample.temperature_counts = ADC;
-            the_port.cell = next_address(the_port.cell);
-            the_port.sample_ready = true;
-        }
-        the_port.sampling = false; /* the last: the next turn may begin at any time from here on */
+        if (the_port.sample_ready)
+            the_port.sample_held = true; /* the core has not yet taken the reading before */
+        else
+            hand_over();
         return;
     }
-    the_port.gate_high = gate_is_high(the_port.cell); /* long after any edge, unless one comes now */
+    the_port.gate_high = gate_is_high(the_port.turn.address); /* long after any edge, unless one comes now */
     if (the_port.edges != the_port.edges_at_start) {
         convert_current(); /* a gate may have switched under it */
         return;
@@ -329,7 +347,11 @@ bool port_sample(struct port *port, struct port_sample *sample)
         sample->known_counts = KNOWN_COUNTS[sample->cell - N_CELLS];
         sample->cell = (uint8_t)(sample->cell - N_CELLS + WIRE_CELLS_MAX);
     }
-    the_port.sample_ready = false; /* the last: from here on the interrupt writes to it again */
+    the_port.sample_ready = false; /* from here on the interrupt hands readings over by itself */
+    if (the_port.sample_held) {
+        the_port.sample_held = false;
+        hand_over();
+    }
     return true;
 }
 
@@ -346,7 +368,8 @@ uint16_t port_probe(struct port *port, uint8_t cell)
     const struct slot *gate = &GATES[cell];
     (void)port;
     ADCSRA &= (uint8_t) ~(1 << ADIE);
-    the_port.sampling = true; /* the scan's cell has its turn again afterwards */
+    the_port.sampling = true; /* the scan reads again afterwards what it was at */
+    the_port.sample_held = false;
     while ((ADCSRA & 1 << ADSC) != 0) {
     }
     ATOMIC_BLOCK(ATOMIC_RESTORESTATE)
@@ -509,6 +532,7 @@ static void start(void)
     TCCR1B = 1 << CS11;
     the_port.slots = (struct slot *)the_port.tables[0];
     the_port.slot_ticks = UNIT_TICKS;
+    scan_start(scan(), N_CELLS, N_REFERENCES);
     OCR1A = UNIT_TICKS;
     OCR1B = SAMPLE_TICKS;
     TIMSK1 = 1 << OCIE1A | 1 << OCIE1B | 1 << TOIE1;

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "board.h"
+#include "loop.h"
 
 /* Sends a table of limits: the defaults but for a few entries, or one that no board takes. */
 void fuzz_limit(void *board);

@@ -2,9 +2,10 @@
 
 #include <string.h>
 
-#include "board.h"
+#include "loop.h"
 #include "draw.h"
 #include "message.h"
+#include "scan.h"
 
 enum {
     POLL_US = 50, /* the main loop's turn */
@@ -38,7 +39,7 @@ struct port {
     uint8_t stuck[WIRE_CELLS_MAX]; /* enum stuck */
     uint16_t references[N_REFERENCES];
     struct address_fault address[2]; /* of the multiplexer for currents, and for temperatures */
-    uint8_t reference;               /* the one that comes next */
+    struct scan scan;
     bool was_on[WIRE_CELLS_MAX]; /* at its last turn in the scan */
     uint8_t rx[RX_ROOM];
     uint8_t tx[TX_ROOM];
@@ -134,9 +135,14 @@ bool port_estop_open(struct port *port)
     return open;
 }
 
+static uint8_t n_references(const struct port *port)
+{
+    return port->identity.n_cells <= REFERENCES_AT ? N_REFERENCES : 0;
+}
+
 static uint8_t n_turns(const struct port *port)
 {
-    return (uint8_t)(port->identity.n_cells + (port->identity.n_cells <= REFERENCES_AT));
+    return (uint8_t)(port->identity.n_cells + (n_references(port) > 0));
 }
 
 /* What a multiplexer passes on. */
@@ -162,10 +168,8 @@ static void convert(struct port *port, uint8_t address, struct port_sample *samp
     sample->temperature_counts = counts_at(port, TEMPERATURES, address);
 }
 
-static void sample_reference(struct port *port, struct port_sample *sample)
+static void sample_reference(struct port *port, uint8_t reference, struct port_sample *sample)
 {
-    uint8_t reference = port->reference;
-    port->reference = (uint8_t)((reference + 1) % N_REFERENCES);
     *sample = (struct port_sample){.cell = (uint8_t)(WIRE_CELLS_MAX + reference),
                                    .known_counts = KNOWN_COUNTS[reference]};
     convert(port, (uint8_t)(REFERENCES_AT + reference), sample);
@@ -181,6 +185,15 @@ static void sample_cell(struct port *port, uint8_t cell, struct port_sample *sam
     port->was_on[cell] = on;
 }
 
+static uint16_t cells_set(const struct port *port)
+{
+    uint16_t set = 0;
+    for (uint8_t i = 0; i < port->identity.n_cells; i++)
+        if (port->set[i] > 0)
+            set |= (uint16_t)(1u << i);
+    return set;
+}
+
 bool port_sample(struct port *port, struct port_sample *sample)
 {
     uint8_t turns = n_turns(port);
@@ -191,10 +204,12 @@ bool port_sample(struct port *port, struct port_sample *sample)
         return false;
     port->scan_us = due_us;
     port->sample++;
-    if (turn < port->identity.n_cells)
-        sample_cell(port, turn, sample);
+    struct scan_turn next = scan_next(&port->scan, cells_set(port));
+    if (next.address < port->identity.n_cells)
+        sample_cell(port, next.address, sample);
     else
-        sample_reference(port, sample);
+        sample_reference(port, (uint8_t)(next.address - port->identity.n_cells), sample);
+    scan_done(&port->scan, next, sample->gate_on);
     return true;
 }
 
@@ -251,6 +266,7 @@ static void boot(struct port *port, uint8_t cause)
     port->identity.reset_cause = cause;
     port->rx_first = port->rx_n = port->tx_n = 0;
     port->sample = 0;
+    scan_start(&port->scan, port->identity.n_cells, n_references(port));
     port->scan_us = port->life_us;
     board_boot(&port->board, port);
 }

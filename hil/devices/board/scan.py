@@ -1,20 +1,30 @@
-"""How long a board may take to look at every cell, by the commands that it obeys meanwhile."""
+"""How long a board may leave a cell that is on unread, by the commands that it obeys meanwhile."""
 
 from math import inf
 
 LONGEST_S = {
-    "set_mask": ((1e-3, 7.25e-3), (2e-3, 5.0e-3), (4e-3, 4.35e-3)),
-    "broadcast": ((1e-3, 14.75e-3), (2e-3, 7.75e-3), (4e-3, 5.75e-3), (5e-3, 4.6e-3)),
+    "set_mask": ((1e-3, 9.0e-3), (2e-3, 7.75e-3), (4e-3, 6.5e-3)),
+    "broadcast": ((1e-3, 17.5e-3), (2e-3, 9.5e-3), (4e-3, 7.25e-3)),
 }
-"""By command: (time from one command to the next, longest scan), at least what the emulated chip
-takes (tests/firmware/test_scan.py)."""
+"""By command: (time between two commands, longest on-time of a cell between two of its readings),
+if the commands switch all twelve cells. At least what the emulated chip takes
+(tests/firmware/test_scan.py)."""
+
+CELLS, REFERENCES = 12, 1
+"""Readings of a round: every cell and one reference, and again every cell whose turn has found it
+off (firmware/core/scan.h)."""
 
 
-def scan_s(command: str, every_s: float) -> float:
-    """The longest scan of a board that obeys such a command every so often.
+def scan_s(command: str, every_s: float, cells: int = CELLS) -> float:
+    """Longest on-time of a cell between two readings of its current.
 
-    A scan gets no longer where commands come less often: between two times of LONGEST_S the
-    figure of the shorter one holds. Faster commands than all of them were not measured: infinite.
+    The time does not grow with the interval between commands: between two rows of LONGEST_S the
+    shorter interval's row holds. Commands faster than the first row were not measured: infinite.
+
+    Parameters
+    ----------
+    cells : how many the board may switch; the others are read once a round
     """
     found = [longest_s for at_s, longest_s in LONGEST_S[command] if at_s <= every_s + 1e-9]
-    return min(found, default=inf)
+    readings = CELLS + REFERENCES + cells
+    return min(found, default=inf) * readings / (2 * CELLS + REFERENCES)
