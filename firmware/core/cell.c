@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+/* Of one cell: read out of turn, and in turn soon after. */
+enum { SAMPLES_IN_FLIGHT = 2 };
+
 uint16_t cell_current_mA(uint16_t counts, const struct wire_limits *limits)
 {
     uint32_t product = (uint32_t)counts * limits->current_full_scale_mA; /* below 2^24 */
@@ -22,7 +25,7 @@ void cell_command(struct cell *cell, uint8_t duty_per_255, uint16_t now_ms, uint
     if (cell->duty_per_255 == 0)
         cell->on_since_ms = now_ms;
     cell->duty_per_255 = duty_per_255;
-    cell->just_set = 1;
+    cell->just_set = SAMPLES_IN_FLIGHT;
 }
 
 void cell_probed(struct cell *cell, const struct heat_law *law, uint16_t counts)

@@ -22,7 +22,7 @@ struct cell {
     uint16_t sampled_mA;    /* last sample, whatever the command */
     int16_t temperature_cC;
     uint8_t duty_per_255;
-    uint8_t just_set; /* 1: a sample on its way may still show the gate as it was before */
+    uint8_t just_set; /* so many samples may still show the gate as it was before the last command */
     uint8_t was_read; /* 1: since the last complete scan */
     uint8_t streak[N_CHECKS];
 };

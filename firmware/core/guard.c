@@ -36,7 +36,8 @@ static uint16_t check_gate(struct cell *cell, const struct wire_limits *limits,
 {
     bool uncommanded = (cell->duty_per_255 == 0) & sample->gate_on & (cell->just_set == 0);
     bool failed = (sample->gate_high != sample->gate_on) | uncommanded;
-    cell->just_set = 0;
+    if (cell->just_set > 0)
+        cell->just_set--;
     bool lasts = persists(&cell->streak[CHECK_GATE], failed, limits->persistence_scans);
     return lasts ? FAULT_gate_stuck : 0;
 }

@@ -68,7 +68,7 @@ def mutants_of_setting_apart(board: str):
 # what counts heat, keeps streaks and watches gates: a place each
 COUNTED = [
     ("core/cell.c", "        cell->on_since_ms = now_ms;", "cell->streak[CHECK_HIGH] = 0;"),
-    ("core/cell.c", "    cell->just_set = 1;\n", ""),
+    ("core/cell.c", "    cell->just_set = SAMPLES_IN_FLIGHT;\n", ""),
     ("core/cell.c", "    heat_cool(&cell->heat, law, now_ms);\n", ""),
     ("core/cell.c", "    heat_add(&cell->heat, law, cell->on_counts);\n", ""),
     ("core/heat.c", "counts + 1u", "counts / 2u"),
