@@ -33,8 +33,10 @@ def _until_set_apart_us(board):
 
 @pytest.mark.parametrize("broken", ["before it is on", "while it is on"])
 def test_an_open_wire_is_set_apart_within_two_scans_and_named_in_the_next_answer(any_board, broken):
-    """persistence_scans asks for two readings. All twelve cells go on at once, and each is read once
-    out of turn: at most 25 readings lead to the second one of a cell, the 26th may be of a pin."""
+    """Two readings, as persistence_scans asks. All cells go on at once and are read out of turn.
+
+    At most 25 readings lead to the second one of a cell; one more may be under way.
+    """
     board = any_board
     board.limit(open_cells_max=1)
     took_us = []

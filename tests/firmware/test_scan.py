@@ -1,4 +1,4 @@
-"""How long the chip leaves a cell unread while a host commands it: figures of firmware/README.md."""
+"""How long the chip leaves a cell unread under commands: the figures of firmware/README.md."""
 
 import pytest
 
@@ -11,7 +11,7 @@ SHORT = 1000  # counts: 1.95 A of 2 A
 
 
 def _masks(cell):
-    """This cell is held on, all the others change at every command."""
+    """Hold this cell on; all the others change at every command."""
     return lambda k: {"cells_on": 0xFFF * (k % 2) | 1 << cell}
 
 

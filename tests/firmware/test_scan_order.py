@@ -1,8 +1,8 @@
 """The order of readings: no pattern of switching keeps a cell from being read while it is on.
 
-For up to four cells every pattern is searched. A pattern says, reading by reading, which gates are on.
-Between two readings of an address each other cell is read three times at most: out of turn because its
-turn before had missed it, in turn, and out of turn again because that missed it too.
+For up to four cells every pattern is searched: which gates are on, reading by reading. Between two
+readings of an address each other cell is read three times at most: out of turn because its turn
+before had missed it, in turn, and out of turn again because that missed it too.
 """
 
 import ctypes
@@ -60,7 +60,7 @@ def _state(scan):
 
 
 def _transitions(order, n_cells):
-    """Of every state that can be reached: (gates on, address, gate on, next state) for each pattern."""
+    """Of every reachable state, for each pattern: gates on, address, its gate on, next state."""
     start = _state(_started(order, n_cells))
     found, left = {start: []}, [start]
     while left:
@@ -76,8 +76,8 @@ def _transitions(order, n_cells):
     return found
 
 
-def _longest(found, counts, ends, cap):
-    """Most readings that count before one that ends, by any pattern from any state; None: no end."""
+def _longest(found, counts, ends, cap=100):
+    """Most readings that count before one that ends, by any pattern; None: more than `cap`."""
     most, changed = dict.fromkeys(found, 0), True
     while changed:
         changed = False
@@ -90,13 +90,19 @@ def _longest(found, counts, ends, cap):
     return max(most.values())
 
 
+def _unread_while_on(found, cell):
+    return _longest(found, lambda s: s[0] >> cell & 1, lambda s: s[1] == cell and s[2])
+
+
+def _unread(found, address):
+    return _longest(found, lambda s: 1, lambda s: s[1] == address)
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, pytest.param(4, marks=pytest.mark.slow)])
 def test_no_pattern_keeps_a_cell_that_is_on_from_its_reading(order, n):
     found = _transitions(order, n)
     for cell in range(n):
-        passed = _longest(
-            found, lambda s: s[0] >> cell & 1, lambda s: s[1] == cell and s[2], cap=100
-        )
+        passed = _unread_while_on(found, cell)
         assert passed is not None
         assert n - 1 <= passed <= 3 * n
 
@@ -105,7 +111,7 @@ def test_no_pattern_keeps_a_cell_that_is_on_from_its_reading(order, n):
 def test_whatever_is_switched_every_cell_and_reference_has_its_turn(order, n):
     found = _transitions(order, n)
     for address in range(n + 1):
-        passed = _longest(found, lambda s: 1, lambda s: s[1] == address, cap=100)
+        passed = _unread(found, address)
         assert passed is not None
         assert n <= passed <= 3 * n
 
