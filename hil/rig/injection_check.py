@@ -1,6 +1,7 @@
 """Refusal of injected faults that cannot take effect in a run."""
 
 from collections.abc import Mapping, Sequence
+from math import ceil
 
 from hil.devices.injection_tables import (
     OF_SIMULATED_CARDS,
@@ -20,7 +21,8 @@ def refuse_absent(
     devices: Mapping[str, DeviceTable],
     backends: Mapping[str, str],
     clock: str,
-    duration_s: float,
+    n_ticks: int,
+    period_s: float,
 ) -> None:
     """Refuse faults that would have no effect, since the run would seem to survive them.
 
@@ -34,10 +36,13 @@ def refuse_absent(
         One line for each fault that cannot take effect.
     """
     lines = []
+    duration_s = n_ticks * period_s
     for i, fault in enumerate(faults):
         why = _why_absent(fault, devices, backends, clock)
         if fault.at_s >= duration_s:
             why = why or f"at_s = {fault.at_s:g}: the run ends at {duration_s:g} s"
+        elif fault.kind == "board_reset":
+            why = why or _why_unanswered(fault, devices, n_ticks, period_s)
         if why:
             lines.append(one_line(f"--inject: fault {i + 1}, {fault.kind}: {why}"))
     if lines:
@@ -70,6 +75,19 @@ def _why_absent(
         if fault.cell > n:
             return f"cell = {fault.cell}: the cells of a board are numbered 1 to {n}"
     return ""
+
+
+def _why_unanswered(
+    fault: FaultTable, devices: Mapping[str, DeviceTable], n_ticks: int, period_s: float
+) -> str:
+    """Why no exchange with the board follows its reset; empty if one does."""
+    boards = boards_of(devices)
+    every = min(boards[name].every for name in boards if fault.device in (None, name))
+    reset_tick = ceil(fault.at_s / period_s - 1e-9)
+    last_tick = (n_ticks - 1) // every * every
+    if reset_tick < last_tick:
+        return ""
+    return f"at_s = {fault.at_s:g}: the board is not asked again after {last_tick * period_s:g} s"
 
 
 def _places(fault: FaultTable, devices: Mapping[str, DeviceTable]) -> tuple[str, list[str]] | None:

@@ -125,8 +125,14 @@ def run(
     if injection is not None and on_bench:
         raise ConfigError(f"--inject: not on a bench: --backend {backend}")
     if injection is not None:
-        duration_s = config.n_ticks * config.tables.loop.period_s
-        refuse_absent(injection.faults, config.tables.devices, backends, clock, duration_s)
+        refuse_absent(
+            injection.faults,
+            config.tables.devices,
+            backends,
+            clock,
+            config.n_ticks,
+            config.tables.loop.period_s,
+        )
     status = status_now(config, backends, strict=strict)
     if on_bench:
         for line in status.warnings(on_bench=True):

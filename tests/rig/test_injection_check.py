@@ -20,6 +20,7 @@ ABSENT = {
     'kind = "enable_stuck_low"\nat_s = 0.0': "the rig has no enable line",
     'kind = "card_estop_open"\nat_s = 0.0': "the rig has no card with an e-stop line",
     'kind = "sensor_stuck"\nat_s = 0.0\ndevice = "daq"': "no channel of a card of this rig: choose",
+    'kind = "board_reset"\nat_s = 0.0485': "the board is not asked again after 0.049 s",
     'kind = "force_lost"\nat_s = 0.05': "at_s = 0.05: the run ends at 0.05 s",
 }
 
@@ -40,6 +41,12 @@ def test_a_fault_that_the_run_would_never_meet_is_refused(fault, configs, tmp_pa
     assert ABSENT[fault] in line
     assert line.count("\n") == 1
     assert not (tmp_path / "run.h5").exists()
+
+
+def test_a_board_reset_that_the_last_tick_can_still_show_trips(configs, tmp_path, capsys):
+    fault = 'kind = "board_reset"\nat_s = 0.048'
+    assert main(words_of(configs, tmp_path, fault)) == 3
+    assert "board_reset" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
