@@ -11,9 +11,15 @@ import hil
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
-# What tests run is not to be trusted in the home of whoever runs them.
-os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="hil-tests-state-")
-atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
+# Code that tests run must not become trusted in the user's home. Workers end without atexit, so
+# their folders lie in that of the process that started them.
+WORKER = os.environ.get("PYTEST_XDIST_WORKER")
+if WORKER is None:
+    os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="hil-tests-state-")
+    atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
+else:
+    os.environ["XDG_STATE_HOME"] = str(Path(os.environ["XDG_STATE_HOME"]) / WORKER)
+    Path(os.environ["XDG_STATE_HOME"]).mkdir(mode=0o700, exist_ok=True)
 
 # The same examples at every run, so that a failure is met by whoever caused it;
 # ./slow-tests looks further: HYPOTHESIS_PROFILE=wander.

@@ -1,6 +1,7 @@
 """Validates TOML tables; every error is one line with file, key, value and remedy."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, TypeVar
@@ -105,12 +106,20 @@ def _line(merged: Merged, path: Sequence[str | int], detail: ErrorDetails) -> st
             text = f"must be {wanted}, without unit: the key names the unit"
             if kind == "string_type":
                 text = f"must be {wanted}"
+        case "literal_error" if isinstance(value, str) and (near := _near(value, context)):
+            text = near
         case "value_error":
             text = str(context["error"])
         case _:
             text = detail["msg"].replace("Input should", "must")
             text = text[0].lower() + text[1:]
     return one_line(f"{where}: {key}{shown}: {text}")
+
+
+def _near(value: str, context: Mapping[str, Any]) -> str:
+    """The nearest of the words that a key takes; empty where none is near."""
+    words = re.findall(r"'([^']*)'", str(context["expected"]))
+    return did_you_mean(value, words).replace(": did", "unknown: did", 1)
 
 
 def _short(value: Any) -> str:

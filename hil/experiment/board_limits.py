@@ -171,7 +171,7 @@ def faults(found: Sequence[Protection]) -> Iterator[tuple[str, str]]:
         worst = max(peaks, key=lambda p: p.worst_C - p.cell.temperature_max_C)
         yield (
             f"devices.{board.name}.limits.heat_max_cA2ms = {board.limits['heat_max_cA2ms']}",
-            f"the board could heat the wire of '{worst.cell.cell}' to {_celsius(worst.worst_C)} at "
+            f"the board could heat the wire of '{worst.cell.cell}' to {_rounded_up(worst.worst_C)} at "
             f"an ambient temperature of {board.bench.warm_C:g} C; its temperature_max_C is "
             f"{worst.cell.temperature_max_C:g}: use the limits that `hil board limits --from RIG` "
             "prints",
@@ -233,6 +233,11 @@ def as_text(found: Sequence[Protection]) -> list[str]:
 
 def _celsius(T_C: float) -> str:
     return f"{T_C:.0f} C" if T_C < SHOWN_C else f"more than {SHOWN_C:g} C"
+
+
+def _rounded_up(T_C: float) -> str:
+    """Never rounded down to a maximum that it exceeds."""
+    return f"{ceil(10.0 * T_C) / 10.0:g} C" if T_C < SHOWN_C else _celsius(T_C)
 
 
 def limits_as_toml(board: Protection) -> str:

@@ -35,5 +35,10 @@ def installed(group: str, taken: Iterable[str] = ()) -> dict[str, Any]:
         try:
             found[point.name] = point.load()
         except Exception as error:
-            raise ConfigError(one_line(f"{where}: does not import: {error}")) from None
+            package = "" if point.dist is None else f" {point.dist.name}"
+            raise ConfigError(
+                one_line(
+                    f"{where}: does not import: {error}: correct or uninstall the package{package}"
+                )
+            ) from None
     return found

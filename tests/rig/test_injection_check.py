@@ -33,6 +33,13 @@ def words_of(configs, tmp_path, fault, *more):
     return ["run", experiment, "--duration", str(RUN_S), "--inject", str(file), *out, *more]
 
 
+def test_the_nearest_kind_of_a_misspelt_fault_is_suggested(configs, tmp_path, capsys):
+    assert main(words_of(configs, tmp_path, 'kind = "sensor_stuk"\nat_s = 0.0')) == 2
+    line = capsys.readouterr().err
+    assert "fault.0.kind = 'sensor_stuk': unknown: did you mean 'sensor_stuck'?" in line
+    assert len(line) < 200
+
+
 @pytest.mark.parametrize("fault", ABSENT)
 def test_a_fault_that_the_run_would_never_meet_is_refused(fault, configs, tmp_path, capsys):
     assert main(words_of(configs, tmp_path, fault)) == 2
