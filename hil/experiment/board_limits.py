@@ -171,8 +171,8 @@ def faults(found: Sequence[Protection]) -> Iterator[tuple[str, str]]:
         worst = max(peaks, key=lambda p: p.worst_C - p.cell.temperature_max_C)
         yield (
             f"devices.{board.name}.limits.heat_max_cA2ms = {board.limits['heat_max_cA2ms']}",
-            f"the board could heat the wire of '{worst.cell.cell}' to {_rounded_up(worst.worst_C)} at "
-            f"an ambient temperature of {board.bench.warm_C:g} C; its temperature_max_C is "
+            f"the board could heat the wire of '{worst.cell.cell}' to {_rounded_up(worst.worst_C)} "
+            f"at an ambient temperature of {board.bench.warm_C:g} C; its temperature_max_C is "
             f"{worst.cell.temperature_max_C:g}: use the limits that `hil board limits --from RIG` "
             "prints",
         )

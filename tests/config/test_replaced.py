@@ -11,7 +11,7 @@ from hil.experiment.recorded import as_it_meant
 
 @pytest.fixture
 def pulse(rigs, monkeypatch):
-    monkeypatch.setattr(replaced, "_said", set())
+    monkeypatch.setattr(replaced, "_printed", set())
     rig = rigs / "wires4/rig.toml"
     rig.write_text(rig.read_text() + '\n[article]\nserial = "W4-02"\nlogbook = "books"\n')
     return rigs / "wires4/pulse.toml"
