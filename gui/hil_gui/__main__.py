@@ -35,18 +35,27 @@ def main() -> int:
     window.show()
     # Import in a thread: opening a file imports more than the window, and would delay the first
     # frame. The thread is no daemon: exiting while a daemon thread imports may crash.
-    threading.Thread(target=warm_up).start()
-    if args.attach is not None:
-        window.bench.watch(args.attach, args.file)
-    elif args.file is not None:
-        QTimer.singleShot(0, lambda: _open_first(application, window, args.file))
+    warming = threading.Thread(target=warm_up)
+    warming.start()
+    if args.attach is not None or args.file is not None:
+        QTimer.singleShot(0, lambda: _open_first(application, window, args, warming))
     return int(application.exec())
 
 
-def _open_first(application: QApplication, window: Window, path: Path) -> None:
-    """Open the file of the command line; exit with BAD_INPUT if that fails."""
+def _open_first(
+    application: QApplication,
+    window: Window,
+    args: argparse.Namespace,
+    warming: threading.Thread,
+) -> None:
+    """Open what the command line names; exit with BAD_INPUT if that fails."""
+    # Two threads that import the same modules in another order may see one half imported.
+    warming.join()
+    if args.attach is not None:
+        window.bench.watch(args.attach, args.file)
+        return
     try:
-        window.load(path)
+        window.load(args.file)
     except (ConfigError, DeviceError) as error:
         print(error, file=sys.stderr)
         application.exit(BAD_INPUT)

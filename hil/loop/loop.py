@@ -34,12 +34,7 @@ def columns() -> list[Column]:
 
 
 def run(context: LoopContext) -> str:
-    """Run ticks until the end, a stop or a trip.
-
-    Returns
-    -------
-    str
-        The outcome: `complete`, `aborted` or `tripped`.
+    """Run ticks until the end, a stop or a trip; returns `complete`, `aborted` or `tripped`.
 
     Raises
     ------

@@ -283,8 +283,8 @@ class _Gauge:
     ("answers", "said"),
     [
         (lambda t_s: 1 / 0, "ZeroDivisionError"),
-        (lambda t_s: [1.0, 2.0], r"read\(\) must give 1 numbers"),
-        (lambda t_s: "far", r"read\(\) must give 1 numbers"),
+        (lambda t_s: [1.0, 2.0], r"read\(\) must return 1 numbers"),
+        (lambda t_s: "far", r"read\(\) must return 1 numbers"),
     ],
 )
 def test_a_device_of_ones_own_that_fails_is_a_device_that_failed(answers, said):

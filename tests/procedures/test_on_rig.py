@@ -316,7 +316,7 @@ def test_enter_reads_newtons_where_newtons_are_wanted(pressed, configs):
     ("kind", "rig", "channel", "words"),
     [
         ("encoder", "pantograph/impact_symmetric.toml", "q1", "counts restart"),
-        ("encoder", "pantograph/impact_symmetric.toml", "normal", "this procedure wants counts"),
+        ("encoder", "pantograph/impact_symmetric.toml", "normal", "this procedure needs counts"),
         ("encoder", "pantograph/rig.toml", "q1", "name one of its experiments"),
         ("certificate", "miga1/rig.toml", "pressure", "name the one to read: force"),
     ],

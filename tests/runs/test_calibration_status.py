@@ -104,7 +104,7 @@ def test_every_shipped_example_is_refused_by_a_strict_check_and_run_on_a_bench(
                   ["run", path, "--backend", "bench,daq=sim", "--strict"]):  # fmt: skip
         said = refused(words, capsys)
         assert "force: calibration futek_" in said
-        assert "is assumed: nobody has measured it: hil calibrate" in said
+        assert "is assumed: nobody has measured it: run hil calibrate" in said
     assert main(["check", str(path)]) == 0
     assert list(tmp_path.iterdir()) == []
 

@@ -232,7 +232,7 @@ def test_the_long_axis_exchanges_moments_and_nothing_else():
     ("link", "says"),
     [
         (Link(2.4, (0.008, 0.008, -0.001), 0.14, 0.27), "hand.inertia_kg_m2: not positive"),
-        (Link(2.4, (0.008, 0.008, 0.1), 0.14, 0.27), "hand.inertia_kg_m2: no body has"),
+        (Link(2.4, (0.008, 0.008, 0.1), 0.14, 0.27), "hand.inertia_kg_m2: principal moments"),
         (Link(2.4, (0.008, 0.008, 0.001), 0.3, 0.27), "hand.com_m = 0.3: beyond the link's"),
     ],
 )

@@ -45,7 +45,7 @@ def test_effort_counts_what_is_written_by_hand(study):
         (["fingerprint", "--set", "speed=1"], "--set speed=1: this study has group_on_s, seed"),
         (
             ["fingerprint", "--set", "seed=x"],
-            "study fingerprint: seed = 'x': must be a whole number",
+            "study fingerprint: seed = 'x': must be an integer",
         ),
         (
             ["fingerprint", "--set", "seed=-1"],

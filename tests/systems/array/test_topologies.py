@@ -136,9 +136,9 @@ def test_a_mass_has_cells_on_both_sides_in_every_topology():
 
 @pytest.mark.parametrize("n_cells", [0, -3])
 def test_no_cells_make_no_topology(n_cells):
-    with pytest.raises(ValueError, match="give at least 1"):
+    with pytest.raises(ValueError, match="an array has at least 1"):
         count(n_cells)
-    with pytest.raises(ValueError, match="give at least 1"):
+    with pytest.raises(ValueError, match="an array has at least 1"):
         next(topologies(n_cells))
 
 

@@ -198,14 +198,18 @@ def test_a_thousand_ticks_keep_nothing_and_need_next_to_none(configs, name):
     gc.collect()
     tracemalloc.start()
     ticks(600, 10)
-    before, _ = tracemalloc.get_traced_memory()
-    tracemalloc.reset_peak()
-    ticks(610, 1000)
-    after, peak = tracemalloc.get_traced_memory()
+    kept, peaks = [], []
+    for round_ in range(3):  # what ticks keep shows in every round; other threads in none or one
+        before, _ = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        ticks(610 + 1000 * round_, 1000)
+        after, peak = tracemalloc.get_traced_memory()
+        kept.append(after - before)
+        peaks.append(peak - before)
     tracemalloc.stop()
     assert commands.cells.size == 14
-    assert after - before < 1000
-    assert peak - before < 3000
+    assert min(kept) < 1000
+    assert min(peaks) < 3000
 
 
 def test_a_dead_cell_is_named_and_recruited_no_more(configs, tmp_path):
