@@ -55,7 +55,9 @@ def test_a_table_that_does_not_protect_its_wires_is_one_line_with_the_remedy(hil
 
 
 def test_a_limit_that_is_a_little_too_high_shows_a_temperature_above_the_maximum(hil):
-    code, _, err = hil("check", RIG, "--set", f"{LIMITS}.heat_max_cA2ms=226139")
+    shipped = load("configs/wires4/hold.toml").tables.devices["board"].limits
+    above = shipped["heat_max_cA2ms"] + 1
+    code, _, err = hil("check", RIG, "--set", f"{LIMITS}.heat_max_cA2ms={above}")
     assert code == 2
     assert "to 180.1 C" in err
 
