@@ -14,6 +14,7 @@ from hil.config.table import Table
 from hil.errors import ConfigError, did_you_mean, one_line
 
 T = TypeVar("T", bound=Table)
+FEW = 6  # words that an error line lists in full
 PLUGIN_PLACES = {  # tables that accept a plug-in class, and the entry points of installed ones
     "controller": "hil.controllers",
     "reference": "hil.references",
@@ -117,8 +118,10 @@ def _line(merged: Merged, path: Sequence[str | int], detail: ErrorDetails) -> st
 
 
 def _near(value: str, context: Mapping[str, Any]) -> str:
-    """The nearest of the words that a key takes; empty where none is near."""
+    """The nearest of many words that a key takes; empty where none is near, or all can be shown."""
     words = re.findall(r"'([^']*)'", str(context["expected"]))
+    if len(words) <= FEW:
+        return ""
     return did_you_mean(value, words).replace(": did", "unknown: did", 1)
 
 

@@ -23,7 +23,7 @@ SAID = {
     ),
     ("loop", "cell_on_too_long"): rf"{CELLS} on for {S}, limit {S} \(guard\.cell_on_max_s\)",
     ("loop", "device_failed"): r"board: the port is gone",
-    ("loop", "board_fault"): r"board: \w+: (muscle|wire)\.1 at \S+ \w+, limits? \S+ \w+ \(\w+\)",
+    ("loop", "board_fault"): r"board: \w+: (muscle|wire)\.\d at \S+ \w+, limits? \S+ \w+ \(\w+\)",
     ("loop", "signal_out_of_range"): r"slide gives no number",
     ("loop", "output_invalid"): r"motor_commanded_N is not a number",
     ("loop", "estop_open"): r"the e-stop loop that daq reads is open",
