@@ -18,6 +18,7 @@ from markdown_it import MarkdownIt
 
 MARK = "--- end of command"
 FILE = re.compile(r"^# (\S+\.(?:toml|py|csv))\n")
+FOLDERS = ("docs", "docs/tutorial", "docs/how-to", "docs/explanation", "docs/reference")
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 RUN, SHOWN = ("console", "python", "toml"), ("text", "mermaid", "bibtex")
 
@@ -29,6 +30,12 @@ class Command:
     line: int
     text: str
     prints: str | None
+
+
+def pages(root: Path) -> list[str]:
+    """Every page of the documentation that has a command."""
+    found = [page for folder in FOLDERS for page in (root / folder).glob("*.md")]
+    return sorted(page.relative_to(root).as_posix() for page in found if commands_of(page))
 
 
 def commands_of(page: Path) -> list[Command]:

@@ -9,16 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from documentation.pages import commands_of, differences
+from documentation.pages import differences, pages
 from hil.commands.command_line import command_line
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted(
-    str(path.relative_to(ROOT))
-    for folder in ("docs", "docs/tutorial", "docs/how-to", "docs/explanation", "docs/reference")
-    for path in (ROOT / folder).glob("*.md")
-    if commands_of(path)
-)
 GIVEN = ("configs", "calibration", "examples")
 
 
@@ -36,7 +30,7 @@ def _page(page):
     return pytest.param(page, marks=[pytest.mark.xdist_group("real time")] if real else [])
 
 
-@pytest.mark.parametrize("page", [_page(page) for page in PAGES])
+@pytest.mark.parametrize("page", [_page(page) for page in pages(ROOT)])
 def test_a_page_is_true(page, clone):
     assert not differences(ROOT / page, clone)
 
