@@ -16,7 +16,7 @@ from hil.identification.identifiability import short
 from hil.identification.identify import Identified, Parameter
 from hil.identification.runs import Recorded
 from hil.pages.html import embedded, rendered
-from hil.pages.style import MEASURED, MODEL, RESIDUAL, decimated, mark_simulated, plot_style
+from hil.pages.style import MEASURED, MODEL, RESIDUAL, decimated, mark_simulated, styled_figure
 from hil.record.summary import plain
 
 ZOOM_S = 0.6
@@ -149,8 +149,7 @@ def draw(recorded: Sequence[Recorded], found: Identified) -> Figure:
     data, box, fit = recorded[0].data, found.box, found.fit
     before_N = box.readings(box.start)[0]
     after_N = data.force_N - fit.residual_N[0]
-    with plot_style():
-        figure = Figure(figsize=(9.0, 9.6), layout="constrained")
+    with styled_figure(9.0, 9.6) as figure:
         grid = figure.add_gridspec(4, 2, height_ratios=(2.4, 1.5, 1.5, 2.0))
         full = figure.add_subplot(grid[0, 0])
         zoom = figure.add_subplot(grid[0, 1])

@@ -31,7 +31,7 @@ from hil.pages.style import (
     RESIDUAL,
     decimated,
     mark_simulated,
-    plot_style,
+    styled_figure,
 )
 from hil.record.read import calibrations_of, experiment_of, open_run
 from hil.record.summary import calibration_lines, summarise, vaf_text
@@ -86,8 +86,7 @@ def draw(run: xr.Dataset) -> Figure:
     """Figure: measured and simulated signals, residual, cells, and lateness on the real clock."""
     panels = _panels(run)
     heights = [height for height, _ in panels]
-    with plot_style():
-        figure = Figure(figsize=(9.0, 1.6 + 1.0 * sum(heights)), layout="constrained")
+    with styled_figure(9.0, 1.6 + 1.0 * sum(heights)) as figure:
         axes = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights, squeeze=False)
         axes = axes[:, 0]
         for axis, (_, draw_panel) in zip(axes, panels, strict=True):

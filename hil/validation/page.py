@@ -22,7 +22,7 @@ from hil.pages.style import (
     RESIDUAL,
     decimated,
     mark_simulated,
-    plot_style,
+    styled_figure,
 )
 from hil.record.summary import plain
 from hil.validation.figures import Figure as Interval
@@ -149,8 +149,7 @@ def draw(v: Validated) -> Figure:
     data = v.data
     panels = 3 + (v.recruitment is not None)
     heights = [2.6, 1.7, *([2.2] if v.recruitment is not None else []), 2.0]
-    with plot_style():
-        figure = Figure(figsize=(9.0, 1.5 + sum(heights)), layout="constrained")
+    with styled_figure(9.0, 1.5 + sum(heights)) as figure:
         grid = figure.add_gridspec(panels, 2, height_ratios=heights)
         force = figure.add_subplot(grid[0, :])
         error = figure.add_subplot(grid[1, :], sharex=force)
@@ -322,8 +321,7 @@ def write_page(runs: Sequence[Validated], path: Path) -> None:
 
 def _trend(runs: Sequence[Validated]) -> Figure:
     """RMS and VAF of every run with their intervals, the earliest first."""
-    with plot_style():
-        figure = Figure(figsize=(9.0, 2.4), layout="constrained")
+    with styled_figure(9.0, 2.4) as figure:
         left, right = figure.subplots(1, 2)
         at = np.arange(1, len(runs) + 1)
         for axis, label, scale, figures in (

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from hil.pages.style import CELL, FAULT, MEASURED, MODEL, REFERENCE, RESIDUAL, plot_style
+from hil.pages.study import saved
+from hil.pages.style import CELL, FAULT, MEASURED, MODEL, REFERENCE, RESIDUAL, styled_figure
 from hil.systems.soft import study_compare
 from hil.systems.soft.bench import DENSE, EXUDYN, OURS, RK4
 from hil.systems.soft.cases import CRANK_M, ElementKind, rubber_manipulator, servo_input
@@ -30,11 +30,6 @@ STYLE = {
 }
 
 
-def _save(out: Path, name: str, figure: Figure, caption: str) -> dict[str, str]:
-    figure.savefig(out / name, dpi=130)
-    return {"file": name, "caption": caption}
-
-
 def motion(out: Path, kind: ElementKind, n: int, spectral_radius: float) -> dict[str, str]:
     """Draw the link's shapes over the first second, and the tip's path."""
     tree, tip = rubber_manipulator(kind, n)
@@ -42,8 +37,7 @@ def motion(out: Path, kind: ElementKind, n: int, spectral_radius: float) -> dict
     h_s = 1e-3
     history = stepper.run(h_s, servo_input(h_s * np.arange(1, 1001)))
     length = tip.at_m[0]
-    with plot_style():
-        figure = Figure(figsize=(8.0, 4.2), layout="constrained")
+    with styled_figure(8.0, 4.2) as figure:
         shape, course = figure.subplots(1, 2, width_ratios=[1.15, 1.0])
         for i, k in enumerate(np.linspace(0, 1000, SHAPES).astype(int)):
             q = history.q[k : k + 1]
@@ -69,15 +63,14 @@ def motion(out: Path, kind: ElementKind, n: int, spectral_radius: float) -> dict
         course.set_ylabel("[m]")
         course.legend(frameon=False)
         course.margins(x=0.01)
-    return _save(
+    return saved(
         out, "motion.png", figure, f"The link of {n} segments, {kind}, in the first second."
     )
 
 
 def error_over_step(out: Path, kind: str, n: int, rows: list[dict[str, Any]]) -> dict[str, str]:
     """Draw Fig. 3: integration error over step."""
-    with plot_style():
-        figure = Figure(figsize=(7.0, 4.6), layout="constrained")
+    with styled_figure(7.0, 4.6) as figure:
         axis = figure.subplots()
         for tool in (OURS, EXUDYN, DENSE, RK4):
             colour, marker, line = STYLE[tool]
@@ -102,7 +95,7 @@ def error_over_step(out: Path, kind: str, n: int, rows: list[dict[str, Any]]) ->
         axis.set_ylabel("error of the tip at 1 s [m]")
         axis.set_title(f"Fig. 3: integration error, {n} segments, {kind}")
         axis.legend(frameon=False)
-    return _save(
+    return saved(
         out, "fig3.png", figure,
         "Fig. 3, integration error over step. Exudyn uses the same steps with its own recursion "
         "and Newton iteration, and so does the dense form. Explicit steps diverge "
@@ -113,8 +106,7 @@ def error_over_step(out: Path, kind: str, n: int, rows: list[dict[str, Any]]) ->
 def time_over_segments(out: Path, cost: list[dict[str, Any]]) -> dict[str, str]:
     """Draw Fig. 4: computing time over the number of segments."""
     n = np.array([row["segments"] for row in cost])
-    with plot_style():
-        figure = Figure(figsize=(9.0, 4.4), layout="constrained")
+    with styled_figure(9.0, 4.4) as figure:
         left, right = figure.subplots(1, 2)
         for key, label, colour, marker in (
             ("recursion_us", "this recursion", MODEL, "o"),
@@ -148,7 +140,7 @@ def time_over_segments(out: Path, cost: list[dict[str, Any]]) -> dict[str, str]:
                 frameon=False, fontsize=8, loc="upper left" if axis is left else "lower right"
             )
             _plain_log(axis)
-    return _save(
+    return saved(
         out, "fig4.png", figure,
         "Fig. 4, computing time over the number of segments, Voigt. Left: called from Python. "
         "Right: the explicit and the dense curves are computed from the time of one evaluation, "
@@ -158,8 +150,7 @@ def time_over_segments(out: Path, cost: list[dict[str, Any]]) -> dict[str, str]:
 
 def error_over_time(out: Path, kind: str, n: int, rows: list[dict[str, Any]]) -> dict[str, str]:
     """Draw error over computing time."""
-    with plot_style():
-        figure = Figure(figsize=(8.6, 4.4), layout="constrained")
+    with styled_figure(8.6, 4.4) as figure:
         axis = figure.subplots()
         for tool, (colour, marker, line) in STYLE.items():
             good = _of(rows, tool, "time_s")
@@ -170,7 +161,7 @@ def error_over_time(out: Path, kind: str, n: int, rows: list[dict[str, Any]]) ->
         axis.set_title(f"work and precision, {n} segments, {kind}")
         figure.legend(*axis.get_legend_handles_labels(), frameon=False, fontsize=8,
                       loc="outside right center")  # fmt: skip
-    return _save(
+    return saved(
         out, "work_precision.png", figure,
         "Error over computing time for the same equations, all tools in alternating runs. SciPy's "
         "methods call this package's compiled recursion.",

@@ -17,7 +17,8 @@ from pydantic import BeforeValidator, Field
 
 from hil.config.table import Table
 from hil.errors import ModelError
-from hil.pages.style import CELL, MEASURED, MODEL, REFERENCE, RESIDUAL, plot_style
+from hil.pages.study import check, saved
+from hil.pages.style import CELL, MEASURED, MODEL, REFERENCE, RESIDUAL, styled_figure
 from hil.systems.walker.gait import PassiveWalker, multipliers
 from hil.systems.walker.model import HeelStrikes, Walker, heel_strikes, largest_lift_off_deg
 
@@ -59,17 +60,17 @@ def run(out: Path, values: Values) -> dict[str, Any]:
     curves = {"fig2_3": _over_theta(values), "fig4_5": _over_torso(values)}
     gait = _gait(values)
     figures = [
-        _save(out, "fig2.png", _draw(curves["fig2_3"], "theta_deg", "rho", _energies, 2),
+        saved(out, "fig2.png", _draw(curves["fig2_3"], "theta_deg", "rho", _energies, 2),
               _CAPTION[2]),
-        _save(out, "fig3.png", _draw(curves["fig2_3"], "theta_deg", "rho", _impulses, 3),
+        saved(out, "fig3.png", _draw(curves["fig2_3"], "theta_deg", "rho", _impulses, 3),
               _CAPTION[3]),
-        _save(out, "fig4.png", _draw(curves["fig4_5"], "torso_deg", "mu", _energies, 4),
+        saved(out, "fig4.png", _draw(curves["fig4_5"], "torso_deg", "mu", _energies, 4),
               _CAPTION[4]),
-        _save(out, "fig5.png", _draw(curves["fig4_5"], "torso_deg", "mu", _impulses, 5),
+        saved(out, "fig5.png", _draw(curves["fig4_5"], "torso_deg", "mu", _impulses, 5),
               _CAPTION[5]),
     ]  # fmt: skip
     if gait["found"]:
-        figures.append(_save(out, "gait.png", _draw_gait(values, gait), _CAPTION_GAIT))
+        figures.append(saved(out, "gait.png", _draw_gait(values, gait), _CAPTION_GAIT))
     return {
         "title": "The compass walker: energy lost at heel strike, and passive gait",
         "rows": rows,
@@ -197,18 +198,10 @@ def _gait(values: Values) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _check(what: str, value: float, expected: str, unit: str = "") -> dict[str, Any]:
-    digits = len(expected.partition(".")[2])
-    return {
-        "what": what, "value": value, "expected": expected, "unit": unit,
-        "agrees": round(value, digits) == float(expected),
-    }  # fmt: skip
-
-
 def _checks() -> list[dict[str, Any]]:
     row = _row(40.0, 0.25, 1.0, 0.0, heel_strikes(Walker(), 40.0), 0)
     checks = [
-        _check(f"40 deg, rho 0.25, mu 1, torso upright: {key.rpartition('_N_s')[0] or key[:3]}",
+        check(f"40 deg, rho 0.25, mu 1, torso upright: {key.rpartition('_N_s')[0] or key[:3]}",
                row[key], expected, unit)
         for key, (expected, unit) in DERIVED.items()
     ]  # fmt: skip
@@ -216,9 +209,9 @@ def _checks() -> list[dict[str, Any]]:
     angle = largest_lift_off_deg(Walker(rho=0.0)) or 0.0
     return [
         *checks,
-        _check("T_c = lambda_n (1 - rho) l w sin(theta / 2)", closed_J, DERIVED["T_c_J"][0], "J"),
-        _check("Lift-off lost beyond, rho = 0 (derived)", angle, DERIVED_LIFT_OFF_DEG, "deg"),
-        _check("Lift-off lost beyond, rho = 0 (printed)", angle, PRINTED_LIFT_OFF_DEG, "deg"),
+        check("T_c = lambda_n (1 - rho) l w sin(theta / 2)", closed_J, DERIVED["T_c_J"][0], "J"),
+        check("Lift-off lost beyond, rho = 0 (derived)", angle, DERIVED_LIFT_OFF_DEG, "deg"),
+        check("Lift-off lost beyond, rho = 0 (printed)", angle, PRINTED_LIFT_OFF_DEG, "deg"),
     ]
 
 
@@ -274,8 +267,7 @@ _AXIS = {"theta_deg": "angle between the legs [deg]", "torso_deg": "torso, forwa
 def _draw(
     curves: list[dict[str, Any]], over: str, parameter: str, panels: Panels, number: int
 ) -> Figure:
-    with plot_style():
-        figure = Figure(figsize=(8.0, 3.8), layout="constrained")
+    with styled_figure(8.0, 3.8) as figure:
         axes = figure.subplots(1, 2)
         for axis, (label, of) in zip(axes, panels, strict=True):
             for curve, colour in zip(curves, COLOURS, strict=True):
@@ -294,8 +286,7 @@ def _draw(
 
 def _draw_gait(values: Values, gait: dict[str, Any]) -> Figure:
     walk = gait["walk"]
-    with plot_style():
-        figure = Figure(figsize=(8.0, 5.6), layout="constrained")
+    with styled_figure(8.0, 5.6) as figure:
         above, below = figure.subplots(2, 1)
         begin_s = 0.0
         for k, step in enumerate(walk[:8]):
@@ -325,8 +316,3 @@ def _draw_gait(values: Values, gait: dict[str, Any]) -> Figure:
         below.set_ylabel("largest deviation [rad, rad/s]")
         below.legend(frameon=False)
     return figure
-
-
-def _save(out: Path, name: str, figure: Figure, caption: str) -> dict[str, str]:
-    figure.savefig(out / name, dpi=130)
-    return {"file": name, "caption": caption}
