@@ -22,23 +22,15 @@ Movement", Mechanical Engineering Research 6(1), 2016. Each module lists the mis
 
 from hil.experiment.kind import BenchPart, SystemKind
 from hil.experiment.signal_pid import SIGNAL_PID
-from hil.experiment.twin import Twin, twin_of
-from hil.loop.channels import RigLayout
-from hil.rig.run_tables import RunTables
+from hil.experiment.twin import twin_of
 from hil.systems.bodies.build import build_bodies
-from hil.systems.bodies.system import BodySystem
 from hil.systems.bodies.tables import BodiesTable
-
-
-def _estimator(tables: RunTables, system: BodySystem, layout: RigLayout) -> Twin:
-    return twin_of(tables, system, layout, system.shown)
-
 
 SYSTEM = SystemKind(
     kind="bodies",
     table=BodiesTable,
     build=build_bodies,
-    estimator=_estimator,
+    estimator=twin_of,
     controllers=SIGNAL_PID,
     figure="hil.systems.bodies.figure:figure",
     description="hil.systems.bodies.description:describe",

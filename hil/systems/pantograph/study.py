@@ -12,7 +12,7 @@ from matplotlib.colors import BoundaryNorm
 from matplotlib.figure import Figure
 from pydantic import BeforeValidator, Field
 
-from hil.config.table import Table
+from hil.config.table import Table, as_list
 from hil.pages.study import check, saved
 from hil.pages.style import CELL, MEASURED, MODEL, REFERENCE, styled_figure
 from hil.systems.pantograph.impact import (
@@ -33,17 +33,13 @@ PRINTED_ENERGY_J = 0.01
 SPEED_TOLERANCE_M_PER_S = 2e-4  # rounding of the inertias moves case 1 by -6e-4 and +7e-4 m/s
 
 
-def _as_list(value: Any) -> Any:
-    return value if isinstance(value, list) else [value]
-
-
 class Values(Table):
     """Values that `--set` can change: position, directions and energy of the impacts."""
 
     pose_m: list[float] = Field(
         default_factory=lambda: list(SYMMETRIC_M), min_length=2, max_length=2
     )
-    gamma_deg: Annotated[list[float], BeforeValidator(_as_list)] = Field(
+    gamma_deg: Annotated[list[float], BeforeValidator(as_list)] = Field(
         default_factory=lambda: [0.0, 15.0, 30.0, 45.0], min_length=1, max_length=1000
     )
     energy_J: Annotated[float, Field(gt=0.0, le=1e3)] = PRINTED_ENERGY_J

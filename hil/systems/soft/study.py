@@ -13,7 +13,7 @@ import numpy as np
 import scipy.interpolate
 from pydantic import BeforeValidator, Field
 
-from hil.config.table import Table
+from hil.config.table import Table, as_list
 from hil.errors import ModelError
 from hil.pages.study import check
 from hil.record.progress import count_progress
@@ -39,10 +39,6 @@ PRINTED_TIP_M: dict[tuple[str, int], tuple[str, str]] = {
 }
 
 
-def _as_list(value: Any) -> Any:
-    return value if isinstance(value, list) else [value]
-
-
 class Values(Table):
     """Values that `--set` can change."""
 
@@ -52,7 +48,7 @@ class Values(Table):
     h_s: Annotated[float, Field(ge=1e-7, le=0.1)] = 1e-3
     t_s: Annotated[
         list[Annotated[float, Field(ge=0.0, le=60.0)]],
-        BeforeValidator(_as_list),
+        BeforeValidator(as_list),
         Field(min_length=1, max_length=1000),
     ] = Field(default_factory=lambda: [1.0])
     spectral_radius: Annotated[float, Field(ge=0.0, le=1.0)] = 0.8

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
-from hil.config.table import Table
+from hil.config.table import Table, as_list
 from hil.errors import ModelError
 from hil.pages.study import check, saved
 from hil.pages.style import CELL, MEASURED, MODEL, REFERENCE, RESIDUAL, styled_figure
@@ -31,15 +31,11 @@ COLOURS = (MODEL, MEASURED, RESIDUAL)
 DISTURBED = np.array([1.02, 0.99, 1.01])
 
 
-def _as_list(value: Any) -> Any:
-    return value if isinstance(value, list) else [value]
-
-
 def _several(*default: float) -> Any:
     return Field(default_factory=lambda: list(default), min_length=1, max_length=1000)
 
 
-Several = Annotated[list[float], BeforeValidator(_as_list)]
+Several = Annotated[list[float], BeforeValidator(as_list)]
 
 
 class Values(Table):
