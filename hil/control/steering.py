@@ -16,8 +16,7 @@ class Steerable:
 
     Attributes
     ----------
-    held : float
-        The fixed set point; NaN follows the configured reference.
+    held : the fixed set point; NaN follows the configured reference
     """
 
     configured: Reference

@@ -33,12 +33,9 @@ class Weak:
     ----------
     factors : dict of str to float
         Factors by which the parameters change together.
-    change_N : float
-        RMS change of the readings, to first order; 0 if structural.
-    noise_N : float
-        RMS of the channel's noise.
-    structural : bool
-        No reading changes.
+    change_N : RMS change of the readings, to first order; 0 if structural
+    noise_N : RMS of the channel's noise
+    structural : no reading changes
     """
 
     factors: dict[str, float]

@@ -49,14 +49,11 @@ class Parameter:
 
     Attributes
     ----------
-    low, high : float
-        95 % interval: `fisher` if the model is adequate, else the union of both intervals.
+    low, high : 95 % interval: `fisher` if the model is adequate, else the union of both intervals
     fisher, resampled : (low, high)
         Intervals from the Fisher information and from the bootstrap; None without a bootstrap.
-    relative : float
-        Standard uncertainty of the fit over the value.
-    relative_combined : float
-        The same including the transducer's slope and the held parameters.
+    relative : standard uncertainty of the fit over the value
+    relative_combined : the same including the transducer's slope and the held parameters
     """
 
     key: str

@@ -102,8 +102,7 @@ class Rig:
 
     Attributes
     ----------
-    noise : Noise
-        True noise, including quantisation.
+    noise : true noise, including quantisation
     """
 
     data: RunData

@@ -36,8 +36,7 @@ def discretise(A: ArrayLike, B: ArrayLike, C: ArrayLike, D: ArrayLike, period_s:
     Parameters
     ----------
     A, B, C, D : (n, n), (n, m), (p, n), (p, m) arrays
-    period_s : float
-        Above zero.
+    period_s : above zero
 
     Raises
     ------

@@ -40,14 +40,12 @@ class Decomposition:
         Projectors on the constrained and the admissible directions.
     v_c, v_a : (n,) arrays
         The two parts of q'-.
-    T_c_J, T_a_J, xi : float
-        Kinetic energies before the event; xi = T_c / T, 0 at rest.
+    T_c_J, T_a_J, xi : kinetic energies before the event; xi = T_c / T, 0 at rest
     impulse : (m,) array
         Constraint impulse lambda, one value per row of A; zero if separating.
     qdot_after : (n,) array
         q'+; equals q'- if separating.
-    separating : bool
-        The contact opens or does not close, so the constraint does not act.
+    separating : the contact opens or does not close, so the constraint does not act
     """
 
     v_c: Matrix
@@ -155,8 +153,7 @@ class NonIdeal:
     f_N : (n,) array
         Generalised impulse of the non-ideal forces.
     qdot_after : (n,) array
-    T_a_after_J : float
-        Kinetic energy after the event; all of T_c is lost, as in the ideal case.
+    T_a_after_J : kinetic energy after the event; all of T_c is lost, as in the ideal case
     """
 
     impulse: Matrix

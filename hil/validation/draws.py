@@ -33,7 +33,6 @@ class Recruitment:
     mean_N, low_N, high_N : (k,) arrays
         Mean and ends of the central 95 % interval.
     sd_N : (k,) array
-    n_messages : int
     """
 
     mean_N: Series

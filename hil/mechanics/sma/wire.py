@@ -66,9 +66,8 @@ class SmaWire:
         Of one wire; how many are mechanically in parallel.
     wiring : {"series", "parallel"}
         Electrically. In series (the default) one current flows through all.
-    supply_V : float or None
-        Across the cell while its gate is on; None: what drives 0.2 A, the maker's current,
-        through every wire when cold.
+    supply_V : across the cell while its gate is on; None: what drives 0.2 A, the maker's current,
+        through every wire when cold
     """
 
     length_m: float = 0.1  # assumed

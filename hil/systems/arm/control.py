@@ -50,8 +50,7 @@ class Movement:
 
     Attributes
     ----------
-    first_tick : int
-        Tick of row 1.
+    first_tick : tick of row 1
     theta, A, omega, torque, tip_m : (n, 9), (n, 3, 3, 3), (n, 3, 3), (n, 3, 3), (n, 3)
         Torques are those of the pairs, including viscosity.
     """

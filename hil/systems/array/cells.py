@@ -23,8 +23,7 @@ class Cell:
 
     Attributes
     ----------
-    Ke, Kv, Kf : float
-        N/m, N s/m, N/N.
+    Ke, Kv, Kf : N/m, N s/m, N/N
     Kd, Ze, Zv, Kp : (Q,) arrays
         Per internal state; N/m, 1/s, 1 and m/(N s) where d is a length.
     I : (Q, Q) array

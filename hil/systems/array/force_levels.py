@@ -25,11 +25,9 @@ def static_gains_N(model: CellArray, force_on_N: ArrayLike, output: str) -> NDAr
 
     Parameters
     ----------
-    model : CellArray
     force_on_N : (K,) array
         F of every cell while on.
-    output : str
-        `array.left_N` or `array.right_N`.
+    output : `array.left_N` or `array.right_N`
     """
     F_N: NDArray[np.float64] = np.asarray(force_on_N, dtype=float)
     return model.static_gain(output) * F_N

@@ -48,7 +48,6 @@ class Prediction:
     kind : (N,) array
     stop, rate_per_s : (2, N) arrays
         Activation of every cell, as in `hil.systems.array.activation`.
-    lead_s, sample_s : float
     """
 
     Phi: Matrix

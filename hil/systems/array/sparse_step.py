@@ -79,8 +79,7 @@ class SparseStepper:
 
     Parameters
     ----------
-    model : CellArray
-        Without driven points.
+    model : without driven points
     outputs : sequence of str
         Outputs of the model that `y` holds.
 
@@ -88,8 +87,7 @@ class SparseStepper:
     ----------
     y : (p,) array
         Current outputs.
-    order, substeps : int
-        Degree of the polynomial, and number of substeps per period.
+    order, substeps : degree of the polynomial, and number of substeps per period
     """
 
     def __init__(

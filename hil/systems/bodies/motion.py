@@ -59,7 +59,6 @@ class BodyMotion:
 
     Attributes
     ----------
-    t_s : float
     X_a, V_a : (3,) arrays
     q, omega : (n, 4) and (n, 3) arrays
         In the skeleton's order of bodies.

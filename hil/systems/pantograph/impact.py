@@ -48,8 +48,7 @@ class Impacts:
         The impulse is the magnitude of the plate's impulse on the tip.
     tip_velocity_after_m_per_s : (k, 2) array
         At the end of compression.
-    split : Decomposition
-        Of the k events.
+    split : of the k events
     """
 
     gamma_deg: Matrix

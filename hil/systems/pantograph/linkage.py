@@ -66,7 +66,6 @@ class Pose:
     q_rad : (4,) array
         Absolute angles of the links.
     E_m : (2,) array
-    assembly : {"upper", "lower"}
     M_kg_m2 : (2, 2) array
         Over (q1, q3).
     J_m : (2, 2) array

@@ -79,9 +79,7 @@ class SoftStepper:
 
     Parameters
     ----------
-    tree : SoftTree
-    spectral_radius : float
-        Of the scheme, 0 to 1.
+    spectral_radius : of the scheme, 0 to 1
     q, v : (N,) arrays
         Initial state; default: joints at rest with zero velocity and relaxed branches.
     u : (m,) array
@@ -91,7 +89,6 @@ class SoftStepper:
     ----------
     q, v, x : (N,) arrays
         Current joint positions, rates and accelerations.
-    t_s : float
     """
 
     def __init__(

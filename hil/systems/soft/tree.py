@@ -34,8 +34,7 @@ class Body:
 
     Attributes
     ----------
-    parent : int
-        Index of the parent body, smaller than its own; -1 for the base.
+    parent : index of the parent body, smaller than its own; -1 for the base
     mass_kg, centre_m
         Mass, and position of its centre.
     inertia_kg_m2 : (3,) or (3, 3)
@@ -44,10 +43,8 @@ class Body:
         Position of the joint in the parent's frame, and rotation of the frame there, (3, 3).
     axis, slides
         The joint rotates about this axis or slides along it.
-    element : Element or None
-        None for a free joint.
-    rest : float
-        q0 in rad (m).
+    element : None for a free joint
+    rest : q0 in rad (m)
     """
 
     parent: int
@@ -120,8 +117,7 @@ class SoftTree:
     tendons : tuple of Tendon
     touching, grounds : tuple of Place, tuple of Ground
         Every ground acts on every one of these places.
-    base_moves : bool
-        The base's pose, velocity and acceleration are inputs.
+    base_moves : the base's pose, velocity and acceleration are inputs
 
     Raises
     ------
@@ -227,8 +223,7 @@ class Beam:
 
     Attributes
     ----------
-    width_m, height_m : float
-        Along z and y.
+    width_m, height_m : along z and y
     """
 
     length_m: float

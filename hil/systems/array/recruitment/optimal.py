@@ -30,10 +30,8 @@ class PlanRules:
 
     Attributes
     ----------
-    levels_per_tick : int
-        Number of levels that the search tries per tick.
-    on_min_s, off_min_s : float
-        Minimum times for which a cell stays on, and off.
+    levels_per_tick : number of levels that the search tries per tick
+    on_min_s, off_min_s : minimum times for which a cell stays on, and off
     """
 
     plan_ticks: int
@@ -81,10 +79,8 @@ class PlannedCells(ABC):
 
     Attributes
     ----------
-    demand_N : float
-        Static force of the cells that the plan has on.
-    late : bool
-        The last search had not finished when its plan was due.
+    demand_N : static force of the cells that the plan has on
+    late : the last search had not finished when its plan was due
     """
 
     def __init__(
@@ -132,10 +128,8 @@ class Optimal(PlannedCells):
     ----------
     G : (J, M) array
         Response at J samples to a unit static force switched on at each of M blocks.
-    sample_s : float
-        Sample time; the first sample is one sample time after the plan is applied.
-    price_N2 : float
-        Cost of a switch; see `Planner`.
+    sample_s : sample time; the first sample is one sample time after the plan is applied
+    price_N2 : cost of a switch; see `Planner`
     free : function(estimate, cells, y)
         Writes into y (J,) the force at the samples, including the disturbance, if no cell is
         switched.

@@ -123,8 +123,7 @@ class Planner:
     ----------
     G : (J, M) array
         Response at every sample to a unit static force switched on at each block.
-    price_N2 : float
-        Cost of a switch, in the unit of the sum over samples.
+    price_N2 : cost of a switch, in the unit of the sum over samples
     on_blocks, off_blocks : int
         Minimum number of blocks for which a cell stays on, and off; 1 for no minimum.
 
@@ -132,12 +131,9 @@ class Planner:
     ----------
     plan : (M, C) array
         Number of cells of each kind that are on after every block.
-    cost_N2 : float
-        Cost of the plan for the last problem.
-    finished : bool
-        The search is complete: no plan is better.
-    n_looked_at : int
-        Levels tried for the last problem.
+    cost_N2 : cost of the plan for the last problem
+    finished : the search is complete: no plan is better
+    n_looked_at : levels tried for the last problem
     """
 
     def __init__(

@@ -51,13 +51,11 @@ class Bound:
 
     Attributes
     ----------
-    rmse_N : float
-        No sequence has a lower RMS error.
+    rmse_N : no sequence has a lower RMS error
     direction : (ticks,) array
         The u that gives this bound.
-    relaxed_N : float
-        RMS error over the hulls of the trajectories of drifting wires: an upper limit of the
-        search's own bound, on its bins.
+    relaxed_N : RMS error over the hulls of the trajectories of drifting wires: an upper limit of
+        the search's own bound, on its bins
     """
 
     rmse_N: float
@@ -79,10 +77,8 @@ def least_possible(
 
     Parameters
     ----------
-    rounds : int
-        Largest number of rounds of the search for the direction.
-    search, proof : Bins
-        Bins of the states for the search and for the final bound.
+    rounds : largest number of rounds of the search for the direction
+    search, proof : bins of the states for the search and for the final bound
     """
     wanted = np.array([follow.at((k + 1) * PERIOD_S) for k in range(n_ticks)])
     gains = responses(truth, n_ticks)

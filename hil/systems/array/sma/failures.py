@@ -64,23 +64,14 @@ class WireRules:
 
     Attributes
     ----------
-    learn_for_s : float
-        With cells on before hypotheses begin: the day's laws are learned first.
-    moment_s : float
-        Of when a cell that died fades, a standard deviation.
-    share_anew : float
-        Of every static gain after a break, relative, another.
-    doubt_for_s : float
-        After so long an alarm that no single failure explains is given up.
-    spawn_s, life_s : float
-        Of hypotheses.
-    sure : float
-        Posterior that names a cell.
-    confirm : int
-        Samples in a row that must agree on it.
-    false_alarms_per_day : float
-    doubts_per_alarm : float
-        How many times as often cells may be suspected without need.
+    learn_for_s : with cells on before hypotheses begin: the day's laws are learned first
+    moment_s : of when a cell that died fades, a standard deviation
+    share_anew : of every static gain after a break, relative, another
+    doubt_for_s : after so long an alarm that no single failure explains is given up
+    spawn_s, life_s : of hypotheses
+    sure : posterior that names a cell
+    confirm : samples in a row that must agree on it
+    doubts_per_alarm : how many times as often cells may be suspected without need
     """
 
     learn_for_s: float = 10.0
@@ -107,8 +98,7 @@ class WireFailures:
     ----------
     state : (N,) uint8 array
         0 healthy, 1 failed, 2 suspect.
-    log_odds : float
-        Of the likeliest failure not yet named.
+    log_odds : of the likeliest failure not yet named
     posterior : (2, N) array
         Of each cell to be dead, and to be broken, given that one has failed.
     suspicion : (N,) array

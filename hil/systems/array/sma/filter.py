@@ -36,19 +36,14 @@ class WireErrors:
 
     Attributes
     ----------
-    sample_s : float
-        Between samples.
+    sample_s : between samples
     share, heating, cooling : float
         Standard deviations, relative, of a cell's static gain, heating power and convection.
-    room_K, delay_s, wander_N, zero_N : float
-        Standard deviations: of the air's temperature, of the delay of the reading, of what
-        wanders, of the zero.
-    stir : float
-        What wanders grows by this part of what every cell's force moves.
-    same_for_s, wander_for_s : float
-        How long all of these, and what wanders, stay about the same.
-    noise_N : float
-        Of a sample.
+    room_K, delay_s, wander_N, zero_N : standard deviations: of the air's temperature, of the delay
+        of the reading, of what wanders, of the zero
+    stir : what wanders grows by this part of what every cell's force moves
+    same_for_s, wander_for_s : how long all of these, and what wanders, stay about the same
+    noise_N : of a sample
     """
 
     sample_s: float = 0.05
@@ -70,7 +65,6 @@ class WireFilter:
 
     Attributes
     ----------
-    bank : WireBank
     static_gains_N : (N,) array
         As told; what is set to 0 gives nothing any longer.
     x, P : (3 N + 4,), (3 N + 4, 3 N + 4) arrays
@@ -79,8 +73,7 @@ class WireFilter:
         Their standard deviations before anything is learned.
     phi, gain : (3 N + 4,) arrays
         How each error enters the sample predicted last, and what it learns of it.
-    nu, S : float
-        That sample's innovation (N), and its variance.
+    nu, S : that sample's innovation (N), and its variance
     """
 
     def __init__(self, errors: WireErrors, cells: WireModel, period_s: float) -> None:

@@ -35,10 +35,8 @@ class LearnedWires:
 
     Attributes
     ----------
-    unknown_N : float
-        Force that the wires do not explain, as of the last sample.
-    surprise : float
-        The mean of nu^2 / S; 1 while the array is what the filter takes it for.
+    unknown_N : force that the wires do not explain, as of the last sample
+    surprise : the mean of nu^2 / S; 1 while the array is what the filter takes it for
     """
 
     def __init__(self, errors: WireErrors, cells: WireModel, period_s: float) -> None:

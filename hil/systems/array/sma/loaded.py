@@ -53,7 +53,6 @@ class Loaded:
 
     Attributes
     ----------
-    law : StressLaw
     pretension_N : of every wire at rest
     k_ae_N_per_m : of its cell
     """

@@ -34,21 +34,16 @@ class WirePlanner:
 
     Parameters
     ----------
-    lead_s, block_s : float
-        From now to the first block, and between times at which cells may be switched.
-    n_blocks : int
-        Looked ahead.
-    price_N2 : float
-        Of a switch.
-    on_blocks, off_blocks : int
-        For how many blocks at least a cell stays on, and off.
+    lead_s, block_s : from now to the first block, and between times at which cells may be switched
+    n_blocks : looked ahead
+    price_N2 : of a switch
+    on_blocks, off_blocks : for how many blocks at least a cell stays on, and off
 
     Attributes
     ----------
     plan : (N, M) array
         On or off in every block.
-    n_looked_at : int
-        Steps of a cell predicted for the last problem.
+    n_looked_at : steps of a cell predicted for the last problem
     """
 
     def __init__(
