@@ -37,8 +37,7 @@ class Selective(Protocol):
 
     Attributes
     ----------
-    usable : (N,) uint8 array
-        0 for cells that have failed; may change between steps.
+    usable : (N,) uint8 array, 0 for cells that have failed; may change between steps
     """
 
     usable: NDArray[np.uint8]

@@ -21,8 +21,7 @@ class Twin:
 
     Parameters
     ----------
-    outputs : sequence of int
-        Index of the system output that each channel measures.
+    outputs : sequence of int, index of the system output that each channel measures
     driven : sequence of int
         Index of the system input that each actuator's output sets; other inputs stay at 0.
 

@@ -31,8 +31,7 @@ class Weak:
 
     Attributes
     ----------
-    factors : dict of str to float
-        Factors by which the parameters change together.
+    factors : dict of str to float, factors by which the parameters change together
     change_N : RMS change of the readings, to first order; 0 if structural
     noise_N : RMS of the channel's noise
     structural : no reading changes

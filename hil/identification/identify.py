@@ -74,8 +74,7 @@ class Identified:
 
     Attributes
     ----------
-    held : dict of str to float
-        Parameters that keep the configuration's value.
+    held : dict of str to float, parameters that keep the configuration's value
     stated : keys of the held parameters whose uncertainty a record states
     weak : directions of all offered parameters that the data determine poorly
     covariance : (P + T, P + T) array

@@ -39,8 +39,7 @@ class Noise:
     Attributes
     ----------
     rms_N : RMS of the innovations w; NaN if unknown
-    ar : (p,) array
-        a_1 .. a_p; empty for white noise.
+    ar : (p,) array, a_1 .. a_p; empty for white noise.
     n_rest : number of readings at rest that were used; 0 for a stated noise
     source : origin of the values
     """

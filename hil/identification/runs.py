@@ -67,12 +67,9 @@ class RunData:
 
     Attributes
     ----------
-    cells : (n, N) uint8 array
-        Cells on over each period from the first row to the last.
-    rows : (k,) int array
-        Period after which each reading was taken, 0 for the first row.
-    force_N : (k,) array
-        Valid readings.
+    cells : (n, N) uint8 array, cells on over each period from the first row to the last
+    rows : (k,) int array, period after which each reading was taken, 0 for the first row
+    force_N : (k,) array, valid readings
     signal : the corresponding output of the model, such as `muscle.right_N`
     sha256 : hash of the file
     """

@@ -242,16 +242,12 @@ class Outcome:
 
     Attributes
     ----------
-    inside : (n, P) bool array
-        The interval contains the true value.
-    ratio : (n, P) array
-        Width of the interval over that of the Cramer-Rao bound.
-    error : (n, P) array
-        Error in standard deviations of the bound.
+    inside : (n, P) bool array, the interval contains the true value
+    ratio : (n, P) array, width of the interval over that of the Cramer-Rao bound
+    error : (n, P) array, error in standard deviations of the bound
     boot : (n, P) array
         Whether the bootstrap's interval contains the true value; NaN without a bootstrap.
-    called : (n,) bool array
-        The identification reported a missing effect.
+    called : (n,) bool array, the identification reported a missing effect
     """
 
     inside: NDArray[np.bool_]

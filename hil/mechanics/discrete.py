@@ -76,10 +76,8 @@ class LinearStepper:
 
     Attributes
     ----------
-    x : (n,) array
-        Current state.
-    y : (p,) array
-        Current outputs, with the input of the last step.
+    x : (n,) array, current state
+    y : (p,) array, current outputs, with the input of the last step
     """
 
     def __init__(self, discrete: Discrete, x0: ArrayLike, u0: ArrayLike) -> None:

@@ -30,8 +30,7 @@ class Recruitment:
 
     Attributes
     ----------
-    mean_N, low_N, high_N : (k,) arrays
-        Mean and ends of the central 95 % interval.
+    mean_N, low_N, high_N : (k,) arrays, mean and ends of the central 95 % interval
     sd_N : (k,) array
     """
 

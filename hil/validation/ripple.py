@@ -21,14 +21,11 @@ class Ripple:
 
     Attributes
     ----------
-    t_s : (k,) array
-        Times of the simulated peaks that are paired with a measured one.
-    late_s : (k,) array
-        Time of the measured peak less that of the simulated one.
+    t_s : (k,) array, times of the simulated peaks that are paired with a measured one
+    late_s : (k,) array, time of the measured peak less that of the simulated one
     n_peaks : number of simulated peaks
     band_Hz : (low, high)
-    simulated_N, measured_N : (n,) arrays
-        Ripple at every reading.
+    simulated_N, measured_N : (n,) arrays, ripple at every reading
     """
 
     t_s: Series

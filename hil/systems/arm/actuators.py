@@ -54,8 +54,7 @@ class Path:
 
     Attributes
     ----------
-    further : function, optional
-        dl3 (m) and its gradient (m/rad, n_angles) for all angles.
+    further : function, optional, dl3 (m) and its gradient (m/rad, n_angles) for all angles
     """
 
     n_angles: int

@@ -93,8 +93,7 @@ class Activation:
 
     Attributes
     ----------
-    theta : (N,) array
-        State of the sigmoid cells.
+    theta : (N,) array, state of the sigmoid cells
     wires : state and electrical quantities of the cells that are wires
     F_before_N, F_N : (N,) arrays
         Activation forces at the start (after switching) and at the end of the last period.

@@ -75,8 +75,7 @@ def after_failures(
     Parameters
     ----------
     model : its existing failures remain
-    force_on_N : (K,) array
-        F of every cell while on.
+    force_on_N : (K,) array, F of every cell while on
     output : `array.left_N` or `array.right_N`
     n_failed : from 0 to the number of working cells
     kind : 'electrical' or 'mechanical'

@@ -157,15 +157,12 @@ class Isolation:
     Parameters
     ----------
     static_gains_N : (N,) array
-    broken_N : (N, N) array
-        From `broken_gains_N`.
-    lag : sequence of Lag
-        Of every cell.
+    broken_N : (N, N) array, from `broken_gains_N`
+    lag : sequence of Lag, of every cell
 
     Attributes
     ----------
-    state : (N,) uint8 array
-        0 healthy, 1 failed, 2 member of a class that contains a failure.
+    state : (N,) uint8 array, 0 healthy, 1 failed, 2 member of a class that contains a failure
     log_odds : of the most likely failure that is not yet announced
     findings : list of Finding
     """

@@ -31,8 +31,7 @@ class ForceObserver:
     Parameters
     ----------
     observer : observer of the output that the rig's force channel measures
-    force_on_N : (N,) array
-        F of every cell while on.
+    force_on_N : (N,) array, F of every cell while on
     force : index of the force channel among the readings
     wires : wire models for a controller that plans with them
     room : index of the channel that measures the ambient temperature

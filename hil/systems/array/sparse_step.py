@@ -80,13 +80,11 @@ class SparseStepper:
     Parameters
     ----------
     model : without driven points
-    outputs : sequence of str
-        Outputs of the model that `y` holds.
+    outputs : sequence of str, outputs of the model that `y` holds
 
     Attributes
     ----------
-    y : (p,) array
-        Current outputs.
+    y : (p,) array, current outputs
     order, substeps : degree of the polynomial, and number of substeps per period
     """
 

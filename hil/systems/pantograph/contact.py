@@ -75,8 +75,7 @@ class ArmOnPlate:
 
     Attributes
     ----------
-    x : (8,) array
-        State; the module lists its elements.
+    x : (8,) array, state; the module lists its elements
 
     Raises
     ------

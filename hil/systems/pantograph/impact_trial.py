@@ -97,10 +97,8 @@ def analyse(
     Parameters
     ----------
     t_s : (n,) array
-    q_rad : (n, 2) array
-        q1 and q3.
-    force_N : (n, 2) array
-        Normal (positive if the plate pushes) and tangential (along x).
+    q_rad : (n, 2) array, q1 and q3
+    force_N : (n, 2) array, normal (positive if the plate pushes) and tangential (along x)
 
     Raises
     ------

@@ -37,8 +37,7 @@ class Body:
     parent : index of the parent body, smaller than its own; -1 for the base
     mass_kg, centre_m
         Mass, and position of its centre.
-    inertia_kg_m2 : (3,) or (3, 3)
-        About the centre.
+    inertia_kg_m2 : (3,) or (3, 3), about the centre
     joint_at_m, joint_turn
         Position of the joint in the parent's frame, and rotation of the frame there, (3, 3).
     axis, slides
@@ -112,8 +111,7 @@ class SoftTree:
     gravity_m_per_s2 : (3,)
     drives : tuple of int
         Joints whose q0, q0' and torque are inputs (a servo is an element with a moving q0).
-    loads : tuple of Place
-        Places where forces in world axes are inputs.
+    loads : tuple of Place, places where forces in world axes are inputs
     tendons : tuple of Tendon
     touching, grounds : tuple of Place, tuple of Ground
         Every ground acts on every one of these places.

@@ -113,8 +113,7 @@ class HeelStrikes:
     split : `impulse` is (k, 2): lambda_t forward, lambda_n up, in N s, on the new stance foot
     lift_off : (k,) bool array
         The old stance foot leaves the ground: its sole moves up after the event.
-    friction_needed : (k,) array
-        |lambda_t| / lambda_n.
+    friction_needed : (k,) array, |lambda_t| / lambda_n
     """
 
     split: Decomposition

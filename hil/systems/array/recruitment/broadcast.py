@@ -48,8 +48,7 @@ class Broadcaster:
 
     Parameters
     ----------
-    static_gains_N : (N,) array
-        Static force of each cell.
+    static_gains_N : (N,) array, static force of each cell
 
     Attributes
     ----------
@@ -90,8 +89,7 @@ class Broadcaster:
         ----------
         force_N : force from which the error is formed: the measured force, or the force to which
             the cells that are on will settle. NaN gives p = q = 0.
-        usable : (N,) array
-            1 for cells that are not known to have failed.
+        usable : (N,) array, 1 for cells that are not known to have failed
         """
         return bool(
             _step(

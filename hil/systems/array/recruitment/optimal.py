@@ -126,8 +126,7 @@ class Optimal(PlannedCells):
 
     Parameters
     ----------
-    G : (J, M) array
-        Response at J samples to a unit static force switched on at each of M blocks.
+    G : (J, M) array, response at J samples to a unit static force switched on at each of M blocks
     sample_s : sample time; the first sample is one sample time after the plan is applied
     price_N2 : cost of a switch; see `Planner`
     free : function(estimate, cells, y)

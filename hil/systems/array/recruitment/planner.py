@@ -47,17 +47,12 @@ class LevelTable:
 
     Attributes
     ----------
-    kind : (N,) array
-        Kind of every cell; -1 for a cell that adds no force.
-    gain_N : (C,) array
-        Static gain of a cell of each kind.
-    counts : (V, C) array
-        Every set, as the number of cells of each kind that are on.
+    kind : (N,) array, kind of every cell; -1 for a cell that adds no force
+    gain_N : (C,) array, static gain of a cell of each kind
+    counts : (V, C) array, every set, as the number of cells of each kind that are on
     level_of : (V,) array
-    levels_N : (K,) array
-        Ascending.
-    first, members : (K + 1,), (V,) arrays
-        Sets of level k are members[first[k] : first[k + 1]].
+    levels_N : (K,) array, ascending
+    first, members : (K + 1,), (V,) arrays, sets of level k are members[first[k] : first[k + 1]]
     """
 
     kind: Counts
@@ -121,16 +116,14 @@ class Planner:
 
     Parameters
     ----------
-    G : (J, M) array
-        Response at every sample to a unit static force switched on at each block.
+    G : (J, M) array, response at every sample to a unit static force switched on at each block
     price_N2 : cost of a switch, in the unit of the sum over samples
     on_blocks, off_blocks : int
         Minimum number of blocks for which a cell stays on, and off; 1 for no minimum.
 
     Attributes
     ----------
-    plan : (M, C) array
-        Number of cells of each kind that are on after every block.
+    plan : (M, C) array, number of cells of each kind that are on after every block
     cost_N2 : cost of the plan for the last problem
     finished : the search is complete: no plan is better
     n_looked_at : levels tried for the last problem
@@ -183,8 +176,7 @@ class Planner:
         Parameters
         ----------
         rho : (J,) array
-        on, n_of : (C,) arrays
-            Number of cells of each kind that are on, and that exist.
+        on, n_of : (C,) arrays, number of cells of each kind that are on, and that exist
         locked : (2, C, M) array
             Cells that are on (first) and off (second) and must not switch yet at each block.
         """

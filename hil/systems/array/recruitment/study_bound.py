@@ -52,8 +52,7 @@ class Bound:
     Attributes
     ----------
     rmse_N : no sequence has a lower RMS error
-    direction : (ticks,) array
-        The u that gives this bound.
+    direction : (ticks,) array, the u that gives this bound
     relaxed_N : RMS error over the hulls of the trajectories of drifting wires: an upper limit of
         the search's own bound, on its bins
     """

@@ -70,8 +70,7 @@ class OuterWire:
 
     Parameters
     ----------
-    law : (13,) array
-        From `hil.mechanics.sma.wire.wire_laws`.
+    law : (13,) array, from `hil.mechanics.sma.wire.wire_laws`
     period_s : length of a tick; the bound is proven for at most 10 ms
 
     Raises

@@ -22,14 +22,10 @@ class WireBank:
 
     Attributes
     ----------
-    laws : (4, N, 13) array
-        As estimated; with more power; with more convection; in warmer air.
-    wires : (4, N, 3) array
-        Temperature, austenite and lag of each.
-    comes : (N,) array
-        Force of each cell over its static gain.
-    slopes : (3, N) array
-        Its derivatives: to relative power and convection, and to the air in K.
+    laws : (4, N, 13) array, as estimated; with more power; with more convection; in warmer air
+    wires : (4, N, 3) array, temperature, austenite and lag of each
+    comes : (N,) array, force of each cell over its static gain
+    slopes : (3, N) array, its derivatives: to relative power and convection, and to the air in K
     """
 
     def __init__(self, cells: WireModel) -> None:

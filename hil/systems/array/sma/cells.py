@@ -29,12 +29,10 @@ class WireModel:
 
     Attributes
     ----------
-    laws : (N, 13) array
-        From `hil.mechanics.sma.wire.wire_laws`.
+    laws : (N, 13) array, from `hil.mechanics.sma.wire.wire_laws`
     static_gains_N, rate_per_s : (N,) arrays
         Static force of a cell that is on, and the rate of its lag.
-    direct : (N,) array
-        The part c that acts at once.
+    direct : (N,) array, the part c that acts at once
     """
 
     laws: Matrix

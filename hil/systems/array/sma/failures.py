@@ -91,18 +91,15 @@ class WireFailures(FilteredWires):
 
     Parameters
     ----------
-    broken_N : (N, N) array
-        From `hil.systems.array.isolation.broken_gains_N`.
+    broken_N : (N, N) array, from `hil.systems.array.isolation.broken_gains_N`
 
     Attributes
     ----------
-    state : (N,) uint8 array
-        0 healthy, 1 failed, 2 suspect.
+    state : (N,) uint8 array, 0 healthy, 1 failed, 2 suspect
     log_odds : of the most likely failure that is not yet named
     posterior : (2, N) array
         Probability of each cell to be dead, and to be broken, given that one has failed.
-    suspicion : (N,) array
-        Posterior of every suspect during an alarm; else 0.
+    suspicion : (N,) array, posterior of every suspect during an alarm; else 0
     findings : list of Finding
     """
 

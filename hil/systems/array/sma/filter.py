@@ -64,12 +64,10 @@ class WireFilter:
 
     Attributes
     ----------
-    static_gains_N : (N,) array
-        As configured; 0 for a failed cell.
+    static_gains_N : (N,) array, as configured; 0 for a failed cell
     x, P : (3 N + 4,), (3 N + 4, 3 N + 4) arrays
         Errors in the order a, h, c, r, d, b, w, and their covariance.
-    sd : (3 N + 4,) array
-        Their initial standard deviations.
+    sd : (3 N + 4,) array, their initial standard deviations
     phi, gain : (3 N + 4,) arrays
         Derivative of the last predicted sample to each error, and the gain of its correction.
     nu, S : innovation of that sample (N), and its variance

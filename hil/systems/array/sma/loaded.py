@@ -72,8 +72,7 @@ class LoadedWires:
 
     Attributes
     ----------
-    tension_N : (m,) array
-        Of every such cell.
+    tension_N : (m,) array, of every such cell
     """
 
     def __init__(

@@ -40,8 +40,7 @@ class WirePlanner:
 
     Attributes
     ----------
-    plan : (N, M) array
-        On or off in every block.
+    plan : (N, M) array, on or off in every block
     n_looked_at : predicted cell steps for the last problem
     """
 
@@ -99,12 +98,9 @@ class WirePlanner:
         ----------
         wires : (N, 13), (N,), (N, 3) arrays
             Law and static gain of every cell; its present temperature (degC), austenite and lag.
-        on : (N,) array
-            Cells on from now until the first block.
-        locked : (N,) array
-            Number of blocks for which each cell must not switch.
-        wanted_N : (M,) array
-            Set point minus the unknown force, at the end of every block.
+        on : (N,) array, cells on from now until the first block
+        locked : (N,) array, number of blocks for which each cell must not switch
+        wanted_N : (M,) array, set point minus the unknown force, at the end of every block
         """
         self._laws[:], self._gains_N[:], self._state[:] = wires
         self._on[:], self._locked[:], self._usable[:] = on, locked, usable

@@ -33,8 +33,7 @@ class Loop:
 
     Attributes
     ----------
-    T_C, strain : (n,) arrays
-        In the order measured; strain in m/m above the hot end.
+    T_C, strain : (n,) arrays, in the order measured; strain in m/m above the hot end
     heating : (n,) mask
     stress_Pa : its mean
     """
