@@ -350,8 +350,7 @@ def _draw(outcome: Outcome) -> Figure:
         errors.plot(
             edges, scipy.stats.norm.pdf(edges), color=MODEL, lw=1.5, label="normal distribution"
         )
-        errors.set_xlabel("error / Cramer-Rao standard deviation")
-        errors.set_ylabel("density")
+        errors.set(xlabel="error / Cramer-Rao standard deviation", ylabel="density")
         errors.legend(frameon=False)
         widths.boxplot(outcome.ratio, orientation="horizontal", widths=0.6,
                        medianprops={"color": MODEL}, flierprops={"markersize": 3})  # fmt: skip

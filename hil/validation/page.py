@@ -188,8 +188,7 @@ def _error(axis: Axes, v: Validated) -> None:
     noise = Z_95 * 1e3 * v.uncertainty.u_D_N
     axis.fill_between(t_s, -noise, noise, color="0.88", lw=0, label="95 % of the channel alone")
     axis.plot(*decimated(t_s, error_mN), color=RESIDUAL, lw=0.6)
-    axis.set_ylabel("measured −\nsimulated [mN]")
-    axis.set_xlabel("time [s]")
+    axis.set(ylabel="measured −\nsimulated [mN]", xlabel="time [s]")
     most = 1.5 * float(np.abs(error_mN).max())
     axis.set_ylim(-most, most)
     axis.legend(frameon=False, loc="upper right", fontsize=8)
@@ -205,8 +204,7 @@ def _recruitment(axis: Axes, v: Validated) -> None:
                       label="95 % of recruitment")  # fmt: skip
     axis.plot(*decimated(t_s, drawn.mean_N), color=CELL, lw=1.2, label="mean of all draws")
     axis.plot(*decimated(t_s, v.data.force_N), color=MEASURED, lw=0.8, label="measured")
-    axis.set_ylabel("force with cells\ndrawn again [N]")
-    axis.set_xlabel("time [s]")
+    axis.set(ylabel="force with cells\ndrawn again [N]", xlabel="time [s]")
     axis.margins(y=0.22)
     axis.legend(frameon=False, ncols=4, loc="upper right", fontsize=8)
 
@@ -221,8 +219,7 @@ def _peaks(axis: Axes, v: Validated) -> None:
         return
     axis.axhline(0.0, color="0.7", lw=0.8)
     axis.plot(ripple.t_s, 1e3 * ripple.late_s, ".", color=RESIDUAL, ms=3)
-    axis.set_ylabel("measured later\nby [ms]")
-    axis.set_xlabel("time [s]")
+    axis.set(ylabel="measured later\nby [ms]", xlabel="time [s]")
     text = f"{len(ripple.late_s)} of {ripple.n_peaks} paired, RMS {1e3 * ripple.rms_s:.3g} ms"
     axis.text(0.99, 0.97, text, ha="right", va="top", transform=axis.transAxes, fontsize=8)
     axis.margins(y=0.3)

@@ -182,8 +182,7 @@ def _draw_groups(steps: dict[int, tuple[Series, float]]) -> Figure:
                           else f"group 1: {final_N:.3f} N",
                           (t_s[-1], final_N), xytext=(0, 3), textcoords="offset points",
                           ha="right", va="bottom", color="0.3")  # fmt: skip
-        axis.set_xlabel("time [s]")
-        axis.set_ylabel("force at the right end [N]")
+        axis.set(xlabel="time [s]", ylabel="force at the right end [N]")
         axis.set_title("Fig. 9: groups recruited one after the other")
         axis.margins(x=0.01, y=0.08)
     return figure

@@ -25,8 +25,7 @@ def singularity(out: Path, one: dict[str, Any]) -> dict[str, str]:
         t_s = one["through_s"]
         pitch.plot(t_s, one["pitch_deg"], color=MODEL, lw=1.4)
         pitch.axhline(90.0, color="0.7", lw=0.8, ls="--")
-        pitch.set_xlabel("time [s]")
-        pitch.set_ylabel("pitch [deg]")
+        pitch.set(xlabel="time [s]", ylabel="pitch [deg]")
         pitch.set_title("One body, free: through the singularity")
         for (form, course), colour in zip(one["through_deg"].items(), COLOURS, strict=False):
             if form != "quaternion":
@@ -38,8 +37,7 @@ def singularity(out: Path, one: dict[str, Any]) -> dict[str, str]:
             error.axhline(row["error_deg"], color=FAULT, lw=1.0, ls=style,
                           label=f"1/cos limited to {limit}")  # fmt: skip
         error.set_ylim(1e-16, 1e3)
-        error.set_xlabel("time [s]")
-        error.set_ylabel("from the quaternion form [deg]")
+        error.set(xlabel="time [s]", ylabel="from the quaternion form [deg]")
         error.legend(frameon=False, fontsize=8, loc="center right")
     return saved(out, "singularity.png", figure,
                  "A body without torque rotates through a pitch of 90 deg, where Bryant angles are "
@@ -56,8 +54,7 @@ def lyapunov(out: Path, course: dict[str, Any]) -> dict[str, str]:
             ("quaternion_J", "on the quaternion", MEASURED),
         ):
             axis.semilogy(course["t_s"], course[name], color=colour, lw=1.4, label=label)
-        axis.set_xlabel("time [s]")
-        axis.set_ylabel("Lyapunov function [J]")
+        axis.set(xlabel="time [s]", ylabel="Lyapunov function [J]")
         axis.set_title("One stabilised body: Lyapunov functions never increase")
         axis.legend(frameon=False)
     return saved(out, "lyapunov.png", figure,
@@ -166,8 +163,7 @@ def timings(out: Path, rows: list[dict[str, Any]]) -> dict[str, str]:
         axis.set_xscale("log")
         axis.set_xlim(min(us) / 2.0, max(us) * 4.0)
         axis.invert_yaxis()
-        axis.set_xlabel("an evaluation of all accelerations [us]")
-        axis.set_title("Time, from Python")
+        axis.set(xlabel="an evaluation of all accelerations [us]", title="Time, from Python")
     return saved(out, "timings.png", figure,
                  "The compiled recursion and pinocchio run at loop rate; the forms with matrices "
                  "are kept as readable formulations of the same equations.")  # fmt: skip

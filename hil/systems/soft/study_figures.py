@@ -52,15 +52,12 @@ def motion(out: Path, kind: ElementKind, n: int, spectral_radius: float) -> dict
         path = trace_m(stepper, tip, history.q)
         shape.plot(path[:, 0], path[:, 1], color="0.6", lw=0.6, ls="--")
         shape.set_aspect("equal", adjustable="datalim")
-        shape.set_xlabel("x [m]")
-        shape.set_ylabel("y [m]")
-        shape.set_title("crank and rubber, every 1/8 s; pale first")
+        shape.set(xlabel="x [m]", ylabel="y [m]", title="crank and rubber, every 1/8 s; pale first")
         course.plot(history.t_s, path[:, 0], color=MEASURED, label="tip x")
         course.plot(history.t_s, path[:, 1], color=MODEL, label="tip y")
         course.plot(history.t_s, 0.5 * np.sin(np.pi / 6 * (1 - np.cos(2 * np.pi * history.t_s))),
                     color="0.6", ls="--", lw=0.9, label="y, if rigid")  # fmt: skip
-        course.set_xlabel("time [s]")
-        course.set_ylabel("[m]")
+        course.set(xlabel="time [s]", ylabel="[m]")
         course.legend(frameon=False)
         course.margins(x=0.01)
     return saved(
@@ -91,8 +88,7 @@ def error_over_step(out: Path, kind: str, n: int, rows: list[dict[str, Any]]) ->
         axis.loglog(own[0], own[1][3] * (own[0] / own[0][3]) ** 2 * 0.4, color="0.7", lw=0.8)
         axis.annotate("slope 2", (own[0][5], own[1][5] * 0.4), color="0.5", va="top",
                       xytext=(4, -2), textcoords="offset points")  # fmt: skip
-        axis.set_xlabel("step [s]")
-        axis.set_ylabel("error of the tip at 1 s [m]")
+        axis.set(xlabel="step [s]", ylabel="error of the tip at 1 s [m]")
         axis.set_title(f"Fig. 3: integration error, {n} segments, {kind}")
         axis.legend(frameon=False)
     return saved(
@@ -118,8 +114,7 @@ def time_over_segments(out: Path, cost: list[dict[str, Any]]) -> dict[str, str]:
             if have.any():
                 left.loglog(n[have], [row[key] for row in cost if key in row], color=colour,
                             marker=marker, ms=4, label=label)  # fmt: skip
-        left.set_title("Fig. 4: one evaluation, and one step")
-        left.set_ylabel("time [us]")
+        left.set(title="Fig. 4: one evaluation, and one step", ylabel="time [us]")
         for tool in (OURS, DENSE, EXUDYN,
                      RK4):  # fmt: skip
             colour, marker, line = STYLE[tool]
@@ -132,8 +127,7 @@ def time_over_segments(out: Path, cost: list[dict[str, Any]]) -> dict[str, str]:
         right.axhline(1.0, color="0.5", lw=0.8, ls="--")
         right.annotate("real time", (n[-1], 1.0), color="0.4", ha="right", va="bottom")
         right.set_ylim(bottom=3e-5)
-        right.set_title("a simulated second")
-        right.set_ylabel("time [s]")
+        right.set(title="a simulated second", ylabel="time [s]")
         for axis in (left, right):
             axis.set_xlabel("segments")
             axis.legend(
@@ -156,8 +150,7 @@ def error_over_time(out: Path, kind: str, n: int, rows: list[dict[str, Any]]) ->
             good = _of(rows, tool, "time_s")
             if good.size:
                 axis.loglog(*good, color=colour, marker=marker, ls=line, ms=4, label=tool)
-        axis.set_xlabel("time for the first second [s]")
-        axis.set_ylabel("error of the tip at 1 s [m]")
+        axis.set(xlabel="time for the first second [s]", ylabel="error of the tip at 1 s [m]")
         axis.set_title(f"work and precision, {n} segments, {kind}")
         figure.legend(*axis.get_legend_handles_labels(), frameon=False, fontsize=8,
                       loc="outside right center")  # fmt: skip

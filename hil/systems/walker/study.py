@@ -271,8 +271,7 @@ def _draw(
                 axis.plot(x, y, color="0.8", lw=1.0)
                 axis.plot(x, np.ma.masked_array(y, ~lifts), color=colour, lw=1.4,
                           label=f"{parameter} = {curve[parameter]:g}")  # fmt: skip
-            axis.set_xlabel(_AXIS[over])
-            axis.set_ylabel(label)
+            axis.set(xlabel=_AXIS[over], ylabel=label)
             axis.set_ylim(bottom=0.0)
         axes[0].legend(frameon=False)
         what = "Kinetic energy at" if panels is _energies else "Impulses of"
@@ -292,8 +291,7 @@ def _draw_gait(values: Values, gait: dict[str, Any]) -> Figure:
             above.plot(t_s, deg[:, 1], color=MEASURED, lw=1.2, label=label[1])
             begin_s += step.t_s[-1]
             above.axvline(begin_s, color="0.8", lw=0.6, zorder=0)
-        above.set_xlabel("time [s]")
-        above.set_ylabel("from the slope's normal [deg]")
+        above.set(xlabel="time [s]", ylabel="from the slope's normal [deg]")
         above.legend(frameon=False, loc="upper right", ncols=2)
         above.set_ylim(top=1.35 * above.get_ylim()[1])
         above.set_title(
@@ -308,7 +306,6 @@ def _draw_gait(values: Values, gait: dict[str, Any]) -> Figure:
         below.semilogy(n, miss[0] * largest ** (n - 1), color=CELL, lw=1.2,
                        label=f"largest multiplier, {largest:.3f}")  # fmt: skip
         below.set_ylim(bottom=max(1e-12, 0.3 * miss[shown].min()))
-        below.set_xlabel("heel strikes")
-        below.set_ylabel("largest deviation [rad, rad/s]")
+        below.set(xlabel="heel strikes", ylabel="largest deviation [rad, rad/s]")
         below.legend(frameon=False)
     return figure

@@ -299,8 +299,7 @@ def _draw_failures(failures: Rows) -> Figure:
                           label=None if f["swaps"] else f["controller"])  # fmt: skip
             axis.axvline(WITHIN_S, color="0.75", lw=0.8)
             axis.axhline(95.0, color="0.75", lw=0.8)
-            axis.set_title(f"{n} cells")
-            axis.set_xlabel("time since the cell died [s]")
+            axis.set(title=f"{n} cells", xlabel="time since the cell died [s]")
             axis.set_xlim(0.0, WATCHED_S)
         axes[0].set_ylabel("deaths found [%]")
         axes[0].set_ylim(0.0, 103.0)
