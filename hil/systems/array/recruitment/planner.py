@@ -50,7 +50,6 @@ class LevelTable:
     kind : (N,) array, kind of every cell; -1 for a cell that adds no force
     gain_N : (C,) array, static gain of a cell of each kind
     counts : (V, C) array, every set, as the number of cells of each kind that are on
-    level_of : (V,) array
     levels_N : (K,) array, ascending
     first, members : (K + 1,), (V,) arrays, sets of level k are members[first[k] : first[k + 1]]
     """
@@ -58,7 +57,6 @@ class LevelTable:
     kind: Counts
     gain_N: Matrix
     counts: Counts
-    level_of: Counts
     levels_N: Matrix
     first: Counts
     members: Counts
@@ -98,13 +96,10 @@ def level_table(static_gains_N: ArrayLike, kinds: Sequence[int] | None = None) -
     force = counts @ gain_N
     rising = np.argsort(force, kind="stable")
     new = np.concatenate(([True], np.diff(force[rising]) > 100.0 * tiny))
-    level_of = np.empty(len(counts), dtype=np.int64)
-    level_of[rising] = np.cumsum(new) - 1
     return LevelTable(
         kind=kind,
         gain_N=gain_N,
         counts=counts,
-        level_of=level_of,
         levels_N=force[rising][new],
         first=np.append(np.flatnonzero(new), len(counts)).astype(np.int64),
         members=rising.astype(np.int64),
