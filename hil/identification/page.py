@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hil.errors import ConfigError
+from hil.errors import writing
 from hil.identification.adequacy import COARSE_S, FALSE_ALARM
 from hil.identification.identifiability import short
 from hil.identification.identify import Identified, Parameter
@@ -318,10 +318,6 @@ def write_page(recorded: Sequence[Recorded], found: Identified, path: Path) -> N
             for r, z in zip(recorded, found.fit.zero_N, strict=True)
         ],
     )  # fmt: skip
-    try:
+    with writing(path, ": choose another --page"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(
-            f"{path}: cannot be written ({error.strerror}): choose another --page"
-        ) from None

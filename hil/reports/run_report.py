@@ -13,7 +13,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hil.errors import ConfigError
+from hil.errors import writing
 from hil.experiment.registry import controllers_of, loaded, named
 from hil.loop.channels import Signal, signals_in
 from hil.loop.failed_cells import failure_lines
@@ -57,17 +57,13 @@ def write_report(path: Path, out: Path | None = None) -> tuple[Path, Path]:
     figure = draw(run)
     sections = sections_of(run)
     text = page(run, figure, path, sections)
-    try:
+    with writing(folder, ": choose another --out"):
         folder.mkdir(parents=True, exist_ok=True)
         figure.savefig(png_path, dpi=130)
         for section in sections:
             for ending, content in section.files.items():
                 (folder / f"{path.stem}{ending}").write_text(content, encoding="utf-8")
         html_path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(
-            f"{folder}: cannot be written ({error.strerror}): choose another --out"
-        ) from None
     return png_path, html_path
 
 

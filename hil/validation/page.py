@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hil.errors import ConfigError
+from hil.errors import writing
 from hil.identification import parameters
 from hil.identification.identifiability import short
 from hil.pages.html import embedded, rendered
@@ -307,13 +307,9 @@ def write_page(runs: Sequence[Validated], path: Path) -> None:
         trend=embedded(_trend(runs)) if len(runs) > 1 else "",
         runs=[_run(v) for v in runs],
     )
-    try:
+    with writing(path.parent, ": choose another --out"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(
-            f"{path.parent}: cannot be written ({error.strerror}): choose another --out"
-        ) from None
 
 
 def _trend(runs: Sequence[Validated]) -> Figure:

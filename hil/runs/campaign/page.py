@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hil.errors import ConfigError
+from hil.errors import writing
 from hil.loop.channels import signals_in
 from hil.pages.html import embedded, rendered
 from hil.pages.style import CELL, FAULT, MEASURED, MODEL, RESIDUAL, mark_simulated, styled_figure
@@ -45,12 +45,10 @@ def write_all(folder: Path) -> list[Path]:
         return []
     p = read_progress(folder)
     paths = [folder / name for name in (CSV, NETCDF, PAGE)]
-    try:
+    with writing(folder):
         paths[0].write_text(as_csv(rows_of(p)), encoding="utf-8", newline="")
         as_dataset(p).to_netcdf(paths[1], engine="scipy")
         paths[2].write_text(page(folder, p), encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{folder}: cannot be written ({error.strerror})") from None
     return paths
 
 
