@@ -105,8 +105,8 @@ def _validate(args: argparse.Namespace) -> int:
 def replay(args: argparse.Namespace) -> int:
     from dataclasses import asdict
 
-    from hil.runs import kept_code
     from hil.record.read import open_run
+    from hil.runs import kept_code
     from hil.runs.replay import replay as replay_run
     from hil.runs.replay import tolerance_of
 
