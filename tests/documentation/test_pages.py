@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from documentation import resident as resident_module
 from documentation.pages import differences, pages
 from hil.commands.command_line import command_line
 
@@ -24,6 +25,17 @@ def clone(tmp_path):
     return tmp_path
 
 
+@pytest.fixture(scope="session")
+def resident(tmp_path_factory):
+    """The socket of a process that has imported hil."""
+    path = tmp_path_factory.mktemp("resident") / "hil"
+    words = [sys.executable, "-P", resident_module.__file__, str(path)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        yield path
+        process.terminate()
+
+
 def _page(page):
     """Runs on the real clock want the machine one at a time."""
     real = "--clock real" in (ROOT / page).read_text(encoding="utf-8")
@@ -31,8 +43,8 @@ def _page(page):
 
 
 @pytest.mark.parametrize("page", [_page(page) for page in pages(ROOT)])
-def test_a_page_is_true(page, clone):
-    assert not differences(ROOT / page, clone)
+def test_a_page_is_true(page, clone, resident):
+    assert not differences(ROOT / page, clone, resident)
 
 
 def shown_commands():
