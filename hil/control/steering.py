@@ -16,7 +16,8 @@ class Steerable:
 
     Attributes
     ----------
-    held : the fixed set point; NaN follows the configured reference
+    held : float
+        The fixed set point; NaN follows the configured reference.
     """
 
     configured: Reference
@@ -37,7 +38,8 @@ class Selective(Protocol):
 
     Attributes
     ----------
-    usable : (N,) uint8 array, 0 for cells that have failed; may change between steps
+    usable : (N,) uint8 array
+        0 for cells that have failed; may change between steps.
     """
 
     usable: NDArray[np.uint8]

@@ -46,7 +46,8 @@ class Carried:
 
     Attributes
     ----------
-    parent : index of the body that carries it, smaller than its own; -1 for the root
+    parent : int
+        Index of the body that carries it, smaller than its own; -1 for the root.
     own_m, at_m
         Position of its joint on itself, and on the parent (unused for a fixed root).
     """
@@ -63,7 +64,8 @@ class Recursion:
 
     Attributes
     ----------
-    n : number of bodies
+    n : int
+        Number of bodies.
     V_rate, omega_rate : (n, 3) arrays
         Results of the last `solve`: accelerations of the centres of mass in the inertial frame,
         and Omega' in each body's frame.

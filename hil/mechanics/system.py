@@ -24,7 +24,8 @@ class System(Protocol):
         Values that actuators set, such as `ankle.TA_activation`.
     outputs : (P,) names
         Values that instruments can measure.
-    wires : wires of the cells; NaN for a cell without one
+    wires : SmaWires
+        Wires of the cells; NaN for a cell without one.
     """
 
     period_s: float

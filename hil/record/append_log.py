@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from hil.errors import ConfigError, one_line, writing
+from hil.errors import ConfigError, one_line
 
 Entry = dict[str, Any]
 
@@ -48,9 +48,11 @@ class Ledger:
 
     def __init__(self, path: Path, *, wait: bool = False) -> None:
         self.path = path
-        with writing(path):
+        try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file: BinaryIO = path.open("a+b")
+        except OSError as error:
+            raise ConfigError(f"{path}: cannot be written ({error.strerror})") from None
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except OSError:

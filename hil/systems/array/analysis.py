@@ -21,9 +21,13 @@ class Pole:
 
     Attributes
     ----------
-    frequency_Hz : |imag|/2 pi, as it rings; 0 for a real pole
-    damping : -real/|value|; 1 for a real stable pole
-    count : how often it occurs
+    value_per_s : complex
+    frequency_Hz : float
+        |imag|/2 pi, as it rings; 0 for a real pole.
+    damping : float
+        -real/|value|; 1 for a real stable pole.
+    count : int
+        How often it occurs.
     """
 
     value_per_s: complex

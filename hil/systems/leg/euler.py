@@ -52,7 +52,8 @@ class EulerLimb:
 
     Attributes
     ----------
-    n : number of coordinates, seven per body
+    n : int
+        Number of coordinates, seven per body.
     """
 
     def __init__(

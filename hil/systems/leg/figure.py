@@ -31,7 +31,8 @@ class LimbPicture:
     bones : names of bodies
     muscles : names
     angles, activations : columns of a recording, one per angle and one per muscle
-    start : (n,) array, initial angles
+    start : (n,) array
+        Initial angles.
     """
 
     def __init__(self, table: Mapping[str, Any], outputs: Mapping[str, str]) -> None:

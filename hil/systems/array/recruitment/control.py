@@ -42,8 +42,9 @@ class Recruitment:
 
     Parameters
     ----------
-    diagnosis : switches suspects individually and overrides the recruiter. Not available for a
-        broadcast, which does not address cells.
+    diagnosis : Diagnosis, optional
+        Switches suspects individually and overrides the recruiter. Not available for a broadcast,
+        which does not address cells.
     """
 
     def __init__(
@@ -103,7 +104,8 @@ class BroadcastRecruiter:
     error : {"measured", "commanded"}
         Force from which the error is formed: the observer's force (for broadcast periods longer
         than cells take to heat and cool), or the force to which the cells now on will settle.
-    seed : seed of the cells' random numbers
+    seed : int
+        Seed of the cells' random numbers.
     """
 
     columns = [  # noqa: RUF012  never changed

@@ -45,7 +45,8 @@ class KnownArray:
 
     Attributes
     ----------
-    zero_N : tared zero offset of the transducer
+    zero_N : float
+        Tared zero offset of the transducer.
     """
 
     model: CellArray
@@ -165,7 +166,8 @@ class Transducer:
 
     Parameters
     ----------
-    seed, turn : `seed` sets the zero offset; both together set the noise
+    seed, turn : int
+        `seed` sets the zero offset; both together set the noise.
     """
 
     def __init__(self, seed: int, turn: int = 0) -> None:

@@ -33,9 +33,12 @@ class Loop:
 
     Attributes
     ----------
-    T_C, strain : (n,) arrays, in the order measured; strain in m/m above the hot end
+    name : str
+    T_C, strain : (n,) arrays
+        In the order measured; strain in m/m above the hot end.
     heating : (n,) mask
-    stress_Pa : its mean
+    stress_Pa : float
+        Its mean.
     """
 
     name: str
