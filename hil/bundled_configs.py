@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from hil.errors import ConfigError
+from hil.errors import ConfigError, writing
 
 FOLDERS = ("configs", "calibration", "examples/own")
 TEMPLATES = ("controller", "reference", "model", "device")
@@ -28,12 +28,10 @@ def copy_examples(folder: Path) -> list[Path]:
     for target in targets:
         if target.exists():
             raise ConfigError(f"{target}: exists already: choose an empty folder")
-    try:
+    with writing(folder):
         for source, target in zip(sources, targets, strict=True):
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
-    except OSError as error:
-        raise ConfigError(f"{folder}: cannot be written ({error.strerror})") from None
     return targets
 
 
@@ -56,8 +54,6 @@ def copy_template(kind: str, file: Path | None) -> Path:
     if target.exists():
         raise ConfigError(f"{target}: exists already: choose another name")
     text = (root() / "examples" / "own" / f"{kind}.py").read_text(encoding="utf-8")
-    try:
+    with writing(target):
         target.write_text(text.replace(f"{kind}.py", target.name), encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{target}: cannot be written ({error.strerror})") from None
     return target

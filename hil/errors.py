@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 
 class ConfigError(Exception):
@@ -28,6 +30,16 @@ class DeviceError(Exception):
 
 class StopError(Exception):
     """Somebody wanted everything to end before it had begun."""
+
+
+@contextmanager
+def writing(what: object, instead: str = "") -> Iterator[None]:
+    """ConfigError if a file cannot be written in the block; `instead` is the remedy."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or error
+        raise ConfigError(f"{what}: cannot be written ({reason}){instead}") from None
 
 
 def one_line(text: str) -> str:

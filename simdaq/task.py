@@ -167,8 +167,7 @@ class Task:
             if owner == "exported_signal" and key.endswith("_output_term"):
                 self.destination(value)
 
-    def verify_samples(self) -> None:
-        """Raise DaqmxError for fewer samples than a finite task can have."""
+    def _verify_clock(self) -> None:
         timing = self.timing
         lowest = 2 if timing.type == SampleTimingType.SAMPLE_CLOCK.value else 1
         if timing.finite and timing.samples < lowest:
@@ -176,10 +175,6 @@ class Task:
                 errors.BAD_VALUE, Property="SampQuant.SampPerChan",
                 Requested_Value=timing.samples, Minimum_Value=lowest,
             )  # fmt: skip
-
-    def _verify_clock(self) -> None:
-        timing = self.timing
-        self.verify_samples()
         for card in self.cards:
             model = card.model
             if timing.single_point and not model.single_point:
@@ -269,20 +264,13 @@ class Task:
         if self.device is not None:
             found.append((self.device, "watchdog"))
         for channel in self.channels:
-            holder = channel.card.counter_owner if self.kind in ("ci", "co") else channel.card
-            found += [(holder, r) for r in channel.resources() if self.kind != "ai"]
+            found += [(channel.card, r) for r in channel.resources() if self.kind != "ai"]
         for card in self.cards:
             if self.kind == "ai":  # one converter, one task
                 found.append((card, "ai"))
             elif self.kind in ("ao", "di", "do") and not self.timing.on_demand:
                 found.append((card, f"{self.kind} clock"))
         return list(dict.fromkeys(found))
-
-    @property
-    def started_s(self) -> float | None:
-        """When the start trigger came, which is also when the first sample did."""
-        found = getattr(self.run, "clock", self.run)
-        return None if found is None else getattr(found, "start_s", None)
 
     @property
     def done(self) -> bool:

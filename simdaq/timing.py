@@ -92,7 +92,6 @@ class InternalClock:
         self._trigger = trigger
         self._retriggerable = retriggerable
         self._delay_s = delay_s
-        self._busy_until_s = -np.inf  # triggers during a record are ignored
         self._k = 0
 
     @property
@@ -108,17 +107,16 @@ class InternalClock:
         if self._trigger is None:
             return self._run(until_s)
         found = [NONE]
-        edges = self._trigger(after_s, until_s)
         while True:
             if self.start_s is None:
-                edges = edges[edges > self._busy_until_s]
+                edges = self._trigger(after_s, until_s)
                 if not len(edges):
                     break
                 self.start_s = float(edges[0]) + self._delay_s
             found.append(self._run(until_s))
             if self._k < self.n or not self._retriggerable:
                 break
-            self._busy_until_s = self.start_s + (self.n - 1.0) / self.rate_Hz
+            after_s = self.start_s + (self.n - 1.0) / self.rate_Hz
             self.start_s, self._k = None, 0
         return np.concatenate(found)
 
@@ -152,7 +150,7 @@ class PausedClock:
 
     @property
     def start_s(self) -> float | None:
-        return self._clock.start_s
+        return getattr(self._clock, "start_s", None)
 
     @property
     def done(self) -> bool:
@@ -186,7 +184,6 @@ class ExternalClock:
         self.n = n
         self._trigger = trigger
         self._k = 0
-        self.start_s: float | None = None  # when the start trigger came
 
     @property
     def done(self) -> bool:
@@ -204,8 +201,7 @@ class ExternalClock:
             if not len(started):
                 return NONE
             self._trigger = None
-            self.start_s = float(started[0])
-            edges = edges[edges >= self.start_s]
+            edges = edges[edges >= started[0]]
         edges = edges[: int(min(self.n - self._k, len(edges)))]
         self._k += len(edges)
         return edges

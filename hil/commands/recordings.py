@@ -105,8 +105,10 @@ def _validate(args: argparse.Namespace) -> int:
 def replay(args: argparse.Namespace) -> int:
     from dataclasses import asdict
 
+    from hil.record.read import open_run
     from hil.runs import kept_code
     from hil.runs.replay import replay as replay_run
+    from hil.runs.replay import tolerance_of
 
     if args.show_code:
         return _show_code(args)
@@ -115,11 +117,14 @@ def replay(args: argparse.Namespace) -> int:
     for line in differing:
         say(line, file=sys.stderr)
     rows, difference = replay_run(args.run, code)
+    tolerance = tolerance_of(open_run(args.run))
     if args.json:
         print_json({"file": str(args.run), "rows": rows, "identical": difference is None,
+                     "tolerance": tolerance,
                      "difference": None if difference is None else asdict(difference)})  # fmt: skip
     elif difference is None:
-        say(f"{args.run}: identical in {rows} rows")
+        rounded = f" but for rounding (at most {tolerance:g} of a column's largest value)"
+        say(f"{args.run}: identical in {rows} rows{rounded if tolerance else ''}")
     else:
         say(
             f"{args.run}: differs first at {difference.t_s:g} s (row {difference.row}) in "

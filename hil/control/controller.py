@@ -24,16 +24,11 @@ class ArrayEstimate:
 
     Attributes
     ----------
-    cells : (N,) uint8 array
-        Cells on, as last reported.
-    usable : (N,) uint8 array
-        0 for cells found to have failed.
-    x, theta : (n,), (N,) arrays
-        The observer's state, and the state of the cells' activation.
-    force_N, disturbance_N : float
-        The observer's force, and the part of it that no cell explains.
-    wires : Wires, optional
-        The estimate of the wires, if a planner uses it.
+    cells : (N,) uint8 array, cells on, as last reported
+    usable : (N,) uint8 array, 0 for cells found to have failed
+    x, theta : (n,), (N,) arrays, the observer's state, and the state of the cells' activation
+    force_N, disturbance_N : the observer's force, and the part of it that no cell explains
+    wires : the estimate of the wires, if a planner uses it
     suspicion : (N,) array
         Probability of each cell to be the failed one, while it is certain that a cell has
         failed but not which.

@@ -36,21 +36,16 @@ class Pid:
 
     Parameters
     ----------
-    levels_N : (K+1,) array
-        Static force with the first 0..K cells of `order` on; increasing.
-    order : sequence of int
-        Cells, from 0, in the order in which they are recruited.
-    hysteresis : float
-        A cell joins or leaves when u is this share of its step beyond the middle between
-        two levels.
-    dwell_s : float
-        Shortest time between two changes of the number of cells. Cells that switch faster than
-        they act excite the array's modes without useful force.
+    levels_N : (K+1,) array, static force with the first 0..K cells of `order` on; increasing
+    order : sequence of int, cells, from 0, in the order in which they are recruited
+    hysteresis : a cell joins or leaves when u is this share of its step beyond the middle between
+        two levels
+    dwell_s : shortest time between two changes of the number of cells. Cells that switch faster
+        than they act excite the array's modes without useful force.
 
     Attributes
     ----------
-    usable : (N,) uint8 array
-        0 for cells that have failed.
+    usable : (N,) uint8 array, 0 for cells that have failed
     """
 
     def __init__(

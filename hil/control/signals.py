@@ -19,10 +19,8 @@ class SignalLoop:
     Attributes
     ----------
     reference_column, units : column of the set point and its unit
-    channel, output : int
-        Indices of the reading and of the command.
-    low, high : float
-        Range of the output.
+    channel, output : indices of the reading and of the command
+    low, high : range of the output
     """
 
     reference: Reference

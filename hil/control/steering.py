@@ -16,8 +16,7 @@ class Steerable:
 
     Attributes
     ----------
-    held : float
-        The fixed set point; NaN follows the configured reference.
+    held : the fixed set point; NaN follows the configured reference
     """
 
     configured: Reference
@@ -38,8 +37,7 @@ class Selective(Protocol):
 
     Attributes
     ----------
-    usable : (N,) uint8 array
-        0 for cells that have failed; may change between steps.
+    usable : (N,) uint8 array, 0 for cells that have failed; may change between steps
     """
 
     usable: NDArray[np.uint8]

@@ -36,13 +36,11 @@ class Protection:
 
     Attributes
     ----------
-    name : str
     limits : the board's complete table of limits
     cells : sequence of CellWire
         The cells whose wire is described, by the model or by the board's `wire` table.
     unknown : names of the cells whose wire is not described
-    bench : Bench
-        Supply, ambient temperatures and scan time.
+    bench : supply, ambient temperatures and scan time
     derived : limits that the rig leaves out, derived from its guard
     """
 

@@ -17,14 +17,11 @@ class ArrayPicture:
     Attributes
     ----------
     ends : names of the two ends
-    left, right : (N,) arrays
-        Indices of the two masses that each cell joins.
-    x, y : (M,) arrays
-        Positions of the masses at rest; layers from left (0) to right (1).
+    left, right : (N,) arrays, indices of the two masses that each cell joins
+    x, y : (M,) arrays, positions of the masses at rest; layers from left (0) to right (1)
     moves : tuple of str
         For every mass, the model output that is its displacement in m; '' if it is fixed.
-    cells : (N,) array
-        Indices of the cells in the columns `cells_*`.
+    cells : (N,) array, indices of the cells in the columns `cells_*`
     dead, broken : frozenset of int
         Cells of this array, from 0, that produce no force, and that are mechanically broken.
     """
@@ -50,8 +47,7 @@ class StickFigure(Protocol):
     muscles : names of the muscles; empty if it has none
     angles : columns of a recording that give the pose
     activations : columns of the muscles' activations, '' for a muscle without one
-    start : (n,) array
-        Pose at the start.
+    start : (n,) array, pose at the start
     """
 
     @property

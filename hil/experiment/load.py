@@ -37,16 +37,12 @@ class Config:
 
     Attributes
     ----------
-    path : Path
-        The experiment's file.
-    tables : RunTables
+    path : the experiment's file
     models : the models of `[model]` and `[plant]`, built by their kind of system
-    records : dict of Calibration
-        Calibrations of the channels that have one.
+    records : dict of Calibration, calibrations of the channels that have one
     sources : sequence of Sourced
         Calibrations that other tables name; none if the configuration is from a recording.
-    logbook : Path
-        Folder of the specimen's logbook.
+    logbook : folder of the specimen's logbook
     doubts : sequence of str
         Warnings about choices that the files leave open, one line each; a run prints them.
     """
@@ -236,8 +232,7 @@ def load_model(path: str | Path, sets: Iterable[str] = ()) -> tuple[Any, NDArray
     Returns
     -------
     model : CellArray
-    force_on_N : (N,) array
-        Force of every cell while on.
+    force_on_N : (N,) array, force of every cell while on
 
     Raises
     ------

@@ -21,11 +21,11 @@ class Twin:
 
     Parameters
     ----------
-    outputs : sequence of int
-        Index of the system output that each channel measures.
+    outputs : sequence of int, index of the system output that each channel measures
     driven : sequence of int
         Index of the system input that each actuator's output sets; other inputs stay at 0.
-    shown : names of further system outputs to record
+
+    A system may name further outputs to record in its attribute `shown`.
     """
 
     def __init__(
@@ -34,12 +34,11 @@ class Twin:
         channels: Sequence[Channel],
         outputs: Sequence[int],
         driven: Sequence[int],
-        shown: Sequence[str] = (),
     ) -> None:
         self._system = system
         self._channels = channels
-        self._shown = shown
-        also = [list(system.outputs).index(name) for name in shown]
+        self._shown: Sequence[str] = getattr(system, "shown", ())
+        also = [list(system.outputs).index(name) for name in self._shown]
         self._outputs = np.array([*outputs, *also], dtype=np.int64)
         self._driven = np.array(driven, dtype=np.int64)
         self._inputs = np.zeros(len(system.inputs))
@@ -87,12 +86,10 @@ def driven_inputs(tables: RunTables, system: System) -> list[int]:
     return [list(system.inputs).index(o.drives) for o in outputs_of(tables.devices).values()]
 
 
-def twin_of(
-    tables: RunTables, system: System, layout: RigLayout, shown: Sequence[str] = ()
-) -> Twin:
+def twin_of(tables: RunTables, system: System, layout: RigLayout) -> Twin:
     """Build the twin of a rig with this system."""
     channels, outputs = measured_outputs(tables, system, layout)
-    return Twin(system, channels, outputs, driven_inputs(tables, system), shown)
+    return Twin(system, channels, outputs, driven_inputs(tables, system))
 
 
 @njit(cache=True)

@@ -43,12 +43,9 @@ class Adequacy:
     Attributes
     ----------
     tests : tuple of Test
-    excess_N : float
-        RMS of the residual in excess of the noise; NaN if the noise is unknown.
-    slowest_s : float
-        Correlation time of the residual.
-    peak_Hz : float
-        Frequency of the spectrum's maximum.
+    excess_N : RMS of the residual in excess of the noise; NaN if the noise is unknown
+    slowest_s : correlation time of the residual
+    peak_Hz : frequency of the spectrum's maximum
     """
 
     tests: tuple[Test, ...]

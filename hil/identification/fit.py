@@ -35,18 +35,13 @@ class Fit:
 
     Attributes
     ----------
-    theta : (P,) array
-        Logarithms of the free parameters.
-    zero_N : (R,) array
-        The channel's zero in every run.
+    theta : (P,) array, logarithms of the free parameters
+    zero_N : (R,) array, the channel's zero in every run
     residual_N : list of (k,) arrays
         Readings less model and zero of every run.
-    white : (n,) array
-        All residuals after the whitening filter [N].
-    J : (n, P + R) array
-        Sensitivities of the whitened readings to theta and the zeros [N].
-    at_bound : tuple of str
-        Parameters that ended at a bound.
+    white : (n,) array, all residuals after the whitening filter [N]
+    J : (n, P + R) array, sensitivities of the whitened readings to theta and the zeros [N]
+    at_bound : tuple of str, parameters that ended at a bound
     """
 
     theta: Series

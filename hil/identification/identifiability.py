@@ -31,14 +31,10 @@ class Weak:
 
     Attributes
     ----------
-    factors : dict of str to float
-        Factors by which the parameters change together.
-    change_N : float
-        RMS change of the readings, to first order; 0 if structural.
-    noise_N : float
-        RMS of the channel's noise.
-    structural : bool
-        No reading changes.
+    factors : dict of str to float, factors by which the parameters change together
+    change_N : RMS change of the readings, to first order; 0 if structural
+    noise_N : RMS of the channel's noise
+    structural : no reading changes
     """
 
     factors: dict[str, float]

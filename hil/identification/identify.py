@@ -49,14 +49,11 @@ class Parameter:
 
     Attributes
     ----------
-    low, high : float
-        95 % interval: `fisher` if the model is adequate, else the union of both intervals.
+    low, high : 95 % interval: `fisher` if the model is adequate, else the union of both intervals
     fisher, resampled : (low, high)
         Intervals from the Fisher information and from the bootstrap; None without a bootstrap.
-    relative : float
-        Standard uncertainty of the fit over the value.
-    relative_combined : float
-        The same including the transducer's slope and the held parameters.
+    relative : standard uncertainty of the fit over the value
+    relative_combined : the same including the transducer's slope and the held parameters
     """
 
     key: str
@@ -77,8 +74,7 @@ class Identified:
 
     Attributes
     ----------
-    held : dict of str to float
-        Parameters that keep the configuration's value.
+    held : dict of str to float, parameters that keep the configuration's value
     stated : keys of the held parameters whose uncertainty a record states
     weak : directions of all offered parameters that the data determine poorly
     covariance : (P + T, P + T) array

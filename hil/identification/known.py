@@ -19,8 +19,7 @@ class Known:
     Attributes
     ----------
     keys : names, as in `hil.identification.parameters`
-    covariance : (P, P) array
-        Covariance of their logarithms.
+    covariance : (P, P) array, covariance of their logarithms
     unsaid : keys of parameters that no record covers
     """
 

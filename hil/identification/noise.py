@@ -38,14 +38,10 @@ class Noise:
 
     Attributes
     ----------
-    rms_N : float
-        RMS of the innovations w; NaN if unknown.
-    ar : (p,) array
-        a_1 .. a_p; empty for white noise.
-    n_rest : int
-        Number of readings at rest that were used; 0 for a stated noise.
-    source : str
-        Origin of the values.
+    rms_N : RMS of the innovations w; NaN if unknown
+    ar : (p,) array, a_1 .. a_p; empty for white noise.
+    n_rest : number of readings at rest that were used; 0 for a stated noise
+    source : origin of the values
     """
 
     rms_N: float

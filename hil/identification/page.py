@@ -10,13 +10,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hil.errors import ConfigError
+from hil.errors import writing
 from hil.identification.adequacy import COARSE_S, FALSE_ALARM
 from hil.identification.identifiability import short
 from hil.identification.identify import Identified, Parameter
 from hil.identification.runs import Recorded
 from hil.pages.html import embedded, rendered
-from hil.pages.style import MEASURED, MODEL, RESIDUAL, decimated, mark_simulated, plot_style
+from hil.pages.style import MEASURED, MODEL, RESIDUAL, decimated, mark_simulated, styled_figure
 from hil.record.summary import plain
 
 ZOOM_S = 0.6
@@ -149,8 +149,7 @@ def draw(recorded: Sequence[Recorded], found: Identified) -> Figure:
     data, box, fit = recorded[0].data, found.box, found.fit
     before_N = box.readings(box.start)[0]
     after_N = data.force_N - fit.residual_N[0]
-    with plot_style():
-        figure = Figure(figsize=(9.0, 9.6), layout="constrained")
+    with styled_figure(9.0, 9.6) as figure:
         grid = figure.add_gridspec(4, 2, height_ratios=(2.4, 1.5, 1.5, 2.0))
         full = figure.add_subplot(grid[0, 0])
         zoom = figure.add_subplot(grid[0, 1])
@@ -212,8 +211,7 @@ def _lags(axis: Axes, found: Identified, period_s: float) -> None:
     axis.axhspan(-limit, limit, color="0.88", lw=0, label="95 % of white noise")
     axis.vlines(1e3 * period_s * np.arange(1, n), 0.0, r, color=RESIDUAL, lw=1.0)
     axis.axhline(0.0, color="0.7", lw=0.8)
-    axis.set_xlabel("lag [ms]")
-    axis.set_ylabel("correlation of\nthe residual")
+    axis.set(xlabel="lag [ms]", ylabel="correlation of\nthe residual")
     axis.legend(frameon=False, loc="upper right")
     most = max(3.0 * limit, 1.3 * float(np.abs(r).max()))
     axis.set_ylim(-most, most)
@@ -320,10 +318,6 @@ def write_page(recorded: Sequence[Recorded], found: Identified, path: Path) -> N
             for r, z in zip(recorded, found.fit.zero_N, strict=True)
         ],
     )  # fmt: skip
-    try:
+    with writing(path, ": choose another --page"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(
-            f"{path}: cannot be written ({error.strerror}): choose another --page"
-        ) from None

@@ -30,16 +30,11 @@ class Reading:
 
     Attributes
     ----------
-    delay_s : float
-        Age of a reading at its row.
-    bandwidth_Hz : float
-        Bandwidth of the conditioner's first-order low-pass; infinite without a filter.
-    step_N : float
-        One step of the converter.
-    noise_rms_N : float
-        Noise at commissioning or as stated, without quantisation; NaN if unknown.
-    slope_uncertainty : float
-        Relative standard uncertainty of the transducer's slope.
+    delay_s : age of a reading at its row
+    bandwidth_Hz : bandwidth of the conditioner's first-order low-pass; infinite without a filter
+    step_N : one step of the converter
+    noise_rms_N : noise at commissioning or as stated, without quantisation; NaN if unknown
+    slope_uncertainty : relative standard uncertainty of the transducer's slope
     """
 
     delay_s: float = 0.0
@@ -72,19 +67,11 @@ class RunData:
 
     Attributes
     ----------
-    name : str
-    period_s : float
-    cells : (n, N) uint8 array
-        Cells on over each period from the first row to the last.
-    rows : (k,) int array
-        Period after which each reading was taken, 0 for the first row.
-    force_N : (k,) array
-        Valid readings.
-    signal : str
-        The corresponding output of the model, such as `muscle.right_N`.
-    reading : Reading
-    sha256 : str
-        Hash of the file.
+    cells : (n, N) uint8 array, cells on over each period from the first row to the last
+    rows : (k,) int array, period after which each reading was taken, 0 for the first row
+    force_N : (k,) array, valid readings
+    signal : the corresponding output of the model, such as `muscle.right_N`
+    sha256 : hash of the file
     """
 
     name: str

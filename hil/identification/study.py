@@ -35,7 +35,8 @@ from hil.identification.noise import Noise
 from hil.identification.runs import Reading, RunData
 from hil.loop.channels import Channel, RigLayout
 from hil.loop.frame import Column, Frame
-from hil.pages.style import MEASURED, MODEL, mark_simulated, plot_style
+from hil.pages.study import check, saved
+from hil.pages.style import MEASURED, MODEL, mark_simulated, styled_figure
 from hil.record.progress import count_progress
 from hil.systems.array.build import build_activation, build_model
 from hil.systems.array.system import ArraySystem
@@ -101,8 +102,7 @@ class Rig:
 
     Attributes
     ----------
-    noise : Noise
-        True noise, including quantisation.
+    noise : true noise, including quantisation
     """
 
     data: RunData
@@ -242,16 +242,12 @@ class Outcome:
 
     Attributes
     ----------
-    inside : (n, P) bool array
-        The interval contains the true value.
-    ratio : (n, P) array
-        Width of the interval over that of the Cramer-Rao bound.
-    error : (n, P) array
-        Error in standard deviations of the bound.
+    inside : (n, P) bool array, the interval contains the true value
+    ratio : (n, P) array, width of the interval over that of the Cramer-Rao bound
+    error : (n, P) array, error in standard deviations of the bound
     boot : (n, P) array
         Whether the bootstrap's interval contains the true value; NaN without a bootstrap.
-    called : (n,) bool array
-        The identification reported a missing effect.
+    called : (n,) bool array, the identification reported a missing effect
     """
 
     inside: NDArray[np.bool_]
@@ -299,15 +295,12 @@ def run(out: Path, values: Values) -> dict[str, Any]:
                 lacking = trial(make_rig(values.seed + 2, i, effect))
                 called[effect] += not lacking.adequacy.adequate
                 done(1)
-    _draw(plain).savefig(out / "identification.png", dpi=150)
     return {
         "title": f"Identification on {values.rigs} simulated rigs",
         "figures": [
-            {
-                "file": "identification.png",
-                "caption": "Left: errors over the Cramer-Rao bound, with a normal distribution. "
-                "Right: width of the stated interval over that of the bound.",
-            }
+            saved(out, "identification.png", _draw(plain), "Left: errors over the Cramer-Rao "
+                  "bound, with a normal distribution. Right: width of the stated interval over "
+                  "that of the bound.", dpi=150),
         ],
         "checks": [*_checks(plain, ""), *(_checks(coloured, ", coloured noise")
                                           if values.coloured else [])],
@@ -334,36 +327,30 @@ def _checks(outcome: Outcome, what: str) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = []
     for j, key in enumerate(DRAWN):
         held = int(outcome.inside[:, j].sum())
-        made.append(_check(f"{short(key)}: intervals with the truth{what}", held, f"{low}..{high}",
-                           low <= held <= high))  # fmt: skip
+        made.append(check(f"{short(key)}: intervals with the truth{what}", held, f"{low}..{high}",
+                          agrees=low <= held <= high))  # fmt: skip
         widest = float(outcome.ratio[:, j].max())
-        made.append(_check(f"{short(key)}: widest over Cramer-Rao{what}", widest,
-                           f"<= {WIDTH_MAX}", widest <= WIDTH_MAX))  # fmt: skip
+        made.append(check(f"{short(key)}: widest over Cramer-Rao{what}", widest,
+                          f"<= {WIDTH_MAX}", agrees=widest <= WIDTH_MAX))  # fmt: skip
     there = np.isfinite(outcome.boot[:, 0])
     for j, key in enumerate(DRAWN if there.any() else ()):
         held, (low, high) = int(outcome.boot[there, j].sum()), coverage_range(int(there.sum()))
-        made.append(_check(f"{short(key)}: bootstrap intervals with the truth{what}", held,
-                           f"{low}..{high}", low <= held <= high))  # fmt: skip
+        made.append(check(f"{short(key)}: bootstrap intervals with the truth{what}", held,
+                          f"{low}..{high}", agrees=low <= held <= high))  # fmt: skip
     alarms, most = int(outcome.called.sum()), int(scipy.stats.binom.ppf(0.995, n, 0.01))
-    made.append(_check(f"false alarms{what}", alarms, f"<= {most}", alarms <= most))
+    made.append(check(f"false alarms{what}", alarms, f"<= {most}", agrees=alarms <= most))
     return made
 
 
-def _check(what: str, value: float, expected: str, agrees: bool) -> dict[str, Any]:
-    return {"what": what, "value": value, "expected": expected, "unit": "", "agrees": bool(agrees)}
-
-
 def _draw(outcome: Outcome) -> Figure:
-    with plot_style():
-        figure = Figure(figsize=(9.0, 4.1), layout="constrained")
+    with styled_figure(9.0, 4.1) as figure:
         errors, widths = figure.subplots(1, 2)
         edges = np.linspace(-4.0, 4.0, 33)
         errors.hist(outcome.error.ravel(), edges, density=True, color=MEASURED, alpha=0.75)
         errors.plot(
             edges, scipy.stats.norm.pdf(edges), color=MODEL, lw=1.5, label="normal distribution"
         )
-        errors.set_xlabel("error / Cramer-Rao standard deviation")
-        errors.set_ylabel("density")
+        errors.set(xlabel="error / Cramer-Rao standard deviation", ylabel="density")
         errors.legend(frameon=False)
         widths.boxplot(outcome.ratio, orientation="horizontal", widths=0.6,
                        medianprops={"color": MODEL}, flierprops={"markersize": 3})  # fmt: skip

@@ -36,8 +36,7 @@ def discretise(A: ArrayLike, B: ArrayLike, C: ArrayLike, D: ArrayLike, period_s:
     Parameters
     ----------
     A, B, C, D : (n, n), (n, m), (p, n), (p, m) arrays
-    period_s : float
-        Above zero.
+    period_s : above zero
 
     Raises
     ------
@@ -77,10 +76,8 @@ class LinearStepper:
 
     Attributes
     ----------
-    x : (n,) array
-        Current state.
-    y : (p,) array
-        Current outputs, with the input of the last step.
+    x : (n,) array, current state
+    y : (p,) array, current outputs, with the input of the last step
     """
 
     def __init__(self, discrete: Discrete, x0: ArrayLike, u0: ArrayLike) -> None:

@@ -36,18 +36,12 @@ class Decomposition:
 
     Attributes
     ----------
-    P_c, P_a : (n, n) arrays
-        Projectors on the constrained and the admissible directions.
-    v_c, v_a : (n,) arrays
-        The two parts of q'-.
-    T_c_J, T_a_J, xi : float
-        Kinetic energies before the event; xi = T_c / T, 0 at rest.
-    impulse : (m,) array
-        Constraint impulse lambda, one value per row of A; zero if separating.
-    qdot_after : (n,) array
-        q'+; equals q'- if separating.
-    separating : bool
-        The contact opens or does not close, so the constraint does not act.
+    P_c, P_a : (n, n) arrays, projectors on the constrained and the admissible directions
+    v_c, v_a : (n,) arrays, the two parts of q'-
+    T_c_J, T_a_J, xi : kinetic energies before the event; xi = T_c / T, 0 at rest
+    impulse : (m,) array, constraint impulse lambda, one value per row of A; zero if separating
+    qdot_after : (n,) array, q'+; equals q'- if separating
+    separating : the contact opens or does not close, so the constraint does not act
     """
 
     v_c: Matrix
@@ -152,11 +146,9 @@ class NonIdeal:
         lambda; its sum with `impulse_nonideal` is the impulse of the ideal constraint.
     impulse_nonideal : (m,) array
         Lambda: the part of f_N in the constrained directions, P_c^T f_N = A^T Lambda.
-    f_N : (n,) array
-        Generalised impulse of the non-ideal forces.
+    f_N : (n,) array, generalised impulse of the non-ideal forces
     qdot_after : (n,) array
-    T_a_after_J : float
-        Kinetic energy after the event; all of T_c is lost, as in the ideal case.
+    T_a_after_J : kinetic energy after the event; all of T_c is lost, as in the ideal case
     """
 
     impulse: Matrix

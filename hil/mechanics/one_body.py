@@ -89,8 +89,7 @@ class OneBody:
 
     Attributes
     ----------
-    J : (3, 3) array
-        Moment of inertia about the centre of mass, in the body's frame.
+    J : (3, 3) array, moment of inertia about the centre of mass, in the body's frame
     """
 
     J: Array

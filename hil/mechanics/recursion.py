@@ -46,8 +46,7 @@ class Carried:
 
     Attributes
     ----------
-    parent : int
-        Index of the body that carries it, smaller than its own; -1 for the root.
+    parent : index of the body that carries it, smaller than its own; -1 for the root
     own_m, at_m
         Position of its joint on itself, and on the parent (unused for a fixed root).
     """
@@ -64,8 +63,7 @@ class Recursion:
 
     Attributes
     ----------
-    n : int
-        Number of bodies.
+    n : number of bodies
     V_rate, omega_rate : (n, 3) arrays
         Results of the last `solve`: accelerations of the centres of mass in the inertial frame,
         and Omega' in each body's frame.

@@ -24,8 +24,7 @@ class System(Protocol):
         Values that actuators set, such as `ankle.TA_activation`.
     outputs : (P,) names
         Values that instruments can measure.
-    wires : SmaWires
-        Wires of the cells; NaN for a cell without one.
+    wires : wires of the cells; NaN for a cell without one
     """
 
     period_s: float

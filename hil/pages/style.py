@@ -21,8 +21,8 @@ MEASURED, MODEL, REFERENCE, RESIDUAL, CELL, FAULT = (
 
 
 @contextlib.contextmanager
-def plot_style() -> Iterator[None]:
-    """Set the style: axes on two sides, left titles, small type."""
+def styled_figure(width_in: float, height_in: float) -> Iterator[Figure]:
+    """Set the style while drawing: axes on two sides, left titles, small type. Sizes in inches."""
     settings: dict[Any, Any] = {
         "font.size": 9,
         "axes.spines.top": False,
@@ -30,7 +30,7 @@ def plot_style() -> Iterator[None]:
         "axes.titlelocation": "left",
     }
     with matplotlib.rc_context(settings):
-        yield
+        yield Figure(figsize=(width_in, height_in), layout="constrained")
 
 
 def mark_simulated(figure: Figure, axis: Axes, size: float = 44.0) -> None:

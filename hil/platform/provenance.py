@@ -1,4 +1,4 @@
-"""Versions of the software that made a recording."""
+"""Versions of the software that made a recording, and the processor it ran on."""
 
 import getpass
 import platform
@@ -10,11 +10,12 @@ PACKAGES = ("numpy", "scipy", "numba", "h5py")
 
 
 def software() -> dict[str, str | bool]:
-    """Versions of hil and its packages; in a git checkout also commit and dirty state."""
+    """Versions of hil and its packages, processor; in a git checkout also commit, dirty state."""
     found: dict[str, str | bool] = {
         "hil-arrays": metadata.version("hil-arrays"),
         "python": platform.python_version(),
         "platform": platform.platform(),
+        "processor": processor(),
         **{name: metadata.version(name) for name in PACKAGES},
     }
     root = Path(__file__).resolve().parents[2]
@@ -24,6 +25,14 @@ def software() -> dict[str, str | bool]:
             found["commit"] = commit
             found["dirty"] = bool(_git(root, "status", "--porcelain", "--untracked-files=no"))
     return found
+
+
+def processor() -> str:
+    """LLVM's name of the processor; compiled code and BLAS round differently on another one."""
+    from llvmlite.binding import get_host_cpu_name
+
+    name: str = get_host_cpu_name()
+    return name
 
 
 def user() -> str:

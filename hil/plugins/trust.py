@@ -13,7 +13,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hil.errors import ConfigError, one_line
+from hil.errors import ConfigError, one_line, writing
 
 _HASH = re.compile(r"[0-9a-f]{64}(?= |$)")
 
@@ -74,12 +74,10 @@ def trust(sha256: str, why: str) -> None:
     path = file_of_trust()
     line = f"{sha256} {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {one_line(why)}\n"
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
-    try:
+    with writing(path):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with open(os.open(path, flags, 0o600), "a", encoding="utf-8") as file:
             file.write(line)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written ({error.strerror})") from None
 
 
 def _refuse_of_others(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from hil.calibration.files import digest
-from hil.errors import ConfigError
+from hil.errors import ConfigError, writing
 from hil.procedures.session_file import AnySession
 
 
@@ -129,13 +129,10 @@ class Journal:
         self.readings.pop(key, None)
 
     def _append(self, line: Mapping[str, Any]) -> None:
-        try:
-            with self.path.open("ab") as file:
-                file.write(json.dumps(line).encode() + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise ConfigError(f"{self.path}: cannot be written ({error.strerror})") from None
+        with writing(self.path), self.path.open("ab") as file:
+            file.write(json.dumps(line).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
 
     def close(self) -> None:
         """Delete the journal, after the record was written."""

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from hil.errors import ConfigError, one_line
+from hil.errors import ConfigError, one_line, writing
 
 Entry = dict[str, Any]
 
@@ -48,11 +48,9 @@ class Ledger:
 
     def __init__(self, path: Path, *, wait: bool = False) -> None:
         self.path = path
-        try:
+        with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file: BinaryIO = path.open("a+b")
-        except OSError as error:
-            raise ConfigError(f"{path}: cannot be written ({error.strerror})") from None
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except OSError:

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.io
 import xarray as xr
 
-from hil.errors import ConfigError
+from hil.errors import writing
 from hil.record.csv_text import as_field
 from hil.record.mcap_file import write_mcap
 from hil.record.progress import count_progress
@@ -23,14 +23,12 @@ def export(path: Path, kind: str, out: Path | None = None, *, progress: bool = F
     """
     run = open_run(path)
     target = path.with_suffix(f".{kind}") if out is None else out
-    try:
+    with writing(target):
         if kind == "mcap":
             with count_progress("ticks", run.sizes["tick"], progress) as done:
                 write_mcap(run, target, done)
         else:
             {"csv": _to_csv, "mat": _to_mat}[kind](run, target)
-    except OSError as error:
-        raise ConfigError(f"{target}: cannot be written ({error.strerror or error})") from None
     return target
 
 

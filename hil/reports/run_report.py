@@ -13,7 +13,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hil.errors import ConfigError
+from hil.errors import writing
 from hil.experiment.registry import controllers_of, loaded, named
 from hil.loop.channels import Signal, signals_in
 from hil.loop.failed_cells import failure_lines
@@ -31,7 +31,7 @@ from hil.pages.style import (
     RESIDUAL,
     decimated,
     mark_simulated,
-    plot_style,
+    styled_figure,
 )
 from hil.record.read import calibrations_of, experiment_of, open_run
 from hil.record.summary import calibration_lines, summarise, vaf_text
@@ -57,17 +57,13 @@ def write_report(path: Path, out: Path | None = None) -> tuple[Path, Path]:
     figure = draw(run)
     sections = sections_of(run)
     text = page(run, figure, path, sections)
-    try:
+    with writing(folder, ": choose another --out"):
         folder.mkdir(parents=True, exist_ok=True)
         figure.savefig(png_path, dpi=130)
         for section in sections:
             for ending, content in section.files.items():
                 (folder / f"{path.stem}{ending}").write_text(content, encoding="utf-8")
         html_path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(
-            f"{folder}: cannot be written ({error.strerror}): choose another --out"
-        ) from None
     return png_path, html_path
 
 
@@ -86,8 +82,7 @@ def draw(run: xr.Dataset) -> Figure:
     """Figure: measured and simulated signals, residual, cells, and lateness on the real clock."""
     panels = _panels(run)
     heights = [height for height, _ in panels]
-    with plot_style():
-        figure = Figure(figsize=(9.0, 1.6 + 1.0 * sum(heights)), layout="constrained")
+    with styled_figure(9.0, 1.6 + 1.0 * sum(heights)) as figure:
         axes = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights, squeeze=False)
         axes = axes[:, 0]
         for axis, (_, draw_panel) in zip(axes, panels, strict=True):

@@ -1,9 +1,11 @@
 """Replay: runs estimator, controller and guard on a recording's readings, in the same loop.
 
-A run made on the virtual clock replays bit for bit; one made on the real clock does so on the
-same computer. A difference indicates changed software, a changed model, or a damaged file.
+On the same kind of processor a run replays bit for bit. Another processor rounds differently in
+compiled code and BLAS: there, commands and faults must be equal, and numbers must agree within
+`ROUNDING`. A difference indicates changed software, a changed model, or a damaged file.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +20,7 @@ from hil.loop import guard, loop
 from hil.loop.clock import VirtualClock
 from hil.loop.frame import Frame
 from hil.loop.requests import Request, Stop
+from hil.platform.provenance import processor
 from hil.plugins import code as plugin_code
 from hil.record.read import open_run, plugins_of
 from hil.rig.instruments import gates_in_the_file
@@ -25,6 +28,7 @@ from hil.rig.replay import ReplayRig
 from hil.runs import assembly
 from hil.runs.kept_code import config_of
 
+ROUNDING = 1e-6  # of a column's largest magnitude; up to 7e-11 was seen between two processors
 COMPARED_ROLES = ("reference", "model", "commanded", "fault")
 # Fault bits that cannot be reproduced from the readings.
 NOT_REPLAYED = guard.DEVICE_FAILED | guard.RECORDER_DEAD
@@ -73,12 +77,17 @@ class _RecordedClock(VirtualClock):
 class _ComparingSink(assembly.NoSink):
     """Compares the loop's rows with the recorded ones; stores the first difference."""
 
-    def __init__(self, run: xr.Dataset, frame: Frame) -> None:
+    def __init__(self, run: xr.Dataset, frame: Frame, tolerance: float) -> None:
         compared = [
             c.name for c in frame.columns if c.role in COMPARED_ROLES and c.name in run.data_vars
         ]
         self._recorded = {name: run[name].values for name in ("t_s", *compared)}
         self._recorded["fault_bits"] = self._recorded["fault_bits"] & ~np.uint64(NOT_REPLAYED)
+        self._margin = {
+            name: tolerance * np.nanmax(np.abs(values), initial=0.0)
+            for name, values in self._recorded.items()
+            if values.dtype.kind == "f"
+        }
         self._frame = frame
         self._requests: dict[int, list[Request]] = {}
         for i, tick in enumerate(run.input_tick.values.tolist()):
@@ -94,7 +103,7 @@ class _ComparingSink(assembly.NoSink):
         row, now = self.rows, self._frame.row[0]
         self.rows += 1
         for name, values in self._recorded.items():
-            if not np.array_equal(values[row], now[name], equal_nan=values.dtype.kind == "f"):
+            if not self._same(name, values[row], now[name]):
                 t_s = float(self._recorded["t_s"][row])
                 self.difference = Difference(
                     row, t_s, name, _as_python(values[row]), _as_python(now[name])
@@ -105,9 +114,20 @@ class _ComparingSink(assembly.NoSink):
             self.stop.reason = "end"
         return True
 
+    def _same(self, name: str, recorded: Any, replayed: Any) -> bool:
+        if name not in self._margin:
+            return np.array_equal(recorded, replayed)
+        return np.allclose(recorded, replayed, rtol=0.0, atol=self._margin[name], equal_nan=True)
+
     def requests(self, tick: int) -> Sequence[Request]:
         """The recorded requests of this tick."""
         return self._requests.get(tick, ())
+
+
+def tolerance_of(run: xr.Dataset) -> float:
+    """Return 0 for a recording made on this kind of processor, else `ROUNDING`."""
+    made_on = json.loads(run.attrs.get("software", "{}")).get("processor")
+    return 0.0 if made_on == processor() else ROUNDING
 
 
 def replay(path: Path, code: Mapping[str, str] | None = None) -> tuple[int, Difference | None]:
@@ -145,7 +165,7 @@ def replay(path: Path, code: Mapping[str, str] | None = None) -> tuple[int, Diff
     rig = ReplayRig(run, layout)
     period_s = tables.loop.period_s
     clock = _RecordedClock(run.t_s.values, run.late_s.values, run.fault_bits.values, period_s)
-    comparing = _ComparingSink(run, pipeline.frame)
+    comparing = _ComparingSink(run, pipeline.frame, tolerance_of(run))
     starts = run.input_value.values[run.input_name.values == "start"]
     armed = bool(starts[0]) if len(starts) else True
     parts = assembly.parts_of(config, pipeline, clock, comparing, rig, armed)

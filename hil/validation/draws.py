@@ -30,10 +30,8 @@ class Recruitment:
 
     Attributes
     ----------
-    mean_N, low_N, high_N : (k,) arrays
-        Mean and ends of the central 95 % interval.
+    mean_N, low_N, high_N : (k,) arrays, mean and ends of the central 95 % interval
     sd_N : (k,) array
-    n_messages : int
     """
 
     mean_N: Series

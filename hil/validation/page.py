@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hil.errors import ConfigError
+from hil.errors import writing
 from hil.identification import parameters
 from hil.identification.identifiability import short
 from hil.pages.html import embedded, rendered
@@ -22,7 +22,7 @@ from hil.pages.style import (
     RESIDUAL,
     decimated,
     mark_simulated,
-    plot_style,
+    styled_figure,
 )
 from hil.record.summary import plain
 from hil.validation.figures import Figure as Interval
@@ -149,8 +149,7 @@ def draw(v: Validated) -> Figure:
     data = v.data
     panels = 3 + (v.recruitment is not None)
     heights = [2.6, 1.7, *([2.2] if v.recruitment is not None else []), 2.0]
-    with plot_style():
-        figure = Figure(figsize=(9.0, 1.5 + sum(heights)), layout="constrained")
+    with styled_figure(9.0, 1.5 + sum(heights)) as figure:
         grid = figure.add_gridspec(panels, 2, height_ratios=heights)
         force = figure.add_subplot(grid[0, :])
         error = figure.add_subplot(grid[1, :], sharex=force)
@@ -189,8 +188,7 @@ def _error(axis: Axes, v: Validated) -> None:
     noise = Z_95 * 1e3 * v.uncertainty.u_D_N
     axis.fill_between(t_s, -noise, noise, color="0.88", lw=0, label="95 % of the channel alone")
     axis.plot(*decimated(t_s, error_mN), color=RESIDUAL, lw=0.6)
-    axis.set_ylabel("measured −\nsimulated [mN]")
-    axis.set_xlabel("time [s]")
+    axis.set(ylabel="measured −\nsimulated [mN]", xlabel="time [s]")
     most = 1.5 * float(np.abs(error_mN).max())
     axis.set_ylim(-most, most)
     axis.legend(frameon=False, loc="upper right", fontsize=8)
@@ -206,8 +204,7 @@ def _recruitment(axis: Axes, v: Validated) -> None:
                       label="95 % of recruitment")  # fmt: skip
     axis.plot(*decimated(t_s, drawn.mean_N), color=CELL, lw=1.2, label="mean of all draws")
     axis.plot(*decimated(t_s, v.data.force_N), color=MEASURED, lw=0.8, label="measured")
-    axis.set_ylabel("force with cells\ndrawn again [N]")
-    axis.set_xlabel("time [s]")
+    axis.set(ylabel="force with cells\ndrawn again [N]", xlabel="time [s]")
     axis.margins(y=0.22)
     axis.legend(frameon=False, ncols=4, loc="upper right", fontsize=8)
 
@@ -222,8 +219,7 @@ def _peaks(axis: Axes, v: Validated) -> None:
         return
     axis.axhline(0.0, color="0.7", lw=0.8)
     axis.plot(ripple.t_s, 1e3 * ripple.late_s, ".", color=RESIDUAL, ms=3)
-    axis.set_ylabel("measured later\nby [ms]")
-    axis.set_xlabel("time [s]")
+    axis.set(ylabel="measured later\nby [ms]", xlabel="time [s]")
     text = f"{len(ripple.late_s)} of {ripple.n_peaks} paired, RMS {1e3 * ripple.rms_s:.3g} ms"
     axis.text(0.99, 0.97, text, ha="right", va="top", transform=axis.transAxes, fontsize=8)
     axis.margins(y=0.3)
@@ -311,19 +307,14 @@ def write_page(runs: Sequence[Validated], path: Path) -> None:
         trend=embedded(_trend(runs)) if len(runs) > 1 else "",
         runs=[_run(v) for v in runs],
     )
-    try:
+    with writing(path.parent, ": choose another --out"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(
-            f"{path.parent}: cannot be written ({error.strerror}): choose another --out"
-        ) from None
 
 
 def _trend(runs: Sequence[Validated]) -> Figure:
     """RMS and VAF of every run with their intervals, the earliest first."""
-    with plot_style():
-        figure = Figure(figsize=(9.0, 2.4), layout="constrained")
+    with styled_figure(9.0, 2.4) as figure:
         left, right = figure.subplots(1, 2)
         at = np.arange(1, len(runs) + 1)
         for axis, label, scale, figures in (

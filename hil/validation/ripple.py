@@ -21,22 +21,14 @@ class Ripple:
 
     Attributes
     ----------
-    t_s : (k,) array
-        Times of the simulated peaks that are paired with a measured one.
-    late_s : (k,) array
-        Time of the measured peak less that of the simulated one.
+    t_s : (k,) array, times of the simulated peaks that are paired with a measured one
+    late_s : (k,) array, time of the measured peak less that of the simulated one
     n_peaks : number of simulated peaks
-    band_Hz : (low, high)
-    simulated_N, measured_N : (n,) arrays
-        Ripple at every reading.
     """
 
     t_s: Series
     late_s: Series
     n_peaks: int
-    band_Hz: tuple[float, float]
-    simulated_N: Series
-    measured_N: Series
 
     @property
     def rms_s(self) -> float:
@@ -82,7 +74,7 @@ def ripple_of(
     pairs = [pair for part in parts for pair in _paired(part, other, 0.5 / high)]
     late = np.array([b - a for a, b in pairs])
     paired = np.array([a for a, _ in pairs])
-    return Ripple(paired, late, len(mine), (low, high), model, real)
+    return Ripple(paired, late, len(mine))
 
 
 def _paired(at: Series, other: Series, reach_s: float) -> list[tuple[float, float]]:

@@ -36,15 +36,12 @@ class Uncertainty:
 
     Attributes
     ----------
-    simulated_N : (k,) array
-        Simulated force S as the channel would read it.
-    drawn_N : (m, k) array
-        The same with drawn parameters; empty without records.
+    simulated_N : (k,) array, simulated force S as the channel would read it
+    drawn_N : (m, k) array, the same with drawn parameters; empty without records
     u_input_N, u_D_N, u_num_N : (k,) arrays
     systematic_N : (k,) array
         The part of u_D that is equal at every reading of one force, due to the transducer.
-    alone_N : dict of str to float
-        RMS effect of one standard uncertainty of each single parameter.
+    alone_N : dict of str to float, RMS effect of one standard uncertainty of each single parameter
     """
 
     simulated_N: Series

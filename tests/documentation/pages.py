@@ -11,13 +11,17 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from markdown_it import MarkdownIt
 
+from documentation import resident as resident_module
+
 MARK = "--- end of command"
 FILE = re.compile(r"^# (\S+\.(?:toml|py|csv))\n")
+FOLDERS = ("docs", "docs/tutorial", "docs/how-to", "docs/explanation", "docs/reference")
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 RUN, SHOWN = ("console", "python", "toml"), ("text", "mermaid", "bibtex")
 
@@ -29,6 +33,12 @@ class Command:
     line: int
     text: str
     prints: str | None
+
+
+def pages(root: Path) -> list[str]:
+    """Every page of the documentation that has a command."""
+    found = [page for folder in FOLDERS for page in (root / folder).glob("*.md")]
+    return sorted(page.relative_to(root).as_posix() for page in found if commands_of(page))
 
 
 def commands_of(page: Path) -> list[Command]:
@@ -72,10 +82,19 @@ def _typed(text: str, line: int) -> list[Command]:
     return found
 
 
-def differences(page: Path, folder: Path) -> list[str]:
-    """Run a page in a folder; a text for every command that did not do what the page says."""
+def differences(page: Path, folder: Path, resident: Path) -> list[str]:
+    """Run a page in a folder; a text for every command that did not do what the page says.
+
+    `hil` in the foreground is asked of the process at the socket `resident`. In the background it
+    is a process of its own, which the page may kill; so is `hil simdaq`, which becomes the program
+    that it runs.
+    """
     commands = commands_of(page)
-    script = "".join(f'{c.text}\necho "{MARK} $?"\n' for c in commands)
+    ask = shlex.join([sys.executable, "-IS", resident_module.__file__, str(resident), "hil"])
+    script = f'hil() {{ {ask} "$@"; }}\n'
+    for c in commands:
+        text = re.sub(r"^hil (?=simdaq|.*&( |$))", "command hil ", c.text)
+        script += f'{text}\necho "{MARK} $?"\n'
     done = subprocess.run(
         ["bash", "-c", script + "\nkill $(jobs -p) 2> /dev/null; wait"],
         cwd=folder,

@@ -9,16 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from documentation.pages import commands_of, differences
+from documentation import resident as resident_module
+from documentation.pages import differences, pages
 from hil.commands.command_line import command_line
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted(
-    str(path.relative_to(ROOT))
-    for folder in ("docs", "docs/tutorial", "docs/how-to", "docs/explanation", "docs/reference")
-    for path in (ROOT / folder).glob("*.md")
-    if commands_of(path)
-)
 GIVEN = ("configs", "calibration", "examples")
 
 
@@ -30,15 +25,26 @@ def clone(tmp_path):
     return tmp_path
 
 
+@pytest.fixture(scope="session")
+def resident(tmp_path_factory):
+    """The socket of a process that has imported hil."""
+    path = tmp_path_factory.mktemp("resident") / "hil"
+    words = [sys.executable, "-P", resident_module.__file__, str(path)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        yield path
+        process.terminate()
+
+
 def _page(page):
     """Runs on the real clock want the machine one at a time."""
     real = "--clock real" in (ROOT / page).read_text(encoding="utf-8")
     return pytest.param(page, marks=[pytest.mark.xdist_group("real time")] if real else [])
 
 
-@pytest.mark.parametrize("page", [_page(page) for page in PAGES])
-def test_a_page_is_true(page, clone):
-    assert not differences(ROOT / page, clone)
+@pytest.mark.parametrize("page", [_page(page) for page in pages(ROOT)])
+def test_a_page_is_true(page, clone, resident):
+    assert not differences(ROOT / page, clone, resident)
 
 
 def shown_commands():

@@ -73,6 +73,31 @@ def test_the_first_tick_and_column_that_differ_are_named(
     assert said["difference"]["t_s"] == pytest.approx(0.001 * row)
 
 
+@pytest.mark.parametrize(
+    ("column", "change", "same"),
+    [
+        ("force_model_N", 1e-12, True),
+        ("force_model_N", 1e-3, False),
+        ("cells_commanded", 1, False),
+        ("fault_bits", 1, False),
+    ],
+)
+def test_a_recording_of_another_processor_has_the_same_decisions_and_rounded_numbers(
+    all_on, tmp_path, capsys, column, change, same
+):
+    path = tmp_path / "elsewhere.h5"
+    shutil.copyfile(all_on, path)
+    with h5py.File(path, "r+") as file:
+        software = json.loads(file.attrs["software"])
+        file.attrs["software"] = json.dumps({**software, "processor": "z80"})
+        values = file["ticks"][column]
+        old = values[700]
+        values[700] = old ^ 1 if values.dtype.kind == "u" else np.float64(old) + change
+    assert main(["replay", str(path)]) == (0 if same else 5)
+    said = capsys.readouterr().out
+    assert ("identical in 5000 rows but for rounding" in said) is same
+
+
 def test_what_cannot_be_replayed_says_why(tmp_path, capsys):
     path = tmp_path / "notes.h5"
     path.write_text("nothing")

@@ -34,8 +34,7 @@ class Clamps:
 
     Parameters
     ----------
-    T_C : (N,) array
-        Their temperatures, changed in place.
+    T_C : (N,) array, their temperatures, changed in place
     """
 
     def __init__(

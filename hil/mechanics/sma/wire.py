@@ -66,9 +66,8 @@ class SmaWire:
         Of one wire; how many are mechanically in parallel.
     wiring : {"series", "parallel"}
         Electrically. In series (the default) one current flows through all.
-    supply_V : float or None
-        Across the cell while its gate is on; None: what drives 0.2 A, the maker's current,
-        through every wire when cold.
+    supply_V : across the cell while its gate is on; None: what drives 0.2 A, the maker's current,
+        through every wire when cold
     """
 
     length_m: float = 0.1  # assumed
@@ -180,12 +179,9 @@ class SmaWires:
         The state: temperature and austenite fraction; NaN where a cell has no wire.
     clamp_C : (N,) array
         Of the clamps at their ends, which a plant steps (`hil.mechanics.sma.clamp`); NaN likewise.
-    state : (4, N) array
-        T_C, xi, current_A and resistance_Ohm, which are its rows.
-    current_A : (N,) array
-        Mean over the PWM through the cell, at the end of the last period.
-    resistance_Ohm : (N,) array
-        Of the cell, now.
+    state : (4, N) array, T_C, xi, current_A and resistance_Ohm, which are its rows
+    current_A : (N,) array, mean over the PWM through the cell, at the end of the last period
+    resistance_Ohm : (N,) array, of the cell, now
     supply_V : (N,) array
         Across the cell while its gate is on, when supply_V / resistance_Ohm flows.
 

@@ -10,10 +10,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hil.errors import ConfigError
+from hil.errors import writing
 from hil.loop.channels import signals_in
 from hil.pages.html import embedded, rendered
-from hil.pages.style import CELL, FAULT, MEASURED, MODEL, RESIDUAL, mark_simulated, plot_style
+from hil.pages.style import CELL, FAULT, MEASURED, MODEL, RESIDUAL, mark_simulated, styled_figure
 from hil.record.read import n_whole_rows, open_h5
 from hil.runs.campaign.journal import JOURNAL, Progress, read_progress, time_text
 from hil.runs.campaign.table import as_csv, as_dataset, rows_of
@@ -45,12 +45,10 @@ def write_all(folder: Path) -> list[Path]:
         return []
     p = read_progress(folder)
     paths = [folder / name for name in (CSV, NETCDF, PAGE)]
-    try:
+    with writing(folder):
         paths[0].write_text(as_csv(rows_of(p)), encoding="utf-8", newline="")
         as_dataset(p).to_netcdf(paths[1], engine="scipy")
         paths[2].write_text(page(folder, p), encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{folder}: cannot be written ({error.strerror})") from None
     return paths
 
 
@@ -194,8 +192,7 @@ def _draw_signals(folder: Path, p: Progress, simulated: bool) -> Figure | None:
     n = min(len(panels), PANELS_MAX)
     n_across = min(n, 3 if n not in (4, 8) else 4)
     n_down = -(-n // n_across)
-    with plot_style():
-        figure = Figure(figsize=(10.5, 0.7 + 1.9 * n_down), layout="constrained")
+    with styled_figure(10.5, 0.7 + 1.9 * n_down) as figure:
         axes = figure.subplots(n_down, n_across, sharex=True, sharey=True, squeeze=False).ravel()
         for axis, (label, paths) in zip(axes, panels.items(), strict=False):
             for i, path in enumerate(paths[:CURVES_MAX]):
@@ -262,9 +259,7 @@ def _draw_factors(p: Progress, rows: list[dict[str, Any]], simulated: bool) -> F
     shown = _figures_shown(rows, _measures(rows))
     if not factors or not shown:
         return None
-    with plot_style():
-        size = (max(6.0, 2.7 * len(factors)), 0.6 + 2.1 * len(shown))
-        figure = Figure(figsize=size, layout="constrained")
+    with styled_figure(max(6.0, 2.7 * len(factors)), 0.6 + 2.1 * len(shown)) as figure:
         axes = figure.subplots(len(shown), len(factors), squeeze=False, sharey="row")
         for (i, key), (j, (name, levels)) in itertools.product(
             enumerate(shown), enumerate(factors.items())
@@ -305,8 +300,7 @@ def _draw_order(rows: list[dict[str, Any]], simulated: bool) -> Figure | None:
         return None
     numbers = np.array([row["trial"] for row in rows])
     borders = [b["trial"] - 0.5 for a, b in itertools.pairwise(rows) if a["block"] != b["block"]]
-    with plot_style():
-        figure = Figure(figsize=(10.5, 0.6 + 1.5 * len(shown)), layout="constrained")
+    with styled_figure(10.5, 0.6 + 1.5 * len(shown)) as figure:
         axes = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
         for axis, key in zip(axes, shown, strict=True):
             y = np.array([np.nan if row[key] is None else row[key] for row in rows], dtype=float)

@@ -4,13 +4,6 @@ Attitudes are absolute Bryant angles (`hil.mechanics.rotations`); pitch is posit
 A link's long axis is x, as in eq (15). Table 1 gives moments of inertia of a link along z, which
 `long_axis` corrects. The effect on the movement is below 1 %.
 
-- `links`: lengths, masses, fingertip, torques of a motion (inverse dynamics)
-- `pointing`: angles from the fingertip, eq (15), and the movement of two seconds
-- `actuators`: muscles with alpha and gamma inputs, pairs, paths over several joints
-- `motion`: its step, compiled
-- `system`: the arm as a plant
-- `readings`: the published movement under four interpretations of the actuation
-
 Source: Hemami & Hemami, "State Space Methods and Examples for Computational Models of Human
 Movement", Mechanical Engineering Research 6(1), 2016, sections 5 and 6, appendix B.
 """

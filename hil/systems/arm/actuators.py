@@ -40,8 +40,7 @@ class Cap:
     ----------
     angle, minus : int
         Indices of the angles; r1 theta_1 is Cap(r1, 0), r2 (theta_2 - theta_1) is Cap(r2, 1, 0).
-    radius_m : float
-        Negative if the tendon runs on the other side.
+    radius_m : negative if the tendon runs on the other side
     """
 
     radius_m: float
@@ -55,9 +54,7 @@ class Path:
 
     Attributes
     ----------
-    n_angles : int
-    further : function, optional
-        dl3 (m) and its gradient (m/rad, n_angles) for all angles.
+    further : function, optional, dl3 (m) and its gradient (m/rad, n_angles) for all angles
     """
 
     n_angles: int

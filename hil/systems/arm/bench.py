@@ -4,7 +4,6 @@ All are called from Python, on one thread, in alternating rounds; every figure i
 the rounds. The peers have ball joints, with the torques of the muscle pairs.
 """
 
-import time
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
@@ -14,12 +13,13 @@ import numpy as np
 
 from hil.mechanics.recursion import Recursion
 from hil.mechanics.rotations import attitude
+from hil.runs.timing import least_s
 from hil.systems.arm.links import Arm
 from hil.systems.arm.pointing import printed_motion
 from hil.systems.arm.system import ArmSystem, Pairs
 
 OURS, PERIOD = "recursion", "a period of 1 ms, 18 muscles"
-TURNS, CALLS = 40, 300
+TURNS = 40
 PAIRS = Pairs((40.0, 15.0, 4.0), (2.0, 0.4, 0.24))
 
 Row = dict[str, Any]
@@ -50,15 +50,7 @@ def compare(turns: int = TURNS) -> list[Row]:
         tools["MuJoCo mj_forward"] = partial(mujoco.mj_forward, scene, data)
     system = ArmSystem(arm, PAIRS, printed_motion(0.0).theta, 0.001)
     tools[PERIOD] = partial(system.step, np.zeros(0), np.full(18, 0.2))
-    least = dict.fromkeys(tools, np.inf)
-    for run in tools.values():
-        run()
-    for _ in range(turns):
-        for name, run in tools.items():
-            began = time.perf_counter()
-            for _ in range(CALLS):
-                run()
-            least[name] = min(least[name], (time.perf_counter() - began) / CALLS)
+    least = least_s(tools, turns)
     return [{"tool": name, "s": s, "ratio": s / least[OURS]} for name, s in least.items()]
 
 

@@ -34,10 +34,8 @@ class ArmEstimate:
 
     Attributes
     ----------
-    A : (3, 3, 3) array
-        Attitudes of upper arm, forearm and hand.
-    omega : (3, 3) array
-        Angular velocities, each in its link's frame.
+    A : (3, 3, 3) array, attitudes of upper arm, forearm and hand
+    omega : (3, 3) array, angular velocities, each in its link's frame
     """
 
     A: Array = field(default_factory=lambda: np.tile(np.eye(3), (3, 1, 1)))
@@ -50,8 +48,7 @@ class Movement:
 
     Attributes
     ----------
-    first_tick : int
-        Tick of row 1.
+    first_tick : tick of row 1
     theta, A, omega, torque, tip_m : (n, 9), (n, 3, 3, 3), (n, 3, 3), (n, 3, 3), (n, 3)
         Torques are those of the pairs, including viscosity.
     """
@@ -70,10 +67,8 @@ class PairLaw:
 
     Attributes
     ----------
-    k, d, k_i : (9,)
-        N m/rad, N m s/rad, N m/(rad s); g is included.
-    torque_max, coactivation : (9,)
-        N m, and a fraction of it.
+    k, d, k_i : (9,), N m/rad, N m s/rad, N m/(rad s); g is included
+    torque_max, coactivation : (9,), N m, and a fraction of it
     """
 
     k: Array

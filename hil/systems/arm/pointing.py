@@ -111,10 +111,8 @@ def motion_through(
 
     Parameters
     ----------
-    t_s, fingertips_m : (k,), (k, 3)
-        Times and positions of the fingertip.
-    sample_s : (n,)
-        Times of the result.
+    t_s, fingertips_m : (k,), (k, 3), times and positions of the fingertip
+    sample_s : (n,), times of the result
 
     Raises
     ------

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from hil.pages.section import Section
-from hil.pages.style import MEASURED, REFERENCE, mark_simulated, plot_style
+from hil.pages.style import MEASURED, REFERENCE, mark_simulated, styled_figure
 from hil.systems.arm.links import AXES, LINKS
 
 Array = NDArray[np.float64]
@@ -62,8 +62,7 @@ def _draw(run: xr.Dataset, during: slice) -> Figure:
     reference = _place(run, "tip", "reference")[during]
     views = (("from the side", 0, 2), ("from above", 0, 1))
     names = ("x, front (m)", "y, left (m)", "z, up (m)")
-    with plot_style():
-        figure = Figure(figsize=(8.4, 3.8), layout="constrained")
+    with styled_figure(8.4, 3.8) as figure:
         axes = figure.subplots(1, 2)
         for axis, (title, i, j) in zip(axes, views, strict=True):
             for at in np.linspace(0, points.shape[1] - 1, POSES).astype(int):

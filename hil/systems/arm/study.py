@@ -4,7 +4,6 @@ Source: Hemami & Hemami, "State Space Methods and Examples for Computational Mod
 Movement", section 6 and appendix B.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,7 +11,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from hil.config.table import Positive, Table
-from hil.pages.style import CELL, MEASURED, MODEL, REFERENCE, RESIDUAL, plot_style
+from hil.pages.study import check, saved
+from hil.pages.style import CELL, MEASURED, MODEL, REFERENCE, RESIDUAL, styled_figure
 from hil.systems.arm.links import GRAVITY_M_PER_S2, JOINTS, Arm
 from hil.systems.arm.readings import Actuation, Errors, Tracking, track
 
@@ -67,12 +67,12 @@ def run(out: Path, values: Values) -> dict[str, Any]:
         "tables": [_table(found)],
         "checks": _checks(values, errors, found, needed),
         "figures": [
-            _save(out, "fig7.png", _draw_angles(movement, values.actuation),
+            saved(out, "fig7.png", _draw_angles(movement, values.actuation),
                   f"Fig. 7: the four Bryant angles as desired (left) and as the arm moves (right). "
-                  f"Reading {reading}."),
-            _save(out, "fig8.png", _draw_tip(movement, values.actuation),
+                  f"Reading {reading}.", dpi=150),
+            saved(out, "fig8.png", _draw_tip(movement, values.actuation),
                   f"Fig. 8: the fingertip's desired and actual path, from the side, from above and "
-                  f"from the front. Reading {reading}."),
+                  f"from the front. Reading {reading}.", dpi=150),
         ],
         "notes": _notes(errors),
     }  # fmt: skip
@@ -105,9 +105,9 @@ def _table(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check(what: str, value: float, expected: str, unit: str) -> dict[str, Any]:
-    half = 0.5 * 10.0 ** -len(expected.partition(".")[2]) if "." in expected else 0.5
-    agrees = abs(value - float(expected)) <= max(half * 1.001, AGREES * float(expected))
-    return {"what": what, "value": value, "expected": expected, "unit": unit, "agrees": agrees}
+    half = 0.5 * 10.0 ** -len(expected.partition(".")[2])
+    return check(what, value, expected, unit,
+                 tolerance=max(half * 1.001, AGREES * float(expected)))  # fmt: skip
 
 
 def _checks(
@@ -143,8 +143,8 @@ def _notes(errors: str) -> list[str]:
     ]
 
 
-def _draw_angles(movement: Tracking, actuation: str) -> Callable[[Figure], None]:
-    def draw(figure: Figure) -> None:
+def _draw_angles(movement: Tracking, actuation: str) -> Figure:
+    with styled_figure(8.4, 3.9) as figure:
         left, right = figure.subplots(1, 2, sharex=True, sharey=actuation != "gains")
         desired = np.rad2deg(movement.desired.theta)
         actual = desired[:, (1, 2, 4, 7)] + movement.angle_error_deg
@@ -160,15 +160,14 @@ def _draw_angles(movement: Tracking, actuation: str) -> Callable[[Figure], None]
         for axis in (left, right):
             axis.set_xlabel("time (s)")
         figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    return figure
 
-    return draw
 
-
-def _draw_tip(movement: Tracking, actuation: str) -> Callable[[Figure], None]:
-    def draw(figure: Figure) -> None:
-        views = (("from the side", 0, 2, "x, front (m)", "z, up (m)"),
-                 ("from above", 0, 1, "x, front (m)", "y, left (m)"),
-                 ("from the front", 1, 2, "y, left (m)", "z, up (m)"))  # fmt: skip
+def _draw_tip(movement: Tracking, actuation: str) -> Figure:
+    views = (("from the side", 0, 2, "x, front (m)", "z, up (m)"),
+             ("from above", 0, 1, "x, front (m)", "y, left (m)"),
+             ("from the front", 1, 2, "y, left (m)", "z, up (m)"))  # fmt: skip
+    with styled_figure(8.4, 3.9) as figure:
         for axis, (title, i, j, across, up) in zip(figure.subplots(1, 3), views, strict=True):
             desired, actual = movement.desired_tip_m, movement.tip_m
             axis.plot(desired[:, i], desired[:, j], color=REFERENCE, ls="--", label="desired")
@@ -178,13 +177,4 @@ def _draw_tip(movement: Tracking, actuation: str) -> Callable[[Figure], None]:
             axis.set(title=title, xlabel=across, ylabel=up)
         handles, labels = axis.get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
-
-    return draw
-
-
-def _save(out: Path, name: str, draw: Callable[[Figure], None], caption: str) -> dict[str, str]:
-    with plot_style():
-        figure = Figure(figsize=(8.4, 3.9), layout="constrained")
-        draw(figure)
-        figure.savefig(out / name, dpi=150)
-    return {"file": name, "caption": caption}
+    return figure

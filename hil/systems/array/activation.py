@@ -45,19 +45,14 @@ class CellActivation:
 
     Attributes
     ----------
-    force_on_N : float
-        F of a cell that is fully on.
-    kind : {"step", "sigmoid", "thermal", "sma"}
+    force_on_N : F of a cell that is fully on
     rate_per_s, delay_s : float
         Sigmoid: rate and delay of the rise; 5/s and 1.2 s for the paper's SMA wire.
-    fall_rate_per_s, fall_delay_s : float, optional
-        Sigmoid: rate and delay of the fall of a cell that was fully on.
+    fall_rate_per_s, fall_delay_s : sigmoid: rate and delay of the fall of a cell that was fully on
     law : {"rescaled", "unscaled"}
         Sigmoid: whether F reaches 0 and force_on exactly.
-    wire : SmaWire
-        Wire of a thermal cell; of a wire under stress, its heat, with its branches at rest.
-    loaded : Loaded, optional
-        Law and load of a wire under stress.
+    wire : wire of a thermal cell; of a wire under stress, its heat, with its branches at rest
+    loaded : law and load of a wire under stress
     """
 
     force_on_N: float
@@ -98,10 +93,8 @@ class Activation:
 
     Attributes
     ----------
-    theta : (N,) array
-        State of the sigmoid cells.
-    wires : SmaWires
-        State and electrical quantities of the cells that are wires.
+    theta : (N,) array, state of the sigmoid cells
+    wires : state and electrical quantities of the cells that are wires
     F_before_N, F_N : (N,) arrays
         Activation forces at the start (after switching) and at the end of the last period.
     """

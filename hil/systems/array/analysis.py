@@ -21,13 +21,9 @@ class Pole:
 
     Attributes
     ----------
-    value_per_s : complex
-    frequency_Hz : float
-        |imag|/2 pi, as it rings; 0 for a real pole.
-    damping : float
-        -real/|value|; 1 for a real stable pole.
-    count : int
-        How often it occurs.
+    frequency_Hz : |imag|/2 pi, as it rings; 0 for a real pole
+    damping : -real/|value|; 1 for a real stable pole
+    count : how often it occurs
     """
 
     value_per_s: complex

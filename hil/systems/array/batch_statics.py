@@ -15,10 +15,8 @@ def held_masses(left: Ints, right: Ints, live: Bools, fixed: Bools) -> Bools:
     ----------
     left, right : (N,) or (S, N) int arrays
         End masses of every cell, in each system or the same in all.
-    live : (S, N) bool array
-        Cells that carry load.
-    fixed : (M,) bool array
-        Masses that do not move.
+    live : (S, N) bool array, cells that carry load
+    fixed : (M,) bool array, masses that do not move
 
     Returns
     -------
@@ -54,14 +52,10 @@ def end_gains(
     ----------
     left, right : (N,) or (S, N) int arrays
         End masses of every cell, in each system or the same in all.
-    K_N_per_m : (N,) array
-        Static stiffness of every intact cell.
-    works : (S, N) bool array
-        False for a mechanically broken cell.
-    fixed : (M,) bool array
-        Masses that do not move.
-    at_end : (N,) or (S, N) bool array
-        Cells whose tensions the force sums: h.
+    K_N_per_m : (N,) array, static stiffness of every intact cell
+    works : (S, N) bool array, False for a mechanically broken cell
+    fixed : (M,) bool array, masses that do not move
+    at_end : (N,) or (S, N) bool array, cells whose tensions the force sums: h
 
     Returns
     -------

@@ -260,12 +260,9 @@ class CellArray:
 
         Parameters
         ----------
-        F_N : (K,) array
-            Activation force of every cell.
-        force_N : mapping of str to float
-            External force on free points, positive to the right.
-        position_m : mapping of str to float
-            Positions of driven points; default 0.
+        F_N : (K,) array, activation force of every cell
+        force_N : mapping of str to float, external force on free points, positive to the right
+        position_m : mapping of str to float, positions of driven points; default 0
         """
         node = {name: i for i, name in enumerate(self.points)}
         load_N, held_m = np.zeros(self.nodes.n), np.zeros(self.nodes.n)

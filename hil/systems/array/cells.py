@@ -23,12 +23,9 @@ class Cell:
 
     Attributes
     ----------
-    Ke, Kv, Kf : float
-        N/m, N s/m, N/N.
-    Kd, Ze, Zv, Kp : (Q,) arrays
-        Per internal state; N/m, 1/s, 1 and m/(N s) where d is a length.
-    I : (Q, Q) array
-        Coupling between the internal states, 1/s.
+    Ke, Kv, Kf : N/m, N s/m, N/N
+    Kd, Ze, Zv, Kp : (Q,) arrays, per internal state; N/m, 1/s, 1 and m/(N s) where d is a length
+    I : (Q, Q) array, coupling between the internal states, 1/s
     """
 
     Ke: float

@@ -1,6 +1,6 @@
 """Controllers of the force of a cellular array: schedule, PID, broadcast, groups, optimal."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from hil.rig.instruments import boards_of
 from hil.rig.run_tables import RunTables
 from hil.systems.array.build import LEVEL_MIN, cell_indices, recruited_force_N
 from hil.systems.array.build_force import force_signal, nominal_of
+from hil.systems.array.cell_array import CellArray
 from hil.systems.array.checks import can_be_run, check_order, check_schedule
 from hil.systems.array.control import ForceControl
 from hil.systems.array.recruitment.build import build_recruiter
@@ -36,10 +37,17 @@ def _follows(run: SystemRun) -> ForceReferenceTable | None:
     return None if isinstance(table, SignalsReferenceTable) else table
 
 
-def _schedule_of(run: SystemRun) -> Schedule:
-    model, table = run.model, run.tables.controller
-    steps = [(s.t_s, cell_indices(s.on, model), cell_indices(s.off, model)) for s in table.steps]
-    return Schedule(steps, model.n_cells)
+def arrays_of(run: SystemRun) -> CellArray:
+    """The arrays of a run, which are its model or a part of it."""
+    arrays: CellArray = run.model if isinstance(run.model, CellArray) else run.model.arrays
+    return arrays
+
+
+def schedule_of(run: SystemRun) -> Schedule:
+    """The schedule of `[controller]`."""
+    arrays, table = arrays_of(run), run.tables.controller
+    steps = [(s.t_s, cell_indices(s.on, arrays), cell_indices(s.off, arrays)) for s in table.steps]
+    return Schedule(steps, arrays.n_cells)
 
 
 def _pid_of(run: SystemRun) -> Pid:
@@ -63,7 +71,7 @@ def _force_control(given: ControlInputs, cells: CellController) -> ForceControl:
 
 
 def _build_schedule(given: ControlInputs) -> ForceControl:
-    return _force_control(given, _schedule_of(given))
+    return _force_control(given, schedule_of(given))
 
 
 def _build_pid(given: ControlInputs) -> ForceControl:
@@ -114,43 +122,52 @@ def _check_broadcast(run: SystemRun) -> Found:
             yield key, "a broadcast is repeated in every period: give 1"
 
 
-def _bounds(run: SystemRun, who: str, most: int) -> list[str]:
+def plan_bounds(
+    run: SystemRun, most: int | None = None, who: str = "the controller decides"
+) -> list[str]:
+    """Energise plan of a controller that decides during the run: what it can switch on."""
+    n_cells = arrays_of(run).n_cells
     return [
-        f"{who}: at most {most} of {run.model.n_cells} cells at once, for up to "
+        f"{who}: at most {n_cells if most is None else most} of {n_cells} cells at once, for up to "
         f"{run.duration_s:g} s, no cell longer than {run.tables.guard.cell_on_max_s:g} s"
     ]
 
 
+def plan_broadcast(run: SystemRun) -> list[str]:
+    """Energise plan of a broadcast controller."""
+    return plan_bounds(run, who="the cells draw random numbers themselves")
+
+
 def _plan_pid(run: SystemRun) -> list[str]:
-    return _bounds(run, "the controller decides", len(_pid_of(run).order))
+    return plan_bounds(run, len(_pid_of(run).order))
 
 
 def _plan_groups(run: SystemRun) -> list[str]:
-    most = sum(len(group) for group in run.tables.controller.groups)
-    return _bounds(run, "the controller decides", most)
+    return plan_bounds(run, sum(len(group) for group in run.tables.controller.groups))
 
 
-def _plan_broadcast(run: SystemRun) -> list[str]:
-    return _bounds(run, "the cells draw random numbers themselves", run.model.n_cells)
+def switches(run: SystemRun) -> Iterator[tuple[float, NDArray[np.uint8]]]:
+    """The switching times of a schedule, and the cells that are on from then."""
+    return schedule_of(run).switched(run.duration_s)
 
 
-def _plan_optimal(run: SystemRun) -> list[str]:
-    return _bounds(run, "the controller decides", run.model.n_cells)
-
-
-def _switches(run: SystemRun) -> Iterator[tuple[float, NDArray[np.uint8]]]:
-    return _schedule_of(run).switched(run.duration_s)
+def plan_switches(run: SystemRun, settles: Callable[[NDArray[np.float64]], str]) -> list[str]:
+    """Energise plan of a schedule; `settles` names the state that forces F (N,) lead to."""
+    F_N, lines = np.array(run.forces_on_N), []
+    for t_s, cells in switches(run):
+        on = [name for name, lit in zip(arrays_of(run).cell_names, cells, strict=True) if lit]
+        what = f"{len(on)} on: {', '.join(on)}" if on else "all off"
+        lines.append(f"{t_s:8.3f} s  {what} (settles {settles(F_N * cells)})")
+    return [*lines, f"{run.duration_s:8.3f} s  all off, the run ends"]
 
 
 def _plan_schedule(run: SystemRun) -> list[str]:
     model, signal = run.model, force_signal(run.tables, run.model)
-    F_N, lines = np.array(run.forces_on_N), []
-    for t_s, cells in _switches(run):
-        on = [name for name, lit in zip(model.cell_names, cells, strict=True) if lit]
-        force_N = model.force_at(signal, model.solve_statics(F_N * cells).tension_N)
-        what = f"{len(on)} on: {', '.join(on)}" if on else "all off"
-        lines.append(f"{t_s:8.3f} s  {what} (settles at {force_N:.4g} N)")
-    return [*lines, f"{run.duration_s:8.3f} s  all off, the run ends"]
+
+    def settles(F_N: NDArray[np.float64]) -> str:
+        return f"at {model.force_at(signal, model.solve_statics(F_N).tension_N):.4g} N"
+
+    return plan_switches(run, settles)
 
 
 def looks_at_wires_s(tables: RunTables) -> float:
@@ -164,15 +181,15 @@ def _optimal_wait_s(tables: RunTables) -> float:
 
 CONTROLLERS = {
     "schedule": ControllerKind(
-        ScheduleTable, _build_schedule, _check_schedule, _plan_schedule, switches=_switches
+        ScheduleTable, _build_schedule, _check_schedule, _plan_schedule, switches=switches
     ),
     "pid": ControllerKind(PidTable, _build_pid, _check_pid, _plan_pid),
     "broadcast": ControllerKind(
-        BroadcastTable, _build_recruitment, _check_broadcast, _plan_broadcast, broadcasts=True
+        BroadcastTable, _build_recruitment, _check_broadcast, plan_broadcast, broadcasts=True
     ),
     "groups": ControllerKind(GroupsTable, _build_recruitment, _check_recruitment, _plan_groups),
     "optimal": ControllerKind(
-        OptimalTable, _build_recruitment, _check_recruitment, _plan_optimal,
+        OptimalTable, _build_recruitment, _check_recruitment, plan_bounds,
         longest_wait_s=_optimal_wait_s,
     ),
 }  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.io
 
-from hil.errors import ConfigError
+from hil.errors import ConfigError, writing
 from hil.experiment.kind import Description, ModelAsked
 from hil.systems.array import analysis
 from hil.systems.array.cell_array import CellArray
@@ -56,7 +56,7 @@ def export(model: CellArray, path: Path, reduced: Reduced | None = None) -> None
     if reduced is not None:
         names["states"] = [f"r{i}" for i in range(1, len(reduced.A) + 1)]
         names["outputs"] = [n for n in model.outputs if n.endswith(("left_N", "right_N"))]
-    try:
+    with writing(path):
         if path.suffix == ".npz":
             texts = {key: np.array(value) for key, value in names.items()}
             np.savez(path, allow_pickle=False, **content, **texts)
@@ -65,8 +65,6 @@ def export(model: CellArray, path: Path, reduced: Reduced | None = None) -> None
             scipy.io.savemat(path, {**content, **cells}, oned_as="column")
         else:
             raise ConfigError(f"{path}: unknown ending '{path.suffix}': choose .npz or .mat")
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written ({error.strerror})") from None
 
 
 def as_text(facts: dict[str, Any]) -> str:

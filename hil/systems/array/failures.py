@@ -35,15 +35,10 @@ class AfterFailures:
 
     Attributes
     ----------
-    n_failed : int
-    mean_N, min_N, max_N : float
-        For a sample, `min_N` and `max_N` are those of the sample.
-    p_no_force : float
-        Probability that no force remains.
-    n_sets : int
-        Number of sets evaluated; 0 if a closed form gave everything.
-    exact : bool
-        False if the sets were sampled.
+    mean_N, min_N, max_N : for a sample, `min_N` and `max_N` are those of the sample
+    p_no_force : probability that no force remains
+    n_sets : number of sets evaluated; 0 if a closed form gave everything
+    exact : False if the sets were sampled
     mean_standard_error_N, p_standard_error : float
         0 if exact. The standard error of p uses the estimate (x + 1)/(n + 2) for x of n sets, so
         it is above 0 even if no set, or every set, left no force.
@@ -79,17 +74,12 @@ def after_failures(
 
     Parameters
     ----------
-    model : CellArray
-        Its existing failures remain.
-    force_on_N : (K,) array
-        F of every cell while on.
-    output : str
-        `array.left_N` or `array.right_N`.
-    n_failed : int
-        From 0 to the number of working cells.
+    model : its existing failures remain
+    force_on_N : (K,) array, F of every cell while on
+    output : `array.left_N` or `array.right_N`
+    n_failed : from 0 to the number of working cells
     kind : 'electrical' or 'mechanical'
-    n_samples, seed : int
-        Size and seed of the sample.
+    n_samples, seed : size and seed of the sample
 
     Raises
     ------

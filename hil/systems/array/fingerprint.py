@@ -32,8 +32,7 @@ class Topology:
 
     Attributes
     ----------
-    layers : tuple of int
-        Number of masses in each layer; the first and last layer have 1.
+    layers : tuple of int, number of masses in each layer; the first and last layer have 1
     left, right : (N,) int arrays
         Index (from 0) of the mass at the left and right end of every cell.
     """

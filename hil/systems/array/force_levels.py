@@ -25,11 +25,8 @@ def static_gains_N(model: CellArray, force_on_N: ArrayLike, output: str) -> NDAr
 
     Parameters
     ----------
-    model : CellArray
-    force_on_N : (K,) array
-        F of every cell while on.
-    output : str
-        `array.left_N` or `array.right_N`.
+    force_on_N : (K,) array, F of every cell while on
+    output : `array.left_N` or `array.right_N`
     """
     F_N: NDArray[np.float64] = np.asarray(force_on_N, dtype=float)
     return model.static_gain(output) * F_N
@@ -110,14 +107,12 @@ def count_levels(
 
     Parameters
     ----------
-    gains_N : (B, N) array
-        Static gains of B arrays of N cells.
+    gains_N : (B, N) array, static gains of B arrays of N cells
 
     Returns
     -------
     n_levels : (B,) array
-    smallest_step : (B,) array
-        In the unit of the gains; 0 for a single level.
+    smallest_step : (B,) array, in the unit of the gains; 0 for a single level
 
     Raises
     ------

@@ -60,22 +60,15 @@ class IsolationRules:
 
     Attributes
     ----------
-    sample_s : float
-        Time between samples.
-    window_s, memory_s : float
-        Window of the second test, memory of the first.
-    spread, drift : float
-        Relative standard deviation of a healthy cell's static gain: among cells, and of one cell
-        from its learned value.
+    sample_s : time between samples
+    window_s, memory_s : window of the second test, memory of the first
+    spread, drift : relative standard deviation of a healthy cell's static gain: among cells, and of
+        one cell from its learned value
     settle_s, doubt : float
         Time after a switch during which a cell's static gain is uncertain; relative uncertainty.
-    noise_N, zero_N : float
-        Standard deviations of a sample and of the transducer's zero offset.
-    confirm_s : float
-        Time for which a verdict must persist.
-    tie : float
-        Difference in log odds below which two failures are indistinguishable.
-    false_alarms_per_day : float
+    noise_N, zero_N : standard deviations of a sample and of the transducer's zero offset
+    confirm_s : time for which a verdict must persist
+    tie : difference in log odds below which two failures are indistinguishable
     """
 
     sample_s: float = 0.1
@@ -98,15 +91,12 @@ class Finding:
 
     Attributes
     ----------
-    t_s : float
     cells : tuple of int
         The cell (from 0), or the class of cells that the force does not distinguish.
     kind : {"electrical", "mechanical"}
         The more likely kind.
-    log_odds : float
-        Of the failure against no failure.
-    probability : float
-        Of the class among all single failures, no failure and "other", with equal priors.
+    log_odds : of the failure against no failure
+    probability : of the class among all single failures, no failure and "other", with equal priors
     """
 
     t_s: float
@@ -167,17 +157,13 @@ class Isolation:
     Parameters
     ----------
     static_gains_N : (N,) array
-    broken_N : (N, N) array
-        From `broken_gains_N`.
-    lag : sequence of Lag
-        Of every cell.
+    broken_N : (N, N) array, from `broken_gains_N`
+    lag : sequence of Lag, of every cell
 
     Attributes
     ----------
-    state : (N,) uint8 array
-        0 healthy, 1 failed, 2 member of a class that contains a failure.
-    log_odds : float
-        Of the most likely failure that is not yet announced.
+    state : (N,) uint8 array, 0 healthy, 1 failed, 2 member of a class that contains a failure
+    log_odds : of the most likely failure that is not yet announced
     findings : list of Finding
     """
 

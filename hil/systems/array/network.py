@@ -44,15 +44,10 @@ class Array:
 
     Attributes
     ----------
-    topology : Topology
-    cells : sequence of Cell
-        One cell for all places, or N cells.
-    mass_kg : (M,) array
-        Every mass, both ends included.
-    start, end : str
-        Names of the points at the left and the right end.
-    dead, broken : frozenset of int
-        Electrically dead and mechanically broken cells, from 0.
+    cells : sequence of Cell, one cell for all places, or N cells
+    mass_kg : (M,) array, every mass, both ends included
+    start, end : names of the points at the left and the right end
+    dead, broken : frozenset of int, electrically dead and mechanically broken cells, from 0
     """
 
     topology: Topology

@@ -30,17 +30,11 @@ class ForceObserver:
 
     Parameters
     ----------
-    observer : ArrayObserver
-        Observer of the output that the rig's force channel measures.
-    force_on_N : (N,) array
-        F of every cell while on.
-    force : int
-        Index of the force channel among the readings.
-    isolation : Isolation or WireFailures, optional
-    wires : LearnedWires, optional
-        Wire models for a controller that plans with them.
-    room : int, optional
-        Index of the channel that measures the ambient temperature.
+    observer : observer of the output that the rig's force channel measures
+    force_on_N : (N,) array, F of every cell while on
+    force : index of the force channel among the readings
+    wires : wire models for a controller that plans with them
+    room : index of the channel that measures the ambient temperature
     sets_apart : bool
         Boards isolate cells with open wires. These count as failed, whatever the tests find.
     cells : names of all cells, used to record the temperatures of the twin's wires

@@ -42,13 +42,10 @@ class Prediction:
     ----------
     Phi : (J, n) array
     H : (J, J + 2) array
-    g : (J,) array
-        Response at every sample to a unit force switched on at `lead`.
+    g : (J,) array, response at every sample to a unit force switched on at `lead`
     static_gains_N : (N,) array
     kind : (N,) array
-    stop, rate_per_s : (2, N) arrays
-        Activation of every cell, as in `hil.systems.array.activation`.
-    lead_s, sample_s : float
+    stop, rate_per_s : (2, N) arrays, activation of every cell, as in `hil.systems.array.activation`
     """
 
     Phi: Matrix

@@ -29,8 +29,7 @@ class Reduced:
     ----------
     hankel_singular_values : (n,) array
         Of the full model, descending; values below 1e-14 of the first are rounding errors.
-    error_bound : float
-        Upper bound of the gain error at any frequency, in units of y per unit of u.
+    error_bound : upper bound of the gain error at any frequency, in units of y per unit of u
     """
 
     A: Matrix

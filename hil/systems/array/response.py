@@ -14,8 +14,7 @@ def response(system: ArraySystem, output: int, cells: NDArray[np.uint8]) -> NDAr
 
     Parameters
     ----------
-    cells : (n, N) array
-        Row k holds the cells that are on during period k.
+    cells : (n, N) array, row k holds the cells that are on during period k
     """
     y = np.empty(len(cells) + 1)
     linear, switching = system.linear, system.activation.arrays

@@ -79,17 +79,13 @@ class SparseStepper:
 
     Parameters
     ----------
-    model : CellArray
-        Without driven points.
-    outputs : sequence of str
-        Outputs of the model that `y` holds.
+    model : without driven points
+    outputs : sequence of str, outputs of the model that `y` holds
 
     Attributes
     ----------
-    y : (p,) array
-        Current outputs.
-    order, substeps : int
-        Degree of the polynomial, and number of substeps per period.
+    y : (p,) array, current outputs
+    order, substeps : degree of the polynomial, and number of substeps per period
     """
 
     def __init__(

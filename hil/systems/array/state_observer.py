@@ -49,10 +49,8 @@ class ArrayObserver:
     outputs : (3,) array
         After `step`: the twin's force, the observer's force, and the disturbance included in it.
         May be replaced by a view of a frame's row.
-    x : (n,) array
-        State of the observer.
-    gain : (n,) or (n + 1,) array
-        Kalman gain; the last element belongs to the disturbance.
+    x : (n,) array, state of the observer
+    gain : (n,) or (n + 1,) array, Kalman gain; the last element belongs to the disturbance
     """
 
     def __init__(self, system: ArraySystem, output: int, noise: ObserverNoise) -> None:

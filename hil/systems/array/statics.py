@@ -23,8 +23,7 @@ class Statics:
     ----------
     position_m : (n,) array
         Position of every node (points first, then interior masses); NaN for floating nodes.
-    tension_N : (K,) array
-        Tension of every cell.
+    tension_N : (K,) array, tension of every cell
     """
 
     position_m: Vector

@@ -17,7 +17,8 @@ from pydantic import Field
 from hil import bundled_configs
 from hil.config.table import Table
 from hil.experiment.load import Config, load
-from hil.pages.style import CELL, MEASURED, MODEL, mark_simulated, plot_style
+from hil.pages.study import check, saved
+from hil.pages.style import CELL, MEASURED, MODEL, mark_simulated, styled_figure
 from hil.record.read import open_run
 from hil.runs import session
 from hil.systems.array.activation import CellActivation
@@ -55,9 +56,9 @@ def run(out: Path, values: Values) -> dict[str, Any]:
     seed = values.seed
     steps = _group_steps(array14, values.group_on_s)
     figures = [
-        _save(out, "fig9.png", _draw_groups(steps), _CAPTION_9),
-        _save(out, "fig10.png", _draw_run(silicone4, out / "silicone4.h5", seed), _CAPTION_10),
-        _save(out, "fig11.png", _draw_run(miga6, out / "miga6.h5", seed), _CAPTION_11),
+        saved(out, "fig9.png", _draw_groups(steps), _CAPTION_9),
+        saved(out, "fig10.png", _draw_run(silicone4, out / "silicone4.h5", seed), _CAPTION_10),
+        saved(out, "fig11.png", _draw_run(miga6, out / "miga6.h5", seed), _CAPTION_11),
     ]
     return {
         "title": "The fingerprint method: three arrays, Figs. 9, 10 and 11",
@@ -90,15 +91,6 @@ _CAPTION_11 = (
 )
 
 
-def _check(what: str, value: float, expected: str, unit: str = "") -> dict[str, Any]:
-    """Compare with a printed value; it agrees if it rounds to every printed digit."""
-    digits = len(expected.partition(".")[2])
-    return {
-        "what": what, "value": value, "expected": expected, "unit": unit,
-        "agrees": round(value, digits) == float(expected),
-    }  # fmt: skip
-
-
 def _ringing_Hz(model: CellArray) -> list[float]:
     return [p.frequency_Hz for p in poles(model) if p.damping < 0.5 for _ in range(p.count)]
 
@@ -106,13 +98,13 @@ def _ringing_Hz(model: CellArray) -> list[float]:
 def _array14(model: CellArray) -> list[dict[str, Any]]:
     gains_N = static_gains_N(model, np.ones(model.n_cells), RIGHT)
     checks = [
-        _check("Fig. 2: all-on force per newton of F", float(gains_N.sum()), "1.115079480", "N/N"),
-        _check("Fig. 2: stiffness", stiffness_N_per_m(model, "muscle") or 0.0, "398.359827", "N/m"),
-        _check("Fig. 2: force levels", len(levels_N(gains_N)), "25"),
+        check("Fig. 2: all-on force per newton of F", float(gains_N.sum()), "1.115079480", "N/N"),
+        check("Fig. 2: stiffness", stiffness_N_per_m(model, "muscle") or 0.0, "398.359827", "N/m"),
+        check("Fig. 2: force levels", len(levels_N(gains_N)), "25"),
     ]
     expected = ("25.504", "28.718", "44.175", "44.175", "55.481", "62.473")
     for value, text in zip(_ringing_Hz(model), expected, strict=True):
-        checks.append(_check("Fig. 2: mode", value, text, "Hz"))
+        checks.append(check("Fig. 2: mode", value, text, "Hz"))
     return checks
 
 
@@ -121,13 +113,13 @@ def _miga6(model: CellArray) -> list[dict[str, Any]]:
     force_N = _response(system, np.ones(model.n_cells, dtype=np.uint8), 5.0)
     final_N = float(static_gains_N(model, np.ones(model.n_cells), RIGHT).sum())
     checks = [
-        _check("miga6: force after 10 ms", float(force_N[9]), "0.0174767014", "N/N"),
-        _check("miga6: force after 100 ms", float(force_N[99]), "0.105021073", "N/N"),
-        _check("miga6: force after 1 s", float(force_N[999]), "0.419833022", "N/N"),
-        _check("miga6: overshoot", 100.0 * (force_N.max() / final_N - 1.0), "0.41", "%"),
+        check("miga6: force after 10 ms", float(force_N[9]), "0.0174767014", "N/N"),
+        check("miga6: force after 100 ms", float(force_N[99]), "0.105021073", "N/N"),
+        check("miga6: force after 1 s", float(force_N[999]), "0.419833022", "N/N"),
+        check("miga6: overshoot", 100.0 * (force_N.max() / final_N - 1.0), "0.41", "%"),
     ]
     for value, text in zip(_ringing_Hz(model), ("27.916", "40.767", "52.560"), strict=True):
-        checks.append(_check("miga6: mode", value, text, "Hz"))
+        checks.append(check("miga6: mode", value, text, "Hz"))
     return checks
 
 
@@ -142,7 +134,7 @@ def _silicone4() -> list[dict[str, Any]]:
     ):
         model = CellArray.from_fingerprint(text, cell=cell, mass_kg=0.02, name="muscle")
         gain_N = float(static_gains_N(model, np.full(4, 6.8), RIGHT)[0])
-        checks.append(_check(f"silicone: force per cell, {what}", gain_N, expected, "N"))
+        checks.append(check(f"silicone: force per cell, {what}", gain_N, expected, "N"))
     return checks
 
 
@@ -174,14 +166,13 @@ def _groups(steps: dict[int, tuple[Series, float]]) -> list[dict[str, Any]]:
     levels = [0.0, *(final for _, final in steps.values())]
     own = np.diff(levels) / levels[1]
     return [
-        _check(f"Fig. 9: force of group {group} over group 1", float(value), expected)
+        check(f"Fig. 9: force of group {group} over group 1", float(value), expected)
         for group, value, expected in zip(steps, own, ("1", "1", "2", "4", "8"), strict=True)
     ]
 
 
 def _draw_groups(steps: dict[int, tuple[Series, float]]) -> Figure:
-    with plot_style():
-        figure = Figure(figsize=(8.0, 4.6), layout="constrained")
+    with styled_figure(8.0, 4.6) as figure:
         axis = figure.subplots()
         for group, (force_N, final_N) in steps.items():
             t_s = PERIOD_S * np.arange(1, len(force_N) + 1)
@@ -191,8 +182,7 @@ def _draw_groups(steps: dict[int, tuple[Series, float]]) -> Figure:
                           else f"group 1: {final_N:.3f} N",
                           (t_s[-1], final_N), xytext=(0, 3), textcoords="offset points",
                           ha="right", va="bottom", color="0.3")  # fmt: skip
-        axis.set_xlabel("time [s]")
-        axis.set_ylabel("force at the right end [N]")
+        axis.set(xlabel="time [s]", ylabel="force at the right end [N]")
         axis.set_title("Fig. 9: groups recruited one after the other")
         axis.margins(x=0.01, y=0.08)
     return figure
@@ -203,8 +193,7 @@ def _draw_run(config: Config, path: Path, seed: int) -> Figure:
     session.run(config, seed=seed, out=path, force=True)
     recording = open_run(path)
     t_s, n_on = recording.t_s.values, (recording.cells_reported.values == 1).sum(axis=1)
-    with plot_style():
-        figure = Figure(figsize=(8.0, 4.6), layout="constrained")
+    with styled_figure(8.0, 4.6) as figure:
         axis, below = figure.subplots(2, 1, sharex=True, height_ratios=[4, 1])
         axis.plot(t_s, recording.force_measured_N.values, color=MEASURED, lw=0.9, label="measured")
         axis.plot(t_s, recording.force_model_N.values, color=MODEL, lw=1.2, label="simulated")
@@ -218,11 +207,6 @@ def _draw_run(config: Config, path: Path, seed: int) -> Figure:
         below.set_xlabel("time [s]")
         mark_simulated(figure, axis)
     return figure
-
-
-def _save(out: Path, name: str, figure: Figure, caption: str) -> dict[str, str]:
-    figure.savefig(out / name, dpi=130)
-    return {"file": name, "caption": caption}
 
 
 def _effort(name: str, config: Config) -> dict[str, Any]:

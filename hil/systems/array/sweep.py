@@ -39,18 +39,12 @@ def sweep(
 
     Parameters
     ----------
-    n_cells : int
-        1 to CELLS_MAX.
-    cells : LikeCells
-    mirror : bool
-        Include only one of each pair of mirror images.
-    out : Path, optional
-        Folder for finished batches; the same sweep resumes from it.
-    scheduler : str, optional
-        Address of a Dask scheduler. By default, more than IN_PROCESS_MAX topologies use a
+    n_cells : 1 to CELLS_MAX
+    mirror : include only one of each pair of mirror images
+    out : folder for finished batches; the same sweep resumes from it
+    scheduler : address of a Dask scheduler. By default, more than IN_PROCESS_MAX topologies use a
         cluster of this machine's cores.
-    progress : bool
-        Show a progress bar on a terminal.
+    progress : show a progress bar on a terminal
 
     Raises
     ------

@@ -54,10 +54,8 @@ def topologies(n_cells: int, start: int = 0, stop: int | None = None) -> Iterato
 
     Parameters
     ----------
-    n_cells : int
-        At least 1.
-    start, stop : int
-        Slice, as in `range`; skipping to `start` is cheap.
+    n_cells : at least 1
+    start, stop : slice, as in `range`; skipping to `start` is cheap
 
     Yields
     ------
@@ -92,8 +90,7 @@ def stands_for_its_mirror_image(topology: Topology) -> bool:
 
     Parameters
     ----------
-    topology : Topology
-        In canonical form, as `topologies` yields it.
+    topology : in canonical form, as `topologies` yields it
     """
     joints = _joints(topology)
     return joints <= _canonical(_reversed(joints))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 
-from hil.errors import ConfigError
+from hil.errors import writing
 from hil.pages.html import rendered
 from hil.systems.array import fingerprint
 from hil.systems.array.topology_figures import LikeCells, TopologyFigures
@@ -106,15 +106,13 @@ def write(
         The files cannot be written.
     """
     table, page = folder / "topologies.csv", folder / "topologies.html"
-    try:
+    with writing(f"--out {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
         with table.open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, [f.name for f in fields(TopologyFigures)])
             writer.writeheader()
             writer.writerows(asdict(row) for row in rows)
         page.write_text(_rendered(rows, n_cells, cells, mirror, rank), encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"--out {folder}: cannot be written ({error.strerror})") from None
     return table, page
 
 

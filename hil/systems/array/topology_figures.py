@@ -22,9 +22,7 @@ class LikeCells:
 
     Attributes
     ----------
-    cell : Cell
-    force_on_N : float
-        F of an active cell.
+    force_on_N : F of an active cell
 
     Raises
     ------
@@ -60,23 +58,15 @@ class TopologyFigures:
 
     Attributes
     ----------
-    fingerprint : str
-    n_masses : int
-        Both ends included.
-    blocked_force_N : float
-        Both ends fixed, all cells on: sum(s).
-    stroke_m : float
-        Free contraction: motion of the right end to the left, all cells on, no force on it:
-        sum(s) / (K sum of w over the cells that arrive at the right end).
-    n_force_levels : int
-        Distinct blocked forces over all on/off sets, including all off.
-    smallest_step_N : float
-        Between neighbouring levels.
-    variance_N2 : float
-        Of the blocked force with each cell on with probability 1/2: sum(s^2) / 4.
-    robustness : float
-        Fraction of the blocked force left when one cell breaks mechanically and all others
-        are on; the mean over the cells.
+    n_masses : both ends included
+    blocked_force_N : both ends fixed, all cells on: sum(s)
+    stroke_m : free contraction: motion of the right end to the left, all cells on, no force on it:
+        sum(s) / (K sum of w over the cells that arrive at the right end)
+    n_force_levels : distinct blocked forces over all on/off sets, including all off
+    smallest_step_N : between neighbouring levels
+    variance_N2 : of the blocked force with each cell on with probability 1/2: sum(s^2) / 4
+    robustness : fraction of the blocked force left when one cell breaks mechanically and all others
+        are on; the mean over the cells
     """
 
     fingerprint: str
@@ -99,8 +89,7 @@ def figures(
     Parameters
     ----------
     topologies : iterable of Topology
-    cells : LikeCells, optional
-        Default: Miga cells with F = 1 N.
+    cells : default: Miga cells with F = 1 N
     """
     cells = cells or LikeCells()
     given = list(topologies)

@@ -3,7 +3,6 @@
 All are called from Python, on one thread, in alternating rounds; every figure is the minimum.
 """
 
-import time
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
@@ -14,12 +13,13 @@ import numpy as np
 from hil.bundled_configs import root
 from hil.mechanics.recursion import Recursion
 from hil.mechanics.rotations import attitude
+from hil.runs.timing import least_s
 from hil.systems.bodies.build import load_skeleton
 from hil.systems.bodies.forms import FORMS, Acting
 from hil.systems.bodies.skeleton import Skeleton
 
 OURS, PINOCCHIO = "recursion", "pinocchio ABA"
-TURNS, TURN_S = 40, 1e-3
+TURNS = 40
 
 
 def shipped_body() -> Skeleton:
@@ -54,31 +54,11 @@ def cost_of(skeleton: Skeleton) -> list[dict[str, Any]]:
     dimensions = dict(zip(FORMS, skeleton.dimensions, strict=True))
     for name, form in FORMS.items():
         tools[f"{name} ({dimensions[name]})"] = partial(form, skeleton, now)
-    times: dict[str, list[float]] = {name: [] for name in tools}
-    for evaluate in tools.values():
-        evaluate()
-    for _ in range(TURNS):
-        for name, evaluate in tools.items():
-            times[name].append(_repeated(evaluate))
-    least = {name: min(found) for name, found in times.items()}
+    least = least_s(tools, TURNS)
     return [
         {"tool": name, "us": 1e6 * least[name], "ratio": least[name] / least[OURS]}
         for name in tools
     ]
-
-
-def _repeated(evaluate: Callable[[], object]) -> float:
-    """Return seconds per call, over about a millisecond of calls, or of a single call."""
-    began = time.perf_counter()
-    evaluate()
-    taken_s = time.perf_counter() - began
-    calls = min(500, int(TURN_S / max(taken_s, 1e-6)))
-    if calls < 2:
-        return taken_s
-    began = time.perf_counter()
-    for _ in range(calls):
-        evaluate()
-    return (time.perf_counter() - began) / calls
 
 
 def as_text(rows: list[dict[str, Any]]) -> str:

@@ -40,8 +40,7 @@ class Link:
 
     Attributes
     ----------
-    inertia_kg_m2 : (3,) or (3, 3)
-        About the centre of mass.
+    inertia_kg_m2 : (3,) or (3, 3), about the centre of mass
     bottom_m, top_m
         R and S: the joints below and above.
     points : further points by name
@@ -78,10 +77,8 @@ class Module:
 
     Attributes
     ----------
-    J : (18, 18) array
-        Masses and moments of inertia of the free bodies.
-    inner : ((End, End), (End, End))
-        Joints 2 (links 1 and 2) and 3 (links 2 and 3).
+    J : (18, 18) array, masses and moments of inertia of the free bodies
+    inner : ((End, End), (End, End)), joints 2 (links 1 and 2) and 3 (links 2 and 3)
     """
 
     def __init__(self, name: str, links: Sequence[Link]) -> None:

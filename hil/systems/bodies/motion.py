@@ -59,13 +59,10 @@ class BodyMotion:
 
     Attributes
     ----------
-    t_s : float
     X_a, V_a : (3,) arrays
-    q, omega : (n, 4) and (n, 3) arrays
-        In the skeleton's order of bodies.
+    q, omega : (n, 4) and (n, 3) arrays, in the skeleton's order of bodies
     stands : (supports,) bool array
-    support_N : (supports, 3) array
-        Force of the ground on every support.
+    support_N : (supports, 3) array, force of the ground on every support
     u : (joints + supports, 3) array, c : (joints + supports,) array
         Torques and co-activation of the joints, then of the supports' joints with the ground.
     landings : list of (t_s, Landing)

@@ -16,6 +16,7 @@ from hil.bundled_configs import root
 from hil.config.table import NotNegative, Table
 from hil.mechanics.recursion import Recursion
 from hil.mechanics.rotations import attitude
+from hil.pages.study import check
 from hil.record.progress import count_progress
 from hil.systems.bodies import bench, study_figures
 from hil.systems.bodies.build import load_skeleton
@@ -237,14 +238,13 @@ def _checks(
     momentum: dict[str, float], skeleton: Skeleton,
 ) -> list[dict[str, Any]]:  # fmt: skip
     checks = [
-        {"what": f"one body: Theta_{i + 1}(2 s), every form", "value": float(value),
-         "expected": expected, "unit": "rad", "agrees": abs(value - float(expected)) < 1.5e-9}
+        check(f"one body: Theta_{i + 1}(2 s), every form", float(value), expected, "rad",
+              agrees=abs(value - float(expected)) < 1.5e-9)
         for i, (value, expected) in enumerate(zip(at_2_s, CASE_AT_2, strict=True))
     ]  # fmt: skip
 
     def below(what: str, value: float, limit: float, unit: str = "") -> None:
-        checks.append({"what": what, "value": value, "expected": f"< {limit:g}", "unit": unit,
-                       "agrees": value < limit})  # fmt: skip
+        checks.append(check(what, value, f"< {limit:g}", unit, agrees=value < limit))
 
     drift = max(v for form in one["free_motion"].values() for v in form.values())
     below("free motion: L and E kept, relative", drift, 1e-12)
@@ -263,9 +263,8 @@ def _checks(
     if standing[0]["held"] and at_rest:
         weight_N = float(9.81 * skeleton.mass_kg.sum())
         sum_N = float(standing[0]["sum_N"][2])
-        checks.append({"what": "upright, the supports carry m g", "value": sum_N,
-                       "expected": f"{weight_N:.9g}", "unit": "N",
-                       "agrees": abs(sum_N / weight_N - 1.0) < 1e-13})  # fmt: skip
+        checks.append(check("upright, the supports carry m g", sum_N, f"{weight_N:.9g}", "N",
+                            agrees=abs(sum_N / weight_N - 1.0) < 1e-13))  # fmt: skip
     return checks
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from hil.pages.style import CELL, FAULT, MEASURED, MODEL, REFERENCE, RESIDUAL, plot_style
+from hil.pages.study import saved
+from hil.pages.style import CELL, FAULT, MEASURED, MODEL, REFERENCE, RESIDUAL, styled_figure
 from hil.systems.bodies.skeleton import Skeleton
 
 Array = NDArray[np.float64]
@@ -18,21 +18,14 @@ COLOURS = (MODEL, MEASURED, RESIDUAL, CELL, FAULT, REFERENCE)
 ROUNDING = 1e-17
 
 
-def _save(out: Path, name: str, figure: Figure, caption: str) -> dict[str, str]:
-    figure.savefig(out / name, dpi=130)
-    return {"file": name, "caption": caption}
-
-
 def singularity(out: Path, one: dict[str, Any]) -> dict[str, str]:
     """Draw the run through a pitch of 90 degrees, and the error of every form."""
-    with plot_style():
-        figure = Figure(figsize=(8.0, 3.6), layout="constrained")
+    with styled_figure(8.0, 3.6) as figure:
         pitch, error = figure.subplots(1, 2)
         t_s = one["through_s"]
         pitch.plot(t_s, one["pitch_deg"], color=MODEL, lw=1.4)
         pitch.axhline(90.0, color="0.7", lw=0.8, ls="--")
-        pitch.set_xlabel("time [s]")
-        pitch.set_ylabel("pitch [deg]")
+        pitch.set(xlabel="time [s]", ylabel="pitch [deg]")
         pitch.set_title("One body, free: through the singularity")
         for (form, course), colour in zip(one["through_deg"].items(), COLOURS, strict=False):
             if form != "quaternion":
@@ -44,10 +37,9 @@ def singularity(out: Path, one: dict[str, Any]) -> dict[str, str]:
             error.axhline(row["error_deg"], color=FAULT, lw=1.0, ls=style,
                           label=f"1/cos limited to {limit}")  # fmt: skip
         error.set_ylim(1e-16, 1e3)
-        error.set_xlabel("time [s]")
-        error.set_ylabel("from the quaternion form [deg]")
+        error.set(xlabel="time [s]", ylabel="from the quaternion form [deg]")
         error.legend(frameon=False, fontsize=8, loc="center right")
-    return _save(out, "singularity.png", figure,
+    return saved(out, "singularity.png", figure,
                  "A body without torque rotates through a pitch of 90 deg, where Bryant angles are "
                  "singular. Forms in angles change their chart and stay accurate; the paper's "
                  "remedy, a large finite 1/cos, has errors of degrees near it.")  # fmt: skip
@@ -55,30 +47,27 @@ def singularity(out: Path, one: dict[str, Any]) -> dict[str, str]:
 
 def lyapunov(out: Path, course: dict[str, Any]) -> dict[str, str]:
     """Draw the Lyapunov functions over time: kinetic energy plus potential of the controller."""
-    with plot_style():
-        figure = Figure(figsize=(8.0, 2.8), layout="constrained")
+    with styled_figure(8.0, 2.8) as figure:
         axis = figure.subplots()
         for name, label, colour in (
             ("angles_J", "springs and dampers on the angles", MODEL),
             ("quaternion_J", "on the quaternion", MEASURED),
         ):
             axis.semilogy(course["t_s"], course[name], color=colour, lw=1.4, label=label)
-        axis.set_xlabel("time [s]")
-        axis.set_ylabel("Lyapunov function [J]")
+        axis.set(xlabel="time [s]", ylabel="Lyapunov function [J]")
         axis.set_title("One stabilised body: Lyapunov functions never increase")
         axis.legend(frameon=False)
-    return _save(out, "lyapunov.png", figure,
+    return saved(out, "lyapunov.png", figure,
                  "Lyapunov functions as outputs: kinetic energy plus spring energy, for a "
                  "body stabilised by its Bryant angles and by its quaternion.")  # fmt: skip
 
 
 def agreement(out: Path, gaps: list[dict[str, Any]]) -> dict[str, str]:
     """Draw the differences between the forms, the recursion and pinocchio."""
-    with plot_style():
-        stands = list(dict.fromkeys(row["stands on"] for row in gaps))
-        colours = dict(zip(stands, COLOURS, strict=False))
-        compared = list(dict.fromkeys(row["compared"] for row in gaps))
-        figure = Figure(figsize=(8.0, 0.9 + 0.55 * len(compared)), layout="constrained")
+    stands = list(dict.fromkeys(row["stands on"] for row in gaps))
+    colours = dict(zip(stands, COLOURS, strict=False))
+    compared = list(dict.fromkeys(row["compared"] for row in gaps))
+    with styled_figure(8.0, 0.9 + 0.55 * len(compared)) as figure:
         axis = figure.subplots()
         for k, stand in enumerate(stands):
             rows = {row["compared"]: row for row in gaps if row["stands on"] == stand}
@@ -96,7 +85,7 @@ def agreement(out: Path, gaps: list[dict[str, Any]]) -> dict[str, str]:
         axis.set_title("Dimensions and peers agree")
         axis.legend(frameon=False, fontsize=8, title="standing on", title_fontsize=8,
                     loc="center left", bbox_to_anchor=(1.0, 0.5))  # fmt: skip
-    return _save(out, "agreement.png", figure,
+    return saved(out, "agreement.png", figure,
                  "Accelerations and forces at random attitudes, velocities and torques: free "
                  "bodies, modules and the projected form, the compiled recursion, pinocchio. "
                  "Dashed: 1e-14.")  # fmt: skip
@@ -110,8 +99,7 @@ def stick(axis: Axes, skeleton: Skeleton, X_a: Array, A: Array, *, across: int, 
 
 def pushed(out: Path, skeleton: Skeleton, runs: dict[str, dict[str, Any]]) -> dict[str, str]:
     """Draw a pushed body: stick figures, its centre of mass and the ground's forces."""
-    with plot_style():
-        figure = Figure(figsize=(8.0, 6.4), layout="constrained")
+    with styled_figure(8.0, 6.4) as figure:
         axes = figure.subplots(2, 3, width_ratios=[0.8, 1.0, 1.0])
         front = axes[0, 0]
         first = runs["co-activated"]["pictures"][0]
@@ -138,7 +126,7 @@ def pushed(out: Path, skeleton: Skeleton, runs: dict[str, dict[str, Any]]) -> di
         height.legend(frameon=False)
         for axis in axes[1]:
             axis.set_xlabel("time [s]")
-    return _save(out, "pushed.png", figure,
+    return saved(out, "pushed.png", figure,
                  "Standing on its supports, pushed forward for 0.2 s at 0.1 s. Co-activation holds "
                  "the joints; when relaxed, only passive structures do. Stick figures from light "
                  "to dark over the run, which ends when a body has fallen.")  # fmt: skip
@@ -146,8 +134,7 @@ def pushed(out: Path, skeleton: Skeleton, runs: dict[str, dict[str, Any]]) -> di
 
 def dropped(out: Path, run: dict[str, Any]) -> dict[str, str]:
     """Draw a dropped skeleton: heights of its supports, and the ground's forces on them."""
-    with plot_style():
-        figure = Figure(figsize=(8.0, 3.4), layout="constrained")
+    with styled_figure(8.0, 3.4) as figure:
         place, force = figure.subplots(1, 2)
         for k, (name, colour) in enumerate(zip(run["supports"], COLOURS, strict=False)):
             place.plot(run["t_s"], 1e3 * run["foot_z_m"][:, k], color=colour, lw=1.3, label=name)
@@ -158,15 +145,14 @@ def dropped(out: Path, run: dict[str, Any]) -> dict[str, str]:
         place.legend(frameon=False)
         for axis in (place, force):
             axis.set_xlabel("time [s]")
-    return _save(out, "dropped.png", figure,
+    return saved(out, "dropped.png", figure,
                  "The inert-constraint kernel makes contact and removes the energy T_c; contact is "
                  "broken where the ground would have to pull.")  # fmt: skip
 
 
 def timings(out: Path, rows: list[dict[str, Any]]) -> dict[str, str]:
     """Draw the times of all tools."""
-    with plot_style():
-        figure = Figure(figsize=(8.0, 2.6), layout="constrained")
+    with styled_figure(8.0, 2.6) as figure:
         axis = figure.subplots()
         names = [row["tool"] for row in rows]
         us = [row["us"] for row in rows]
@@ -177,8 +163,7 @@ def timings(out: Path, rows: list[dict[str, Any]]) -> dict[str, str]:
         axis.set_xscale("log")
         axis.set_xlim(min(us) / 2.0, max(us) * 4.0)
         axis.invert_yaxis()
-        axis.set_xlabel("an evaluation of all accelerations [us]")
-        axis.set_title("Time, from Python")
-    return _save(out, "timings.png", figure,
+        axis.set(xlabel="an evaluation of all accelerations [us]", title="Time, from Python")
+    return saved(out, "timings.png", figure,
                  "The compiled recursion and pinocchio run at loop rate; the forms with matrices "
                  "are kept as readable formulations of the same equations.")  # fmt: skip

@@ -4,24 +4,16 @@ Source: Makkonen 2021, *Simulated Muscle Driven Leg* (LUT), with the muscle of H
 """
 
 from hil.experiment.kind import BenchPart, SystemKind
-from hil.experiment.twin import Twin, twin_of
-from hil.loop.channels import RigLayout
-from hil.rig.run_tables import RunTables
+from hil.experiment.twin import twin_of
 from hil.systems.leg.build import build_limb_system
 from hil.systems.leg.controllers import CONTROLLERS, check_activations
-from hil.systems.leg.system import LimbSystem
 from hil.systems.leg.tables import LimbTable
-
-
-def _estimator(tables: RunTables, system: LimbSystem, layout: RigLayout) -> Twin:
-    return twin_of(tables, system, layout, system.shown)
-
 
 SYSTEM = SystemKind(
     kind="musculoskeletal",
     table=LimbTable,
     build=build_limb_system,
-    estimator=_estimator,
+    estimator=twin_of,
     controllers=CONTROLLERS,
     check_rig=check_activations,
     figure="hil.systems.leg.figure:figure",

@@ -15,6 +15,7 @@ from numba import njit
 
 from hil import bundled_configs
 from hil.config.files import read_toml
+from hil.runs.timing import least_s
 from hil.systems.leg import stepper as leg_stepper
 from hil.systems.leg.build import build_limb
 from hil.systems.leg.limb import Limb
@@ -52,18 +53,11 @@ def _row(name: str, turns: int) -> Row:
     tools: dict[str, Callable[[], None]] = {"own": own}
     if find_spec("mujoco") is not None:
         tools["mujoco"] = _mujoco(limb)
-    for run in tools.values():
-        run()
-    least = dict.fromkeys(tools, np.inf)
-    for _ in range(turns):
-        for tool, run in tools.items():
-            began = time.perf_counter()
-            run()
-            least[tool] = min(least[tool], (time.perf_counter() - began) / CALLS)
+    least = least_s(tools, turns)
     return {
         "rig": name, "joints": stepper.n_q, "muscles": stepper.n_m, "run_s": _seconds(stepper),
         "evaluations_per_period": float(stepper.room.counts[2] * PERIOD_S / RUN_S),
-        **{f"{tool}_evaluation_s": seconds for tool, seconds in least.items()},
+        **{f"{tool}_evaluation_s": seconds / CALLS for tool, seconds in least.items()},
     }  # fmt: skip
 
 

@@ -52,8 +52,7 @@ class EulerLimb:
 
     Attributes
     ----------
-    n : int
-        Number of coordinates, seven per body.
+    n : number of coordinates, seven per body
     """
 
     def __init__(

@@ -31,8 +31,7 @@ class LimbPicture:
     bones : names of bodies
     muscles : names
     angles, activations : columns of a recording, one per angle and one per muscle
-    start : (n,) array
-        Initial angles.
+    start : (n,) array, initial angles
     """
 
     def __init__(self, table: Mapping[str, Any], outputs: Mapping[str, str]) -> None:

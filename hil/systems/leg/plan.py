@@ -53,10 +53,8 @@ class Plan:
 
     Attributes
     ----------
-    height_m : (N,) array
-        Height of the point at the start of each period.
-    activation : (N, M) array
-        Held during the period.
+    height_m : (N,) array, height of the point at the start of each period
+    activation : (N, M) array, held during the period
     """
 
     height_m: Matrix
@@ -83,8 +81,7 @@ def rehearse(
 
     Parameters
     ----------
-    height_m : (N,) array
-        Set point at the start of every period.
+    height_m : (N,) array, set point at the start of every period
 
     Raises
     ------

@@ -34,10 +34,8 @@ class JointStatics:
 
     Parameters
     ----------
-    coordinate : str
-        An angle of the limb, such as `ankle`.
-    point : PathPoint or None
-        Point whose height (z) is observed; None: the joint's angle is observed instead.
+    coordinate : an angle of the limb, such as `ankle`
+    point : point whose height (z) is observed; None: the joint's angle is observed instead
     muscles : names of the muscle that raises the point, or the angle, and the one that lowers it
     least : activation of these two when they are not needed
 

@@ -87,8 +87,7 @@ class LimbStepper:
 
     Attributes
     ----------
-    x : (n,) array
-        Angles, rates, l_CE, activations.
+    x : (n,) array, angles, rates, l_CE, activations
     links, work
         The compiled limb; after `look`, `work` holds positions, path lengths and their rates.
     body_link : link of each body

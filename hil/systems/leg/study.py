@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from pydantic import Field
 
@@ -19,7 +18,8 @@ from hil.config.table import Table
 from hil.control.build import build_signal
 from hil.control.tables import SignalsReferenceTable
 from hil.experiment.load import Config
-from hil.pages.style import FAULT, MEASURED, MODEL, REFERENCE, plot_style
+from hil.pages.study import check, saved
+from hil.pages.style import FAULT, MEASURED, MODEL, REFERENCE, styled_figure
 from hil.record.progress import count_progress
 from hil.systems.leg.build import build_limb
 from hil.systems.leg.study_mechanics import disagreement
@@ -204,17 +204,12 @@ def _comparison(values: Values, done: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _check(what: str, value: float, expected: str, unit: str, agrees: bool) -> dict[str, Any]:
-    return {"what": what, "value": float(value), "expected": expected, "unit": unit,
-            "agrees": bool(agrees)}  # fmt: skip
-
-
 def _mechanics() -> dict[str, Any]:
     """Compare the thesis's Euler parameters and multipliers with the angles used here."""
     table = configuration("still", ()).tables.model
     assert isinstance(table, LimbTable)
     worst, _ = disagreement(build_limb(table), 20)
-    return _check("mechanics: Euler parameters over angles", worst, "< 1e-11", "", worst < 1e-11)
+    return check("mechanics: Euler parameters over angles", worst, "< 1e-11", agrees=worst < 1e-11)
 
 
 def _checks(cases: dict[tuple[str, str], dict[str, Any]]) -> list[dict[str, Any]]:
@@ -226,43 +221,45 @@ def _checks(cases: dict[tuple[str, str], dict[str, Any]]) -> list[dict[str, Any]
         if controller in READINGS and scenario == "still":
             drop, fits = (0.33, 0.01) if controller == "thesis" else (2.9, 0.05)
             found += [
-                _check(f"{name}: drop", c["drop_mm"], f"{drop:g}", "mm",
-                       abs(c["drop_mm"] - drop) < fits),
-                _check(f"{name}: F_TA at the end", end["F_TA_N"], "24.6", "N",
-                       abs(end["F_TA_N"] - 24.6) < 0.3),
-                _check(f"{name}: F_SOL at the end", end["F_SOL_N"], "3.44", "N",
-                       abs(end["F_SOL_N"] - 3.44) < 0.3),
-                _check(f"{name}: q_TA at the end", end["q_TA"], "0.0136", "",
-                       abs(end["q_TA"] - 0.0136) < 2e-4),
+                check(f"{name}: drop", c["drop_mm"], f"{drop:g}", "mm",
+                      agrees=abs(c["drop_mm"] - drop) < fits),
+                check(f"{name}: F_TA at the end", end["F_TA_N"], "24.6", "N",
+                      agrees=abs(end["F_TA_N"] - 24.6) < 0.3),
+                check(f"{name}: F_SOL at the end", end["F_SOL_N"], "3.44", "N",
+                      agrees=abs(end["F_SOL_N"] - 3.44) < 0.3),
+                check(f"{name}: q_TA at the end", end["q_TA"], "0.0136",
+                      agrees=abs(end["q_TA"] - 0.0136) < 2e-4),
             ]  # fmt: skip
             if controller == "thesis_weak_d":
                 settled = c["settle_5_percent_of_drop_s"]
-                found.append(_check(f"{name}: within 5 % of the drop", settled, "0.56", "s",
-                                    abs(settled - 0.56) < 0.01))  # fmt: skip
+                found.append(check(f"{name}: within 5 % of the drop", settled, "0.56", "s",
+                                   agrees=abs(settled - 0.56) < 0.01))  # fmt: skip
             printed = c["drop_mm"] > 2.0
-            found.append(_check(f"{name}: drop as in Fig. 12", c["drop_mm"], "3", "mm", printed))
+            found.append(
+                check(f"{name}: drop as in Fig. 12", c["drop_mm"], "3", "mm", agrees=printed)
+            )
         if controller in READINGS and scenario == "down":
             moving = float(np.max(c["activation_std_last"]))
+            F_TA_N, F_SOL_N = (float(np.mean(c[key][-500:])) for key in ("F_TA_N", "F_SOL_N"))
             found += [
-                _check(f"{name}: swings after (Fig. 19)", moving, "> 0.01", "",
-                       moving > 0.01),
-                _check(f"{name}: F_TA after (Fig. 20)",
-                       float(np.mean(c["F_TA_N"][-500:])), "80", "N",
-                       abs(float(np.mean(c["F_TA_N"][-500:])) - 80.0) < 16.0),
-                _check(f"{name}: F_SOL after (Fig. 20)",
-                       float(np.mean(c["F_SOL_N"][-500:])), "> 50", "N",
-                       float(np.mean(c["F_SOL_N"][-500:])) > 50.0),
+                check(f"{name}: swings after (Fig. 19)", moving, "> 0.01", agrees=moving > 0.01),
+                check(f"{name}: F_TA after (Fig. 20)", F_TA_N, "80", "N",
+                      agrees=abs(F_TA_N - 80.0) < 16.0),
+                check(f"{name}: F_SOL after (Fig. 20)", F_SOL_N, "> 50", "N",
+                      agrees=F_SOL_N > 50.0),
             ]  # fmt: skip
         if controller in READINGS and scenario == "up":
             peak = float(np.max(c["q_TA"][500:2000]))
-            found.append(_check(f"{name}: q_TA, moving (Fig. 16)", peak, "0.2", "",
-                                0.1 < peak < 0.3))  # fmt: skip
+            found.append(
+                check(f"{name}: q_TA, moving (Fig. 16)", peak, "0.2", agrees=0.1 < peak < 0.3)
+            )
         if controller == "precise":
-            found.append(_check(f"{name}: RMS", c["rms_mm"], f"< {BEST_MM[scenario]:g}", "mm",
-                                c["rms_mm"] < BEST_MM[scenario]))  # fmt: skip
+            best_mm = BEST_MM[scenario]
+            found.append(check(f"{name}: RMS", c["rms_mm"], f"< {best_mm:g}", "mm",
+                               agrees=c["rms_mm"] < best_mm))  # fmt: skip
         if controller == "robust":
-            found.append(_check(f"{name}: RMS, late and noisy", c["rms_mm"], "< 0.34",
-                                "mm", c["rms_mm"] < 0.34))  # fmt: skip
+            found.append(check(f"{name}: RMS, late and noisy", c["rms_mm"], "< 0.34", "mm",
+                               agrees=c["rms_mm"] < 0.34))  # fmt: skip
     return found
 
 
@@ -287,9 +284,7 @@ def _notes(cases: dict[tuple[str, str], dict[str, Any]]) -> list[str]:
 
 
 def _save(out: Path, scenario: str, traces: dict[str, Trace]) -> dict[str, str]:
-    name = f"{scenario}.png"
-    with plot_style():
-        figure = Figure(figsize=(4.2 * len(traces) + 0.8, 7.6), layout="constrained")
+    with styled_figure(4.2 * len(traces) + 0.8, 7.6) as figure:
         axes = figure.subplots(4, len(traces), sharex=True, sharey="row", squeeze=False)
         for column, (controller, trace) in zip(axes.T, traces.items(), strict=True):
             _draw(column, controller, trace)
@@ -301,8 +296,7 @@ def _save(out: Path, scenario: str, traces: dict[str, Trace]) -> dict[str, str]:
             axis.set_ylabel(label)
         figure.align_ylabels(axes[:, 0])
         figure.text(0.99, 0.995, "SIMULATED", ha="right", va="top", fontweight="bold", color=FAULT)
-        figure.savefig(out / name, dpi=130)
-    return {"file": name, "caption": _CAPTION[scenario]}
+        return saved(out, f"{scenario}.png", figure, _CAPTION[scenario])
 
 
 def _draw(axes: Any, controller: str, trace: Trace) -> None:

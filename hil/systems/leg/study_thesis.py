@@ -77,8 +77,7 @@ def simulate(
 
     Parameters
     ----------
-    target_m : (N,) array
-        Target height at every millisecond.
+    target_m : (N,) array, target height at every millisecond
 
     Raises
     ------

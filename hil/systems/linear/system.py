@@ -16,8 +16,7 @@ class LinearSystem:
 
     Parameters
     ----------
-    A, B, C, D : (n, n), (n, M), (P, n), (P, M) arrays
-        D may be None for zero.
+    A, B, C, D : (n, n), (n, M), (P, n), (P, M) arrays, D may be None for zero
     inputs, outputs : names that end with their unit
 
     Raises

@@ -35,13 +35,10 @@ class Plate:
 
     Attributes
     ----------
-    y_m : float
-        Position of its surface.
-    k_N_per_m, alpha_s_per_m : float
-        The defaults give contacts of about 10 ms with the arm's 0.5 kg, and a restitution of about
-        0.7 at 0.2 m/s.
-    step_s : float
-        Step of the integrator during contact.
+    y_m : position of its surface
+    k_N_per_m, alpha_s_per_m : the defaults give contacts of about 10 ms with the arm's 0.5 kg, and
+        a restitution of about 0.7 at 0.2 m/s
+    step_s : step of the integrator during contact
     """
 
     y_m: float
@@ -78,9 +75,7 @@ class ArmOnPlate:
 
     Attributes
     ----------
-    x : (8,) array
-        State; the module lists its elements.
-    in_contact : bool
+    x : (8,) array, state; the module lists its elements
 
     Raises
     ------

@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hil.pages.style import CELL, MEASURED, MODEL, REFERENCE, mark_simulated, plot_style
+from hil.pages.style import CELL, MEASURED, MODEL, REFERENCE, mark_simulated, styled_figure
 from hil.systems.pantograph.cases import Case, Impact
 from hil.systems.pantograph.impact import bands, predict
 from hil.systems.pantograph.impact_trial import Trial
@@ -16,8 +16,7 @@ def draw_curves(cases: list[Case], simulated: bool) -> Figure:
     """Draw T_c and T_a over time, one panel per case."""
     columns = 2 if len(cases) < 5 else 3
     rows = -(-len(cases) // columns)
-    with plot_style():
-        figure = Figure(figsize=(9.0, 0.6 + 2.6 * rows), layout="constrained")
+    with styled_figure(9.0, 0.6 + 2.6 * rows) as figure:
         axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
         for axis, case in zip(axes.flat, cases, strict=False):
             for n, trial in enumerate(case.trials):
@@ -59,8 +58,7 @@ def draw_against(impact: Impact, cases: list[Case], simulated: bool) -> Figure:
     gamma = np.linspace(max(low, -89.0), min(high, 89.0), 60)
     ideal = predict(impact.pose, gamma, impact.energy_J)
     band = bands(impact.rig, impact.pose, gamma, impact.energy_J)
-    with plot_style():
-        figure = Figure(figsize=(9.0, 6.2), layout="constrained")
+    with styled_figure(9.0, 6.2) as figure:
         axes = figure.subplots(2, 2, sharex=True)
         for axis, keys, label in (
             (axes[0, 0], (("T_c_J", "T_c_J", ideal.split.T_c_J, MODEL, "$T_c^-$"),

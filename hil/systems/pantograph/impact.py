@@ -46,10 +46,8 @@ class Impacts:
     ----------
     gamma_deg, speed_m_per_s, impulse_N_s : (k,) arrays
         The impulse is the magnitude of the plate's impulse on the tip.
-    tip_velocity_after_m_per_s : (k, 2) array
-        At the end of compression.
-    split : Decomposition
-        Of the k events.
+    tip_velocity_after_m_per_s : (k, 2) array, at the end of compression
+    split : of the k events
     """
 
     gamma_deg: Matrix

@@ -61,12 +61,8 @@ class Trial:
 
     Attributes
     ----------
-    onset_s, end_s : float
-    speed_m_per_s, gamma_deg : float
-        Of the tip at onset; gamma from the plate's normal towards +x.
-    T_c_J, T_a_J, xi, T_a_after_J, impulse_n_N_s, impulse_t_N_s : float
-    closure : float
-        1 if angles, force and mass agree; NaN if the recording ends too early.
+    speed_m_per_s, gamma_deg : of the tip at onset; gamma from the plate's normal towards +x
+    closure : 1 if angles, force and mass agree; NaN if the recording ends too early
     t_s, v_m_per_s, T_c_curve_J, T_a_curve_J : arrays
         From before onset to after the end, at the samples; v is (n, 2), along x and y.
     standard : dict
@@ -101,10 +97,8 @@ def analyse(
     Parameters
     ----------
     t_s : (n,) array
-    q_rad : (n, 2) array
-        q1 and q3.
-    force_N : (n, 2) array
-        Normal (positive if the plate pushes) and tangential (along x).
+    q_rad : (n, 2) array, q1 and q3
+    force_N : (n, 2) array, normal (positive if the plate pushes) and tangential (along x)
 
     Raises
     ------

@@ -63,14 +63,10 @@ class Pose:
 
     Attributes
     ----------
-    q_rad : (4,) array
-        Absolute angles of the links.
+    q_rad : (4,) array, absolute angles of the links
     E_m : (2,) array
-    assembly : {"upper", "lower"}
-    M_kg_m2 : (2, 2) array
-        Over (q1, q3).
-    J_m : (2, 2) array
-        E' = J (q1', q3').
+    M_kg_m2 : (2, 2) array, over (q1, q3)
+    J_m : (2, 2) array, E' = J (q1', q3')
     """
 
     q_rad: Matrix

@@ -24,12 +24,9 @@ class ArmObserver:
 
     Parameters
     ----------
-    outputs : sequence of int
-        Index of the system's output that each channel measures.
-    indices : sequence of int
-        Index of each channel in the readings.
-    driven : sequence of int
-        Index of the system's input that each actuator sets.
+    outputs : sequence of int, index of the system's output that each channel measures
+    indices : sequence of int, index of each channel in the readings
+    driven : sequence of int, index of the system's input that each actuator sets
     """
 
     CORRECTION_S = 0.005  # assumed

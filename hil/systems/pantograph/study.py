@@ -12,8 +12,9 @@ from matplotlib.colors import BoundaryNorm
 from matplotlib.figure import Figure
 from pydantic import BeforeValidator, Field
 
-from hil.config.table import Table
-from hil.pages.style import CELL, MEASURED, MODEL, REFERENCE, plot_style
+from hil.config.table import Table, as_list
+from hil.pages.study import check, saved
+from hil.pages.style import CELL, MEASURED, MODEL, REFERENCE, styled_figure
 from hil.systems.pantograph.impact import (
     ASYMMETRIC_M,
     SYMMETRIC_M,
@@ -32,17 +33,13 @@ PRINTED_ENERGY_J = 0.01
 SPEED_TOLERANCE_M_PER_S = 2e-4  # rounding of the inertias moves case 1 by -6e-4 and +7e-4 m/s
 
 
-def _as_list(value: Any) -> Any:
-    return value if isinstance(value, list) else [value]
-
-
 class Values(Table):
     """Values that `--set` can change: position, directions and energy of the impacts."""
 
     pose_m: list[float] = Field(
         default_factory=lambda: list(SYMMETRIC_M), min_length=2, max_length=2
     )
-    gamma_deg: Annotated[list[float], BeforeValidator(_as_list)] = Field(
+    gamma_deg: Annotated[list[float], BeforeValidator(as_list)] = Field(
         default_factory=lambda: [0.0, 15.0, 30.0, 45.0], min_length=1, max_length=1000
     )
     energy_J: Annotated[float, Field(gt=0.0, le=1e3)] = PRINTED_ENERGY_J
@@ -57,15 +54,15 @@ def run(out: Path, values: Values) -> dict[str, Any]:
     band = bands(rig, pose, values.gamma_deg, values.energy_J, values.elbows)
     best_deg = gamma_of_xi_1_deg(pose)
     figures = [
-        _save(out, "impacts.png", _draw_impacts(rig, pose, values, found), _CAPTION_IMPACTS),
-        _save(out, "map.png", _draw_map(rig, pose, values.elbows), _CAPTION_MAP),
+        saved(out, "impacts.png", _draw_impacts(rig, pose, values, found), _CAPTION_IMPACTS),
+        saved(out, "map.png", _draw_map(rig, pose, values.elbows), _CAPTION_MAP),
     ]
     printed = values.energy_J == PRINTED_ENERGY_J and values.elbows == "outward"
     symmetric = printed and np.allclose(values.pose_m, SYMMETRIC_M, rtol=0.0, atol=1e-9)
     asymmetric = printed and np.allclose(values.pose_m, ASYMMETRIC_M, rtol=0.0, atol=1e-9)
     checks = _table_iii(found) if symmetric else []
     if asymmetric:
-        checks.append(_check("Angle at which xi = 1", best_deg, "-7.58", "deg"))
+        checks.append(check("Angle at which xi = 1", best_deg, "-7.58", "deg"))
     return {
         "title": "Impacts of the pantograph's tip on a plate: energies and impulses",
         "rows": _rows(found, band),
@@ -133,18 +130,6 @@ def _table(found: Impacts, band: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _check(
-    what: str, value: float, expected: str, unit: str = "", tolerance: float = 0.0
-) -> dict[str, Any]:
-    """Compare with a printed value; agrees if equal after rounding, or within the tolerance."""
-    digits = len(expected.partition(".")[2])
-    rounds = round(value, digits) == float(expected)
-    return {
-        "what": what, "value": value, "expected": expected, "unit": unit,
-        "agrees": rounds or abs(value - float(expected)) <= tolerance,
-    }  # fmt: skip
-
-
 def _table_iii(found: Impacts) -> list[dict[str, Any]]:
     checks = []
     for i, gamma in enumerate(found.gamma_deg):
@@ -153,11 +138,11 @@ def _table_iii(found: Impacts) -> list[dict[str, Any]]:
         case = f"Table III, {gamma:g} deg"
         speed, T_c, T_a, xi = TABLE_III[gamma]
         checks += [
-            _check(f"{case}: speed, within 2e-4", float(found.speed_m_per_s[i]), speed, "m/s",
-                   SPEED_TOLERANCE_M_PER_S),
-            _check(f"{case}: T_c", 1e3 * float(found.split.T_c_J[i]), T_c, "mJ"),
-            _check(f"{case}: T_a", 1e3 * float(found.split.T_a_J[i]), T_a, "mJ"),
-            _check(f"{case}: xi", float(found.split.xi[i]), xi),
+            check(f"{case}: speed, within 2e-4", float(found.speed_m_per_s[i]), speed, "m/s",
+                  tolerance=SPEED_TOLERANCE_M_PER_S),
+            check(f"{case}: T_c", 1e3 * float(found.split.T_c_J[i]), T_c, "mJ"),
+            check(f"{case}: T_a", 1e3 * float(found.split.T_a_J[i]), T_a, "mJ"),
+            check(f"{case}: xi", float(found.split.xi[i]), xi),
         ]  # fmt: skip
     return checks
 
@@ -199,8 +184,7 @@ def _draw_impacts(rig: Pantograph, pose: Pose, values: Values, found: Impacts) -
     gamma = np.linspace(-85.0, 85.0, 86)
     curve = predict(pose, gamma, values.energy_J)
     band = bands(rig, pose, gamma, values.energy_J, values.elbows)
-    with plot_style():
-        figure = Figure(figsize=(8.0, 7.0), layout="constrained")
+    with styled_figure(8.0, 7.0) as figure:
         axes = figure.subplots(3, 1, sharex=True, height_ratios=[1.4, 1, 1])
         energy, impulse, speed = axes
         for key, line, points, colour, label in (
@@ -240,8 +224,7 @@ def _draw_map(rig: Pantograph, pose: Pose, elbows: Elbows) -> Figure:
     sign = 1.0 if pose.E_m[1] > 0.0 else -1.0
     x, y = np.linspace(-0.36, 0.36, 289), sign * np.linspace(0.002, 0.36, 180)
     xi, mass = workspace_map(rig, x, y, 0.0, elbows)
-    with plot_style():
-        figure = Figure(figsize=(8.0, 7.4), layout="constrained")
+    with styled_figure(8.0, 7.4) as figure:
         axes = figure.subplots(2, 1, sharex=True)
         for axis, field, levels, label in (
             (axes[0], xi, _XI_LEVELS, "xi at gamma = 0"),
@@ -262,8 +245,3 @@ def _draw_map(rig: Pantograph, pose: Pose, elbows: Elbows) -> Figure:
         axes[1].set_xlabel("x [m]")
         axes[0].set_title("Fraction of energy that an impact along the plate's normal removes")
     return figure
-
-
-def _save(out: Path, name: str, figure: Figure, caption: str) -> dict[str, str]:
-    figure.savefig(out / name, dpi=130)
-    return {"file": name, "caption": caption}

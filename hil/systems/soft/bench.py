@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from hil.runs.timing import repeated_s
 from hil.systems.soft.cases import rubber_manipulator, servo_input
 from hil.systems.soft.peers import exudyn_run, has, pinocchio_aba, pinocchio_dense
 from hil.systems.soft.stepper import SoftStepper
@@ -58,7 +59,7 @@ def _tools(n: int, rho: float) -> Mapping[str, Callable[[], float]]:
     if has("pinocchio") and n <= PINOCCHIO_SEGMENTS_MAX:
         tools["pinocchio ABA"] = partial(pinocchio_aba(tree), q, v, torque)
         tools["dense"] = partial(pinocchio_dense(tree), q, v, torque)
-    found = {tool: partial(_repeated, evaluate) for tool, evaluate in tools.items()}
+    found = {tool: partial(repeated_s, evaluate) for tool, evaluate in tools.items()}
     return found | {"step": partial(_steps, tree, rho)}
 
 
@@ -87,17 +88,6 @@ def _row(n: int, least_s: dict[str, float], rho: float) -> Row:
     if has("exudyn") and n <= EXUDYN_SEGMENTS_MAX:
         second[EXUDYN] = min(exudyn_run(tree, STEP_S, 0.1, rho)[1] for _ in range(3)) / 0.1
     return row | {"simulated_second_s": second}
-
-
-def _repeated(evaluate: Callable[[], Any]) -> float:
-    """Return seconds per call, over about 2 ms of calls."""
-    began = time.perf_counter()
-    evaluate()
-    calls = max(3, min(500, int(2e-3 / max(time.perf_counter() - began, 1e-7))))
-    began = time.perf_counter()
-    for _ in range(calls):
-        evaluate()
-    return (time.perf_counter() - began) / calls
 
 
 def fastest_pole_per_s(tree: SoftTree) -> float:

@@ -1,7 +1,6 @@
 """Controllers of cells on soft links that follow the set point of one channel."""
 
 from collections import Counter
-from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +8,6 @@ from numpy.typing import NDArray
 from hil.control.build import build_signal, check_signal, signals_in
 from hil.control.pid import Pid, PidGains
 from hil.control.reference import NoReference
-from hil.control.schedule import Schedule
 from hil.control.steering import Steerable
 from hil.control.tables import PidTable, ScheduleTable, SignalsReferenceTable, SignalTable
 from hil.errors import ModelError
@@ -19,6 +17,13 @@ from hil.rig.instruments import signals_of
 from hil.systems.array.build import cell_indices
 from hil.systems.array.checks import check_schedule, unknown_cells
 from hil.systems.array.control import ForceControl
+from hil.systems.array.controllers import (
+    plan_bounds,
+    plan_broadcast,
+    plan_switches,
+    schedule_of,
+    switches,
+)
 from hil.systems.array.recruitment.broadcast import Broadcaster, BroadcastLaw
 from hil.systems.array.recruitment.build import SEED_BITS
 from hil.systems.array.recruitment.control import BroadcastRecruiter
@@ -27,15 +32,6 @@ from hil.systems.soft.build import first_that_falls, static_levels
 from hil.systems.soft.control import MaskRecruiter, SignalCells
 
 REACH_SLACK = 0.02  # relative amount by which a set point may exceed the reach of the cells
-
-
-def _schedule_of(run: SystemRun) -> Schedule:
-    model = run.model.arrays
-    steps = [
-        (s.t_s, cell_indices(s.on, model), cell_indices(s.off, model))
-        for s in run.tables.controller.steps
-    ]
-    return Schedule(steps, model.n_cells)
 
 
 def _order_of(run: SystemRun) -> list[int]:
@@ -67,7 +63,7 @@ def _signal_cells(
 
 
 def _build_schedule(given: ControlInputs) -> ForceControl:
-    return ForceControl(NoReference(), _schedule_of(given), None)
+    return ForceControl(NoReference(), schedule_of(given), None)
 
 
 def _build_pid(given: ControlInputs) -> SignalCells:
@@ -163,45 +159,25 @@ def _check_reach(run: SystemRun) -> Found:
         )
 
 
-def _bounds(run: SystemRun, who: str) -> list[str]:
-    return [
-        f"{who}: at most {len(_order_of(run))} of {run.model.arrays.n_cells} cells at once, for "
-        f"up to {run.duration_s:g} s, no cell longer than {run.tables.guard.cell_on_max_s:g} s"
-    ]
-
-
 def _plan_pid(run: SystemRun) -> list[str]:
-    return _bounds(run, "the controller decides")
-
-
-def _plan_broadcast(run: SystemRun) -> list[str]:
-    return _bounds(run, "the cells draw random numbers themselves")
-
-
-def _switches(run: SystemRun) -> Iterator[tuple[float, NDArray[np.uint8]]]:
-    return _schedule_of(run).switched(run.duration_s)
+    return plan_bounds(run, len(_order_of(run)))
 
 
 def _plan_schedule(run: SystemRun) -> list[str]:
-    """Return the switching times, and the resulting curvature of each link."""
-    model, lines, F_N = run.model, [], np.array(run.forces_on_N)
-    for t_s, cells in _switches(run):
-        on = [name for name, lit in zip(model.cell_names, cells, strict=True) if lit]
-        y = dict(zip(model.outputs, model.settled(F_N * cells).tolist(), strict=True))
-        links = run.tables.model.links
+    model, links = run.model, run.tables.model.links
+
+    def settles(F_N: NDArray[np.float64]) -> str:
+        y = dict(zip(model.outputs, model.settled(F_N).tolist(), strict=True))
         bent = {link: round(y[f"{link}.curvature_1_per_m"], 3) + 0.0 for link in links}
-        rest = ", ".join(f"{link} at {value:g} 1/m" for link, value in bent.items())
-        what = f"{len(on)} on: {', '.join(on)}" if on else "all off"
-        lines.append(f"{t_s:8.3f} s  {what} (settles with {rest})")
-    return [*lines, f"{run.duration_s:8.3f} s  all off, the run ends"]
+        return "with " + ", ".join(f"{link} at {value:g} 1/m" for link, value in bent.items())
+
+    return plan_switches(run, settles)
 
 
 CONTROLLERS = {
     "schedule": ControllerKind(
-        ScheduleTable, _build_schedule, _check_schedule, _plan_schedule, switches=_switches
+        ScheduleTable, _build_schedule, _check_schedule, _plan_schedule, switches=switches
     ),
     "pid": ControllerKind(PidTable, _build_pid, _check_pid, _plan_pid),
-    "broadcast": ControllerKind(
-        BroadcastTable, _build_broadcast, _check_broadcast, _plan_broadcast
-    ),
+    "broadcast": ControllerKind(BroadcastTable, _build_broadcast, _check_broadcast, plan_broadcast),
 }

@@ -29,8 +29,7 @@ class Element:
 
     Attributes
     ----------
-    k, c : float
-        N m/rad and N m s/rad (N/m and N s/m at a sliding joint).
+    k, c : N m/rad and N m s/rad (N/m and N s/m at a sliding joint)
     branches : tuple of (kM, tau_s)
         Maxwell branches.
 
@@ -70,11 +69,8 @@ class Material:
 
     Attributes
     ----------
-    youngs_Pa, density_kg_per_m3 : float
-    elastic_share : float
-        Permanent stiffness.
-    loss_s : float
-        Damping over stiffness, c/k, of the Voigt part.
+    elastic_share : permanent stiffness
+    loss_s : damping over stiffness, c/k, of the Voigt part
     branches : tuple of (share, tau_s)
     """
 

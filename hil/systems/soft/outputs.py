@@ -29,8 +29,7 @@ class Energies:
 
     Attributes
     ----------
-    kinetic, potential, stored : (k+1,) arrays
-        Kinetic, gravitational, and elastic energy.
+    kinetic, potential, stored : (k+1,) arrays, kinetic, gravitational, and elastic energy
     work, dissipated : (k+1,) arrays
         Work of drives, loads, tendons and ground; loss in the elements' dampers.
     """

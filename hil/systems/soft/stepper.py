@@ -61,10 +61,8 @@ class History:
     Attributes
     ----------
     t_s : (k+1,) array
-    q, v, x : (k+1, N) arrays
-        Positions, rates and accelerations of the joints.
-    R : (k+1, B) array
-        Torques of the Maxwell branches.
+    q, v, x : (k+1, N) arrays, positions, rates and accelerations of the joints
+    R : (k+1, B) array, torques of the Maxwell branches
     """
 
     t_s: Array
@@ -79,19 +77,14 @@ class SoftStepper:
 
     Parameters
     ----------
-    tree : SoftTree
-    spectral_radius : float
-        Of the scheme, 0 to 1.
+    spectral_radius : of the scheme, 0 to 1
     q, v : (N,) arrays
         Initial state; default: joints at rest with zero velocity and relaxed branches.
-    u : (m,) array
-        Initial inputs; default `tree.rest_input()`.
+    u : (m,) array, initial inputs; default `tree.rest_input()`
 
     Attributes
     ----------
-    q, v, x : (N,) arrays
-        Current joint positions, rates and accelerations.
-    t_s : float
+    q, v, x : (N,) arrays, current joint positions, rates and accelerations
     """
 
     def __init__(

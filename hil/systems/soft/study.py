@@ -13,8 +13,9 @@ import numpy as np
 import scipy.interpolate
 from pydantic import BeforeValidator, Field
 
-from hil.config.table import Table
+from hil.config.table import Table, as_list
 from hil.errors import ModelError
+from hil.pages.study import check
 from hil.record.progress import count_progress
 from hil.systems.soft import bench, study_compare, study_figures
 from hil.systems.soft.cases import ElementKind, rubber_manipulator, servo_input
@@ -38,10 +39,6 @@ PRINTED_TIP_M: dict[tuple[str, int], tuple[str, str]] = {
 }
 
 
-def _as_list(value: Any) -> Any:
-    return value if isinstance(value, list) else [value]
-
-
 class Values(Table):
     """Values that `--set` can change."""
 
@@ -51,7 +48,7 @@ class Values(Table):
     h_s: Annotated[float, Field(ge=1e-7, le=0.1)] = 1e-3
     t_s: Annotated[
         list[Annotated[float, Field(ge=0.0, le=60.0)]],
-        BeforeValidator(_as_list),
+        BeforeValidator(as_list),
         Field(min_length=1, max_length=1000),
     ] = Field(default_factory=lambda: [1.0])
     spectral_radius: Annotated[float, Field(ge=0.0, le=1.0)] = 0.8
@@ -180,20 +177,18 @@ def step_time_us(values: Values) -> float:
 
 def _checks(values: Values, exact_m: Array, slope: float, balance_J: float) -> list[dict[str, Any]]:
     checks = [
-        {"what": "order of the tip's error in the step", "value": slope, "expected": "1.95 to 2.05",
-         "unit": "", "agrees": 1.95 <= slope <= 2.05},
-        {"what": "energy imbalance at short steps", "value": balance_J, "expected": "< 1e-9",
-         "unit": "J", "agrees": balance_J < 1e-9},
+        check("order of the tip's error in the step", slope, "1.95 to 2.05",
+              agrees=1.95 <= slope <= 2.05),
+        check("energy imbalance at short steps", balance_J, "< 1e-9", "J",
+              agrees=balance_J < 1e-9),
     ]  # fmt: skip
     printed = PRINTED_TIP_M.get((values.element, values.segments))
     if printed is not None:
         at_1_ms = tips_m(values, 1e-3, [1.0])[0]
         for axis, short, at_h, text in zip("xy", exact_m, at_1_ms, printed, strict=True):
             for what, value, tolerance in (("short steps", short, 1e-8), ("1 ms", at_h, 2e-5)):
-                checks.append(
-                    {"what": f"tip {axis} at 1 s, {what}", "value": value, "expected": text,
-                     "unit": "m", "agrees": abs(value - float(text)) < tolerance}
-                )  # fmt: skip
+                checks.append(check(f"tip {axis} at 1 s, {what}", value, text, "m",
+                                    agrees=abs(value - float(text)) < tolerance))  # fmt: skip
     return checks
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from hil.pages.style import CELL, FAULT, MEASURED, MODEL, REFERENCE, RESIDUAL, plot_style
+from hil.pages.study import saved
+from hil.pages.style import CELL, FAULT, MEASURED, MODEL, REFERENCE, RESIDUAL, styled_figure
 from hil.systems.soft import study_compare
 from hil.systems.soft.bench import DENSE, EXUDYN, OURS, RK4
 from hil.systems.soft.cases import CRANK_M, ElementKind, rubber_manipulator, servo_input
@@ -30,11 +30,6 @@ STYLE = {
 }
 
 
-def _save(out: Path, name: str, figure: Figure, caption: str) -> dict[str, str]:
-    figure.savefig(out / name, dpi=130)
-    return {"file": name, "caption": caption}
-
-
 def motion(out: Path, kind: ElementKind, n: int, spectral_radius: float) -> dict[str, str]:
     """Draw the link's shapes over the first second, and the tip's path."""
     tree, tip = rubber_manipulator(kind, n)
@@ -42,8 +37,7 @@ def motion(out: Path, kind: ElementKind, n: int, spectral_radius: float) -> dict
     h_s = 1e-3
     history = stepper.run(h_s, servo_input(h_s * np.arange(1, 1001)))
     length = tip.at_m[0]
-    with plot_style():
-        figure = Figure(figsize=(8.0, 4.2), layout="constrained")
+    with styled_figure(8.0, 4.2) as figure:
         shape, course = figure.subplots(1, 2, width_ratios=[1.15, 1.0])
         for i, k in enumerate(np.linspace(0, 1000, SHAPES).astype(int)):
             q = history.q[k : k + 1]
@@ -58,26 +52,22 @@ def motion(out: Path, kind: ElementKind, n: int, spectral_radius: float) -> dict
         path = trace_m(stepper, tip, history.q)
         shape.plot(path[:, 0], path[:, 1], color="0.6", lw=0.6, ls="--")
         shape.set_aspect("equal", adjustable="datalim")
-        shape.set_xlabel("x [m]")
-        shape.set_ylabel("y [m]")
-        shape.set_title("crank and rubber, every 1/8 s; pale first")
+        shape.set(xlabel="x [m]", ylabel="y [m]", title="crank and rubber, every 1/8 s; pale first")
         course.plot(history.t_s, path[:, 0], color=MEASURED, label="tip x")
         course.plot(history.t_s, path[:, 1], color=MODEL, label="tip y")
         course.plot(history.t_s, 0.5 * np.sin(np.pi / 6 * (1 - np.cos(2 * np.pi * history.t_s))),
                     color="0.6", ls="--", lw=0.9, label="y, if rigid")  # fmt: skip
-        course.set_xlabel("time [s]")
-        course.set_ylabel("[m]")
+        course.set(xlabel="time [s]", ylabel="[m]")
         course.legend(frameon=False)
         course.margins(x=0.01)
-    return _save(
+    return saved(
         out, "motion.png", figure, f"The link of {n} segments, {kind}, in the first second."
     )
 
 
 def error_over_step(out: Path, kind: str, n: int, rows: list[dict[str, Any]]) -> dict[str, str]:
     """Draw Fig. 3: integration error over step."""
-    with plot_style():
-        figure = Figure(figsize=(7.0, 4.6), layout="constrained")
+    with styled_figure(7.0, 4.6) as figure:
         axis = figure.subplots()
         for tool in (OURS, EXUDYN, DENSE, RK4):
             colour, marker, line = STYLE[tool]
@@ -98,11 +88,10 @@ def error_over_step(out: Path, kind: str, n: int, rows: list[dict[str, Any]]) ->
         axis.loglog(own[0], own[1][3] * (own[0] / own[0][3]) ** 2 * 0.4, color="0.7", lw=0.8)
         axis.annotate("slope 2", (own[0][5], own[1][5] * 0.4), color="0.5", va="top",
                       xytext=(4, -2), textcoords="offset points")  # fmt: skip
-        axis.set_xlabel("step [s]")
-        axis.set_ylabel("error of the tip at 1 s [m]")
+        axis.set(xlabel="step [s]", ylabel="error of the tip at 1 s [m]")
         axis.set_title(f"Fig. 3: integration error, {n} segments, {kind}")
         axis.legend(frameon=False)
-    return _save(
+    return saved(
         out, "fig3.png", figure,
         "Fig. 3, integration error over step. Exudyn uses the same steps with its own recursion "
         "and Newton iteration, and so does the dense form. Explicit steps diverge "
@@ -113,8 +102,7 @@ def error_over_step(out: Path, kind: str, n: int, rows: list[dict[str, Any]]) ->
 def time_over_segments(out: Path, cost: list[dict[str, Any]]) -> dict[str, str]:
     """Draw Fig. 4: computing time over the number of segments."""
     n = np.array([row["segments"] for row in cost])
-    with plot_style():
-        figure = Figure(figsize=(9.0, 4.4), layout="constrained")
+    with styled_figure(9.0, 4.4) as figure:
         left, right = figure.subplots(1, 2)
         for key, label, colour, marker in (
             ("recursion_us", "this recursion", MODEL, "o"),
@@ -126,8 +114,7 @@ def time_over_segments(out: Path, cost: list[dict[str, Any]]) -> dict[str, str]:
             if have.any():
                 left.loglog(n[have], [row[key] for row in cost if key in row], color=colour,
                             marker=marker, ms=4, label=label)  # fmt: skip
-        left.set_title("Fig. 4: one evaluation, and one step")
-        left.set_ylabel("time [us]")
+        left.set(title="Fig. 4: one evaluation, and one step", ylabel="time [us]")
         for tool in (OURS, DENSE, EXUDYN,
                      RK4):  # fmt: skip
             colour, marker, line = STYLE[tool]
@@ -140,15 +127,14 @@ def time_over_segments(out: Path, cost: list[dict[str, Any]]) -> dict[str, str]:
         right.axhline(1.0, color="0.5", lw=0.8, ls="--")
         right.annotate("real time", (n[-1], 1.0), color="0.4", ha="right", va="bottom")
         right.set_ylim(bottom=3e-5)
-        right.set_title("a simulated second")
-        right.set_ylabel("time [s]")
+        right.set(title="a simulated second", ylabel="time [s]")
         for axis in (left, right):
             axis.set_xlabel("segments")
             axis.legend(
                 frameon=False, fontsize=8, loc="upper left" if axis is left else "lower right"
             )
             _plain_log(axis)
-    return _save(
+    return saved(
         out, "fig4.png", figure,
         "Fig. 4, computing time over the number of segments, Voigt. Left: called from Python. "
         "Right: the explicit and the dense curves are computed from the time of one evaluation, "
@@ -158,19 +144,17 @@ def time_over_segments(out: Path, cost: list[dict[str, Any]]) -> dict[str, str]:
 
 def error_over_time(out: Path, kind: str, n: int, rows: list[dict[str, Any]]) -> dict[str, str]:
     """Draw error over computing time."""
-    with plot_style():
-        figure = Figure(figsize=(8.6, 4.4), layout="constrained")
+    with styled_figure(8.6, 4.4) as figure:
         axis = figure.subplots()
         for tool, (colour, marker, line) in STYLE.items():
             good = _of(rows, tool, "time_s")
             if good.size:
                 axis.loglog(*good, color=colour, marker=marker, ls=line, ms=4, label=tool)
-        axis.set_xlabel("time for the first second [s]")
-        axis.set_ylabel("error of the tip at 1 s [m]")
+        axis.set(xlabel="time for the first second [s]", ylabel="error of the tip at 1 s [m]")
         axis.set_title(f"work and precision, {n} segments, {kind}")
         figure.legend(*axis.get_legend_handles_labels(), frameon=False, fontsize=8,
                       loc="outside right center")  # fmt: skip
-    return _save(
+    return saved(
         out, "work_precision.png", figure,
         "Error over computing time for the same equations, all tools in alternating runs. SciPy's "
         "methods call this package's compiled recursion.",

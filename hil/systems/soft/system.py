@@ -43,12 +43,9 @@ class Muscle:
 
     Attributes
     ----------
-    array, link : str
-    offset_m : float
-        Offset of the eyelets from the middle of the link, positive to its left.
-    start, end : float
-        Start and end of the tendon, as fractions of the link's length. A tendon with start 0
-        comes from the base.
+    offset_m : offset of the eyelets from the middle of the link, positive to its left
+    start, end : start and end of the tendon, as fractions of the link's length. A tendon with start
+        0 comes from the base.
     """
 
     array: str

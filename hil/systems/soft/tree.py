@@ -34,20 +34,16 @@ class Body:
 
     Attributes
     ----------
-    parent : int
-        Index of the parent body, smaller than its own; -1 for the base.
+    parent : index of the parent body, smaller than its own; -1 for the base
     mass_kg, centre_m
         Mass, and position of its centre.
-    inertia_kg_m2 : (3,) or (3, 3)
-        About the centre.
+    inertia_kg_m2 : (3,) or (3, 3), about the centre
     joint_at_m, joint_turn
         Position of the joint in the parent's frame, and rotation of the frame there, (3, 3).
     axis, slides
         The joint rotates about this axis or slides along it.
-    element : Element or None
-        None for a free joint.
-    rest : float
-        q0 in rad (m).
+    element : None for a free joint
+    rest : q0 in rad (m)
     """
 
     parent: int
@@ -115,13 +111,11 @@ class SoftTree:
     gravity_m_per_s2 : (3,)
     drives : tuple of int
         Joints whose q0, q0' and torque are inputs (a servo is an element with a moving q0).
-    loads : tuple of Place
-        Places where forces in world axes are inputs.
+    loads : tuple of Place, places where forces in world axes are inputs
     tendons : tuple of Tendon
     touching, grounds : tuple of Place, tuple of Ground
         Every ground acts on every one of these places.
-    base_moves : bool
-        The base's pose, velocity and acceleration are inputs.
+    base_moves : the base's pose, velocity and acceleration are inputs
 
     Raises
     ------
@@ -227,8 +221,7 @@ class Beam:
 
     Attributes
     ----------
-    width_m, height_m : float
-        Along z and y.
+    width_m, height_m : along z and y
     """
 
     length_m: float

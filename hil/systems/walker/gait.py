@@ -43,17 +43,11 @@ class Step:
 
     Attributes
     ----------
-    t_s : (n,) array
-        Time since the start of the step; the last is the heel strike.
-    z : (n, 4) array
-        q3, q4 in rad and their rates, before the legs exchange roles.
-    after : (3,) array
-        theta in rad, q3' and q4' in rad/s, after the heel strike.
-    T_c_J : float
-        Energy lost at the heel strike.
-    impulse_N_s : (2,) array
-        Along the slope, and normal to it, on the new stance foot.
-    lift_off : bool
+    t_s : (n,) array, time since the start of the step; the last is the heel strike
+    z : (n, 4) array, q3, q4 in rad and their rates, before the legs exchange roles
+    after : (3,) array, theta in rad, q3' and q4' in rad/s, after the heel strike
+    T_c_J : energy lost at the heel strike
+    impulse_N_s : (2,) array, along the slope, and normal to it, on the new stance foot
     """
 
     t_s: Matrix

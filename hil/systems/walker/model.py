@@ -31,10 +31,8 @@ class Walker:
 
     Attributes
     ----------
-    rho : float
-        R / l.
-    mu : float
-        m_T / (2 m), torso over legs; the total mass is constant.
+    rho : R / l
+    mu : m_T / (2 m), torso over legs; the total mass is constant
 
     Raises
     ------
@@ -112,12 +110,10 @@ class HeelStrikes:
 
     Attributes
     ----------
-    split : Decomposition
-        `impulse` is (k, 2): lambda_t forward, lambda_n up, in N s, on the new stance foot.
+    split : `impulse` is (k, 2): lambda_t forward, lambda_n up, in N s, on the new stance foot
     lift_off : (k,) bool array
         The old stance foot leaves the ground: its sole moves up after the event.
-    friction_needed : (k,) array
-        |lambda_t| / lambda_n.
+    friction_needed : (k,) array, |lambda_t| / lambda_n
     """
 
     split: Decomposition

@@ -15,9 +15,10 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
-from hil.config.table import Table
+from hil.config.table import Table, as_list
 from hil.errors import ModelError
-from hil.pages.style import CELL, MEASURED, MODEL, REFERENCE, RESIDUAL, plot_style
+from hil.pages.study import check, saved
+from hil.pages.style import CELL, MEASURED, MODEL, REFERENCE, RESIDUAL, styled_figure
 from hil.systems.walker.gait import PassiveWalker, multipliers
 from hil.systems.walker.model import HeelStrikes, Walker, heel_strikes, largest_lift_off_deg
 
@@ -30,15 +31,11 @@ COLOURS = (MODEL, MEASURED, RESIDUAL)
 DISTURBED = np.array([1.02, 0.99, 1.01])
 
 
-def _as_list(value: Any) -> Any:
-    return value if isinstance(value, list) else [value]
-
-
 def _several(*default: float) -> Any:
     return Field(default_factory=lambda: list(default), min_length=1, max_length=1000)
 
 
-Several = Annotated[list[float], BeforeValidator(_as_list)]
+Several = Annotated[list[float], BeforeValidator(as_list)]
 
 
 class Values(Table):
@@ -59,17 +56,17 @@ def run(out: Path, values: Values) -> dict[str, Any]:
     curves = {"fig2_3": _over_theta(values), "fig4_5": _over_torso(values)}
     gait = _gait(values)
     figures = [
-        _save(out, "fig2.png", _draw(curves["fig2_3"], "theta_deg", "rho", _energies, 2),
+        saved(out, "fig2.png", _draw(curves["fig2_3"], "theta_deg", "rho", _energies, 2),
               _CAPTION[2]),
-        _save(out, "fig3.png", _draw(curves["fig2_3"], "theta_deg", "rho", _impulses, 3),
+        saved(out, "fig3.png", _draw(curves["fig2_3"], "theta_deg", "rho", _impulses, 3),
               _CAPTION[3]),
-        _save(out, "fig4.png", _draw(curves["fig4_5"], "torso_deg", "mu", _energies, 4),
+        saved(out, "fig4.png", _draw(curves["fig4_5"], "torso_deg", "mu", _energies, 4),
               _CAPTION[4]),
-        _save(out, "fig5.png", _draw(curves["fig4_5"], "torso_deg", "mu", _impulses, 5),
+        saved(out, "fig5.png", _draw(curves["fig4_5"], "torso_deg", "mu", _impulses, 5),
               _CAPTION[5]),
     ]  # fmt: skip
     if gait["found"]:
-        figures.append(_save(out, "gait.png", _draw_gait(values, gait), _CAPTION_GAIT))
+        figures.append(saved(out, "gait.png", _draw_gait(values, gait), _CAPTION_GAIT))
     return {
         "title": "The compass walker: energy lost at heel strike, and passive gait",
         "rows": rows,
@@ -197,18 +194,10 @@ def _gait(values: Values) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _check(what: str, value: float, expected: str, unit: str = "") -> dict[str, Any]:
-    digits = len(expected.partition(".")[2])
-    return {
-        "what": what, "value": value, "expected": expected, "unit": unit,
-        "agrees": round(value, digits) == float(expected),
-    }  # fmt: skip
-
-
 def _checks() -> list[dict[str, Any]]:
     row = _row(40.0, 0.25, 1.0, 0.0, heel_strikes(Walker(), 40.0), 0)
     checks = [
-        _check(f"40 deg, rho 0.25, mu 1, torso upright: {key.rpartition('_N_s')[0] or key[:3]}",
+        check(f"40 deg, rho 0.25, mu 1, torso upright: {key.rpartition('_N_s')[0] or key[:3]}",
                row[key], expected, unit)
         for key, (expected, unit) in DERIVED.items()
     ]  # fmt: skip
@@ -216,9 +205,9 @@ def _checks() -> list[dict[str, Any]]:
     angle = largest_lift_off_deg(Walker(rho=0.0)) or 0.0
     return [
         *checks,
-        _check("T_c = lambda_n (1 - rho) l w sin(theta / 2)", closed_J, DERIVED["T_c_J"][0], "J"),
-        _check("Lift-off lost beyond, rho = 0 (derived)", angle, DERIVED_LIFT_OFF_DEG, "deg"),
-        _check("Lift-off lost beyond, rho = 0 (printed)", angle, PRINTED_LIFT_OFF_DEG, "deg"),
+        check("T_c = lambda_n (1 - rho) l w sin(theta / 2)", closed_J, DERIVED["T_c_J"][0], "J"),
+        check("Lift-off lost beyond, rho = 0 (derived)", angle, DERIVED_LIFT_OFF_DEG, "deg"),
+        check("Lift-off lost beyond, rho = 0 (printed)", angle, PRINTED_LIFT_OFF_DEG, "deg"),
     ]
 
 
@@ -274,8 +263,7 @@ _AXIS = {"theta_deg": "angle between the legs [deg]", "torso_deg": "torso, forwa
 def _draw(
     curves: list[dict[str, Any]], over: str, parameter: str, panels: Panels, number: int
 ) -> Figure:
-    with plot_style():
-        figure = Figure(figsize=(8.0, 3.8), layout="constrained")
+    with styled_figure(8.0, 3.8) as figure:
         axes = figure.subplots(1, 2)
         for axis, (label, of) in zip(axes, panels, strict=True):
             for curve, colour in zip(curves, COLOURS, strict=True):
@@ -283,8 +271,7 @@ def _draw(
                 axis.plot(x, y, color="0.8", lw=1.0)
                 axis.plot(x, np.ma.masked_array(y, ~lifts), color=colour, lw=1.4,
                           label=f"{parameter} = {curve[parameter]:g}")  # fmt: skip
-            axis.set_xlabel(_AXIS[over])
-            axis.set_ylabel(label)
+            axis.set(xlabel=_AXIS[over], ylabel=label)
             axis.set_ylim(bottom=0.0)
         axes[0].legend(frameon=False)
         what = "Kinetic energy at" if panels is _energies else "Impulses of"
@@ -294,8 +281,7 @@ def _draw(
 
 def _draw_gait(values: Values, gait: dict[str, Any]) -> Figure:
     walk = gait["walk"]
-    with plot_style():
-        figure = Figure(figsize=(8.0, 5.6), layout="constrained")
+    with styled_figure(8.0, 5.6) as figure:
         above, below = figure.subplots(2, 1)
         begin_s = 0.0
         for k, step in enumerate(walk[:8]):
@@ -305,8 +291,7 @@ def _draw_gait(values: Values, gait: dict[str, Any]) -> Figure:
             above.plot(t_s, deg[:, 1], color=MEASURED, lw=1.2, label=label[1])
             begin_s += step.t_s[-1]
             above.axvline(begin_s, color="0.8", lw=0.6, zorder=0)
-        above.set_xlabel("time [s]")
-        above.set_ylabel("from the slope's normal [deg]")
+        above.set(xlabel="time [s]", ylabel="from the slope's normal [deg]")
         above.legend(frameon=False, loc="upper right", ncols=2)
         above.set_ylim(top=1.35 * above.get_ylim()[1])
         above.set_title(
@@ -321,12 +306,6 @@ def _draw_gait(values: Values, gait: dict[str, Any]) -> Figure:
         below.semilogy(n, miss[0] * largest ** (n - 1), color=CELL, lw=1.2,
                        label=f"largest multiplier, {largest:.3f}")  # fmt: skip
         below.set_ylim(bottom=max(1e-12, 0.3 * miss[shown].min()))
-        below.set_xlabel("heel strikes")
-        below.set_ylabel("largest deviation [rad, rad/s]")
+        below.set(xlabel="heel strikes", ylabel="largest deviation [rad, rad/s]")
         below.legend(frameon=False)
     return figure
-
-
-def _save(out: Path, name: str, figure: Figure, caption: str) -> dict[str, str]:
-    figure.savefig(out / name, dpi=130)
-    return {"file": name, "caption": caption}

@@ -128,7 +128,7 @@ def test_a_model_whose_steps_fail_ends_the_run_in_one_line_with_its_recording_ke
     assert main(["run", str(configs / PRESS), *sets, "--out", str(out)]) == 2
     said = capsys.readouterr().err.strip().splitlines()
     assert len(said) == 1
-    assert "press.toml: model: a step of 0.001 s does not converge at t = 1.0" in said[0]
+    assert "press.toml: model: a step of 0.001 s does not converge at t = 1." in said[0]
     run = hil.open_run(out)
     assert run.attrs["outcome"] == "aborted"
     assert 1000 < len(run.t_s) < 1200

@@ -48,15 +48,12 @@ class Broadcaster:
 
     Parameters
     ----------
-    static_gains_N : (N,) array
-        Static force of each cell.
+    static_gains_N : (N,) array, static force of each cell
 
     Attributes
     ----------
-    p_on, q_off : float
-        Probabilities of the last broadcast.
-    tick : int
-        Number of the last broadcast, from 1; 0 before the first. Cells ignore a repeated number.
+    p_on, q_off : probabilities of the last broadcast
+    tick : number of the last broadcast, from 1; 0 before the first. Cells ignore a repeated number.
     """
 
     def __init__(self, law: BroadcastLaw, static_gains_N: ArrayLike) -> None:
@@ -90,11 +87,9 @@ class Broadcaster:
 
         Parameters
         ----------
-        force_N : float
-            Force from which the error is formed: the measured force, or the force to which the
-            cells that are on will settle. NaN gives p = q = 0.
-        usable : (N,) array
-            1 for cells that are not known to have failed.
+        force_N : force from which the error is formed: the measured force, or the force to which
+            the cells that are on will settle. NaN gives p = q = 0.
+        usable : (N,) array, 1 for cells that are not known to have failed
         """
         return bool(
             _step(

@@ -232,10 +232,8 @@ def wire_optimal(
     period_s: float,
 ) -> WireOptimal:
     """Return the controller that plans with wires, over n_blocks times between plans."""
-    block_s = rules.plan_ticks * period_s
-    least = [max(1, int(np.ceil(t_s / block_s - 1e-9)))
-             for t_s in (rules.on_min_s, rules.off_min_s)]  # fmt: skip
-    lead_s = rules.budget_ticks * period_s
+    block_s, lead_s = rules.plan_ticks * period_s, rules.budget_ticks * period_s
+    least = rules.least_blocks(period_s)
     planner = WirePlanner(cells, lead_s, block_s, n_blocks, price_N2, *least)
     return WireOptimal(rules, planner, reference, period_s)
 

@@ -42,9 +42,8 @@ class Recruitment:
 
     Parameters
     ----------
-    diagnosis : Diagnosis, optional
-        Switches suspects individually and overrides the recruiter. Not available for a broadcast,
-        which does not address cells.
+    diagnosis : switches suspects individually and overrides the recruiter. Not available for a
+        broadcast, which does not address cells.
     """
 
     def __init__(
@@ -104,8 +103,7 @@ class BroadcastRecruiter:
     error : {"measured", "commanded"}
         Force from which the error is formed: the observer's force (for broadcast periods longer
         than cells take to heat and cool), or the force to which the cells now on will settle.
-    seed : int
-        Seed of the cells' random numbers.
+    seed : seed of the cells' random numbers
     """
 
     columns = [  # noqa: RUF012  never changed

@@ -18,8 +18,7 @@ class Diagnosis:
     Parameters
     ----------
     static_gains_N : (N,) array
-    apart_s : float
-        Time between switching two suspects.
+    apart_s : time between switching two suspects
     """
 
     def __init__(self, static_gains_N: ArrayLike, apart_s: float = 0.5) -> None:

@@ -47,8 +47,7 @@ class SizePrinciple:
     ----------
     groups : sequence of sequences of int
         Cells from 0; the first group is recruited first. A cell in no group stays off.
-    static_gains_N : (N,) array
-        Static force of each cell.
+    static_gains_N : (N,) array, static force of each cell
     """
 
     def __init__(

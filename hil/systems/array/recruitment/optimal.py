@@ -8,8 +8,10 @@ the first block of the best plan found is applied; this is the previous plan, co
 search found no better one. Cells of the same kind alternate.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numba import njit
@@ -28,10 +30,8 @@ class PlanRules:
 
     Attributes
     ----------
-    levels_per_tick : int
-        Number of levels that the search tries per tick.
-    on_min_s, off_min_s : float
-        Minimum times for which a cell stays on, and off.
+    levels_per_tick : number of levels that the search tries per tick
+    on_min_s, off_min_s : minimum times for which a cell stays on, and off
     """
 
     plan_ticks: int
@@ -39,6 +39,13 @@ class PlanRules:
     levels_per_tick: int
     on_min_s: float
     off_min_s: float
+
+    def least_blocks(self, period_s: float) -> list[int]:
+        """Minimum number of plans for which a cell stays on, and off."""
+        block_s = self.plan_ticks * period_s
+        return [
+            max(1, int(np.ceil(t_s / block_s - 1e-9))) for t_s in (self.on_min_s, self.off_min_s)
+        ]
 
 
 class PlanSchedule:
@@ -55,27 +62,76 @@ class PlanSchedule:
         return phase == budget % n and tick >= budget, phase == 0, phase < budget
 
 
-class Optimal:
-    """Plans and applies the plans.
+class Search(Protocol):
+    """Interface of the search for the best plan."""
 
-    Parameters
-    ----------
-    G : (J, M) array
-        Response at J samples to a unit static force switched on at each of M blocks.
-    sample_s : float
-        Sample time; the first sample is one sample time after the plan is applied.
-    price_N2 : float
-        Cost of a switch; see `Planner`.
-    free : function(estimate, cells, y)
-        Writes into y (J,) the force at the samples, including the disturbance, if no cell is
-        switched.
+    @property
+    def n_looked_at(self) -> int: ...
+
+    @property
+    def finished(self) -> bool: ...
+
+    def search(self, n_steps: int, /) -> None: ...
+
+
+class PlannedCells(ABC):
+    """Runs the search of a plan in its budget, and applies the plan when it is due.
 
     Attributes
     ----------
-    demand_N : float
-        Static force of the cells that the plan has on.
-    late : bool
-        The last search had not finished when its plan was due.
+    demand_N : static force of the cells that the plan has on
+    late : the last search had not finished when its plan was due
+    """
+
+    def __init__(
+        self, rules: PlanRules, search: Search, n_cells: int, reference: Reference, period_s: float
+    ) -> None:
+        self._rules, self._search, self._reference = rules, search, reference
+        self._schedule = PlanSchedule(rules)
+        self._block_s, self._lead_s = rules.plan_ticks * period_s, rules.budget_ticks * period_s
+        self._times = np.array([rules.on_min_s, rules.off_min_s, self._lead_s, self._block_s])
+        self._on: NDArray[np.uint8] = np.zeros(n_cells, dtype=np.uint8)
+        self._since_s = np.full(n_cells, -np.inf)
+        self.demand_N = float("nan")
+        self.late = False
+
+    @property
+    def n_looked_at(self) -> int:
+        """Levels, or predicted cell steps, tried in the current search."""
+        return self._search.n_looked_at
+
+    def step(self, t_s: float, estimate: ArrayEstimate, cells: NDArray[np.uint8]) -> None:
+        """Write the commanded cells of this tick."""
+        applies, poses, searches = self._schedule.next()
+        if applies:
+            self.late = not self._search.finished
+            self._apply(t_s, estimate.usable)
+        if poses:
+            self._pose(t_s, estimate)
+        if searches:
+            self._search.search(self._rules.levels_per_tick)
+        cells[:] = self._on
+
+    @abstractmethod
+    def _apply(self, t_s: float, usable: NDArray[np.uint8]) -> None:
+        """Switch cells as the first block of the plan says."""
+
+    @abstractmethod
+    def _pose(self, t_s: float, estimate: ArrayEstimate) -> None:
+        """Start the search for the next plan."""
+
+
+class Optimal(PlannedCells):
+    """Plans with the levels of force of an array with few kinds of cells.
+
+    Parameters
+    ----------
+    G : (J, M) array, response at J samples to a unit static force switched on at each of M blocks
+    sample_s : sample time; the first sample is one sample time after the plan is applied
+    price_N2 : cost of a switch; see `Planner`
+    free : function(estimate, cells, y)
+        Writes into y (J,) the force at the samples, including the disturbance, if no cell is
+        switched.
     """
 
     def __init__(
@@ -89,51 +145,21 @@ class Optimal:
         free: Free,
         period_s: float,
     ) -> None:
-        self._rules = rules
-        self._table = table
-        block_s = rules.plan_ticks * period_s
-        blocks = [max(1, int(np.ceil(t_s / block_s - 1e-9)))
-                  for t_s in (rules.on_min_s, rules.off_min_s)]  # fmt: skip
-        self._planner = Planner(table, G, price_N2, *blocks)
-        self._times_s = rules.budget_ticks * period_s + sample_s * np.arange(1, len(G) + 1)
-        self._reference = reference
-        self._free = free
-        self._period_s = period_s
-        n_cells, n_kinds, n_blocks = len(table.kind), len(table.gain_N), G.shape[1]
-        self._y = np.zeros(len(G))
-        self._rho = np.zeros(len(G))
-        self._on = np.zeros(n_cells, dtype=np.uint8)
-        self._since_s = np.full(n_cells, -np.inf)
-        self._n_on = np.zeros(n_kinds, dtype=np.int64)
-        self._n_of = np.zeros(n_kinds, dtype=np.int64)
+        self._planner = Planner(table, G, price_N2, *rules.least_blocks(period_s))
+        super().__init__(rules, self._planner, len(table.kind), reference, period_s)
+        self._table, self._free = table, free
+        self._times_s = self._lead_s + sample_s * np.arange(1, len(G) + 1)
+        n_kinds, n_blocks = len(table.gain_N), G.shape[1]
+        self._y, self._rho = np.zeros((2, len(G)))
+        self._n_on, self._n_of = np.zeros((2, n_kinds), dtype=np.int64)
         self._locked = np.zeros((2, n_kinds, n_blocks), dtype=np.int64)
-        self._times = np.array(
-            [rules.on_min_s, rules.off_min_s, rules.budget_ticks * period_s, block_s]
+
+    def _apply(self, t_s: float, usable: NDArray[np.uint8]) -> None:
+        plan = self._planner.plan[0]
+        _apply(
+            self._table.kind, plan, self._n_on, self._times, t_s, usable, self._on, self._since_s
         )
-        self._schedule = PlanSchedule(rules)
-        self.demand_N = float("nan")
-        self.late = False
-
-    @property
-    def n_looked_at(self) -> int:
-        """Levels tried in the current search."""
-        return self._planner.n_looked_at
-
-    def step(self, t_s: float, estimate: ArrayEstimate, cells: NDArray[np.uint8]) -> None:
-        """Write the commanded cells of this tick."""
-        applies, poses, searches = self._schedule.next()
-        if applies:
-            self.late = not self._planner.finished
-            _apply(
-                self._table.kind, self._planner.plan[0], self._n_on, self._times, t_s,
-                estimate.usable, self._on, self._since_s,
-            )  # fmt: skip
-            self.demand_N = float(self._planner.plan[0] @ self._table.gain_N)
-        if poses:
-            self._pose(t_s, estimate)
-        if searches:
-            self._planner.search(self._rules.levels_per_tick)
-        cells[:] = self._on
+        self.demand_N = float(plan @ self._table.gain_N)
 
     def _pose(self, t_s: float, estimate: ArrayEstimate) -> None:
         _count(

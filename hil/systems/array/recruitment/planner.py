@@ -47,23 +47,16 @@ class LevelTable:
 
     Attributes
     ----------
-    kind : (N,) array
-        Kind of every cell; -1 for a cell that adds no force.
-    gain_N : (C,) array
-        Static gain of a cell of each kind.
-    counts : (V, C) array
-        Every set, as the number of cells of each kind that are on.
-    level_of : (V,) array
-    levels_N : (K,) array
-        Ascending.
-    first, members : (K + 1,), (V,) arrays
-        Sets of level k are members[first[k] : first[k + 1]].
+    kind : (N,) array, kind of every cell; -1 for a cell that adds no force
+    gain_N : (C,) array, static gain of a cell of each kind
+    counts : (V, C) array, every set, as the number of cells of each kind that are on
+    levels_N : (K,) array, ascending
+    first, members : (K + 1,), (V,) arrays, sets of level k are members[first[k] : first[k + 1]]
     """
 
     kind: Counts
     gain_N: Matrix
     counts: Counts
-    level_of: Counts
     levels_N: Matrix
     first: Counts
     members: Counts
@@ -103,13 +96,10 @@ def level_table(static_gains_N: ArrayLike, kinds: Sequence[int] | None = None) -
     force = counts @ gain_N
     rising = np.argsort(force, kind="stable")
     new = np.concatenate(([True], np.diff(force[rising]) > 100.0 * tiny))
-    level_of = np.empty(len(counts), dtype=np.int64)
-    level_of[rising] = np.cumsum(new) - 1
     return LevelTable(
         kind=kind,
         gain_N=gain_N,
         counts=counts,
-        level_of=level_of,
         levels_N=force[rising][new],
         first=np.append(np.flatnonzero(new), len(counts)).astype(np.int64),
         members=rising.astype(np.int64),
@@ -121,23 +111,17 @@ class Planner:
 
     Parameters
     ----------
-    G : (J, M) array
-        Response at every sample to a unit static force switched on at each block.
-    price_N2 : float
-        Cost of a switch, in the unit of the sum over samples.
+    G : (J, M) array, response at every sample to a unit static force switched on at each block
+    price_N2 : cost of a switch, in the unit of the sum over samples
     on_blocks, off_blocks : int
         Minimum number of blocks for which a cell stays on, and off; 1 for no minimum.
 
     Attributes
     ----------
-    plan : (M, C) array
-        Number of cells of each kind that are on after every block.
-    cost_N2 : float
-        Cost of the plan for the last problem.
-    finished : bool
-        The search is complete: no plan is better.
-    n_looked_at : int
-        Levels tried for the last problem.
+    plan : (M, C) array, number of cells of each kind that are on after every block
+    cost_N2 : cost of the plan for the last problem
+    finished : the search is complete: no plan is better
+    n_looked_at : levels tried for the last problem
     """
 
     def __init__(
@@ -187,8 +171,7 @@ class Planner:
         Parameters
         ----------
         rho : (J,) array
-        on, n_of : (C,) arrays
-            Number of cells of each kind that are on, and that exist.
+        on, n_of : (C,) arrays, number of cells of each kind that are on, and that exist
         locked : (2, C, M) array
             Cells that are on (first) and off (second) and must not switch yet at each block.
         """

@@ -17,87 +17,41 @@ from numpy.typing import NDArray
 
 from hil.control.controller import ArrayEstimate
 from hil.control.reference import Reference
-from hil.systems.array.recruitment.optimal import PlanRules, PlanSchedule, notice
+from hil.systems.array.recruitment.optimal import PlannedCells, PlanRules, Search, notice
 
 Matrix = NDArray[np.float64]
 Mask = NDArray[np.uint8]
 
 
-class Planner(Protocol):
-    """Interface of the search."""
+class Planner(Search, Protocol):
+    """Interface of `hil.systems.array.sma.plan`."""
 
     plan: Mask
-    n_looked_at: int
-
-    @property
-    def finished(self) -> bool: ...
 
     def pose(
         self, wires: tuple[Matrix, Matrix, Matrix], on: Mask, locked: NDArray[np.int64],
         usable: Mask, wanted_N: Matrix,
     ) -> None: ...  # fmt: skip
 
-    def search(self, n_steps: int) -> None: ...
 
+class WireOptimal(PlannedCells):
+    """Plans with the current estimate of the wires.
 
-class WireOptimal:
-    """Plans and applies the plans.
-
-    Parameters
-    ----------
-    rules : PlanRules
-        `levels_per_tick` is the number of predicted cell steps per tick.
-    planner : Planner
-        From `hil.systems.array.sma.plan`.
-
-    Attributes
-    ----------
-    demand_N : float
-        Static force of the cells that the plan has on.
-    late : bool
-        The last search had not finished when its plan was due.
+    `levels_per_tick` of the rules is the number of predicted cell steps per tick.
     """
 
     def __init__(
-        self,
-        rules: PlanRules,
-        planner: Planner,
-        reference: Reference,
-        period_s: float,
+        self, rules: PlanRules, planner: Planner, reference: Reference, period_s: float
     ) -> None:
-        self._rules = rules
-        self._planner = planner
-        self._reference = reference
-        self._block_s = rules.plan_ticks * period_s
-        self._lead_s = rules.budget_ticks * period_s
         n_cells, n_blocks = planner.plan.shape
-        self._static_gains_N = np.zeros(n_cells)
-        self._wanted = np.zeros(n_blocks)
-        self._on: NDArray[np.uint8] = np.zeros(n_cells, dtype=np.uint8)
-        self._since_s = np.full(n_cells, -np.inf)
+        super().__init__(rules, planner, n_cells, reference, period_s)
+        self._planner = planner
+        self._static_gains_N, self._wanted = np.zeros(n_cells), np.zeros(n_blocks)
         self._locked = np.zeros(n_cells, dtype=np.int64)
-        self._times = np.array([rules.on_min_s, rules.off_min_s, self._lead_s, self._block_s])
-        self._schedule = PlanSchedule(rules)
-        self.demand_N = float("nan")
-        self.late = False
 
-    @property
-    def n_looked_at(self) -> int:
-        """Number of predicted cell steps in the current search."""
-        return self._planner.n_looked_at
-
-    def step(self, t_s: float, estimate: ArrayEstimate, cells: NDArray[np.uint8]) -> None:
-        """Write the commanded cells of this tick."""
-        applies, poses, searches = self._schedule.next()
-        if applies:
-            self.late = not self._planner.finished
-            _apply(self._planner.plan, t_s, estimate.usable, self._on, self._since_s)
-            self.demand_N = float(self._static_gains_N @ self._on)
-        if poses:
-            self._pose(t_s, estimate)
-        if searches:
-            self._planner.search(self._rules.levels_per_tick)
-        cells[:] = self._on
+    def _apply(self, t_s: float, usable: Mask) -> None:
+        _apply(self._planner.plan, t_s, usable, self._on, self._since_s)
+        self.demand_N = float(self._static_gains_N @ self._on)
 
     def _pose(self, t_s: float, estimate: ArrayEstimate) -> None:
         assert estimate.wires is not None  # the estimator has learned them

@@ -51,18 +51,12 @@ class Bound:
 
     Attributes
     ----------
-    rmse_N : float
-        No sequence has a lower RMS error.
-    direction : (ticks,) array
-        The u that gives this bound.
-    relaxed_N : float
-        RMS error over the hulls of the trajectories of drifting wires: an upper limit of the
-        search's own bound, on its bins.
+    rmse_N : no sequence has a lower RMS error
+    direction : (ticks,) array, the u that gives this bound
     """
 
     rmse_N: float
     direction: Vector
-    relaxed_N: float
 
 
 def least_possible(
@@ -79,23 +73,21 @@ def least_possible(
 
     Parameters
     ----------
-    rounds : int
-        Largest number of rounds of the search for the direction.
-    search, proof : Bins
-        Bins of the states for the search and for the final bound.
+    rounds : largest number of rounds of the search for the direction
+    search, proof : bins of the states for the search and for the final bound
     """
     wanted = np.array([follow.at((k + 1) * PERIOD_S) for k in range(n_ticks)])
     gains = responses(truth, n_ticks)
     able = np.flatnonzero(np.abs(gains).max(axis=1) > 1e-12)
     laws = wire_laws([a.wire for a in truth.activation])
     steps = SEARCH_TICKS * PERIOD_S
-    direction, relaxed = _search(
+    direction = _search(
         wanted, gains[able], [OuterWire(laws[n], search, steps) for n in able],
         max(1, hold // SEARCH_TICKS), rounds,
     )  # fmt: skip
     most = sum(OuterWire(laws[n], proof).most(_earned(gains[n], direction), hold) for n in able)
     least = max(0.0, _height(wanted, direction, most))
-    return Bound(least / np.sqrt(n_ticks), direction, relaxed)
+    return Bound(least / np.sqrt(n_ticks), direction)
 
 
 def responses(truth: Plant, n_ticks: int) -> Vector:
@@ -133,8 +125,8 @@ def _height(wanted: Vector, direction: Vector, most: float) -> float:
 
 def _search(
     wanted: Vector, gains: Vector, wires: list[OuterWire], hold: int, rounds: int
-) -> tuple[Vector, float]:
-    """Return the best direction found, and the RMS error over the hulls of the trajectories.
+) -> Vector:
+    """Return the best direction found.
 
     The wires are stepped every SEARCH_TICKS, with xi linear in between.
     """
@@ -146,8 +138,7 @@ def _search(
     columns, owner = [np.zeros(n_ticks)] * n_cells, list(range(n_cells))
     heavy = HEAVY * float(np.linalg.norm(wanted))
     left, nearest = wanted, np.zeros(n_ticks)
-    bound, relaxed = 0.0, np.inf
-    better = False
+    bound, better = 0.0, False
     for _ in range(rounds):
         u = 0.5 * (left + nearest) if better else left
         total = 0.0
@@ -168,4 +159,4 @@ def _search(
         relaxed = float(np.linalg.norm(left))
         if relaxed - bound <= SETTLED * relaxed:
             break
-    return nearest if bound > 0.0 else left, relaxed / np.sqrt(n_ticks)
+    return nearest if bound > 0.0 else left

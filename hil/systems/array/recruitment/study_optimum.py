@@ -36,8 +36,7 @@ def least_error(
 
     Parameters
     ----------
-    start : (blocks, N) array
-        Initial sequence.
+    start : (blocks, N) array, initial sequence
     """
     laws = wire_laws([a.wire for a in truth.activation])
     F_N = np.array([a.force_on_N for a in truth.activation])

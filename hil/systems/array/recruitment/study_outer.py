@@ -55,8 +55,7 @@ class Bins:
 
     Attributes
     ----------
-    T_K : float
-        Bin width of temperature.
+    T_K : bin width of temperature
     n_columns, n_fine : int
         Bins of austenite within the hysteresis; bins along the branches for each of these.
     """
@@ -71,10 +70,8 @@ class OuterWire:
 
     Parameters
     ----------
-    law : (13,) array
-        From `hil.mechanics.sma.wire.wire_laws`.
-    period_s : float
-        Length of a tick; the bound is proven for at most 10 ms.
+    law : (13,) array, from `hil.mechanics.sma.wire.wire_laws`
+    period_s : length of a tick; the bound is proven for at most 10 ms
 
     Raises
     ------

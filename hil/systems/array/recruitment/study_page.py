@@ -7,7 +7,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.stats import binomtest
 
-from hil.pages.style import CELL, MEASURED, MODEL, REFERENCE, mark_simulated, plot_style
+from hil.pages.study import saved
+from hil.pages.style import CELL, MEASURED, MODEL, REFERENCE, mark_simulated, styled_figure
 from hil.systems.array.recruitment import study_trial as trial
 from hil.systems.array.recruitment.study_commission import commissioned_plant
 from hil.systems.array.recruitment.study_controllers import CONTROLLERS, UNTOLD, Setting, control_of
@@ -51,9 +52,9 @@ def figures(
 ) -> list[dict[str, str]]:
     """Write the figures into the folder."""
     return [
-        _save(out, "traces.png", _draw_traces(values, tuned), _CAPTION_TRACES),
-        _save(out, "errors.png", _draw_errors(values, judged, optimum), _CAPTION_ERRORS),
-        *([_save(out, "failures.png", _draw_failures(failures), _CAPTION_FAILURES)]
+        saved(out, "traces.png", _draw_traces(values, tuned), _CAPTION_TRACES),
+        saved(out, "errors.png", _draw_errors(values, judged, optimum), _CAPTION_ERRORS),
+        *([saved(out, "failures.png", _draw_failures(failures), _CAPTION_FAILURES)]
           if failures else []),
     ]  # fmt: skip
 
@@ -234,8 +235,7 @@ def _draw_traces(values: "Values", tuned: Tuned) -> Figure:
     n = 14 if 14 in values.cells else values.cells[0]
     total_N = nominal(n).total_N
     truth, commissioned = commissioned_plant(n, 1)
-    with plot_style():
-        figure = Figure(figsize=(9.0, 7.5), layout="constrained")
+    with styled_figure(9.0, 7.5) as figure:
         axes = figure.subplots(3, 1, sharex=True)
         for axis, kind in zip(axes, SET_POINTS, strict=True):
             follow = reference(kind, total_N)
@@ -258,8 +258,7 @@ def _draw_traces(values: "Values", tuned: Tuned) -> Figure:
 
 
 def _draw_errors(values: "Values", judged: "Judged", optimum: "Optimum") -> Figure:
-    with plot_style():
-        figure = Figure(figsize=(9.0, 3.2 * len(values.cells)), layout="constrained")
+    with styled_figure(9.0, 3.2 * len(values.cells)) as figure:
         axes = np.atleast_1d(figure.subplots(len(values.cells), 1, sharex=True))
         width = 0.8 / len(values.dead_percent)
         shades = ("#0072B2", "#56B4E9", "#BBDDF2", "#DDEEF8")
@@ -285,8 +284,7 @@ def _draw_errors(values: "Values", judged: "Judged", optimum: "Optimum") -> Figu
 
 def _draw_failures(failures: Rows) -> Figure:
     sizes = sorted({f["n_cells"] for f in failures})
-    with plot_style():
-        figure = Figure(figsize=(9.0, 3.6), layout="constrained")
+    with styled_figure(9.0, 3.6) as figure:
         axes = np.atleast_1d(figure.subplots(1, len(sizes), sharey=True))
         for axis, n in zip(axes, sizes, strict=True):
             colors = dict(zip(FAILURE_CONTROLLERS, (MODEL, MEASURED, "#56B4E9"), strict=False))
@@ -301,16 +299,10 @@ def _draw_failures(failures: Rows) -> Figure:
                           label=None if f["swaps"] else f["controller"])  # fmt: skip
             axis.axvline(WITHIN_S, color="0.75", lw=0.8)
             axis.axhline(95.0, color="0.75", lw=0.8)
-            axis.set_title(f"{n} cells")
-            axis.set_xlabel("time since the cell died [s]")
+            axis.set(title=f"{n} cells", xlabel="time since the cell died [s]")
             axis.set_xlim(0.0, WATCHED_S)
         axes[0].set_ylabel("deaths found [%]")
         axes[0].set_ylim(0.0, 103.0)
         axes[0].legend(frameon=False, fontsize=8, loc="lower right")
         mark_simulated(figure, axes[-1])
     return figure
-
-
-def _save(out: Path, name: str, figure: Figure, caption: str) -> dict[str, str]:
-    figure.savefig(out / name, dpi=130)
-    return {"file": name, "caption": caption}

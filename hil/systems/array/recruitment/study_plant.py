@@ -45,8 +45,7 @@ class KnownArray:
 
     Attributes
     ----------
-    zero_N : float
-        Tared zero offset of the transducer.
+    zero_N : tared zero offset of the transducer
     """
 
     model: CellArray
@@ -166,8 +165,7 @@ class Transducer:
 
     Parameters
     ----------
-    seed, turn : int
-        `seed` sets the zero offset; both together set the noise.
+    seed, turn : `seed` sets the zero offset; both together set the noise
     """
 
     def __init__(self, seed: int, turn: int = 0) -> None:

@@ -51,7 +51,6 @@ class Result:
     energy_J: float
     force_N: Vector
     reference_N: Vector
-    n_on: Vector
     log_odds: Vector
     failed: int = -1
     found: tuple[tuple[float, tuple[int, ...]], ...] = ()
@@ -97,7 +96,7 @@ def run(
     )  # fmt: skip
     sensor = Transducer(seed)
     n_ticks = round(duration_s / PERIOD_S)
-    force, wanted, n_on, log_odds = np.zeros((4, n_ticks))
+    force, wanted, log_odds = np.zeros((3, n_ticks))
     switches, energy_J = 0, 0.0
     plant_wires = system.activation.wires
     is_dead = np.isin(np.arange(n_cells), dead)
@@ -123,7 +122,6 @@ def run(
         if diagnosis is not None and tests is not None:
             diagnosis.step(t_s, tests.suspicion, estimate.usable, on)
         switches += int((on != estimate.cells).sum())
-        n_on[k] = on.sum()
         if t_s >= fails_s and failed < 0 and ((on != 0) & ~is_dead).any():
             failed = int(lot.choice(np.flatnonzero((on != 0) & ~is_dead)))
             if breaks:
@@ -138,7 +136,7 @@ def run(
         found = tuple((f.t_s, f.cells) for f in tests.findings)
     return Result(
         float(np.sqrt(np.mean((force - wanted) ** 2))),
-        switches / duration_s, energy_J, force, wanted, n_on, log_odds, failed,
+        switches / duration_s, energy_J, force, wanted, log_odds, failed,
         found,
     )  # fmt: skip
 

@@ -1,7 +1,7 @@
-"""Wires as they are believed to be, and beside every wire three that are a little off.
+"""The estimated wires, each with three copies that give derivatives of its force.
 
-One has a little more power, one a little more convection, one is in warmer air: what they differ
-by is the derivative of a wire's force to what is uncertain of its law (`hil.mechanics.sma.wire`).
+The copies have a little more power, a little more convection, and warmer air. Their differences
+from the wire are its derivatives to what is uncertain of its law (`hil.mechanics.sma.wire`).
 """
 
 import numpy as np
@@ -22,14 +22,10 @@ class WireBank:
 
     Attributes
     ----------
-    laws : (4, N, 13) array
-        As believed; with more power; with more convection; in warmer air.
-    wires : (4, N, 3) array
-        Temperature, austenite and lag of each.
-    comes : (N,) array
-        What each cell gives of its share.
-    slopes : (3, N) array
-        Its derivatives: to relative power and convection, and to the air in K.
+    laws : (4, N, 13) array, as estimated; with more power; with more convection; in warmer air
+    wires : (4, N, 3) array, temperature, austenite and lag of each
+    comes : (N,) array, force of each cell over its static gain
+    slopes : (3, N) array, its derivatives: to relative power and convection, and to the air in K
     """
 
     def __init__(self, cells: WireModel) -> None:
@@ -47,7 +43,7 @@ class WireBank:
         self._set_others()
 
     def follow(self, for_s: float, T_C: Matrix, xi: Matrix, cells: NDArray[np.uint8]) -> None:
-        """Let a time pass with these cells on; the twin's wires are now there."""
+        """Advance by a time with these cells on, given the state of the twin's wires."""
         if np.isnan(self.wires[0, 0, 1]):
             self.wires[:, :, 0], self.wires[:, :, 1], self.wires[:, :, 2] = T_C, xi, 0.0
             self.wires[3, :, 0] += OFF_K
@@ -55,21 +51,21 @@ class WireBank:
             _follow(self._rates, for_s, xi, self._xi, self._lag, self.laws, cells, self.wires)
 
     def look(self, xi: Matrix) -> float:
-        """Renew `comes` and `slopes`; the force of the twin's own wires in N."""
+        """Update `comes` and `slopes`; return the force of the twin's wires in N."""
         every = self._direct * self.wires[:, :, 1] + (1.0 - self._direct) * self.wires[:, :, 2]
         self.comes[:] = every[0]
         np.divide(every[1:] - every[0], STEPS, out=self.slopes)
         return float(self._gains_N @ (self._direct * xi + (1.0 - self._direct) * self._lag))
 
     def set_air(self, T_C: float, *, settled: bool) -> None:
-        """The air as it is read; wires that have settled in it are as warm."""
+        """Set the measured air temperature; settled wires take it too."""
         self.laws[:, :, ROOM] = T_C + self._warmer_K
         self.laws[3, :, ROOM] += OFF_K
         if settled:
             self.wires[:, :, 0] = self.laws[:, :, ROOM]
 
     def believe(self, heating: Matrix, cooling: Matrix, room_K: float) -> None:
-        """Change every law by so much, and put the wires where they would be by now."""
+        """Change every law by these amounts, and move the wires to the state that results."""
         law = self.laws[0]
         law[:, HEATING] *= 1.0 + heating
         law[:, COOLING] *= 1.0 + cooling
@@ -92,7 +88,7 @@ class WireBank:
 
 @njit(cache=True)
 def _follow(rates, h, xi_now, xi, lag, laws, cells, wires):  # type: ignore[no-untyped-def]
-    """The lags of the twin's wires, and those beside them."""
+    """Advance the lags of the twin's wires and of the copies."""
     for n in range(len(lag)):
         a = np.exp(-rates[n] * h)
         ramp = 1.0 - (1.0 - a) / (rates[n] * h)

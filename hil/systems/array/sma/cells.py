@@ -1,11 +1,11 @@
-"""Cells that are wires, as planning and tests for failures take them: law, static gain, lag.
+"""Model of cells that are wires, for planning and failure tests: law, static gain, lag.
 
-Static force comes through the cell's damper as in `hil.systems.array.isolation`: the part c at
+The force acts through the cell's damper, as in `hil.systems.array.isolation`: the part c acts at
 once, the rest through a first-order lag,
 
     f(t) = sum_n s_n (c_n xi_n + (1 - c_n) z_n),    z_n' = r_n (xi_n - z_n)
 
-with the austenite fraction xi_n; the array's inertia is left out.
+with the austenite fraction xi_n. The array's inertia is neglected.
 """
 
 from collections.abc import Sequence
@@ -25,16 +25,14 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class WireModel:
-    """What is known of every cell.
+    """Known parameters of every cell.
 
     Attributes
     ----------
-    laws : (N, 13) array
-        As `hil.mechanics.sma.wire.wire_laws` gives them.
+    laws : (N, 13) array, from `hil.mechanics.sma.wire.wire_laws`
     static_gains_N, rate_per_s : (N,) arrays
-        Static force of a cell long on, and the rate of the lag that it comes through.
-    direct : (N,) array
-        The part c that comes at once.
+        Static force of a cell that is on, and the rate of its lag.
+    direct : (N,) array, the part c that acts at once
     """
 
     laws: Matrix
@@ -46,12 +44,12 @@ class WireModel:
 def wire_model(
     model: CellArray, activation: Sequence[CellActivation], static_gains_N: Matrix
 ) -> WireModel:
-    """What is known of an array whose cells are all wires.
+    """Return the model of an array whose cells are all wires.
 
     Raises
     ------
     ModelError
-        A cell that is no wire, or one with more than one internal state.
+        A cell is not a wire, or has more than one internal state.
     """
     if any(not a.has_wire for a in activation):
         raise ModelError("some cells are wires and some are not: they cannot be planned together")

@@ -1,40 +1,40 @@
-"""Which cell has failed, and when: sequential tests for cells whose wires the model knows.
+"""Sequential tests of which cell has failed, and when, for cells with a known wire model.
 
-A Kalman filter (`hil.systems.array.sma.filter`) whitens the residual between measured force and
-open-loop twin: it knows what a healthy array's errors are like. In calm hours what it has learned
-of power, convection and air becomes the wires' own law. A cell that dies at tau cools from then on
+A Kalman filter (`hil.systems.array.sma.filter`) with the error model of a healthy array whitens
+the residual between measured force and open-loop twin. While no failure is likely, its estimates
+of power, convection and air enter the wires' law. A cell that dies at tau cools from then on,
 whether it is on or not: with z_n^tau the lag of a wire left to itself at tau,
 
     e gains  -s_n (z_n - z_n^tau)              electrically dead
              sum_m (s'_m - s_m) z_m            mechanically broken, from tau on
 
-For every cell that is on, a hypothesis begins every `spawn_s` and lives for `life_s`; none before
-cells have been on for `learn_for_s`, when what is of second order in the errors of the day's laws
-would pass for a failure. The filter is linear: passed through it, the hypothesis' change is nu_h
-where the residual's is nu, and its log likelihood ratio against a healthy array grows by
+For every cell that is on, a hypothesis begins every `spawn_s` and lives for `life_s`. None begins
+before cells have been on for `learn_for_s`: until then second-order effects of the day's laws could
+look like a failure. The filter is linear: if the change of a hypothesis gives nu_h at its output
+where the residual gives nu, its log likelihood ratio against a healthy array grows by
 
     (nu_h nu - nu_h^2 / 2) / S
 
-with the change's own size and moment taken as uncertain, as those of a healthy cell are, and
-integrated out. Such a ratio starts at 1 and is a martingale while the array is healthy: it exceeds
-e^A with chance e^-A at most (Ville). An alarm at
+integrated over the uncertain size and time of the change. This ratio starts at 1 and is a
+martingale while the array is healthy, so it exceeds e^A with probability at most e^-A (Ville). An
+alarm at
 
     A = log(hypotheses begun a day / false alarms a day)
 
-is hence false that often at most, if the errors are no larger than stated. A dead cell is named
-once its hypotheses hold `sure` of the posterior, all having been as likely before; until then the
-cells that share it are suspects. What is learned of the other errors loses what the death had put
-there, and the array goes on as one without the cell.
+therefore keeps the rate of false alarms if the errors are no larger than stated. A dead cell is
+named once its hypotheses hold `sure` of the posterior, with equal priors; until then, the cells
+that share it are suspects. Then the effect of the death is removed from the estimated errors, and
+the array continues as one without the cell.
 
-A break is felt at once: breaks hold `sure` of the posterior, or the array rings, as readings
-between two samples show that leave a straight line by `RINGS` times their noise. What it leaves
-behind depends on stiffnesses that force has never shown. So every static gain is learned anew, with
-a standard deviation of `share_anew`, beside a transient and with the ringing as noise. What has
-been learned is held against every cell that pulled: it has lost its static gain, and the others'
-are those of the array without it, give or take `LEFT` of every change; and against a knock that
-broke none. Cells whose breaking leaves the same static gains, as in a chain, are named together:
-force alone cannot tell them apart. After that the array is not the one that was told, and no more
-is named.
+A break is detected at once: breaks hold `sure` of the posterior, or the array oscillates, which
+readings between two samples show if they deviate from a straight line by `RINGS` times their noise.
+Its effect depends on stiffnesses that the force has never shown. Every static gain is therefore
+estimated again, with a standard deviation of `share_anew`, next to a transient and with the
+oscillation as noise. The result is compared, for every cell that pulled, with the array without
+that cell, within `LEFT` of every change; and with a disturbance that broke no cell. Cells whose
+breaks give the same static gains, as in a chain, are named together, because the force cannot
+distinguish them. After a break the configured array is no longer valid, and no more cells are
+named.
 
 Source: Willsky & Jones 1976 (generalised likelihood ratio on a Kalman filter's innovations);
 Basseville & Nikiforov 1993, ch. 7; Ville 1939.
@@ -47,40 +47,31 @@ from numpy.typing import ArrayLike, NDArray
 
 from hil.systems.array.isolation import DAY_S, FAILED, HEALTHY, SUSPECT, Finding
 from hil.systems.array.sma.cells import WireModel
-from hil.systems.array.sma.filter import WireErrors, WireFilter
+from hil.systems.array.sma.filter import FilteredWires, WireErrors
 from hil.systems.array.sma.hypotheses import ELECTRICAL, MECHANICAL, PULLS, chances, fitted, hold
 
 Matrix = NDArray[np.float64]
 Mask = NDArray[np.uint8]
 BREAK = -2  # beside the numbers of cells
-STILL, LEFT = 0.05, 0.3  # of a static gain, and of its change: how far it may be off after a break
-ALIKE = 1e-6  # of the largest static gain: what two breaks may leave different
-CALM, FOLD_S = 3.0, 5.0  # log odds below which what was learned becomes law, and how often
+STILL, LEFT = 0.05, 0.3  # tolerance after a break, of a static gain and of its change
+ALIKE = 1e-6  # of the largest static gain: difference below which two breaks are alike
+CALM, FOLD_S = 3.0, 5.0  # log odds below which estimates enter the law; time between entries
 
 
 @dataclass(frozen=True)
 class WireRules:
-    """When to name a cell, and how often to be wrong.
+    """Conditions for naming a cell, and accepted rate of false alarms.
 
     Attributes
     ----------
-    learn_for_s : float
-        With cells on before hypotheses begin: the day's laws are learned first.
-    moment_s : float
-        Of when a cell that died fades, a standard deviation.
-    share_anew : float
-        Of every static gain after a break, relative, another.
-    doubt_for_s : float
-        After so long an alarm that no single failure explains is given up.
-    spawn_s, life_s : float
-        Of hypotheses.
-    sure : float
-        Posterior that names a cell.
-    confirm : int
-        Samples in a row that must agree on it.
-    false_alarms_per_day : float
-    doubts_per_alarm : float
-        How many times as often cells may be suspected without need.
+    learn_for_s : time with cells on before hypotheses begin; the day's laws are learned first
+    moment_s : standard deviation of the time at which a dead cell fades
+    share_anew : relative standard deviation of every static gain after a break
+    doubt_for_s : time after which an alarm that no single failure explains is withdrawn
+    spawn_s, life_s : time between new hypotheses, and their lifetime
+    sure : posterior probability at which a cell is named
+    confirm : consecutive samples that must agree
+    doubts_per_alarm : rate of false suspicions over that of false alarms
     """
 
     learn_for_s: float = 10.0
@@ -95,24 +86,20 @@ class WireRules:
     doubts_per_alarm: float = 1000.0
 
 
-class WireFailures:
-    """The tests; see the module.
+class WireFailures(FilteredWires):
+    """The failure tests.
 
     Parameters
     ----------
-    broken_N : (N, N) array
-        As `hil.systems.array.isolation.broken_gains_N` gives them.
+    broken_N : (N, N) array, from `hil.systems.array.isolation.broken_gains_N`
 
     Attributes
     ----------
-    state : (N,) uint8 array
-        0 healthy, 1 failed, 2 suspect.
-    log_odds : float
-        Of the likeliest failure not yet named.
+    state : (N,) uint8 array, 0 healthy, 1 failed, 2 suspect
+    log_odds : of the most likely failure that is not yet named
     posterior : (2, N) array
-        Of each cell to be dead, and to be broken, given that one has failed.
-    suspicion : (N,) array
-        The posterior of every suspect while an alarm stands; else 0.
+        Probability of each cell to be dead, and to be broken, given that one has failed.
+    suspicion : (N,) array, posterior of every suspect during an alarm; else 0
     findings : list of Finding
     """
 
@@ -124,8 +111,8 @@ class WireFailures:
         broken_N: ArrayLike,
         period_s: float,
     ) -> None:
+        super().__init__(errors, cells, period_s)
         self.rules = rules
-        self._filter = WireFilter(errors, cells, period_s)
         self._rates, self._direct = cells.rate_per_s, cells.direct
         gains_N, n = cells.static_gains_N, len(cells.static_gains_N)
         broken = np.asarray(broken_N, dtype=float) - gains_N
@@ -162,15 +149,11 @@ class WireFailures:
         self.log_odds = 0.0
         self.findings: list[Finding] = []
 
-    def set_air(self, T_C: float, *, settled: bool) -> None:
-        """The air around the wires, as it is read."""
-        self._filter.bank.set_air(T_C, settled=settled)
-
     def step(
         self, t_s: float, residual_N: float, T_C: Matrix, xi: Matrix, cells: Mask,
         n_periods: int = 1,
     ) -> None:  # fmt: skip
-        """One tick: the residual (NaN where nothing was read), the twin's wires, cells on."""
+        """Process a tick; arguments as in `WireFilter.follow`."""
         kalman = self._filter
         if not kalman.follow(residual_N, T_C, xi, cells, n_periods):
             return
@@ -194,9 +177,9 @@ class WireFailures:
         self._judge(t_s)
 
     def _hold(self, cells: Mask, blind: bool) -> None:
-        """Hold every hypothesis against the sample; begin new ones."""
+        """Update every hypothesis with the sample; begin new ones."""
         kalman, bank = self._filter, self._filter.bank
-        # after an alarm none of the hypotheses may make way
+        # during an alarm no hypothesis is replaced
         calm = self.log_odds < self.threshold and not self._broke
         self._on_for_s += kalman.sample_s * bool(cells.any())
         learned = self._on_for_s >= self.rules.learn_for_s
@@ -243,13 +226,13 @@ class WireFailures:
         self._blind_until_s = t_s + rules.life_s
 
     def _agree(self, best: int, certain: bool) -> bool:
-        """So many samples in a row have agreed on it."""
+        """Return whether `confirm` consecutive samples agree on it."""
         self._agreed = self._agreed + 1 if certain and best == self._leader else int(certain)
         self._leader = best
         return self._agreed >= self.rules.confirm
 
     def _name(self, t_s: float, cells: tuple[int, ...], kind: str, chance: float) -> None:
-        """The array is one without these cells; all hypotheses go."""
+        """Continue as an array without these cells, with no hypothesis left."""
         self.findings.append(Finding(t_s, cells, kind, self.log_odds, chance))
         which = list(cells)
         self.state[self.state == SUSPECT] = HEALTHY
@@ -261,13 +244,13 @@ class WireFailures:
         self._leader, self._agreed = -1, 0
 
     def _let_go(self) -> None:
-        """No single failure explains it: it is an error larger than thought."""
+        """Withdraw an alarm that no single failure explains: an error is larger than stated."""
         np.einsum("ii->i", self._filter.P)[:] += self._filter.sd**2
         self._log[:] = -np.inf
         self._leader, self._agreed = -1, 0
 
     def _learn_anew(self) -> None:
-        """A cell broke: static gains are wide open, and a transient dies away."""
+        """After a break, estimate static gains and a transient again."""
         kalman, n = self._filter, len(self.state)
         kalman.x[:] = self._past[0] - self._folded
         kalman.P[:n] = kalman.P[:, :n] = 0.0
@@ -279,7 +262,7 @@ class WireFailures:
         self._broke = True
 
     def _look_for_the_broken(self, t_s: float) -> None:
-        """Every cell that pulled, held against the static gains learned anew."""
+        """Compare each cell that pulled with the static gains estimated after the break."""
         n, sure = len(self.state), self.rules.sure
         chance, knock = chances(
             self._filter.x[:n],
@@ -304,7 +287,7 @@ class WireFailures:
             self._blind_until_s = np.inf
 
     def _forget(self, cell: int) -> None:
-        """Take out of the errors learned what its death has put there."""
+        """Remove the effect of a cell's death from the estimated errors."""
         place = self._log[ELECTRICAL, cell].argmax()
         own = self._filtered[ELECTRICAL, cell, place]
         self._filter.x -= np.array(fitted(self._sums[ELECTRICAL, cell, place], self._own)) @ own

@@ -1,16 +1,15 @@
-"""What may be wrong with a healthy array of wires, and a Kalman filter that learns it.
+"""Error model of a healthy array of wires, and a Kalman filter that estimates the errors.
 
 With z_n(t) the lag of cell n's austenite, s_n its static gain, the residual between measured force
 and open-loop twin is
 
     e = sum_n s_n (a_n z_n + h_n dz_n/dh + c_n dz_n/dc + r dz_n/dr) - d F' + b + w + noise
 
-a healthy array's errors: of static gain a_n; of the power h_n that heats a wire and of the
-convection c_n that cools it, all three relative; of the air's temperature r in K; the delay d of
-the reading; the transducer's zero b, and what wanders w, the more the more moves. The derivatives
-are those of the wire's own law: beside every wire run three that have a little more power, a little
-more convection and warmer air (`hil.systems.array.sma.bank`). All errors are first-order
-Gauss-Markov with the standard deviations and times of `WireErrors`, so that the filter whitens e.
+with the relative errors of static gain a_n, heating power h_n and convection c_n, the error r of
+the air temperature in K, the delay d of the reading, the transducer's zero b, and a disturbance w
+that grows while cells move. The derivatives come from copies of every wire with more power, more
+convection and warmer air (`hil.systems.array.sma.bank`). All errors are first-order Gauss-Markov
+processes with the standard deviations and times of `WireErrors`, so that the filter whitens e.
 
 Source: Anderson & Moore 1979, Optimal Filtering, ch. 3 and 5.
 """
@@ -27,28 +26,23 @@ from hil.systems.array.sma.cells import WireModel
 Matrix = NDArray[np.float64]
 Mask = NDArray[np.uint8]
 RINGS, READINGS_MIN = 4.0, 5
-WORTH = 0.5  # of a standard deviation: what is learned less of stays a derivative
+WORTH = 0.5  # in standard deviations: a smaller change does not enter the law
 
 
 @dataclass(frozen=True)
 class WireErrors:
-    """What a healthy array may do.
+    """Errors of a healthy array.
 
     Attributes
     ----------
-    sample_s : float
-        Between samples.
+    sample_s : time between samples
     share, heating, cooling : float
         Standard deviations, relative, of a cell's static gain, heating power and convection.
-    room_K, delay_s, wander_N, zero_N : float
-        Standard deviations: of the air's temperature, of the delay of the reading, of what
-        wanders, of the zero.
-    stir : float
-        What wanders grows by this part of what every cell's force moves.
-    same_for_s, wander_for_s : float
-        How long all of these, and what wanders, stay about the same.
-    noise_N : float
-        Of a sample.
+    room_K, delay_s, wander_N, zero_N : standard deviations of the air temperature, the delay of the
+        reading, the disturbance and the zero
+    stir : growth of the disturbance over the change of every cell's force
+    same_for_s, wander_for_s : time constants of the errors, and of the disturbance
+    noise_N : standard deviation of a sample
     """
 
     sample_s: float = 0.05
@@ -66,21 +60,17 @@ class WireErrors:
 
 
 class WireFilter:
-    """See the module. Every sample is predicted first, and then taken.
+    """The filter. Every sample is predicted, then used for a correction.
 
     Attributes
     ----------
-    bank : WireBank
-    static_gains_N : (N,) array
-        As told; what is set to 0 gives nothing any longer.
+    static_gains_N : (N,) array, as configured; 0 for a failed cell
     x, P : (3 N + 4,), (3 N + 4, 3 N + 4) arrays
         Errors in the order a, h, c, r, d, b, w, and their covariance.
-    sd : (3 N + 4,) array
-        Their standard deviations before anything is learned.
+    sd : (3 N + 4,) array, their initial standard deviations
     phi, gain : (3 N + 4,) arrays
-        How each error enters the sample predicted last, and what it learns of it.
-    nu, S : float
-        That sample's innovation (N), and its variance.
+        Derivative of the last predicted sample to each error, and the gain of its correction.
+    nu, S : innovation of that sample (N), and its variance
     """
 
     def __init__(self, errors: WireErrors, cells: WireModel, period_s: float) -> None:
@@ -110,15 +100,15 @@ class WireFilter:
 
     @property
     def n_samples(self) -> int:
-        """So many have come."""
+        """Number of samples so far."""
         return self._tick // self._every
 
     def follow(
         self, residual_N: float, T_C: Matrix, xi: Matrix, cells: Mask, n_periods: int
     ) -> bool:
-        """One tick: the residual (NaN where nothing was read), the twin's wires, cells on.
+        """Process a tick: residual (NaN without a reading), the twin's wires, cells on.
 
-        True where a sample is due.
+        Returns whether a sample is due.
         """
         self.bank.follow(n_periods * self._period_s, T_C, xi, cells)
         self._tick += 1
@@ -126,10 +116,10 @@ class WireFilter:
         return self._tick % self._every == 0
 
     def sample(self, xi: Matrix, *, mean: bool) -> tuple[float, float, bool]:
-        """The force to take in, the variance of its noise, and whether the readings ring.
+        """Return force, variance of its noise, and whether the readings oscillate.
 
-        They do that leave a straight line by RINGS times their noise. Then, or where it is asked
-        for, their mean is taken and the rest is noise; else the last one.
+        They do if they deviate from a straight line by RINGS times their noise. Then, or if `mean`
+        is set, the force is their mean and the deviations count as noise; else it is the last one.
         """
         twin_N = self.bank.look(xi)
         readings = np.roll(self._readings, -1)
@@ -145,7 +135,7 @@ class WireFilter:
         return last_N, still_N2, False
 
     def predict(self, force_N: float, noise_N2: float) -> None:
-        """Let errors become older by a sample, and hold this force against them."""
+        """Predict the errors at this sample, and its innovation."""
         bank = self.bank
         self.nu, self.S = _predict(
             self.static_gains_N, bank.comes, bank.slopes, self._before, self.sample_s, force_N,
@@ -154,13 +144,13 @@ class WireFilter:
         self._before[:] = bank.comes
 
     def correct(self) -> None:
-        """Learn from the sample."""
+        """Correct the errors by the sample."""
         _correct(self.x, self.P, self.gain, self.nu, self.S)
 
     def fold(self) -> Matrix:
-        """Make what has been learned of power, convection and air the wires' own law.
+        """Move the estimated errors of power, convection and air into the wires' law.
 
-        How far x changed; nowhere while little has been learned.
+        Returns the change of x, which is 0 while all estimates are small (WORTH).
         """
         n = len(self.static_gains_N)
         law = slice(n, 3 * n + 1)
@@ -172,11 +162,22 @@ class WireFilter:
         return moved
 
 
+class FilteredWires:
+    """Wires whose errors a filter estimates from the force."""
+
+    def __init__(self, errors: WireErrors, cells: WireModel, period_s: float) -> None:
+        self._filter = WireFilter(errors, cells, period_s)
+
+    def set_air(self, T_C: float, *, settled: bool) -> None:
+        """Set the measured air temperature; settled wires take it too."""
+        self._filter.bank.set_air(T_C, settled=settled)
+
+
 @njit(cache=True)
 def _predict(  # type: ignore[no-untyped-def]
     gains_N, comes, slopes, before, h, force, noise_N2, stir2, keep, Q, x, P, phi, gain
 ):
-    """The innovation and its variance."""
+    """Return the innovation and its variance."""
     n, m = len(gains_N), len(x)
     for i in range(m):
         x[i] *= keep[i]

@@ -1,7 +1,4 @@
-"""What failures would have left of a filter's innovations, and how likely that makes each.
-
-The arithmetic of `hil.systems.array.sma.failures`, which says what it is for.
-"""
+"""Likelihoods of failures from a filter's innovations: `hil.systems.array.sma.failures`."""
 
 import numpy as np
 from numba import njit
@@ -19,7 +16,7 @@ def hold(  # type: ignore[no-untyped-def]
     laws, gains_N, rates, direct, broken, breaks, h, wires, comes, cells, alive, blind, keep, x,
     phi, gain, nu, S, ghost, log, sums, filtered, spread, spawn, place, posterior,
 ):  # fmt: skip
-    """Every hypothesis beside a predicted sample; the largest log."""
+    """Update every hypothesis with a predicted sample; return the largest log odds."""
     n, m, n_alive = len(gains_N), len(x), ghost.shape[1]
     top = -np.inf
     for c in range(n):
@@ -94,10 +91,10 @@ def chances(
     anew: float,
     pulled: NDArray[np.bool_],
 ) -> tuple[Matrix, float]:
-    """Of every cell to be the one that broke, and of none.
+    """Return the probability of each cell to be the broken one, and of no broken cell.
 
-    What the readings say of the static gains, freed of the prior they were learned with, against a
-    Gaussian for each: after the break they are as in its row of `left`, give or take.
+    The likelihood of the static gains, without the prior of their estimation, is multiplied with
+    one Gaussian per cell, whose mean is the cell's row of `left`.
     """
     m = np.vstack([left, np.zeros(len(x))])
     held = 1.0 / (spread[0] + spread[1] * np.abs(m)) ** 2
@@ -115,7 +112,7 @@ def chances(
 
 
 def fitted(sums: Matrix, spread: Matrix) -> tuple[float, float]:
-    """Size and moment of a change: 1 + p and q at their likeliest."""
+    """Return size and time of a change: 1 + p and q with the highest likelihood."""
     u, v, gg, gd, dd = sums
     m = np.array([[1.0 / spread[0] + gg, gd], [gd, 1.0 / spread[1] + dd]])
     p, q = np.linalg.solve(m, [u - gg, v - gd])
@@ -124,7 +121,7 @@ def fitted(sums: Matrix, spread: Matrix) -> tuple[float, float]:
 
 @njit(cache=True)
 def _evidence(sums, spread):  # type: ignore[no-untyped-def]
-    """Log ratio of a change g + p g + q d against none, p and q of these variances about zero."""
+    """Log likelihood ratio of a change g + p g + q d, with p and q of these variances about 0."""
     u, v, gg, gd, dd = sums
     a, b = u - gg, v - gd
     m11, m22, m12 = 1.0 / spread[0] + gg, 1.0 / spread[1] + dd, gd

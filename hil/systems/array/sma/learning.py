@@ -1,16 +1,14 @@
-"""Wires as they are believed to be while they work: what was told of them, corrected by force.
+"""Estimates the wires during a run: the configured wires, corrected by the measured force.
 
-A Kalman filter (`hil.systems.array.sma.filter`) holds every reading against the wires' own laws and
-learns how far static gain, power, convection and air are off. What it knows of the wires' law
-becomes their law every FOLD_S; the rest stays a first-order correction of where they are. Force
-that the wires so believed do not explain, by a reading that is late, is
+A Kalman filter (`hil.systems.array.sma.filter`) estimates the errors of static gain, power,
+convection and air from the force. Every FOLD_S the errors of the laws move into the laws; the rest
+is a first-order correction of the wires' state. The force that the wires do not explain, with the
+delay d of the reading, is
 
     unknown = F - sum_n s_n (1 + a_n) z_n(theta) + d F'
 
-Innovations that are larger than the filter says, nu^2 / S beyond SURPRISED in the mean over
-SURPRISED_FOR_S, mean that something has changed that no healthy array does, such as a cell that
-pulls no longer: what is known of every static gain then loses ANEW, relative, until it has been
-learned anew.
+If the mean of nu^2 / S over SURPRISED_FOR_S exceeds SURPRISED, the array is no longer healthy: a
+cell may have died. The relative uncertainty of every static gain is then raised by ANEW.
 
 Source: Ljung 1979 (the extended Kalman filter as a parameter estimator); Xia, Rao, Ying & Shen 1994
 (a filter that forgets when its innovations are too large).
@@ -22,7 +20,7 @@ from numpy.typing import NDArray
 
 from hil.systems.array.sma.bank import COOLING, HEATING, ROOM, STEPS
 from hil.systems.array.sma.cells import WireModel
-from hil.systems.array.sma.filter import WireErrors, WireFilter
+from hil.systems.array.sma.filter import FilteredWires, WireErrors
 
 Matrix = NDArray[np.float64]
 Mask = NDArray[np.uint8]
@@ -30,19 +28,17 @@ FOLD_S = 5.0
 SURPRISED, SURPRISED_FOR_S, ANEW = 2.0, 1.0, 0.1
 
 
-class LearnedWires:
-    """See the module.
+class LearnedWires(FilteredWires):
+    """Wire models that are corrected during the run.
 
     Attributes
     ----------
-    unknown_N : float
-        Force that the wires do not explain, as of the last sample.
-    surprise : float
-        The mean of nu^2 / S; 1 while the array is what the filter takes it for.
+    unknown_N : force that the wires do not explain, as of the last sample
+    surprise : mean of nu^2 / S; 1 while the filter's model is correct
     """
 
     def __init__(self, errors: WireErrors, cells: WireModel, period_s: float) -> None:
-        self._filter = WireFilter(errors, cells, period_s)
+        super().__init__(errors, cells, period_s)
         self._fades = min(1.0, self._filter.sample_s / SURPRISED_FOR_S)
         self._fold_at_s = FOLD_S
         self._laws, self._gains_N = cells.laws.copy(), cells.static_gains_N.copy()
@@ -50,15 +46,11 @@ class LearnedWires:
         self.unknown_N = 0.0
         self.surprise = 1.0
 
-    def set_air(self, T_C: float, *, settled: bool) -> None:
-        """The air around the wires, as it is read."""
-        self._filter.bank.set_air(T_C, settled=settled)
-
     def step(
         self, t_s: float, residual_N: float, T_C: Matrix, xi: Matrix, cells: Mask,
         n_periods: int = 1,
     ) -> None:  # fmt: skip
-        """One tick: the residual (NaN where nothing was read), the twin's wires, cells on."""
+        """Process a tick; arguments as in `WireFilter.follow`."""
         kalman = self._filter
         if not kalman.follow(residual_N, T_C, xi, cells, n_periods):
             return
@@ -80,7 +72,7 @@ class LearnedWires:
             self._fold_at_s = t_s + FOLD_S
 
     def look(self) -> tuple[Matrix, Matrix, Matrix]:
-        """Law (N, 13) and share (N,) of every wire; temperature, austenite and lag (N, 3), now."""
+        """Return law (N, 13), static gain (N,), and temperature, austenite and lag (N, 3)."""
         kalman = self._filter
         _look(
             kalman.bank.laws[0], kalman.static_gains_N, kalman.bank.wires, STEPS[:, 0], kalman.x,

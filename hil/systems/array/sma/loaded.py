@@ -1,8 +1,8 @@
-"""Wires under the tension of their own cell: force, stress and temperature together, every step.
+"""Wires under the tension of their own cell: force, stress and temperature, solved in every step.
 
-A wire of stretch d beside its rest has the tension f of its cell, and sigma = f / (n A). Its
-contraction is that of the law (`hil.mechanics.sma.stress`), scaled such that all of it, at the
-tension p of rest, is force_on / k_ae, which is eq. (1) of MacNair & Ueda:
+A wire with the stretch d from rest carries the tension f of its cell, and sigma = f / (n A). Its
+contraction follows the law (`hil.mechanics.sma.stress`), scaled such that full contraction at the
+tension p of rest is force_on / k_ae, which is eq. (1) of MacNair & Ueda:
 
     d = (f - p) / k_ae - (force_on / k_ae) (1 - (1 - xi) h(sigma) / h(sigma_p)),   h = H + S sigma
 
@@ -12,8 +12,8 @@ rest F = force_on xi, as without stress. Within a step the array moves with F, d
 
     f - p - k_ae d_0 - (1 + k_ae g) F(f) = 0
 
-is solved by Newton's method, one cell after the other, with the others' latest forces. Thermal
-expansion is left out.
+is solved by Newton's method, cell by cell, with the latest forces of the other cells. Thermal
+expansion is neglected.
 """
 
 from collections.abc import Sequence
@@ -49,13 +49,12 @@ ROWS_AT = GAIN_AT + 1  # of the array's model: the wire's stretch after a period
 
 @dataclass(frozen=True)
 class Loaded:
-    """What a wire under stress has beside its heat.
+    """Law and load of a wire under stress.
 
     Attributes
     ----------
-    law : StressLaw
-    pretension_N : of every wire at rest
-    k_ae_N_per_m : of its cell
+    pretension_N : tension of every wire at rest
+    k_ae_N_per_m : stiffness of its cell
     """
 
     law: StressLaw
@@ -64,7 +63,7 @@ class Loaded:
 
 
 def stress_Pa(wire: SmaWire, tension_N: float) -> float:
-    """Of one wire."""
+    """Stress of a wire at this tension, Pa."""
     return tension_N / (0.25 * pi * wire.diameter_m**2)
 
 
@@ -73,8 +72,7 @@ class LoadedWires:
 
     Attributes
     ----------
-    tension_N : (m,) array
-        Of every such cell, now.
+    tension_N : (m,) array, of every such cell
     """
 
     def __init__(
@@ -116,7 +114,7 @@ class LoadedWires:
 def _row(
     model: CellArray, stepper: LinearStepper, n: int, wire: SmaWire, loaded: Loaded, on_N: float
 ) -> NDArray[np.float64]:
-    """What the kernel needs of the wire of cell n."""
+    """Parameters of the wire of cell n for the kernel."""
     d, at, law = stepper.discrete, _stretch_state(model, n), row(loaded.law)
     after = d.B1[at, : model.n_cells].copy()
     own, after[n] = after[n], 0.0
@@ -129,7 +127,7 @@ def _row(
 
 
 def _stretch_state(model: CellArray, cell: int) -> int:
-    """Where a cell's internal state, the stretch of its wire, is among the model's states."""
+    """Index of a cell's internal state, the stretch of its wire, among the model's states."""
     own = np.flatnonzero(model.coefficients.cell_of == cell)
     [at] = np.flatnonzero(model.state_order == 2 * model.nodes.n + own[0])
     return int(at)

@@ -1,7 +1,7 @@
-"""Plans for cells that heat and cool: every cell's switches over the next seconds, cell by cell.
+"""Plans the switches of every cell over the next seconds, for cells that heat and cool.
 
-Cells that are wires do not add up block by block: what a switch brings depends on how hot the wire
-is. Each is therefore predicted with its own law (`hil.mechanics.sma.wire`) and lag,
+The effect of a switch depends on the temperature of the wire, so effects of blocks do not add up.
+Each cell is therefore predicted with its own law (`hil.mechanics.sma.wire`) and lag,
 
     f(t) = sum_n s_n (c_n xi_n + (1 - c_n) z_n) + d,    z_n' = r_n (xi_n - z_n),
 
@@ -9,11 +9,10 @@ and the plan minimises over M blocks, sampled at their ends,
 
     sum_j (set point - f)_j^2 + price x (number of switches)
 
-by coordinate descent: one cell after the other gets the best sequence that differs in one stretch
-from its plan, or from staying as it is, all others as they are; of all pairs of times that bound
-the stretch those are followed whose error so far is below the best one's. A cell that was switched
-stays so for its smallest on or off time. The search starts from the last plan carried on, so that
-cutting it off leaves a plan.
+by coordinate descent: each cell in turn gets the best sequence that differs in one interval from
+its plan, or from no switch, while the others keep theirs. An interval is abandoned once its error
+exceeds that of the best one. A cell that was switched stays so for its minimum on or off time. The
+search starts from the last plan, continued, so there is a plan whenever it is stopped.
 
 Source: Tseng 2001 (convergence of block coordinate descent); Camacho & Bordons 2007, ch. 2
 (receding horizon).
@@ -30,25 +29,19 @@ Mask = NDArray[np.uint8]
 
 
 class WirePlanner:
-    """The search; see the module.
+    """The search.
 
     Parameters
     ----------
-    lead_s, block_s : float
-        From now to the first block, and between times at which cells may be switched.
-    n_blocks : int
-        Looked ahead.
-    price_N2 : float
-        Of a switch.
-    on_blocks, off_blocks : int
-        For how many blocks at least a cell stays on, and off.
+    lead_s, block_s : time from now to the first block, and between times at which cells can switch
+    n_blocks : length of a plan
+    price_N2 : cost of a switch
+    on_blocks, off_blocks : minimum number of blocks for which a cell stays on, and off
 
     Attributes
     ----------
-    plan : (N, M) array
-        On or off in every block.
-    n_looked_at : int
-        Steps of a cell predicted for the last problem.
+    plan : (N, M) array, on or off in every block
+    n_looked_at : predicted cell steps for the last problem
     """
 
     def __init__(
@@ -87,31 +80,27 @@ class WirePlanner:
 
     @property
     def finished(self) -> bool:
-        """No cell's sequence alone can be made better."""
+        """Whether no change of a single cell's sequence improves the plan."""
         return self._since_better >= len(self.plan)
 
     @property
     def error_N(self) -> Matrix:
-        """Set point less force at every block's end, by the plan."""
+        """Set point minus predicted force at the end of every block."""
         return self._error
 
     def pose(
         self, wires: tuple[Matrix, Matrix, Matrix], on: Mask, locked: NDArray[np.int64],
         usable: Mask, wanted_N: Matrix,
     ) -> None:  # fmt: skip
-        """Take a new problem; the plan, carried on by a block, is where it starts.
+        """Start a new problem from the plan, continued by a block.
 
         Parameters
         ----------
         wires : (N, 13), (N,), (N, 3) arrays
-            Law and static gain of every cell; temperature (degC), austenite and lag as they are
-            now.
-        on : (N,) array
-            From now until the first block.
-        locked : (N,) array
-            Blocks for which each cell must stay as it is.
-        wanted_N : (M,) array
-            Set point less the unknown force, at every block's end.
+            Law and static gain of every cell; its present temperature (degC), austenite and lag.
+        on : (N,) array, cells on from now until the first block
+        locked : (N,) array, number of blocks for which each cell must not switch
+        wanted_N : (M,) array, set point minus the unknown force, at the end of every block
         """
         self._laws[:], self._gains_N[:], self._state[:] = wires
         self._on[:], self._locked[:], self._usable[:] = on, locked, usable
@@ -126,7 +115,7 @@ class WirePlanner:
         self.n_looked_at = 0
 
     def search(self, n_steps: int) -> None:
-        """Go on, cell after cell, until about this many steps of a cell have been predicted."""
+        """Continue, cell by cell, until about this many cell steps have been predicted."""
         done = 0
         while done < n_steps and not self.finished:
             n, better, over = self._next, False, True
@@ -145,6 +134,6 @@ class WirePlanner:
         self.n_looked_at += done
 
     def _turn(self) -> None:
-        """The next cell's."""
+        """Continue with the next cell."""
         self._next = (self._next + 1) % len(self.plan)
         self._at[0], self._better = 0, False

@@ -51,10 +51,11 @@ def improve(  # type: ignore[no-untyped-def]
     law, gain_N, direct, lag, h, state, on, locked, least, price, plan, y, error, rest, work, tried,
     at, best, n_steps,
 ):  # fmt: skip
-    """Go on looking for this cell's best change, about so many steps far.
+    """Continue the search for this cell's best change, for about this many steps.
 
-    Steps predicted, whether a better sequence was found, and whether all have been looked at. `at`
-    holds how far it has come: base (0: it begins), stretch, where the base's error is too large.
+    Returns predicted steps, whether a better sequence was found, and whether the search is
+    complete. `at` holds its state: base (0: start), interval, block at which the base's error is
+    too large.
     """
     n_blocks = len(plan)
     base, found, planned = tried[0], tried[1], tried[2]
@@ -119,7 +120,7 @@ def _take(law, gain_N, direct, lag, h, state, found, rest, plan, y, error):  # t
 
 @njit(cache=True)
 def _prefix(law, gain_N, direct, lag, h, state, on, price, base, rest, first, best):  # type: ignore[no-untyped-def]
-    """The base from its beginning, to its end or to where its error alone is too large."""
+    """Predict the base from its start to its end, or until its error alone is too large."""
     first[0, 0], first[0, 1], first[0, 2], first[0, 3] = state[0], state[1], state[2], 0.0
     before = on
     for b in range(len(base)):
@@ -139,9 +140,9 @@ def _prefix(law, gain_N, direct, lag, h, state, on, price, base, rest, first, be
 def _stretch(  # type: ignore[no-untyped-def]
     law, gain_N, direct, lag, h, on, least, price, base, rest, work, a, best, found
 ):
-    """Steps predicted, and the least cost of the base with a stretch changed that begins here.
+    """Return predicted steps, and the least cost of the base with an interval changed from here.
 
-    A sequence that costs less than `best` is written to `found`; without one, `best` comes back.
+    A sequence that costs less than `best` is written to `found`; without one, `best` is returned.
     """
     n_blocks = len(base)
     first, second = work[0], work[1]
@@ -182,7 +183,7 @@ def _stretch(  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _holds(base, a, c, to, on, least):  # type: ignore[no-untyped-def]
-    """No cell is switched twice within its least time on or off."""
+    """Whether no cell is switched twice within its minimum time on or off."""
     since, was = -len(base), on
     for b in range(len(base)):
         now = to if a <= b < c else base[b]

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from hil.pages.style import MEASURED, MODEL, plot_style
+from hil.pages.style import MEASURED, MODEL, styled_figure
 from hil.systems.array.wires.fit import Fitted, band
 from hil.systems.array.wires.loops import Loop
 
@@ -19,8 +18,7 @@ def loops(out: Path, name: str, panels: Sequence[tuple[Fitted, Loop, str]]) -> d
     Returns the figure's entry in the results.
     """
     n_rows = -(-len(panels) // COLUMNS)
-    with plot_style():
-        figure = Figure(figsize=(9.0, 2.6 * n_rows + 0.4), layout="constrained")
+    with styled_figure(9.0, 2.6 * n_rows + 0.4) as figure:
         axes = figure.subplots(n_rows, COLUMNS, squeeze=False)
         for axis in axes.flat[len(panels) :]:
             axis.set_visible(False)

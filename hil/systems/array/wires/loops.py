@@ -33,12 +33,9 @@ class Loop:
 
     Attributes
     ----------
-    name : str
-    T_C, strain : (n,) arrays
-        In the order measured; strain in m/m above the hot end.
+    T_C, strain : (n,) arrays, in the order measured; strain in m/m above the hot end
     heating : (n,) mask
-    stress_Pa : float
-        Its mean.
+    stress_Pa : its mean
     """
 
     name: str

@@ -100,7 +100,7 @@ def _shipped(out: Path) -> dict[str, Any]:
                 laws_out.setdefault(law, []).append(rms_of_stroke(strain(loop), loop))
         columns = ["left out of the fit", *(f"{loop.stress_Pa / 1e6:.0f} MPa" for loop in loops)]
         rows = [[law, *(f"{rms:.3f}" for rms in values)] for law, values in laws_out.items()]
-        rows.append(["this law's band holds", *(f"{s['band_holds']:.0%}" for s in left_out)])
+        rows.append(["within this law's band", *(f"{s['band_holds']:.0%}" for s in left_out)])
         tables += [
             {"title": f"{name}: RMS over the stroke", "columns": columns, "rows": rows},
             {**_parameter_table(whole), "title": f"{name}: parameters, all loops fitted"},

@@ -1,0 +1,32 @@
+"""Figures and checks of a study, as `hil.runs.study` prints them and shows them on its page."""
+
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+
+def saved(out: Path, name: str, figure: Figure, caption: str, dpi: int = 130) -> dict[str, str]:
+    """Write a figure into the folder of a study; returns its entry in the results."""
+    figure.savefig(out / name, dpi=dpi)
+    return {"file": name, "caption": caption}
+
+
+def check(
+    what: str,
+    value: float,
+    expected: str,
+    unit: str = "",
+    *,
+    tolerance: float = 0.0,
+    agrees: bool | None = None,
+) -> dict[str, Any]:
+    """Compare a value with a printed one; returns its entry in the results.
+
+    By default it agrees if it rounds to every printed digit, or is within the tolerance.
+    """
+    if agrees is None:
+        rounds = round(value, len(expected.partition(".")[2])) == float(expected)
+        agrees = rounds or abs(value - float(expected)) <= tolerance
+    return {"what": what, "value": value, "expected": expected, "unit": unit,
+            "agrees": bool(agrees)}  # fmt: skip

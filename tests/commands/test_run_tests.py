@@ -1,0 +1,158 @@
+"""./run-tests: its answer to a wrong option, and the tests that --fast chooses."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import changed_tests  # noqa: E402  its folder is no package
+
+TREE = {
+    "hil/loop/guard.py": "",
+    "hil/loop/frame.py": "",
+    "hil/loop/clock.py": "",
+    "hil/record/sink.py": "",
+    "gui/hil_gui/window.py": "",
+    "simdaq/task.py": "",
+    "tests/loop/test_guard.py": "",
+    "tests/loop/test_guard_mutants.py": "",
+    "tests/loop/helper.py": "",
+    "tests/record/test_sink.py": "import hil.record.sink\nfrom hil.loop import guard, frame",
+    "tests/simdaq/test_task.py": "",
+    "tests/gui/test_window.py": "from hil_gui.window import Window",
+    "docs/safety.md": "```console\n$ true\n```\n",
+    "docs/plain.md": "nothing to type\n",
+    "LICENSE": "",
+}
+LOOP = ["tests/loop/test_guard.py", "tests/loop/test_guard_mutants.py"]
+PAGE = "tests/documentation/test_pages.py::test_a_page_is_true[docs/safety.md]"
+
+
+def write(root, tree):
+    for name, text in tree.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+
+def git(root, *words):
+    names = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", *names, *words], cwd=root, check=True, capture_output=True)
+
+
+@pytest.fixture
+def repository(tmp_path):
+    write(tmp_path, TREE)
+    git(tmp_path, "init", "-b", "main")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-m", "first")
+    write(tmp_path, {"LICENSE": "other"})
+    git(tmp_path, "commit", "-am", "second")
+    return tmp_path
+
+
+def test_on_main_the_last_commit_counts_until_something_else_has_changed(repository):
+    assert changed_tests.changed(repository) == ["LICENSE"]
+    write(repository, {"hil/loop/new.py": "", "simdaq/task.py": "x = 1"})
+    assert changed_tests.changed(repository) == ["hil/loop/new.py", "simdaq/task.py"]
+
+
+def test_on_a_branch_all_its_commits_count_and_what_is_not_committed(repository):
+    git(repository, "checkout", "-b", "topic")
+    for name in ("hil/loop/guard.py", "hil/record/sink.py"):
+        write(repository, {name: "x = 1"})
+        git(repository, "commit", "-am", name)
+    write(repository, {"docs/safety.md": "no command"})
+    (repository / "simdaq/task.py").unlink()
+    assert changed_tests.changed(repository) == [
+        "docs/safety.md",
+        "hil/loop/guard.py",
+        "hil/record/sink.py",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "tests"),
+    [
+        ("hil/loop/guard.py", [*LOOP, "tests/record/test_sink.py"]),
+        ("hil/loop/frame.py", ["tests/record/test_sink.py"]),
+        ("hil/loop/clock.py", LOOP),
+        ("hil/record/sink.py", ["tests/record/test_sink.py"]),
+        ("gui/hil_gui/window.py", ["tests/gui/test_window.py"]),
+        ("simdaq/task.py", ["tests/simdaq/test_task.py"]),
+        ("tests/loop/test_guard.py", ["tests/loop/test_guard.py"]),
+        ("tests/loop/helper.py", LOOP),
+        ("docs/safety.md", [PAGE]),
+        ("docs/plain.md", []),
+        ("LICENSE", []),
+    ],
+)
+def test_a_module_has_the_tests_at_its_place_and_those_that_import_it(tmp_path, path, tests):
+    write(tmp_path, TREE)
+    assert changed_tests.tests_of(tmp_path, [path]) == {path: tests}
+
+
+@pytest.fixture
+def clone(tmp_path):
+    """What ./run-tests needs: an environment that is set up, one test, a mypy that passes."""
+    shutil.copyfile(ROOT / "run-tests", tmp_path / "run-tests")
+    binaries = f"{tmp_path}/bin:{Path(sys.executable).parent}"
+    there = f'set -euo pipefail\ncd "{tmp_path}"\nexport PATH="{binaries}:$PATH"\n'
+    write(
+        tmp_path,
+        {
+            "scripts/environment": there,
+            "scripts/emulation": "",
+            "pyproject.toml": "",
+            "bin/mypy": "#!/bin/sh\ntrue\n",
+            "tests/test_one.py": "def test_one():\n    assert True\n",
+        },
+    )
+    (tmp_path / "bin/mypy").chmod(0o755)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--nonsense"], "./run-tests: unrecognized arguments: --nonsense"),
+        (["-k"], "./run-tests: argument -k: expected one argument"),
+        (["-n0", "-k", "nobody"], "./run-tests: no test fits: -n0 -k nobody"),
+    ],
+)
+def test_what_it_does_not_know_is_one_line_and_exit_2(clone, words, line):
+    done = run(clone, words)
+    assert (done.returncode, done.stderr) == (2, f"{line}\n")
+
+
+def test_where_nothing_is_wrong_it_passes_and_shows_the_slowest(clone):
+    done = run(clone, ["-n0"])
+    assert done.returncode == 0
+    assert "1 passed" in done.stdout
+    assert "slowest 30 durations" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("tests/test_one.py", "def test_one():\n    assert not True\n"),
+        ("tests/test_one.py", "import os\n\n\ndef test_one():\n    assert True\n"),
+        ("tests/test_one.py", "def test_one( ):\n    assert True\n"),
+        ("bin/mypy", "#!/bin/sh\necho a wrong type\nexit 1\n"),
+    ],
+)
+def test_a_fault_of_a_test_of_style_of_format_or_of_types_fails(clone, path, text):
+    (clone / path).write_text(text)
+    assert run(clone, ["-n0", "-k", "one"]).returncode == 1
+
+
+def run(clone, words):
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}
+    return subprocess.run(
+        ["bash", "run-tests", *words], cwd=clone, env=environment, capture_output=True, text=True
+    )

@@ -1,0 +1,73 @@
+"""`hil` imported once: each command of a page is a fork of one process that has all libraries.
+
+A process of `hil` imports for most of a second, longer than most commands of the documentation
+take. `python resident.py SOCKET` imports and waits; `python resident.py SOCKET hil WORD...` has a
+fork run the words with its own standard streams, folder and environment, and exits with its code.
+"""
+
+import array
+import json
+import os
+import signal
+import socket
+import sys
+
+
+def ask(path: str, words: list[str]) -> int:
+    """Have the words run by a fork of the process at the socket; its exit code."""
+    with socket.socket(socket.AF_UNIX) as line:
+        line.connect(path)
+        order = {"words": words, "cwd": os.getcwd(), "environment": dict(os.environ)}
+        streams = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", (0, 1, 2)))]
+        line.sendmsg([json.dumps(order).encode() + b"\n"], streams)
+        answer = line.recv(16)
+    return int(answer) if answer else 1  # it died
+
+
+def serve(path: str) -> None:
+    """Import what commands import, then fork for each that asks."""
+    import hil.reports.run_report
+    import hil.runs.session  # noqa: F401
+    from hil.__main__ import main
+
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(path)
+        listening.listen()
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the forks
+        print("ready", flush=True)
+        while True:
+            line, _ = listening.accept()
+            if os.fork() == 0:
+                listening.close()
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                os._exit(_run(line, main))
+            line.close()
+
+
+def _run(line: socket.socket, main) -> int:
+    data, found, _, _ = line.recvmsg(1 << 20, socket.CMSG_SPACE(3 * array.array("i").itemsize))
+    while not data.endswith(b"\n"):
+        data += line.recv(1 << 20)
+    streams = array.array("i", found[0][2])
+    for target, stream in enumerate(streams):
+        os.dup2(stream, target)
+        os.close(stream)
+    order = json.loads(data)
+    os.environ.clear()
+    os.environ.update(order["environment"])
+    os.chdir(order["cwd"])
+    sys.argv = ["hil", *order["words"]]
+    try:
+        code = main(order["words"])
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    line.sendall(str(code).encode())
+    return code
+
+
+if __name__ == "__main__":
+    if sys.argv[2:]:
+        sys.exit(ask(sys.argv[1], sys.argv[3:]))
+    serve(sys.argv[1])
