@@ -25,8 +25,9 @@ Signals in (`feed`), by terminal
     `Dev1/ai0` volts; V/V of the bridge where the card is a bridge module (NI 9237) or the channel
     a bridge or a force bridge; degC and the like for other sensors. `Dev1/ctr0` an encoder's
     angle in revolutions, or `Pulses` to count or time. `Dev1/port0/line0` a level, high above 0.5.
-    `Dev1/PFI0` a level or `Pulses`: triggers, outer clocks.
-    A source is a number, a `Track`, `Pulses` or a function of time in s. Samples between two steps
+    `Dev1/PFI0` a level or `Pulses`: triggers, outer clocks, what counters hear.
+    A source is a number, a `Track`, `Pulses`, an `EdgeList` (times of rising and of falling edges)
+    or a function of time in s. Samples between two steps
     lie on the straight line between both `Track.put`.
 Time
     `System("held")`: only `advance_to(t_s)` moves it, and a read that would have to wait answers
@@ -56,12 +57,13 @@ if TYPE_CHECKING:
 
     from simdaq.bindings import install
     from simdaq.card import Card
+    from simdaq.edges import EdgeList, Pulses
     from simdaq.system import System
-    from simdaq.terminals import Output, Pulses, Track
+    from simdaq.terminals import Output, Track
 
-__all__ = ["Card", "Output", "Pulses", "System", "Track", "install"]
+__all__ = ["Card", "EdgeList", "Output", "Pulses", "System", "Track", "install"]
 _MODULES = {"install": "bindings", "Card": "card", "System": "system", "Output": "terminals",
-            "Pulses": "terminals", "Track": "terminals"}  # fmt: skip
+            "Pulses": "edges", "EdgeList": "edges", "Track": "terminals"}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -11,7 +11,7 @@ from nidaqmx.constants import (
 )
 from numpy.typing import NDArray
 
-from simdaq import errors, names, routes, tdms
+from simdaq import names, routes, tdms
 from simdaq.bench import Bench
 from simdaq.buffers import InputBuffer
 from simdaq.channels import DigitalLines
@@ -70,6 +70,8 @@ class InputRun(Run):
         self.clock: Clock = _clock(bench, task, n if finite else np.inf)
         self._log = _log(bench, task)
         self._end: int | None = None
+        self._silent = False
+        self._armed_s: float | None = bench.now_s
         self._begun_s = self._packet_s = bench.now_s
         self._delivered = 0  # samples per channel that the computer has
 
@@ -107,14 +109,29 @@ class InputRun(Run):
             return 0
         return max(0, self._delivered - self.buffer.position)
 
-    def step(self, after_s: float, until_s: float) -> None:
+    def take(self, after_s: float, until_s: float) -> None:
         if any(card.stalled or not card.plugged for card in self.task.cards):
-            self.fresh = np.empty(0)
+            self.fresh, self._silent = NONE, True
             return
+        self._silent = False
         times = self.clock.take(after_s, until_s)
+        self._arm()
         if self._reference is not None and self._end is None:
             times = self._look_for_reference(times, after_s, until_s)
         self.fresh = times
+
+    def _arm(self) -> None:
+        """Let counters begin at their arm start trigger."""
+        armed_s = self.clock.start_s
+        if armed_s is not None and armed_s != self._armed_s:
+            self._armed_s = armed_s
+            for channel in self.task.channels:
+                channel.begin(armed_s)
+
+    def step(self, after_s: float, until_s: float) -> None:
+        if self._silent:
+            return
+        times = np.asarray(self.fresh)
         before = self.buffer.written
         if len(times):
             block = np.vstack([c.sample(times) for c in self.task.channels])
@@ -139,10 +156,14 @@ class InputRun(Run):
         if scaled.shape[1]:
             self._log.append(scaled)
 
+    @property
+    def logs(self) -> bool:
+        """It writes what it acquires to a file."""
+        return self._log is not None
+
     def new_file(self, path: str) -> None:
         """Log to another file from now on."""
-        if self._log is None:
-            raise self.task.error(errors.NO_LOG_FILE, "The task does not log.", File_Path=path)
+        assert self._log is not None
         self._log.close()
         self.task.properties["read", "logging_file_path"] = path
         self._log = _log(self._bench, self.task)
@@ -196,25 +217,21 @@ def _log(bench: Bench, task: Task) -> tdms.Log | None:
 def _clock(bench: Bench, task: Task, n: float) -> Clock:
     if task.timing.type == SampleTimingType.IMPLICIT.value:
         trigger = routes.trigger_edges(bench, task.start_trigger, task)
+        if trigger is None:
+            trigger = routes.arm_start(bench, task)
         return ExternalClock(_measurements(bench, task), n, trigger)
+    if task.timing.type == SampleTimingType.HANDSHAKE.value:
+        return ExternalClock(lambda _after_s, _until_s: NONE, n)
     if task.timing.type == SampleTimingType.CHANGE_DETECTION.value:
         return ExternalClock(_changes(bench, task), n)
     return routes.sample_clock(bench, task, n)
 
 
 def _measurements(bench: Bench, task: Task) -> Edges:
-    """Implicit timing: the end of every period of the first channel's signal is a sample."""
+    """Implicit timing: every measurement of the first channel is a sample."""
     channel = task.channels[0]
     assert isinstance(channel, CounterInput)
-
-    def found(after_s: float, until_s: float) -> Block:
-        train, ready_s = channel.train(), channel.ready_s(bench.now_s)
-        if train is None or ready_s is None or ready_s > until_s:
-            return NONE
-        just_before_s = np.nextafter(ready_s, -np.inf) - 1e-9 * train.period_s
-        return train.rising(max(after_s, just_before_s), until_s)
-
-    return found
+    return channel.completions(bench.now_s)
 
 
 def _changes(bench: Bench, task: Task) -> Edges:

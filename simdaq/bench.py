@@ -14,6 +14,8 @@ from simdaq.stored import Storage
 from simdaq.task import COMMITTED, RESERVED, RUNNING, UNVERIFIED, VERIFIED, Task
 from simdaq.terminals import Fault, Output, Source
 
+UNIX_1904_S = 2_082_844_800
+
 
 class Bench:
     """What a `System` consists of at an instant; `System` lets its time pass.
@@ -41,6 +43,11 @@ class Bench:
         self._reserved: dict[tuple[str, str], Task] = {}
         self._next_handle = 1
         self._n_transitions_cleared = 0
+
+    def since_1904(self, t_s: float) -> tuple[int, int]:
+        """A time of the bench as NI-DAQmx gives it: 2**-64 s and s since 1904-01-01."""
+        at_s = self.origin_unix_s + t_s + UNIX_1904_S
+        return int((at_s % 1.0) * 2**64), int(at_s)
 
     # Cards, signals, faults
 
@@ -72,6 +79,7 @@ class Bench:
             slot=slot, simulated=simulated, idle=idle, accessories=accessories,
         )  # fmt: skip
         self.cards[name] = card
+        card.neighbours = self.cards
         return card
 
     def feed(self, terminal: str, source: Source) -> None:
@@ -80,7 +88,7 @@ class Bench:
         A number, or a function of time in s that takes a float or an array. `Dev1/ai0`: volts
         (V/V where a bridge sits there, the sensor's own unit for other sensors); `Dev1/ctr0`: an
         encoder's angle in revolutions; `Dev1/port0/line0`: a level, high above 0.5; `Dev1/PFI0`,
-        `Dev1/ctr0`: `Pulses`.
+        `Dev1/ctr0`: `Pulses`, or an `EdgeList`.
         """
         card, short = self._terminal(terminal)
         with self.lock:
@@ -221,6 +229,9 @@ class Bench:
     def commit(self, task: Task) -> None:
         """Reserve, and program the cards."""
         self.reserve(task)
+        if task.state < COMMITTED:
+            for channel in task.channels:
+                channel.commit(self.now_s)
         task.state = max(task.state, COMMITTED)
 
     def release(self, task: Task, state: int) -> None:

@@ -85,3 +85,26 @@ def perform_strain_shunt_cal_ex(
             bridge.properties["ai_bridge_shunt_cal_gain_adjust"] = 1.0
         elif not skip_unsupported_channels:
             raise DaqmxError(errors.PROPERTY_NOT_SUPPORTED, Channel_Name=bridge.name)
+
+
+def perform_thrmcpl_lead_offset_nulling_cal(
+    system: System, *, task: int, channel: str, skip_unsupported_channels: bool
+) -> None:
+    """Measure the offset of thermocouple leads; simulated leads have none.
+
+    Raises
+    ------
+    DaqmxError
+        A channel is no thermocouple, unless those are to be skipped.
+    """
+    owner = system.task(task)
+    if owner.state == RUNNING:
+        raise owner.error(errors.RUNNING)
+    if not owner.channels:
+        raise owner.error(errors.NO_CHANNELS)
+    for name in names.unflatten(channel) or [c.name for c in owner.channels]:
+        found = owner.channel(name)
+        if "ai_thrmcpl_type" in found.properties:
+            found.properties["ai_thrmcpl_lead_offset_voltage"] = 0.0
+        elif not skip_unsupported_channels:
+            raise owner.error(errors.PROPERTY_NOT_IN_CONTEXT, Channel_Name=name)

@@ -7,20 +7,19 @@ from collections import Counter
 from typing import Any, Literal
 
 import numpy as np
+from nidaqmx.constants import BusType, TerminalConfiguration
 
 from simdaq import catalog, errors
 from simdaq.catalog import CardModel
+from simdaq.edges import EdgeList, EdgeSource, Pulses
 from simdaq.errors import DaqmxError
-from simdaq.terminals import Output, Pulses, Source, Terminal, Times
+from simdaq.terminals import Output, PulseOutput, Source, Terminal, Times
 
-# Default pins of a counter on X, M and C Series devices: source or A, gate or Z, auxiliary or B,
-# output (NI "X Series User Manual", table of default counter terminals).
-COUNTER_PINS = {
-    0: ("PFI8", "PFI9", "PFI10", "PFI12"),
-    1: ("PFI3", "PFI4", "PFI11", "PFI13"),
-    2: ("PFI0", "PFI1", "PFI2", "PFI14"),
-    3: ("PFI5", "PFI6", "PFI7", "PFI15"),
-}
+# Trigger lines between cards, eight of each.
+BUS_LINES = {
+    BusType.PCI: ("RTSI",), BusType.PCIE: ("RTSI",), BusType.PXI: ("PXI_Trig",),
+    BusType.PXIE: ("PXI_Trig",),
+}  # fmt: skip
 NO_PINS = ("", "", "", "")
 # Frequencies of the timebase terminals, Hz.
 TIMEBASES = {
@@ -32,6 +31,7 @@ COUNTER_SIGNALS = ("InternalOutput", "Source", "Gate", "Aux", "A", "B", "Z", "Sa
                    "ArmStartTrigger")  # fmt: skip
 Idle = Literal["zero", "simulated"]
 _COUNTER = re.compile(r"_?(?:ctr|freqout)(\d*)$")
+_COUNTER_SIGNAL = re.compile(r"ctr(\d+)(\w+)", re.IGNORECASE)
 _LINE = re.compile(r"port(\d+)/line(\d+)$")
 _PORT = re.compile(r"port(\d+)$")
 _ANALOG = re.compile(r"_?(ai|ao)(\d+)$")
@@ -82,6 +82,8 @@ class Card:
         self.outputs: dict[str, Output] = {}
         self.default_source: dict[str, Source] = {}
         self.drivers: Counter[str] = Counter()
+        self.routed: dict[str, PulseOutput] = {}  # pins that counters put their pulses out at
+        self.neighbours: dict[str, Card] = {name: self}  # all cards, for terminals of others
         self.stored: dict[str, object] = {}  # device properties that a program has set
         if chassis is not None:
             chassis.modules.append(self)
@@ -114,6 +116,19 @@ class Card:
         if port_only:
             return [f"{own}/port{p}" for p, _ in ports]
         return [f"{own}/port{p}/line{i}" for p, port in ports for i in range(port.n_lines)]
+
+    def terminal_configurations(self, short: str) -> list[TerminalConfiguration]:
+        """Ways in which an analog input can be wired, the usual one first."""
+        ai, ways = self.model.ai, TerminalConfiguration
+        assert ai is not None
+        if ai.pseudodifferential:
+            return [ways.PSEUDO_DIFF, ways.DIFF]
+        if ai.differential_only or short.startswith("_"):
+            return [ways.DIFF]
+        single = [ways.RSE, ways.NRSE] if ai.nrse else [ways.RSE]
+        # Channel i pairs with i + 8 within each group of 16 (NI "X Series User Manual").
+        index = int(re.sub(r"\D", "", short) or 0)
+        return [ways.DIFF, *single] if index % 16 < min(ai.n_channels // 2, 8) else single
 
     def internal_names(self) -> list[str]:
         """Internal analog inputs: they read back the outputs and the board's references."""
@@ -169,9 +184,12 @@ class Card:
         return "di" if _LINE.match(rest) or _PORT.match(rest) else ""
 
     def pins(self, counter: str) -> tuple[str, ...]:
-        """Default pins of a counter; empty names where the card has none."""
-        pins = COUNTER_PINS.get(int(counter.removeprefix("ctr")), NO_PINS)
-        return pins if self.engines.model.n_pfi > 2 else NO_PINS
+        """Default pins of a counter: source or A, gate or Z, auxiliary or B, output; empty names
+        where the card has none.
+        """
+        counters, number = self.model.counters, int(counter.removeprefix("ctr"))
+        known = counters is not None and not self.is_module and number < len(counters.pins)
+        return counters.pins[number] if counters is not None and known else NO_PINS
 
     def lines(self, short: str) -> list[str]:
         """The lines of a port, or the line itself."""
@@ -204,6 +222,7 @@ class Card:
                 found += [f"Ctr{i}{what}" for what in COUNTER_SIGNALS]
         if not self.is_module:
             found += [*TIMEBASES, "FrequencyOutput", "MasterTimebase"]
+        found += [f"{line}{i}" for line in BUS_LINES.get(m.bus, ()) for i in range(8)]
         return found
 
     # Signals
@@ -217,9 +236,26 @@ class Card:
         return found
 
     def output(self, short: str) -> Output:
+        """An output of this card; its counters share those of a chassis."""
+        if _COUNTER.match(short):
+            return self.pulse_output(short)
         found = self.outputs.get(short)
         if found is None:
             found = self.outputs[short] = Output()
+        return found
+
+    @property
+    def counter_owner(self) -> Card:
+        """Whose counters this card's are: those of the chassis, but for a counter module."""
+        own = self.model.counters is not None and self.model.counters.own
+        return self if own else self.engines
+
+    def pulse_output(self, counter: str) -> PulseOutput:
+        """The output of a counter."""
+        outputs = self.counter_owner.outputs
+        found = outputs.get(counter)
+        if not isinstance(found, PulseOutput):
+            found = outputs[counter] = PulseOutput()
         return found
 
     def is_fed(self, short: str) -> bool:
@@ -238,14 +274,45 @@ class Card:
             return inside.at(t_s)
         return np.where(np.asarray(self.terminal(line).at(t_s)) > 0.5, 1.0, 0.0)
 
-    def pulses(self, short: str) -> Pulses | None:
-        """The pulse train on a terminal, if it is one."""
+    def pulses(self, short: str) -> EdgeSource | None:
+        """Edges that are wired to a terminal, if the signal is known by its edges."""
         if short in TIMEBASES:
             period_s = 1.0 / TIMEBASES[short]
             return Pulses(period_s, 0.5 * period_s)
         terminal = self.terminals.get(short)
         source = self.default_source.get(short) if terminal is None else terminal.source
-        return source if isinstance(source, Pulses) else None
+        if not self.is_fed(short) or (short in self.routed and not (terminal and terminal.fed)):
+            output = self.routed.get(short) or self._default_output(short)
+            if output is not None:
+                return output.edges
+        return source if isinstance(source, Pulses | EdgeList) else None
+
+    def _default_output(self, pin: str) -> PulseOutput | None:
+        """The output of the counter that comes out at a pin by default."""
+        for i in range(self.model.counters.n if self.model.counters else 0):
+            if pin and self.pins(f"ctr{i}")[-1] == pin:
+                return self.pulse_output(f"ctr{i}")
+        return None
+
+    def edges(self, terminal: str) -> EdgeSource | None:
+        """The signal of a terminal of this card or another one, if it is known by its edges."""
+        device, _, rest = terminal.lstrip("/").partition("/")
+        if not terminal.startswith("/") and device not in self.neighbours:
+            device, rest = self.engines.name, terminal
+        card = self.neighbours.get(device)
+        if card is None:
+            return None
+        found = _COUNTER_SIGNAL.fullmatch(rest)
+        if found and found[2].lower() == "internaloutput":
+            return card.engines.pulse_output(f"ctr{found[1]}").edges
+        if found:
+            pins = dict(
+                zip(("source", "gate", "aux"), card.engines.pins(f"ctr{found[1]}"), strict=False)
+            )
+            rest = pins.get(found[2].lower(), rest)
+        engines = card.engines
+        known = {name.lower(): name for name in engines.terminal_names()}
+        return engines.pulses(known.get(rest.lower(), rest))
 
     # Reservation
 

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from nidaqmx.constants import BusType, ProductCategory, UsageTypeAI, UsageTypeCI
 
 from simdaq.errors import SetupError
@@ -62,6 +63,8 @@ class AnalogInputs:
         It has shunt resistors of its own for current.
     extra_channels : tuple of str
         Physical channels that are not numbered inputs, such as dmm.
+    single_ended_V : float
+        Full scale of single-ended inputs, where it is below the widest range.
     power_max_V, power_max_A : float
         Limits of a power module's set points; 0 where there is none.
     """
@@ -85,6 +88,7 @@ class AnalogInputs:
     power_max_V: float = 0.0
     power_max_A: float = 0.0
     internal_shunt: bool = False
+    single_ended_V: float = np.inf
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,15 @@ class AnalogOutputs:
 
 @dataclass(frozen=True)
 class Counters:
-    """Identical counters and the measurements that they support."""
+    """Identical counters and the measurements that they support.
+
+    Attributes
+    ----------
+    pins : tuple
+        Default pins of each counter: source or A, gate or Z, auxiliary or B, output.
+    own : bool
+        Of a module: they are its own, and not those of its chassis.
+    """
 
     n: int
     bits: int
@@ -109,6 +121,8 @@ class Counters:
     usages: tuple[UsageTypeCI, ...] = tuple(u for u in UsageTypeCI if u != UsageTypeCI.TIME_GPS)
     buffered: bool = True
     outputs: bool = True
+    own: bool = False
+    pins: tuple[tuple[str, ...], ...] = ()
 
     @property
     def encoders(self) -> bool:
@@ -142,6 +156,10 @@ class CardModel:
         Analog input tasks that can run at once.
     internal_channels : tuple of str
         Internal analog inputs beside those that read back the analog outputs.
+    handshakes : bool
+        It has pipelined, handshake and burst timing.
+    assumed : tuple of str
+        Keys whose values have no source.
     """
 
     product: str
@@ -164,6 +182,8 @@ class CardModel:
     self_calibration: bool = False
     time_aware: bool = False
     n_ai_engines: int = 1
+    handshakes: bool = False
+    assumed: tuple[str, ...] = ()
     internal_channels: tuple[str, ...] = ()
 
 
@@ -181,6 +201,7 @@ def _whole(name: str, tables: dict[str, dict[str, Any]]) -> dict[str, Any]:
     if base is None:
         return own
     merged = _whole(base, tables)
+    merged.pop("assumed", None)
     for key, value in own.items():
         both = isinstance(value, dict) and isinstance(merged.get(key), dict)
         merged[key] = {**merged[key], **value} if both else value
@@ -218,11 +239,16 @@ def from_table(product: str, table: dict[str, Any]) -> CardModel:
         if "ao" in table:
             found["ao"] = AnalogOutputs(**_frozen(table["ao"]))
         if "counters" in table:
-            found["counters"] = Counters(**_frozen(table["counters"], UsageTypeCI))
+            found["counters"] = _counters(table["counters"])
         found["ports"] = tuple(Port(**port) for port in table.get("ports", ()))
         return CardModel(product=product, **found)
     except (KeyError, TypeError) as error:
         raise SetupError(f"card model {product!r}: {error}: compare with simdaq/cards") from None
+
+
+def _counters(table: dict[str, Any]) -> Counters:
+    found = _frozen(table, UsageTypeCI)
+    return Counters(**found | {"pins": tuple(tuple(p) for p in table.get("pins", ()))})
 
 
 @cache

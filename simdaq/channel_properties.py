@@ -8,10 +8,12 @@ import numpy as np
 
 from simdaq import device_properties, errors, names, scales
 from simdaq.channels import AnalogInput, AnalogOutput, Channel
+from simdaq.counters import CounterInput
 from simdaq.defaults import default
 from simdaq.package_api import Attribute
+from simdaq.pulse_outputs import CounterOutput
 from simdaq.system import System
-from simdaq.task import Task
+from simdaq.task import RUNNING, Task
 
 KINDS = ("ai", "ao", "ci", "co", "di", "do")
 
@@ -25,7 +27,7 @@ def named(task: Task, name: str) -> list[Channel]:
     return [task.channel(n) for n in names.unflatten(name)]
 
 
-def get(task: Task, name: str, attribute: Attribute) -> Any:
+def get(system: System, task: Task, name: str, attribute: Attribute) -> Any:
     """A property's value for the first of the channels.
 
     Raises
@@ -42,6 +44,9 @@ def get(task: Task, name: str, attribute: Attribute) -> Any:
     kind = key.partition("_")[0]
     if kind in KINDS and kind != channel.kind:
         raise task.error(errors.PROPERTY_NOT_IN_CONTEXT, Property=key, Channel_Name=channel.name)
+    if key == "ci_count" and isinstance(channel, CounterInput):
+        running = task.state == RUNNING and not getattr(task.run, "waits", False)
+        return channel.count_now(system.now_s) if running else channel.initial_count
     computed = _computed(task, channel, key)
     if computed is not None:
         return computed
@@ -113,6 +118,8 @@ def put(system: System, task: Task, channel: Channel, key: str, value: Any) -> N
         raise task.error(errors.PROPERTY_NOT_IN_CONTEXT, Property=key, Channel_Name=channel.name)
     if key.startswith("ai_bridge_shunt_cal") and not has_shunt(channel):
         raise task.error(errors.PROPERTY_NOT_SUPPORTED, Property=key, Channel_Name=channel.name)
+    if isinstance(channel, CounterOutput):
+        channel.refuse(key, value)
     channel.initial.setdefault(key, channel.properties.get(key))
     channel.properties[key] = value
     if key in ("_name", "name"):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from nidaqmx.constants import UsageTypeAO
+from nidaqmx.constants import TerminalConfiguration, UsageTypeAO
 from numpy.typing import NDArray
 
 from simdaq import errors, scales
@@ -42,6 +42,9 @@ class Channel:
     def has_periods(self) -> bool:
         """Its own signal can be its clock."""
         return False
+
+    def commit(self, t_s: float) -> None:
+        """Its card is programmed."""
 
     def begin(self, t_s: float) -> None:
         """Its task starts."""
@@ -167,12 +170,15 @@ class AnalogInput(Channel):
                 errors.BAD_VALUE, Property="AI.Max", Requested_Value=high, Minimum_Value=low,
                 Channel_Name=self.name,
             )  # fmt: skip
+        highest = ai.ranges[-1]
+        if self.properties.get("ai_term_cfg") == TerminalConfiguration.RSE.value:
+            highest = min(highest, ai.single_ended_V)
         if self.curve is scales.identity and self.custom is None and not self.physical_signal:
             for label, value in (("AI.Min", low), ("AI.Max", high)):
-                if abs(value) > ai.ranges[-1] * (1 + 1e-9):
+                if abs(value) > highest * (1 + 1e-9):
                     raise DaqmxError(
                         errors.BAD_VALUE, Property=label, Requested_Value=value,
-                        Maximum_Value=ai.ranges[-1], Minimum_Value=-ai.ranges[-1],
+                        Maximum_Value=highest, Minimum_Value=-highest,
                         Channel_Name=self.name,
                     )  # fmt: skip
 

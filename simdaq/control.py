@@ -112,14 +112,15 @@ def configure_logging(
 
 
 def start_new_file(system: System, *, task: int, file_path: str) -> None:
-    """Log to another file from now on."""
+    """Log to another file from the next sample on."""
     owner = system.task(task)
-    if not isinstance(owner.run, InputRun) or owner.state != RUNNING:
-        raise owner.error(errors.NOT_RUNNING)
-    owner.run.new_file(file_path)
+    if isinstance(owner.run, InputRun) and owner.state == RUNNING and owner.run.logs:
+        owner.run.new_file(file_path)
+    owner.properties["read", "logging_file_path"] = file_path
 
 
-def _retime(system: System, task: int, timing: Timing) -> None:
+def retime(system: System, task: int, timing: Timing) -> None:
+    """Time a task anew."""
     owner = system.task(task)
     if owner.state == RUNNING:
         raise owner.error(errors.PROPERTY_WHILE_RUNNING, Property="SampTimingType")
@@ -134,7 +135,7 @@ def cfg_samp_clk_timing(
     samps_per_chan: int,
 ) -> None:  # fmt: skip
     """By a sample clock."""
-    _retime(
+    retime(
         system, task,
         Timing(SampleTimingType.SAMPLE_CLOCK.value, rate, source, active_edge, sample_mode,
                int(samps_per_chan)),
@@ -145,7 +146,7 @@ def cfg_implicit_timing(
     system: System, *, task: int, sample_mode: int, samps_per_chan: int
 ) -> None:
     """By the signal itself: every period is a sample."""
-    _retime(
+    retime(
         system, task,
         Timing(SampleTimingType.IMPLICIT.value, mode=sample_mode, samples=int(samps_per_chan)),
     )  # fmt: skip
@@ -157,7 +158,7 @@ def cfg_change_detection_timing(
 ) -> None:  # fmt: skip
     """By changes of digital lines."""
     owner = system.task(task)
-    _retime(
+    retime(
         system, task,
         Timing(SampleTimingType.CHANGE_DETECTION.value, mode=sample_mode,
                samples=int(samps_per_chan)),

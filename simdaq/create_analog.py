@@ -14,7 +14,6 @@ from nidaqmx.constants import (
 )
 
 from simdaq import errors, names, scales, sensors
-from simdaq.card import Card
 from simdaq.channels import AnalogInput, Channel
 from simdaq.errors import DaqmxError
 from simdaq.sensors import SENSORS, Sensor
@@ -27,14 +26,6 @@ BRIDGE_KINDS = {
     "pressure": UsageTypeAI.PRESSURE_BRIDGE,
     "torque": UsageTypeAI.TORQUE_BRIDGE,
 }
-
-
-def _default_configuration(card: Card) -> TerminalConfiguration:
-    """Pseudodifferential on dynamic signal cards, else differential."""
-    assert card.model.ai is not None
-    if card.model.ai.pseudodifferential:
-        return TerminalConfiguration.PSEUDO_DIFF
-    return TerminalConfiguration.DIFF
 
 
 def _add_inputs(
@@ -71,13 +62,11 @@ def _add_inputs(
         custom = None
         if found.get("ai_custom_scale_name"):
             custom = system.scale(found["ai_custom_scale_name"])
+        ways = [c.value for c in card.terminal_configurations(short)]
         configuration = found.get("ai_term_cfg", TerminalConfiguration.DEFAULT.value)
         if configuration == TerminalConfiguration.DEFAULT.value:
-            found["ai_term_cfg"] = _default_configuration(card).value
-        elif card.model.ai.differential_only and configuration in (
-            TerminalConfiguration.RSE.value,
-            TerminalConfiguration.NRSE.value,
-        ):
+            found["ai_term_cfg"] = ways[0]
+        elif configuration not in ways and not short.startswith("_"):
             raise DaqmxError(
                 errors.BAD_VALUE, Property="AI.TermCfg", Requested_Value=configuration,
                 Channel_Name=physical,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -33,7 +32,7 @@ OUTPUT_TRIGGERS = PAUSE | START
 COUNTER_TRIGGERS = PAUSE | START | ARM_START
 # Product numbers of accessories.
 ACCESSORIES = {"RM-24999_A": 0x7992}
-TERMINALS = {"RSE": 1, "NRSE": 2, "DIFF": 4, "PSEUDODIFF": 8}
+TERMINALS = {"RSE": 1, "NRSE": 2, "DIFF": 4, "PSEUDO_DIFF": 8}
 CALIBRATED_MONTHS = 24
 
 
@@ -230,7 +229,7 @@ def _physical(system: System, name: str, key: str) -> Any:
             raise DaqmxError(errors.NO_TEDS_SENSOR, Physical_Channel_Name=name)
         return teds.properties[key]
     if key == "ai_term_cfgs":
-        return _terminal_configurations(card, short)
+        return sum(TERMINALS[c.name] for c in card.terminal_configurations(short))
     if key == "ao_term_cfgs":
         return TERMINALS["DIFF"] if card.model.category == ProductCategory.SC_EXPRESS else 1
     clocked = card.model.ports and max(p.max_Hz for p in card.model.ports) > 0.0
@@ -254,19 +253,6 @@ def _physical(system: System, name: str, key: str) -> Any:
     if key not in found:
         raise DaqmxError(errors.PROPERTY_NOT_SUPPORTED, Property=key, Physical_Channel_Name=name)
     return found[key]
-
-
-def _terminal_configurations(card: Card, short: str) -> int:
-    ai = card.model.ai
-    assert ai is not None
-    if ai.pseudodifferential:
-        return TERMINALS["DIFF"] | TERMINALS["PSEUDODIFF"]
-    if ai.differential_only:
-        return TERMINALS["DIFF"]
-    found = TERMINALS["RSE"] | (TERMINALS["NRSE"] if ai.nrse else 0)
-    # Channel i pairs with i + 8 within each group of 16 (NI "X Series User Manual").
-    index = int(re.sub(r"\D", "", short) or 0)
-    return found | (TERMINALS["DIFF"] if index % 16 < min(ai.n_channels // 2, 8) else 0)
 
 
 def _calibration(card: Card, key: str) -> Any:

@@ -66,6 +66,7 @@ NO_LOG_FILE = -201310
 LOG_NEEDS_CLOCK = -201299
 ONLY_LOGGED = -201301
 DEFECT = -50202
+ABORTED = -88710
 
 STOPPED_BEFORE_DONE = 200010
 
@@ -145,6 +146,7 @@ TEXTS = {
     NO_LOG_FILE: "The file to log to cannot be opened or made.",
     LOG_NEEDS_CLOCK: "Only clocked acquisitions can be logged.",
     ONLY_LOGGED: "In this logging mode samples go to the file only.",
+    ABORTED: "The task was stopped, or its device was removed, while a call waited for it.",
     DEFECT: "Internal error of the simulated driver.",
     STOPPED_BEFORE_DONE: "The task was stopped before it was done.",
 }

@@ -17,6 +17,7 @@ from simdaq import (
     create_power,
     create_scale,
     create_watchdog,
+    handshaking,
     storage,
     teds,
     triggers,
@@ -24,7 +25,8 @@ from simdaq import (
 
 MODULES = (
     bridge_calibration, calibration, control, create_analog, create_counter, create_digital,
-    create_output, create_power, create_scale, create_watchdog, storage, teds, triggers,
+    create_output, create_power, create_scale, create_watchdog, handshaking,
+    storage, teds, triggers,
 )  # fmt: skip
 
 # All that these modules define and do not keep for themselves.

@@ -12,7 +12,7 @@ from simdaq.channels import AnalogOutput, DigitalLines
 from simdaq.defaults import default
 from simdaq.run import Run
 from simdaq.task import Task
-from simdaq.timing import Clock
+from simdaq.timing import NONE, Clock
 
 Block = NDArray[np.float64]
 
@@ -48,6 +48,7 @@ class OutputRun(Run):
         self.clock: Clock = routes.sample_clock(bench, task, n)
         self.write_position = self.data.shape[1]
         self._starved = False
+        self._before = 0
 
     @property
     def done(self) -> bool:
@@ -73,12 +74,15 @@ class OutputRun(Run):
         """When there is room for n samples."""
         return self.clock.when(n - self.space)
 
-    def step(self, after_s: float, until_s: float) -> None:
+    def take(self, after_s: float, until_s: float) -> None:
+        self._before = self.clock.taken
         if self._starved or any(c.stalled or not c.plugged for c in self.task.cards):
-            return
-        before = self.clock.taken
-        times = self.clock.take(after_s, until_s)
-        self.fresh = times
+            self.fresh = NONE
+        else:
+            self.fresh = self.clock.take(after_s, until_s)
+
+    def step(self, after_s: float, until_s: float) -> None:
+        before, times = self._before, np.asarray(self.fresh)
         n = len(times)
         if not n:
             return

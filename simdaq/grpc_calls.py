@@ -62,7 +62,7 @@ SCALAR_WRITES = {
     "WriteAnalogScalarF64": transfer.write_analog,
     "WriteDigitalScalarU32": transfer.write_words,
 }
-PULSES = {"Freq": transfer.by_frequency, "Time": transfer.by_time, "Ticks": transfer.by_ticks}
+PULSES = {"Freq": transfer.by_frequency, "Time": transfer.by_time}
 
 
 class Service:
@@ -152,7 +152,7 @@ class Service:
         lines = name == "ReadDigitalLines"
         size = request.array_size_in_bytes if lines else request.array_size_in_samps
         out = np.zeros(size, dtype=dtype)
-        transfer.lay_out(out, block, n, layout)
+        transfer.lay_out(out, block, n if failure is None else -1, layout)
         as_bytes = dtype is _u8
         facts: dict[str, Any] = {"samps_per_chan_read": block.shape[1]}
         if lines:
@@ -204,7 +204,11 @@ class Service:
         if name.startswith("Write"):
             given = [f.name for f in request.DESCRIPTOR.fields][-2:]
             first, second = (np.ravel(np.array(getattr(request, g), float)) for g in given)
-            high_s, low_s = PULSES[kind](first, second)
+            if kind == "Ticks":
+                tick_s = transfer.tick_s(self.system, handle)
+                high_s, low_s = transfer.by_ticks(first, second, tick_s)
+            else:
+                high_s, low_s = PULSES[kind](first, second)
             done = transfer.write_pulses(
                 self.system, handle, high_s, low_s, auto_start=request.auto_start
             )

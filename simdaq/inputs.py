@@ -59,12 +59,20 @@ def _read_buffer(
         # The newest sample that was not read yet, else the next one; never an older one.
         buffer.position = max(buffer.position, buffer.written - 1)
     there = system.wait(
-        lambda: run.ready >= n or run.done or not _present(task),
+        lambda: (
+            run.ready >= n
+            or run.done
+            or not _present(task)
+            or task.run is not run
+            or task.state != RUNNING
+        ),
         lambda: run.when(n - run.ready),
         timeout_s,
     )
     for card in task.cards:
         card.must_work()
+    if task.run is not run or task.state != RUNNING:  # by another thread
+        raise task.error(errors.ABORTED)
     if buffer.lost and run.ready < n:
         task.pending = task.error(errors.OVERWRITTEN, Property="BufferOverflow")
     if buffer.lost:

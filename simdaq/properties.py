@@ -29,6 +29,8 @@ from simdaq.timing import Timing, Trigger
 
 Getter = Callable[[Task], Any]
 
+# Timing of pattern cards, whose clock source is a name on the connector.
+AS_GIVEN = (SampleTimingType.PIPELINED_SAMPLE_CLOCK.value, SampleTimingType.BURST_HANDSHAKE.value)
 LEAST_PRETRIGGER = 2  # samples; NI-DAQmx Help, "Ref.PretrigSamples"
 LARGEST_BUFFER = 2**32 - 1
 # A reset returns the number of samples and the mode to those of a task that was never timed.
@@ -86,11 +88,15 @@ def get(system: System, owner: str, handle: int, name: str, attribute: Attribute
     if owner == "watchdog":
         return watchdog.get(task, name, attribute.name)
     if owner == "chan":
-        return channel_properties.get(task, name, attribute)
+        return channel_properties.get(system, task, name, attribute)
     _applies(task, owner, attribute.name)
     found = GETTERS.get((owner, attribute.name))
     if found is not None:
         return found(task)
+    if owner == "timing" and attribute.name == "first_samp_timestamp_val":
+        if task.started_s is None:
+            raise task.error(errors.NO_TIMESTAMP, Property=attribute.name)
+        return system.since_1904(task.started_s)
     if owner == "trig":
         trigger, field = _trigger_field(task, attribute.name)
         if trigger is not None and field:
@@ -271,6 +277,13 @@ def _booleans(task: Task) -> int:
     return max(widths, default=0)
 
 
+def _samples(task: Task) -> int:
+    """Samples a channel; asking for a number that the clock cannot have verifies the task."""
+    if not task.timing.on_demand:
+        task.verify_samples()
+    return task.timing.samples
+
+
 def _highest_Hz(task: Task) -> float:
     return min(task.rates(card)[0] for card in task.cards)
 
@@ -288,6 +301,8 @@ def _clock_source(task: Task) -> str:
     source = task.timing.source
     if not task.channels:
         return source or "OnboardClock"
+    if task.timing.type in AS_GIVEN:
+        return source
     if source in ("", "OnboardClock"):
         return f"/{task.card.engines.name}/{task.kind}/SampleClockTimebase"
     found = task.qualified(source)
@@ -381,6 +396,7 @@ GETTERS: dict[tuple[str, str], Getter] = {
     **{
         ("timing", key): _timing_getter(field)
         for key, field in TIMING_FIELDS.items()
-        if key not in ("samp_clk_src", "samp_clk_rate")
+        if key not in ("samp_clk_src", "samp_clk_rate", "samp_quant_samp_per_chan")
     },
+    ("timing", "samp_quant_samp_per_chan"): _samples,
 }

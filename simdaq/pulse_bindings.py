@@ -105,6 +105,13 @@ class PulseBindings:
 
         return action
 
+    def _converted(self, task: Any, convert: PulseForm, first: Any, second: Any) -> Any:
+        """High and low times of pulses that a task is to make."""
+        if convert is transfer.by_ticks:
+            tick_s = transfer.tick_s(self.m.current(), self.m.handle(task))
+            return transfer.by_ticks(first, second, tick_s)
+        return convert(first, second)
+
     def _writer(self, dtype: Any, convert: PulseForm) -> Action:
         """A DAQmxWriteCtr... function: two arrays."""
 
@@ -113,10 +120,8 @@ class PulseBindings:
             second: Any, n_written: Any, _: Any,
         ) -> int | None:  # fmt: skip
             del timeout_s, layout
-            high_s, low_s = convert(
-                self.m.array(first, n, dtype).astype(float),
-                self.m.array(second, n, dtype).astype(float),
-            )
+            parts = (self.m.array(p, n, dtype).astype(float) for p in (first, second))
+            high_s, low_s = self._converted(task, convert, *parts)
             done = transfer.write_pulses(
                 self.m.current(), self.m.handle(task), high_s, low_s, auto_start=bool(auto_start)
             )
@@ -132,7 +137,8 @@ class PulseBindings:
             task: Any, auto_start: int, timeout_s: float, first: float, second: float, _: Any
         ) -> int | None:
             del timeout_s
-            high_s, low_s = convert(np.array([float(first)]), np.array([float(second)]))
+            parts = np.array([float(first)]), np.array([float(second)])
+            high_s, low_s = self._converted(task, convert, *parts)
             transfer.write_pulses(
                 self.m.current(), self.m.handle(task), high_s, low_s, auto_start=bool(auto_start)
             )

@@ -11,18 +11,19 @@ from nidaqmx.constants import (
     DigitalPatternCondition,
     Edge,
     Level,
+    SampleTimingType,
     TriggerType,
     WindowTriggerCondition1,
     WindowTriggerCondition2,
 )
 
 from simdaq import errors, names
-from simdaq.bench import Bench
-from simdaq.card import COUNTER_PINS, Card
+from simdaq.bench import UNIX_1904_S, Bench
+from simdaq.card import Card
 from simdaq.channels import AnalogInput
+from simdaq.edges import of as edges_of
 from simdaq.errors import DaqmxError
 from simdaq.task import RUNNING, Task
-from simdaq.terminals import Pulses
 from simdaq.timing import (
     NONE,
     Clock,
@@ -34,7 +35,6 @@ from simdaq.timing import (
     Trigger,
 )
 
-UNIX_1904_S = 2_082_844_800
 NO_TRIGGER = TriggerType.NONE.value
 
 
@@ -59,7 +59,10 @@ def sample_clock(bench: Bench, task: Task, n: float) -> Clock:
 def arm_start(bench: Bench, task: Task) -> Edges | None:
     """When the arm start trigger of a counter fires; None: there is none."""
     p = task.properties
-    if p.get(("trig", "arm_start_trig_type"), NO_TRIGGER) != TriggerType.DIGITAL_EDGE.value:
+    kind = p.get(("trig", "arm_start_trig_type"), NO_TRIGGER)
+    if kind == TriggerType.TIME.value:
+        return _time_edge(bench, p.get(("trig", "arm_start_time_when"), (0, 0)))
+    if kind != TriggerType.DIGITAL_EDGE.value:
         return None
     edge = int(p.get(("trig", "arm_start_dig_edge_edge"), Edge.RISING.value))
     return edges(bench, str(p.get(("trig", "arm_start_dig_edge_src"), "")), edge, task)
@@ -69,7 +72,9 @@ def _pause(bench: Bench, task: Task) -> Callable[[Times], Any] | None:
     """Whether a task's clock is paused at given times; None: it has no pause trigger."""
     p = task.properties
     kind = p.get(("trig", "pause_trig_type"), NO_TRIGGER)
-    if kind == NO_TRIGGER:
+    if kind == NO_TRIGGER or task.kind in ("ci", "co"):  # a counter pauses, and not its clock
+        return None
+    if task.timing.type == SampleTimingType.BURST_HANDSHAKE.value:  # no peripheral pauses it
         return None
     if kind == TriggerType.DIGITAL_LEVEL.value:
         card, short = _pin(bench, str(p.get(("trig", "pause_dig_lvl_src"), "")), task)
@@ -133,8 +138,9 @@ def edges(bench: Bench, terminal: str, edge: int, task: Task) -> Edges:
     if rest.endswith(("/SampleClock", "/StartTrigger", "/ReferenceTrigger")):
         kind, _, what = rest.partition("/")
         return _signal_of(bench, card, kind, what)
-    if rest.startswith("Ctr"):
-        return _counter_edges(bench, card, rest, edge)
+    source = card.edges(f"/{card.name}/{rest}")
+    if source is not None:
+        return edges_of(source, bench.now_s, rising=edge == Edge.RISING.value)
     return line_edges(bench, card, rest, edge)
 
 
@@ -158,35 +164,16 @@ def _signal_of(bench: Bench, card: Card, kind: str, what: str) -> Edges:
     return found
 
 
-def _counter_edges(bench: Bench, card: Card, rest: str, edge: int) -> Edges:
-    number = int(rest[3])
-    if rest.endswith("InternalOutput"):
-        heard: list[Any] = [None, bench.now_s]  # the train, and its last edge
-
-        def of_output(after_s: float, until_s: float) -> Times:
-            train = card.output(f"ctr{number}").heard
-            if train is None:
-                return NONE
-            if train is not heard[0]:
-                # The first edge of a new train lies at the open end of this step.
-                heard[:] = [train, -np.inf if train.first_s >= heard[1] else after_s]
-            found = edges_of(train, edge, heard[1], until_s)
-            heard[1] = float(found[-1]) if len(found) else heard[1]
-            return found
-
-        return of_output
-    pins = COUNTER_PINS[number]
-    return line_edges(bench, card, pins[0 if rest.endswith("Source") else 1], edge)
-
-
 def line_edges(bench: Bench, card: Card, short: str, edge: int) -> Edges:
-    """Edges of a digital line: exact of `Pulses`, else where a step ends on another level."""
-    level = [0.0 if card.pulses(short) is not None else card.level(short, bench.now_s)]
+    """Edges of a digital line: exact where they are known, else where a step ends on another
+    level.
+    """
+    source = card.pulses(short)
+    if source is not None:
+        return edges_of(source, bench.now_s, rising=edge == Edge.RISING.value)
+    level = [card.level(short, bench.now_s)]
 
     def found(after_s: float, until_s: float) -> Times:
-        pulses = card.pulses(short)
-        if pulses is not None:
-            return edges_of(pulses, edge, after_s, until_s)
         before, level[0] = level[0], card.level(short, until_s)
         wanted = 1.0 if edge == Edge.RISING.value else -1.0
         return np.array([until_s]) if level[0] - before == wanted else NONE
@@ -210,7 +197,7 @@ def trigger_edges(bench: Bench, trigger: Trigger, task: Task) -> Edges | None:
     if trigger.type == TriggerType.DIGITAL_PATTERN.value:
         return _pattern_edges(bench, trigger, task)
     if trigger.type == TriggerType.TIME.value:
-        return _time_edge(bench, task)
+        return _time_edge(bench, task.properties["trig", "start_time_when"])
     raise task.error(errors.START_TRIGGER_NOT_SUPPORTED)
 
 
@@ -282,8 +269,8 @@ def _pattern_edges(bench: Bench, trigger: Trigger, task: Task) -> Edges:
     return _rises(state, task)
 
 
-def _time_edge(bench: Bench, task: Task) -> Edges:
-    lsb, msb = task.properties["trig", "start_time_when"]
+def _time_edge(bench: Bench, when: tuple[int, int]) -> Edges:
+    lsb, msb = when
     at_s = msb - UNIX_1904_S + lsb * 2.0**-64 - bench.origin_unix_s
 
     def found(after_s: float, until_s: float) -> Times:
@@ -292,8 +279,31 @@ def _time_edge(bench: Bench, task: Task) -> Edges:
     return found
 
 
-def edges_of(pulses: Pulses, edge: int, after_s: float, until_s: float) -> Times:
-    """Rising or falling edges of a pulse train in (after_s, until_s]."""
-    if edge == Edge.RISING.value:
-        return pulses.rising(after_s, until_s)
-    return pulses.falling(after_s, until_s)
+def in_order(running: list[Task]) -> list[Task]:
+    """Tasks, those whose clocks, triggers and pulses others hear before those others."""
+    ranks: dict[int, int] = {}
+
+    def rank(task: Task) -> int:
+        if task.handle not in ranks:
+            ranks[task.handle] = 0  # a circle of triggers ends here
+            heard = [t for t in running if t is not task and _hears(task, t)]
+            ranks[task.handle] = 1 + max((rank(t) for t in heard), default=0)
+        return ranks[task.handle]
+
+    return sorted(running, key=rank)
+
+
+def _hears(task: Task, other: Task) -> bool:
+    """A clock or a trigger of a task comes from another one, by its terminal's name."""
+    if not task.channels or not other.channels:
+        return False
+    device = other.card.engines.name.lower()
+    sources = [task.timing.source, task.start_trigger.source, task.reference_trigger.source]
+    sources += [str(v) for (_, key), v in task.properties.items() if key.endswith("_src")]
+    made = [f"/{device}/{other.kind}/"]
+    if other.kind == "co":
+        made = [f"/{device}/{c.short}internaloutput" for c in other.channels]
+        made += [str(getattr(c, "terminal", str)()).lower() for c in other.channels]
+    return any(
+        task.qualified(source).lower().startswith(one) for source in sources for one in made if one
+    )

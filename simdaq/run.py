@@ -12,6 +12,9 @@ class Run:
 
     fresh: Any = ()  # times of the samples of the last step, for those who share the clock
 
+    def take(self, after_s: float, until_s: float) -> None:
+        """Find out when something is due in (after_s, until_s]: before any task acts on it."""
+
     def step(self, after_s: float, until_s: float) -> None:
         """Take or put out what is due in (after_s, until_s]."""
 

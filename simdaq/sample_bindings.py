@@ -66,7 +66,8 @@ class SampleBindings:
             pointer, size, n_read = rest[1 if has_fill_mode else 0 :][:3]
             block, failure = read(self.m.current(), self.m.handle(task), n, timeout_s)
             if size:
-                transfer.lay_out(self.m.array(pointer, size, dtype), block, n, fill_mode)
+                out = self.m.array(pointer, size, dtype)
+                transfer.lay_out(out, block, n if failure is None else -1, fill_mode)
             self.m.store(n_read, "int32_t *", block.shape[1])
             if lines:
                 self.m.store(rest[-2], "int32_t *", block.shape[2] if block.ndim > 2 else 1)

@@ -17,10 +17,10 @@ from typing import Any
 
 from simdaq import catalog, max_file, scene_file, storage
 from simdaq.card import Card
+from simdaq.edges import Pulses
 from simdaq.errors import SetupError
 from simdaq.max_file import CardEntry
 from simdaq.system import System
-from simdaq.terminals import Pulses
 
 ENVIRONMENT = "SIMDAQ"
 CARDS = (

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from simdaq import errors
+from simdaq import counters, errors, routes
 from simdaq.acquisition import InputRun
 from simdaq.bench import Bench
 from simdaq.channels import is_infinite
+from simdaq.counters import CounterRun
 from simdaq.errors import DaqmxError
 from simdaq.generation import OutputRun
 from simdaq.pulse_outputs import PulseRun
@@ -67,6 +68,8 @@ class System(Bench):
         self._due: list[tuple[Event, tuple[Any, ...]]] = []
         self._dispatcher: threading.Thread | None = None
         self._plants: list[Plant] = []
+        self._order: list[Task] = []
+        self._order_of: tuple[tuple[int, int], ...] = ()
 
     def couple(self, plant: Plant) -> None:
         """Step a plant as time passes, its outputs and inputs at the end of every step."""
@@ -112,11 +115,12 @@ class System(Bench):
 
     def _run_to(self, t_s: float) -> None:
         after_s, self.now_s = self.now_s, max(t_s, self.now_s)
-        running = [t for t in self.tasks.values() if t.state == RUNNING and t.run is not None]
-        # Those whose clock others share come first.
-        # Outputs come before the inputs that may read them.
-        running.sort(key=lambda t: (not t.has_own_clock, t.is_input))
+        running = self._in_order()
         for task in running:
+            assert task.run is not None
+            task.run.take(after_s, self.now_s)
+        # Outputs come before the inputs that may read them.
+        for task in sorted(running, key=lambda t: t.is_input):
             assert task.run is not None
             task.run.step(after_s, self.now_s)
             self._tell(task)
@@ -126,6 +130,14 @@ class System(Bench):
         if self._due and self._wall_s is not None:
             self._changed.notify_all()
 
+    def _in_order(self) -> list[Task]:
+        """Tasks that run, those whose clocks and triggers others share before those."""
+        running = [t for t in self.tasks.values() if t.state == RUNNING and t.run is not None]
+        key = tuple((t.handle, t.n_transitions) for t in running)
+        if key != self._order_of:
+            self._order_of, self._order = key, routes.in_order(running)
+        return self._order
+
     def _tell(self, task: Task) -> None:
         run, event = task.run, task.events.get("every_n")
         assert run is not None
@@ -134,7 +146,7 @@ class System(Bench):
                 event.seen += event.n
                 self._due.append((event, (event.n,)))
         event = task.events.get("done")
-        over = run.done and run is not SOFTWARE_TIMED
+        over = run.done and not isinstance(run, SoftwareTimed)
         if event is not None and over and not task.done_told:
             task.done_told = True
             code = 0 if task.pending is None else task.pending.code
@@ -228,6 +240,8 @@ class System(Bench):
         events = list(task.events.values())
         self._due = [call for call in self._due if call[0] not in events]
         super().stop(task)
+        with self.lock:
+            self._changed.notify_all()  # a read of another thread waits no longer
 
     def clear(self, task: Task) -> None:
         for kind in list(task.events):
@@ -293,6 +307,8 @@ class System(Bench):
         self._step_to(self.now_s)  # what is due at this very moment, such as the first sample
 
     def _make_run(self, task: Task) -> Run:
+        if task.kind == "ci":
+            counters.prepare(task)
         if task.kind == "co":
             return PulseRun(self, task)
         if task.kind == "watchdog":
@@ -300,5 +316,6 @@ class System(Bench):
         if task.timing.on_demand:
             for channel in task.channels:
                 channel.begin(self.now_s)
-            return SOFTWARE_TIMED
+            armed = routes.arm_start(self, task) if task.kind == "ci" else None
+            return CounterRun(task, armed) if task.kind == "ci" else SOFTWARE_TIMED
         return OutputRun(self, task) if task.kind in ("ao", "do") else InputRun(self, task)

@@ -167,7 +167,8 @@ class Task:
             if owner == "exported_signal" and key.endswith("_output_term"):
                 self.destination(value)
 
-    def _verify_clock(self) -> None:
+    def verify_samples(self) -> None:
+        """Raise DaqmxError for fewer samples than a finite task can have."""
         timing = self.timing
         lowest = 2 if timing.type == SampleTimingType.SAMPLE_CLOCK.value else 1
         if timing.finite and timing.samples < lowest:
@@ -175,6 +176,10 @@ class Task:
                 errors.BAD_VALUE, Property="SampQuant.SampPerChan",
                 Requested_Value=timing.samples, Minimum_Value=lowest,
             )  # fmt: skip
+
+    def _verify_clock(self) -> None:
+        timing = self.timing
+        self.verify_samples()
         for card in self.cards:
             model = card.model
             if timing.single_point and not model.single_point:
@@ -264,13 +269,20 @@ class Task:
         if self.device is not None:
             found.append((self.device, "watchdog"))
         for channel in self.channels:
-            found += [(channel.card, r) for r in channel.resources() if self.kind != "ai"]
+            holder = channel.card.counter_owner if self.kind in ("ci", "co") else channel.card
+            found += [(holder, r) for r in channel.resources() if self.kind != "ai"]
         for card in self.cards:
             if self.kind == "ai":  # one converter, one task
                 found.append((card, "ai"))
             elif self.kind in ("ao", "di", "do") and not self.timing.on_demand:
                 found.append((card, f"{self.kind} clock"))
         return list(dict.fromkeys(found))
+
+    @property
+    def started_s(self) -> float | None:
+        """When the start trigger came, which is also when the first sample did."""
+        found = getattr(self.run, "clock", self.run)
+        return None if found is None else getattr(found, "start_s", None)
 
     @property
     def done(self) -> bool:

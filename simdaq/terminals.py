@@ -9,6 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from simdaq.edges import EdgeSource, Joined, Pulses, Resumed
+
 Times = Any  # a time in s or an array of them
 Source = float | Callable[[Times], Any]
 Fault = Literal["stuck", "high rail", "low rail"]
@@ -41,45 +43,6 @@ class Track:
         return self._v1 - self._slope_per_s * behind
 
 
-@dataclass(frozen=True)
-class Pulses:
-    """A regular pulse train on a digital line: `n` pulses, each high first `high_s`, then low.
-
-    The first rising edge is at `first_s`.
-    """
-
-    period_s: float
-    high_s: float
-    first_s: float = 0.0
-    n: float = np.inf
-
-    def rising(self, after_s: float, until_s: float) -> NDArray[np.float64]:
-        """Times of rising edges in (after_s, until_s]."""
-        return self._edges(after_s, until_s, self.first_s)
-
-    def falling(self, after_s: float, until_s: float) -> NDArray[np.float64]:
-        """Times of falling edges in (after_s, until_s]."""
-        return self._edges(after_s, until_s, self.first_s + self.high_s)
-
-    def _edges(self, after_s: float, until_s: float, first_s: float) -> NDArray[np.float64]:
-        tiny = 1e-9
-        first = max(np.floor((after_s - first_s) / self.period_s + tiny) + 1.0, 0.0)
-        last = min(np.floor((until_s - first_s) / self.period_s + tiny), self.n - 1.0)
-        return first_s + self.period_s * np.arange(first, last + 1.0)
-
-    def count(self, t_s: Times) -> Any:
-        """Rising edges up to and including t_s."""
-        cycles = np.floor((np.asarray(t_s) - self.first_s) / self.period_s + 1e-9) + 1.0
-        return np.clip(cycles, 0.0, self.n)
-
-    def __call__(self, t_s: Times) -> Any:
-        """The level, 0.0 or 1.0."""
-        since_s = np.asarray(t_s) - self.first_s
-        k = np.floor(since_s / self.period_s + 1e-9)
-        inside = since_s - k * self.period_s < self.high_s - 1e-9 * self.period_s
-        return np.where(inside & (k >= 0.0) & (k < self.n), 1.0, 0.0)
-
-
 @dataclass
 class Terminal:
     """An input: what is wired to it, and what is broken about it."""
@@ -107,10 +70,6 @@ class Output:
     since_s: float = 0.0
     watched: bool = False
     changes: list[tuple[float, float]] = field(default_factory=list)
-    train: Pulses | None = None
-    n_before: float = 0.0  # rising edges of earlier trains
-    past: Pulses | None = None  # the last train, which others may still have to hear
-    inverted: bool = False
     _block_s: NDArray[np.float64] | None = None  # times of the last block, with values before it
     _block: NDArray[np.float64] | None = None
 
@@ -118,29 +77,8 @@ class Output:
         if self.watched and value != self.value:
             self.changes.append((t_s, value))
         self._block_s = np.array([-np.inf, t_s])
-        self._block = np.array([self.at(t_s), value])
+        self._block = np.array([self.value, value])
         self.value, self.since_s = value, t_s
-        self._end_train(t_s)
-
-    def _end_train(self, t_s: float) -> None:
-        if self.train is not None:
-            self.n_before += float(self.train.count(t_s))
-            self.past = self.train
-        self.train = None
-
-    def count(self, t_s: Times) -> Any:
-        """Rising edges of all pulse trains so far."""
-        return self.n_before + (0.0 if self.train is None else self.train.count(t_s))
-
-    def put_train(self, t_s: float, train: Pulses, *, inverted: bool) -> None:
-        """Follow a pulse train from now on; its edges are not recorded among the changes."""
-        self._end_train(t_s)
-        self.since_s, self.train, self.inverted = t_s, train, inverted
-
-    @property
-    def heard(self) -> Pulses | None:
-        """The pulse train that goes out, or the last one that did."""
-        return self.train or self.past
 
     def put_block(self, t_s: NDArray[np.float64], values: NDArray[np.float64]) -> None:
         """Take the levels that a clocked generation put out in one step."""
@@ -153,14 +91,76 @@ class Output:
         self._block_s = np.concatenate(([-np.inf], t_s))
         self._block = np.concatenate(([self.value], values))
         self.value, self.since_s = float(values[-1]), float(t_s[-1])
-        self.train = None
 
     def at(self, t_s: Times) -> Any:
         """The level at a time, or at an array of times within the last step."""
-        if self.train is not None:
-            level = self.train(t_s)
-            level = 1.0 - level if self.inverted else level
-            return float(level) if isinstance(t_s, float) else level
         if isinstance(t_s, float) or self._block_s is None or self._block is None:
             return self.value
         return self._block[np.searchsorted(self._block_s, t_s, side="right") - 1]
+
+
+@dataclass
+class PulseOutput(Output):
+    """The output of a counter; its edges are known exactly, and not recorded among the changes.
+
+    Attributes
+    ----------
+    edges : all of its edges
+    train : what goes out now
+    """
+
+    edges: Joined = field(default_factory=Joined)
+    train: EdgeSource | None = None
+
+    def put(self, t_s: float, value: float) -> None:
+        """Stay at a level."""
+        before = self.at(t_s)
+        if self.watched and value != before:
+            self.changes.append((t_s, value))
+        self.edges.cut(t_s)
+        if value != before:
+            self.edges.step(t_s, rising=value > before)
+        self.value, self.since_s, self.train = value, t_s, None
+
+    def put_train(self, t_s: float, train: EdgeSource, *, inverted: bool) -> None:
+        """Follow a pulse train from now on."""
+        self.put(t_s, 1.0 if inverted else 0.0)
+        self.edges.add(train, inverted=inverted)
+        self.train = train
+
+    def change(self, t_s: float, period_s: float, first_part_s: float, *, inverted: bool) -> None:
+        """Go on with other pulses when the present one ends.
+
+        Source: NI-DAQmx Help, "Changing Pulse Width or Frequency during a Generation".
+        """
+        train, last = self.train, self.edges.last()
+        if not isinstance(train, Pulses) or not isinstance(last, Pulses | Resumed):
+            return
+        n = float(np.clip(train.count(t_s), 0.0, train.n))
+        end_s = train.first_s + n * train.period_s
+        follows = Pulses(period_s, first_part_s, end_s, train.n - n)
+        if n > 0.0:
+            self.edges.replace_last(last.limited(n))
+            self.edges.add(follows, inverted=inverted)
+        else:  # its first pulse has not begun
+            self.edges.replace_last(follows)
+        self.train = follows
+
+    def pause(self, t_s: float) -> None:
+        """Stay at the present level, in the middle of a train."""
+        self.edges.cut(t_s)
+
+    def resume(self, paused_s: float, t_s: float) -> None:
+        """Go on with what a pause has cut off."""
+        train = self.train
+        if isinstance(train, Pulses):
+            inverted = self.edges.inverted
+            before = {r: float(train.count(paused_s, rising=r)) for r in (True, False)}
+            rest = Resumed(train, t_s - paused_s, before)
+            self.edges.add(rest, inverted=inverted)
+            self.train = rest.later
+
+    def at(self, t_s: Times) -> Any:
+        """The level at a time, or at an array of times."""
+        level = self.edges(t_s)
+        return float(level) if np.ndim(level) == 0 else level

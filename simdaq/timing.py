@@ -92,6 +92,7 @@ class InternalClock:
         self._trigger = trigger
         self._retriggerable = retriggerable
         self._delay_s = delay_s
+        self._busy_until_s = -np.inf  # triggers during a record are ignored
         self._k = 0
 
     @property
@@ -107,16 +108,17 @@ class InternalClock:
         if self._trigger is None:
             return self._run(until_s)
         found = [NONE]
+        edges = self._trigger(after_s, until_s)
         while True:
             if self.start_s is None:
-                edges = self._trigger(after_s, until_s)
+                edges = edges[edges > self._busy_until_s]
                 if not len(edges):
                     break
                 self.start_s = float(edges[0]) + self._delay_s
             found.append(self._run(until_s))
             if self._k < self.n or not self._retriggerable:
                 break
-            after_s = self.start_s + (self.n - 1.0) / self.rate_Hz
+            self._busy_until_s = self.start_s + (self.n - 1.0) / self.rate_Hz
             self.start_s, self._k = None, 0
         return np.concatenate(found)
 
@@ -150,7 +152,7 @@ class PausedClock:
 
     @property
     def start_s(self) -> float | None:
-        return getattr(self._clock, "start_s", None)
+        return self._clock.start_s
 
     @property
     def done(self) -> bool:
@@ -184,6 +186,7 @@ class ExternalClock:
         self.n = n
         self._trigger = trigger
         self._k = 0
+        self.start_s: float | None = None  # when the start trigger came
 
     @property
     def done(self) -> bool:
@@ -201,7 +204,8 @@ class ExternalClock:
             if not len(started):
                 return NONE
             self._trigger = None
-            edges = edges[edges >= started[0]]
+            self.start_s = float(started[0])
+            edges = edges[edges >= self.start_s]
         edges = edges[: int(min(self.n - self._k, len(edges)))]
         self._k += len(edges)
         return edges

@@ -17,7 +17,6 @@ from simdaq.pulse_outputs import CounterOutput
 from simdaq.system import System
 from simdaq.task import RUNNING, Task
 
-LOWEST_CODE = -32768.0  # of a power module whose output is off
 Answer = tuple[Any, DaqmxError | None]
 
 
@@ -99,9 +98,9 @@ def read_pulses(system: System, handle: int, n: int, timeout_s: float) -> Answer
 
 
 def read_power_codes(system: System, handle: int, n: int, timeout_s: float) -> Answer:
-    """(2, channels, samples): voltage and current as the converter gave them."""
+    """(2, channels, samples): voltage and current as the converter gave them; 0 where it is off."""
     block, failure = _power(system, handle, n, timeout_s)
-    return np.nan_to_num(block, nan=LOWEST_CODE), failure
+    return np.nan_to_num(block), failure
 
 
 def _power(system: System, handle: int, n: int, timeout_s: float) -> Answer:
@@ -190,8 +189,8 @@ def write_lines(
 def lay_out(out: Any, block: Any, n: int, fill_mode: int) -> None:
     """Put (channels, samples, ...) into a flat array as NI lays it out.
 
-    By channel, each channel's samples begin where they would if all n had come; by scan, they
-    follow each other.
+    By channel, each channel's samples begin where they would if all n had come; by scan, or where
+    n is -1, they follow each other.
     """
     if not block.size:
         return
@@ -268,6 +267,12 @@ def by_time(high_s: Block, low_s: Block) -> tuple[Block, Block]:
     return high_s, low_s
 
 
-def by_ticks(high: Block, low: Block) -> tuple[Block, Block]:
-    """Of a 100 MHz timebase."""
-    return 1e-8 * high, 1e-8 * low
+def by_ticks(high: Block, low: Block, tick_s: float = 1e-8) -> tuple[Block, Block]:
+    """Ticks of a timebase -> s."""
+    return tick_s * high, tick_s * low
+
+
+def tick_s(system: System, handle: int) -> float:
+    """Period of the timebase that a task's pulses by ticks count."""
+    found = [c.tick_s for c in system.task(handle).channels if isinstance(c, CounterOutput)]
+    return found[0] if found else 1e-8

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from nidaqmx.constants import TimestampEvent, TriggerType
 
 from simdaq import errors
+from simdaq.defaults import default
 from simdaq.system import System
 from simdaq.timing import Trigger
 from simdaq.trigger_setup import set_trigger
 
-UNIX_1904_S = 2_082_844_800
 # The property that enables each time stamp.
 TIMESTAMPS = {
     TimestampEvent.START_TRIGGER.value: "start_timestamp_enable",
@@ -104,18 +104,19 @@ def wait_for_valid_timestamp(
     """
     owner = system.task(task)
     key = TIMESTAMPS.get(timestamp_event, "")
-    if not owner.properties.get(("timing" if key.startswith("first") else "trig", key)):
+    place = "timing" if key.startswith("first") else "trig"
+    if not owner.properties.get((place, key), default(place, key)[1]):
         raise owner.error(errors.NO_TIMESTAMP)
 
     def came() -> float | None:
-        if timestamp_event == TimestampEvent.REFERENCE_TRIGGER.value:
+        waits = owner.reference_trigger.present
+        if timestamp_event == TimestampEvent.REFERENCE_TRIGGER.value and waits:
             return owner.reference_trigger.at_s
-        return getattr(getattr(owner.run, "clock", None), "start_s", None)
+        return owner.started_s
 
     if not system.wait(lambda: came() is not None, lambda: None, timeout):
         raise owner.error(errors.WAIT_TIMED_OUT, Timeout_s=timeout)
-    at_s = system.origin_unix_s + float(came() or 0.0) + UNIX_1904_S
-    return int((at_s % 1.0) * 2**64), int(at_s)
+    return system.since_1904(float(came() or 0.0))
 
 
 def cfg_time_start_trig(

@@ -38,7 +38,7 @@ class WatchdogRun(Run):
         timeout_s = float(get(self.task, "", "timeout"))
         self.deadline_s = math.inf if timeout_s < 0.0 else self._bench.now_s + timeout_s
 
-    def step(self, after_s: float, until_s: float) -> None:
+    def take(self, after_s: float, until_s: float) -> None:
         if self.expired or until_s < self.deadline_s:
             return
         self.expired = True

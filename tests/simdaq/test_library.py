@@ -24,7 +24,7 @@ def test_it_is_built_once_where_the_cache_is(elsewhere):
     assert [p.name for p in path.parent.parent.iterdir()] == [path.parent.name]
 
 
-def test_its_soname_is_nis(elsewhere):
+def test_its_soname_is_nis():
     """By it the loader knows the library again that a process has loaded by its path."""
     said = subprocess.run(
         ["objdump", "-p", library.built()], capture_output=True, text=True, check=True

@@ -4,7 +4,7 @@ import ctypes
 
 import nidaqmx
 import pytest
-from nidaqmx.constants import AcquisitionType, LineGrouping, TaskMode
+from nidaqmx.constants import AcquisitionType, LineGrouping, StrainGageRosetteType, TaskMode
 
 from simdaq import install, library
 
@@ -150,7 +150,9 @@ def test_lines_as_one_channel_take_a_word_and_show_every_change(system, Task):
 def test_a_function_that_is_not_simulated_says_so(system, Task):
     with Task() as task:
         task.ai_channels.add_ai_voltage_chan("Dev1/ai0")
-        assert code_of(task.timing.cfg_handshaking_timing) == -209876
+        scale = task.ai_channels.add_ai_rosette_strain_gage_chan
+        gauges = "Dev1/ai0:2", StrainGageRosetteType.DELTA, 0.0, []
+        assert code_of(lambda: scale(*gauges)) == -209876
 
 
 ZEROS = {

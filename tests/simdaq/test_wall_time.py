@@ -84,3 +84,28 @@ def test_a_program_that_waits_hears_that_its_card_is_gone(system, Task):
         system.unplug("Dev1")
         assert found.get(timeout=10.0) == -201003
         thread.join()
+
+
+def test_a_read_that_waits_ends_when_another_thread_stops_the_task(system, Task):
+    """NI's -88710: the task was aborted while a call waited for it."""
+    codes = queue.SimpleQueue()
+    with Task() as task:
+        task.ai_channels.add_ai_voltage_chan("Dev1/ai0")
+        task.timing.cfg_samp_clk_timing(1000.0, sample_mode=AcquisitionType.CONTINUOUS)
+        task.start()
+
+        def read():
+            with pytest.raises(nidaqmx.DaqError) as caught:
+                task.read(1_000_000, timeout=600.0)
+            codes.put(caught.value.error_code)
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        assert task.is_task_done() is False
+        task.stop()
+        # A read that begins only now starts the task again.
+        while reader.is_alive() and codes.empty():
+            task.stop()
+            reader.join(0.05)
+        assert codes.get(timeout=10.0) == -88710
+        reader.join(10.0)
