@@ -97,7 +97,7 @@ def test_tab_completes_commands_options_and_files_of_the_right_type(
         "COMP_LINE": typed, "COMP_POINT": str(len(typed)), "_ARGCOMPLETE_STDOUT_FILENAME": answer
     }  # fmt: skip
     words = [sys.executable, "-m", "hil"]
-    subprocess.run(words, env=environment, cwd=configs.parent, timeout=60, check=True)
+    subprocess.run(words, env=environment, cwd=configs.parent, timeout=600, check=True)
     assert {word.strip() for word in answer.read_text().split("\n") if word} == expected
 
 

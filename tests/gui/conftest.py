@@ -36,7 +36,7 @@ def make_window(qtbot, tmp_path, said, monkeypatch):
     for window in windows:
         if window.bench.command is not None:
             window.bench.command.stop()
-            window.bench.command.wait(20.0)
+            window.bench.command.wait(300.0)
             window.bench.command = None
 
 
@@ -51,7 +51,7 @@ def opened(window, qtbot):
 
     def open_file(path):
         assert window.open(path)
-        qtbot.waitUntil(lambda: not window.jobs.is_busy, timeout=20000)
+        qtbot.waitUntil(lambda: not window.jobs.is_busy, timeout=300_000)
         window.frame()
         return window
 

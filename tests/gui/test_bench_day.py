@@ -13,7 +13,7 @@ import hil
 
 pytestmark = pytest.mark.xdist_group("real time")
 LEFT = Qt.MouseButton.LeftButton
-WAIT_MS = 60000
+WAIT_MS = 300_000
 
 
 class Operator:

@@ -1,6 +1,7 @@
 """What the window owes its user: memory, keys, tips, checks while typing, long work cancelled."""
 
 import contextlib
+import itertools
 import os
 import signal
 import subprocess
@@ -29,7 +30,7 @@ from hil_gui.theme import DARK, LIGHT
 def test_it_remembers_layout_theme_and_recent_files(make_window, pid_run, qtbot):
     first = make_window()
     first.open(pid_run)
-    qtbot.waitUntil(lambda: not first.jobs.is_busy, timeout=20000)
+    qtbot.waitUntil(lambda: not first.jobs.is_busy, timeout=300_000)
     first.set_theme("dark")
     first.docks["Ages"].setFloating(True)
     first.docks["Lateness"].hide()
@@ -91,11 +92,11 @@ def test_what_is_typed_is_checked_at_once_and_the_reason_said(window, configs, q
     control = window.bench.control
     field = control.fields["reference.force_N"]
     field.setText("[0.6, 99.0, 0.3]")
-    qtbot.waitUntil(lambda: bool(control.problem.text()), timeout=5000)
+    qtbot.waitUntil(lambda: bool(control.problem.text()), timeout=300_000)
     assert "all cells on give" in control.problem.text()
     assert not window.header.start_button.isEnabled()
     field.setText("[0.6, 1.1, 0.3]")
-    qtbot.waitUntil(lambda: control.settings is not None, timeout=5000)
+    qtbot.waitUntil(lambda: control.settings is not None, timeout=300_000)
     assert control.problem.text() == ""
     assert window.header.start_button.isEnabled()
     assert control.sets == {"reference.force_N": "[0.6, 1.1, 0.3]"}
@@ -137,7 +138,7 @@ def test_without_a_display_the_window_says_what_is_missing(monkeypatch, configs,
 def test_a_file_that_cannot_be_opened_ends_the_command_with_its_reason(configs):
     rig = configs / "miga6" / "rig.toml"
     words = [sys.executable, "-m", "hil", "gui", str(rig)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 2
     assert f"{rig}: no [experiment]: give an experiment, not a rig" in done.stderr.splitlines()
     assert "Traceback" not in done.stderr
@@ -158,14 +159,17 @@ def test_reading_a_recording_can_be_cancelled(window, pid_run):
     assert "cancelled" in window.session.message.text()
 
 
-def test_a_recording_is_played_through_the_same_views(opened, pid_run, qtbot):
+def test_a_recording_is_played_through_the_same_views(opened, pid_run, qtbot, monkeypatch):
+    """Each frame comes 20 ms after the one before, however late the machine draws it."""
     window = opened(pid_run)
+    frames_s = itertools.count(window._last_s, 0.02)
+    monkeypatch.setattr("hil_gui.window.perf_counter", lambda: next(frames_s))
     run = hil.open_run(pid_run)
     window.timeline.set_span(1.0)
     window.transport.speeds.setCurrentText("2 ×")
     window.transport.play.click()
     assert window.timeline.now_s < 1.0
-    qtbot.waitUntil(lambda: window.timeline.now_s > 1.5, timeout=10000)
+    qtbot.waitUntil(lambda: window.timeline.now_s > 1.5, timeout=300_000)
     window.transport.play.click()
     now_s = window.timeline.now_s
     assert not window.transport.is_playing
@@ -230,14 +234,14 @@ def test_commissioning_watches_and_tares_whatever_the_controller(window, configs
     page = window.parts.commissioning
     assert window.open(configs / "miga6" / "pid.toml")
     qtbot.mouseClick(page.watch_button, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: window.data is not None and window.data.n_rows > 1200, timeout=30000)
+    qtbot.waitUntil(lambda: window.data is not None and window.data.n_rows > 1200, timeout=300_000)
     qtbot.mouseClick(page.zero_button, Qt.MouseButton.LeftButton)
     assert "noise" in page.zero_result.text()
     page.shunt_expected.setValue(5.0)
     qtbot.mouseClick(page.shunt_button, Qt.MouseButton.LeftButton)
     assert page.shunt_result.text().startswith("✗")
     qtbot.mouseClick(window.header.stop_button, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: not window.bench.is_busy, timeout=30000)
+    qtbot.waitUntil(lambda: not window.bench.is_busy, timeout=300_000)
     run = hil.open_run(window.bench.trials[0])
     assert not (run.cells_commanded.values == 1).any()
     asked = [n.text for n in window.data.notes if n.source == "operator"]
@@ -329,7 +333,7 @@ def test_a_window_killed_in_mid_run_leaves_the_run_alone(configs, tmp_path):
     try:
         victim = _window_of(run.pid)
         os.kill(victim, signal.SIGKILL)
-        assert run.wait(60) == 0
+        assert run.wait(600) == 0
     finally:
         run.kill()
     recording = hil.open_run(path)
@@ -339,7 +343,7 @@ def test_a_window_killed_in_mid_run_leaves_the_run_alone(configs, tmp_path):
 
 def _window_of(pid):
     """The process that shows this run."""
-    deadline_s = time.monotonic() + 30.0
+    deadline_s = time.monotonic() + 300.0
     while time.monotonic() < deadline_s:
         for entry in Path("/proc").glob("[0-9]*/cmdline"):
             try:
@@ -357,17 +361,19 @@ def test_a_recording_under_way_is_joined_live_and_a_killed_loop_is_seen(
 ):
     path = tmp_path / "run.h5"
     words = run_words(configs / "miga6" / "all_on.toml", path, backend="sim", sets={})
-    command = Command([*words, "--duration", "60"])
+    command = Command([*words, "--duration", "600"])
     try:
-        qtbot.waitUntil(lambda: run_of(path) == command.pid, timeout=30000)
-        qtbot.waitUntil(lambda: _is_readable(path), timeout=30000)
+        qtbot.waitUntil(lambda: run_of(path) == command.pid, timeout=300_000)
+        qtbot.waitUntil(lambda: _is_readable(path), timeout=300_000)
         window = opened(path)
-        qtbot.waitUntil(lambda: window.data is not None and window.data.n_rows > 500, timeout=30000)
+        qtbot.waitUntil(
+            lambda: window.data is not None and window.data.n_rows > 500, timeout=300_000
+        )
         assert window.feed.live is not None
         assert window.header.stop_button.isEnabled()
         os.kill(command.pid, signal.SIGKILL)
-        command.wait(30.0)
-        qtbot.waitUntil(lambda: window.header.state.text() == "LOOP DIED", timeout=30000)
+        command.wait(300.0)
+        qtbot.waitUntil(lambda: window.header.state.text() == "LOOP DIED", timeout=300_000)
     finally:
         command.stop()
     n_rows = window.data.n_rows
@@ -397,7 +403,7 @@ def test_a_run_outlives_the_window_that_started_it(configs, tmp_path):
     path = tmp_path / "run.h5"
     words = [sys.executable, "-c", code, str(configs / "miga6" / "all_on.toml"), str(path)]
     assert subprocess.run(words, check=False).returncode == -signal.SIGKILL
-    deadline_s = time.monotonic() + 60.0
+    deadline_s = time.monotonic() + 300.0
     outcome = ""
     while outcome in ("", "running") and time.monotonic() < deadline_s:
         with contextlib.suppress(ConfigError):  # not there yet, or just being closed

@@ -120,7 +120,7 @@ def test_the_state_names_what_tripped_in_words(opened, configs, tmp_path, qtbot)
         window._refresh_slow()
         return "force_high: force " in window.header.causes.text()
 
-    qtbot.waitUntil(says_why, timeout=60_000)
+    qtbot.waitUntil(says_why, timeout=300_000)
     assert window.header.state.text() == "TRIPPED"
 
 

@@ -312,7 +312,7 @@ class Started:
         return False
 
     def ended(self):
-        out, err = self.process.communicate(timeout=60)
+        out, err = self.process.communicate(timeout=600)
         return self.process.returncode, json.loads(out), err
 
 

@@ -163,7 +163,7 @@ def test_a_run_in_another_container_that_shares_the_folder_keeps_its_tap(folder)
     done = subprocess.run(
         ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c",
          "import sys" + OTHER_CONTAINER, str(folder)],
-        capture_output=True, text=True, timeout=60, check=True,
+        capture_output=True, text=True, timeout=600, check=True,
     )  # fmt: skip
     assert done.stdout == "[]\n"
     assert tap.path.exists()
@@ -208,7 +208,7 @@ def test_another_user_neither_reads_nor_asks_nor_removes(everybodys_folder, monk
     monkeypatch.setattr(taps, "_folder", lambda: where)
     tap = taps.create(ROW, 4)
     done = subprocess.run([sys.executable, "-c", AS_NOBODY, str(where), str(tap.path)],
-                          capture_output=True, text=True, timeout=60, check=True)  # fmt: skip
+                          capture_output=True, text=True, timeout=600, check=True)  # fmt: skip
     assert done.stdout == "[]\n"
     assert tap.take_requests() == []
     again = taps.create(ROW, 4)

@@ -60,7 +60,7 @@ def lives(pid):
         return False
 
 
-def gone(pid, within_s=30.0):
+def gone(pid, within_s=300.0):
     until_s = time.monotonic() + within_s
     while lives(pid) and time.monotonic() < until_s:
         time.sleep(0.01)

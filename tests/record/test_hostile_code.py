@@ -247,7 +247,7 @@ def unpacked_folder(hostile):
 def run_there(folder, *words):
     return subprocess.run(
         [sys.executable, "-m", "hil", *words], cwd=folder, capture_output=True, text=True,
-        timeout=120, check=False,
+        timeout=600, check=False,
     )  # fmt: skip
 
 

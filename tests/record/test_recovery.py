@@ -77,7 +77,7 @@ def kill_once(configs, out, who, after_rows):
             os.kill(recorder, signal.SIGKILL)
         if "loop" in who:
             os.kill(run.loop.pid, signal.SIGKILL)
-        words = run.loop.communicate(timeout=60)[1]
+        words = run.loop.communicate(timeout=600)[1]
         while Path(f"/proc/{recorder}/fd").exists() and recorder_lives(recorder):
             time.sleep(0.01)
     finally:
@@ -316,7 +316,7 @@ def test_a_disk_that_fills_up_ends_the_run_safely(configs, tiny_disk, capsys):
     words += ["--clock", "real", "--set", "loop.overrun='skip'"]
     words += ["--set", "guard.disk_free_min_MB=0.0"]  # which would trip before the disk is full
     done = subprocess.run(
-        [sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 4, done.stderr
     lines = done.stderr.splitlines()

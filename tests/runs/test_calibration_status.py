@@ -19,7 +19,7 @@ def pty_board():
     board = subprocess.Popen([built("board_pty"), "6", "42"], stdout=subprocess.PIPE, text=True)
     yield board.stdout.readline().strip()
     board.terminate()
-    board.wait(10)
+    board.wait(300)
     board.stdout.close()
 
 

@@ -95,7 +95,7 @@ def test_a_signal_to_the_whole_group_still_gives_a_closed_recording(configs, tmp
     try:
         wait_for_rows(loop, 300)
         os.killpg(loop.pid, number)
-        said, errors = loop.communicate(timeout=60)
+        said, errors = loop.communicate(timeout=600)
     finally:
         loop.kill()
         loop.wait()

@@ -255,8 +255,8 @@ def test_every_n_samples_calls_back_at_the_very_sample_and_done_at_the_end(syste
         task.register_done_event(finished)
         task.start()
         system.advance_to(0.2)
-        assert done.wait(5.0)  # over gRPC events come by a stream
-        found = [seen.get(timeout=5.0) for _ in range(4)]
+        assert done.wait(300.0)  # over gRPC events come by a stream
+        found = [seen.get(timeout=300.0) for _ in range(4)]
         task.register_every_n_samples_acquired_into_buffer_event(25, None)
         task.register_done_event(None)
     expected = [0.012, 0.037, 0.062, 0.087]

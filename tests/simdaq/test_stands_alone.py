@@ -45,7 +45,7 @@ def alone(tmp_path):
     def run(*words):
         return subprocess.run(
             [sys.executable, *words], cwd=folder, env=os.environ | places,
-            capture_output=True, text=True, timeout=120, check=False,
+            capture_output=True, text=True, timeout=600, check=False,
         )  # fmt: skip
 
     return run

@@ -194,7 +194,7 @@ def test_a_port_held_by_another_process_is_named_with_its_holder(capsys, monkeyp
     finally:
         for process in (holder, board):
             process.terminate()
-            process.wait(10)
+            process.wait(300)
             process.stdout.close()
 
 

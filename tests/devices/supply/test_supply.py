@@ -227,7 +227,7 @@ def test_one_that_does_not_come_on_or_go_off_is_named(instrument):
     assert not instrument.on
 
 
-def _until(true, within_s=20.0):
+def _until(true, within_s=300.0):
     """Return as soon as this is so, on a machine that may be busy."""
     deadline_s = time.monotonic() + within_s
     look = threading.Event()
@@ -290,7 +290,7 @@ def test_a_sign_of_life_without_a_tick_keeps_it_on(instrument):
             look.wait(0.0025)
         lived = instrument.on and _ons(instrument) == 1
         supply.disable()
-        assert instrument.off.wait(20.0)  # told at once; nobody has waited for an answer yet
+        assert instrument.off.wait(300.0)  # told at once; nobody has waited for an answer yet
         supply.safe()
         assert lived
     finally:
@@ -358,7 +358,7 @@ def test_a_run_switches_it_on_and_off_and_records_it(rigs, instrument, tmp_path,
 def test_a_wrong_voltage_in_the_run_trips_and_is_cut(rigs, instrument, tmp_path, capsys):
     out = tmp_path / "run.h5"
     path = _rig(rigs, instrument.resource)
-    words = [*BENCH, "--duration", "10.0", "--out", str(out)]
+    words = [*BENCH, "--duration", "600", "--out", str(out)]
     instrument.drifts_after = 30  # readings: some in the self-test, then in the run
     assert main(["run", str(path), *words]) == 3
     assert "tripped by supply_wrong" in capsys.readouterr().out
@@ -369,9 +369,9 @@ def test_a_wrong_voltage_in_the_run_trips_and_is_cut(rigs, instrument, tmp_path,
 
 def test_whoever_kills_the_loop_switches_the_supply_off(rigs, instrument, tmp_path):
     path = _rig(rigs, instrument.resource)
-    words = [*BENCH, "--duration", "10", "--out", str(tmp_path / "run.h5")]
+    words = [*BENCH, "--duration", "600", "--out", str(tmp_path / "run.h5")]
     loop = subprocess.Popen([sys.executable, "-m", "hil", "run", str(path), *words])
-    until_s = time.monotonic() + 100.0
+    until_s = time.monotonic() + 300.0
     while sum(line == "OUTP ON" for _, line in instrument.heard) < 2:  # the self-test's, the run's
         assert time.monotonic() < until_s
         assert loop.poll() is None
@@ -379,27 +379,27 @@ def test_whoever_kills_the_loop_switches_the_supply_off(rigs, instrument, tmp_pa
     instrument.off.clear()
     os.kill(loop.pid, signal.SIGKILL)
     loop.wait()
-    assert instrument.off.wait(10.0)
+    assert instrument.off.wait(300.0)
     assert not instrument.on
 
 
 def test_a_loop_that_is_held_loses_its_supply_and_trips_when_it_goes_on(rigs, instrument, tmp_path):
     out = tmp_path / "run.h5"
     path = _rig(rigs, instrument.resource)
-    words = [*BENCH, "--duration", "100", "--out", str(out)]
+    words = [*BENCH, "--duration", "600", "--out", str(out)]
     loop = subprocess.Popen([sys.executable, "-m", "hil", "run", str(path), *words])
     try:
-        _until(lambda: _rows(loop) > 100 or loop.poll() is not None, 100.0)
+        _until(lambda: _rows(loop) > 100 or loop.poll() is not None)
         assert loop.poll() is None
         instrument.off.clear()
         os.kill(loop.pid, signal.SIGSTOP)
-        assert instrument.off.wait(20.0)
+        assert instrument.off.wait(300.0)
         off = len(instrument.heard)
         # it has been asked, and asked again: the first answer is known
         _until(lambda: [line for _, line in instrument.heard[off:]].count("OUTP?") >= 2)
         assert not instrument.on
         os.kill(loop.pid, signal.SIGCONT)
-        assert loop.wait(100.0) == 3
+        assert loop.wait(300.0) == 3
     finally:
         loop.kill()
         loop.wait()
