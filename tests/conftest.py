@@ -22,6 +22,10 @@ else:
     os.environ["XDG_STATE_HOME"] = str(Path(os.environ["XDG_STATE_HOME"]) / WORKER)
     Path(os.environ["XDG_STATE_HOME"]).mkdir(mode=0o700, exist_ok=True)
 
+# Libraries that are compiled once stay in this clone: the home may be read-only, and two clones do
+# not meet there.
+os.environ["XDG_CACHE_HOME"] = str(Path(__file__).resolve().parents[1] / ".pytest_cache" / "xdg")
+
 # The same examples at every run, so that a failure is met by whoever caused it;
 # ./slow-tests looks further: HYPOTHESIS_PROFILE=wander.
 settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)

@@ -339,9 +339,8 @@ def test_a_window_in_another_process_arms_changes_and_stops_a_run(configs, tmp_p
 
 
 def test_a_run_stops_by_signal_when_its_window_was_killed_and_its_queue_is_full(configs, tmp_path):
-    run = Started(
-        configs, tmp_path / "run.h5", "--duration", "60", "--set", "guard.cell_on_max_s=9.0"
-    )
+    # Disarmed: no cell is on too long, however long the window takes to start.
+    run = Started(configs, tmp_path / "run.h5", "--duration", "600", "--disarmed")
     code = (
         "import sys; from pathlib import Path; from hil.loop import tap as taps\n"
         "requests = taps.Requests(Path(sys.argv[1]))\n"
