@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from documentation import resident as resident_module
-from documentation.pages import differences, pages
+from documentation.pages import commands_of, differences, pages
 from hil.commands.command_line import command_line
+from hil.devices.board import emulated
 
 ROOT = Path(__file__).resolve().parents[2]
 GIVEN = ("configs", "calibration", "examples")
@@ -44,6 +45,8 @@ def _page(page):
 
 @pytest.mark.parametrize("page", [_page(page) for page in pages(ROOT)])
 def test_a_page_is_true(page, clone, resident):
+    if any("emulated" in command.text for command in commands_of(ROOT / page)):
+        emulated.check_tools()
     assert not differences(ROOT / page, clone, resident)
 
 

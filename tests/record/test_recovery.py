@@ -305,7 +305,14 @@ def tiny_disk(tmp_path):
 def test_a_disk_that_fills_up_ends_the_run_safely(configs, tiny_disk, capsys):
     folder, mounted = tiny_disk
     out = folder / "run.h5"
-    limit = "" if mounted else "resource.setrlimit(resource.RLIMIT_FSIZE, (600000, 600000));"
+    # The tap is larger than the limit: it is set once the tap is there, for the recorder.
+    limit = (
+        ""
+        if mounted
+        else "create = sink.taps.create;"
+        "limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (600000, 600000));"
+        "sink.taps.create = lambda *words: (create(*words), limit())[0];"
+    )
     code = (
         "import resource, shutil, signal, sys, hil.record.sink as sink;"
         "sink.DISK_FLOOR_B = -2**40;"
