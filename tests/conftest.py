@@ -24,6 +24,8 @@ else:
     os.environ["XDG_STATE_HOME"] = str(Path(os.environ["XDG_STATE_HOME"]) / WORKER)
     Path(os.environ["XDG_STATE_HOME"]).mkdir(mode=0o700, exist_ok=True)
 
+os.environ["DASK_TEMPORARY_DIRECTORY"] = os.environ["XDG_STATE_HOME"]  # not /tmp/dask-...
+
 # Libraries that are compiled once stay in this clone: the home may be read-only, and two clones do
 # not meet there.
 os.environ["XDG_CACHE_HOME"] = str(Path(__file__).resolve().parents[1] / ".pytest_cache" / "xdg")
