@@ -1,10 +1,10 @@
-"""A controller of your own: copy this file, change it, name it in your experiment:
+"""A plug-in controller: copy this file, change it, and name it in your experiment:
 
 [controller]
 kind = "controller.py:MyController"
 k_p = 0.6
 
-`hil check EXPERIMENT.toml` looks at it, `pytest --hil-contract controller.py` tries it.
+`hil check EXPERIMENT.toml` validates it, `pytest --hil-contract controller.py` tests it.
 """
 
 import numpy as np
@@ -22,13 +22,13 @@ class MyController:
 
         k_p: float = Field(default=0.5, ge=0.0)
         k_i_per_s: float = Field(default=2.0, ge=0.0)
-        cell_N: float = Field(default=0.35, gt=0.0)  # assumed: what one cell adds to the force
+        cell_N: float = Field(default=0.35, gt=0.0)  # assumed: force of one cell
 
     # Recorded in every tick as controller.integral_N and controller.wanted_cells: name -> unit.
     columns = {"integral_N": "N", "wanted_cells": "1"}  # noqa: RUF012
 
     def __init__(self, facts, values):
-        """Told once: period, names of cells, channels and outputs (`hil.plugins.code.Facts`)."""
+        """`facts`: period, names of cells, channels and outputs (`hil.plugins.code.Facts`)."""
         self.period_s = facts.period_s
         self.n_cells = len(facts.cells)
         self.force = facts.channels.index(facts.force)
@@ -37,7 +37,7 @@ class MyController:
         self.wanted_cells = 0.0
 
     def step(self, now):
-        """Once a tick (`hil.plugins.code.Now`): a 0 or 1 for every cell, then every output."""
+        """Return 0 or 1 for every cell, then every output, from a tick's `hil.plugins.code.Now`."""
         wanted_N, force_N = now.reference[0], now.measured[self.force]
         if np.isnan(wanted_N) or np.isnan(force_N):  # no set point, or no reading at this tick
             return self.cells_on(self.wanted_cells)

@@ -1,4 +1,4 @@
-"""A device of your own: copy this file, change it, name it in your rig:
+"""A plug-in device: copy this file, change it, and name it in your rig:
 
 [devices.gauge]
 kind = "device.py:MyDevice"

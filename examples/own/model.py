@@ -1,13 +1,13 @@
-"""A model of your own, as plant and as twin: copy this file, change it, name it in your rig:
+"""A plug-in model, as plant and as twin: copy this file, change it, and name it in your rig:
 
 [model]
 kind = "model.py:MyModel"
 mass_kg = 0.2
 
-[plant]             # what differs from it in the simulated hardware
+[plant]             # parameters in which the simulated hardware differs
 mass_kg = 0.22
 
-`hil check RIG.toml` looks at it, `pytest --hil-contract model.py` tries it.
+`hil check RIG.toml` validates it, `pytest --hil-contract model.py` tests it.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""A reference of your own: copy this file, change it, name it in your experiment:
+"""A plug-in reference: copy this file, change it, and name it in your experiment:
 
 [reference]
 kind = "reference.py:MyReference"

@@ -72,8 +72,8 @@ class Entry:
 
 
 COMMENT = (
-    "Made by hil calibrate literature: nobody here has measured this. Calibrate your own article "
-    "and name its record instead."
+    "Made by hil calibrate literature: published or assumed values, not a measurement of your "
+    "specimen. Calibrate your specimen and name that calibration instead."
 )
 
 
