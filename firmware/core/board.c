@@ -164,7 +164,7 @@ bool board_probe(struct board *board, uint16_t cells)
             continue;
         uint16_t counts = port_probe(board->port, i);
         cell_probed(&board->cells[i], &board->law, counts);
-        if (board_estop_open(board)) /* the gate did not rise, or not for long enough: the reading is no use */
+        if (board_estop_open(board)) /* the gate did not rise, or not for long enough: discard the reading */
             return false;
         uint16_t found = board_faults_of(board, i, guard_probe(counts, &board->limits));
         if (found != 0) {

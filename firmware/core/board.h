@@ -1,4 +1,4 @@
-/* The state of the driver board, and what its commands and its main loop do with it. */
+/* The state of the driver board, and the functions of its commands and main loop. */
 #ifndef BOARD_H
 #define BOARD_H
 
@@ -19,11 +19,11 @@ struct board {
     uint32_t now_us;
     uint32_t now_ms;
     uint32_t ms_mark_us;    /* now_us at the last step of now_ms */
-    uint32_t scanned_ms;    /* when the last scan was complete */
-    uint32_t commanded_us;  /* when a command last fed the dead-man */
-    uint32_t hold_us;       /* how long that command holds */
+    uint32_t scanned_ms;    /* time of the last complete scan */
+    uint32_t commanded_us;  /* time of the last command that fed the dead-man */
+    uint32_t hold_us;       /* how long that command is valid */
     uint32_t served_tick;
-    uint32_t number; /* of the last command taken, 24 bits: arming number above, sequence number below */
+    uint32_t number; /* of the last accepted command, 24 bits: arming number above, sequence number below */
     uint32_t armed_number; /* `number` when the board was armed */
     uint16_t limits_crc;
     uint16_t kept_crc;    /* of limits and law when they were set */
@@ -56,34 +56,34 @@ uint16_t board_conditions(struct board *board);
 void board_trip(struct board *board, uint16_t bits, uint16_t cells);
 void board_all_off(struct board *board);
 
-/* Pulses each of these cells. Isolates open ones, as far as open_cells_max allows. False: the board has
- * tripped, and the remaining cells were not pulsed. */
+/* Pulses each of these cells. Isolates open ones, up to open_cells_max. False: the board has tripped, and the
+ * remaining cells were not pulsed. */
 bool board_probe(struct board *board, uint16_t cells);
 
-/* After an operation on memory, which stopped the main loop with all gates off: does not count as the age of
+/* Call after writing memory, which stops the main loop with all gates off: this time does not count as age of
  * the scan. */
 void board_resume(struct board *board);
 
 /* Puts new limits in force. Every cell's heat budget counts as used up. */
 void board_take_limits(struct board *board);
 
-/* Trips if the table of limits, given its CRC, or the law is not as it was set. */
+/* Trips if the limits (given their CRC) or the heat law have changed since they were set. */
 void board_check_limits(struct board *board, uint16_t table_crc);
 
 /* Whether these cells have enough heat budget left to be armed. */
 bool board_is_cool(const struct board *board, uint16_t cells);
 
-/* Arming tests every cell anew. */
+/* Every cell is tested again at arming. */
 void board_forget_open(struct board *board);
 
-/* Sets WIRE_CELLS_MAX duties; those of isolated cells become 0. False: a cell without a wire is to be on. */
+/* Sets WIRE_CELLS_MAX duties; those of isolated cells become 0. False: a cell without a wire was commanded on. */
 bool board_set(struct board *board, uint8_t *duty_per_255, uint8_t valid_for_ms);
 
 /* Asks the port and latches estop_open: the port reports an opening only once. */
 bool board_estop_open(struct board *board);
 
-/* The part of `found` that is a fault. A current too low isolates the cell instead while no more than
- * open_cells_max are open: an open wire does not heat. */
+/* The part of `found` that is a fault. A current too low isolates the cell instead, up to open_cells_max
+ * cells: an open wire does not heat. */
 uint16_t board_faults_of(struct board *board, uint8_t cell, uint16_t found);
 
 void board_keep_time(struct board *board);

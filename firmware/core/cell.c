@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Of one cell: read out of turn, and in turn soon after. */
+/* One cell can be read out of turn, and in turn soon after. */
 enum { SAMPLES_IN_FLIGHT = 2 };
 
 uint16_t cell_current_mA(uint16_t counts, const struct wire_limits *limits)

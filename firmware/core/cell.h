@@ -1,4 +1,4 @@
-/* One cell: what it was told, what was read of it, how long and how hot it has been. */
+/* One cell: its command, readings, on-time and heat budget. */
 #ifndef CELL_H
 #define CELL_H
 
@@ -9,20 +9,19 @@
 #include "message.h"
 #include "port.h"
 
-/* The checks of a cell's readings that must fail several samples in a row. CHECK_HIGH and CHECK_LOW count
- * the samples with the gate on, whatever lies between them: a cell that is switched off and on again
- * starts no count anew. */
+/* The checks of a cell's readings that must fail in several samples in a row. CHECK_HIGH and CHECK_LOW count
+ * only samples with the gate on: switching a cell off and on does not restart the count. */
 enum check { CHECK_HIGH, CHECK_LOW, CHECK_OFF, CHECK_HOT, CHECK_RANGE, CHECK_GATE, N_CHECKS };
 
 struct cell {
     struct heat heat;
-    uint16_t on_since_ms;   /* without a break, however short: on_time_max_ms is below 2^16 */
+    uint16_t on_since_ms;   /* without any break; on_time_max_ms is below 2^16 */
     uint16_t on_counts;     /* last sample with the gate on, or pulse */
     uint16_t current_mA;    /* last sample that agrees with the command: on, or off */
     uint16_t sampled_mA;    /* last sample, whatever the command */
     int16_t temperature_cC;
     uint8_t duty_per_255;
-    uint8_t just_set; /* so many samples may still show the gate as it was before the last command */
+    uint8_t just_set; /* number of samples that may still show the gate before the last command */
     uint8_t was_read; /* 1: since the last complete scan */
     uint8_t streak[N_CHECKS];
 };
@@ -30,10 +29,10 @@ struct cell {
 uint16_t cell_current_mA(uint16_t counts, const struct wire_limits *limits);
 
 void cell_boot(struct cell *cell);
-/* Its gate has just been set: the old duty counts until after that, the new one from before it on. */
+/* Call after setting its gate: the old duty counts until after the change, the new one from before it. */
 void cell_command(struct cell *cell, uint8_t duty_per_255, uint16_t now_ms, uint16_t before_ticks,
                   uint16_t after_ticks);
-/* It was pulsed, which tells its current as it is: what earlier samples made of it no longer counts. */
+/* Call after a pulse, which measures the present current: counts of earlier samples are cleared. */
 void cell_probed(struct cell *cell, const struct heat_law *law, uint16_t counts);
 void cell_sample(struct cell *cell, const struct wire_limits *limits, const struct heat_law *law,
                  const struct port_sample *sample, uint32_t now_ms, uint32_t now_us);

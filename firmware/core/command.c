@@ -9,7 +9,7 @@ enum { DUTY_ON = 255, SEQ = 2, ARMINGS_APART = 2 };
 static const uint16_t STARTS_APART = 40503; /* 2^16 by the golden ratio, odd */
 static const uint32_t NUMBER_MASK = 0xFFFFFF;
 
-/* Takes the sequence number of the frame at hand; false: it is not ahead of the last one. */
+/* Accepts the sequence number of the present frame; false: it is not ahead of the last one. */
 static bool take_number(struct board *board)
 {
     uint8_t ahead = (uint8_t)(board->reader.bytes[SEQ] - (uint8_t)board->number);
@@ -33,8 +33,8 @@ static uint8_t take_armed_number(struct board *board, uint16_t arming)
     return behind <= since_arming ? RESULT_replayed : RESULT_other_arming;
 }
 
-/* Where the first arming after a reset begins: nowhere that the resets before began, and as far as can be
- * from the last of them. */
+/* Start of the arming numbers after a reset: different from all earlier starts, and as far as possible from
+ * the most recent ones. */
 static uint16_t first_arming(struct board *board)
 {
     uint16_t count = port_memory_count(board->port);
@@ -42,7 +42,7 @@ static uint16_t first_arming(struct board *board)
     return (uint16_t)((uint32_t)count * STARTS_APART);
 }
 
-/* Always further on: no frame of the armings before has such a number. 0 says that it was refused. */
+/* Always increases, so that no frame of earlier armings has this number. 0 means refused. */
 static uint16_t new_arming(struct board *board)
 {
     bool armed_before = board->wired != 0;
@@ -58,7 +58,7 @@ static uint8_t refusal(const struct board *board)
     return board->state == STATE_armed ? RESULT_done : RESULT_not_armed;
 }
 
-/* What a set command comes to: it may have tripped the guard. */
+/* The result of a set command, which may have tripped the guard. */
 static uint8_t set(struct board *board, uint16_t arming, uint8_t *duty_per_255, uint8_t valid_for_ms)
 {
     if (valid_for_ms == 0)
@@ -67,7 +67,7 @@ static uint8_t set(struct board *board, uint16_t arming, uint8_t *duty_per_255, 
     if (result == RESULT_done)
         result = take_armed_number(board, arming);
     else
-        take_number(board); /* a host that streams before it arms stays in step */
+        take_number(board); /* a host may send set commands before it arms */
     if (result != RESULT_done)
         return result;
     if (!board_set(board, duty_per_255, valid_for_ms))
@@ -101,7 +101,7 @@ static uint8_t serve_set_duties(struct board *board, const uint8_t *payload)
     return set(board, command.arming, command.duty_per_255, command.valid_for_ms);
 }
 
-/* A draw takes an 8-bit processor 20 us: none where its outcome cannot matter. */
+/* A draw takes 20 us on an 8-bit processor: skip it if its outcome has no effect. */
 static bool happens(uint32_t at, uint16_t probability_per_65536)
 {
     if (probability_per_65536 == 0 || probability_per_65536 == WIRE_PROBABILITY_ONE)
@@ -253,7 +253,7 @@ static uint8_t heat_per_255(const struct board *board, uint8_t cell)
     uint32_t heat = board->cells[cell].heat.cA2ms;
     if (heat >= most)
         return 255;
-    if (most >= UINT32_C(1) << 24) { /* keeps the product short */
+    if (most >= UINT32_C(1) << 24) { /* keeps the product within 32 bits */
         most >>= 8;
         heat >>= 8;
     }
@@ -348,7 +348,7 @@ static void send(struct board *board, uint8_t *frame, uint8_t *end)
     }
 }
 
-/* A host that only asks for long goes on counting; while armed, others may ask without an effect. */
+/* Queries of a disarmed board are numbered too; while armed, queries from other hosts have no effect. */
 static void take_unless_armed(struct board *board)
 {
     if (board->state != STATE_armed)

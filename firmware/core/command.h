@@ -3,7 +3,7 @@
 
 #include "board.h"
 
-/* Obeys the frame that the reader holds and answers it. */
+/* Executes the frame in the reader and answers it. */
 void command_serve(struct board *board);
 
 #endif

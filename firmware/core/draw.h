@@ -1,10 +1,10 @@
-/* Random numbers of a broadcast, by counter: nothing is remembered between draws. */
+/* Counter-based random numbers of a broadcast: no state between draws. */
 #ifndef DRAW_H
 #define DRAW_H
 
 #include <stdint.h>
 
-/* Where a cell's draw of this broadcast lies, and from there the next cell's. */
+/* The counter of a cell's draw in this broadcast, and the step to the next cell's. */
 uint32_t draw_start(uint32_t seed, uint32_t tick, uint16_t cell);
 uint32_t draw_following(uint32_t at);
 

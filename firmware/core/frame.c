@@ -6,7 +6,7 @@ struct crc {
     uint8_t high, low;
 };
 
-/* Bytes are all it needs, no table and no long shift: quick on an 8-bit processor. */
+/* Works on bytes, without a table or long shifts: fast on an 8-bit processor. */
 static inline struct crc step(struct crc crc, uint8_t byte)
 {
     uint8_t x = crc.high ^ byte;
@@ -25,7 +25,7 @@ uint16_t frame_crc(uint16_t before, const uint8_t *bytes, uint8_t n)
     return (uint16_t)((uint16_t)crc.high << 8 | crc.low);
 }
 
-/* A byte that COBS has given back. The CRC follows two bytes behind: the frame's own are the last. */
+/* A byte decoded by COBS. The CRC lags by two bytes, because the last two are the frame's CRC. */
 static void take_decoded(struct frame_reader *reader, uint8_t byte)
 {
     uint8_t n = reader->n;

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "wire.h"
+#include "protocol.h"
 
 enum {
     FRAME_HEADER = 3,
@@ -19,9 +19,9 @@ struct frame_reader {
     uint8_t bytes[WIRE_FRAME_MAX];
     uint16_t crc; /* of all bytes but the last two */
     uint8_t n;
-    uint8_t left; /* bytes to come before a zero that COBS has taken out */
+    uint8_t left; /* bytes before the next zero that COBS has removed */
     bool started;
-    bool overrun; /* more bytes than a frame has: nothing until the next delimiter */
+    bool overrun; /* too many bytes: ignore all until the next delimiter */
 };
 
 uint16_t frame_crc(uint16_t crc, const uint8_t *bytes, uint8_t n);
@@ -34,19 +34,19 @@ void frame_start(struct frame_reader *reader);
  * frame_start. */
 enum frame_event frame_take(struct frame_reader *reader, uint8_t byte);
 
-/* Header and payload on their way into a frame, in place. */
+/* Encodes header and payload into a frame, in place. */
 struct frame_writer {
-    uint8_t *code; /* where COBS puts the length of the group that comes next */
+    uint8_t *code; /* where COBS stores the length of the next group */
     uint8_t *end;
     uint16_t crc;
     uint8_t closing; /* enum closing */
 };
 
-/* Header and payload stand from frame[1] to end; behind it is room for CRC and delimiter. */
+/* Header and payload are from frame[1] to end; after them is room for CRC and delimiter. */
 void frame_open(struct frame_writer *writer, uint8_t *frame, uint8_t *end);
 
-/* Makes the next group ready to be sent, so that the line is busy while the rest is still coded: the
- * end of its bytes, which is where the one after it starts; NULL after the last. */
+/* Encodes the next group, so that it can be sent while the rest is encoded. Returns the end of its bytes,
+ * where the following group starts; NULL after the last. */
 uint8_t *frame_group(struct frame_writer *writer);
 
 #endif

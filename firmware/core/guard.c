@@ -1,6 +1,6 @@
 #include "guard.h"
 
-/* Counts samples in a row for which a check failed; true from the limit's number on. */
+/* Counts samples in a row for which a check failed; true once the limit is reached. */
 static bool persists(uint8_t *streak, bool failed, uint8_t scans)
 {
     if (!failed)
@@ -30,7 +30,7 @@ static uint16_t check_current_off(struct cell *cell, const struct wire_limits *l
     return lasts ? FAULT_current_when_off : 0;
 }
 
-/* The pin is not as it was set, or it was set though nobody commands it. */
+/* The pin differs from its setting, or is set without a command. */
 static uint16_t check_gate(struct cell *cell, const struct wire_limits *limits,
                            const struct port_sample *sample)
 {

@@ -7,27 +7,27 @@
 
 #include "cell.h"
 
-/* One cell's sample against the limits: the faults found. Before it, cell_sample. */
+/* Faults in one cell's sample. Call cell_sample first. */
 uint16_t guard_sample(struct cell *cell, const struct wire_limits *limits,
                       const struct port_sample *sample, uint32_t now_ms);
 
-/* How far a reference may be from its level: 4 % of full scale. Levels lie further apart. */
+/* Allowed deviation of a reference: 4 % of full scale. The levels differ by more. */
 enum { GUARD_REFERENCE_COUNTS = 40 };
 
-/* Whether a reference reads as it should on both multiplexers; streak is its own. */
+/* Whether a reference has its level on both multiplexers; each reference has its own streak. */
 uint16_t guard_reference(uint8_t *streak, const struct wire_limits *limits,
                          const struct port_sample *sample);
 
-/* What is wrong with a cell now, on or off: a fault is not cleared before this is nothing. */
+/* Present faults of a cell, on or off: faults can be cleared only when there are none. */
 uint16_t guard_condition(const struct cell *cell, const struct wire_limits *limits);
 
-/* Whether so little of a cell's heat is used up that it may be armed. */
+/* Whether enough of a cell's heat budget is left to arm it. */
 bool guard_is_cool(const struct cell *cell, const struct wire_limits *limits);
 
-/* What a cell's current says of its wire while it is pulsed: broken, or shorted. */
+/* Fault of a wire from its current during the test pulse: broken or shorted. */
 uint16_t guard_probe(uint16_t counts, const struct wire_limits *limits);
 
-/* Whether one more cell may be open than these that have been found so since arming. */
+/* Whether one more cell may be open, in addition to those found open since arming. */
 bool guard_may_be_open(uint8_t n_open, const struct wire_limits *limits);
 
 bool guard_too_many(uint8_t n_on, const struct wire_limits *limits);

@@ -31,7 +31,7 @@ void heat_begin(struct heat *heat, uint8_t duty_per_255, uint16_t now_ticks)
         heat->full_ticks = (uint16_t)((duty_per_255 + 1u) * TICKS_A_STEP);
 }
 
-/* So many ticks at a partial duty d: d/255 of them, of which (257 d + 1) / 65536 is just above. */
+/* Ticks times the duty d / 255; (257 d + 1) / 65536 is just above that. */
 static uint16_t partly_on(struct heat *heat, uint8_t duty_per_255, uint16_t ticks)
 {
     uint16_t full = heat->full_ticks;
@@ -85,8 +85,8 @@ void heat_add_pulse(struct heat *heat, const struct heat_law *law, uint16_t coun
     add(heat, gained(law, counts, (uint16_t)(pulse_us / HEAT_TICK_US + 1u)));
 }
 
-/* The loss of a step goes by what there was at its beginning: what is gained within it stays whole
- * until the next. */
+/* The loss of a step is computed from H at its beginning; heat gained within it is not reduced until the
+ * next. */
 void heat_cool(struct heat *heat, const struct heat_law *law, uint32_t now_ms)
 {
     if ((uint8_t)((uint8_t)now_ms - heat->stepped_ms) < HEAT_STEP_MS)

@@ -1,8 +1,8 @@
-/* The budget of heat of one wire: what its current puts in, what the air carries away.
+/* The heat budget of one wire: heating by its current, cooling by the air.
  *
- * dH/dt = duty I^2 - H / heat_time_constant, in cA^2 ms. A wire of resistance r and heat capacity C a
- * metre is at most r H / C warmer than the air around it, whenever it is austenite and cools at least
- * as fast as the time constant says. So every rounding makes H too large, never too small. */
+ * dH/dt = duty I^2 - H / heat_time_constant, in cA^2 ms. A wire of resistance r and heat capacity C per
+ * metre is at most r H / C warmer than the surrounding air while it is austenite, if it cools at least as
+ * fast as the time constant. All rounding makes H larger. */
 #ifndef HEAT_H
 #define HEAT_H
 
@@ -12,48 +12,47 @@
 
 enum {
     HEAT_TICK_US = 4,
-    HEAT_STEP_MS = 8,      /* what is carried away is taken off in such steps */
-    HEAT_COUNTS_MAX = 1023, /* the largest current that can be read: so much is assumed before any was */
+    HEAT_STEP_MS = 8,      /* cooling is subtracted in steps of this length */
+    HEAT_COUNTS_MAX = 1023, /* full scale, which is assumed until the first reading */
 };
 
-/* What follows from the table of limits, so that the scan does without a division. */
+/* Derived from the limits, so that the scan needs no division. */
 struct heat_law {
-    uint16_t gain; /* cA^2 ms of a tick at one count of current, times 2^24 */
-    uint16_t loss; /* share of H carried away in a step, times 2^16 */
+    uint16_t gain; /* cA^2 ms per tick at one count of current, times 2^24 */
+    uint16_t loss; /* share of H lost in a step, times 2^16 */
 };
 
 struct heat {
     uint32_t cA2ms;
-    uint32_t loss_cA2ms;    /* of the step under way */
-    uint16_t rest;          /* of what is carried away, in 2^-16 cA^2 ms */
-    uint16_t on_ticks;      /* on since the current was last read, weighted with the duty */
-    uint16_t counted_ticks; /* on_ticks counts up to here */
-    uint16_t full_ticks;    /* of what comes, so much counts as on without a break */
-    uint8_t stepped_ms;     /* the step under way began here */
+    uint32_t loss_cA2ms;    /* of the present step */
+    uint16_t rest;          /* remainder of the loss, in 2^-16 cA^2 ms */
+    uint16_t on_ticks;      /* on-time since the last reading of the current, weighted with the duty */
+    uint16_t counted_ticks; /* time up to which on_ticks counts */
+    uint16_t full_ticks;    /* of the coming time, this much counts as fully on */
+    uint8_t stepped_ms;     /* start of the present step */
 };
 
 struct heat_law heat_law(const struct wire_limits *limits);
 
-/* Everything is used up: as after a reset, of which nobody knows what was before it. */
+/* Sets the budget to used up, as after a reset, when the history is unknown. */
 void heat_use_up(struct heat *heat, const struct wire_limits *limits, uint32_t now_ms);
 
 /* Modulo 262 ms: a cell that is on is sampled within 50 ms, or the scan is stale. */
 uint16_t heat_ticks(uint32_t now_us);
 
-/* From here on the gate has this duty. Nobody knows where a partial one is in its modulation: it may be on at
- * once, for as long as it is on in a whole period. So much counts in full, and only what comes then in
- * proportion: never less than the gate is on, whatever the place in the modulation at which a duty comes and
- * goes. */
+/* The gate has this duty from now on. The phase of a partial duty in its modulation is unknown: the gate may be
+ * on first, for its whole on-time of a period. This time counts in full and the time after it in proportion, so
+ * the count is never less than the actual on-time, at whatever phases duties change. */
 void heat_begin(struct heat *heat, uint8_t duty_per_255, uint16_t now_ticks);
 
 /* The gate has had this duty up to now. */
 void heat_count(struct heat *heat, uint8_t duty_per_255, uint16_t now_ticks);
 
-/* What was on since the last call was so with this current, as counts of the converter. */
+/* Adds the on-time since the last call with this current, in counts of the converter. */
 void heat_add(struct heat *heat, const struct heat_law *law, uint16_t counts);
 void heat_add_pulse(struct heat *heat, const struct heat_law *law, uint16_t counts, uint16_t pulse_us);
 
-/* To be called more often than once a step; seldom, and H falls too slowly. */
+/* Call more often than once per step; otherwise H falls too slowly. */
 void heat_cool(struct heat *heat, const struct heat_law *law, uint32_t now_ms);
 
 #endif

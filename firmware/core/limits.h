@@ -1,4 +1,4 @@
-/* The table of limits and its place in memory. */
+/* The table of limits and its storage. */
 #ifndef LIMITS_H
 #define LIMITS_H
 
@@ -13,16 +13,16 @@ enum { LIMITS_ENTRIES = 0 WIRE_LIMITS(LIMITS_ONE) };
 
 void limits_default(struct wire_limits *limits);
 
-/* CRC of the packed table: whole, or one entry further from that of the entries before it; behind the last
- * there is nothing to add. */
+/* CRC of the packed table: all of it, or one entry added to the CRC of the entries before it. After the last
+ * entry nothing is added. */
 uint16_t limits_crc(const struct wire_limits *limits);
 uint16_t limits_crc_entry(uint16_t crc, const struct wire_limits *limits, uint8_t entry);
 
-/* Every entry lies between its lowest and highest value. */
+/* Whether every entry is between its lowest and highest value. */
 bool limits_sane(const struct wire_limits *limits);
 
-/* What was stored, or the defaults on a board that never stored any; false: what is stored is not
- * whole, and the defaults stand in for it. */
+/* The stored limits, or the defaults on a board that has never stored any. False: the stored limits are
+ * corrupt, and these are the defaults. */
 bool limits_load(struct wire_limits *limits, struct port *port);
 bool limits_store(const struct wire_limits *limits, struct port *port);
 

@@ -5,7 +5,7 @@
 #include "limits.h"
 
 enum {
-    RECEIVED_MAX = 48, /* bytes a turn, so that a busy line does not keep the guard from its checks */
+    RECEIVED_MAX = 48, /* bytes per turn, so that a busy line cannot delay the guard */
 };
 
 /* The scan is complete when every cell has been read since the last complete one. */
@@ -76,7 +76,7 @@ static void watch_scan(struct board *board)
         board_trip(board, FAULT_scan_stale, 0);
 }
 
-/* True: it has served a command. */
+/* True: a command was served. */
 static bool listen(struct board *board)
 {
     uint8_t byte;
@@ -88,13 +88,13 @@ static bool listen(struct board *board)
             board_keep_time(board); /* receiving may have taken as long as the frame took to arrive */
             command_serve(board);
             frame_start(&board->reader);
-            return true; /* the guard checks between any two commands */
+            return true; /* the guard runs between any two commands */
         }
     }
     return false;
 }
 
-/* Adds one entry of the table a turn to its CRC, then compares: the whole table every 5 ms. */
+/* Adds one entry of the table per turn to the CRC and compares at the end: the whole table every 5 ms. */
 static void watch_limits(struct board *board)
 {
     board->checked_crc = limits_crc_entry(board->checked_crc, &board->limits, board->checked_entry);

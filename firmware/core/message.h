@@ -1,10 +1,10 @@
-/* The layouts of wire.h as structs, and their way to bytes and back. */
+/* The layouts of protocol.h as structs; packing and unpacking. */
 #ifndef MESSAGE_H
 #define MESSAGE_H
 
 #include <stdint.h>
 
-#include "wire.h"
+#include "protocol.h"
 
 typedef uint8_t wire_u8;
 typedef uint16_t wire_u16;

@@ -3,12 +3,12 @@
  * The cells take turns, and after the last of them one reference. A cell whose last turn found its gate off
  * is overdue: as soon as its gate is on, it is read before the others. Without this, a cell switched in the
  * rhythm of the scan would never be read while it is on. Of several overdue cells that are on, the one that
- * has waited longest comes first, so that no pattern of commands keeps a cell from its reading:
+ * has waited longest is read first. So every cell is read under any pattern of commands:
  *
  * - an overdue cell is read after at most n_cells readings that are complete while its gate is on;
  * - between two readings of a cell with its gate on, at most 3 n_cells other readings are complete while its
- *   gate is on, and any cell or reference is read again within 3 n_cells readings: only a turn makes a cell
- *   overdue, so that each is read three times at most in between.
+ *   gate is on, and any cell or reference is read again within 3 n_cells readings: a cell becomes overdue
+ *   only in its turn, so each is read at most three times in between.
  *
  * tests/firmware/test_scan_order.py searches every pattern for up to four cells. */
 #ifndef SCAN_H
@@ -17,11 +17,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "wire.h"
+#include "protocol.h"
 
 struct scan_turn {
     uint16_t bit;    /* of the cell; 0: a reference */
-    uint8_t address; /* a cell; from n_cells on a reference */
+    uint8_t address; /* of a cell; from n_cells on, of a reference */
     uint8_t place;   /* in the list of overdue cells; SCAN_IN_TURN: none */
 };
 
@@ -34,16 +34,16 @@ struct scan {
     uint8_t n_overdue;
     uint8_t n_cells;
     uint8_t n_references;
-    uint8_t reference; /* whose turn is next, counted from 0 */
+    uint8_t reference; /* the next reference, from 0 */
     struct scan_turn turn;
 };
 
 void scan_start(struct scan *scan, uint8_t n_cells, uint8_t n_references);
 
-/* What to read now; on: the cells whose gates are on at this moment. */
+/* The next reading; on: the cells whose gates are on now. */
 struct scan_turn scan_next(const struct scan *scan, uint16_t on);
 
-/* This reading is complete; gate_on: the cell's gate was on throughout. */
+/* Reports a complete reading; gate_on: the cell's gate was on throughout. */
 void scan_done(struct scan *scan, struct scan_turn turn, bool gate_on);
 
 #endif

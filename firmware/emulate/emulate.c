@@ -1,11 +1,15 @@
-/* The ATmega328P image under libsimavr, in lock step with whoever calls: bytes, pins and time.
+/* The ATmega328P image under libsimavr, in lock step with the caller: bytes, pins and time.
  *
- * What simavr 1.6 does not do by itself and is done here: bytes take ten bits both ways (it counts
- * eleven); a byte is lost when three are unread as the next one starts, and the transmitter's
- * register is free as soon as its shift register is, so that sending has no gaps; the e-stop loop beats
- * the pull-up; INT0 and INT1 held low are not polled at every cycle; no interrupt is slept through;
- * inputs are driven again after a reset; the program reads the fuses, and a watchdog that is always on by
- * fuse is so; timer 1's 16-bit registers share one byte for what is half read or written. */
+ * Additions to simavr 1.6:
+ * - a byte takes ten bits in both directions (simavr counts eleven);
+ * - a byte is lost if three are unread when the next one starts;
+ * - the transmitter's data register is free as soon as the shift register is, so sending has no gaps;
+ * - the e-stop loop overrides the pull-up;
+ * - INT0 and INT1 held low are not polled in every cycle;
+ * - an interrupt always ends sleep;
+ * - inputs are driven again after a reset;
+ * - the program can read the fuses, and WDTON keeps the watchdog on;
+ * - the 16-bit registers of timer 1 share one temporary byte. */
 #include <avr_adc.h>
 #include <avr_eeprom.h>
 #include <avr_extint.h>
@@ -39,7 +43,7 @@ struct pin {
 struct emulated {
     avr_t *avr;
     avr_uart_t *uart;
-    avr_irq_t *received, *converter; /* simavr looks its lines up anew at every call */
+    avr_irq_t *received, *converter; /* cached, since simavr looks its lines up at every call */
     struct pin pins[N_CELLS];
     void (*core_reset)(avr_t *);
     struct analog analog[16];
@@ -47,20 +51,20 @@ struct emulated {
     uint64_t on_since[N_CELLS];
     bool on[N_CELLS];
     uint8_t rx[ROOM], tx[ROOM];
-    avr_cycle_count_t tx_whole[ROOM]; /* when each byte has arrived at the other end */
-    uint8_t arrived[BEHIND_MAX]; /* whole, and not yet taken over by simavr's receiver */
+    avr_cycle_count_t tx_whole[ROOM]; /* arrival time of each byte at the other end */
+    uint8_t arrived[BEHIND_MAX]; /* complete, but not yet in simavr's receiver */
     uint8_t n_arrived;
     uint32_t rx_first, rx_n, tx_n, lost, resets;
-    avr_cycle_count_t target;    /* as far as the caller's time has come */
+    avr_cycle_count_t target;    /* the caller's present time */
     avr_cycle_count_t arrived_at; /* the last byte handed out */
     avr_cycle_count_t line_free; /* the transmitter's shift register is empty from then on */
     avr_cycle_count_t opened_at; /* the e-stop loop, last */
     avr_cycle_count_t last_rise; /* of any gate */
     bool estop_open, converter_dead;
     uint8_t fuses[3];      /* low, high, extended */
-    uint8_t vectors[4];    /* what lies in flash where the fuses are read */
+    uint8_t vectors[4];    /* flash contents at the addresses where fuses are read */
     bool fuses_shown, setting_watchdog;
-    uint8_t stuck[N_CELLS];      /* 0 as it is driven, 1 low, 2 high */
+    uint8_t stuck[N_CELLS];      /* 0 normal, 1 stuck low, 2 stuck high */
     struct {
         uint8_t low, high;       /* bits of the address */
     } address[2];                /* of the multiplexer for currents, and for temperatures */
@@ -86,13 +90,13 @@ static const struct gate {
 } GATES[N_CELLS] = {{'B', 0}, {'B', 1}, {'B', 2}, {'B', 3}, {'B', 4}, {'C', 5},
                     {'D', 3}, {'D', 4}, {'D', 5}, {'D', 6}, {'D', 7}, {'C', 4}};
 
-/* Of a gate's pin, whatever drives it. */
+/* Level of a gate's pin, including a stuck pin. */
 static bool is_high(const struct emulated *e, int gate)
 {
     return e->stuck[gate] == 0 ? e->on[gate] : e->stuck[gate] == 2;
 }
 
-/* The chip reads its pins back: those that are stuck show it. */
+/* The chip reads its pins back, so stuck pins are visible. */
 static uint8_t read_pins(avr_t *avr, avr_io_addr_t address, void *param)
 {
     struct pin_read *read = param;
@@ -120,7 +124,7 @@ static void watch_pins(struct emulated *e)
     }
 }
 
-/* Data sheet DS40002061, 16.3: the high byte waits in a register that all of timer 1 shares. */
+/* Data sheet DS40002061, 16.3: the high byte is stored in a temporary register shared by all of timer 1. */
 static void write_high(avr_t *avr, avr_io_addr_t address, uint8_t value, void *param)
 {
     struct emulated *e = param;
@@ -169,8 +173,8 @@ static void drive_inputs(struct emulated *e)
     avr_raise_irq(avr_io_getirq(e->avr, AVR_IOCTL_IOPORT_GETIRQ('D'), 2), e->estop_open);
 }
 
-/* simavr's receiver gets a byte when it has none: it spaces those that queue by a byte's time from
- * when each was read, which no stream could catch up with. */
+/* Gives simavr's receiver a byte only when it is empty. It would delay queued bytes by one byte time after each
+ * read, and would lag behind a continuous stream. */
 static void pass_on(struct emulated *e)
 {
     if (e->n_arrived == 0 || e->uart->input.read != e->uart->input.write)
@@ -181,13 +185,13 @@ static void pass_on(struct emulated *e)
     memmove(e->arrived, e->arrived + 1, --e->n_arrived);
 }
 
-/* A byte has come in whole; the next one's start bit follows at once. The chip keeps two unread and a
- * third in its shift register until then; one of the three is in simavr's receiver. */
+/* A byte has been received; the start bit of the next one follows at once. The chip keeps two unread bytes and a
+ * third in its shift register; one of the three is in simavr's receiver. */
 static avr_cycle_count_t byte_arrived(avr_t *avr, avr_cycle_count_t when, void *param)
 {
     struct emulated *e = param;
     (void)avr;
-    if (e->rx_first == e->rx_n) /* a reset has ended what was on its way */
+    if (e->rx_first == e->rx_n) /* a reset has discarded the bytes in transit */
         return 0;
     e->arrived[e->n_arrived++] = e->rx[e->rx_first++];
     pass_on(e);
@@ -232,7 +236,7 @@ static avr_cycle_count_t wake(avr_t *avr, avr_cycle_count_t when, void *param)
     return 0;
 }
 
-/* A chip that sleeps does so until the next timer. */
+/* A sleeping chip sleeps until the next timer event. */
 static void wake_at_target(struct emulated *e)
 {
     if (e->avr->cycle < e->target)
@@ -250,7 +254,7 @@ static void write_watchdog(struct emulated *e, uint8_t value)
     e->avr->io[at].w.c(e->avr, WDTCSR, value, e->avr->io[at].w.param);
 }
 
-/* In the timed sequence, as a program would; the time is the shortest after a reset. */
+/* In the timed sequence of a program; the time-out is the shortest after a reset. */
 static void keep_watchdog_on(struct emulated *e, uint8_t prescaler)
 {
     e->setting_watchdog = true;
@@ -319,7 +323,7 @@ static avr_cycle_count_t data_register_empty(avr_t *avr, avr_cycle_count_t when,
     return 0;
 }
 
-/* The byte goes on to the shift register as soon as that is empty. */
+/* Moves the byte to the shift register as soon as it is empty. */
 static void on_sent(struct avr_irq_t *irq, uint32_t value, void *param)
 {
     struct emulated *e = param;
@@ -335,7 +339,7 @@ static void on_sent(struct avr_irq_t *irq, uint32_t value, void *param)
     e->tx[e->tx_n++] = (uint8_t)value;
 }
 
-/* A conversion starts: the multiplexers pass on what the addressed cell shows. */
+/* A conversion starts: the multiplexers connect the addressed cell. */
 static void on_conversion(struct avr_irq_t *irq, uint32_t value, void *param)
 {
     struct emulated *e = param;
@@ -351,8 +355,8 @@ static void on_conversion(struct avr_irq_t *irq, uint32_t value, void *param)
     avr_raise_irq(e->converter + channel, (counts * VCC_MV + 1022) / 1023);
 }
 
-/* simavr, having no wall time to wait for here, goes on by `cycles` when this returns. An interrupt that
- * came with the sleep instruction itself ends the sleep at once; simavr would let it wait. */
+/* simavr does not wait for wall time here; it advances by `cycles` when this returns. An interrupt raised during
+ * the sleep instruction ends the sleep at once; simavr would delay it. */
 static void on_sleep(avr_t *avr, avr_cycle_count_t cycles)
 {
     if (!avr_has_pending_interrupts(avr))
@@ -369,7 +373,7 @@ static avr_io_t *find_io(avr_t *avr, const char *kind)
     return io;
 }
 
-/* What simavr has to say goes to standard error, and only if something is wrong. */
+/* Only simavr's errors are printed, to standard error. */
 static void say(avr_t *avr, const int level, const char *format, va_list arguments)
 {
     (void)avr;
@@ -385,7 +389,7 @@ void *emulate_open(const char *elf_path)
     avr_t *avr = avr_make_mcu_by_name("atmega328p");
     if (e == NULL || avr == NULL || elf_read_firmware(elf_path, &firmware) != 0)
         return NULL;
-    firmware.frequency = MHZ * 1000000u; /* the image itself names neither chip nor clock */
+    firmware.frequency = MHZ * 1000000u; /* the image contains neither chip nor clock */
     avr_init(avr);
     avr->frequency = MHZ * 1000000u;
     avr->vcc = avr->avcc = avr->aref = VCC_MV;
@@ -436,8 +440,8 @@ void emulate_close(struct emulated *e)
     free(e);
 }
 
-/* Runs to the first instruction at or after the caller's time, which goes on by this much; 0, or -1
- * if the chip has crashed. */
+/* Advances the caller's time and runs to the first instruction at or after it; 0, or -1 if the chip has
+ * crashed. */
 int emulate_advance(struct emulated *e, uint32_t duration_us)
 {
     e->target += (avr_cycle_count_t)duration_us * MHZ;
@@ -466,7 +470,7 @@ void emulate_receive(struct emulated *e, const uint8_t *bytes, uint32_t n)
         avr_cycle_timer_register(e->avr, CYCLES_PER_BYTE, byte_arrived, e);
 }
 
-/* Bytes that emulate_receive would take now. */
+/* Number of bytes that emulate_receive would accept now. */
 uint32_t emulate_receive_room(const struct emulated *e)
 {
     return ROOM - (e->rx_n - e->rx_first);
@@ -486,7 +490,7 @@ uint32_t emulate_send(struct emulated *e, uint8_t *bytes)
     return n;
 }
 
-/* When the last byte that emulate_send gave had come in whole. */
+/* Arrival time of the last byte that emulate_send returned. */
 uint64_t emulate_arrived_us(const struct emulated *e)
 {
     return e->arrived_at / MHZ;
@@ -522,7 +526,7 @@ static avr_cycle_count_t close_now(avr_t *avr, avr_cycle_count_t when, void *par
     return 0;
 }
 
-/* The e-stop loop opens so many cycles from now, and closes again after `for_cycles`; 0: it stays open. */
+/* The e-stop loop opens after this many cycles, and closes again after `for_cycles`; 0: it stays open. */
 void emulate_open_estop_in(struct emulated *e, uint32_t cycles, uint32_t for_cycles)
 {
     avr_cycle_timer_register(e->avr, cycles, open_now, e);
@@ -530,13 +534,13 @@ void emulate_open_estop_in(struct emulated *e, uint32_t cycles, uint32_t for_cyc
         avr_cycle_timer_register(e->avr, cycles + for_cycles, close_now, e);
 }
 
-/* Cycles from the last opening of the e-stop loop to the last rising edge of any gate; below 0: it rose before. */
+/* Cycles from the last opening of the e-stop loop to the last rising edge of any gate; negative if that was earlier. */
 int64_t emulate_last_rise(const struct emulated *e)
 {
     return (int64_t)e->last_rise - (int64_t)e->opened_at;
 }
 
-/* A gate's pin: 0 as it is driven, 1 stuck low, 2 stuck high. */
+/* A gate's pin: 0 normal, 1 stuck low, 2 stuck high. */
 void emulate_set_stuck(struct emulated *e, uint8_t gate, uint8_t stuck)
 {
     if (gate < N_CELLS)
@@ -565,7 +569,7 @@ void emulate_write(struct emulated *e, uint16_t address, uint8_t value)
     e->avr->io[at].w.c(e->avr, address, value, e->avr->io[at].w.param);
 }
 
-/* A converter that converts no more; repaired, it ends the conversion that was under way. */
+/* Stops the converter; when repaired, it completes the interrupted conversion. */
 void emulate_set_converter(struct emulated *e, int works)
 {
     if (works && e->converter_dead) {
@@ -576,7 +580,7 @@ void emulate_set_converter(struct emulated *e, int works)
     e->converter_dead = works == 0;
 }
 
-/* The program runs in a circle of one instruction; interrupts go on. */
+/* The program loops in one instruction; interrupts still run. */
 void emulate_hang(struct emulated *e)
 {
     e->avr->flash[LAST_WORD] = TO_ITSELF & 0xFF;
@@ -592,13 +596,13 @@ void emulate_reset(struct emulated *e, uint8_t cause)
     e->avr->data[MCUSR] = (uint8_t)(1u << cause);
 }
 
-/* Low, high and extended fuses; they hold from the next reset on. */
+/* Low, high and extended fuses; they take effect at the next reset. */
 void emulate_set_fuses(struct emulated *e, uint8_t low, uint8_t high, uint8_t extended)
 {
     memcpy(e->fuses, (uint8_t[]){low, high, extended}, sizeof e->fuses);
 }
 
-/* The memory that outlives a reset: the EEPROM's bytes, read or written. */
+/* Reads or writes the bytes of the EEPROM. */
 void emulate_memory(struct emulated *e, uint8_t *bytes, uint32_t n, int write)
 {
     avr_eeprom_desc_t part = {.ee = bytes, .offset = 0, .size = n};
@@ -615,7 +619,7 @@ void emulate_ram(struct emulated *e, uint32_t at, uint8_t *bytes, uint32_t n, in
         memcpy(bytes, ram, n);
 }
 
-/* Bytes of RAM between data and stack that nothing has ever touched; before the first reset. */
+/* Bytes of RAM between data and stack that have never been written; valid before the first reset. */
 uint32_t emulate_untouched_ram(const struct emulated *e)
 {
     uint32_t longest = 0, run = 0;

@@ -1,6 +1,6 @@
-/* The board under Frama-C's value analysis, by induction: a reset, of whatever was in memory, ends in a
- * state that check_board describes; from every such state a turn of the main loop, whatever the port
- * answers, ends in such a state again. CELLS: how many the board has. */
+/* The board under Frama-C's value analysis, by induction: a reset with any memory contents ends in a state that
+ * check_board accepts; from every such state, a turn of the main loop with any answers of the port ends in such
+ * a state again. CELLS: number of cells. */
 #include "__fc_builtin.h"
 #include "limits.h"
 #include "watched.h"
@@ -50,7 +50,7 @@ void property(enum property which, bool ok)
     (void)ok;
 }
 
-/* What any turn may begin with. */
+/* Any state at the beginning of a turn. */
 static void check_state(void)
 {
     invariant(board.state <= STATE_faulted);
@@ -60,7 +60,7 @@ static void check_state(void)
         invariant(board.state == STATE_armed || board.cells[i].duty_per_255 == 0);
 }
 
-/* All else about a board in this state may be anything. */
+/* Everything else in this state is arbitrary. */
 static void vary(void)
 {
     struct port_identity identity = board.identity;
@@ -82,7 +82,7 @@ static void vary(void)
             board.cells[i].duty_per_255 = 0;
 }
 
-/* At an answer of the port: what the core has done so far must not multiply the cases. */
+/* At an answer of the port: merges cases, so that the core's past does not multiply them. */
 static void forget(void)
 {
     check_state();
@@ -186,7 +186,7 @@ void answer_watchdog(void)
 {
 }
 
-/* A board in any state that has this much in common with all that it can reach. */
+/* A board in any state with the properties that all reachable states share. */
 static void any_board(uint8_t state, bool high)
 {
     board.port = &port;
@@ -201,7 +201,7 @@ static void any_board(uint8_t state, bool high)
     port.rose = 0;
 }
 
-/* What any_board takes for granted. */
+/* The properties that any_board assumes. */
 static void check_board(void)
 {
     invariant(board.port == &port);

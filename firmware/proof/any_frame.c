@@ -1,5 +1,5 @@
-/* Stands for the encoder of frame.c where the board is analysed: it reads every byte it is given, up
- * to where its caller says, and sends them. frame.c itself is analysed by any_group.c. */
+/* Replaces the encoder of frame.c in the analysis of the board: it reads every byte up to the end given by its
+ * caller, and sends them. frame.c itself is analysed by any_group.c. */
 #include "frame.h"
 #include "watched.h"
 

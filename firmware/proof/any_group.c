@@ -1,6 +1,6 @@
-/* One step of the encoder under Frama-C's value analysis. For each length of an answer and each place that a
- * group can begin at, whatever the bytes and the CRC are: the step ends a place further on, within the
- * frame. So all steps together do. */
+/* One step of the encoder under Frama-C's value analysis. For each length of an answer and each position
+ * at which a group can begin, with any bytes and any CRC, the step ends at a later position within the frame. By
+ * induction, so do all steps together. */
 #include "__fc_builtin.h"
 #include "frame.h"
 #include "message.h"
@@ -34,7 +34,7 @@ static void step(uint8_t code, uint8_t end, uint8_t closing)
         group_property(writer.end == frame + end + (writer.closing == closing ? 0 : FRAME_CRC));
         group_property(writer.code < writer.end);
     }
-    Frama_C_make_unknown((char *)frame, sizeof frame); /* the next step begins with any bytes anyway */
+    Frama_C_make_unknown((char *)frame, sizeof frame); /* the next step begins with any bytes */
 }
 
 static void answer(uint8_t payload)

@@ -18,7 +18,7 @@ void property(enum property which, bool ok)
     check(which, ok);
 }
 
-/* The board's answer to this turn's frame was `done`; what `armed` says begins with a status. */
+/* Whether the answer to this turn's frame was `done`; an `armed` answer begins with a status. */
 static bool answered_done(void)
 {
     struct frame_reader reader;
@@ -58,7 +58,7 @@ static void remember(struct past *past, bool done)
         return;
     if (is_arm(frame))
         past->wired = frame == EVENT_arm_1_alone ? 2 : 3;
-    if (frame == EVENT_set_limits) /* storing holds the loop up: the scan is not at fault */
+    if (frame == EVENT_set_limits) /* storing blocks the loop; this is not the scan's fault */
         past->scanned_us = past->now_us;
     if (is_arm(frame) || is_set(frame))
         past->fed_us = past->now_us;

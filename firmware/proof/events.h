@@ -1,5 +1,5 @@
-/* What can happen to a board of two cells in one turn of its main loop, as a script of events, and what
- * must hold after it. */
+/* The possible events of a board of two cells in one turn of its main loop, and the properties that must hold
+ * after it. */
 #ifndef EVENTS_H
 #define EVENTS_H
 
@@ -29,9 +29,9 @@ enum turn_property {
 
 enum { N_CELLS = 2 };
 
-/* S(name): one whole scan of both cells, or none */
+/* S(name): one complete scan of both cells, or none */
 #define SCANS(S) S(no_scan) S(good) S(low_0) S(high_0) S(leak_0) S(low_1) S(low_both)
-/* E(name, the looks at the e-stop in this turn that find it open: bit 0 the first) */
+/* E(name, the reads of the e-stop in this turn that find it open; bit 0 is the first) */
 #define ESTOPS(E) \
     E(closed, 0x00) E(open, 0xFF) E(blip_1, 0x01) E(blip_2, 0x02) E(from_2, 0xFE) E(from_3, 0xFC)
 /* F(name): the frame that arrives in this turn */
@@ -53,17 +53,17 @@ struct input {
     uint8_t step, scan, estop, frame;
 };
 
-/* What is known of the past without asking the board. */
+/* The past, recorded independently of the board. */
 struct past {
     uint32_t now_us;
-    uint32_t set_us;     /* the last set command that was answered done */
-    uint32_t hold_us;    /* and how long it holds */
-    uint32_t fed_us;     /* the last command that was: a set or arm */
-    uint32_t scanned_us; /* the last whole scan */
+    uint32_t set_us;     /* time of the last set command answered `done` */
+    uint32_t hold_us;    /* and its validity */
+    uint32_t fed_us;     /* time of the last set or arm command answered `done` */
+    uint32_t scanned_us; /* time of the last complete scan */
     uint16_t wired;      /* cells that the last successful arming named */
-    uint8_t n_high[N_CELLS]; /* readings in a row, of cells that are on, whose current was too high */
+    uint8_t n_high[N_CELLS]; /* readings in a row, of cells that are on, with too high a current */
     uint8_t n_low[N_CELLS];
-    uint8_t last_set;    /* the set command that was answered done last; 0: none */
+    uint8_t last_set;    /* kind of the last set command answered `done`; 0: none */
     uint8_t last_frame[FRAME_SENT_MAX];
     uint8_t last_n;
 };

@@ -1,7 +1,7 @@
-/* Every state that a board of two cells can reach, breadth first, from a reset on, by every sequence of
- * the events in events.h; in each, every property. States that differ only in what cannot change what
- * the board does later count as one: forget() says what that is. Argument: so many turns at most, whatever
- * is found; without it, until nothing new is found, or something wrong. */
+/* Breadth-first search of every state that a board of two cells can reach from a reset by any sequence of the
+ * events in events.h; checks every property in each. forget() merges states that differ only in values without
+ * effect on later behaviour. Argument: maximum number of turns; without it, the search ends when there is no new
+ * state or a property is violated. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,8 +51,8 @@ static uint32_t age(uint32_t now, uint32_t then, uint32_t most)
     return now - then < most ? now - then : most;
 }
 
-/* What cannot change what the board does, or what is asked of it, becomes 0; times become ages, those
- * past every limit the same. */
+/* Clears values without effect on the board's behaviour or on the properties. Times become ages; all ages beyond
+ * every limit become equal. */
 static void forget(struct world *w)
 {
     /* one more than the limits of events.c, beyond which an age makes no further difference */
@@ -69,15 +69,15 @@ static void forget(struct world *w)
     b->first_fault_bits = b->fault_cells = b->bad_frames = 0;
     b->status_page = 0;
     b->number = b->armed_number = 0;            /* events.c counts from these */
-    b->checked_entry = 0, b->checked_crc = 0;   /* the limits are never spoilt */
-    memset(b->reader.bytes, 0, sizeof b->reader.bytes); /* frames come whole */
+    b->checked_entry = 0, b->checked_crc = 0;   /* the limits are never corrupted */
+    memset(b->reader.bytes, 0, sizeof b->reader.bytes); /* frames are always complete */
     for (uint8_t i = 0; i < WIRE_CELLS_MAX; i++) {
         struct cell *cell = &b->cells[i];
         for (uint8_t j = 0; j < N_CHECKS; j++)
             if (cell->streak[j] > b->limits.persistence_scans)
                 cell->streak[j] = b->limits.persistence_scans;
         memset(&cell->heat, 0, sizeof cell->heat);
-        cell->on_since_ms = 0; /* no cell is on for a minute */
+        cell->on_since_ms = 0; /* no cell is on for as long as a minute */
         cell->on_counts = cell->current_mA = cell->sampled_mA = 0;
         cell->temperature_cC = 0;
     }
@@ -183,7 +183,7 @@ static void on_violated(unsigned which)
     print_input(input_at_hand);
 }
 
-/* The e-stop's looks within a turn differ only where a frame looks again. */
+/* Reads of the e-stop within a turn differ only if a frame causes another read. */
 static bool tells(struct input input)
 {
     bool looks_again = input.frame == EVENT_clear || input.frame == EVENT_arm;

@@ -129,7 +129,7 @@ bool answer_store(const uint8_t *bytes, uint8_t n)
     return true;
 }
 
-/* Counting holds the loop up: the scan is not at fault. */
+/* Counting blocks the loop; this is not the scan's fault. */
 uint16_t answer_count(void)
 {
     world.past.scanned_us = world.past.now_us;
@@ -141,7 +141,7 @@ void answer_watchdog(void)
     turn.fed_watchdog = true;
 }
 
-/* As the host counts that armed the board. */
+/* The numbering of the host that armed the board. */
 static uint32_t next_number(void)
 {
     return world.board.number + 1;

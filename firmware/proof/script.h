@@ -1,4 +1,4 @@
-/* The turn at hand: what the port answers in it, and what it is asked. */
+/* The present turn: the port's answers and the requests to it. */
 #ifndef SCRIPT_H
 #define SCRIPT_H
 
@@ -18,7 +18,7 @@ struct turn {
 
 extern struct turn turn;
 
-/* Sets a new turn up; time passes. */
+/* Prepares a new turn and advances the time. */
 void script_start(struct input input);
 
 #endif

@@ -33,7 +33,7 @@ void port_gates_set(struct port *port, const uint8_t *duty_per_255, uint8_t n_ce
     port->high = high;
 }
 
-/* To what they were set to, which was checked then. */
+/* Rewrites the last setting, which was checked when it was set. */
 void port_gates_refresh(struct port *port)
 {
     (void)port;

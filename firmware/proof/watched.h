@@ -1,6 +1,5 @@
-/* A port that watches the core. What it answers is given by whoever proves: anything at all
- * (proof/any_answer.c) or a script of events (proof/explore.c). What the core asks of the gates is
- * checked at every call. */
+/* A port that checks the core. Its answers are arbitrary (proof/any_answer.c) or a script of events
+ * (proof/explore.c). Every request of the core for the gates is checked. */
 #ifndef WATCHED_H
 #define WATCHED_H
 
@@ -19,8 +18,8 @@ enum property { PROPERTIES_AT_THE_PORT(PROPERTY_ENUM) N_PORT_PROPERTIES };
 
 struct port {
     const struct board *board;
-    uint16_t high;  /* gates that the core wants high */
-    bool estop_was_open; /* at some look since the board was armed last; disarmed, at the last look */
+    uint16_t high;  /* gates requested high by the core */
+    bool estop_was_open; /* at any read since the last arming; if disarmed, at the last read */
     uint16_t rose;  /* gates that went high since the last turn of the main loop */
     uint8_t pulses; /* since the last turn of the main loop */
 };

@@ -1,7 +1,7 @@
 """The table of interlocks: hazard, detection, action, reaction time and place of action.
 
 The guard's fault bits and docs/safety.md are generated from this table. Rows that a board enforces
-have the names of firmware/core/wire.h.
+have the names of firmware/core/protocol.h.
 """
 
 from dataclasses import dataclass

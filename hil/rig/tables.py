@@ -110,7 +110,7 @@ class CellBoardTable(DeviceTable):
     """A driver board; `cells` names the cell at each gate, in gate order.
 
     `port` is `usb:SERIAL_NUMBER` or a device path. A command expires after `hold_s`. `limits` are
-    the limits of the board's table (firmware/core/wire.h) that differ from its defaults. The
+    the limits of the board's table (firmware/core/protocol.h) that differ from its defaults. The
     board is read and commanded in every `every`-th period. The self-test before each run must see
     its e-stop open, unless `estop = "none"`. The board must run the firmware that comes with hil,
     unless `firmware` gives the hash of another one.

@@ -1,6 +1,6 @@
 """One sweep a limit, densely around its boundary; each takes any board and raises when it is wrong.
 
-Expected values come from what wire.h says of a limit: a level at its limit is allowed.
+Expected values come from what protocol.h says of a limit: a level at its limit is allowed.
 """
 
 import itertools

@@ -4,7 +4,7 @@
  * gate  5      PC5
  * gate  6..10  PD3..PD7
  * gate  11     PC4
- * PB5          no gate: boot loaders blink a lamp there
+ * PB5          no gate: boot loaders blink an LED there
  * select 0..3  PC0..PC3     address of both multiplexers
  * ADC6         current multiplexer
  * ADC7         temperature multiplexer

@@ -1,6 +1,6 @@
 /* ATmega328P at 16 MHz, 5 V. Timer 1 counts half microseconds: it is the clock, and its compare
  * interrupt steps the bit-angle modulation. Converter and UART run from interrupts too, so that the
- * main loop may take its time over a command. */
+ * main loop need not be fast. */
 #include "port.h"
 
 #include <avr/boot.h>
@@ -25,7 +25,7 @@ enum {
     UNIT_TICKS = 32, /* 16 us for the lowest bit: 245 Hz over all */
     RX_ROOM = 64,    /* powers of two */
     TX_ROOM = 256,
-    SAMPLE_TICKS = 500,    /* 250 us a cell */
+    SAMPLE_TICKS = 500,    /* 250 us per cell */
     SCAN_PERIOD_US = 6500, /* at most: 3250, and 3000 if all cells switch; conversions are repeated */
     SETTLE_US = 20,
     MEMORY_AT = 0,
@@ -40,15 +40,15 @@ struct slot {
 };
 
 struct port {
-    /* What the ports carry in the slot of each bit of the duty: one table is in use, the next one is
-     * made in the other. */
+    /* Levels of the ports in the slot of each bit of the duty. One table is in use; the next one is built in
+     * the other. */
     struct slot tables[2][SLOTS];
     struct slot *slots;
-    bool modulated; /* there is a duty between off and on */
+    bool modulated; /* some duty is between off and on */
     uint16_t slot_ticks;
     uint32_t overflow_us; /* of timer 1 */
     uint8_t slot;
-    uint8_t edges; /* gates may have changed: counts */
+    uint8_t edges; /* counter of possible gate changes */
     uint8_t edges_at_start;
     struct scan scan;
     struct scan_turn turn; /* of the reading in progress */
@@ -57,8 +57,8 @@ struct port {
     bool temperature_next;
     bool sampling;     /* a reading has begun and is not yet in `sample` */
     bool turn_due;     /* the time of the next reading came while this one was in progress */
-    bool sample_ready; /* `sample` waits for the core */
-    bool sample_held;  /* the next reading is complete; it waits for `sample` to be taken */
+    bool sample_ready; /* `sample` is ready for the core */
+    bool sample_held;  /* the next reading is complete, but `sample` has not been taken yet */
     bool estop_seen;
     struct port_sample sample;
     uint8_t rx_first, rx_end, tx_first, tx_end;
@@ -66,24 +66,24 @@ struct port {
     uint8_t tx[TX_ROOM];
 };
 
-/* Interrupt routines take no argument: this chip's one port has to be found by name. */
+/* Interrupt routines take no argument, so the chip's only port is a global. */
 static volatile struct port the_port;
 static struct board the_board;
 static uint8_t reset_flags __attribute__((section(".noinit")));
 
-/* Before anything else: the watchdog may run already with its shortest time of 16 ms, by fuse (WDTON) or
- * since it has bitten. It is never off. */
+/* Runs first: the watchdog may already be running with its shortest time, 16 ms, by fuse (WDTON) or after a
+ * watchdog reset. It is never off. */
 void save_reset_flags(void) __attribute__((naked, used, section(".init3")));
 void save_reset_flags(void)
 {
     reset_flags = MCUSR;
-    if (reset_flags == 0) /* a bootloader has cleared it: Optiboot hands it on in r2 */
+    if (reset_flags == 0) /* a boot loader has cleared it: Optiboot passes it in r2 */
         __asm__ __volatile__("sts %0, r2" : : "i"(&reset_flags));
     MCUSR = 0;
     wdt_enable(WDTO_120MS);
 }
 
-/* What a host looks for in an image, to know what `identify` will say once it is flashed. */
+/* A host searches an image for this, to know what `identify` will return after flashing. */
 static const struct {
     char tag[8];
     uint32_t wire_hash, firmware_hash;
@@ -98,8 +98,7 @@ static void drive(const struct slot *slot)
     PORTD = (uint8_t)((PORTD & (uint8_t)~GATES_D) | slot->d);
 }
 
-/* For those who are about to raise a gate, with interrupts off: an opening that the interrupt could not
- * yet act on counts too. */
+/* Call with interrupts off before raising a gate: includes an opening that the interrupt has not handled yet. */
 static bool may_drive(void)
 {
     if ((PIND & ESTOP_D) != 0)
@@ -123,8 +122,8 @@ ISR(TIMER1_COMPA_vect)
     uint16_t ticks = slot == 0 ? UNIT_TICKS : (uint16_t)(the_port.slot_ticks * 2);
     the_port.slot = slot;
     the_port.slot_ticks = ticks;
-    /* Another interrupt may have held this one up: a compare value already passed would only come
-     * round again in 33 ms. */
+    /* Another interrupt may have delayed this one: a compare value in the past would match only after
+     * 33 ms. */
     uint16_t next = (uint16_t)(OCR1A + ticks);
     uint16_t soonest = (uint16_t)(TCNT1 + SOONEST_TICKS);
     OCR1A = (int16_t)(next - soonest) < 0 ? soonest : next;
@@ -145,7 +144,7 @@ static const struct slot GATES[N_CELLS] = {
     {.d = 1 << 3}, {.d = 1 << 4}, {.d = 1 << 5}, {.d = 1 << 6}, {.d = 1 << 7}, {.c = 1 << 4},
 };
 
-/* Bit i of the duty: the gate is high in slot i. Unrolled: a loop would shift at every turn. */
+/* Bit i of the duty: the gate is high in slot i. Unrolled, because a loop would need a shift in every pass. */
 static inline void add_bits(uint8_t *lane, uint8_t duty, uint8_t mask)
 {
     if ((duty & 0x01) != 0)
@@ -224,7 +223,7 @@ void port_gates_refresh(struct port *port)
     }
 }
 
-/* --- e-stop: the interrupt acts, the core then learns of it --- */
+/* --- e-stop: the interrupt switches the gates off and informs the core --- */
 
 ISR(INT0_vect)
 {
@@ -248,7 +247,7 @@ bool port_estop_open(struct port *port)
 
 static const uint16_t KNOWN_COUNTS[N_REFERENCES] = {REFERENCE_FULL, REFERENCE_4096_MV, REFERENCE_HALF};
 
-/* Cells whose gates are on in this slot. Bits of the ports lie so that shifts of a byte do. */
+/* Cells whose gates are on in this slot. The pins are chosen so that byte shifts are enough. */
 static uint16_t cells_on(void)
 {
     const struct slot *slot = &the_port.slots[the_port.slot];
@@ -269,7 +268,7 @@ static void convert(uint8_t channel)
     ADCSRA |= 1 << ADSC;
 }
 
-/* Only one of the two interrupts of the scan, or the main loop with a reading held, uses this at a time. */
+/* Called by one of the two scan interrupts, or by the main loop while a reading is held; never by two at once. */
 static struct scan *scan(void)
 {
     return (struct scan *)&the_port.scan;
@@ -277,7 +276,7 @@ static struct scan *scan(void)
 
 static void convert_current(void)
 {
-    the_port.edges_at_start = the_port.edges; /* before the gates are looked at: an edge between counts */
+    the_port.edges_at_start = the_port.edges; /* before reading the gates, so that an edge in between counts */
     uint16_t on = cells_on();
     struct scan_turn turn = scan_next(scan(), on);
     *(struct scan_turn *)&the_port.turn = turn;
@@ -287,7 +286,7 @@ static void convert_current(void)
     convert(CHANNEL_CURRENT);
 }
 
-/* Passes a complete reading on. The next one begins in its time, or at once if that has passed. */
+/* Passes on a complete reading. The next one begins at its time, or at once if that has passed. */
 static void hand_over(void)
 {
     struct scan_turn turn = *(struct scan_turn *)&the_port.turn;
@@ -302,14 +301,14 @@ static void hand_over(void)
         the_port.turn_due = false;
         convert_current();
     } else {
-        the_port.sampling = false; /* last: the next reading may begin at any time from here on */
+        the_port.sampling = false; /* must be last: the next reading may begin from here on */
     }
 }
 
-/* This and the next one let others in: a byte may not wait for longer than two take to arrive. */
+/* This interrupt and the next one can be interrupted: a received byte must be read within two byte times. */
 ISR(TIMER1_COMPB_vect, ISR_NOBLOCK)
 {
-    ATOMIC_BLOCK(ATOMIC_RESTORESTATE) OCR1B += SAMPLE_TICKS; /* all of timer 1 shares the byte half-way */
+    ATOMIC_BLOCK(ATOMIC_RESTORESTATE) OCR1B += SAMPLE_TICKS; /* the registers of timer 1 share one temporary byte */
     if (the_port.sampling) {
         the_port.turn_due = true;
         return;
@@ -322,14 +321,14 @@ ISR(ADC_vect, ISR_NOBLOCK)
 {
     if (!the_port.temperature_next) {
         if (the_port.sample_ready)
-            the_port.sample_held = true; /* the core has not yet taken the reading before */
+            the_port.sample_held = true; /* the core has not taken the previous reading yet */
         else
             hand_over();
         return;
     }
-    the_port.gate_high = gate_is_high(the_port.turn.address); /* long after any edge, unless one comes now */
+    the_port.gate_high = gate_is_high(the_port.turn.address); /* long after any edge, unless one occurs now */
     if (the_port.edges != the_port.edges_at_start) {
-        convert_current(); /* a gate may have switched under it */
+        convert_current(); /* a gate may have switched during it */
         return;
     }
     the_port.current_counts = ADC;
@@ -347,7 +346,7 @@ bool port_sample(struct port *port, struct port_sample *sample)
         sample->known_counts = KNOWN_COUNTS[sample->cell - N_CELLS];
         sample->cell = (uint8_t)(sample->cell - N_CELLS + WIRE_CELLS_MAX);
     }
-    the_port.sample_ready = false; /* from here on the interrupt hands readings over by itself */
+    the_port.sample_ready = false; /* from here on the interrupt passes readings on */
     if (the_port.sample_held) {
         the_port.sample_held = false;
         hand_over();
@@ -368,7 +367,7 @@ uint16_t port_probe(struct port *port, uint8_t cell)
     const struct slot *gate = &GATES[cell];
     (void)port;
     ADCSRA &= (uint8_t) ~(1 << ADIE);
-    the_port.sampling = true; /* the scan reads again afterwards what it was at */
+    the_port.sampling = true; /* afterwards the scan repeats its interrupted reading */
     the_port.sample_held = false;
     while ((ADCSRA & 1 << ADSC) != 0) {
     }
@@ -475,7 +474,7 @@ bool port_memory_store(struct port *port, const uint8_t *bytes, uint8_t n)
 {
     (void)port;
     for (uint8_t i = 0; i < n; i++) {
-        eeprom_update_byte((uint8_t *)(MEMORY_AT + i), bytes[i]); /* 3.4 ms where it differs */
+        eeprom_update_byte((uint8_t *)(MEMORY_AT + i), bytes[i]); /* 3.4 ms if it differs */
         wdt_reset();
     }
     for (uint8_t i = 0; i < n; i++)
@@ -488,7 +487,7 @@ uint16_t port_memory_count(struct port *port)
 {
     (void)port;
     uint16_t count = (uint16_t)(eeprom_read_word((const uint16_t *)COUNT_AT) + 1u);
-    eeprom_update_word((uint16_t *)COUNT_AT, count); /* 3.4 ms a byte that differs: seldom both */
+    eeprom_update_word((uint16_t *)COUNT_AT, count); /* 3.4 ms for each byte that differs, rarely both */
     return count;
 }
 
@@ -522,7 +521,7 @@ struct port_identity port_identity(struct port *port)
 
 static void start(void)
 {
-    __asm__ __volatile__("" : : "r"(&IMAGE)); /* keeps it in the image */
+    __asm__ __volatile__("" : : "r"(&IMAGE)); /* prevents the linker from removing it */
     DDRB = GATES_B | LAMP_B;
     DDRC = GATES_C | SELECT_C;
     DDRD = GATES_D | 1 << 1;
@@ -540,18 +539,18 @@ static void start(void)
     UCSR0A = 1 << U2X0;
     UCSR0C = 1 << UCSZ01 | 1 << UCSZ00;
     UCSR0B = 1 << RXEN0 | 1 << TXEN0 | 1 << RXCIE0;
-    ADCSRA = 1 << ADEN | 1 << ADIE | 1 << ADPS2 | 1 << ADPS1 | 1 << ADPS0; /* 125 kHz: 104 us a conversion */
-    SMCR = 1 << SE; /* sleep is idle: everything but the processor goes on */
+    ADCSRA = 1 << ADEN | 1 << ADIE | 1 << ADPS2 | 1 << ADPS1 | 1 << ADPS0; /* 125 kHz: 104 us per conversion */
+    SMCR = 1 << SE; /* idle mode: only the processor sleeps */
     sei();
 }
 
-/* Until the next interrupt, unless there is something to do. A cell's turn comes every 250 us: the core's own
- * watch goes on. */
+/* Sleeps until the next interrupt, unless there is something to do. A reading ends every 250 us, so the core
+ * keeps checking. */
 static void doze(void)
 {
     cli();
     if (the_port.rx_first == the_port.rx_end && !the_port.sample_ready && !the_port.estop_seen) {
-        sei(); /* takes effect after the next instruction: no interrupt slips in between */
+        sei(); /* takes effect after the next instruction, so no interrupt can occur in between */
         sleep_cpu();
     }
     sei();

@@ -1,5 +1,5 @@
-/* A simulated driver board behind a pseudo-terminal, in wall time: prints the terminal's name and
- * runs until it or the process that started it is stopped; SIGUSR1 resets it. Cells draw CURRENT_ON at room temperature. */
+/* A simulated driver board behind a pseudo-terminal, in wall time. It prints the terminal's name and
+ * runs until it or its parent process ends; SIGUSR1 resets it. Cells draw CURRENT_ON at room temperature. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ static uint64_t clock_us(void)
     return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
 }
 
-/* A raw terminal whose far end is held open here, so that clients may come and go. */
+/* A raw terminal whose other end is kept open here, so that clients can connect repeatedly. */
 static int far_end = -1;
 
 static int open_terminal(void)
@@ -102,7 +102,7 @@ int main(int argc, char **argv)
             libboard_receive(board, bytes, (size_t)n);
             heard_us = now_us;
         } else if (now_us - heard_us > LEFT_US) {
-            ioctl(far_end, TIOCNXCL); /* a killed client leaves the line its own for ever */
+            ioctl(far_end, TIOCNXCL); /* a killed client would leave the line locked */
             heard_us = now_us;
         }
         size_t answered = libboard_send(board, bytes, sizeof bytes);

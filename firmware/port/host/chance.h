@@ -10,7 +10,7 @@
 void chance_seed(uint32_t seed);
 uint32_t next(void);
 bool one_in(uint32_t n);
-/* Turns one bit of these. */
+/* Flips one random bit of these. */
 void flip_bit(uint8_t *bytes, size_t n);
 
 #endif

@@ -1,5 +1,5 @@
-/* Feeds the board random bytes, broken frames and whole ones, with cells, limits, resets and memories
- * of every kind: no gate may be high that must not be, and none of it may hurt memory.
+/* Sends the board random bytes, broken and valid frames, with random cells, limits, resets and memories. Checks
+ * that no gate is high without permission; the sanitisers check memory.
  * Arguments: rounds, seed. */
 #include "fuzz_host.h"
 
@@ -15,13 +15,13 @@ enum { SCAN_US = 3000, NOTICED_US = 5000, LIFE = 300 /* rounds of one board */ }
 #define COUNT(name, number) +1
 enum { N_FAULTS = 0 WIRE_FAULTS(COUNT) };
 
-/* How many rounds ended with a gate high, with a cell set apart, with each fault. */
+/* Number of rounds that ended with a gate high, with an isolated cell, with each fault. */
 static struct {
     long rounds, high, apart;
     long faults[N_FAULTS];
 } met;
 
-/* A table that no board accepts, stored as if one had. */
+/* Stores a table that no board accepts. */
 static void store_insane(void *board)
 {
     size_t size;
@@ -46,7 +46,7 @@ static void spoil_memory(void *board)
     libboard_reset(board, (uint8_t)(next() % 4));
 }
 
-/* A bit of the limits at work flips; the core has noticed before anything else comes. */
+/* Flips a bit of the limits in use; the core detects it before the next event. */
 static void spoil_limits(void *board)
 {
     size_t size;
@@ -76,7 +76,7 @@ static void spoil_cell(void *board, uint8_t cell)
     libboard_set_analog(board, cell, on, off, temperature);
 }
 
-/* References and pins that are as they should be; now and then one is not. */
+/* References and pins are normal, with occasional faults. */
 static void turn_pins(void *board)
 {
     static const uint16_t known[] = {1023, 839, 512};
@@ -87,7 +87,7 @@ static void turn_pins(void *board)
         libboard_set_stuck(board, i, one_in(1024)); /* low */
 }
 
-/* Mostly all is well, so that arming succeeds; a fault stays for a while. */
+/* Usually without faults, so that arming succeeds; a fault lasts for a while. */
 static void turn_world(void *board, const struct board *core)
 {
     if (one_in(8))
@@ -126,7 +126,7 @@ static uint16_t mask_high(const uint8_t *gates)
     return mask;
 }
 
-/* What is wrong with the gates after time has passed; NULL: nothing. */
+/* The error of the gates after some time; NULL: none. */
 static const char *wrong(const struct board *core, const uint8_t *gates)
 {
     uint16_t high = mask_high(gates);
@@ -145,7 +145,7 @@ static const char *wrong(const struct board *core, const uint8_t *gates)
     return NULL;
 }
 
-/* What is wrong with one answer; NULL: nothing. */
+/* The error of one answer; NULL: none. */
 static const char *wrong_answer(const uint8_t *frame)
 {
     const uint8_t *payload = frame + FRAME_HEADER;
@@ -198,7 +198,7 @@ static void *new_board(void)
     if (board == NULL || libboard_init(board, n_cells, 1, SCAN_US, next()) != 0)
         exit(2);
     if (one_in(8))
-        libboard_set_count(board, UINT16_MAX); /* the next count is 0, which no arming may be */
+        libboard_set_count(board, UINT16_MAX); /* the next count is 0, which is not a valid arming number */
     return board;
 }
 
@@ -211,7 +211,7 @@ static void meet(const struct board *core, bool high)
         met.faults[i] += core->fault_bits >> i & 1;
 }
 
-/* One board from power-up on; NULL, or what was wrong. */
+/* One board from power-up on; NULL, or the error. */
 static const char *live(long rounds, bool arms)
 {
     void *board = new_board();

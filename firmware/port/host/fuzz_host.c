@@ -21,7 +21,7 @@ static uint8_t stuffed(uint8_t *frame, uint8_t payload)
     return (uint8_t)(end - frame);
 }
 
-/* Mostly the next one, as whoever has armed the board would count. */
+/* Usually the next number of the host that armed the board. */
 static void put_number(uint8_t *frame, uint32_t last)
 {
     uint32_t number = last + (one_in(32) ? next() : 1 + next() % 3);
@@ -34,7 +34,7 @@ static void put_number(uint8_t *frame, uint32_t last)
     frame[2 + FRAME_HEADER] = (uint8_t)(number >> 16);
 }
 
-/* Sends the payload that stands in the frame; one in sixteen is bent. */
+/* Sends the payload in the frame; one in sixteen is corrupted. */
 static void send_frame(void *board, uint8_t code, uint8_t *frame, uint8_t payload)
 {
     frame[1] = one_in(64) ? (uint8_t)next() : WIRE_VERSION;
@@ -78,12 +78,12 @@ static int64_t random_value(int64_t normal, int64_t lowest, int64_t highest)
     }
 }
 
-/* The defaults but for a few entries, which may be anything, and sometimes what no table may have. */
+/* The defaults, except for a few random entries, sometimes invalid. */
 static void random_limits(struct wire_limits *table)
 {
     limits_default(table);
     if (!one_in(4))
-        table->heat_time_constant_ms = 1; /* else most of a life is spent cooling */
+        table->heat_time_constant_ms = 1; /* otherwise the board would be cooling most of the time */
     if (one_in(2))
         table->open_cells_max = 3;
 #define CHANGE(type, name, normal, lowest, highest) \
@@ -136,7 +136,7 @@ static void arm(void *board, const struct board *core)
     SEND(board, arm, (&(struct wire_arm){.limits_crc = crc, .cells = some_cells(core)}));
 }
 
-/* What a host would send next, and now and then what it would not. */
+/* A plausible next command, and occasionally an implausible one. */
 static void send_sense(void *board, const struct board *core, bool arms)
 {
     uint8_t to_do = one_in(8) ? (uint8_t)(next() % 3) : core->state;

@@ -1,4 +1,4 @@
-/* The host of the fuzz loop: most of what it sends makes sense. */
+/* The host of the fuzz loop: most of its frames are valid. */
 #ifndef FUZZ_HOST_H
 #define FUZZ_HOST_H
 
@@ -6,9 +6,9 @@
 
 #include "loop.h"
 
-/* Sends a table of limits: the defaults but for a few entries, or one that no board takes. */
+/* Sends a table of limits: the defaults except for a few entries, or an invalid table. */
 void fuzz_limit(void *board);
-/* Sends what a host would, what it would not, an old frame, a broken one, noise or nothing. */
+/* Sends a plausible or implausible command, an old or broken frame, noise or nothing. */
 void fuzz_feed(void *board, const struct board *core, bool arms);
 /* Sends more broken frames than the board can count. */
 void fuzz_flood(void *board);

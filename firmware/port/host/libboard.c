@@ -8,7 +8,7 @@
 #include "scan.h"
 
 enum {
-    POLL_US = 50, /* the main loop's turn */
+    POLL_US = 50, /* period of the main loop */
     RX_ROOM = 4096,
     TX_ROOM = 4096,
     MEMORY = WIRE_SIZE_limits + FRAME_CRC,
@@ -22,7 +22,7 @@ struct pins {
 
 enum { N_REFERENCES = 3, REFERENCES_AT = 12 /* address */, CURRENTS = 0, TEMPERATURES = 1 };
 
-static const uint16_t KNOWN_COUNTS[N_REFERENCES] = {1023, 839, 512}; /* as the chip has them */
+static const uint16_t KNOWN_COUNTS[N_REFERENCES] = {1023, 839, 512}; /* as on the chip */
 
 enum stuck { AS_SET, STUCK_LOW, STUCK_HIGH };
 
@@ -34,30 +34,30 @@ struct port {
     struct board board;
     struct port_identity identity;
     struct pins pins[WIRE_CELLS_MAX];
-    uint8_t set[WIRE_CELLS_MAX];   /* duties as the core has set them */
-    uint8_t gates[WIRE_CELLS_MAX]; /* as the registers have them */
+    uint8_t set[WIRE_CELLS_MAX];   /* duties set by the core */
+    uint8_t gates[WIRE_CELLS_MAX]; /* registers */
     uint8_t stuck[WIRE_CELLS_MAX]; /* enum stuck */
     uint16_t references[N_REFERENCES];
     struct address_fault address[2]; /* of the multiplexer for currents, and for temperatures */
     struct scan scan;
-    bool was_on[WIRE_CELLS_MAX]; /* at its last turn in the scan */
+    bool was_on[WIRE_CELLS_MAX]; /* at its last reading */
     uint8_t rx[RX_ROOM];
     uint8_t tx[TX_ROOM];
     uint8_t memory[MEMORY];
     size_t rx_first, rx_n, tx_n;
-    uint64_t scan_us; /* of this board's life: what the scan has reached */
+    uint64_t scan_us; /* time reached by the scan, since power-up */
     uint64_t life_us;
     uint32_t now_us;
     uint32_t watchdog_feeds;
     uint32_t sample; /* number of the next one */
-    uint32_t moments_to_opening; /* of those at which the core looks at the e-stop or switches; 0: none */
-    uint32_t n_pulses;           /* that the core has asked for since the loop opened last */
+    uint32_t moments_to_opening; /* reads of the e-stop and switchings until it opens; 0: never */
+    uint32_t n_pulses;           /* requested by the core since the last opening of the loop */
     uint32_t n_rises;            /* of gates since then */
-    uint16_t count; /* outlives a reset, as memory does */
+    uint16_t count; /* survives a reset, like EEPROM */
     bool memory_used;
     bool memory_works;
     bool estop_open;
-    bool estop_seen; /* since port_estop_open was last asked */
+    bool estop_seen; /* since the last call of port_estop_open */
     bool scan_runs;
     bool late;
 };
@@ -82,7 +82,7 @@ static void open_estop(struct port *port)
 {
     port->estop_open = port->estop_seen = true;
     port->n_pulses = port->n_rises = 0;
-    port_gates_off(port); /* a chip's interrupt does so */
+    port_gates_off(port); /* done by the interrupt on a chip */
 }
 
 static void pass_moment(struct port *port)
@@ -123,7 +123,7 @@ uint16_t port_probe(struct port *port, uint8_t cell)
     if (port->estop_seen)
         return port->pins[cell].off_counts;
     port->n_rises++;
-    pass_moment(port); /* under the pulse */
+    pass_moment(port); /* during the pulse */
     return port->estop_seen ? port->pins[cell].off_counts : port->pins[cell].on_counts;
 }
 
@@ -145,7 +145,7 @@ static uint8_t n_turns(const struct port *port)
     return (uint8_t)(port->identity.n_cells + (n_references(port) > 0));
 }
 
-/* What a multiplexer passes on. */
+/* Output of a multiplexer. */
 static uint16_t counts_at(const struct port *port, uint8_t which, uint8_t address)
 {
     const struct address_fault *fault = &port->address[which];
@@ -301,7 +301,7 @@ void libboard_set_fuses(void *board, uint8_t low, uint8_t high, uint8_t extended
 void libboard_reset(void *board, uint8_t cause)
 {
     struct port *port = board;
-    port->now_us = 0; /* as the chip's timer */
+    port->now_us = 0; /* like the chip's timer */
     boot(port, cause);
 }
 

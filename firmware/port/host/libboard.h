@@ -1,5 +1,5 @@
-/* The board as a library: the shipped core on simulated pins, in the caller's memory and time.
- * Bytes arrive at once; time passes in libboard_advance only. */
+/* The board as a library: the real core on simulated pins, in the caller's memory and time. Bytes arrive
+ * without delay; time passes only in libboard_advance. */
 #ifndef LIBBOARD_H
 #define LIBBOARD_H
 
@@ -8,22 +8,22 @@
 
 size_t libboard_size(void);
 
-/* Powers a board up whose memory of limits is blank; 0, or -1 for a number of cells it cannot have. */
+/* Powers up a board without stored limits; 0, or -1 for an invalid number of cells. */
 int libboard_init(void *board, uint8_t n_cells, uint32_t serial, uint32_t scan_period_us,
                   uint32_t now_us);
 
-/* From the next reset on; those it has by itself are those that a board is to have. */
+/* Takes effect at the next reset; the defaults are the required fuses. */
 void libboard_set_fuses(void *board, uint8_t low, uint8_t high, uint8_t extended);
 
-/* Resets the processor: pins and stored limits stay, its time begins at 0. `cause` is one of WIRE_RESETS. */
+/* Resets the processor: pins and stored limits stay, and its time restarts at 0. `cause` is one of WIRE_RESETS. */
 void libboard_reset(void *board, uint8_t cause);
 
 void libboard_receive(void *board, const uint8_t *bytes, size_t n);
 size_t libboard_send(void *board, uint8_t *bytes, size_t room);
-/* All gates have been off for long: no cell has heat left. */
+/* Sets the heat of all cells to 0, as if all gates had been off for long. */
 void libboard_rest(void *board);
 void libboard_advance(void *board, uint32_t duration_us);
-/* A period of the host's: the duty of every gate in it, 0 to 1, as commanded before; then it passes. */
+/* Returns the commanded duty of every gate, 0 to 1, and advances by a period. */
 void libboard_step(void *board, uint32_t period_us, double *duty);
 uint32_t libboard_now_us(const void *board);
 
@@ -31,18 +31,18 @@ uint32_t libboard_now_us(const void *board);
 void libboard_set_analog(void *board, uint8_t cell, uint16_t on_counts, uint16_t off_counts,
                          uint16_t temperature_counts);
 void libboard_set_estop(void *board, int open);
-/* Samples tell of the gates as they were a scan ago, as on a board whose loop is behind. */
+/* Samples show the gates as they were a scan ago, as on a board whose loop lags. */
 void libboard_set_late(void *board, int late);
-/* The e-stop opens at one of the moments from now on at which the core looks at it, switches gates or has a
- * pulse under way; 0: it does not. */
+/* The e-stop opens at the n-th moment from now at which the core reads it, switches gates or is pulsing a
+ * cell; 0: never. */
 void libboard_open_estop_at(void *board, uint32_t moment);
 int libboard_estop_is_open(const void *board);
-/* Since the e-stop has opened last: pulses that the core has asked for, gates that have risen. */
+/* Since the last opening of the e-stop: pulses requested by the core, gates that have risen. */
 uint32_t libboard_pulses(const void *board);
 uint32_t libboard_rises(const void *board);
-/* A gate's pin: 0 as it is set, 1 stuck low, 2 stuck high. */
+/* A gate's pin: 0 normal, 1 stuck low, 2 stuck high. */
 void libboard_set_stuck(void *board, uint8_t gate, uint8_t stuck);
-/* A gate's register is written by nobody; or the table that it is written from. */
+/* Corrupts a gate's register, or the table from which it is written. */
 void libboard_flip_gate(void *board, uint8_t gate, int in_table);
 /* Address bits stuck low and high: of the multiplexer for currents (bit 0), for temperatures (bit 1). */
 void libboard_set_address(void *board, uint8_t multiplexers, uint8_t low, uint8_t high);
@@ -50,15 +50,15 @@ void libboard_set_address(void *board, uint8_t multiplexers, uint8_t low, uint8_
 void libboard_set_reference(void *board, uint8_t reference, uint16_t counts);
 void libboard_set_scan(void *board, int runs);
 void libboard_gates(const void *board, uint8_t *duty_per_255);
-/* The limits that the core works with, and behind them what follows from them: to be spoilt. */
+/* The limits in use followed by the values derived from them, to be corrupted by a test. */
 uint8_t *libboard_limits(void *board, size_t *size);
 uint32_t libboard_watchdog_feeds(const void *board);
 
-/* The memory of limits, to be read or spoilt. */
+/* The stored limits, to be read or corrupted by a test. */
 uint8_t *libboard_memory(void *board, size_t *size);
-/* Whether it stores what it is given. */
+/* Whether storing works. */
 void libboard_set_memory(void *board, int works);
-/* The count in memory from which the first arming after the next reset follows. */
+/* The stored count that determines the first arming number after the next reset. */
 void libboard_set_count(void *board, uint16_t count);
 
 /* The core's own state, for proofs. */

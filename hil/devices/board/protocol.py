@@ -1,8 +1,8 @@
 """Bytes <-> messages of the driver board; no I/O.
 
-The whole protocol is read from ``firmware/core/wire.h``, from which the board is compiled;
+The whole protocol is read from ``firmware/core/protocol.h``, from which the board is compiled;
 board and host compare a hash of it when they connect. A wheel contains the file as
-``hil/firmware/core/wire.h``.
+``hil/firmware/core/protocol.h``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 
 class WireError(Exception):
-    """wire.h cannot be parsed, or a message does not match it."""
+    """protocol.h cannot be parsed, or a message does not match it."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,13 @@ class Message:
         return self.fields[field] if place is None else self.numbers[place]
 
 
-# --- reading wire.h -----------------------------------------------------------------------------
+# --- reading protocol.h --------------------------------------------------------------------------
 
 _TYPES = {"u8": "B", "u16": "H", "u32": "I", "i16": "h"}
 _CONSTANT = re.compile(r"#define (WIRE_[A-Z0-9_]+) +(0x[0-9A-Fa-f]+|\d+)$")
 _TABLE = re.compile(r"#define (WIRE_[A-Z0-9_]+)\(([A-Z](?:, [A-Z])*)\)((?: +[A-Z]\([^()]*\))+)$")
 _ENTRY = re.compile(r"([A-Z])\(([^()]*)\)")
-_FRAMING = ("#ifndef WIRE_H", "#define WIRE_H", "#endif")
+_FRAMING = ("#ifndef PROTOCOL_H", "#define PROTOCOL_H", "#endif")
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Definitions:
                 found._take(pending, start)
             pending = ""
         if pending:
-            raise WireError(f"wire.h line {start}: ends in the middle of a table")
+            raise WireError(f"protocol.h line {start}: ends in the middle of a table")
         return found
 
     def _take(self, line: str, number: int) -> None:
@@ -105,11 +105,11 @@ class Definitions:
                 (letter, [arg.strip() for arg in args.split(",")]) for letter, args in entries
             ]
             if wrong := {letter for letter, _ in entries} - set(match[2].split(", ")):
-                raise WireError(f"wire.h line {number}: {name} has no {min(wrong)}(...)")
+                raise WireError(f"protocol.h line {number}: {name} has no {min(wrong)}(...)")
         else:
-            raise WireError(f"wire.h line {number}: cannot read `{line.strip()}`")
+            raise WireError(f"protocol.h line {number}: cannot read `{line.strip()}`")
         if known:
-            raise WireError(f"wire.h line {number}: {name} is defined twice")
+            raise WireError(f"protocol.h line {number}: {name} is defined twice")
 
     def integer(self, text: str) -> int:
         if text in self.constants:
@@ -117,18 +117,18 @@ class Definitions:
         try:
             return int(text, 0)
         except ValueError:
-            raise WireError(f"wire.h: `{text}` is neither an integer nor a constant") from None
+            raise WireError(f"protocol.h: `{text}` is neither an integer nor a constant") from None
 
     def table(self, name: str) -> list[tuple[str, list[str]]]:
         if name not in self.tables:
-            raise WireError(f"wire.h: there is no table {name}")
+            raise WireError(f"protocol.h: there is no table {name}")
         return self.tables[name]
 
     def numbers(self, name: str) -> dict[str, int]:
         """A table of names and numbers, every number once."""
         numbers = {args[0]: self.integer(args[1]) for _, args in self.table(name)}
         if len(set(numbers.values())) != len(self.table(name)):
-            raise WireError(f"wire.h: {name} uses a name or a number twice")
+            raise WireError(f"protocol.h: {name} uses a name or a number twice")
         return numbers
 
 
@@ -160,7 +160,7 @@ class Layout:
         for letter, args in definitions.table(table):
             n_args = {"F": 2, "A": 3, "N": 2, "L": 5}.get(letter)
             if len(args) != n_args:
-                raise WireError(f"wire.h: {table}: cannot read {letter}({', '.join(args)})")
+                raise WireError(f"protocol.h: {table}: cannot read {letter}({', '.join(args)})")
             if letter == "N":
                 nested = Layout(definitions, f"WIRE_{args[0].upper()}")
                 self.fields.append((args[1], nested))
@@ -169,14 +169,14 @@ class Layout:
                 codes += nested.codes
                 continue
             if args[0] not in _TYPES:
-                raise WireError(f"wire.h: {table}: there is no type {args[0]}")
+                raise WireError(f"protocol.h: {table}: there is no type {args[0]}")
             n = definitions.integer(args[2]) if letter == "A" else None
             self.fields.append((args[1], n))
             at = len(codes)
             self.places[args[1]] = at if n is None else slice(at, at + n)
             codes += _TYPES[args[0]] * (1 if n is None else n)
         if len({name for name, _ in self.fields}) != len(self.fields):
-            raise WireError(f"wire.h: {table} uses a name twice")
+            raise WireError(f"protocol.h: {table} uses a name twice")
         self.codes = codes
         plain = all(shape is None for _, shape in self.fields)
         self._plain = tuple(name for name, _ in self.fields) if plain else ()
@@ -241,16 +241,16 @@ class Layout:
 
 
 def header_path() -> Path:
-    """Path of wire.h: inside the package in a wheel, beside it in a checkout."""
+    """Path of protocol.h: inside the package in a wheel, beside it in a checkout."""
     package = Path(__file__).resolve().parents[2]
-    inside = package / "firmware/core/wire.h"
-    return inside if inside.is_file() else package.parent / "firmware/core/wire.h"
+    inside = package / "firmware/core/protocol.h"
+    return inside if inside.is_file() else package.parent / "firmware/core/protocol.h"
 
 
 _BYTES = header_path().read_bytes()
 _DEFINED = Definitions.read(_BYTES.decode())
 
-#: First four bytes of the SHA-256 of wire.h; the board says with which it was compiled.
+#: First four bytes of the SHA-256 of protocol.h; the board says with which it was compiled.
 WIRE_HASH = int.from_bytes(hashlib.sha256(_BYTES).digest()[:4], "big")
 VERSION = _DEFINED.integer("WIRE_VERSION")
 CELLS_MAX = _DEFINED.integer("WIRE_CELLS_MAX")
@@ -289,11 +289,11 @@ _LAYOUTS = {
 _LIMITS_LAYOUT = Layout(_DEFINED, "WIRE_LIMITS")
 
 if len(_NAMES) != len(_CODES):
-    raise WireError("wire.h: two messages share a code")
+    raise WireError("protocol.h: two messages share a code")
 if any(layout.size + 5 > _FRAME_MAX for layout in _LAYOUTS.values()):
-    raise WireError("wire.h: a message is longer than WIRE_FRAME_MAX")
+    raise WireError("protocol.h: a message is longer than WIRE_FRAME_MAX")
 if set(ANSWER_OF.values()) - set(ANSWERS):
-    raise WireError("wire.h: a command's answer is not in WIRE_ANSWERS")
+    raise WireError("protocol.h: a command's answer is not in WIRE_ANSWERS")
 
 
 def layout(name: str) -> Layout | None:
@@ -327,7 +327,7 @@ def encode(name: str, seq: int, **fields: Any) -> bytes:
     Parameters
     ----------
     name : str
-        A command (or an answer) of wire.h.
+        A command (or an answer) of protocol.h.
     seq : int
         0..255; the answer repeats it.
 

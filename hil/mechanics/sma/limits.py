@@ -132,7 +132,7 @@ class Thermal:
 
     @classmethod
     def of(cls, limits: Mapping[str, int]) -> "Thermal":
-        """From the board's own table (firmware/core/wire.h)."""
+        """From the board's own table (firmware/core/protocol.h)."""
         return cls(
             heat_max_A2s=limits["heat_max_cA2ms"] / CA2MS_PER_A2S,
             time_constant_s=1e-3 * limits["heat_time_constant_ms"],

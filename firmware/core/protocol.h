@@ -1,25 +1,25 @@
-/* The wire between host and driver board: the only definition of it. hil/devices/board/protocol.py reads this file
- * and accepts nothing but comments, integer constants and the tables below.
+/* The only definition of the protocol between host and driver board. hil/devices/board/protocol.py parses this
+ * file; it accepts only comments, integer constants and the tables below.
  *
  * A frame is COBS(header, payload, CRC) followed by 0x00. The header is version, message code and
  * sequence number, one byte each; integers are little endian; the CRC is CRC-16/CCITT (polynomial
  * 0x1021, most significant bit first) over header and payload, little endian too. The board answers
- * every intact command with exactly one frame that repeats the command's sequence number, and
- * nothing else makes it speak.
+ * every intact command with exactly one frame, which repeats the command's sequence number, and sends
+ * nothing else.
  *
- * Numbers. A host numbers its commands one after the other. One that changes something is obeyed if its
- * sequence number lies 1 to WIRE_AHEAD_MAX above the last one taken, so that frames may get lost; any
- * other is answered `replayed` and changes nothing. `identity` says which was taken last. Arming begins a
- * number of 24 bits: `arming` of its answer above the sequence number of its command. The set commands
- * carry the upper 16 bits, which go up by one as the sequence number passes from 255 to 0: no frame of
- * an arming is obeyed twice. One of another arming is answered `other_arming`: it switches nothing and
- * does not feed the dead-man. `disarm` is always obeyed, whoever sends it.
+ * Sequence numbers. A host numbers its commands consecutively. A command that changes something is executed if
+ * its number is 1 to WIRE_AHEAD_MAX above the last accepted one, so that frames may get lost; any other is
+ * answered `replayed` and changes nothing. `identity` contains the last accepted number. Arming starts a 24-bit
+ * number: the `arming` of its answer (upper 16 bits) and the sequence number of its command. The set commands
+ * carry the upper 16 bits, which increase by one when the sequence number passes from 255 to 0, so no frame of
+ * an arming is executed twice. A frame of another arming is answered `other_arming`: it switches nothing and
+ * does not feed the dead-man. `disarm` is executed from any host with any number.
  *
  * F(type, name) is an integer, A(type, name, n) an array of n, N(layout, name) another layout.
- * Lists of cells have one place for each of WIRE_CELLS_MAX; a mask has cell i in bit i.
+ * Lists of cells have WIRE_CELLS_MAX entries; a mask has cell i in bit i.
  */
-#ifndef WIRE_H
-#define WIRE_H
+#ifndef PROTOCOL_H
+#define PROTOCOL_H
 
 #define WIRE_VERSION 3
 #define WIRE_CELLS_MAX 16
@@ -28,9 +28,9 @@
 #define WIRE_CRC_INIT 0xFFFF
 #define WIRE_FRAME_MAX 128 /* bytes before COBS; below 254, so that COBS needs one more byte */
 #define WIRE_AHEAD_MAX 127
-#define WIRE_PROBABILITY_ONE 65535 /* means certain; any smaller p is p / 65536 */
-#define WIRE_HEAT_TO_ARM 8         /* a cell is armed once no more than the eighth of its heat is used up */
-#define WIRE_DUTY_MIN_PER_255 8    /* a smaller one is too short for a reading of its current */
+#define WIRE_PROBABILITY_ONE 65535 /* certain; a smaller value p is p / 65536 */
+#define WIRE_HEAT_TO_ARM 8         /* arming requires that at most 1/8 of a cell's heat budget is used */
+#define WIRE_DUTY_MIN_PER_255 8    /* a smaller duty is too short to measure the current */
 
 /* C(name, code, answer): a command; its payload is the table of its name, if there is one. */
 #define WIRE_COMMANDS(C)             \
@@ -51,8 +51,8 @@
     C(status, 0x83)      \
     C(armed, 0x84)
 
-/* The set commands hold for valid_for_ms, at most hold_max_ms: then all cells go off. A duty is 0 or at
- * least WIRE_DUTY_MIN_PER_255: any other is a bad_value. */
+/* A set command is valid for valid_for_ms, at most hold_max_ms; then all cells go off. A duty is 0 or at
+ * least WIRE_DUTY_MIN_PER_255; any other is a bad_value. */
 #define WIRE_SET_MASK(F, A, N) \
     F(u16, arming)             \
     F(u8, valid_for_ms)        \
@@ -63,9 +63,9 @@
     F(u8, valid_for_ms)          \
     A(u8, duty_per_255, WIRE_CELLS_MAX)
 
-/* Every cell that is off goes on with probability p, every one that is on goes off with q. A cell's
- * draw depends on seed, tick and first_cell + its own number. A tick not above the last one served
- * since arming draws nothing, but counts as a command. */
+/* Each cell that is off goes on with probability p, each cell that is on goes off with q. A cell's draw
+ * depends on seed, tick and first_cell + its number. A tick not above the last one since arming causes
+ * no draw, but counts as a command. */
 #define WIRE_BROADCAST(F, A, N) \
     F(u16, arming)              \
     F(u8, valid_for_ms)         \
@@ -75,10 +75,10 @@
     F(u32, seed)                \
     F(u16, first_cell)
 
-/* limits_crc is that of the table which the host believes the board to have; cells are those with a
- * wire behind their gate. Each of them is probed: on alone for less than a millisecond, its current must
- * lie between current_on_min_mA and current_max_mA, or arming ends in current_low or current_high; open
- * ones that open_cells_max allows for are set apart instead. Other cells cannot be switched on. */
+/* limits_crc is the CRC of the limits that the host expects; cells are those with a wire. Each of them is
+ * tested: it is on alone for less than a millisecond, and its current must be between current_on_min_mA and
+ * current_max_mA, or arming ends in current_low or current_high. Open cells are isolated instead, up to
+ * open_cells_max. Other cells cannot be switched on. */
 #define WIRE_ARM(F, A, N) \
     F(u16, limits_crc)    \
     F(u16, cells)
@@ -86,10 +86,10 @@
 #define WIRE_SET_LIMITS(F, A, N) \
     N(limits, limits)
 
-/* The answer to every command that changes something: command and reading in one exchange, which an
- * ATmega328P at 1 Mbaud does in less than a millisecond. Two cells' readings a frame, from first_cell
- * on, in turn. cells_open are those set apart since the last arming: found open (current_low), as many
- * as open_cells_max allows for, they stay off whatever is commanded until the board is armed anew. */
+/* The answer to every command that changes something: command and readings in one exchange, which takes an
+ * ATmega328P less than a millisecond at 1 Mbaud. Each frame has the readings of two cells from first_cell
+ * on, in rotation. cells_open are the cells isolated since the last arming: found open (current_low), at
+ * most open_cells_max, they stay off whatever is commanded until the board is armed again. */
 #define WIRE_STATUS(F, A, N)                              \
     F(u32, time_us)                                       \
     F(u8, result)                                         \
@@ -103,12 +103,12 @@
     A(u16, current_mA, WIRE_CELLS_PER_STATUS)             \
     A(i16, temperature_cC, WIRE_CELLS_PER_STATUS)
 
-/* The answer to `arm`; arming is 0 where it was refused. */
+/* The answer to `arm`; arming is 0 if it was refused. */
 #define WIRE_ARMED(F, A, N) \
     N(status, status)       \
     F(u16, arming)
 
-/* heat_per_255 is the share of heat_max_cA2ms that a cell has used up, 255: all of it. */
+/* heat_per_255 is the used share of a cell's heat budget, heat_max_cA2ms; 255 is all of it. */
 #define WIRE_READINGS(F, A, N)               \
     F(u32, time_us)                          \
     F(u8, state)                             \
@@ -136,7 +136,7 @@
     F(u16, limits_crc)          \
     N(limits, limits)
 
-/* L(type, name, default, lowest, highest): what the board enforces, kept in its own memory. A level
+/* L(type, name, default, lowest, highest): a limit that the board enforces and stores. A level
  * at its limit is allowed. limits_crc is the CRC of the packed table. With open_cells_max at 0 the
  * first open cell is a fault. */
 #define WIRE_LIMITS(L)                                       \
@@ -187,7 +187,7 @@
     X(brown_out, 2)    \
     X(watchdog, 3)
 
-/* The bits of fault_bits; a name that hil/loop/guard.py has too means the same there. */
+/* The bits of fault_bits; a name that is also in hil/loop/interlocks.py has the same meaning there. */
 #define WIRE_FAULTS(X)         \
     X(host_silent, 0)          \
     X(estop_open, 1)           \
