@@ -11,7 +11,7 @@ from nidaqmx.constants import (
 )
 from numpy.typing import NDArray
 
-from simdaq import names, routes, tdms
+from simdaq import errors, names, routes, tdms
 from simdaq.bench import Bench
 from simdaq.buffers import InputBuffer
 from simdaq.channels import DigitalLines
@@ -155,6 +155,20 @@ class InputRun(Run):
             self.new_file(self._log.next_path())
         if scaled.shape[1]:
             self._log.append(scaled)
+
+    def first_pretrigger(self) -> int:
+        """Number of the first sample that belongs to the reference trigger.
+
+        Raises
+        ------
+        DaqmxError
+            There is no such trigger, or it has not come and all its samples.
+        """
+        if self._reference is None:
+            raise self.task.error(errors.NO_REFERENCE_TRIGGER)
+        if self._end is None or not self.clock.done:
+            raise self.task.error(errors.REFERENCE_NOT_YET)
+        return self._end - self.task.timing.samples
 
     @property
     def logs(self) -> bool:

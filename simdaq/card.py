@@ -11,7 +11,7 @@ from nidaqmx.constants import BusType, TerminalConfiguration
 
 from simdaq import catalog, errors
 from simdaq.catalog import CardModel
-from simdaq.edges import EdgeList, EdgeSource, Pulses
+from simdaq.edges import EdgeList, EdgeLog, EdgeSource, Pulses
 from simdaq.errors import DaqmxError
 from simdaq.terminals import Output, PulseOutput, Source, Terminal, Times
 
@@ -20,6 +20,12 @@ BUS_LINES = {
     BusType.PCI: ("RTSI",), BusType.PCIE: ("RTSI",), BusType.PXI: ("PXI_Trig",),
     BusType.PXIE: ("PXI_Trig",),
 }  # fmt: skip
+# Signals of running tasks, in lower case.
+CLOCKS = (
+    "ai/sampleclock", "ao/sampleclock", "di/sampleclock", "do/sampleclock", "ai/starttrigger",
+    "ao/starttrigger", "di/starttrigger", "do/starttrigger", "ai/referencetrigger",
+    "changedetectionevent",
+)  # fmt: skip
 NO_PINS = ("", "", "", "")
 # Frequencies of the timebase terminals, Hz.
 TIMEBASES = {
@@ -82,6 +88,8 @@ class Card:
         self.outputs: dict[str, Output] = {}
         self.default_source: dict[str, Source] = {}
         self.drivers: Counter[str] = Counter()
+        self.clocks: dict[str, EdgeLog] = {}  # what tasks here give, as far as anybody listens
+        self.exports: dict[str, str] = {}  # signals of tasks by the pins that they go out at
         self.routed: dict[str, PulseOutput] = {}  # pins that counters put their pulses out at
         self.neighbours: dict[str, Card] = {name: self}  # all cards, for terminals of others
         self.stored: dict[str, object] = {}  # device properties that a program has set
@@ -281,6 +289,8 @@ class Card:
             return Pulses(period_s, 0.5 * period_s)
         terminal = self.terminals.get(short)
         source = self.default_source.get(short) if terminal is None else terminal.source
+        if short in self.exports and not (terminal is not None and terminal.fed):
+            return self.edges(f"/{self.name}/{self.exports[short]}")
         if not self.is_fed(short) or (short in self.routed and not (terminal and terminal.fed)):
             output = self.routed.get(short) or self._default_output(short)
             if output is not None:
@@ -311,6 +321,8 @@ class Card:
             )
             rest = pins.get(found[2].lower(), rest)
         engines = card.engines
+        if rest.lower() in CLOCKS:
+            return engines.clocks.setdefault(rest.lower(), EdgeLog())
         known = {name.lower(): name for name in engines.terminal_names()}
         return engines.pulses(known.get(rest.lower(), rest))
 

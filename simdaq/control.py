@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nidaqmx.constants import SampleTimingType, Signal, TaskMode, TriggerType
 
-from simdaq import errors, names
+from simdaq import errors, names, routes
 from simdaq.acquisition import InputRun
 from simdaq.errors import DaqmxError
 from simdaq.inputs import wait_until_done
@@ -221,6 +221,7 @@ def export_signal(system: System, *, task: int, signal_id: int, output_terminal:
     if key is None:
         raise owner.error(errors.BAD_VALUE, Property="Signal", Requested_Value=signal_id)
     owner.properties["exported_signal", key] = owner.destination(output_terminal)
+    routes.export(owner)
 
 
 def connect_terms(

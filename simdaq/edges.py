@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 Times = NDArray[np.float64]
 Edges = Callable[[float, float], Times]
+LOGGED = 1_000_000  # pulses of a clock that others can still count
 KEPT = 256  # parts of a counter output's past that others can still see
 FOREVER_S = 1e12
 TINY = 1e-9  # of a period: forgives the rounding of times that were added up
@@ -113,6 +114,39 @@ class EdgeList:
     def __call__(self, t_s: Any) -> Any:
         """The level, 0.0 or 1.0."""
         return np.clip(self.count(t_s) - self.count(t_s, rising=False), 0.0, 1.0)
+
+
+class EdgeLog:
+    """Short pulses of a running task, such as its sample clock, as they happen."""
+
+    def __init__(self) -> None:
+        self._times: Times = np.empty(0)
+        self._forgotten = 0.0
+
+    def add(self, times: Times) -> None:
+        """Take the pulses of one step."""
+        self._times = np.concatenate((self._times, times))
+        surplus = len(self._times) - LOGGED
+        if surplus > LOGGED:
+            self._times, self._forgotten = self._times[surplus:], self._forgotten + surplus
+
+    def count(self, t_s: Any, *, rising: bool = True) -> Any:
+        """Pulses up to and including t_s; a pulse has no length."""
+        del rising
+        found = np.searchsorted(self._times, np.asarray(t_s) + 1e-15, side="right")
+        return np.asarray(found + self._forgotten)
+
+    def time(self, k: Any, *, rising: bool = True) -> Any:
+        """Times of pulses by number, in s; NaN where there is none, or it is long ago."""
+        del rising
+        k = np.asarray(k, dtype=float) - self._forgotten
+        inside = (k >= 0.0) & (k < len(self._times))
+        padded = np.append(self._times, np.nan)
+        return padded[np.where(inside, k, len(self._times)).astype(int)]
+
+    def __call__(self, t_s: Any) -> Any:
+        """The level: low."""
+        return 0.0 * np.asarray(t_s)
 
 
 class PulseCycle:

@@ -67,6 +67,10 @@ LOG_NEEDS_CLOCK = -201299
 ONLY_LOGGED = -201301
 DEFECT = -50202
 ABORTED = -88710
+REFERENCE_WHEN_CONTINUOUS = -200358
+TOO_MANY_PRETRIGGER = -200213
+NO_REFERENCE_TRIGGER = -200282
+REFERENCE_NOT_YET = -200281
 
 STOPPED_BEFORE_DONE = 200010
 
@@ -146,6 +150,11 @@ TEXTS = {
     NO_LOG_FILE: "The file to log to cannot be opened or made.",
     LOG_NEEDS_CLOCK: "Only clocked acquisitions can be logged.",
     ONLY_LOGGED: "In this logging mode samples go to the file only.",
+    REFERENCE_WHEN_CONTINUOUS: "A reference trigger needs a finite acquisition.",
+    TOO_MANY_PRETRIGGER: "So many samples before the reference trigger leave too few after it.",
+    NO_REFERENCE_TRIGGER: "A read relative to a reference trigger needs such a trigger.",
+    REFERENCE_NOT_YET: "Samples can be read relative to the reference trigger only when the "
+    "acquisition is done.",
     ABORTED: "The task was stopped, or its device was removed, while a call waited for it.",
     DEFECT: "Internal error of the simulated driver.",
     STOPPED_BEFORE_DONE: "The task was stopped before it was done.",

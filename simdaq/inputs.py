@@ -18,6 +18,8 @@ from simdaq.task import RUNNING, Task
 
 Block = NDArray[np.float64]
 ALL = -1
+REFERENCE = ReadRelativeTo.REFERENCE_TRIGGER.value
+BY_REFERENCE = (REFERENCE, ReadRelativeTo.FIRST_PRETRIGGER_SAMPLE.value)
 
 
 def read(system: System, task: Task, n: int, timeout_s: float) -> tuple[Block, DaqmxError | None]:
@@ -102,6 +104,10 @@ def _seek(task: Task, run: InputRun) -> None:
         buffer.position = max(buffer.written + offset, 0)
     elif relative == ReadRelativeTo.FIRST_SAMPLE.value:
         buffer.position = max(offset, buffer.written - buffer.capacity)
+    elif relative in BY_REFERENCE:
+        first = run.first_pretrigger()
+        pretrigger = task.reference_trigger.pretrigger if relative == REFERENCE else 0
+        buffer.position = max(first + pretrigger + offset, 0)
 
 
 def _read_on_demand(

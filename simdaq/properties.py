@@ -170,6 +170,8 @@ def put(
             setattr(trigger, field, value)
     if owner != "chan":
         task.properties[owner, attribute.name] = value
+    if owner == "exported_signal":
+        routes.export(task)
     if not live and task.state != RUNNING:
         system.release(task, UNVERIFIED)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from nidaqmx.constants import Level
 
-from simdaq import counters, errors, names, routes
+from simdaq import counters, edges, errors, names, routes
 from simdaq.bench import Bench
 from simdaq.channels import Channel
 from simdaq.edges import EdgeSource, PulseCycle, Pulses
@@ -149,6 +149,11 @@ class CounterOutput(Channel):
         }
 
 
+def task_output(task: Task) -> EdgeSource:
+    """Edges of the first counter of a task: its counter output event."""
+    return task.channels[0].card.pulse_output(task.channels[0].short).edges
+
+
 class PulseRun(Run):
     """Pulses going out: `n` of them, one after the other, or a train without end.
 
@@ -163,6 +168,7 @@ class PulseRun(Run):
             self._planned = 1.0
         else:
             self._planned = float(timing.samples) if timing.finite else np.inf
+        self._events = edges.of(task_output(task), bench.now_s, rising=True)
         self._trigger = routes.trigger_edges(bench, task.start_trigger, task)
         if self._trigger is None:
             self._trigger = routes.arm_start(bench, task)
@@ -250,6 +256,7 @@ class PulseRun(Run):
                 self._over = True
                 self.stop(end_s)
         self._total = int(self._channels()[0].n_ended(until_s) - self._ended_before)
+        self.fresh = self._events(after_s, until_s)
 
     def _follow_gate(self, after_s: float, until_s: float) -> None:
         """Pause and go on where the pause trigger changes."""

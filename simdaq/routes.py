@@ -35,6 +35,7 @@ from simdaq.timing import (
     Trigger,
 )
 
+JUST_BEFORE_S = 1e-9
 NO_TRIGGER = TriggerType.NONE.value
 
 
@@ -135,6 +136,8 @@ def edges(bench: Bench, terminal: str, edge: int, task: Task) -> Edges:
     if rest.lower() not in known:
         raise DaqmxError(errors.NO_SUCH_TERMINAL, Source_Terminal=terminal)
     rest = known[rest.lower()]
+    if rest == "ChangeDetectionEvent":
+        return _signal_of(bench, card, "di", "SampleClock")
     if rest.endswith(("/SampleClock", "/StartTrigger", "/ReferenceTrigger")):
         kind, _, what = rest.partition("/")
         return _signal_of(bench, card, kind, what)
@@ -301,9 +304,72 @@ def _hears(task: Task, other: Task) -> bool:
     sources = [task.timing.source, task.start_trigger.source, task.reference_trigger.source]
     sources += [str(v) for (_, key), v in task.properties.items() if key.endswith("_src")]
     made = [f"/{device}/{other.kind}/"]
+    if other.kind == "di":
+        made.append(f"/{device}/changedetectionevent")
+    made += [
+        terminal.lower()
+        for (owner, key), value in other.properties.items()
+        if owner == "exported_signal" and key.endswith("_output_term")
+        for terminal in names.unflatten(str(value))
+    ]
     if other.kind == "co":
-        made = [f"/{device}/{c.short}internaloutput" for c in other.channels]
+        made += [f"/{device}/{c.short}internaloutput" for c in other.channels]
         made += [str(getattr(c, "terminal", str)()).lower() for c in other.channels]
     return any(
         task.qualified(source).lower().startswith(one) for source in sources for one in made if one
     )
+
+
+# What a task's exported signals are, by the property that says where they go.
+SIGNALS = {
+    "samp_clk_output_term": "{kind}/SampleClock",
+    "start_trig_output_term": "{kind}/StartTrigger",
+    "ref_trig_output_term": "{kind}/ReferenceTrigger",
+    "change_detect_event_output_term": "ChangeDetectionEvent",
+    "ctr_out_event_output_term": "{counter}InternalOutput",
+}
+
+
+def export(task: Task) -> None:
+    """Let the pins of a task's cards carry the signals that it exports."""
+    counter = task.channels[0].short.capitalize() if task.channels else ""
+    for (owner, key), value in task.properties.items():
+        if owner != "exported_signal" or key not in SIGNALS:
+            continue
+        for terminal in names.unflatten(str(value)):
+            device, pin = names.split(terminal)
+            card = task.card.neighbours.get(device)
+            if card is not None:
+                signal = SIGNALS[key].format(kind=task.kind, counter=counter)
+                card.engines.exports[pin] = signal
+
+
+def withdraw(task: Task) -> None:
+    """Take the signals off the pins."""
+    for card in task.cards:
+        kinds = tuple(SIGNALS[k].format(kind=task.kind, counter="") for k in SIGNALS)
+        exports = card.engines.exports
+        for pin in [p for p, signal in exports.items() if signal in kinds and task.kind != "co"]:
+            del exports[pin]
+
+
+def log(task: Task, after_s: float) -> None:
+    """Note what a task gave in this step, for those who count it."""
+    clocks = task.card.engines.clocks if task.channels else {}
+    run = task.run
+    if not clocks or run is None:
+        return
+    found = clocks.get(f"{task.kind}/sampleclock")
+    if found is not None and len(run.fresh):
+        found.add(np.asarray(run.fresh))
+    changes = task.timing.type == SampleTimingType.CHANGE_DETECTION.value
+    found = clocks.get("changedetectionevent")
+    if found is not None and changes and len(run.fresh):
+        found.add(np.asarray(run.fresh))
+    triggers = {"starttrigger": task.started_s, "referencetrigger": task.reference_trigger.at_s}
+    for name, at_s in triggers.items():
+        found = clocks.get(f"{task.kind}/{name}")
+        if found is None or at_s is None or at_s < after_s:
+            continue
+        if found.count(at_s) == found.count(at_s - JUST_BEFORE_S):  # not noted yet
+            found.add(np.array([at_s]))

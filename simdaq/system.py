@@ -119,6 +119,7 @@ class System(Bench):
         for task in running:
             assert task.run is not None
             task.run.take(after_s, self.now_s)
+            routes.log(task, after_s)
         # Outputs come before the inputs that may read them.
         for task in sorted(running, key=lambda t: t.is_input):
             assert task.run is not None
@@ -246,6 +247,7 @@ class System(Bench):
     def clear(self, task: Task) -> None:
         for kind in list(task.events):
             self.listen(task, kind, None)
+        routes.withdraw(task)
         super().clear(task)
 
     def _unregister(self, event: Event) -> None:

@@ -13,6 +13,7 @@ from simdaq.errors import DaqmxError
 from simdaq.run import Event, Run
 from simdaq.timing import Timing, Trigger
 
+LEAST_POSTTRIGGER = 2  # samples after a reference trigger
 UNVERIFIED, VERIFIED, RESERVED, COMMITTED, RUNNING = range(5)
 
 
@@ -180,6 +181,8 @@ class Task:
     def _verify_clock(self) -> None:
         timing = self.timing
         self.verify_samples()
+        if self.reference_trigger.present:
+            self._verify_reference()
         for card in self.cards:
             model = card.model
             if timing.single_point and not model.single_point:
@@ -210,6 +213,17 @@ class Task:
                         errors.RATE_TOO_LOW, Requested_Value=timing.rate_Hz,
                         Minimum_Value=lowest_Hz, Device=card.name,
                     )  # fmt: skip
+
+    def _verify_reference(self) -> None:
+        """Raise DaqmxError for a reference trigger that such an acquisition cannot have."""
+        if not self.timing.finite:
+            raise DaqmxError(errors.REFERENCE_WHEN_CONTINUOUS)
+        most = self.timing.samples - LEAST_POSTTRIGGER
+        if self.reference_trigger.pretrigger > most:
+            raise DaqmxError(
+                errors.TOO_MANY_PRETRIGGER, Property="Ref.PretrigSamples",
+                Requested_Value=self.reference_trigger.pretrigger, Maximum_Value=most,
+            )  # fmt: skip
 
     def _verify_timing_type(self, card: Card) -> None:
         """The signal as its clock is for counters that time it, changes are for lines."""

@@ -1,5 +1,7 @@
 """Answers that NI documents: timing and synchronisation, limits, logging, time stamps."""
 
+import time
+
 import nidaqmx
 import numpy as np
 import pytest
@@ -7,7 +9,9 @@ from nidaqmx.constants import (
     AcquisitionType,
     LoggingMode,
     LoggingOperation,
+    ReadRelativeTo,
     SampleTimingType,
+    Signal,
     TerminalConfiguration,
     ThermocoupleType,
     TimestampEvent,
@@ -231,3 +235,89 @@ def test_product_numbers_are_as_printed_and_all_others_are_marked_as_assumed():
     assert {name: models[name].number for name in PRINTED} == PRINTED
     unmarked = {name for name, model in models.items() if "number" not in model.assumed}
     assert unmarked == set(PRINTED)
+
+
+@pytest.mark.parametrize("terminal", ["/Dev1/PFI5", "/Dev1/ai/SampleClock"])
+def test_a_sample_clock_is_heard_inside_the_card_and_at_the_pin_it_is_exported_to(free, terminal):
+    """A finite acquisition of 100 samples gives 100 pulses: counted, and as a clock."""
+    _, Task = free
+    with Task() as ai, Task() as counts, Task() as di:
+        ai.ai_channels.add_ai_voltage_chan("Dev1/ai0")
+        ai.timing.cfg_samp_clk_timing(1000.0, samps_per_chan=100)
+        ai.export_signals.export_signal(Signal.SAMPLE_CLOCK, "/Dev1/PFI5")
+        counts.ci_channels.add_ci_count_edges_chan("Dev1/ctr0")
+        counts.ci_channels.all.ci_count_edges_term = terminal
+        di.di_channels.add_di_chan("Dev1/port0/line0")
+        di.timing.cfg_samp_clk_timing(1000.0, terminal, samps_per_chan=100)
+        counts.start()
+        di.start()
+        ai.start()
+        ai.wait_until_done()
+        assert counts.read() == 100
+        assert len(di.read(100)) == 100
+
+
+def test_changes_of_a_line_clock_the_inputs(free):
+    """A rising edge every 10 ms: the ramp of 1 V/s is sampled in steps of 10 mV."""
+    system, Task = free
+    system.feed("Dev1/port0/line0", Pulses(0.01, 0.005, first_s=0.002))
+    system.feed("Dev1/ai0", lambda t_s: 1.0 * t_s)
+    with Task() as changes, Task() as ai:
+        changes.di_channels.add_di_chan("Dev1/port0/line0")
+        changes.timing.cfg_change_detection_timing("Dev1/port0/line0", sample_mode=CONTINUOUS)
+        ai.ai_channels.add_ai_voltage_chan("Dev1/ai0")
+        ai.timing.cfg_samp_clk_timing(1000.0, "/Dev1/ChangeDetectionEvent", samps_per_chan=5)
+        ai.start()
+        changes.start()
+        expected = [0.002, 0.012, 0.022, 0.032, 0.042]
+        assert ai.read(5) == pytest.approx(expected, abs=20.0 / 2**16)
+
+
+def test_every_pulse_of_a_counter_is_an_event(free):
+    system, Task = free
+    calls = []
+    with Task() as task:
+        task.co_channels.add_co_pulse_chan_freq("Dev1/ctr0", freq=100.0)
+        task.timing.cfg_implicit_timing(samps_per_chan=20)
+        task.register_signal_event(
+            Signal.COUNTER_OUTPUT_EVENT, lambda *_: calls.append(system.now_s) or 0
+        )
+        task.start()
+        task.wait_until_done()
+        system.advance_to(1.0)
+        deadline_s = time.monotonic() + 10.0
+        while len(calls) < 20 and time.monotonic() < deadline_s:  # gRPC calls from a thread
+            time.sleep(0.01)
+    assert len(calls) == 20
+
+
+def test_a_reference_trigger_must_leave_samples_and_an_end(system, Task):
+    with Task() as task:
+        task.ai_channels.add_ai_voltage_chan("Dev1/ai0")
+        reference = task.triggers.reference_trigger
+        for mode, before, code in ((FINITE, 99, -200213), (CONTINUOUS, 10, -200358)):
+            task.timing.cfg_samp_clk_timing(1000.0, sample_mode=mode, samps_per_chan=100)
+            reference.cfg_dig_edge_ref_trig("/Dev1/PFI0", before)
+            assert code_of(task.start) == code
+
+
+def test_samples_are_read_relative_to_the_reference_trigger(system, Task):
+    """A ramp of 1 V/s, 10 samples before an edge at 0.5 s, read from there and from the first."""
+    system.feed("Dev1/ai0", lambda t_s: 1.0 * t_s)
+    system.feed("Dev1/PFI0", Pulses(9.0, 1.0, first_s=0.5))
+    with Task() as task:
+        task.ai_channels.add_ai_voltage_chan("Dev1/ai0")
+        task.timing.cfg_samp_clk_timing(1000.0, samps_per_chan=50)
+        task.in_stream.relative_to = ReadRelativeTo.REFERENCE_TRIGGER
+        assert code_of(lambda: task.read(5)) == -200282
+    with Task() as task:
+        task.ai_channels.add_ai_voltage_chan("Dev1/ai0")
+        task.timing.cfg_samp_clk_timing(1000.0, samps_per_chan=50)
+        task.in_stream.relative_to = ReadRelativeTo.REFERENCE_TRIGGER
+        task.triggers.reference_trigger.cfg_dig_edge_ref_trig("/Dev1/PFI0", 10)
+        task.start()
+        assert code_of(lambda: task.read(5)) == -200281
+        system.advance_to(1.0)
+        assert task.read(1)[0] == pytest.approx(0.5, abs=2e-3)
+        task.in_stream.relative_to = ReadRelativeTo.FIRST_PRETRIGGER_SAMPLE
+        assert task.read(1)[0] == pytest.approx(0.49, abs=2e-3)
