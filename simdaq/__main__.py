@@ -1,7 +1,5 @@
 """`python -m simdaq`."""
 
-import sys
+from simdaq.command import console
 
-from simdaq.command import main
-
-sys.exit(main())
+console()

@@ -225,6 +225,9 @@ class Card:
             found += ["di/ReferenceTrigger", "ChangeDetectionEvent"]
         if m.ai or chassis:
             found.append("AnalogComparisonEvent")
+        if chassis:
+            engines = [f"te{i}" for i in range(m.n_ai_engines)]
+            found += [f"{engine}/{what}" for engine in engines for what in SIGNALS]
         if m.counters and not self.is_module:
             for i in range(m.counters.n):
                 found += [f"Ctr{i}{what}" for what in COUNTER_SIGNALS]
@@ -321,6 +324,7 @@ class Card:
             )
             rest = pins.get(found[2].lower(), rest)
         engines = card.engines
+        rest = re.sub("^te0/", "ai/", rest)  # the first timing engine is that of the inputs
         if rest.lower() in CLOCKS:
             return engines.clocks.setdefault(rest.lower(), EdgeLog())
         known = {name.lower(): name for name in engines.terminal_names()}

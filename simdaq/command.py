@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from simdaq.errors import PortError, SetupError
 from simdaq.options import NAME, add_arguments
@@ -51,9 +51,7 @@ def run(args: argparse.Namespace, name: str = NAME) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; an expected failure is a line on standard error and an exit code."""
-    parser = argparse.ArgumentParser(
-        prog=NAME, description="Simulated NI-DAQmx cards for any nidaqmx program."
-    )
+    parser = OneLine(prog=NAME, description="Simulated NI-DAQmx cards for any nidaqmx program.")
     parser.add_argument("--json", action="store_true", help="list the bench as JSON")
     add_arguments(parser)
     try:
@@ -140,6 +138,19 @@ def _serve(plan: BenchPlan, host: str, port: int) -> None:
         server.stop(0.5).wait()
 
 
+class OneLine(argparse.ArgumentParser):
+    """A parser whose refusals are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise SetupError(f"{self.prog}: {message}: see {self.prog} --help")
+
+
 def console() -> None:
     """The installed command `simdaq`."""
-    sys.exit(main())
+    try:
+        code = main()
+        sys.stdout.flush()
+    except BrokenPipeError:  # as by `simdaq | head`: the reader has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code)

@@ -45,10 +45,11 @@ class Wire:
                 if error.code > 0:  # a warning is no failure
                     output = SERVICE.methods_by_name[name].output_type.name
                     return getattr(messages, output)(status=error.code)
-                _abort(context, error)
+                _abort(context, error, name)
             except Exception as error:
                 traceback.print_exc(file=sys.stderr)
-                _abort(context, DaqmxError(errors.DEFECT, f"{type(error).__name__}: {error}"))
+                defect = DaqmxError(errors.DEFECT, f"{type(error).__name__}: {error}")
+                _abort(context, defect, name)
 
         return call
 
@@ -92,10 +93,12 @@ def _event(kind: str, request: Any, facts: tuple[Any, ...]) -> Any:
     return messages.RegisterSignalEventResponse(signal_id=request.signal_id_raw)
 
 
-def _abort(context: Any, error: DaqmxError) -> None:
+def _abort(context: Any, error: DaqmxError, name: str = "") -> None:
     metadata = [("ni-error", str(error.code))]
-    if error.samples:
-        metadata.append(("ni-samps-per-chan-written", str(error.samples)))
+    done = {"Read": "read", "Write": "written"}
+    for verb, participle in done.items():
+        if name.startswith(verb):  # the package then raises its error of reading or writing
+            metadata.append((f"ni-samps-per-chan-{participle}", str(error.samples)))
     context.set_trailing_metadata(tuple(metadata))
     context.abort(grpc.StatusCode.UNKNOWN, error.detail)
 

@@ -372,3 +372,20 @@ def test_pulses_by_ticks_last_as_long_as_their_timebase_says(system, Task):
         rising, falling = _edges(system)
     assert rising == pytest.approx([0.003, 0.008], abs=1e-9)  # idle first
     assert falling == pytest.approx([0.005, 0.010], abs=1e-9)
+
+
+def test_a_chassis_names_its_timing_engines_as_terminals(connect):
+    """te0 is the engine of the first input task: 50 samples are 50 pulses."""
+    system = System("free")
+    system.add("cDAQ-9189", "cDAQ1")
+    system.add("NI 9215", "cDAQ1Mod1", chassis="cDAQ1")
+    Task = connect(system).Task
+    with Task() as ai, Task() as counts:
+        ai.ai_channels.add_ai_voltage_chan("cDAQ1Mod1/ai0")
+        ai.timing.cfg_samp_clk_timing(1000.0, samps_per_chan=50)
+        counts.ci_channels.add_ci_count_edges_chan("cDAQ1/_ctr0")
+        counts.ci_channels.all.ci_count_edges_term = "/cDAQ1/te0/SampleClock"
+        counts.start()
+        ai.start()
+        ai.wait_until_done()
+        assert counts.read() == 50

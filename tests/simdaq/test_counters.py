@@ -134,8 +134,9 @@ def test_frequency_width_and_duty_cycle_of_a_pulse_train(system, Task):
 def test_a_silent_line_has_no_frequency_but_a_timeout(system, Task):
     with Task() as task:
         task.ci_channels.add_ci_freq_chan("Dev1/ctr0")
-        with pytest.raises(nidaqmx.DaqError) as caught:
+        with pytest.raises(nidaqmx.errors.DaqReadError) as caught:
             task.read()
+    assert caught.value.samps_per_chan_read == 0
     assert caught.value.error_code == -200284
 
 

@@ -92,3 +92,19 @@ def test_without_nidaqmx_the_command_says_what_to_install(monkeypatch, capsys):
     assert capsys.readouterr().err == (
         "simulated cards need nidaqmx: an extra: pip install 'hil-arrays[daq]'\n"
     )
+
+
+@pytest.mark.parametrize("words", [["--port", "many"], ["--nonsense"]])
+def test_a_word_that_the_command_does_not_take_is_one_line(words, capsys):
+    assert main(words) == 2
+    line = capsys.readouterr().err
+    assert line.count("\n") == 1
+    assert words[0] in line
+
+
+def test_a_reader_that_has_enough_ends_the_listing_without_a_traceback():
+    done = subprocess.run(
+        [f"{sys.executable} -m simdaq | true"], shell=True, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.stderr == ""
