@@ -505,7 +505,7 @@ class CounterInput(Channel):
     def _must_exist(self, terminal: str) -> None:
         """Raise DaqmxError where there is no such terminal."""
         device, _, rest = terminal.lstrip("/").partition("/")
-        if not terminal.startswith("/"):
+        if not terminal.startswith("/") and device not in self.card.neighbours:
             device, rest = self.card.engines.name, terminal
         found = self.card.neighbours.get(device)
         if found is None:

@@ -62,6 +62,8 @@ SCALAR_WRITES = {
     "WriteAnalogScalarF64": transfer.write_analog,
     "WriteDigitalScalarU32": transfer.write_words,
 }
+# Arguments that the protocol calls otherwise than the package.
+OTHER_NAMES = {"r0": "r_0", "r1": "r_1"}
 PULSES = {"Freq": transfer.by_frequency, "Time": transfer.by_time}
 
 
@@ -93,7 +95,7 @@ class Service:
             elif field.is_repeated:
                 value = list(value)
             found[name.removesuffix("_raw")] = value
-        return found
+        return {OTHER_NAMES.get(name, name): value for name, value in found.items()}
 
     def handle(self, session: Any) -> int:
         return self._sessions.get(session.name, 0)

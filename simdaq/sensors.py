@@ -33,7 +33,6 @@ PROPERTIES = {
     "resistance_config": "ai_resistance_cfg",
     "rtd_type": "ai_rtd_type", "r_0": "ai_rtd_r0",
     "a": "ai_thrmstr_a", "b": "ai_thrmstr_b", "c": "ai_thrmstr_c", "r_1": "ai_thrmstr_r1",
-    "r1": "ai_thrmstr_r1",  # in the gRPC protocol
     "thermocouple_type": "ai_thrmcpl_type", "cjc_source": "ai_thrmcpl_cjc_src",
     "cjc_val": "ai_thrmcpl_cjc_val", "cjc_channel": "ai_thrmcpl_cjc_chan",
     "threshold_level": "ai_freq_thresh_voltage", "hysteresis": "ai_freq_hyst",

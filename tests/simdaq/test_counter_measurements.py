@@ -356,6 +356,16 @@ def test_a_terminal_that_does_not_exist_is_refused_at_the_start(system, Task, te
     assert caught.value.error_code == code
 
 
+def test_a_terminal_may_be_written_without_the_leading_slash(system, Task):
+    """As NI's example cont_ai_ci_tdms_sync.py does."""
+    system.feed("Dev1/PFI0", Pulses(0.01, 0.005, first_s=0.005))
+    with Task() as task:
+        task.ci_channels.add_ci_count_edges_chan("Dev1/ctr0").ci_count_edges_term = "Dev1/PFI0"
+        task.start()
+        system.advance_to(1.0)
+        assert task.read() == 100
+
+
 def test_pulses_by_ticks_last_as_long_as_their_timebase_says(system, Task):
     """200 and 300 ticks of 100 kHz are 2 and 3 ms."""
     with Task() as task:

@@ -321,3 +321,10 @@ def test_samples_are_read_relative_to_the_reference_trigger(system, Task):
         assert task.read(1)[0] == pytest.approx(0.5, abs=2e-3)
         task.in_stream.relative_to = ReadRelativeTo.FIRST_PRETRIGGER_SAMPLE
         assert task.read(1)[0] == pytest.approx(0.49, abs=2e-3)
+
+
+def test_resistances_of_temperature_sensors_are_kept(system, Task):
+    with Task() as rtd, Task() as thermistor:
+        one = rtd.ai_channels.add_ai_rtd_chan("Dev1/ai0", r_0=1000.0)
+        other = thermistor.ai_channels.add_ai_thrmstr_chan_vex("Dev1/ai1", r_1=4700.0)
+        assert (one.ai_rtd_r0, other.ai_thrmstr_r1) == (1000.0, 4700.0)
