@@ -97,6 +97,18 @@ def decompose(
     )  # fmt: skip
 
 
+def independent_rows(A: Matrix) -> Matrix:
+    """Return U (m, r), orthonormal, such that the rows of U^T A are independent and span A's.
+
+    U lambda, with lambda the impulse of `decompose` for U^T A, is the impulse of least norm where
+    rows of A depend on each other. U is the identity where none do.
+    """
+    U, size, _ = np.linalg.svd(A, full_matrices=False)
+    counts = size > LEAST_ROW * size[0]
+    found: Matrix = np.eye(len(A)) if len(counts) == len(A) and counts.all() else U[:, counts]
+    return found
+
+
 def decompose_many(
     M: ArrayLike, A: ArrayLike, qdot: ArrayLike, *, closing: ArrayLike | None = None
 ) -> Decomposition:

@@ -74,7 +74,7 @@ def build_bodies(table: BodiesTable, period_s: float) -> BodySystem:
     gx, gy, gz = table.gravity_m_per_s2
     return BodySystem(
         skeleton, holds_of(skeleton, holds), period_s, coactivation=table.coactivation,
-        pushes=pushes, theta=theta, gravity=(gx, gy, gz),
+        pushes=pushes, theta=theta, gravity=(gx, gy, gz), friction=table.friction,
     )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 
 from hil.errors import ModelError
+from hil.mechanics.impact import independent_rows
 from hil.mechanics.rotations import skew
 from hil.systems.bodies.module import LINKS, PROJECTED, Vector
 from hil.systems.bodies.skeleton import Joint, Skeleton, Support
@@ -271,10 +272,15 @@ def _ends(joints: Sequence[Joint], feet: Sequence[Support], now: Acting) -> tupl
 def _eliminated(
     solve: Callable[[Array], Array], h: ArrayLike, H: Array, b: Array
 ) -> tuple[Array, Array]:
-    """Return V' and Gamma by substituting the accelerations into the constraints."""
+    """Return V' and Gamma by substituting the accelerations into the constraints.
+
+    Several supports of one link make the equations singular: then Gamma is of least norm.
+    """
     free = solve(np.asarray(h, dtype=float))
     if H.shape[1] == 0:
         return free, np.zeros(0)
     carried = np.column_stack([solve(column) for column in H.T])
-    Gamma = scipy.linalg.solve(H.T @ carried, -(b + H.T @ free), assume_a="pos")
+    U = independent_rows(H.T)
+    found = scipy.linalg.solve(U.T @ H.T @ carried @ U, -U.T @ (b + H.T @ free), assume_a="pos")
+    Gamma = U @ found
     return free + carried @ Gamma, Gamma

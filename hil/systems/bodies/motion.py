@@ -9,9 +9,17 @@ the point is -2 beta v - beta^2 (x - x_0)::
 
 beta only prevents the accumulation of rounding errors: its term is zero for a point at rest at x_0.
 
+Several points of one link can stand. Their distances are fixed, so L is singular and the forces
+along the lines between them are not determined; of all solutions the one of least norm is taken.
+
 If a point reaches the ground with a speed towards it, an impact occurs: the inert-constraint kernel
 (`hil.mechanics.impact`) with the mass matrix of the projected form and the rows of all points that
-then stand. A point that the ground would have to pull (impulse or force) is released.
+then stand. If the ground would have to pull a point, or hold it by more than `friction` times the
+normal impulse, the impact follows unilateral contact with Coulomb friction
+(`hil.mechanics.coulomb`).
+
+A standing point that the ground would have to pull is released. One whose force leaves the cone of
+friction slides: it is not held, and its impact with the ground is solved again in every step.
 """
 
 from collections.abc import Sequence
@@ -22,17 +30,21 @@ import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 
 from hil.errors import ModelError
-from hil.mechanics.impact import decompose
+from hil.mechanics.coulomb import coulomb_impulses
+from hil.mechanics.impact import decompose, independent_rows
 from hil.mechanics.recursion import Recursion
-from hil.mechanics.rotations import attitude, attitude_of_quaternion, quaternion
+from hil.mechanics.rotations import attitude, attitude_of_quaternion, quaternion, quaternion_rate
 from hil.systems.bodies.forms import STANDARD_GRAVITY, mass_matrix, support_rows
 from hil.systems.bodies.joints import D_P, K_A, K_P, TAU, TWIST, Hold
 from hil.systems.bodies.module import Vector
-from hil.systems.bodies.motion_kernel import rates, runge_kutta
+from hil.systems.bodies.motion_kernel import BETA_PER_S, rates, runge_kutta
 from hil.systems.bodies.skeleton import Skeleton
 
 Array = NDArray[np.float64]
 TOUCH_M = 1e-9
+STICKS_m_per_s = 1e-9
+STILL = 1e-7  # part of the largest acceleration of a support that counts as none
+HELD = 1e-9  # part of the largest force by which the cone of friction may be left
 
 
 @dataclass(frozen=True)
@@ -42,12 +54,14 @@ class Landing:
     Attributes
     ----------
     stands : names of the supports that stand afterwards
+    slides : names of the supports that slide on the ground afterwards
     let_go : names of supports that stood before and that the ground would have had to pull
-    impulse_N_s : (len(stands), 3)
+    impulse_N_s : (len(stands) + len(slides), 3)
     T_c_J, T_a_J : kinetic energy that the impact removes, and that it leaves
     """
 
     stands: tuple[str, ...]
+    slides: tuple[str, ...]
     let_go: tuple[str, ...]
     impulse_N_s: Array
     T_c_J: float
@@ -61,17 +75,18 @@ class BodyMotion:
     ----------
     X_a, V_a : (3,) arrays
     q, omega : (n, 4) and (n, 3) arrays, in the skeleton's order of bodies
-    stands : (supports,) bool array
+    stands, slides : (supports,) bool arrays; a point that slides touches the ground but is not held
     support_N : (supports, 3) array, force of the ground on every support
     u : (joints + supports, 3) array, c : (joints + supports,) array
         Torques and co-activation of the joints, then of the supports' joints with the ground.
     landings : list of (t_s, Landing)
-    lift_offs : list of (t_s, name)
+    lift_offs, slips : lists of (t_s, name)
+        Standing points that the ground released, and points that began to slide.
     """
 
     def __init__(
         self, skeleton: Skeleton, holds: Sequence[Hold] | None = None, *,
-        gravity: Vector = STANDARD_GRAVITY, theta: ArrayLike | None = None,
+        gravity: Vector = STANDARD_GRAVITY, theta: ArrayLike | None = None, friction: float = 1.0,
     ) -> None:  # fmt: skip
         """Start at rest; theta (n, 3) are Bryant angles (default 0), also the joints' rest.
 
@@ -93,7 +108,7 @@ class BodyMotion:
         self._table = np.array([hold.row() for hold in holds]).reshape(-1, 5)
         self._feet = np.array([self._back[s.body] for s in skeleton.supports], dtype=np.int64)
         self._r = np.array([s.at_m for s in skeleton.supports], dtype=float).reshape(-1, 3)
-        self._gravity = np.array(gravity, dtype=float)
+        self._gravity, self.friction = np.array(gravity, dtype=float), friction
         self._n_joints = len(skeleton.joints)
         self.t_s = 0.0
         angles = np.zeros((n, 3)) if theta is None else np.asarray(theta, dtype=float)
@@ -107,11 +122,13 @@ class BodyMotion:
         m = len(self._feet)
         self.u, self.c = np.zeros((len(ends), 3)), np.zeros(len(ends))
         self.push_N = np.zeros((n, 3))
-        self.stands = np.zeros(m, dtype=np.bool_)
+        self.stands, self.slides = np.zeros(m, dtype=np.bool_), np.zeros(m, dtype=np.bool_)
         self._anchor, self.support_N = np.zeros((m, 3)), np.zeros((m, 3))
+        self._sliding_N = np.zeros((m, 3))  # impulses of the last step, over its length
         self._scratch = np.zeros((4, len(self._x))), np.zeros((n, 66)), np.zeros((9, n, 3))
         self.landings: list[tuple[float, Landing]] = []
         self.lift_offs: list[tuple[float, str]] = []
+        self.slips: list[tuple[float, str]] = []
         if m:
             heights = self.feet_m()[:, 2]
             self._x[2] -= heights.min()
@@ -161,6 +178,7 @@ class BodyMotion:
                 has = ", ".join(known) or "none"
                 raise ModelError(f"support '{name}': unknown name: choose {has}")
         self.stands[:] = [name in names for name in known]
+        self.slides[:] = False
         self._anchor[:] = self.feet_m()
 
     def feet_m(self) -> Array:
@@ -237,7 +255,7 @@ class BodyMotion:
     # Steps.
 
     def step(self, h_s: float) -> None:
-        """Take one step; release supports that the ground would pull, and land others."""
+        """Take one step; release points that the ground would pull or cannot hold, land others."""
         k, w, three = self._scratch
         try:
             whole = runge_kutta(
@@ -245,7 +263,7 @@ class BodyMotion:
                 self._table, self._rest, self._closed(), self.u, self.c, self.push_N[self._order],
                 self._gravity, self._feet, self._r, self.stands, self._anchor, self.support_N,
             )  # fmt: skip
-        except np.linalg.LinAlgError:  # the supports' equations are singular or not finite
+        except np.linalg.LinAlgError:  # the supports' equations are not finite
             whole = False
         self.t_s += h_s
         if not whole:
@@ -253,13 +271,54 @@ class BodyMotion:
                 f"the body's motion has no finite state at t = {self.t_s:.4g} s: lower the step, "
                 "the stiffness or the viscosity of its joints"
             )
-        pulled = self.stands & (self.support_N[:, 2] < 0.0)
+        self.support_N += self._sliding_N
+        pulled, slipping = self._leaving()
+        self.support_N[~self.stands] = 0.0
         for i in np.flatnonzero(pulled):
             self.lift_offs.append((self.t_s, self.skeleton.supports[i].name))
-        self.stands &= ~pulled
+        self.stands &= ~(pulled | slipping)
         self.support_N[pulled] = 0.0
-        if not (self.stands | pulled).all():
-            self._touch(pulled)
+        self._sliding_N[:] = 0.0
+        self._slide(slipping)
+        released = pulled | slipping
+        if not (self.stands | released).all():
+            self._touch(released, h_s)
+
+    def _leaving(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which standing points lift off and which slide; `support_N` becomes admissible.
+
+        The forces of least norm may leave the cones of friction where others, with the same
+        accelerations, do not.
+        """
+        pulled, slipping = np.zeros_like(self.stands), np.zeros_like(self.stands)
+        at = np.flatnonzero(self.stands)
+        held = self.support_N[at]
+        if not self._outside(held).any():
+            return pulled, slipping
+        A, names = self.A, [self.skeleton.supports[i].name for i in at]
+        rows = support_rows(self.skeleton, A, names)
+        M = mass_matrix(self.skeleton, A)
+        L = rows @ scipy.linalg.solve(M, rows.T, assume_a="pos")
+        needed = L @ held.ravel()
+        force = coulomb_impulses(L, -needed, self.friction)
+        left = (L @ force.ravel() - needed).reshape(-1, 3)  # acceleration that is not prevented
+        moves = np.abs(left) > STILL * np.abs(needed).max()
+        pulled[at] = moves[:, 2]
+        slipping[at] = moves[:, :2].any(axis=1) & ~moves[:, 2]
+        self.support_N[at] = force
+        return pulled, slipping
+
+    def _outside(self, force: Array) -> NDArray[np.bool_]:
+        """Return which of these forces or impulses (k, 3) the friction cannot give."""
+        outside: NDArray[np.bool_] = np.hypot(force[:, 0], force[:, 1]) > (
+            self.friction * force[:, 2] + HELD * np.abs(force).max(initial=0.0)
+        )
+        return outside
+
+    def _slide(self, on: NDArray[np.bool_]) -> None:
+        for i in np.flatnonzero(on & ~self.slides):
+            self.slips.append((self.t_s, self.skeleton.supports[i].name))
+        self.slides |= on
 
     def balance(self) -> None:
         """Update `support_N` to the current state; nothing moves."""
@@ -269,51 +328,85 @@ class BodyMotion:
             self._table, self._rest, self._closed(), self.u, self.c, self.push_N[self._order],
             self._gravity, self._feet, self._r, self.stands, self._anchor, self.support_N,
         )  # fmt: skip
+        self.support_N += self._sliding_N
+        self._leaving()
 
     def _closed(self) -> NDArray[np.bool_]:
         return np.concatenate((np.ones(self._n_joints, dtype=np.bool_), self.stands))
 
-    def _touch(self, let_go: NDArray[np.bool_]) -> None:
-        at = self.feet_m()
-        near = ~self.stands & ~let_go & (at[:, 2] <= 0.0)
-        if not near.any():
+    def _touch(self, released: NDArray[np.bool_], h_s: float) -> None:
+        height = self.feet_m()[:, 2]
+        at = ~self.stands & ~released & (height <= np.where(self.slides, TOUCH_M, 0.0))
+        if at.any():
+            rows = support_rows(self.skeleton, self.A, [s.name for s in self.skeleton.supports])
+            at &= rows[2::3] @ self.velocity() < 0.0
+        fresh = at & ~self.slides
+        self.slides &= at | released
+        if not at.any():
             return
-        rows = support_rows(self.skeleton, self.A, [s.name for s in self.skeleton.supports])
-        towards = rows[2::3] @ self.velocity()
-        near &= towards < 0.0
-        if near.any():
-            self.landings.append((self.t_s, self.land(near)))
+        before = self.velocity()
+        landing, impulse = self._impact(at, h_s)
+        if fresh.any():
+            self.landings.append((self.t_s, landing))
+            return
+        # The force of a sliding point acts during the whole step: it also moves the bodies.
+        self._sliding_N[:] = impulse / h_s
+        self.support_N += self._sliding_N
+        moved = 0.5 * h_s * (self.velocity() - before)
+        self._x[:3] += moved[3:6]
+        turned = np.concatenate((moved[:3], moved[6:])).reshape(-1, 3)[self._order]
+        self._q[:] += quaternion_rate(self._q, turned)
+        self._q[:] /= np.linalg.norm(self._q, axis=1, keepdims=True)
 
     def velocity(self) -> Array:
         """Return rates of the projected coordinates: [O1, Vm, O2, O3] of module 1, then Omega."""
         omega = self.omega
         return np.concatenate((omega[0], self.V_a, omega[1:].ravel()))
 
-    def land(self, near: NDArray[np.bool_]) -> Landing:
-        """Compute the impact of these supports, together with those that already stand."""
-        skeleton, A = self.skeleton, self.A
-        before, names = self.stands.copy(), [s.name for s in skeleton.supports]
-        on = before | near
+    def _impact(self, near: NDArray[np.bool_], h_s: float) -> tuple[Landing, Array]:
+        """Compute the impact of these points together with those that stand.
+
+        Return it and the impulses of all supports, (supports, 3).
+        """
+        skeleton, A, before = self.skeleton, self.A, self.stands.copy()
+        names = [s.name for s in skeleton.supports]
+        at = np.flatnonzero(before | near)
         M, v = mass_matrix(skeleton, A), self.velocity()
-        while True:
-            at = np.flatnonzero(on)
-            split = decompose(M, support_rows(skeleton, A, [names[i] for i in at]), v)
-            impulse = split.impulse.reshape(-1, 3)
-            pulled = at[impulse[:, 2] < 0.0]
-            if len(pulled) == 0 or len(at) == 1:
-                break
-            on[pulled[np.argmin(impulse[impulse[:, 2] < 0.0, 2])]] = False
-        after = split.qdot_after
+        rows = support_rows(skeleton, A, [names[i] for i in at])
+        basis = independent_rows(rows)
+        split = decompose(M, basis.T @ rows, v)
+        after, impulse = split.qdot_after, (basis @ split.impulse).reshape(-1, 3)
+        if self._outside(impulse).any() or self.slides[at].any():
+            carried = scipy.linalg.solve(M, rows.T, assume_a="pos")
+            u = rows @ v
+            sliding = self.slides[at]
+            # A sliding point returns to the ground at beta, from the height that it will have.
+            height = self.feet_m()[at, 2] - 0.5 * h_s * u[2::3]
+            u[2::3] += sliding * BETA_PER_S * height / (1.0 + 0.5 * h_s * BETA_PER_S)
+            impulse = coulomb_impulses(rows @ carried, u, self.friction)
+            after = v + carried @ impulse.ravel()
+        speed = (rows @ after).reshape(-1, 3)
+        touches = (impulse[:, 2] > 0.0) | (speed[:, 2] < STICKS_m_per_s)
+        sticks = touches & (np.hypot(speed[:, 0], speed[:, 1]) < STICKS_m_per_s)
         self._x[3:6] = after[3:6]
         self.set_omega(np.concatenate((after[:3], after[6:])).reshape(-1, 3))
-        self.stands[:] = on
-        feet = self.feet_m()
-        fresh = on & ~before
+        self.stands[:] = False
+        self.stands[at[sticks]] = True
+        slides = np.zeros_like(self.slides)
+        slides[at[touches & ~sticks]] = True
+        self.slides &= slides
+        self._slide(slides)
+        feet, fresh = self.feet_m(), self.stands & ~before
         self._anchor[fresh] = feet[fresh]
         self._anchor[fresh, 2] = 0.0
-        gone = tuple(names[i] for i in np.flatnonzero(before & ~on))
-        self.support_N[~on] = 0.0
-        return Landing(
-            tuple(names[i] for i in np.flatnonzero(on)), gone, impulse, float(split.T_c_J),
-            float(split.T_a_J),
+        self.support_N[~(self.stands | self.slides)] = 0.0
+        everywhere = np.zeros_like(self.support_N)
+        everywhere[at] = impulse
+        energy = 0.5 * float(after @ M @ after)
+        landing = Landing(
+            tuple(names[i] for i in at[sticks]), tuple(names[i] for i in at[touches & ~sticks]),
+            tuple(names[i] for i in at[before[at] & ~touches]),
+            np.concatenate((impulse[sticks], impulse[touches & ~sticks])),
+            0.5 * float(v @ M @ v) - energy, energy,
         )  # fmt: skip
+        return landing, everywhere

@@ -11,6 +11,7 @@ from hil.mechanics.recursion import accelerations
 from hil.mechanics.rotations_kernel import attitudes, quaternion_rates
 from hil.systems.bodies.joints import joint_torques
 
+LEAST_SHARE = 1e-10  # of the largest eigenvalue; smaller ones belong to dependent supports
 BETA_PER_S = 50.0  # assumed; far below the rate of steps, far above the rates of a body
 LOST = 0.5  # largest change of a quaternion's squared norm in a step
 
@@ -20,6 +21,17 @@ def _cross(a, b, out):  # type: ignore[no-untyped-def]
     out[0] = a[1] * b[2] - a[2] * b[1]
     out[1] = a[2] * b[0] - a[0] * b[2]
     out[2] = a[0] * b[1] - a[1] * b[0]
+
+
+@njit(cache=True, error_model="numpy")
+def _least_norm(L, free):  # type: ignore[no-untyped-def]
+    """Solve L f = free with symmetric L; where L is singular, f has the least norm."""
+    values, vectors = np.linalg.eigh(L)
+    f = np.zeros(len(free))
+    for i in range(len(values)):
+        if values[i] > LEAST_SHARE * values[-1]:
+            f += vectors[:, i] * ((vectors[:, i] @ free) / values[i])
+    return f
 
 
 @njit(cache=True, error_model="numpy")
@@ -66,7 +78,7 @@ def rates(  # type: ignore[no-untyped-def]
                   1.0 if free_axis == 0 else 0.0, 1.0 if free_axis == 1 else 0.0,
                   1.0 if free_axis == 2 else 0.0, arm, lever)  # fmt: skip
         if unit == k:
-            f = np.linalg.solve(L, free)
+            f = _least_norm(L, free)
             for i in range(k // 3):
                 s = on[i]
                 for a in range(3):

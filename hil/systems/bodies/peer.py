@@ -87,7 +87,9 @@ class Peer:
             drift.append(self._rate_at(i, r))
         B, k = np.concatenate(rows), 3 * len(rows)
         matrix = np.block([[M, -B.T], [B, np.zeros((k, k))]])
-        found = np.linalg.solve(matrix, np.concatenate((tau - h, -np.concatenate(drift))))
+        found = np.linalg.lstsq(
+            matrix, np.concatenate((tau - h, -np.concatenate(drift))), rcond=1e-12
+        )[0]
         V_rate, omega_rate = self._parts(q, v, found[: model.nv])
         return V_rate, omega_rate, found[model.nv :].reshape(-1, 3)
 

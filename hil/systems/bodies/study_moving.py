@@ -39,8 +39,9 @@ def pushed(
         "t_s": STEP_S * np.arange(n), "centre_m": centre, "support_z_N": forces,
         "lift_offs": [{"t_s": t, "support": name} for t, name in motion.lift_offs],
         "landings": [
-            {"t_s": t, "stands": list(x.stands), "let_go": list(x.let_go),
-             "impulse_N_s": x.impulse_N_s, "T_c_J": x.T_c_J, "T_a_J": x.T_a_J}
+            {"t_s": t, "stands": list(x.stands), "slides": list(x.slides),
+             "let_go": list(x.let_go), "impulse_N_s": x.impulse_N_s, "T_c_J": x.T_c_J,
+             "T_a_J": x.T_a_J}
             for t, x in motion.landings
         ],
         "lowest_m": float(centre[:, 2].min()),
@@ -73,6 +74,7 @@ def dropped(table: BodiesTable, duration_s: float) -> dict[str, Any]:
             "t_s": t_s,
             "event": "lands",
             "supports": list(x.stands),
+            "slides": list(x.slides),
             "let_go": list(x.let_go),
             "impulse_N_s": x.impulse_N_s,
             "T_c_J": x.T_c_J,

@@ -45,9 +45,9 @@ class BodySystem:
     def __init__(
         self, skeleton: Skeleton, holds: Sequence[Hold], period_s: float, *,
         coactivation: float = 1.0, pushes: Sequence[Push] = (), theta: Array | None = None,
-        gravity: Vector = STANDARD_GRAVITY,
+        gravity: Vector = STANDARD_GRAVITY, friction: float = 1.0,
     ) -> None:  # fmt: skip
-        self.motion = BodyMotion(skeleton, holds, gravity=gravity, theta=theta)
+        self.motion = BodyMotion(skeleton, holds, gravity=gravity, theta=theta, friction=friction)
         self.period_s = period_s
         self.wires = SmaWires([], np.zeros(0))
         joints = [j.name for j in skeleton.joints] + [s.name for s in skeleton.supports]

@@ -101,7 +101,8 @@ class BodiesTable(Table):
     """Modules of three links each, connected into a tree.
 
     The first module keeps its translation. `supports` names the points that can stand on the
-    ground, the plane z = 0. `holds` is looked up by joint, then by module, then "all"; joints
+    ground, the plane z = 0; a point slides where it needs more than `friction` times its normal
+    force. `holds` is looked up by joint, then by module, then "all"; joints
     without an entry rotate freely. `pose_rad` gives the Bryant angles of links that are not
     upright.
     """
@@ -113,6 +114,7 @@ class BodiesTable(Table):
     modules: Annotated[list[ModuleTable], Field(min_length=1)]
     connections: dict[Name, ConnectionTable] = {}
     supports: dict[Name, str] = {}
+    friction: Positive = 1.0
     holds: dict[str, HoldTable] = {}
     coactivation: NotNegative = 1.0
     pose_rad: dict[str, Triple] = {}

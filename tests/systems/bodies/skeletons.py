@@ -8,6 +8,8 @@ from hil.bundled_configs import root
 from hil.mechanics.rotations import attitude
 from hil.systems.bodies.build import load_skeleton
 from hil.systems.bodies.forms import Acting
+from hil.systems.bodies.joints import Hold
+from hil.systems.bodies.system import holds_of
 
 
 def rig(name):
@@ -28,3 +30,13 @@ def random_state(skeleton, rng, held=(), spread=1.2):
 def upright(skeleton, held=()):
     still = np.zeros((skeleton.n, 3))
     return Acting(np.tile(np.eye(3), (skeleton.n, 1, 1)), still, still, held)
+
+
+def flat_footed():
+    """The shipped body with a heel and a toe on each foot, its pose, and its joints' holds."""
+    skeleton, table = load_skeleton(rig("body").with_name("flat_rig.toml"))
+    theta = np.zeros((skeleton.n, 3))
+    for name, pose in table.pose_rad.items():
+        theta[skeleton.names.index(name)] = pose
+    holds = {name: Hold(**hold.model_dump()) for name, hold in table.holds.items()}
+    return skeleton, theta, holds_of(skeleton, holds)
