@@ -1,11 +1,13 @@
 """The order of readings: no pattern of switching keeps a cell from being read while it is on.
 
-For up to four cells every pattern is searched: which gates are on, reading by reading. Between two
+For up to four cells every pattern is searched: which gates are on, reading by reading, and whether
+the gate of the cell that is read falls during the reading, which then does not count. Between two
 readings of an address each other cell is read three times at most: out of turn because its turn
 before had missed it, in turn, and out of turn again because that missed it too.
 """
 
 import ctypes
+import itertools
 
 import pytest
 from hypothesis import given, settings
@@ -44,11 +46,14 @@ def _started(order, n_cells, n_references=1):
     return scan
 
 
-def _read(order, scan, on):
-    """One reading: its address, and whether the gate of the cell there was on."""
+def _read(order, scan, on, falls=False):
+    """One reading: its address, and whether the gate of the cell there was on throughout."""
     turn = order.scan_next(ctypes.byref(scan), on)
-    is_on = bool(turn.bit & on)
+    is_on = bool(turn.bit & on) and not falls
     order.scan_done(ctypes.byref(scan), turn, is_on)
+    # scan_next searches the list for a cell of overdue_bits: it must be there
+    assert scan.n_overdue <= scan.n_cells
+    assert sum(scan.bits[: scan.n_overdue]) == scan.overdue_bits
     return turn.address, is_on
 
 
@@ -60,16 +65,16 @@ def _state(scan):
 
 
 def _transitions(order, n_cells):
-    """Of every reachable state, for each pattern: gates on, address, its gate on, next state."""
+    """Of every reachable state, for each pattern: gates on, address, its gate on, counts, state."""
     start = _state(_started(order, n_cells))
     found, left = {start: []}, [start]
     while left:
         state = left.pop()
-        for on in range(1 << n_cells):
+        for on, falls in itertools.product(range(1 << n_cells), (False, True)):
             scan = _Scan.from_buffer_copy(state)
-            address, is_on = _read(order, scan, on)
+            address, is_on = _read(order, scan, on, falls)
             later = _state(scan)
-            found[state].append((on, address, is_on, later))
+            found[state].append((on, address, is_on, is_on or not on >> address & 1, later))
             if later not in found:
                 found[later] = []
                 left.append(later)
@@ -82,7 +87,7 @@ def _longest(found, counts, ends, cap=100):
     while changed:
         changed = False
         for state, steps in found.items():
-            longest = max(0 if ends(s) else counts(s) + most[s[3]] for s in steps)
+            longest = max(0 if ends(s) else counts(s) + most[s[-1]] for s in steps)
             if longest > cap:
                 return None
             changed |= longest > most[state]
@@ -91,11 +96,11 @@ def _longest(found, counts, ends, cap=100):
 
 
 def _unread_while_on(found, cell):
-    return _longest(found, lambda s: s[0] >> cell & 1, lambda s: s[1] == cell and s[2])
+    return _longest(found, lambda s: s[0] >> cell & s[3], lambda s: s[1] == cell and s[2])
 
 
 def _unread(found, address):
-    return _longest(found, lambda s: 1, lambda s: s[1] == address)
+    return _longest(found, lambda s: s[3], lambda s: s[1] == address)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, pytest.param(4, marks=pytest.mark.slow)])
@@ -149,6 +154,21 @@ def test_a_cell_missed_while_it_was_off_is_read_as_soon_as_it_is_on(order):
     for _ in range(13):
         _read(order, scan, 0)
     assert [_read(order, scan, 1 << 7) for _ in range(2)] == [(7, True), (0, False)]
+
+
+def test_a_missed_cell_whose_gate_falls_during_its_reading_is_still_read_before_the_others(order):
+    scan = _started(order, 4, 0)
+    _read(order, scan, 0)  # cell 0 is missed
+    assert _read(order, scan, 1, falls=True) == (0, False)
+    assert _read(order, scan, 0b1111) == (0, True)
+    assert [_read(order, scan, 0b1111)[0] for _ in range(4)] == [1, 2, 3, 0]
+
+
+def test_a_missed_cell_that_is_read_in_its_turn_is_not_read_twice(order):
+    scan = _started(order, 4, 0)
+    for _ in range(4):  # all are missed, and it is the turn of cell 0
+        _read(order, scan, 0)
+    assert [_read(order, scan, 1)[0] for _ in range(4)] == [0, 1, 2, 3]
 
 
 def test_of_those_missed_the_one_that_has_waited_longest_comes_first(order):
