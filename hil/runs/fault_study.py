@@ -7,6 +7,7 @@ on the plant's clock, outside loop and guard.
 """
 
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -23,6 +24,7 @@ from hil.experiment.load import load
 from hil.loop.guard import names_of
 from hil.record.read import open_run
 from hil.record.repair import faults_of, recover
+from hil.rig.instruments import boards_of
 from hil.runs import session
 
 AT_S = 0.8
@@ -262,7 +264,7 @@ def inject(scenario: Scenario, backend: str) -> dict[str, Any]:
         if "hil recover" in ended:
             recover(path)
         if path.is_file() and s.where != "connect":
-            tripped, board_faults = _what_tripped(path)
+            tripped, board_faults = _what_tripped(path, boards_of(config.tables.devices))
             said = _said(path, s)
             whole = not faults_of(path)
         else:
@@ -310,11 +312,10 @@ def _said(path: Path, scenario: Scenario) -> str:
     return next((t for t in texts if t.startswith(begins) and mentions in t), "")
 
 
-def _what_tripped(path: Path) -> tuple[list[str], list[str]]:
+def _what_tripped(path: Path, boards: Iterable[str]) -> tuple[list[str], list[str]]:
     run = open_run(path)
     bits = int(run.fault_bits.values[-1]) if run.sizes["tick"] else 0
-    boards = [str(n) for n in run.data_vars if str(n).endswith("board_fault_bits")]
     latched = 0
     for board in boards:
-        latched |= int(np.bitwise_or.reduce(run[board].values))
+        latched |= int(np.bitwise_or.reduce(run[f"{board}_fault_bits"].values))
     return names_of(bits), fault_names(latched)

@@ -1,10 +1,15 @@
 import os
 import shutil
+from typing import Literal
 
 import h5py
 import pytest
+from pydantic import create_model
 
 from hil.__main__ import main
+from hil.config.files import Merged
+from hil.config.validate import validated
+from hil.errors import ConfigError
 
 MUSCLE = "model.arrays.muscle"
 
@@ -472,3 +477,18 @@ def test_check_says_where_a_schedule_has_more_cells_on_than_may_be(
     assert line.startswith(f"--set {change}: {key} = {value}: controller.steps has {n_on} cells on")
     assert f"from t_s = {t_s:g}: the run would trip (too_many_cells_on): switch fewer" in line
     assert main(["check", path, "--set", f"{key}={n_on}"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("n_words", "said"),
+    [
+        (6, "must be 'word0', 'word1', 'word2', 'word3', 'word4' or 'word5'"),
+        (7, "unknown: did you mean 'word6'?"),
+    ],
+)
+def test_up_to_six_words_that_a_key_takes_are_listed_and_of_more_the_nearest(n_words, said):
+    words = tuple(f"word{i}" for i in range(n_words))
+    table = create_model("Choice", word=(Literal[words], ...))
+    with pytest.raises(ConfigError) as refused:
+        validated(table, Merged({"word": "wurd6"}, [("rig.toml", {"word": "wurd6"})]))
+    assert str(refused.value) == f"rig.toml: word = 'wurd6': {said}"
