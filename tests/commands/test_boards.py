@@ -15,7 +15,7 @@ import pytest
 
 from hil import open_run
 from hil.__main__ import main
-from hil.devices.board import listing, protocol
+from hil.devices.board import cooling, listing, protocol
 from hil.devices.board.bundled_firmware import shipped_hash
 from hil.devices.board.driver import CellBoard
 from hil.devices.board.native import built
@@ -24,6 +24,7 @@ from hil.errors import DeviceError
 from hil.loop.guard import names_of
 from hil.record.read import DamagedError
 
+SHORT = "experiment.duration_s=0.3"
 FIRMWARE = Path(__file__).resolve().parents[2] / "firmware"
 # Runs on the real clock want the machine one at a time.
 pytestmark = pytest.mark.xdist_group("real time")
@@ -53,10 +54,7 @@ def _errors(capsys):
 
 def test_a_run_drives_a_board_behind_a_serial_port(pty_board, configs, tmp_path):
     out = tmp_path / "run.h5"
-    words = ["run", str(configs / "miga6/all_on.toml"), "--backend", "board=bench,daq=sim"]
-    words += ["--set", f"devices.board.port={pty_board}", "--set", "loop.overrun='skip'"]
-    words += ["--set", "guard.reading_age_max_s=0.05", "--duration", "1.0", "--out", str(out)]
-    words += ["--set", "devices.board.estop=none"]
+    words = _at_the_bench(configs, pty_board, out, "experiment.duration_s=1.0")
     assert main(words) in (0, 3)  # a machine that stalls for 50 ms is tripped, and rightly
     run = open_run(out)
     assert run.attrs["clock"] == "real"
@@ -66,6 +64,70 @@ def test_a_run_drives_a_board_behind_a_serial_port(pty_board, configs, tmp_path)
     assert on.all(axis=1).any()
     currents_A = run["muscle.1.current_A"].values
     assert np.nanmax(currents_A) == pytest.approx(0.195, abs=0.01)  # what this board draws
+
+
+def _at_the_bench(configs, port, out, *sets):
+    words = ["run", str(configs / "miga6/all_on.toml"), "--backend", "board=bench,daq=sim"]
+    for one in (f"devices.board.port={port}", "devices.board.estop=none", "loop.overrun='skip'",
+                "guard.reading_age_max_s=0.05", *sets):  # fmt: skip
+        words += ["--set", one]
+    return [*words, "--out", str(out)]
+
+
+def test_a_run_at_a_bench_that_another_run_holds_is_refused_in_one_line(
+    pty_board, configs, tmp_path, capsys
+):
+    """The first run is stopped meanwhile: it keeps the port, whatever the machine is busy with."""
+    first_out, out = tmp_path / "first.h5", tmp_path / "second.h5"
+    words = _at_the_bench(configs, pty_board, first_out, "experiment.duration_s=60.0")
+    command = [sys.executable, "-m", "hil", *words, "--disarmed"]
+    first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        _wait_until(first, lambda: first_out.is_file() and _n_rows(first_out) > 0)
+        first.send_signal(signal.SIGSTOP)
+        before = first_out.read_bytes()
+        assert main(_at_the_bench(configs, pty_board, out)) == 4
+        (line,) = _errors(capsys)
+        assert line.startswith(f"board: {pty_board} cannot be opened (held by process {first.pid},")
+        assert not out.exists()
+        assert first_out.read_bytes()[:512] == before[:512]
+    finally:
+        first.send_signal(signal.SIGCONT)
+        first.send_signal(signal.SIGINT)
+        assert first.wait(60) in (3, 130)  # ticks that were missed while it was stopped may trip it
+    assert main(["verify", str(first_out)]) == 0
+    # the port is free again
+    assert main(_at_the_bench(configs, pty_board, out, SHORT)) in (0, 3)
+    assert open_run(out).sizes["tick"] > 0
+
+
+def test_ctrl_c_while_wires_cool_ends_the_run_at_once_and_the_next_one_runs(
+    pty_board, configs, tmp_path, capsys, monkeypatch
+):
+    """Limits that are new to a board count all its heat as used: it cools for 1 min x ln 8."""
+    said = []
+
+    def interrupt(text, **_):
+        said.append(text)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    out = tmp_path / "run.h5"
+    with monkeypatch.context() as patched:
+        patched.setattr(cooling, "say", interrupt)
+        tau = "devices.board.limits.heat_time_constant_ms=60000"
+        assert main(_at_the_bench(configs, pty_board, out, tau, SHORT)) == 130
+    assert said == ["board: waits 125 s until its wires have cooled"]
+    assert _errors(capsys) == []
+    run = open_run(out)
+    assert (run.attrs["outcome"], run.sizes["tick"]) == ("aborted", 0)
+    assert "stopped by SIGINT" in run.event_text.values.tolist()
+    board = listing.ask(pty_board, "read")
+    assert protocol.state_name(board["state"]) == "disarmed"
+    assert min(board["heat_per_255"][:6]) > 255 / protocol.HEAT_TO_ARM
+    tau = "devices.board.limits.heat_time_constant_ms=300"
+    second = tmp_path / "second.h5"
+    assert main(_at_the_bench(configs, pty_board, second, tau, SHORT)) in (0, 3)
+    assert (open_run(second).cells_reported.values == 1).all(axis=1).any()
 
 
 def test_a_board_unplugged_in_the_run_is_one_line_and_the_recording_is_whole(
@@ -84,11 +146,7 @@ def test_a_board_unplugged_in_the_run_is_one_line_and_the_recording_is_whole(
             board.wait(10)
 
     monkeypatch.setattr(CellBoard, "write", write_until_unplugged)
-    words = ["run", str(configs / "miga6/all_on.toml"), "--backend", "board=bench,daq=sim"]
-    words += ["--set", f"devices.board.port={path}", "--set", "loop.overrun='skip'"]
-    words += ["--set", "guard.reading_age_max_s=0.05", "--duration", "2.0", "--out", str(out)]
-    words += ["--set", "devices.board.estop=none"]
-    assert main(words) == 4
+    assert main(_at_the_bench(configs, path, out, "experiment.duration_s=2.0")) == 4
     board.stdout.close()
     said = _errors(capsys)
     assert len(said) == 1
@@ -140,11 +198,7 @@ def test_a_board_whose_host_is_killed_or_stopped_in_the_run_is_off_by_itself(
     words += ["--backend", "board=bench,daq=sim", "--set", f"devices.board.port={pty_board}"]
     words += ["--set", "loop.overrun='skip'", "--set", "devices.board.estop=none"]
     host = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline_s = time.monotonic() + 300.0
-    while not (out.is_file() and _last_on(out)):
-        assert host.poll() is None
-        assert time.monotonic() < deadline_s
-        time.sleep(0.05)
+    _wait_until(host, lambda: out.is_file() and _last_on(out))
     host.send_signal(number)
     time.sleep(0.3)  # three times as long as a board may be left alone
     if number == signal.SIGSTOP:
@@ -159,6 +213,22 @@ def test_a_board_whose_host_is_killed_or_stopped_in_the_run_is_off_by_itself(
     port.close()
     assert "host_silent" in protocol.fault_names(answer["fault_bits"])
     assert not any(answer["duty_per_255"])
+
+
+def _wait_until(host, there):
+    deadline_s = time.monotonic() + 300.0
+    while not there():
+        assert host.poll() is None
+        assert time.monotonic() < deadline_s
+        time.sleep(0.05)
+
+
+def _n_rows(path):
+    """Rows on file."""
+    try:
+        return open_run(path).sizes["tick"]
+    except DamagedError:  # looked at while it was being made
+        return 0
 
 
 def _last_on(path):

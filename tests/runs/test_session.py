@@ -12,8 +12,11 @@ import pytest
 
 import hil
 from hil.__main__ import main
+from hil.devices.board import protocol
+from hil.devices.board.driver import CellBoard
 from hil.loop import tap as taps
 from hil.record import layout
+from hil.rig.rig import Rig
 
 # Runs on the real clock want the machine one at a time.
 pytestmark = pytest.mark.xdist_group("real time")
@@ -108,6 +111,41 @@ def test_a_signal_to_the_whole_group_still_gives_a_closed_recording(configs, tmp
     assert main(["verify", str(out)]) == 0
     ticks = run.t_s.values / 0.001
     np.testing.assert_allclose(ticks, np.rint(ticks), atol=1e-6)
+
+
+@pytest.mark.parametrize("backend", ["sim", "emulated"])
+def test_ctrl_c_while_a_board_is_armed_ends_the_run_before_the_next_one_is(
+    configs, tmp_path, monkeypatch, backend
+):
+    """Without a power source that is kept on: the two boards are all that is armed."""
+    armed, left = [], {}
+    arm_rig, arm, close = Rig.arm, CellBoard.arm, CellBoard.close
+
+    def arm_for_the_run(rig):
+        armed.append("rig")
+        arm_rig(rig)
+
+    def interrupted(board):
+        arm(board)
+        if "rig" in armed:
+            armed.append(board.name)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def closed(board):
+        left[board.name] = protocol.state_name(board._ask("read")["state"])
+        close(board)
+
+    monkeypatch.setattr(Rig, "arm", arm_for_the_run)
+    monkeypatch.setattr(CellBoard, "arm", interrupted)
+    monkeypatch.setattr(CellBoard, "close", closed)
+    out = tmp_path / "run.h5"
+    words = ["run", str(configs / "array14/groups.toml"), "--backend", backend, "--out", str(out)]
+    assert main([*words, "--set", "experiment.duration_s=0.1"]) == 130
+    assert armed == ["rig", "board_a"]
+    assert left == {"board_a": "disarmed", "board_b": "disarmed"}
+    run = hil.open_run(out)
+    assert (run.attrs["outcome"], run.sizes["tick"]) == ("aborted", 0)
+    assert "stopped by SIGINT" in run.event_text.values.tolist()
 
 
 def wait_for_rows(loop, n):
