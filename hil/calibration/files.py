@@ -30,8 +30,7 @@ class Calibration:
     Attributes
     ----------
     path : Path
-    text : str
-        The file's content, which a recording keeps.
+    text : the file's content, which a recording keeps
     record : ForceTransducerRecord
     """
 
@@ -90,8 +89,7 @@ class Source:
     Attributes
     ----------
     path : Path
-    text : str
-        The file's content, which a recording keeps.
+    text : the file's content, which a recording keeps
     record : ValuesRecord
     """
 

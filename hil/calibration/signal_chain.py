@@ -36,12 +36,9 @@ class Chain:
     ----------
     raw_per_ratio : float
         a, raw units (V, or mV/V with a bridge card) for one unit of the polynomial's argument.
-    offset : float
-        Raw reading at which the polynomial's argument is zero.
-    coefficients : tuple of float
-        c_k of the k-th power, N for a force.
-    zero_ratio : float
-        r_0, the ratio at no force.
+    offset : raw reading at which the polynomial's argument is zero
+    coefficients : c_k of the k-th power, N for a force
+    zero_ratio : r_0, the ratio at no force
     """
 
     raw_per_ratio: float
@@ -113,11 +110,9 @@ class Encoder:
 
     Attributes
     ----------
-    counts_per_turn : int
-        Counts of all four edges of every pulse.
+    counts_per_turn : counts of all four edges of every pulse
     direction : {1, -1}
-    offset_rad : float
-        Angle at the count 0.
+    offset_rad : angle at the count 0
     """
 
     counts_per_turn: int
@@ -151,17 +146,14 @@ class BlockFilter:
 
     Parameters
     ----------
-    low, high : (C,) array_like
-        A sample at or beyond these is at its rail.
+    low, high : (C,) array_like, a sample at or beyond these is at its rail
     frozen_after : (C,) array_like of int
         Number of equal consecutive samples that a working channel never gives; 0: no check.
 
     Attributes
     ----------
-    mean : (C,) array
-        NaN before the first block.
-    troubles : (C,) int array
-        Bits of the last block: AT_RAIL, FROZEN, NOT_A_NUMBER.
+    mean : (C,) array, NaN before the first block
+    troubles : (C,) int array, bits of the last block: AT_RAIL, FROZEN, NOT_A_NUMBER
     """
 
     def __init__(
@@ -236,10 +228,8 @@ class ZeroCheck:
 
     Attributes
     ----------
-    zero, noise_rms : float
-        Mean and standard deviation, raw units.
-    messages : tuple of str
-        Differences from the commissioning figures.
+    zero, noise_rms : mean and standard deviation, raw units
+    messages : differences from the commissioning figures
     """
 
     zero: float

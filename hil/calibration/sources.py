@@ -27,11 +27,9 @@ class Sourced:
 
     Attributes
     ----------
-    table : str
-        Path of the table, such as `model.arrays.muscle.cell`.
+    table : path of the table, such as `model.arrays.muscle.cell`
     source : Source
-    departures : tuple of str
-        Messages about values that `--set` changed from those of the record.
+    departures : messages about values that `--set` changed from those of the record
     """
 
     table: str

@@ -26,10 +26,8 @@ class Injection:
 
     Attributes
     ----------
-    t_s : float
-        The plant's time.
-    last_on_s : float
-        End of the last period in which a gate was on or an input of the plant was not zero.
+    t_s : the plant's time
+    last_on_s : end of the last period in which a gate was on or an input of the plant was not zero
     come_to : advances the plant to a time
     """
 

@@ -20,8 +20,7 @@ class RateDivider:
 
     Parameters
     ----------
-    every : int
-        The device is read once in this many periods, starting with the first tick.
+    every : the device is read once in this many periods, starting with the first tick
     indices : bits of its channels, or of the board, in `valid_bits`
     gates : cells of a board; none for a card, whose outputs are set in every period
     """

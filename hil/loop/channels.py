@@ -26,12 +26,10 @@ class Channel:
 
     Attributes
     ----------
-    suffix : str
-        Unit at the end of its column names, as returned by `hil.loop.frame.unit_suffix`.
+    suffix : unit at the end of its column names, as returned by `hil.loop.frame.unit_suffix`
     force : {"", "main", "further"}
         "main" is the controlled force, "further" another force, "" not a force.
-    unit : str
-        Unit of a reading that is not modelled; empty if the suffix gives the unit.
+    unit : unit of a reading that is not modelled; empty if the suffix gives the unit
     """
 
     name: str
@@ -61,17 +59,13 @@ class Readings:
 
     Attributes
     ----------
-    measured : (S,) array
-        Reading of every channel in its own unit; NaN if there is none.
-    valid_word : (1,) uint64 array
-        `valid_bits`: one bit for each channel, then each board; set if it has a reading of this
-        tick.
+    measured : (S,) array, reading of every channel in its own unit; NaN if there is none
+    valid_word : (1,) uint64 array, `valid_bits`: one bit for each channel, then each board; set if
+        it has a reading of this tick
     n_sources : number of channels and boards
-    cells_reported : (N,) uint8 array
-        1 on, 0 off, 255 unknown.
-    cells_open : (N,) uint8 array
-        1 if the board has found the cell's wire open and has isolated the cell; empty on rigs
-        whose boards do not isolate cells.
+    cells_reported : (N,) uint8 array, 1 on, 0 off, 255 unknown
+    cells_open : (N,) uint8 array, 1 if the board has found the cell's wire open and has isolated
+        the cell; empty on rigs whose boards do not isolate cells
     """
 
     measured: NDArray[np.float64]

@@ -71,13 +71,11 @@ class RealClock:
 
     Parameters
     ----------
-    spin_s : float
-        Time before a deadline at which it stops sleeping and polls the clock.
+    spin_s : time before a deadline at which it stops sleeping and polls the clock
 
     Attributes
     ----------
-    started_s : float
-        Start of the run on the computer's monotonic clock.
+    started_s : start of the run on the computer's monotonic clock
     """
 
     name = "real"

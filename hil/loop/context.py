@@ -18,8 +18,7 @@ class RowSink(RequestChannel, Protocol):
 
     Attributes
     ----------
-    disk_low : str
-        Description of the free disk space if rows are refused because of it; otherwise empty.
+    disk_low : description of the free disk space if rows are refused because of it; otherwise empty
     """
 
     disk_low: str
@@ -35,18 +34,13 @@ class LoopContext:
 
     Attributes
     ----------
-    n_ticks : int
-        Ticks of the experiment.
-    after_trip_ticks : int
-        Ticks that are recorded after a trip.
-    armed : bool
-        The run starts at once; otherwise it waits until a window arms it.
+    n_ticks : ticks of the experiment
+    after_trip_ticks : ticks that are recorded after a trip
+    armed : the run starts at once; otherwise it waits until a window arms it
     tolerated_overruns : int or None
         Number of periods missed in a row that is reported as an event; None for no event.
-    lateness : LatenessCauses or None
-        Reports the kernel's counts for a late tick, after its row.
-    until : WaitCondition or None
-        Ends a run that only waits for a condition.
+    lateness : reports the kernel's counts for a late tick, after its row
+    until : ends a run that only waits for a condition
     """
 
     clock: Clock

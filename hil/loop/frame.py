@@ -38,15 +38,11 @@ class Column:
 
     Attributes
     ----------
-    name, units, role, description : str
-        As stored with the recording.
-    n_cells : int
-        0 for a column of floats; otherwise the number of uint8 values in a row, one for each cell
-        (255 = unknown).
-    flags : tuple of str
-        Names of the bits, lowest first, of a uint64 column; empty for other columns.
-    simulated : bool
-        The values come from a simulated device.
+    name, units, role, description : as stored with the recording
+    n_cells : 0 for a column of floats; otherwise the number of uint8 values in a row, one for each
+        cell (255 = unknown)
+    flags : names of the bits, lowest first, of a uint64 column; empty for other columns
+    simulated : the values come from a simulated device
     """
 
     name: str
@@ -70,15 +66,11 @@ class Broadcast:
 
     Attributes
     ----------
-    tick : int
-        Number of the draw; 0 means no message, so the mask applies. A cell draws only once for
+    tick : number of the draw; 0 means no message, so the mask applies. A cell draws only once for
         each number.
-    p_on : float
-        Probability that a cell that is off switches on.
-    q_off : float
-        Probability that a cell that is on switches off.
-    seed : int
-        Seed of all draws, below 2^32.
+    p_on : probability that a cell that is off switches on
+    q_off : probability that a cell that is on switches off
+    seed : seed of all draws, below 2^32
     """
 
     tick: int = 0
@@ -93,15 +85,11 @@ class Commands:
 
     Attributes
     ----------
-    cells : (N,) uint8 array
-        1 switches a cell on, 0 off.
-    outputs : (M,) array
-        Values of the actuators' outputs, in their own units.
-    enabled : (1,) bool array
-        Whether supplies may be on; False after a trip.
-    broadcast : Broadcast
-        While its tick is not 0, boards write the result of their cells' draws into `cells`; 255
-        if a draw is unknown.
+    cells : (N,) uint8 array, 1 switches a cell on, 0 off
+    outputs : (M,) array, values of the actuators' outputs, in their own units
+    enabled : (1,) bool array, whether supplies may be on; False after a trip
+    broadcast : while its tick is not 0, boards write the result of their cells' draws into `cells`;
+        255 if a draw is unknown
     """
 
     cells: NDArray[np.uint8]
@@ -115,12 +103,9 @@ class Frame:
 
     Attributes
     ----------
-    values : (n,) float64 array
-        All float columns; `index(name)` gives the position.
-    bits : (m,) uint64 array
-        All bit columns; `bit_index(name)` gives the position.
-    row : (1,) structured array
-        The same memory as one structured row.
+    values : (n,) float64 array, all float columns; `index(name)` gives the position
+    bits : (m,) uint64 array, all bit columns; `bit_index(name)` gives the position
+    row : (1,) structured array, the same memory as one structured row
     """
 
     def __init__(self, columns: Iterable[Column]) -> None:

@@ -153,14 +153,10 @@ class Guard:
 
     Attributes
     ----------
-    fault_bits : int
-        All faults since the start, bit i for FAULTS[i]; latched.
-    first_bits : int
-        The faults of the tick that tripped first.
-    seen : Snapshot or None
-        Values in the last tick with a new fault.
-    states : States
-        State machine of the rig; commands are executed only while armed or running.
+    fault_bits : all faults since the start, bit i for FAULTS[i]; latched
+    first_bits : the faults of the tick that tripped first
+    seen : values in the last tick with a new fault
+    states : state machine of the rig; commands are executed only while armed or running
 
     Parameters
     ----------

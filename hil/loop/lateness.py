@@ -88,9 +88,8 @@ class LatenessCauses:
 
     Attributes
     ----------
-    late_s : float
-        Lateness above which the counts of a tick are read. It is infinite if the period is below
-        PERIOD_MIN_S; then only the counts of the whole run are read.
+    late_s : lateness above which the counts of a tick are read. It is infinite if the period is
+        below PERIOD_MIN_S; then only the counts of the whole run are read.
     """
 
     def __init__(self, say: Say, period_s: float) -> None:

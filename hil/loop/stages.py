@@ -139,8 +139,7 @@ class SetPoint(Protocol):
 
     Attributes
     ----------
-    held : float
-        The overriding set point; NaN: follow the configured one.
+    held : the overriding set point; NaN: follow the configured one
     """
 
     held: float

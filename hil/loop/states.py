@@ -47,10 +47,8 @@ class States:
 
     Attributes
     ----------
-    now : str
-        Current state, one of STATES.
-    tell : callable
-        Called with every new state.
+    now : current state, one of STATES
+    tell : called with every new state
     """
 
     def __init__(self, now: str = "off") -> None:

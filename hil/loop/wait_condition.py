@@ -62,10 +62,8 @@ class WaitCondition:
 
     Attributes
     ----------
-    met : bool
-        Whether all conditions have held for `for_s`.
-    waited_s : float
-        Time of the last row.
+    met : whether all conditions have held for `for_s`
+    waited_s : time of the last row
     """
 
     def __init__(

@@ -22,8 +22,7 @@ def through_dask(
 
     Parameters
     ----------
-    scheduler : str or None
-        Address of a Dask scheduler; None for a cluster of this computer's cores.
+    scheduler : address of a Dask scheduler; None for a cluster of this computer's cores
 
     Raises
     ------

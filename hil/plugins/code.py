@@ -34,10 +34,8 @@ class Facts:
     references : names of the set points, in the order of `Now.reference`; "force" on an array
     cells, force_on_N : names of the cells, and the force of an active cell if known
     outputs, lowest, highest : names of the outputs and their ranges
-    model : CellArray or None
-        Model of the twin, if the rig is a cellular array.
-    force : str
-        The channel whose force is controlled; empty without one.
+    model : model of the twin, if the rig is a cellular array
+    force : the channel whose force is controlled; empty without one
     """
 
     period_s: float
@@ -66,14 +64,10 @@ class Now:
 
     Attributes
     ----------
-    t_s : float
-        Time since the start of the experiment.
-    reference : (R,) array
-        Set points; NaN if missing.
-    measured : (S,) array
-        Readings; NaN if missing at this tick.
-    cells : (N,) uint8 array
-        1 on, 0 off, 255 unknown, as the boards report.
+    t_s : time since the start of the experiment
+    reference : (R,) array, set points; NaN if missing
+    measured : (S,) array, readings; NaN if missing at this tick
+    cells : (N,) uint8 array, 1 on, 0 off, 255 unknown, as the boards report
     """
 
     t_s: float

@@ -44,8 +44,7 @@ class Fit:
     values : (k,) array
     covariance : (k, k) array
     residuals : (n,) array
-    sigma : float
-        Standard deviation of one reading.
+    sigma : standard deviation of one reading
     dof : int
     """
 

@@ -150,16 +150,11 @@ class OneCell:
 
     Attributes
     ----------
-    law : Cell
-        T = Ke e + Kd d + Kf F at e = 0.
-    k_se, k_ae : float
-        N/m
-    springs : Source
-        Record of the springs.
-    transducer : Calibration or None
-        Record of the force channel.
-    force : str
-        Name of that channel.
+    law : T = Ke e + Kd d + Kf F at e = 0
+    k_se, k_ae : N/m
+    springs : record of the springs
+    transducer : record of the force channel
+    force : name of that channel
     """
 
     law: Cell

@@ -23,12 +23,9 @@ class Step:
 
     Attributes
     ----------
-    key : str
-        Its name in the journal.
-    prompt : str
-        Instruction to the person at the bench.
-    unit : str
-        Unit of the reading; "" for a reading that the program takes itself.
+    key : its name in the journal
+    prompt : instruction to the person at the bench
+    unit : unit of the reading; "" for a reading that the program takes itself
     """
 
     key: str

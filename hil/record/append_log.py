@@ -28,15 +28,12 @@ class Ledger:
     Parameters
     ----------
     path : the file; it and its folder are created if missing
-    wait : bool
-        Wait until another process releases it; else HeldError.
+    wait : wait until another process releases it; else HeldError
 
     Attributes
     ----------
-    entries : list of dict
-        Content of the file, line by line, without the checksums.
-    torn : bool
-        Its last line was cut off and has been removed.
+    entries : content of the file, line by line, without the checksums
+    torn : its last line was cut off and has been removed
 
     Raises
     ------

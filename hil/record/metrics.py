@@ -86,10 +86,8 @@ class Whiteness:
 
     Attributes
     ----------
-    p_uncorrelated : float
-        Ljung-Box: probability of correlations this large in white noise.
-    p_zero_mean : float
-        Probability of a mean this far from zero (t-test).
+    p_uncorrelated : Ljung-Box: probability of correlations this large in white noise
+    p_zero_mean : probability of a mean this far from zero (t-test)
     """
 
     p_uncorrelated: float

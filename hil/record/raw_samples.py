@@ -12,10 +12,8 @@ class RawSamples:
 
     Attributes
     ----------
-    dtype : structured
-        A sample of every channel with the device's own time `t_s`.
-    units : dict of str
-        Of every field.
+    dtype : a sample of every channel with the device's own time `t_s`
+    units : of every field
     per_tick : int
     rate_Hz : float
     simulated : bool

@@ -37,8 +37,7 @@ class Sink:
     Parameters
     ----------
     raw : samples of devices that are faster than the loop
-    lossless : bool
-        Wait when the ring is full. Only on a virtual clock: a real loop never waits, and
+    lossless : wait when the ring is full. Only on a virtual clock: a real loop never waits, and
         rows that the recorder could not take in time are counted as lost.
     """
 

@@ -51,14 +51,10 @@ class Rig:
     Attributes
     ----------
     layout : RigLayout
-    readings : Readings
-        Readings of the devices at the current tick.
-    commands : Commands
-        Commands to the devices, as views of the row.
-    stopped : callable
-        Whether a stop was requested; checked during waits.
-    states : States
-        The state machine of this rig.
+    readings : readings of the devices at the current tick
+    commands : commands to the devices, as views of the row
+    stopped : whether a stop was requested; checked during waits
+    states : the state machine of this rig
     """
 
     readings: Readings

@@ -63,10 +63,8 @@ class Totals:
 
     Attributes
     ----------
-    cells, since_swap : dict of dict
-        cycles, on_s, energy_J by cell; energy_J is None if it was never known.
-    open : dict of Entry
-        Runs that have begun and are not counted yet, by run.
+    cells, since_swap : cycles, on_s, energy_J by cell; energy_J is None if it was never known
+    open : runs that have begun and are not counted yet, by run
     """
 
     simulated: bool = False

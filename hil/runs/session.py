@@ -81,32 +81,22 @@ def run(
 
     Parameters
     ----------
-    clock : {"virtual", "real"}
-        By default virtual, and real when a device is on the bench.
-    backend : str
-        `sim`, or a backend for each device (`board=bench,daq=sim`).
-    seed : int
-        Seed of all random draws; the same seed on the virtual clock repeats every value.
+    clock : {"virtual", "real"}, by default virtual, and real when a device is on the bench
+    backend : `sim`, or a backend for each device (`board=bench,daq=sim`)
+    seed : seed of all random draws; the same seed on the virtual clock repeats every value
     out : path of the recording; by default `runs/<rig>-<experiment>-<UTC>.h5`
-    force : bool
-        Overwrite an existing file.
-    progress : bool
-        Draw a progress bar on the terminal.
-    armed : bool
-        Start armed; else keep everything off until a window arms the run.
-    window : bool
-        Show the run live in a window.
+    force : overwrite an existing file
+    progress : draw a progress bar on the terminal
+    armed : start armed; else keep everything off until a window arms the run
+    window : show the run live in a window
     strict : bool
         Refuse calibrations that have expired, are missing or are ambiguous. On a bench also refuse
         values that are assumed or rehearsed, and boards whose limits are not known to protect the
         wires. Otherwise these are warnings in the recording, and on a bench also on the terminal.
-    injection : Injection
-        Faults for a simulated rig.
-    plant : System
-        The simulated plant in the state of an earlier run; by default a new one, at rest.
+    injection : faults for a simulated rig
+    plant : the simulated plant in the state of an earlier run; by default a new one, at rest
     attributes : additional root attributes of the recording
-    label : str
-        Label of the progress bar.
+    label : label of the progress bar
 
     Raises
     ------

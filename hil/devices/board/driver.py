@@ -49,14 +49,10 @@ class BoardPlace:
 
     Attributes
     ----------
-    gates : sequence of int
-        The model's cell (from 0) behind every gate.
-    cell_names : sequence of str
-        Their names, gate by gate.
-    index : int
-        Where its validity stands in the readings.
-    first_gate : int
-        Gates of the boards before it: a broadcast's draws go by the number of the gate.
+    gates : the model's cell (from 0) behind every gate
+    cell_names : their names, gate by gate
+    index : index of its validity in the readings
+    first_gate : gates of the boards before it: a broadcast's draws go by the number of the gate
     """
 
     gates: tuple[int, ...]

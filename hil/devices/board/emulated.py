@@ -136,8 +136,7 @@ class EmulatedBoard:
 
     Parameters
     ----------
-    number : int
-        It is reached at `emulated://NUMBER`, and has it for a serial number.
+    number : serial number; the board is reached at `emulated://NUMBER`
     limits : its stored table of limits
 
     Raises

@@ -80,8 +80,7 @@ class NativeBoard:
 
     Parameters
     ----------
-    serial : int
-        Its serial number.
+    serial : its serial number
     limits : its stored table of limits
     answer_lost_probability : chance that an answer never arrives
     """

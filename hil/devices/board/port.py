@@ -53,9 +53,8 @@ class SerialPort:
 
     Parameters
     ----------
-    address : str
-        `usb:SERIAL_NUMBER`, a device path, or any URL that pyserial knows; also
-        `emulated://NUMBER`, an emulated board of this process.
+    address : `usb:SERIAL_NUMBER`, a device path, or any URL that pyserial knows; also
+        `emulated://NUMBER`, an emulated board of this process
     sent_s, arrived_s : the clock of the line; without them it has none
     meanwhile : called every LOOK_S during a wait
 

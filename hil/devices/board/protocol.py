@@ -141,10 +141,8 @@ class Layout:
 
     Attributes
     ----------
-    codes : str
-        Of the structure, as `struct` has them.
-    size : int
-        Bytes.
+    codes : format of the structure for `struct`
+    size : length in bytes
     places : where among the structure's numbers every field stands, those of nested layouts too
     """
 
@@ -326,10 +324,8 @@ def encode(name: str, seq: int, **fields: Any) -> bytes:
 
     Parameters
     ----------
-    name : str
-        A command (or an answer) of protocol.h.
-    seq : int
-        0..255; the answer repeats it.
+    name : a command (or an answer) of protocol.h
+    seq : 0..255; the answer repeats it
 
     Raises
     ------
@@ -386,10 +382,8 @@ class Decoder:
 
     Attributes
     ----------
-    n_bad : int
-        Frames that were not whole.
-    n_foreign : int
-        Whole frames of another version, an unknown code or the wrong length.
+    n_bad : frames that were not whole
+    n_foreign : whole frames of another version, an unknown code or the wrong length
     """
 
     def __init__(self) -> None:

@@ -24,13 +24,10 @@ class Baseline:
 
     Attributes
     ----------
-    zero_ratio : float or None
-        Reading without force.
-    zero_tolerance : float or None
-        Usual change of the zero, as a force.
+    zero_ratio : reading without force
+    zero_tolerance : usual change of the zero, as a force
     noise_rms_raw : float or None
-    shunt_ratio, shunt_tolerance : float or None
-        Change of the reading when the shunt is closed.
+    shunt_ratio, shunt_tolerance : change of the reading when the shunt is closed
     """
 
     zero_ratio: float | None = None
@@ -47,12 +44,9 @@ class AnalogInput:
     Attributes
     ----------
     chain : conversion from V (mV/V on a bridge input) to the reading
-    range_raw : float
-        Largest reading expected, V or mV/V.
-    tare : bool
-        Whether the mean before the run becomes its zero.
-    shunt_line : str
-        Line that closes the conditioner's shunt; empty if there is none.
+    range_raw : largest reading expected, V or mV/V
+    tare : whether the mean before the run becomes its zero
+    shunt_line : line that closes the conditioner's shunt; empty if there is none
     """
 
     name: str
@@ -119,8 +113,7 @@ class Acquisition:
     ----------
     kind : {"block", "on_demand", "single_point"}
         Blocks on the card's sample clock; one reading on request; one per tick on the card's clock.
-    per_tick : int
-        Samples of every channel per tick; 1 unless in blocks.
+    per_tick : samples of every channel per tick; 1 unless in blocks
     """
 
     kind: Literal["block", "on_demand", "single_point"]
@@ -147,12 +140,9 @@ class CardPlan:
     Attributes
     ----------
     inputs : inputs in the order of the rig's readings
-    before_s : float
-        Duration of the check of the inputs before the run.
-    enable_settle_s : float
-        Settling time of the power after the enable lines have gone high.
-    age_max_s : float
-        Largest age of a reading that the guard permits.
+    before_s : duration of the check of the inputs before the run
+    enable_settle_s : settling time of the power after the enable lines have gone high
+    age_max_s : largest age of a reading that the guard permits
     """
 
     card: str

@@ -45,14 +45,10 @@ class EmulatedCard:
 
     Attributes
     ----------
-    driven : tuple of int
-        The plant's input behind every analogue output.
-    draws : callable
-        The random numbers of a channel, by its name.
-    transfer_s : float
-        How often it hands its samples over; 0: at once.
-    others : dict of str
-        Products of its chassis and of other modules, by name.
+    driven : the plant's input behind every analogue output
+    draws : the random numbers of a channel, by its name
+    transfer_s : how often it hands its samples over; 0: at once
+    others : products of its chassis and of other modules, by name
     """
 
     plan: CardPlan

@@ -24,18 +24,12 @@ class Inputs:
 
     Attributes
     ----------
-    filter : BlockFilter
-        Means and troubles of the analogue inputs.
-    counts : (E,) int array
-        Signed counts of the encoders.
-    counted : (E,) bool array
-        Whether the counts are of this tick.
-    card_s : float
-        The card's time of the newest sample.
-    delay_s : float
-        Delay of the means relative to the newest sample.
-    packet_s : float
-        Time for which the card collects samples before it transfers them, found by `sampled`.
+    filter : means and troubles of the analogue inputs
+    counts : (E,) int array, signed counts of the encoders
+    counted : (E,) bool array, whether the counts are of this tick
+    card_s : the card's time of the newest sample
+    delay_s : delay of the means relative to the newest sample
+    packet_s : time for which the card collects samples before it transfers them, found by `sampled`
     """
 
     def __init__(self, name: str, plan: CardPlan) -> None:

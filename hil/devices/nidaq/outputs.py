@@ -22,10 +22,8 @@ class Outputs:
 
     Attributes
     ----------
-    enabled : bool
-        Whether the enable lines are high, or not known to be low.
-    started : bool
-        Whether the watchdog, if any, is running and the outputs have been switched off.
+    enabled : whether the enable lines are high, or not known to be low
+    started : whether the watchdog, if any, is running and the outputs have been switched off
     """
 
     def __init__(self, name: str, plan: CardPlan) -> None:

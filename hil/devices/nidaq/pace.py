@@ -35,10 +35,8 @@ class Pace:
 
     Attributes
     ----------
-    start_s : float
-        The run's time at the card's first sample.
-    behind_s : float
-        From the card's first sample until the first one is read.
+    start_s : the run's time at the card's first sample
+    behind_s : from the card's first sample until the first one is read
     """
 
     def __init__(self, acquisition: Acquisition, packet_s: float) -> None:

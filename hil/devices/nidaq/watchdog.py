@@ -24,8 +24,7 @@ class Watchdogs:
 
     Attributes
     ----------
-    started : bool
-        Those there are run.
+    started : whether the watchdogs are running
     """
 
     def __init__(self, name: str, plan: CardPlan) -> None:

@@ -55,13 +55,10 @@ class SimPlant:
 
     Attributes
     ----------
-    cells : (N,) uint8 array
-        Cells that were on over the last period.
-    inputs : (M,) array
-        Values of the system's inputs, which simulated outputs set.
-    temperature_C, current_A, resistance_Ohm : (N,) arrays
-        State of the wires, the current averaged over the PWM; NaN for a cell without a thermal
-        model.
+    cells : (N,) uint8 array, cells that were on over the last period
+    inputs : (M,) array, values of the system's inputs, which simulated outputs set
+    temperature_C, current_A, resistance_Ohm : (N,) arrays, state of the wires, the current averaged
+        over the PWM; NaN for a cell without a thermal model
     clamp_C : (N,) array
         Temperature of the clamps at the wires' ends, which boards measure; NaN as above.
     """

@@ -17,20 +17,13 @@ class Progress:
 
     Attributes
     ----------
-    head : dict
-        Its first line.
-    ends : dict of dict
-        Entry of every trial's last attempt that ended.
-    settled : dict of str
-        Trials that are not run again: `complete`, or the reason for skipping them.
-    attempts : dict of int
-        Attempts begun, by trial.
-    waits, answers : dict
-        The last ones of every trial; answers that belong to no trial are under 0.
-    open : dict of dict
-        Attempts that have begun and not ended, by trial.
-    why : str
-        Reason of the last stop.
+    head : its first line
+    ends : entry of every trial's last attempt that ended
+    settled : trials that are not run again: `complete`, or the reason for skipping them
+    attempts : attempts begun, by trial
+    waits, answers : the last ones of every trial; answers that belong to no trial are under 0
+    open : attempts that have begun and not ended, by trial
+    why : reason of the last stop
     """
 
     head: Entry = field(default_factory=dict)

@@ -29,16 +29,11 @@ class Trial:
 
     Attributes
     ----------
-    number : int
-        Counts from 1 in run order.
-    experiment : str
-        File, as the campaign names it.
-    levels : dict
-        The label of the level, by factor.
-    repeat, block : int
-        Count from 1; without blocks all trials are in block 1.
-    seed : int
-        Seed of all random draws of the run.
+    number : counts from 1 in run order
+    experiment : file, as the campaign names it
+    levels : the label of the level, by factor
+    repeat, block : count from 1; without blocks all trials are in block 1
+    seed : seed of all random draws of the run
     """
 
     number: int
@@ -63,8 +58,7 @@ class Campaign:
 
     Attributes
     ----------
-    configs : dict of Config
-        Configuration of every combination that occurs.
+    configs : configuration of every combination that occurs
     """
 
     path: Path

@@ -34,13 +34,10 @@ class Options:
 
     Attributes
     ----------
-    carries_on : bool
-        One simulated plant serves the whole campaign, as a bench does; else every trial starts
-        with a new one at rest.
-    scheduler : str or None
-        Address of a Dask scheduler.
-    apart : bool
-        The trials may run in parallel, in any order.
+    carries_on : one simulated plant serves the whole campaign, as a bench does; else every trial
+        starts with a new one at rest
+    scheduler : address of a Dask scheduler
+    apart : the trials may run in parallel, in any order
     """
 
     backend: str = "sim"

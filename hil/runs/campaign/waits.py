@@ -34,10 +34,8 @@ class Waited:
         The conditions held; they did not hold in time; a precondition does not hold; the guard
             tripped; a signal ended the wait.
     waited_s : float
-    readings : dict
-        The last reading of every monitored quantity.
-    why : list of str
-        The conditions that do not hold, or the faults.
+    readings : the last reading of every monitored quantity
+    why : the conditions that do not hold, or the faults
     """
 
     ended: str
