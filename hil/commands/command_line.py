@@ -24,7 +24,7 @@ def command_line() -> Parser:
         "example: hil run configs/miga6/all_on.toml",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    parser.flag("--version", "print the version and exit")
     # The description lists the commands by group, which argparse cannot.
     subparsers = parser.add_subparsers(
         dest="command", metavar="COMMAND", help=argparse.SUPPRESS, prog="hil", parser_class=Parser

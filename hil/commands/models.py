@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import sys
 
-from hil.commands.parser import ANSWER_NO, DONE, Group, add_sets, count_of, path_of, print_json
+from hil.commands.parser import (
+    ANSWER_NO,
+    DONE,
+    Group,
+    add_sets,
+    count_of,
+    path_of,
+    print_json,
+    show,
+)
 from hil.errors import ConfigError
 from hil.platform.terminal import say
 
@@ -20,16 +29,11 @@ def add_to(group: Group) -> None:
         "print a rig's model: poles, statics, controllability",
         "hil model configs/miga6/rig.toml --out miga6.npz",
     )
-    c.add_argument("file", type=path_of, metavar="FILE.toml")
-    c.add_argument(
-        "--out", type=path_of, metavar="M.npz|M.mat", help="write A, B, C, D and all names"
-    )
+    c.path("file", "FILE.toml")
+    c.path("--out", "M.npz|M.mat", "write A, B, C, D and all names")
     add_sets(c)
-    c.add_argument(
-        "--reduce",
-        type=int,
-        metavar="ORDER",
-        help="balanced reduction from cells to forces; --out writes it",
+    c.value(
+        "--reduce", "ORDER", "balanced reduction from cells to forces; --out writes it", type=int
     )
 
     c = group.add(
@@ -38,84 +42,56 @@ def add_to(group: Group) -> None:
         "hil topologies 6 --rank robustness --out six-cells",
     )
     c.add_argument("n_cells", type=int, metavar="N")
-    c.add_argument(
-        "--rank",
-        choices=("n_masses", "blocked_force_N", "stroke_m", "n_force_levels",
-                 "smallest_step_N", "variance_N2", "robustness"),
-        metavar="KEY",
-        help="best first, by %(choices)s",
-    )  # fmt: skip
-    c.add_argument("--mirror", action="store_true", help="count mirror images once")
-    c.add_argument(
+    ranks = ("n_masses", "blocked_force_N", "stroke_m", "n_force_levels", "smallest_step_N",
+             "variance_N2", "robustness")  # fmt: skip
+    c.value("--rank", "KEY", "best first, by %(choices)s", choices=ranks)
+    c.flag("--mirror", "count mirror images once")
+    c.path(
         "--cell",
-        type=path_of,
-        metavar="FILE.toml",
-        help="a file with the table of a cell, or a rig whose cells are equal "
-        "(default: miga, F = 1 N)",
+        "FILE.toml",
+        "a file with the table of a cell, or a rig whose cells are equal (default: miga, F = 1 N)",
     )
-    c.add_argument(
-        "--out", type=path_of, metavar="DIR", help="write a page with pictures and a CSV file"
-    )
-    c.add_argument(
-        "--scheduler", metavar="ADDRESS", help="of a Dask cluster, such as tcp://host:8786"
-    )
+    c.path("--out", "DIR", "write a page with pictures and a CSV file")
+    c.value("--scheduler", "ADDRESS", "of a Dask cluster, such as tcp://host:8786")
 
     c = group.add(
         identify,
         "estimate array parameters from recorded force",
         "hil identify runs/*.h5 --fix mass_kg",
     )
-    c.add_argument("runs", type=path_of, nargs="+", metavar="RUN.h5")
-    c.add_argument(
+    c.path("runs", "RUN.h5", nargs="+")
+    c.several(
         "--free",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="fit this parameter, such as k_se_N_per_m or mass_kg.* (repeatable; default: every "
+        "NAME",
+        "fit this parameter, such as k_se_N_per_m or mass_kg.* (repeatable; default: every "
         "parameter that the runs can identify)",
     )
-    c.add_argument(
-        "--fix",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="keep this parameter as configured (repeatable)",
-    )
-    c.add_argument(
+    c.several("--fix", "NAME", "keep this parameter as configured (repeatable)")
+    c.several(
         "--each",
-        action="append",
-        default=[],
-        metavar="LIST",
+        "LIST",
+        "fit one value for every mass or cell: %(choices)s (repeatable)",
         choices=("mass_kg", "force_on_N", "cell"),
-        help="fit one value for every mass or cell: %(choices)s (repeatable)",
     )
-    c.add_argument(
+    c.value(
         "--bootstrap",
+        "N",
+        "number of refits to resampled noise (default: 200, 0 for none)",
         type=count_of,
         default=200,
-        metavar="N",
-        help="number of refits to resampled noise (default: 200, 0 for none)",
     )
-    c.add_argument(
-        "--seed", type=count_of, default=0, metavar="N", help="seed of the bootstrap (default: 0)"
-    )
-    c.add_argument(
-        "--page", type=path_of, metavar="FILE.html", help="default: beside the first run"
-    )
-    c.add_argument(
-        "--out", type=path_of, metavar="CALIBRATION.toml", help="write the values as a calibration"
-    )
-    c.add_argument("--by", default="", metavar="NAME", help="with --out: who did it")
-    c.add_argument("--serial", default="", metavar="NUMBER", help="with --out: of the array")
-    c.add_argument(
-        "--valid-days", type=count_of, default=365, metavar="N", help="with --out (default: 365)"
-    )
+    c.value("--seed", "N", "seed of the bootstrap (default: 0)", type=count_of, default=0)
+    c.path("--page", "FILE.html", "default: beside the first run")
+    c.path("--out", "CALIBRATION.toml", "write the values as a calibration")
+    c.value("--by", "NAME", "with --out: who did it", default="")
+    c.value("--serial", "NUMBER", "with --out: of the array", default="")
+    c.value("--valid-days", "N", "with --out (default: 365)", type=count_of, default=365)
 
     c = group.add(
         study, "reproduce a published experiment", "hil study fingerprint --out fingerprint"
     )
-    c.add_argument("name", metavar="STUDY", help="an unknown name lists all studies")
-    c.add_argument("--out", type=path_of, metavar="DIR", help="default: runs/study-NAME")
+    c.value("name", "STUDY", "an unknown name lists all studies")
+    c.path("--out", "DIR", "default: runs/study-NAME")
     add_sets(c)
 
 
@@ -123,10 +99,7 @@ def model(args: argparse.Namespace) -> int:
     from hil.reports.model_page import described
 
     facts, text = described(args.file, args.set, args.reduce, args.out)
-    if args.json:
-        print_json(facts)
-    else:
-        say(text)
+    show(args, facts, text)
     return DONE
 
 
@@ -209,9 +182,5 @@ def study(args: argparse.Namespace) -> int:
     out = path_of("runs") / f"study-{args.name}" if args.out is None else args.out
     with say_compiling(not args.json):
         results = run_study(args.name, args.set, out)
-    if args.json:
-        print_json(results)
-    else:
-        say(as_text(results))
-        say(f"page:   {out / 'index.html'}")
+    show(args, results, f"{as_text(results)}\npage:   {out / 'index.html'}")
     return DONE

@@ -44,6 +44,22 @@ class Parser(argparse.ArgumentParser):
             self.error(f"unknown option {word}{did_you_mean(word, self._option_string_actions)}")
         return found, unknown
 
+    def flag(self, name: str, text: str) -> None:
+        """Add an option without a value."""
+        self.add_argument(name, action="store_true", help=text)
+
+    def value(self, name: str, metavar: str, text: str | None = None, **more: Any) -> None:
+        """Add an argument or option with a value."""
+        self.add_argument(name, metavar=metavar, help=text, **more)
+
+    def path(self, name: str, metavar: str, text: str | None = None, **more: Any) -> None:
+        """Add an argument or option that is a path."""
+        self.value(name, metavar, text, type=path_of, **more)
+
+    def several(self, name: str, metavar: str, text: str, **more: Any) -> None:
+        """Add an option that may be repeated; its value is a list."""
+        self.value(name, metavar, text, action="append", default=[], **more)
+
 
 class Group:
     """Commands under one heading of `hil --help`.
@@ -73,20 +89,15 @@ class Group:
             name, description=f"{text[0].upper()}{text[1:]}.", epilog=f"example: {example}"
         )
         command.set_defaults(function=function)
-        command.add_argument("--json", action="store_true", help="print figures as JSON")
+        command.flag("--json", "print figures as JSON")
         self.lines.append(f"  {name:<13} {text}")
         return command
 
 
 def add_sets(command: Parser) -> None:
     """Add `--set` to a command that reads a configuration."""
-    command.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY.PATH=VALUE",
-        help="override a key of the merged configuration (repeatable)",
-    )
+    text = "override a key of the merged configuration (repeatable)"
+    command.several("--set", "KEY.PATH=VALUE", text)
 
 
 def path_of(text: str) -> Path:
@@ -119,3 +130,11 @@ def print_json(value: Any) -> None:
     from hil.record.summary import plain
 
     say(json.dumps(plain(value), indent=2))
+
+
+def show(args: argparse.Namespace, facts: Any, text: object) -> None:
+    """Print a result: its figures as JSON with `--json`, else its text."""
+    if args.json:
+        print_json(facts)
+    else:
+        say(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from hil.commands.parser import ANSWER_NO, DONE, Group, path_of, print_json
+from hil.commands.parser import ANSWER_NO, DONE, Group, print_json, show
 from hil.platform.terminal import say
 
 TYPE_CHECKING = False
@@ -18,54 +18,43 @@ NO_FILE = False  # --validate without a file; argparse would turn a str into a P
 def add_to(group: Group) -> None:
     """Add these commands."""
     c = group.add(report, "draw measured over simulated force, on a page", "hil report runs/*.h5")
-    c.add_argument("runs", type=path_of, nargs="+", metavar="RUN.h5")
-    c.add_argument("--out", type=path_of, metavar="DIR", help="default: beside the recording")
-    c.add_argument(
+    c.path("runs", "RUN.h5", nargs="+")
+    c.path("--out", "DIR", "default: beside the recording")
+    c.path(
         "--validate",
-        type=path_of,
+        "ACCEPTANCE.toml",
+        "test whether the model is good enough, by the [validation] of the runs or by this "
+        "file; several runs give one table; write it after the runs",
         nargs="?",
         const=NO_FILE,
-        metavar="ACCEPTANCE.toml",
-        help="test whether the model is good enough, by the [validation] of the runs or by this "
-        "file; several runs give one table; write it after the runs",
     )
 
     c = group.add(
         replay, "run a recording through the loop again and compare", "hil replay runs/done.h5"
     )
-    c.add_argument("run", type=path_of, metavar="RUN.h5")
-    c.add_argument(
-        "--show-code",
-        action="store_true",
-        help="print the plug-in code in the recording; run nothing",
+    c.path("run", "RUN.h5")
+    c.flag("--show-code", "print the plug-in code in the recording; run nothing")
+    c.several(
+        "--trust", "SHA256", "allow recorded code with this hash to run, from now on (repeatable)"
     )
-    c.add_argument(
-        "--trust",
-        action="append",
-        default=[],
-        metavar="SHA256",
-        help="allow recorded code with this hash to run, from now on (repeatable)",
-    )
-    c.add_argument(
+    c.several(
         "--code",
-        action="append",
-        default=[],
-        metavar="FILE.py|MODULE",
-        help="run this in place of the recorded code of the same name (repeatable)",
+        "FILE.py|MODULE",
+        "run this in place of the recorded code of the same name (repeatable)",
     )
 
     c = group.add(
         export, "write a recording as CSV, MATLAB or MCAP", "hil export runs/done.h5 --to csv"
     )
-    c.add_argument("run", type=path_of, metavar="RUN.h5")
+    c.path("run", "RUN.h5")
     c.add_argument("--to", choices=("csv", "mat", "mcap"), default="csv")
-    c.add_argument("--out", type=path_of, metavar="FILE", help="default: beside the recording")
+    c.path("--out", "FILE", "default: beside the recording")
 
     c = group.add(verify, "check that a recording is complete", "hil verify runs/done.h5")
-    c.add_argument("run", type=path_of, metavar="RUN.h5")
+    c.path("run", "RUN.h5")
 
     c = group.add(recover, "repair a recording that was cut off", "hil recover runs/cut.h5")
-    c.add_argument("run", type=path_of, metavar="RUN.h5")
+    c.path("run", "RUN.h5")
 
 
 def report(args: argparse.Namespace) -> int:
@@ -94,11 +83,8 @@ def _validate(args: argparse.Namespace) -> int:
     folder = last.parent if args.out is None else args.out
     page = folder / f"{last.stem}-validation.html"
     validation_page.write_page(runs, page)
-    if args.json:
-        print_json(validation_page.as_dict(runs, page))
-    else:
-        say(validation_page.as_text(runs))
-        say(f"page:   {page}")
+    text = f"{validation_page.as_text(runs)}\npage:   {page}"
+    show(args, validation_page.as_dict(runs, page), text)
     return DONE if all(v.accepted for v in runs) else ANSWER_NO
 
 
@@ -118,17 +104,18 @@ def replay(args: argparse.Namespace) -> int:
         say(line, file=sys.stderr)
     rows, difference = replay_run(args.run, code)
     tolerance = tolerance_of(open_run(args.run))
-    if args.json:
-        print_json({"file": str(args.run), "rows": rows, "identical": difference is None,
-                     "tolerance": tolerance,
-                     "difference": None if difference is None else asdict(difference)})  # fmt: skip
-    elif difference is None:
+    facts = {"file": str(args.run), "rows": rows, "identical": difference is None,
+             "tolerance": tolerance,
+             "difference": None if difference is None else asdict(difference)}  # fmt: skip
+    if difference is None:
         rounded = f" but for rounding (at most {tolerance:g} of a column's largest value)"
-        say(f"{args.run}: identical in {rows} rows{rounded if tolerance else ''}")
+        show(args, facts, f"{args.run}: identical in {rows} rows{rounded if tolerance else ''}")
     else:
-        say(
+        show(
+            args,
+            facts,
             f"{args.run}: differs first at {difference.t_s:g} s (row {difference.row}) in "
-            f"{difference.column}: recorded {difference.recorded}, replayed {difference.replayed}"
+            f"{difference.column}: recorded {difference.recorded}, replayed {difference.replayed}",
         )
     return DONE if difference is None else ANSWER_NO
 
@@ -139,13 +126,9 @@ def _show_code(args: argparse.Namespace) -> int:
     from hil.runs.kept_code import kept_code
 
     kept = kept_code(args.run)
-    if args.json:
-        print_json([{**asdict(c), "sha256": c.sha256} for c in kept])
-    else:
-        for c in kept:
-            say(f"# {c.key}: {c.file}, sha256 {c.sha256}\n{c.source}")
-        if not kept:
-            say(f"{args.run}: keeps no code")
+    texts = [f"# {c.key}: {c.file}, sha256 {c.sha256}\n{c.source}" for c in kept]
+    facts = [{**asdict(c), "sha256": c.sha256} for c in kept]
+    show(args, facts, "\n".join(texts or [f"{args.run}: contains no code"]))
     return DONE
 
 
@@ -153,10 +136,7 @@ def export(args: argparse.Namespace) -> int:
     from hil.record.export import export as write
 
     path = write(args.run, args.to, args.out, progress=not args.json)
-    if args.json:
-        print_json({"file": str(path)})
-    else:
-        say(path)
+    show(args, {"file": str(path)}, path)
     return DONE
 
 
@@ -180,10 +160,8 @@ def recover(args: argparse.Namespace) -> int:
 
     rows = make_whole(args.run)
     facts = {**describe(args.run), "recovered": rows is not None}
-    if args.json:
-        print_json(facts)
-    elif rows is None:
-        say(f"{args.run}: nothing to repair, {facts['rows']} rows, {facts['outcome']}")
-    else:
-        say(f"{args.run}: repaired, {rows} rows")
+    done = f"repaired, {rows} rows"
+    if rows is None:
+        done = f"nothing to repair, {facts['rows']} rows, {facts['outcome']}"
+    show(args, facts, f"{args.run}: {done}")
     return DONE

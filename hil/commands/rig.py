@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hil.commands.parser import ANSWER_NO, DONE, Group, need_serial, path_of, print_json
+from hil.commands.parser import ANSWER_NO, DONE, Group, need_serial, print_json, show
 from hil.errors import ConfigError
 from hil.platform.terminal import say
 
@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 def add_to(group: Group) -> None:
     """Add these commands."""
     c = group.add(devices, "list boards, cards and supplies", "hil devices --identify")
-    c.add_argument(
-        "--identify", action="store_true", help="open every serial port and read its identity"
-    )
+    c.flag("--identify", "open every serial port and read its identity")
 
     c = group.add(
         board,
@@ -26,54 +24,28 @@ def add_to(group: Group) -> None:
         "hil board flash usb:HIL-0001",
     )
     c.add_argument("what", choices=("limits", "flash"))
-    c.add_argument("port", metavar="PORT", nargs="?", help="usb:SERIAL_NUMBER or a device path")
-    c.add_argument(
+    c.value("port", "PORT", "usb:SERIAL_NUMBER or a device path", nargs="?")
+    c.path(
         "--from",
+        "RIG.toml",
+        "limits: print the limits that protect the wires of this rig",
         dest="from_rig",
-        type=path_of,
-        metavar="RIG.toml",
-        help="limits: print the limits that protect the wires of this rig",
     )
-    c.add_argument(
-        "--out", type=path_of, metavar="FILE.toml", help="with --from: write the limits to a file"
-    )
-    c.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="LIMIT=VALUE",
-        help="change a limit in the board's memory (repeatable)",
-    )
-    c.add_argument(
-        "--image",
-        type=path_of,
-        metavar="FILE.hex",
-        help="flash this image in place of the bundled firmware",
-    )
-    c.add_argument(
+    c.path("--out", "FILE.toml", "with --from: write the limits to a file")
+    c.several("--set", "LIMIT=VALUE", "change a limit in the board's memory (repeatable)")
+    c.path("--image", "FILE.hex", "flash this image in place of the bundled firmware")
+    c.value(
         "--programmer",
-        metavar="NAME",
-        help="an avrdude programmer on the board's six pins; also writes the fuses and removes "
+        "NAME",
+        "an avrdude programmer on the board's six pins; also writes the fuses and removes "
         "the boot loader (default: the boot loader, through PORT)",
     )
-    c.add_argument(
-        "--programmer-port",
-        default="usb",
-        metavar="PORT",
-        help="port of the programmer (default: %(default)s)",
+    c.value(
+        "--programmer-port", "PORT", "port of the programmer (default: %(default)s)", default="usb"
     )
-    c.add_argument(
-        "--boot-loader",
-        type=path_of,
-        metavar="FILE.hex",
-        help="with --programmer: also write this into the boot section",
-    )
-    c.add_argument(
-        "--fuses",
-        action="store_true",
-        help="with --programmer: write the fuses and read them back, nothing else",
-    )
-    c.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    c.path("--boot-loader", "FILE.hex", "with --programmer: also write this into the boot section")
+    c.flag("--fuses", "with --programmer: write the fuses and read them back, nothing else")
+    c.flag("--yes", "do not ask for confirmation")
 
 
 def devices(args: argparse.Namespace) -> int:
@@ -86,12 +58,12 @@ def devices(args: argparse.Namespace) -> int:
     visa, why_no_visa = visa_resources()
     if args.identify:
         ports = identified(ports)
-    if args.json:
-        print_json({"serial_ports": ports, "cards": found, "no_cards": why_none,
-                     "visa": visa, "no_visa": why_no_visa})  # fmt: skip
-    else:
-        say(f"{ports_as_text(ports)}\n{cards_as_text(found, why_none)}")
-        say(resources_as_text(visa, why_no_visa))
+    facts = {"serial_ports": ports, "cards": found, "no_cards": why_none,
+             "visa": visa, "no_visa": why_no_visa}  # fmt: skip
+    texts = (
+        ports_as_text(ports), cards_as_text(found, why_none), resources_as_text(visa, why_no_visa)
+    )  # fmt: skip
+    show(args, facts, "\n".join(texts))
     return DONE
 
 
@@ -125,10 +97,7 @@ def board(args: argparse.Namespace) -> int:
                 return ANSWER_NO
         boards.store_limits(args.port, table)
         found = boards.identity(args.port)
-    if args.json:
-        print_json(found)
-    else:
-        say(boards.identity_as_text(args.port, found))
+    show(args, found, boards.identity_as_text(args.port, found))
     return DONE
 
 

@@ -12,7 +12,7 @@ from hil.commands.parser import (
     Group,
     add_sets,
     path_of,
-    print_json,
+    show,
 )
 from hil.errors import ConfigError
 from hil.platform.terminal import say
@@ -29,10 +29,8 @@ def add_to(group: Group) -> None:
     c = group.add(
         run, "run an experiment and record it", "hil run configs/miga6/all_on.toml --seed 7"
     )
-    c.add_argument("experiment", type=path_of, metavar="EXPERIMENT.toml")
-    c.add_argument(
-        "--inject", type=path_of, metavar="FAULTS.toml", help="inject faults into a simulated rig"
-    )
+    c.path("experiment", "EXPERIMENT.toml")
+    c.path("--inject", "FAULTS.toml", "inject faults into a simulated rig")
     c.add_argument(
         "--backend",
         default="sim",
@@ -45,19 +43,13 @@ def add_to(group: Group) -> None:
         help="virtual: as fast as the machine can, repeatable (default); real: in real time "
         "(default with a device on the bench and with --gui)",
     )
-    c.add_argument("--duration", type=float, metavar="S", help="length of the run in s")
-    c.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="seed of all random draws (default: 0)"
-    )
-    c.add_argument(
-        "--out", type=path_of, metavar="FILE.h5", help="default: runs/RIG-EXPERIMENT-UTC.h5"
-    )
-    c.add_argument("--force", action="store_true", help="overwrite an existing file")
-    c.add_argument("--strict", action="store_true", help=STRICT)
-    c.add_argument(
-        "--disarmed", action="store_true", help="keep all cells off until a window arms the run"
-    )
-    c.add_argument("--gui", action="store_true", help="show the run in the window, in real time")
+    c.value("--duration", "S", "length of the run in s", type=float)
+    c.value("--seed", "N", "seed of all random draws (default: 0)", type=int, default=0)
+    c.path("--out", "FILE.h5", "default: runs/RIG-EXPERIMENT-UTC.h5")
+    c.flag("--force", "overwrite an existing file")
+    c.flag("--strict", STRICT)
+    c.flag("--disarmed", "keep all cells off until a window arms the run")
+    c.flag("--gui", "show the run in the window, in real time")
     add_sets(c)
 
     c = group.add(
@@ -65,11 +57,9 @@ def add_to(group: Group) -> None:
         "validate files without opening a device",
         "hil check configs/*/*.toml --energise-plan",
     )
-    c.add_argument("files", type=path_of, nargs="+", metavar="FILE.toml")
-    c.add_argument(
-        "--energise-plan", action="store_true", help="print what a run would switch on, and when"
-    )
-    c.add_argument("--strict", action="store_true", help=STRICT)
+    c.path("files", "FILE.toml", nargs="+")
+    c.flag("--energise-plan", "print what a run would switch on, and when")
+    c.flag("--strict", STRICT)
     add_sets(c)
 
     c = group.add(
@@ -77,42 +67,22 @@ def add_to(group: Group) -> None:
         "run many trials in order, with waits and questions; resumable",
         "hil campaign configs/wires4/campaigns/day.toml --rehearse",
     )
-    c.add_argument("campaign", type=path_of, metavar="CAMPAIGN.toml")
-    c.add_argument(
-        "--rehearse",
-        action="store_true",
-        help="run the campaign on the simulated rig, with scripted answers",
-    )
-    c.add_argument("--status", action="store_true", help="print the progress; run nothing")
-    c.add_argument(
-        "--out",
-        type=path_of,
-        metavar="DIR",
-        help="folder of the campaign, in which it resumes (default: runs/campaign-NAME)",
+    c.path("campaign", "CAMPAIGN.toml")
+    c.flag("--rehearse", "run the campaign on the simulated rig, with scripted answers")
+    c.flag("--status", "print the progress; run nothing")
+    c.path(
+        "--out", "DIR", "folder of the campaign, in which it resumes (default: runs/campaign-NAME)"
     )
     c.add_argument("--backend", default="sim", help="as for hil run (default: sim)")
     c.add_argument("--clock", choices=("virtual", "real"), help="as for hil run")
-    c.add_argument(
-        "--answers",
-        type=path_of,
-        metavar="FILE.toml",
-        help="answers to the campaign's questions, for an unattended run",
-    )
-    c.add_argument(
-        "--scheduler", metavar="ADDRESS", help="of a Dask cluster, such as tcp://host:8786"
-    )
-    c.add_argument("--strict", action="store_true", help=STRICT)
+    c.path("--answers", "FILE.toml", "answers to the campaign's questions, for an unattended run")
+    c.value("--scheduler", "ADDRESS", "of a Dask cluster, such as tcp://host:8786")
+    c.flag("--strict", STRICT)
 
     c = group.add(
         gui, "open the window: run an experiment, view recordings", "hil gui configs/miga6/pid.toml"
     )
-    c.add_argument(
-        "file",
-        type=path_of,
-        nargs="?",
-        metavar="FILE.toml|RUN.h5",
-        help="an experiment or a recording",
-    )
+    c.path("file", "FILE.toml|RUN.h5", "an experiment or a recording", nargs="?")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -145,10 +115,11 @@ def run(args: argparse.Namespace) -> int:
             strict=args.strict,
             injection=None if args.inject is None else _injection(args.inject),
         )
-    if args.json:
-        print_json({"file": str(result.path), **result.summary})
-    else:
-        say(summary.as_text(result.path, result.summary))
+    show(
+        args,
+        {"file": str(result.path), **result.summary},
+        summary.as_text(result.path, result.summary),
+    )
     if result.outcome == "tripped":
         return TRIPPED
     return INTERRUPTED if result.outcome == "aborted" else DONE
@@ -213,16 +184,16 @@ def check(args: argparse.Namespace) -> int:
         except ConfigError as error:
             faults.append(str(error))
     faults += overlaps(records)
-    if args.json:
-        print_json({"checked": checked, "faults": [f for text in faults for f in text.split("\n")]})
-    else:
-        for entry in checked:
-            over = f", EXPIRED on {entry['valid_until']}" if entry.get("expired") else ""
-            say(f"{entry['file']}: a valid {entry['kind']}{over}")
-            for line in entry.get("warnings", []):
-                say(f"warning: {line}")
-            for line in [*entry.get("energise_plan", []), *entry.get("wires", [])]:
-                say(f"  {line}")
+    lines = []
+    for entry in checked:
+        over = f", EXPIRED on {entry['valid_until']}" if entry.get("expired") else ""
+        lines.append(f"{entry['file']}: a valid {entry['kind']}{over}")
+        lines += [f"warning: {line}" for line in entry.get("warnings", [])]
+        plan = [*entry.get("energise_plan", []), *entry.get("wires", [])]
+        lines += [f"  {line}" for line in plan]
+    if lines or args.json:
+        facts = {"checked": checked, "faults": [f for text in faults for f in text.split("\n")]}
+        show(args, facts, "\n".join(lines))
     if faults:
         raise ConfigError("\n".join(faults))
     return DONE
@@ -230,17 +201,11 @@ def check(args: argparse.Namespace) -> int:
 
 def campaign(args: argparse.Namespace) -> int:
     from hil.runs.campaign import page as campaign_page
-    from hil.runs.campaign.journal import read_progress
     from hil.runs.campaign.launch import launch
 
     if args.status:
         folder = args.out or path_of("runs") / f"campaign-{args.campaign.stem}"
-        progress = read_progress(folder)
-        if args.json:
-            print_json(campaign_page.as_json(folder, progress))
-        else:
-            say(campaign_page.as_text(folder, progress))
-        return DONE
+        return _show_progress(args, folder, DONE)
     started = launch(
         args.campaign,
         out=args.out,
@@ -259,11 +224,15 @@ def campaign(args: argparse.Namespace) -> int:
         code = started.runner.run()
     finally:
         campaign_page.write_all(started.folder)
-    progress = read_progress(started.folder)
-    if args.json:
-        print_json(campaign_page.as_json(started.folder, progress))
-    else:
-        say(campaign_page.as_text(started.folder, progress))
+    return _show_progress(args, started.folder, code)
+
+
+def _show_progress(args: argparse.Namespace, folder: Path, code: int) -> int:
+    from hil.runs.campaign import page
+    from hil.runs.campaign.journal import read_progress
+
+    progress = read_progress(folder)
+    show(args, page.as_json(folder, progress), page.as_text(folder, progress))
     return code
 
 

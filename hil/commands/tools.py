@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from hil.commands.parser import ANSWER_NO, DEVICE, DONE, Group, path_of, print_json
+from hil.commands.parser import ANSWER_NO, DEVICE, DONE, Group, print_json, show
 from hil.errors import ConfigError
 from hil.platform.terminal import say
 from simdaq.options import add_arguments as simdaq_arguments
@@ -21,11 +21,10 @@ LOOPBACK_S = 10.0
 def add_to(group: Group) -> None:
     """Add these commands."""
     c = group.add(doctor, "check whether this machine is fit for real time", "hil doctor --json")
-    c.add_argument(
+    c.path(
         "--loopback",
-        type=path_of,
-        metavar="EXPERIMENT.toml",
-        help="also measure the latency from ADC to gate; the first cell's gate must be connected "
+        "EXPERIMENT.toml",
+        "also measure the latency from ADC to gate; the first cell's gate must be connected "
         "to the input of the force channel",
     )
     c.add_argument("--backend", default="bench", help="backend of --loopback (default: bench)")
@@ -41,12 +40,8 @@ def add_to(group: Group) -> None:
         help="about three hours: a million ticks per loop, ten minutes of recording, models "
         "against other tools",
     )
-    c.add_argument(
-        "--only",
-        action="append",
-        default=[],
-        metavar="PART",
-        help="measure this part only; an unknown name lists all parts (repeatable)",
+    c.several(
+        "--only", "PART", "measure this part only; an unknown name lists all parts (repeatable)"
     )
 
     c = group.add(
@@ -65,7 +60,7 @@ def add_to(group: Group) -> None:
         "copy example configurations, or a template for a plug-in",
         "hil examples my-rigs; hil examples --template controller mine.py",
     )
-    c.add_argument("folder", type=path_of, nargs="?", metavar="DIR|FILE.py")
+    c.path("folder", "DIR|FILE.py", nargs="?")
     c.add_argument(
         "--template",
         choices=("controller", "reference", "model", "device"),
@@ -91,10 +86,7 @@ def doctor(args: argparse.Namespace) -> int:
         backends = parse_backend(args.backend, config.tables)
         measured = measure(config, backends, LOOPBACK_S)
     findings = examine(measured)
-    if args.json:
-        print_json(findings)
-    else:
-        say(as_text(findings))
+    show(args, findings, as_text(findings))
     return DONE if findings["fit"] else ANSWER_NO
 
 
@@ -103,10 +95,7 @@ def bench(args: argparse.Namespace) -> int:
 
     extent = "quick" if args.quick else "full" if args.full else "usual"
     figures = measure(extent, args.only, progress=not args.json and sys.stderr.isatty())
-    if args.json:
-        print_json(figures)
-    else:
-        say(as_text(figures))
+    show(args, figures, as_text(figures))
     return DONE
 
 
@@ -139,11 +128,9 @@ def examples(args: argparse.Namespace) -> int:
     if args.folder is None:
         raise ConfigError("hil examples: give a folder, or --template and a kind")
     files = copy_examples(args.folder)
-    if args.json:
-        print_json({"files": [str(file) for file in files]})
-    else:
-        say(f"{len(files)} files are in {args.folder}")
-        say(f"try: hil run {args.folder / 'configs/miga6/all_on.toml'}")
+    text = f"{len(files)} files are in {args.folder}\n"
+    text += f"try: hil run {args.folder / 'configs/miga6/all_on.toml'}"
+    show(args, {"files": [str(file) for file in files]}, text)
     return DONE
 
 

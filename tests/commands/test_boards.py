@@ -105,6 +105,13 @@ def test_ctrl_c_while_wires_cool_ends_the_run_at_once_and_the_next_one_runs(
     pty_board, configs, tmp_path, capsys, monkeypatch
 ):
     """Limits that are new to a board count all its heat as used: it cools for 1 min x ln 8."""
+
+    def stored(tau_ms):
+        """Store this time constant in the board; the setting of the rig that agrees with it."""
+        limit = f"heat_time_constant_ms={tau_ms}"
+        assert main(["board", "limits", pty_board, "--set", limit, "--yes"]) == 0
+        return f"devices.board.limits.{limit}"
+
     said = []
 
     def interrupt(text, **_):
@@ -114,8 +121,8 @@ def test_ctrl_c_while_wires_cool_ends_the_run_at_once_and_the_next_one_runs(
     out = tmp_path / "run.h5"
     with monkeypatch.context() as patched:
         patched.setattr(cooling, "say", interrupt)
-        tau = "devices.board.limits.heat_time_constant_ms=60000"
-        assert main(_at_the_bench(configs, pty_board, out, tau, SHORT)) == 130
+        words = _at_the_bench(configs, pty_board, out, stored(60_000), SHORT)
+        assert main(words) == 130
     assert said == ["board: waits 125 s until its wires have cooled"]
     assert _errors(capsys) == []
     run = open_run(out)
@@ -124,9 +131,8 @@ def test_ctrl_c_while_wires_cool_ends_the_run_at_once_and_the_next_one_runs(
     board = listing.ask(pty_board, "read")
     assert protocol.state_name(board["state"]) == "disarmed"
     assert min(board["heat_per_255"][:6]) > 255 / protocol.HEAT_TO_ARM
-    tau = "devices.board.limits.heat_time_constant_ms=300"
     second = tmp_path / "second.h5"
-    assert main(_at_the_bench(configs, pty_board, second, tau, SHORT)) in (0, 3)
+    assert main(_at_the_bench(configs, pty_board, second, stored(300), SHORT)) in (0, 3)
     assert (open_run(second).cells_reported.values == 1).all(axis=1).any()
 
 

@@ -17,6 +17,7 @@ from hil.devices.board.driver import CellBoard
 from hil.loop import tap as taps
 from hil.record import layout
 from hil.rig.rig import Rig
+from hil.runs import session
 
 # Runs on the real clock want the machine one at a time.
 pytestmark = pytest.mark.xdist_group("real time")
@@ -119,29 +120,37 @@ def test_ctrl_c_while_a_board_is_armed_ends_the_run_before_the_next_one_is(
 ):
     """Without a power source that is kept on: the two boards are all that is armed."""
     armed, left = [], {}
-    arm_rig, arm, close = Rig.arm, CellBoard.arm, CellBoard.close
+    compile_tick, self_test = session.compile_tick, Rig.self_test
+    arm, close = CellBoard.arm, CellBoard.close
 
-    def arm_for_the_run(rig):
-        armed.append("rig")
-        arm_rig(rig)
+    def compiled(config):
+        compile_tick(config)
+        armed.append("compiled")
+
+    def tested(rig, ask):
+        lines = self_test(rig, ask)
+        armed.append("tested")
+        return lines
 
     def interrupted(board):
         arm(board)
-        if "rig" in armed:
+        if armed[-2:] == ["compiled", "tested"]:
             armed.append(board.name)
             os.kill(os.getpid(), signal.SIGINT)
 
     def closed(board):
-        left[board.name] = protocol.state_name(board._ask("read")["state"])
+        if "board_a" in armed:
+            left[board.name] = protocol.state_name(board._ask("read")["state"])
         close(board)
 
-    monkeypatch.setattr(Rig, "arm", arm_for_the_run)
+    monkeypatch.setattr(session, "compile_tick", compiled)
+    monkeypatch.setattr(Rig, "self_test", tested)
     monkeypatch.setattr(CellBoard, "arm", interrupted)
     monkeypatch.setattr(CellBoard, "close", closed)
     out = tmp_path / "run.h5"
     words = ["run", str(configs / "array14/groups.toml"), "--backend", backend, "--out", str(out)]
     assert main([*words, "--set", "experiment.duration_s=0.1"]) == 130
-    assert armed == ["rig", "board_a"]
+    assert armed[-3:] == ["compiled", "tested", "board_a"]
     assert left == {"board_a": "disarmed", "board_b": "disarmed"}
     run = hil.open_run(out)
     assert (run.attrs["outcome"], run.sizes["tick"]) == ("aborted", 0)
