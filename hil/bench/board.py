@@ -1,4 +1,4 @@
-"""How fast the driver board is in simulation: the core on this machine, the image on its chip."""
+"""Speed of the simulated driver board: its code on this machine, its image on the emulated chip."""
 
 import statistics
 import time
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hil.bench.table import as_table
 from hil.devices.board import protocol
 from hil.devices.board.emulated import EmulatedBoard, check_tools
 from hil.devices.board.native import N_CELLS, NativeBoard
@@ -23,7 +24,7 @@ ARMING_PERIODS = 5  # every wire is pulsed
 
 @dataclass
 class Exchanges:
-    """What came of one command a period: errors are answers missing at its end, or wrong."""
+    """Results of one command per period; a late, missing or wrong answer is an error."""
 
     n: int
     errors: int
@@ -42,7 +43,7 @@ class Exchanges:
 
 
 def measure(n_emulated: int) -> dict[str, Any]:
-    """All figures; `emulated` is the reason where the chip cannot be emulated here."""
+    """All figures; `emulated` is the reason if this machine cannot emulate the chip."""
     native = NativeBoard(1, protocol.default_limits(), 0.0, np.random.default_rng(0))
     figures: dict[str, Any] = {"native": exchange(native, native, NATIVE_STEPS).figures()}
     try:
@@ -55,7 +56,7 @@ def measure(n_emulated: int) -> dict[str, Any]:
 
 
 def exchange(board: NativeBoard | EmulatedBoard, port: Port, n: int) -> Exchanges:
-    """One command a period with cells that change all the time, n of them.
+    """Send n commands, one per period, which change the cells every time.
 
     Raises
     ------
@@ -78,7 +79,7 @@ def exchange(board: NativeBoard | EmulatedBoard, port: Port, n: int) -> Exchange
     found = Exchanges(n, 0, [], 0.0)
     began = time.perf_counter()
     for k in range(n):
-        cells = (k * 0x9E37 >> 3) & 0xFFF  # a pattern in which every cell comes and goes
+        cells = (k * 0x9E37 >> 3) & 0xFFF  # switches every cell on and off
         sent_s = port.sent_s()
         number = protocol.following(number)
         port.write(set_mask(number & 255, number >> 8, HOLD_MS, cells))
@@ -94,7 +95,7 @@ def exchange(board: NativeBoard | EmulatedBoard, port: Port, n: int) -> Exchange
 
 
 def as_text(found: dict[str, Any]) -> str:
-    """A few lines."""
+    """The figures as a table."""
     native, chip = found["native"], found["emulated"]
     rows = [
         ("board on this machine, ticks of 1 ms", f"{native['steps_per_s']:.0f} /s",
@@ -112,4 +113,4 @@ def as_text(found: dict[str, Any]) -> str:
              f"{1e3 * chip['round_trip_p50_s']:.2f} / {1e3 * chip['round_trip_max_s']:.2f} ms",
              "below 1 ms"),
         ]  # fmt: skip
-    return "\n".join(f"{what:<44} {figure:>16}   {aim}" for what, figure, aim in rows)
+    return as_table(rows)

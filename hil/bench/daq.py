@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hil.bench.table import as_table
 from hil.devices.nidaq.simdaq_border import own_errors
 
 TICKS = 3000
@@ -27,7 +28,7 @@ def measure() -> dict[str, Any]:
 
 
 def as_text(figures: dict[str, Any]) -> str:
-    """The figures as lines."""
+    """The figures as a table."""
     if not figures:
         return "simulated NI-DAQmx                           not installed: hil-arrays[daq]"
     lost = figures["samples_expected"] - figures["samples_right"]
@@ -38,7 +39,7 @@ def as_text(figures: dict[str, Any]) -> str:
          f"of {figures['samples_expected']}, in {figures['minute_s']:.2f} s"),
         ("  one sample by gRPC", f"{1e3 * figures['grpc_read_p50_s']:.2f} ms", "below 3 ms"),
     ]  # fmt: skip
-    return "\n".join(f"{what:<44} {figure:>16}   {aim}".rstrip() for what, figure, aim in rows)
+    return as_table(rows)
 
 
 def _system() -> Any:
@@ -96,7 +97,7 @@ def _tick() -> float:
 
 
 def _minute() -> dict[str, Any]:
-    """Blocks of a minute of virtual time; every sample is compared with what was fed."""
+    """Blocks of a minute of virtual time; every sample is compared with its source."""
     import nidaqmx
     from nidaqmx.constants import AcquisitionType
     from nidaqmx.stream_readers import AnalogMultiChannelReader

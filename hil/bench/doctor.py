@@ -1,4 +1,4 @@
-"""`hil doctor`: is this machine fit for real time, and what would make it fitter."""
+"""`hil doctor`: checks whether this machine is fit for real time, and names remedies."""
 
 import os
 import platform
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from hil.bench.latency import PERIODS_MAX
+from hil.bench.realtime import compiler
 from hil.loop.clock import RealClock, sees_sleep
 from hil.platform import sleep
 
@@ -40,9 +41,9 @@ QT_LIBRARIES = {
 
 
 def examine(loopback: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Look at the machine; `fit` is whether a real-time run at 1 kHz makes sense here.
+    """Examine the machine; `fit` is whether a real-time run at 1 kHz makes sense here.
 
-    `loopback` is what `hil.bench.latency` has measured through a wire, if there is one.
+    `loopback` is the result of `hil.bench.latency`, if it was measured.
     """
     findings = [
         _python(),
@@ -85,7 +86,9 @@ def as_text(found: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _finding(what: str, found: str, state: str = "good", remedy: str = "") -> dict[str, str]:
+def _finding(what: str, found: str, remedy: str = "", state: str = "") -> dict[str, str]:
+    """One finding; with a remedy it is one that could be better, unless the state says more."""
+    state = state or ("could be better" if remedy else "good")
     return {"what": what, "found": found, "state": state, "remedy": remedy}
 
 
@@ -98,16 +101,16 @@ def _kernel() -> dict[str, str]:
         return _finding(
             "kernel",
             platform.platform(),
-            "unfit",
             "the real-time loop needs Linux; models, reports and recordings work here",
+            state="unfit",
         )
     return _finding("kernel", platform.release())
 
 
 def _preemption() -> dict[str, str]:
-    """The preemption model, as the kernel's version string and its boot line tell it."""
+    """The preemption model, from the version string and the boot line of the kernel."""
     if sys.platform != "linux":
-        return _finding("preemption", "not on this system", "could be better")
+        return _finding("preemption", "not on this system", state="could be better")
     words, boot = platform.version().split(), _read("/proc/cmdline").split()
     if _read("/sys/kernel/realtime") == "1" or "PREEMPT_RT" in words:
         return _finding("preemption", "PREEMPT_RT")
@@ -117,15 +120,13 @@ def _preemption() -> dict[str, str]:
     remedy = "boot with preempt=full, or take a PREEMPT_RT kernel for hard deadlines"
     if "PREEMPT_DYNAMIC" in words:
         found = f"chosen at boot: {asked[0]}" if asked else "chosen at boot, none requested"
-        return _finding(
-            "preemption", found, "could be better", f"on the kernel command line: {remedy}"
-        )
-    return _finding("preemption", "voluntary or none", "could be better", remedy)
+        return _finding("preemption", found, f"on the kernel command line: {remedy}")
+    return _finding("preemption", "voluntary or none", remedy)
 
 
 def _priority() -> dict[str, str]:
     if sys.platform != "linux":
-        return _finding("real-time priority", "not on this system", "could be better")
+        return _finding("real-time priority", "not on this system", state="could be better")
     before = os.sched_getscheduler(0)
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
@@ -133,7 +134,6 @@ def _priority() -> dict[str, str]:
         return _finding(
             "real-time priority",
             "SCHED_FIFO is not allowed",
-            "could be better",
             f"add '{os.environ.get('USER', 'USER')} - rtprio 80' to /etc/security/limits.conf "
             "and log in again",
         )
@@ -152,27 +152,22 @@ def _sleep() -> dict[str, str]:
     remedy = "prevent sleep yourself"
     if sys.platform == "linux":
         remedy += ", as root: systemctl mask sleep.target suspend.target"
-    return _finding("sleep during a run", found, "could be better", remedy)
+    return _finding("sleep during a run", found, remedy)
 
 
 def _throttling() -> dict[str, str]:
-    """How much of a second real-time processes may run before the kernel makes them wait."""
+    """The share of time for which the kernel lets real-time processes run."""
     runtime, period = (
         _read(f"/proc/sys/kernel/sched_rt_{name}_us") for name in ("runtime", "period")
     )
     if not runtime or not period:
-        return _finding("real-time share", "not told")
+        return _finding("real-time share", "unknown")
     if int(runtime) < 0:
         return _finding("real-time share", "not limited")
     share = 100.0 * int(runtime) / int(period)
-    if share >= 90.0:
-        return _finding("real-time share", f"{share:.0f} % of every {int(period) / 1e6:g} s")
-    return _finding(
-        "real-time share",
-        f"{share:.0f} % of every {int(period) / 1e6:g} s",
-        "could be better",
-        f"as root: sysctl kernel.sched_rt_runtime_us={int(0.95 * int(period))}",
-    )
+    remedy = f"as root: sysctl kernel.sched_rt_runtime_us={int(0.95 * int(period))}"
+    found = f"{share:.0f} % of every {int(period) / 1e6:g} s"
+    return _finding("real-time share", found, "" if share >= 90.0 else remedy)
 
 
 def _memory_lock() -> dict[str, str]:
@@ -184,7 +179,6 @@ def _memory_lock() -> dict[str, str]:
     return _finding(
         "locked memory",
         f"only {limit // 1024} KiB",
-        "could be better",
         "add 'USER - memlock unlimited' to /etc/security/limits.conf and log in again",
     )
 
@@ -194,26 +188,16 @@ def _governor() -> dict[str, str]:
     governors = {path.read_text().strip() for path in paths}
     if not governors:
         return _finding("CPU frequency", "not scaled by this kernel")
-    if governors == {"performance"}:
-        return _finding("CPU frequency", "governor performance")
-    return _finding(
-        "CPU frequency",
-        f"governor {', '.join(sorted(governors))}",
-        "could be better",
-        "as root: cpupower frequency-set -g performance",
-    )
+    found = f"governor {', '.join(sorted(governors))}"
+    remedy = "as root: cpupower frequency-set -g performance"
+    return _finding("CPU frequency", found, "" if governors == {"performance"} else remedy)
 
 
 def _clock_source() -> dict[str, str]:
     source = _read("/sys/devices/system/clocksource/clocksource0/current_clocksource")
-    if source in ("tsc", "kvm-clock", "arch_sys_counter"):
-        return _finding("clock source", source)
-    return _finding(
-        "clock source",
-        source or "unknown",
-        "could be better",
-        "tsc is quickest to read: see the kernel option clocksource=tsc",
-    )
+    fast = source in ("tsc", "kvm-clock", "arch_sys_counter")
+    remedy = "tsc is the fastest to read: see the kernel option clocksource=tsc"
+    return _finding("clock source", source or "unknown", "" if fast else remedy)
 
 
 def _isolated() -> dict[str, str]:
@@ -222,9 +206,7 @@ def _isolated() -> dict[str, str]:
     if isolated:
         return _finding("CPUs", f"{n_cpus}, isolated: {isolated}")
     if n_cpus < 2:
-        return _finding(
-            "CPUs", "one", "could be better", "the recorder shares it with the loop: use two"
-        )
+        return _finding("CPUs", "one", "the recorder shares it with the loop: use two")
     return _finding("CPUs", f"{n_cpus}, none isolated")
 
 
@@ -236,19 +218,15 @@ def _shared_memory() -> dict[str, str]:
             return _finding("shared memory", f"/dev/shm, {free_B // 2**20} MiB free")
     return _finding(
         "shared memory",
-        "no room in /dev/shm",
-        "could be better",
-        "rows go through the temporary folder instead: mount a tmpfs on /dev/shm",
+        "no space in /dev/shm",
+        "rows pass through the temporary folder instead: mount a tmpfs on /dev/shm",
     )
 
 
 def _compiler() -> dict[str, str]:
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler:
-        return _finding("C compiler", compiler)
-    return _finding(
-        "C compiler", "none", "could be better", "only needed to build firmware: apt install gcc"
-    )
+    found = compiler()
+    remedy = "" if found else "only needed to build firmware: apt install gcc"
+    return _finding("C compiler", found or "none", remedy)
 
 
 def _extras() -> dict[str, str]:
@@ -257,13 +235,11 @@ def _extras() -> dict[str, str]:
     if not missing:
         return _finding("extras", "all installed")
     names = ",".join(missing)
-    return _finding(
-        "extras", f"without {names}", "could be better", f"pip install 'hil-arrays[{names}]'"
-    )
+    return _finding("extras", f"without {names}", f"pip install 'hil-arrays[{names}]'")
 
 
 def _virtual() -> dict[str, str]:
-    """Whether somebody else's machine runs this one, and takes time from it."""
+    """Whether this is a virtual machine, and the share of time that its host has taken."""
     if " hypervisor" not in _read("/proc/cpuinfo"):
         return _finding("machine", "no hypervisor")
     words = _read("/proc/stat").splitlines()[:1]
@@ -272,13 +248,12 @@ def _virtual() -> dict[str, str]:
     return _finding(
         "machine",
         f"virtual; {share:.1f} % of its time was stolen since boot",
-        "could be better",
-        "a virtual machine stalls now and then: run experiments on bare metal",
+        "a virtual machine stalls at times: run experiments on real hardware",
     )
 
 
 def _qt() -> dict[str, str]:
-    """The shared libraries that PySide6 wants of the system, by what draws."""
+    """The shared libraries that PySide6 needs, by display."""
     if find_spec("PySide6") is None:
         return _finding("Qt", "not installed (an extra: gui)")
     missing = {
@@ -292,7 +267,6 @@ def _qt() -> dict[str, str]:
     return _finding(
         "Qt libraries",
         f"some are missing to draw {' and '.join(lacking)}",
-        "could be better",
         f"sudo apt-get install {packages}",
     )
 
@@ -308,7 +282,6 @@ def _serial() -> dict[str, str]:
         return _finding(
             "serial ports",
             f"{', '.join(shut)} may not be opened",
-            "could be better",
             "sudo usermod -a -G dialout $USER, and log in again",
         )
     slow = [
@@ -322,7 +295,6 @@ def _serial() -> dict[str, str]:
         return _finding(
             "serial ports",
             f"{name} delays bytes by {timer} ms",
-            "could be better",
             f"echo 1 | sudo tee /sys/bus/usb-serial/devices/{name}/latency_timer",
         )
     return _finding("serial ports", f"{', '.join(port.name for port in ports)}, no latency timer")
@@ -337,25 +309,21 @@ def _daq() -> dict[str, str]:
     return _finding(
         "NI-DAQmx",
         "no driver: cards cannot be used here, simulated ones can",
-        "could be better",
         "install NI's Linux drivers (Ubuntu, RHEL or openSUSE), or reach a card over gRPC",
     )
 
 
 def _loopback(found: dict[str, Any]) -> dict[str, str]:
-    """Edge to edge through the wire."""
+    """Latency from one edge of the gate to the next, through the wire."""
     said = (
         f"ADC to gate p50 {1e3 * found['p50_s']:.2f} ms, p99 {1e3 * found['p99_s']:.2f} ms, "
         f"max {1e3 * found['max_s']:.2f} ms: {found['p99_periods']:.2f} periods "
         f"({', '.join(f'{name} {kind}' for name, kind in found['backend'].items())})"
     )
-    if found["p99_periods"] <= PERIODS_MAX:
-        return _finding("loop-back", said)
-    return _finding(
-        "loop-back", said, "could be better",
-        f"more than {PERIODS_MAX:g} periods: look at the latency timers above, and at the card's "
-        "filter",
-    )  # fmt: skip
+    remedy = (
+        f"more than {PERIODS_MAX:g} periods: check the latency timers above, and the card's filter"
+    )
+    return _finding("loop-back", said, "" if found["p99_periods"] <= PERIODS_MAX else remedy)
 
 
 def _wake_up() -> dict[str, str]:
@@ -369,10 +337,13 @@ def _wake_up() -> dict[str, str]:
     found = f"late by p50 {p50_us:.0f} us, p99 {p99_us:.0f} us, max {1e6 * late_s.max():.0f} us"
     if p50_us > 1e6 * PROBE_PERIOD_S / 2:
         return _finding(
-            "1 kHz wake-up", found, "unfit", "the computer is overloaded or its timers are coarse"
+            "1 kHz wake-up",
+            found,
+            "the computer is overloaded or its timers are coarse",
+            state="unfit",
         )
     if p99_us > 1e6 * PROBE_PERIOD_S:
-        return _finding("1 kHz wake-up", found, "could be better", "occasional stalls")
+        return _finding("1 kHz wake-up", found, "occasional stalls")
     return _finding("1 kHz wake-up", found)
 
 

@@ -1,9 +1,9 @@
-"""`hil doctor --loopback`: from a step at the ADC to the edge of a gate, through the whole stack.
+"""`hil doctor --loopback`: latency from a step at the ADC to the edge of a gate.
 
-The gate of the rig's first cell is wired to the input of its force channel. A relay stands in for
-the controller: the cell goes on when the channel reads low, and off when it reads high, so that
-the stack oscillates, and half a cycle is the time from one edge of the gate through ADC, tick,
-command and board to the next. On simulated and emulated devices the plant is that wire.
+The gate of the rig's first cell is connected to the input of its force channel. A relay replaces
+the controller: it switches the cell on when the reading is low and off when it is high. The system
+oscillates, and half a cycle is the time from one edge of the gate through ADC, tick, command and
+board to the next. With simulated and emulated devices the plant is this wire.
 """
 
 from collections.abc import Mapping
@@ -23,13 +23,13 @@ from hil.mechanics.system import Drive, System
 from hil.platform import realtime
 from hil.runs import assembly
 
-LEARN_S = 0.1  # off, then on, to learn what the channel reads
+LEARN_S = 0.1  # off, then on, to learn both readings of the channel
 PERIODS_MAX = 2.0
-SHARE = 0.5  # of what the guard lets a force be, or jump
+SHARE = 0.5  # of the largest force, or jump of it, that the guard permits
 
 
 class _Wire:
-    """A plant that is a wire: the force channel's signal is there while the first cell is on."""
+    """A plant that is a wire: the force channel has a signal while the first cell is on."""
 
     def __init__(self, system: System, signal: int, level: float) -> None:
         self.period_s = system.period_s
@@ -57,7 +57,7 @@ class _WiredBack(Config):
 
 
 class _Relay:
-    """On below the middle of what was learnt, off above; a missing reading changes nothing."""
+    """On below the middle of both learnt readings, off above; a missing reading changes nothing."""
 
     columns: list[Column] = []  # noqa: RUF012  never changed
 
@@ -73,7 +73,7 @@ class _Relay:
         self._cells = commands.cells
 
     def restart(self) -> None:
-        """A relay remembers nothing that hurts."""
+        """A relay has no state to reset."""
 
     def step(self, t_s: float) -> None:
         reading, n = float(self._reading[0]), self._n
@@ -91,7 +91,7 @@ class _Relay:
 
     @property
     def follows(self) -> bool:
-        """Whether what was read with the gate on is apart from what was read with it off."""
+        """Whether the readings with the gate on differ from those with it off."""
         apart = abs(float(np.nanmedian(self.high) - np.nanmedian(self.low)))
         return apart > float(np.nanmax(self.low) - np.nanmin(self.low)) + float(
             np.nanmax(self.high) - np.nanmin(self.high)
@@ -103,7 +103,7 @@ class _Relay:
 
 
 class _Edges(assembly.NoSink):
-    """Keeps when the first cell's command was given at every tick."""
+    """Keeps the time and the value of the first cell's command at every tick."""
 
     def __init__(self, frame: Frame, n_ticks: int) -> None:
         self._cells = frame.cells("cells_commanded")

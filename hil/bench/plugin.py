@@ -1,4 +1,4 @@
-"""`hil bench`: what a tick costs with a plug-in controller, reference or model."""
+"""`hil bench`: duration of a tick with a plug-in controller, reference or model."""
 
 from pathlib import Path
 from typing import Any
@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 
 from hil import bundled_configs
+from hil.bench.table import as_table
 from hil.experiment.load import load
 from hil.record.read import open_run
 from hil.runs import session
 
 ROUNDS = 5
 TICKS = 1000
-# What is compared: a stage of the tick, with hil's own code and with the example's.
+# Compared: a stage of the tick, with built-in code and with the example's.
 COMPARED = {
     "controller": ("control", "configs/miga6/pid.toml", "examples/own/controller.toml"),
     "reference": ("control", "configs/miga6/pid.toml", "examples/own/reference.toml"),
@@ -40,9 +41,8 @@ def _compared(folder: Path, stage: str, built_in: str, own: str) -> dict[str, An
 
 def as_text(figures: dict[str, Any]) -> str:
     """The figures as a table."""
-    lines = []
-    for what, row in figures.items():
-        name = f"plug-in {what}, {row['stage']} stage"
-        own_us, built_in_us = 1e6 * row["own_s"], 1e6 * row["built_in_s"]
-        lines.append(f"{name:<44} {own_us:>13.1f} us   with hil's {built_in_us:.1f} us")
-    return "\n".join(lines)
+    return as_table(
+        (f"plug-in {what}, {row['stage']} stage", f"{1e6 * row['own_s']:.1f} us",
+         f"with hil's {1e6 * row['built_in_s']:.1f} us")
+        for what, row in figures.items()
+    )  # fmt: skip

@@ -1,10 +1,9 @@
-"""The loop beside a C loop on the same CPU, in turns, and without the machine's own stalls.
+"""Compares the loop with a C loop on the same CPU, in turns, with and without machine stalls.
 
-The C loop (`hil/native/reference_loop.c`) is compiled with the system's compiler, takes the same
-priority and spins as wide before its deadlines; where there is no compiler the table says so. One
-more copy of it, above every priority here, runs on each CPU all the time: when even that is woken
-more than STALL_S late, the machine as a whole stood still, and ticks that overlap such a stall are
-marked. Every figure is given raw, over all ticks, and stall-free.
+The C loop (`hil/native/reference_loop.c`) is compiled with the system's compiler. It has the same
+priority as the loop and polls for the same time before a deadline. Without a compiler it is left
+out. A further copy with a higher priority runs on each CPU: if it wakes more than STALL_S late, the
+machine has stalled. Each figure is given over all ticks (raw) and over those without a stall.
 """
 
 import contextlib
@@ -17,14 +16,13 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.platform import realtime
+from hil.platform import realtime, window
 
 SOURCE = Path(__file__).resolve().parents[1] / "native" / "reference_loop.c"
 STALL_S = 100e-6
@@ -43,7 +41,7 @@ Ticks = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Plan:
-    """How long: at each rate, `rounds` turns of `n_s` seconds a variant."""
+    """Duration: at each rate, `rounds` turns of `n_s` seconds for each variant."""
 
     rounds: int
     n_s: float
@@ -56,14 +54,14 @@ def compiler() -> str | None:
 
 
 def measure(plan: Plan, folder: Path, *, progress: bool = False) -> dict[str, Any]:
-    """All figures; times in s. Programs and recordings made on the way go into the folder."""
+    """All figures; times in s. Temporary programs and recordings are in the folder."""
     program = _compiled(folder)
     cpu = max(os.sched_getaffinity(0))  # where `realtime.prepared` puts the loop
     runs: dict[tuple[int, str], list[Ticks]] = {}
     said: dict[str, list[dict[str, Any]]] = {"alone": [], "beside": []}
     variants = [variant for variant in VARIANTS if program is not None or variant != "c"]
-    with _witnesses(program, folder) as stalls, _worker(folder) as worker, _window() as window:
-        with window.shown(True):  # whatever is loaded or compiled at first
+    with _witnesses(program, folder) as stalls, _worker(folder) as worker, _window() as drawn:
+        with drawn.shown(True):  # load and compile everything first
             worker.run(1000, 100, recorded=False)
         for i in range(plan.rounds):
             for rate_Hz in plan.rates_Hz:
@@ -74,7 +72,7 @@ def measure(plan: Plan, folder: Path, *, progress: bool = False) -> dict[str, An
                     if variant == "c":
                         ticks = _run_c(program, cpu, rate_Hz, n_ticks, folder)
                     else:
-                        with window.shown(variant == "beside"):
+                        with drawn.shown(variant == "beside"):
                             ticks, answer = worker.run(rate_Hz, n_ticks, variant == "beside")
                         said[variant].append(answer)
                     runs.setdefault((rate_Hz, variant), []).append(ticks)
@@ -88,7 +86,7 @@ def measure(plan: Plan, folder: Path, *, progress: bool = False) -> dict[str, An
         "c_compiler": compiler(),
         "granted": said["alone"][0]["granted"],
         "spin_s": realtime.spin_s(None, 0.001),
-        "window": window.said,
+        "window": drawn.said,
         "rows_lost": sum(answer["lost"] for answer in said["beside"]),
         "stall_s": STALL_S,
         "stalls": {
@@ -120,7 +118,7 @@ def figures(parts: Sequence[Ticks], period_s: float, stalls: Ticks) -> dict[str,
         deadline_s, woke_s = ticks[:, 0], ticks[:, 1]
         late.append(woke_s - deadline_s)
         busy.append(ticks[:, 2] if ticks.shape[1] > 2 else np.full(len(ticks), np.nan))
-        # A tick can be late for whatever happened since the deadline before it.
+        # Whatever happens after the previous deadline can make a tick late.
         before_s = np.concatenate((deadline_s[:1] - period_s, deadline_s[:-1]))
         hit = overlapping(before_s, woke_s, stalls)
         spoilt.append(hit)
@@ -142,7 +140,7 @@ def figures(parts: Sequence[Ticks], period_s: float, stalls: Ticks) -> dict[str,
 
 
 def overlapping(begin_s: Ticks, end_s: Ticks, stalls: Ticks) -> NDArray[np.bool_]:
-    """Of every interval: whether a stall overlaps it; stalls are in order and apart."""
+    """Whether a stall overlaps each interval; stalls are sorted and disjoint."""
     if not len(stalls):
         return np.zeros(len(begin_s), dtype=bool)
     following = np.searchsorted(stalls[:, 1], begin_s)
@@ -176,10 +174,11 @@ def as_text(found: dict[str, Any]) -> str:
         lines.append("without it stalls of the machine are not marked either")
     for cpu, stalls in found["stalls"].items():
         lines.append(
-            f"CPU {cpu} stood still {stalls['n']} times for more than "
-            f"{1e6 * found['stall_s']:.0f} us meanwhile, at most {1e3 * stalls['longest_s']:.2f} ms"
+            f"CPU {cpu} stalled {stalls['n']} times for more than "
+            f"{1e6 * found['stall_s']:.0f} us during the runs, for at most "
+            f"{1e3 * stalls['longest_s']:.2f} ms"
         )
-    lines.append(f"beside it: recorder ({found['rows_lost']} rows lost), {found['window']}")
+    lines.append(f"in parallel: recorder ({found['rows_lost']} rows lost), {found['window']}")
     return "\n".join(lines)
 
 
@@ -191,7 +190,7 @@ def _quantiles(late_s: Ticks) -> dict[str, float]:
 
 
 def _compiled(folder: Path) -> Path | None:
-    """The C loop for this machine; None where there is no compiler."""
+    """The compiled C loop; None without a compiler."""
     cc = compiler()
     if cc is None:
         return None
@@ -215,7 +214,7 @@ def _read(path: Path) -> Ticks:
 
 @contextlib.contextmanager
 def _witnesses(program: Path | None, folder: Path) -> Iterator[dict[int, Ticks]]:
-    """Watch every CPU; afterwards, by CPU, begin and end of every time it stood still."""
+    """Watch every CPU; returns begin and end of its stalls afterwards, by CPU."""
     stalls: dict[int, Ticks] = {}
     if program is None:
         yield stalls
@@ -239,7 +238,7 @@ def _witnesses(program: Path | None, folder: Path) -> Iterator[dict[int, Ticks]]
 
 
 class _Worker:
-    """The loop under test in a process of its own, `hil.bench.worker`."""
+    """The loop under test in a separate process, `hil.bench.worker`."""
 
     def __init__(self, process: subprocess.Popen[str], folder: Path) -> None:
         self._process = process
@@ -265,7 +264,7 @@ class _Worker:
 
 @contextlib.contextmanager
 def _worker(folder: Path) -> Iterator[_Worker]:
-    # Its standard input ends with the block, and so does it.
+    # It ends when its standard input is closed at the end of the block.
     with subprocess.Popen(
         [sys.executable, "-m", "hil.bench.worker"],
         stdin=subprocess.PIPE,
@@ -276,7 +275,7 @@ def _worker(folder: Path) -> Iterator[_Worker]:
 
 
 class _Window:
-    """The window drawing live to no screen, where it is installed; it sleeps while not shown."""
+    """A window that draws off screen, if it is installed; it is stopped while not shown."""
 
     def __init__(self, process: subprocess.Popen[bytes] | None) -> None:
         self._process = process
@@ -297,7 +296,7 @@ class _Window:
 
 @contextlib.contextmanager
 def _window() -> Iterator[_Window]:
-    if find_spec("pyqtgraph") is None or find_spec("PySide6") is None:
+    if not window.is_installed():
         yield _Window(None)
         return
     process = subprocess.Popen(
@@ -305,7 +304,7 @@ def _window() -> Iterator[_Window]:
         env={**os.environ, "QT_QPA_PLATFORM": "offscreen"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        start_new_session=True,  # it and the process that writes its rows are stopped together
+        start_new_session=True,  # stopped together with the process that writes its rows
     )
     try:
         yield _Window(process)

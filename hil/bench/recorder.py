@@ -1,7 +1,7 @@
-"""The recorder fed as fast as it is asked to be: ``python -m hil.bench.recorder SECONDS``.
+"""Feeds the recorder at a fixed rate: ``python -m hil.bench.recorder SECONDS``.
 
-A paced loop of no other work hands on RATE_HZ rows a second of N_COLUMNS numbers. The figures are
-the recorder's share of one core, by the kernel's own account, and the rows that it lost.
+A loop without other work writes RATE_HZ rows of N_COLUMNS numbers per second. The figures are the
+recorder's share of one core, as counted by the kernel, and the number of rows that it lost.
 """
 
 import json
@@ -44,7 +44,7 @@ def as_text(found: dict[str, Any]) -> str:
 
 
 def feed(duration_s: float, path: Path) -> dict[str, Any]:
-    """Hand rows to a recorder at the rate for this long."""
+    """Write rows to a recorder at this rate, for a duration."""
     of_every_run = loop.columns()
     n_bits = sum(bool(column.flags) for column in of_every_run)
     numbers = range(len(of_every_run) - n_bits, N_COLUMNS)
@@ -67,7 +67,7 @@ def feed(duration_s: float, path: Path) -> dict[str, Any]:
         n = pushed = 0
         while n < n_rows:
             clock.sleep_until_s(n * period_s)
-            # What is due goes out, late rows at once: the recorder's rate is held, not the loop's.
+            # Writes all rows that are due, late ones at once, so that the recorder's rate is fixed.
             due = min(n_rows, int(clock.now_s() / period_s) + 1)
             for k in range(n, due):
                 frame.values[:] = values[k & 1023]
@@ -93,7 +93,7 @@ def feed(duration_s: float, path: Path) -> dict[str, Any]:
 
 
 def cpu_time_s(pid: int) -> float:
-    """Time that a process has been running on any CPU."""
+    """CPU time of a process."""
     return 1e-9 * int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])
 
 

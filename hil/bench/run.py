@@ -1,4 +1,4 @@
-"""`hil bench`: how fast it is on this machine, in one run."""
+"""`hil bench`: measures speed on this machine."""
 
 import statistics
 import subprocess
@@ -18,6 +18,7 @@ from hil.bench import plugin as bench_plugin
 from hil.bench import realtime as bench_realtime
 from hil.bench import recorder as bench_recorder
 from hil.bench import window as bench_window
+from hil.bench.table import as_table
 from hil.errors import ConfigError, remedy
 from hil.experiment.kind import BenchPart
 from hil.experiment.load import load
@@ -34,7 +35,7 @@ EXTENT_NAMES = ("quick", "usual", "full")
 
 @dataclass(frozen=True)
 class Extent:
-    """Which parts by default, and how long: the loops, the recorder in s, a board's exchanges."""
+    """Default parts and their length: of the loops, of the recorder in s, a board's exchanges."""
 
     name: str
     loops: bench_realtime.Plan
@@ -43,7 +44,7 @@ class Extent:
 
     @property
     def parts(self) -> Sequence[str]:
-        """What is measured unasked: parts of every run, then those that systems bring."""
+        """Parts that are measured by default, then those of the systems."""
         covered = EXTENT_NAMES[: EXTENT_NAMES.index(self.name) + 1]
         always = QUICK if self.name == "quick" else USUAL
         brought = (name for name, part in system_parts().items() if part.extent in covered)
@@ -51,7 +52,7 @@ class Extent:
 
 
 def system_parts() -> dict[str, BenchPart]:
-    """The parts that systems bring, by name."""
+    """The parts of the systems, by name."""
     return {name: part for system in systems().values() for name, part in system.bench.items()}
 
 
@@ -118,12 +119,8 @@ def as_text(figures: dict[str, Any]) -> str:
     return "\n\n".join(text(figures[part]) for part, text in tables.items() if part in figures)
 
 
-def _table(rows: list[tuple[str, str, str]]) -> str:
-    return "\n".join(f"{what:<44} {figure:>16}   {aim}".rstrip() for what, figure, aim in rows)
-
-
 def _start_up_text(start: dict[str, float]) -> str:
-    return _table(
+    return as_table(
         [
             ("hil --help", f"{1e3 * start['help_s']:.0f} ms", "below 500 ms"),
             ("bare interpreter", f"{1e3 * start['bare_s']:.0f} ms", ""),
@@ -137,9 +134,9 @@ def _tick_text(virtual: dict[str, Any], real: dict[str, Any] | None) -> str:
         ("  tick, median", f"{1e6 * virtual['tick_p50_s']:.1f} us", "below 20 us"),
     ]
     for name, stage_s in virtual["stages_s"].items():
-        asleep = "" if real is None else f"{1e6 * real['stages_s'][name]:.1f} us when woken for it"
+        asleep = "" if real is None else f"{1e6 * real['stages_s'][name]:.1f} us on the real clock"
         rows.append((f"    {name}", f"{1e6 * stage_s:.1f} us", asleep))
-    return _table(rows)
+    return as_table(rows)
 
 
 def _start_up() -> dict[str, float]:

@@ -1,7 +1,7 @@
 """`hil bench`, the window: frames a second, sample to pixel, memory.
 
-`python -m hil.bench.window SECONDS` is the stand-in for a loop: it writes rows at 1 kHz,
-each with the time at which it was written.
+`python -m hil.bench.window SECONDS` replaces a loop: it writes rows at 1 kHz, each with the time
+at which it was written.
 """
 
 import json
@@ -9,12 +9,13 @@ import os
 import subprocess
 import sys
 import time
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
+from hil.bench.table import as_table
 from hil.loop import tap as taps
+from hil.platform import window
 
 PERIOD_S = 0.001
 N_CELLS = 6
@@ -23,8 +24,8 @@ EXTRA = ("a.temperature_C", "b.temperature_C")
 
 
 def measure(seconds: float) -> dict[str, Any]:
-    """Figures of `hil_gui.speed`, drawn to no screen; empty where the window is not installed."""
-    if find_spec("pyqtgraph") is None or find_spec("PySide6") is None:
+    """Figures of `hil_gui.speed`, drawn off screen; empty if the window is not installed."""
+    if not window.is_installed():
         return {}
     done = subprocess.run(
         [sys.executable, "-m", "hil_gui.speed", str(seconds)],
@@ -58,7 +59,7 @@ def as_text(found: dict[str, Any]) -> str:
             "flat",
         ),
     ]
-    return "\n".join(f"{what:<44} {figure:>16}   {aim}".rstrip() for what, figure, aim in rows)
+    return as_table(rows)
 
 
 def _dtype() -> np.dtype[np.void]:
@@ -68,7 +69,7 @@ def _dtype() -> np.dtype[np.void]:
 
 
 def write(seconds: float) -> int:
-    """Write rows for so long; how many."""
+    """Write rows for a duration; returns their number."""
     tap = taps.create(_dtype(), capacity=8192)
     tap.set_recorder_ready()
     print("ready", flush=True)

@@ -1,10 +1,10 @@
-"""One loop for `hil bench`, in a process of its own: ``python -m hil.bench.worker``.
+"""One loop for `hil bench`, in a separate process: ``python -m hil.bench.worker``.
 
 It reads orders from standard input, one JSON line each: `period_s`, `n_ticks`, `recorded` (a
-recording's path, or null: rows are counted and dropped) and `out`, where it puts deadline, wake-up
-and work of every tick as an (n, 3) array of s on the machine's monotonic clock. It answers every
-order with a line of JSON: what `hil.platform.realtime` was `granted` and the median time by stage,
-or how many rows were `lost`. The order is done when the answer is there; between orders it sleeps.
+recording's path, or null: rows are counted and dropped) and `out`, the file for deadline, wake-up
+and work of every tick as an (n, 3) array of s on the machine's monotonic clock. When an order is
+done, it writes a line of JSON: the settings `granted` to `hil.platform.realtime` and the median
+time by stage, or the number of rows `lost`.
 """
 
 import json
@@ -44,7 +44,7 @@ class _Times(assembly.NoSink):
 
 
 def run(period_s: float, n_ticks: int, recorded: str | None, out: str) -> dict[str, Any]:
-    """Run the shipped six-cell array on its simulated rig for this many periods."""
+    """Run the bundled six-cell array on its simulated rig for this many periods."""
     sets = [
         f"loop.period_s={period_s!r}",
         "loop.overrun='skip'",

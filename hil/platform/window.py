@@ -11,9 +11,14 @@ from hil.errors import ConfigError
 DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
 
 
+def is_installed() -> bool:
+    """Whether the packages of the window are installed."""
+    return find_spec("pyqtgraph") is not None and find_spec("PySide6") is not None
+
+
 def require_window() -> None:
     """Check that the window can open; ConfigError if it is not installed or has no display."""
-    if find_spec("pyqtgraph") is None or find_spec("PySide6") is None:
+    if not is_installed():
         raise ConfigError("the window is an extra: pip install 'hil-arrays[gui]'")
     if sys.platform == "linux" and not any(os.environ.get(name) for name in DISPLAYS):
         raise ConfigError(
