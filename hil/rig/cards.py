@@ -1,6 +1,5 @@
 """A data acquisition card of a rig: the card itself, or a simulated one."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
@@ -9,7 +8,6 @@ import numpy as np
 
 from hil.calibration.signal_chain import Encoder
 from hil.devices.base import Device
-from hil.devices.injection import Injection
 from hil.devices.nidaq.channels import (
     Acquisition,
     AnalogInput,
@@ -30,9 +28,8 @@ from hil.devices.nidaq.emulated import (
     EmulatedSignal,
 )
 from hil.devices.nidaq.plant_card import PlantCard, Played
-from hil.devices.rate_divider import RateDivider
 from hil.devices.sim.daq import SimChannel, SimDaq, SimOutput
-from hil.devices.sim.plant import AMBIENT, SimPlant
+from hil.devices.sim.plant import AMBIENT
 from hil.errors import ConfigError
 from hil.mechanics.system import System
 from hil.rig import instruments
@@ -54,74 +51,44 @@ def missing(backend: str) -> str:
 
 
 def build(given: DeviceInputs) -> Built:
-    """Build the card of a backend: `bench`, `emulated` or `sim`."""
-    table, layout = given.table, given.layout
-    indices, output_index = places(table, layout)
-    passes_s = given.wait_s
-    if given.backend == "emulated":
-        passes_s = keeping_alive(given.bench.pass_s, given.keep_alive)
-    card = build_card(
-        given.name,
-        given.config,
-        given.system,
-        given.plant,
-        Place(indices.start, output_index),
-        given.draws,
-        given.backend,
-        given.bench,
-        given.injection,
-        sleep_s=passes_s,
-        played=given.behind_card,
-    )
-    divider = RateDivider(table.every, given.period_s, indices) if table.every > 1 else None
-    return card, divider
-
-
-def build_card(
-    name: str,
-    config: RigConfig,
-    system: System,
-    plant: SimPlant,
-    place: Place,
-    draws: Callable[[str], np.random.Generator],
-    backend: str,
-    bench: EmulatedBench,
-    injection: Injection | None = None,
-    *,
-    sleep_s: Callable[[float], None],
-    played: bool = False,
-) -> Device:
-    """Build the card of this name for a backend.
-
-    Parameters
-    ----------
-    backend : `bench`, `emulated` (on `bench`, a set of simulated cards) or `sim`
-    sleep_s : waits before the run, on the bench or with emulated cards
-    played : whether its inputs are wired to a card that simulates the array
+    """Build the card of a backend: `bench`, `emulated` or `sim`.
 
     Raises
     ------
     ConfigError
         The backend does not support a setting of the card's tables.
     """
-    if backend == "bench":
-        return NiDaq(name, plan_of(name, config), place, sleep_s, simulated=False)
-    if backend == "emulated":
-        card = _emulated_card(name, config, system, draws)
-        if played:
-            card = replace(card, signals=())
-        bench.add(card)
-        if injection is not None:
-            for channel in card.plan.inputs:
-                terminal = card.plan.physical(channel.terminal)
-                for kind, fault in (("sensor_stuck", "stuck"), ("sensor_rail", "high rail")):
-                    injection.at_start(kind, partial(_break, bench, terminal, fault))
-            for line in card.plan.lines_in:
-                if line.kind == "estop":
-                    at = card.plan.physical(line.terminal)
-                    injection.at_start("card_estop_open", partial(_open_loop, bench, at))
-        return EmulatedDaq(NiDaq(name, card.plan, place, sleep_s, simulated=True), bench)
-    return _sim_card(name, config, system, plant, place, draws, injection)
+    table = given.table
+    indices, output_index = places(table, given.layout)
+    place = Place(indices.start, output_index)
+    card: Device
+    if given.backend == "sim":
+        card = _sim_card(given, place)
+    elif given.backend == "emulated":
+        card = _emulated_card(given, place)
+    else:
+        plan = plan_of(given.name, given.config)
+        card = NiDaq(given.name, plan, place, given.wait_s, simulated=False)
+    return card, given.divider(indices)
+
+
+def _emulated_card(given: DeviceInputs, place: Place) -> EmulatedDaq:
+    bench, injection = given.bench, given.injection
+    card = _on_emulated_bench(given)
+    if given.behind_card:
+        card = replace(card, signals=())
+    bench.add(card)
+    if injection is not None:
+        for channel in card.plan.inputs:
+            terminal = card.plan.physical(channel.terminal)
+            for kind, fault in (("sensor_stuck", "stuck"), ("sensor_rail", "high rail")):
+                injection.at_start(kind, partial(_break, bench, terminal, fault))
+        for line in card.plan.lines_in:
+            if line.kind == "estop":
+                at = card.plan.physical(line.terminal)
+                injection.at_start("card_estop_open", partial(_open_loop, bench, at))
+    sleep_s = keeping_alive(bench.pass_s, given.keep_alive)
+    return EmulatedDaq(NiDaq(given.name, card.plan, place, sleep_s, simulated=True), bench)
 
 
 def build_plant_card(
@@ -167,7 +134,12 @@ def plan_of(name: str, config: RigConfig) -> CardPlan:
     return CardPlan(
         card=table.card,
         acquisition=Acquisition(table.acquisition, period_s, per_tick(table, period_s)),
-        inputs=tuple(_input(n, c, table, config) for n, c in table.channels.items()),
+        inputs=tuple(
+            EncoderInput(n, c.terminal, _encoder(c))
+            if c.kind == "encoder"
+            else _analog(n, c, table, config)
+            for n, c in table.channels.items()
+        ),
         lines=_lines(table),
         outputs=tuple(
             AnalogOutput(n, o.terminal, o.units_per_V, table.range_V, min(max(0.0, o.min), o.max))
@@ -183,14 +155,6 @@ def plan_of(name: str, config: RigConfig) -> CardPlan:
 
 def _lines(table: NidaqTable) -> tuple[Line, ...]:
     return tuple(Line(name, line.terminal, line.kind) for name, line in table.lines.items())
-
-
-def _input(
-    name: str, channel: AnyChannelTable, table: NidaqTable, config: RigConfig
-) -> AnalogInput | EncoderInput:
-    if channel.kind == "encoder":
-        return EncoderInput(name, channel.terminal, _encoder(channel))
-    return _analog(name, channel, table, config)
 
 
 def _analog(
@@ -228,36 +192,26 @@ def _encoder(channel: EncoderChannelTable) -> Encoder:
     return Encoder(channel.counts_per_turn, channel.direction, channel.offset_rad)
 
 
-def _sim_card(
-    name: str,
-    config: RigConfig,
-    system: System,
-    plant: SimPlant,
-    place: Place,
-    draws: Callable[[str], np.random.Generator],
-    injection: Injection | None,
-) -> SimDaq:
-    table = cards_of(config.tables.devices)[name]
+def _sim_card(given: DeviceInputs, place: Place) -> SimDaq:
+    table, system = given.table, given.system
     step_V = 2.0 * table.range_V / 2**table.resolution_bits
     outputs = [
         SimOutput(list(system.inputs).index(o.drives), o.units_per_V, step_V, table.range_V)
         for o in table.outputs.values()
     ]
-    channels = [_sim_channel(n, c, table, config, system) for n, c in table.channels.items()]
-    period_s = table.every * config.tables.loop.period_s
+    channels = [_sim_channel(n, c, given) for n, c in table.channels.items()]
     return SimDaq(
-        name, plant, channels, outputs, period_s, draws, place, _lines(table), injection,
-        table.enable_settle_s,
+        given.name, given.plant, channels, outputs, table.every * given.period_s, given.draws,
+        place, _lines(table), given.injection, table.enable_settle_s,
     )  # fmt: skip
 
 
-def _emulated_card(
-    name: str, config: RigConfig, system: System, draws: Callable[[str], np.random.Generator]
-) -> EmulatedCard:
+def _on_emulated_bench(given: DeviceInputs) -> EmulatedCard:
     from simdaq import catalog
     from simdaq.errors import SetupError
 
-    table, plan = cards_of(config.tables.devices)[name], plan_of(name, config)
+    name, table, config, system = given.name, given.table, given.config, given.system
+    plan = plan_of(name, config)
     for key, product in {"product": table.sim.product, **table.sim.cards}.items():
         try:
             catalog.model(product)
@@ -284,7 +238,7 @@ def _emulated_card(
             )
     driven = tuple(list(system.inputs).index(o.drives) for o in table.outputs.values())
     return EmulatedCard(
-        plan, table.sim.product, tuple(signals), driven, draws, table.sim.transfer_s,
+        plan, table.sim.product, tuple(signals), driven, given.draws, table.sim.transfer_s,
         table.sim.cards,
     )  # fmt: skip
 
@@ -300,15 +254,10 @@ def signal_of(channel: AnyChannelTable, config: RigConfig) -> str:
     return channel.signal or config.default_signal
 
 
-def _sim_channel(
-    name: str,
-    channel: AnyChannelTable,
-    table: NidaqTable,
-    config: RigConfig,
-    system: System,
-) -> SimChannel:
-    output = output_of(channel, config, system)
-    delay_periods = round(channel.sim.delay_s / (table.every * config.tables.loop.period_s))
+def _sim_channel(name: str, channel: AnyChannelTable, given: DeviceInputs) -> SimChannel:
+    table = given.table
+    output = output_of(channel, given.config, given.system)
+    delay_periods = round(channel.sim.delay_s / (table.every * given.period_s))
     lost = channel.sim.reading_lost_probability
     if channel.kind == "encoder":
         return SimChannel(
@@ -325,7 +274,7 @@ def _sim_channel(
             delay_periods=delay_periods,
             reading_lost_probability=lost,
         )
-    analog = _analog(name, channel, table, config)
+    analog = _analog(name, channel, table, given.config)
     step = 2.0 * analog.range_raw / 2**table.resolution_bits
     return SimChannel(
         name=name,

@@ -11,7 +11,6 @@ from hil.devices.board.native import NativeBoard
 from hil.devices.board.port import Port, SerialPort
 from hil.devices.board.self_test import Operator, SimulatedOperator, SomebodyAtTheBench
 from hil.devices.injection import Chip, FaultyGates, FaultyPort, Injection
-from hil.devices.rate_divider import RateDivider
 from hil.devices.sim.plant import Gates
 from hil.rig.calibrated import cards_of
 from hil.rig.instruments import supplies_of
@@ -76,9 +75,7 @@ def build(given: DeviceInputs) -> Built:
         power=_power_of(given.config.tables),
         come_to=given.come_to if given.backend == "emulated" else None,
     )
-    if board.every == 1:
-        return device, None
-    return device, RateDivider(board.every, given.period_s, [place.index], place.gates)
+    return device, given.divider([place.index], place.gates)
 
 
 def _power_of(tables: RigTables) -> tuple[str, ...]:

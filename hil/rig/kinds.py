@@ -3,7 +3,7 @@
 Installed packages add kinds through an entry point in the group GROUP that names a `DeviceKind`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -67,6 +67,11 @@ class DeviceInputs:
     def period_s(self) -> float:
         """Period of the loop, s."""
         return self.config.tables.loop.period_s
+
+    def divider(self, indices: Sequence[int], gates: Sequence[int] = ()) -> RateDivider | None:
+        """Rate divider of the device; None if it is read in every period."""
+        every = self.table.every
+        return RateDivider(every, self.period_s, indices, gates) if every > 1 else None
 
     def draws(self, *names: str) -> np.random.Generator:
         """Random generator of this device, or of a channel of it."""

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from hil.devices.plugin import PluginChannel, PluginDevice, PluginPlace, SimPluginDevice
-from hil.devices.rate_divider import RateDivider
 from hil.plugins.code import Plugin
 from hil.rig.kinds import Built, DeviceInputs
 from hil.rig.places import places
@@ -41,7 +40,7 @@ def _device(given: DeviceInputs, plugin: Plugin) -> Built:
     """Build the device on the bench, or a simulated one on any other backend."""
     table, name = given.table, given.name
     indices, output = places(table, given.layout)
-    divider = RateDivider(table.every, given.period_s, indices) if table.every > 1 else None
+    divider = given.divider(indices)
     place = PluginPlace(indices.start, output)
     idle = [min(max(0.0, o.min), o.max) for o in table.outputs.values()]
     if given.backend == "bench":
