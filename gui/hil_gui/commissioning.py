@@ -1,5 +1,6 @@
 """Commissioning of a rig, step by step: zero, sign, shunt, each cell in turn."""
 
+import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,6 +113,7 @@ class Commissioning(QWidget):
         bench.ended.connect(self.run_ended)
         bench.shown.connect(self.show_state)
         self._testing_cells = False
+        self._temporary: Path | None = None
         column = QVBoxLayout(self)
         column.setContentsMargins(SPACE, SPACE, SPACE, SPACE)
         column.setSpacing(SPACE // 2)
@@ -203,12 +205,21 @@ class Commissioning(QWidget):
         if path is None:
             return False
         # The recording's name starts with the folder's name, so the folder is named as the rig's.
-        # The run reads the file when it starts.
-        folder = Path(tempfile.mkdtemp(prefix="hil-")) / path.resolve().parent.name
+        # The run reads the file when it starts; its folder is removed when the run has ended.
+        self._temporary = Path(tempfile.mkdtemp(prefix="hil-"))
+        folder = self._temporary / path.resolve().parent.name
         folder.mkdir()
         file = folder / f"{name.replace(' ', '_')}.toml"
         file.write_text(experiment_text(rig_of(path), name, steps, length_s))
-        return self._bench.start_file(file)
+        started = self._bench.start_file(file)
+        if not started:
+            self._remove_files()
+        return started
+
+    def _remove_files(self) -> None:
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary)
+            self._temporary = None
 
     def zero(self) -> None:
         """Make the mean of the last second the zero of the force, and show the noise."""
@@ -252,7 +263,8 @@ class Commissioning(QWidget):
         return float(np.nanmean(y)), float(np.nanstd(y)), data.signal.units
 
     def run_ended(self) -> None:
-        """Show each cell's result after a cell test."""
+        """Remove the run's file; after a cell test, show each cell's result."""
+        self._remove_files()
         if not self._testing_cells:
             return
         self._testing_cells = False

@@ -6,6 +6,7 @@ oscillates, and half a cycle is the time from one edge of the gate through ADC, 
 board to the next. With simulated and emulated devices the plant is this wire.
 """
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from math import isnan
@@ -150,17 +151,9 @@ def measure(config: Config, backend: Mapping[str, str], duration_s: float) -> di
     clock: Clock = RealClock(realtime.spin_s(None, period_s)) if on_bench else VirtualClock()
     parts = replace(assembly.parts_of(config, pipeline, clock, edges), n_ticks=n_ticks)
     assembly.self_test(pipeline.rig)
-    try:
-        if on_bench:
-            with realtime.prepared():
-                loop.run(parts)
-        else:
-            loop.run(parts)
-    finally:
-        try:
-            pipeline.rig.safe()
-        finally:
-            pipeline.rig.close()
+    prepared = realtime.prepared() if on_bench else contextlib.nullcontext()
+    with pipeline.rig.left_safe(), prepared:
+        loop.run(parts)
     cell = config.system().cell_names[0]
     t_s, on = edges.t_s[2 * learn_ticks : edges.n], edges.on[2 * learn_ticks : edges.n]
     changes_s = t_s[1:][on[1:] != on[:-1]]

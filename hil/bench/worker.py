@@ -68,12 +68,8 @@ def _dropped(config: Config) -> tuple[float, NDArray[np.float64], dict[str, Any]
     clock = RealClock(realtime.spin_s(None, config.tables.loop.period_s))
     parts = assembly.parts_of(config, pipeline, clock, times)
     assembly.self_test(pipeline.rig)
-    try:
-        with realtime.prepared() as granted:
-            loop.run(parts)
-    finally:
-        pipeline.rig.safe()
-        pipeline.rig.close()
+    with pipeline.rig.left_safe(), realtime.prepared() as granted:
+        loop.run(parts)
     rows = times.rows[: times.n]
     medians = np.median(rows[:, 3:], axis=0).tolist()
     stages_s = dict(zip(STAGES, medians, strict=True))

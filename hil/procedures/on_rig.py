@@ -124,13 +124,8 @@ def at_rest(
     parts = assembly.parts_of(config, pipeline, clock, rows, armed=False)
     rows.stop = parts.inputs.stop
     pipeline.rig.open()
-    try:
+    with pipeline.rig.left_safe():
         loop.run(parts)
-    finally:
-        try:
-            pipeline.rig.safe()
-        finally:
-            pipeline.rig.close()
     # The first row precedes the first sample of a card.
     return {name: float(np.nanmean(values[1:])) for name, values in rows.kept.items()}
 

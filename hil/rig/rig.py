@@ -347,6 +347,17 @@ class Rig:
             + [device.safe for device in self._devices]
         )
 
+    @contextlib.contextmanager
+    def left_safe(self) -> Iterator[None]:
+        """On every way out, switch everything off and close the devices."""
+        try:
+            yield
+        finally:
+            try:
+                self.safe()
+            finally:
+                self.close()
+
     def close(self) -> None:
         """Close all devices, even if some fail."""
         self.states.on("disconnect")

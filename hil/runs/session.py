@@ -37,7 +37,7 @@ from hil.record.summary import plain, summarise
 from hil.rig import calibrated
 from hil.rig.injection_check import refuse_absent
 from hil.rig.instruments import GATES
-from hil.rig.rig import Rig, parse_backend
+from hil.rig.rig import parse_backend
 from hil.runs import logbook as logbooks
 from hil.runs.assembly import (
     Pipeline,
@@ -247,7 +247,7 @@ def _run_recorded(
     kernel: dict[str, Any] = {}
     with stop_on_signals(parts.inputs.stop):
         try:
-            with safe_at_the_end(pipeline.rig):
+            with pipeline.rig.left_safe():
                 sink.wait_ready()
                 if window:
                     watch_this_run(path)
@@ -283,18 +283,6 @@ def _run_recorded(
         finally:
             result = _close(sink, parts, outcome, error, loop_s, kernel, status)
     return result
-
-
-@contextlib.contextmanager
-def safe_at_the_end(rig: Rig) -> Iterator[None]:
-    """Switch all cells off and close the devices on every exit path."""
-    try:
-        yield
-    finally:
-        try:
-            rig.safe()
-        finally:
-            rig.close()
 
 
 def _close(

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -230,7 +231,12 @@ def test_each_cell_in_turn_finds_the_one_that_does_not_pull(rigs, opened):
 
 
 @pytest.mark.xdist_group("real time")
-def test_commissioning_watches_and_tares_whatever_the_controller(window, configs, qtbot):
+def test_commissioning_watches_and_tares_whatever_the_controller(
+    window, configs, qtbot, tmp_path, monkeypatch
+):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     page = window.parts.commissioning
     assert window.open(configs / "miga6" / "pid.toml")
     qtbot.mouseClick(page.watch_button, Qt.MouseButton.LeftButton)
@@ -247,6 +253,7 @@ def test_commissioning_watches_and_tares_whatever_the_controller(window, configs
     asked = [n.text for n in window.data.notes if n.source == "operator"]
     assert any(text.startswith("tare") for text in asked)
     assert any(text.startswith("shunt: ✗") for text in asked)
+    assert list(temporary.iterdir()) == []
 
 
 def test_points_in_the_plane_become_a_path_and_a_stick_figure(window):

@@ -136,7 +136,7 @@ class Rigs:
         stop = parts.inputs.stop if not armed else Stop()
         parts = replace(parts, sink=Ending(sink, stop, n_ticks, parts.frame))
         try:
-            with session.safe_at_the_end(rig):
+            with rig.left_safe():
                 assembly.self_test(rig) if tested else rig.open()
                 if stopped:
                     rig.stopped = lambda: True
@@ -222,11 +222,11 @@ def test_every_state_is_reached_and_every_transition_of_the_table_is_fired_by_a_
     # a self-test that fails, and one that somebody stops
     _, pipeline = rigs.built()
     monkeypatch.setattr(pipeline.rig._devices[0], "self_test", _refuses)
-    with pytest.raises(DeviceError), session.safe_at_the_end(pipeline.rig):
+    with pytest.raises(DeviceError), pipeline.rig.left_safe():
         assembly.self_test(pipeline.rig)
     _, pipeline = rigs.built()
     pipeline.rig.stopped = lambda: True
-    with pytest.raises(StopError), session.safe_at_the_end(pipeline.rig):
+    with pytest.raises(StopError), pipeline.rig.left_safe():
         assembly.self_test(pipeline.rig)
 
     table = {(state, event, to) for state, row in TABLE.items() for event, to in row.items()}

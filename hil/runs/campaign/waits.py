@@ -18,7 +18,7 @@ from hil.mechanics.system import System
 from hil.platform import realtime
 from hil.runs.assembly import NoSink, Pipeline, build, compile_tick, parts_of
 from hil.runs.campaign.tables import CampaignTables, ConditionTable
-from hil.runs.session import safe_at_the_end, stop_on_signals, where_it_runs
+from hil.runs.session import stop_on_signals, where_it_runs
 
 LOOKS_S = 0.1
 """Observation time if there are preconditions only."""
@@ -140,7 +140,7 @@ def _run_loop(
     parts = parts_of(config, pipeline, time, NoSink(), until=until)
     pipeline.rig.open()
     prepared = realtime.prepared() if clock == "real" else contextlib.nullcontext()
-    with stop_on_signals(parts.inputs.stop), safe_at_the_end(pipeline.rig), prepared:
+    with stop_on_signals(parts.inputs.stop), pipeline.rig.left_safe(), prepared:
         pipeline.rig.safe()  # sets a supply's off state before the first tick reads it
         outcome = loop.run(parts)
     faults, stopped_by = guard.names_of(parts.guard.first_bits), parts.inputs.stop.reason
