@@ -104,6 +104,20 @@ def test_a_recorded_signal_is_measured_edge_by_edge(system, Task):
             assert task.read(-1) == pytest.approx(values, abs=2e-8)
 
 
+def test_a_divided_period_is_that_of_whole_groups_since_the_start(system, Task):
+    """Two periods each: 10 + 20 ms and 30 + 40 ms; the group that is open does not count."""
+    rising = np.cumsum([0.01, 0.01, 0.02, 0.03, 0.04, 0.05])
+    system.feed("Dev1/PFI8", EdgeList(rising, rising + 0.001))
+    with Task() as task:
+        task.ci_channels.add_ci_period_chan(
+            "Dev1/ctr0", min_val=1e-4, max_val=1.0, divisor=2,
+            meas_method=CounterFrequencyMethod.LARGE_RANGE_2_COUNTERS,
+        )  # fmt: skip
+        task.start()
+        system.advance_to(1.0)
+        assert task.read() == pytest.approx(0.035, abs=1e-8)
+
+
 def test_two_edges_are_apart_by_the_delay_between_both_signals(system, Task):
     """By default AUX starts and GATE stops: PFI 10 and PFI 9 of counter 0."""
     system.feed("Dev1/PFI10", Pulses(period_s=0.1, high_s=0.01, first_s=0.02))
@@ -119,10 +133,10 @@ def test_two_edges_are_apart_by_the_delay_between_both_signals(system, Task):
 
 
 def test_a_pause_trigger_leaves_edges_out_while_it_is_active(system, Task):
-    """1 kHz under a gate that is high half of the time: 500 edges of 1000."""
+    """1 kHz under a gate that is high for 60 ms of 200: 300 edges of 1000, or the other 700."""
     system.feed("Dev1/PFI8", Pulses(1e-3, 0.5e-3, first_s=0.5e-3))
-    system.feed("Dev1/PFI9", Pulses(0.2, 0.1, first_s=0.1))
-    for pauses in (Level.LOW, Level.HIGH):
+    system.feed("Dev1/PFI9", Pulses(0.2, 0.06, first_s=0.1))
+    for pauses, expected in ((Level.LOW, 300), (Level.HIGH, 700)):
         with Task() as task:
             channel = task.ci_channels.add_ci_count_edges_chan("Dev1/ctr0")
             pause = task.triggers.pause_trigger
@@ -130,7 +144,7 @@ def test_a_pause_trigger_leaves_edges_out_while_it_is_active(system, Task):
             pause.dig_lvl_src, pause.dig_lvl_when = "/Dev1/PFI9", pauses
             task.start()
             system.advance_to(system.now_s + 1.0)
-            assert task.read() == 500 == channel.ci_count
+            assert task.read() == expected == channel.ci_count
 
 
 def test_a_line_of_the_card_pauses_a_count_when_the_program_writes_it(system, Task):

@@ -10,6 +10,7 @@ from nidaqmx.constants import (
     LoggingMode,
     LoggingOperation,
     ReadRelativeTo,
+    RegenerationMode,
     SampleTimingType,
     Signal,
     TerminalConfiguration,
@@ -328,3 +329,15 @@ def test_resistances_of_temperature_sensors_are_kept(system, Task):
         one = rtd.ai_channels.add_ai_rtd_chan("Dev1/ai0", r_0=1000.0)
         other = thermistor.ai_channels.add_ai_thrmstr_chan_vex("Dev1/ai1", r_1=4700.0)
         assert (one.ai_rtd_r0, other.ai_thrmstr_r1) == (1000.0, 4700.0)
+
+
+def test_a_write_that_cannot_fit_says_that_nothing_was_written(system, Task):
+    """Without regeneration the buffer and the card's memory of 8191 samples are all there is."""
+    with Task() as task:
+        task.ao_channels.add_ao_voltage_chan("Dev1/ao0")
+        task.timing.cfg_samp_clk_timing(1000.0, sample_mode=CONTINUOUS, samps_per_chan=100)
+        task.out_stream.regen_mode = RegenerationMode.DONT_ALLOW_REGENERATION
+        task.out_stream.output_buf_size = 100
+        with pytest.raises(nidaqmx.errors.DaqWriteError) as caught:
+            task.write(np.zeros(100 + 8191 + 1))
+    assert (caught.value.error_code, caught.value.samps_per_chan_written) == (-200293, 0)
