@@ -1,7 +1,9 @@
 """Base class of configuration tables, and types of their values."""
 
+import inspect
 import re
-from typing import Annotated, Any, Literal
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -55,6 +57,17 @@ Address = Annotated[str, Field(min_length=1), AfterValidator(_title)]  # of a de
 # Paths of the calibrations that a table's values come from (`hil.calibration.sources`).
 Records = Annotated[list[str], BeforeValidator(as_list), Field(min_length=1)] | None
 Cells = Annotated[Literal["all"] | list[int | str], PlainValidator(_cells)]
+
+
+T = TypeVar("T")
+
+
+def same_named(kind: Callable[..., T], table: BaseModel) -> T:
+    """Build a dataclass from the values of a table that have the names of its fields."""
+    names = inspect.signature(kind).parameters
+    return kind(
+        **{name: getattr(table, name) for name in names if name in type(table).model_fields}
+    )
 
 
 class Table(BaseModel):

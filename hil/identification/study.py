@@ -35,7 +35,7 @@ from hil.identification.noise import Noise
 from hil.identification.runs import Reading, RunData
 from hil.loop.channels import Channel, RigLayout
 from hil.loop.frame import Column, Frame
-from hil.pages.study import check, saved
+from hil.pages.study import as_table, check, saved
 from hil.pages.style import MEASURED, MODEL, mark_simulated, styled_figure
 from hil.record.progress import count_progress
 from hil.systems.array.build import build_activation, build_model
@@ -305,11 +305,9 @@ def run(out: Path, values: Values) -> dict[str, Any]:
         "checks": [*_checks(plain, ""), *(_checks(coloured, ", coloured noise")
                                           if values.coloured else [])],
         "tables": [
-            {
-                "title": "Models that lack an effect, and how many were detected",
-                "columns": ["effect of the rig that the model lacks", "rigs", "detected"],
-                "rows": [[EFFECTS[e], str(values.lacking), str(n)] for e, n in called.items()],
-            }
+            as_table("Models that lack an effect, and how many were detected",
+                  ["effect of the rig that the model lacks", "rigs", "detected"],
+                  [[EFFECTS[e], str(values.lacking), str(n)] for e, n in called.items()]),
         ],
         "notes": [
             "The number of intervals with the true value must be in the central 98.5 % of the "

@@ -12,6 +12,11 @@ def saved(out: Path, name: str, figure: Figure, caption: str, dpi: int = 130) ->
     return {"file": name, "caption": caption}
 
 
+def as_table(title: str, columns: list[str], rows: list[list[str]]) -> dict[str, Any]:
+    """A table's entry in the results."""
+    return {"title": title, "columns": columns, "rows": rows}
+
+
 def check(
     what: str,
     value: float,

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from hil.config.table import Positive, Table
-from hil.pages.study import check, saved
+from hil.pages.study import as_table, check, saved
 from hil.pages.style import CELL, MEASURED, MODEL, REFERENCE, RESIDUAL, styled_figure
 from hil.systems.arm.links import GRAVITY_M_PER_S2, JOINTS, Arm
 from hil.systems.arm.readings import Actuation, Errors, Tracking, track
@@ -101,7 +101,7 @@ def _table(found: dict[str, Any]) -> dict[str, Any]:
         )
     ]
     rows.append(["fingertip (mm)", f"{found['tip_rms_mm']:.2f}", f"{found['tip_max_mm']:.2f}"])
-    return {"title": "Errors, in degrees", "columns": ["", "RMS", "largest"], "rows": rows}
+    return as_table("Errors, in degrees", ["", "RMS", "largest"], rows)
 
 
 def _check(what: str, value: float, expected: str, unit: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from hil.systems.array.build import (
 )
 from hil.systems.array.build_force import force_signal, nominal_of
 from hil.systems.array.cell_array import CellArray
-from hil.systems.array.recruitment.build import reachable_N
+from hil.systems.array.recruitment.build import reachable_N, unknown_cells
 from hil.systems.array.recruitment.tables import GroupsTable
 
 RIG_ORDER_MAX = 2000
@@ -132,15 +132,3 @@ def check_order(run: SystemRun) -> Found:
             return
     if levels_N[-1] <= 0.0:
         yield "controller.order", "none of its cells adds to the measured force"
-
-
-def unknown_cells(key: str, cells: list[int | str], model: CellArray) -> Found:
-    """Report cells, given by number or name, that do not exist."""
-    for cell in cells:
-        known = 1 <= cell <= model.n_cells if isinstance(cell, int) else cell in model.cell_names
-        if not known:
-            yield (
-                key,
-                f"there is no cell {cell!r}: cells are 1 to {model.n_cells}, or "
-                f"{model.cell_names[0]} to {model.cell_names[-1]}",
-            )

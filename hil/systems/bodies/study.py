@@ -16,7 +16,7 @@ from hil.bundled_configs import root
 from hil.config.table import NotNegative, Table
 from hil.mechanics.recursion import Recursion
 from hil.mechanics.rotations import attitude
-from hil.pages.study import check
+from hil.pages.study import as_table, check
 from hil.record.progress import count_progress
 from hil.systems.bodies import bench, study_figures
 from hil.systems.bodies.build import load_skeleton
@@ -81,13 +81,13 @@ def run(out: Path, values: Values) -> dict[str, Any]:
                    for name, run in runs.items()},
         "dropped": fall,
         "tables": [
-            {"title": f"{values.states} random states: largest difference over largest value",
-             "columns": ["stands on", "compared", "median", "largest"], "rows": rows},
+            as_table(f"{values.states} random states: largest difference over largest value",
+                  ["stands on", "compared", "median", "largest"], rows),
             _forces_table(standing),
             *([_events_table(fall)] if fall else []),
-            {"title": "Time per evaluation of all accelerations, from Python (minimum of rounds)",
-             "columns": ["tool", "us", "over the recursion's"],
-             "rows": [[r["tool"], f"{r['us']:.1f}", f"{r['ratio']:.1f}"] for r in timings]},
+            as_table("Time per evaluation of all accelerations, from Python (minimum of rounds)",
+                  ["tool", "us", "over the recursion's"],
+                  [[r["tool"], f"{r['us']:.1f}", f"{r['ratio']:.1f}"] for r in timings]),
         ],
         "checks": _checks(at_2_s, one, gaps, standing, momentum, skeleton),
         "figures": [
@@ -193,8 +193,7 @@ def _forces_table(standing: list[dict[str, Any]]) -> dict[str, Any]:
         [f"at {joint}", *(shown(r["joint_N"][joint]) for r in standing)]
         for joint in standing[0]["joint_N"]
     ]
-    return {"title": "Upright at rest, no torque: forces on upper bodies, up", "columns": columns,
-            "rows": rows}  # fmt: skip
+    return as_table("Upright at rest, no torque: forces on upper bodies, up", columns, rows)
 
 
 def _momentum(skeleton: Skeleton, values: Values) -> dict[str, float]:
@@ -227,10 +226,10 @@ def _events_table(fall: dict[str, Any]) -> dict[str, Any]:
         ])  # fmt: skip
     n = len(fall["events"])
     more = "" if n <= EVENTS_SHOWN else f" (first {EVENTS_SHOWN} of {n})"
-    return {
-        "title": f"Dropped by {1e3 * DROP_M:g} mm, tilted: contact made and broken{more}",
-        "columns": ["t s", "", "stands then", "impulse up N s", "T_c J", "T_a J"], "rows": rows,
-    }  # fmt: skip
+    return as_table(
+        f"Dropped by {1e3 * DROP_M:g} mm, tilted: contact made and broken{more}",
+        ["t s", "", "stands then", "impulse up N s", "T_c J", "T_a J"], rows,
+    )  # fmt: skip
 
 
 def _checks(

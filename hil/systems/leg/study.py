@@ -18,7 +18,7 @@ from hil.config.table import Table
 from hil.control.build import build_signal
 from hil.control.tables import SignalsReferenceTable
 from hil.experiment.load import Config
-from hil.pages.study import check, saved
+from hil.pages.study import as_table, check, saved
 from hil.pages.style import FAULT, MEASURED, MODEL, REFERENCE, styled_figure
 from hil.record.progress import count_progress
 from hil.systems.leg.build import build_limb
@@ -171,12 +171,11 @@ def _table(cases: dict[tuple[str, str], dict[str, Any]]) -> dict[str, Any]:
         ]
         for (scenario, controller), c in cases.items()
     ]  # fmt: skip
-    return {
-        "title": "Height errors (target minus height), and forces and activations at the end",
-        "columns": ["scenario", "controller", "RMS mm", "max mm", "drop mm", "settled s",
-                    "F_TA N", "F_SOL N", "q_TA", "q_SOL"],
-        "rows": rows,
-    }  # fmt: skip
+    return as_table(
+        "Height errors (target minus height), and forces and activations at the end",
+        ["scenario", "controller", "RMS mm", "max mm", "drop mm", "settled s", "F_TA N", "F_SOL N",
+         "q_TA", "q_SOL"], rows,
+    )  # fmt: skip
 
 
 def _comparison(values: Values, done: Any) -> dict[str, Any]:
@@ -196,12 +195,10 @@ def _comparison(values: Values, done: Any) -> dict[str, Any]:
                 row.append(f"{np.sqrt(np.mean(error_mm(trace) ** 2)):.3f}")
                 done(1)
             rows.append(row)
-    return {
-        "title": f"RMS in mm at 1 kHz, sensor {1e3 * LATE_S:g} ms late with {1e6 * NOISE_M:g} "
-                 "um of noise, relative muscle strength",
-        "columns": ["scenario", "controller", "0.8", "1.0", "1.2"],
-        "rows": rows,
-    }  # fmt: skip
+    return as_table(
+        f"RMS in mm at 1 kHz, sensor {1e3 * LATE_S:g} ms late with {1e6 * NOISE_M:g} um of noise, "
+        "relative muscle strength", ["scenario", "controller", "0.8", "1.0", "1.2"], rows,
+    )  # fmt: skip
 
 
 def _mechanics() -> dict[str, Any]:

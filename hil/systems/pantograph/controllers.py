@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from hil.config.table import same_named
 from hil.errors import ModelError
 from hil.experiment.kind import ControlInputs, ControllerKind, Found, SystemRun
 from hil.experiment.signal_pid import SIGNAL_PID
@@ -24,19 +25,11 @@ def contact_m(table: ImpactTable, model: PantographTable) -> tuple[float, float]
     return table.contact_x_m, model.plate.y_m
 
 
-def timing_of(table: ImpactTable) -> Timing:
-    """Return the durations of the phases."""
-    return Timing(
-        table.travel_s, table.rest_s, table.accelerate_s, table.cruise_s, table.coast_s,
-        table.contact_s, table.retreat_s, table.miss_s,
-    )  # fmt: skip
-
-
 def _control(run: SystemRun, layout: RigLayout) -> ImpactControl:
     """Return the control stage; ModelError for impacts that the arm cannot reach."""
     table, model, period_s = run.tables.controller, run.tables.model, run.period_s
     measured, outputs = signals_of(run.tables.devices), outputs_of(run.tables.devices)
-    rig, timing, place = build_arm(model), timing_of(table), contact_m(table, model)
+    rig, timing, place = build_arm(model), same_named(Timing, table), contact_m(table, model)
     velocities, starts = run_ups(
         rig, place, model.elbows, table.gamma_deg, table.energy_J, timing.run_up_s
     )
@@ -55,10 +48,7 @@ def _control(run: SystemRun, layout: RigLayout) -> ImpactControl:
         cases=cases,
         repeats=table.repeats,
         timing=timing,
-        gains=Gains(
-            table.k_p_N_m_per_rad, table.k_i_N_m_per_rad_s, table.k_d_N_m_s_per_rad,
-            table.derivative_filter_s,
-        ),
+        gains=same_named(Gains, table),
         touch_N=table.touch_N,
         torque_max_N_m=min(min(limits[i].max, -limits[i].min) for i in torques),
         period_s=period_s,

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from pydantic import BeforeValidator, Field
 
 from hil.config.table import Table, as_list
-from hil.pages.study import check, saved
+from hil.pages.study import as_table, check, saved
 from hil.pages.style import CELL, MEASURED, MODEL, REFERENCE, styled_figure
 from hil.systems.pantograph.impact import (
     ASYMMETRIC_M,
@@ -123,11 +123,10 @@ def _table(found: Impacts, band: dict[str, Any]) -> dict[str, Any]:
         ]
         for i, gamma in enumerate(found.gamma_deg)
     ]
-    return {
-        "title": "Impacts (in brackets: parameters within the rounding of Table II)",
-        "columns": ["gamma deg", "speed m/s", "T_c mJ", "T_a mJ", "xi", "impulse N ms"],
-        "rows": rows,
-    }
+    return as_table(
+        "Impacts (in brackets: parameters within the rounding of Table II)",
+        ["gamma deg", "speed m/s", "T_c mJ", "T_a mJ", "xi", "impulse N ms"], rows,
+    )  # fmt: skip
 
 
 def _table_iii(found: Impacts) -> list[dict[str, Any]]:

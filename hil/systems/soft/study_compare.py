@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from hil.pages.study import as_table
 from hil.systems.soft import kernel
 from hil.systems.soft.bench import (
     DENSE,
@@ -206,15 +207,14 @@ def tables(results: dict[str, Any]) -> list[dict[str, Any]]:
         for row in results["cost"]
     ]  # fmt: skip
     columns = ["segments", "a step [us]", *(f"{name} [us]" for name in names)]
-    found = [{"title": "Time of a step of 1 ms, and of one evaluation called from Python",
-              "columns": columns, "rows": rows}]  # fmt: skip
+    title = "Time of a step of 1 ms, and of one evaluation called from Python"
+    found = [as_table(title, columns, rows)]
     lead = [
         [tool, f"{min(times):.1f}", f"{max(times):.1f}"] for tool, times in results["ahead"].items()
     ]
     if lead:
-        found.append({"title": "Speed relative to other tools at equal error",
-                      "columns": ["tool", "least", "most"],
-                      "rows": lead})  # fmt: skip
+        title = "Speed relative to other tools at equal error"
+        found.append(as_table(title, ["tool", "least", "most"], lead))
     return found
 
 

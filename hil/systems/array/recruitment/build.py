@@ -11,6 +11,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from hil.config.table import same_named
 from hil.control.controller import ArrayEstimate
 from hil.control.reference import NoReference, Reference
 from hil.errors import ModelError
@@ -95,32 +96,20 @@ class NominalArray:
         """Return the failure tests; None if the table is missing."""
         if table is None:
             return None
-        rules = IsolationRules(
-            sample_s=table.sample_s,
-            window_s=table.window_s,
-            memory_s=table.memory_s,
-            spread=table.spread,
-            drift=table.drift,
-            settle_s=table.settle_s,
-            doubt=table.doubt,
-            confirm_s=table.confirm_s,
-            noise_N=table.noise_N,
-            zero_N=table.zero_N,
-            false_alarms_per_day=table.false_alarms_per_day,
-        )
         return Isolation(
-            rules, self.static_gains_N, self.broken_gains_N, lags(self.model), self.period_s
-        )
+            same_named(IsolationRules, table), self.static_gains_N, self.broken_gains_N,
+            lags(self.model), self.period_s,
+        )  # fmt: skip
 
     def wire_failures(self, table: ObserverTable) -> WireFailures | None:
         """Return the failure tests for wires, or None; ModelError if the cells are not wires."""
         tests = table.wire_failures
         if tests is None:
             return None
-        keys = set(WireRules.__dataclass_fields__) & set(type(tests).model_fields)
-        rules = WireRules(**{key: getattr(tests, key) for key in keys})
         cells = wire_model(self.model, self.activation, self.static_gains_N)
-        return WireFailures(rules, _errors(table), cells, self.broken_gains_N, self.period_s)
+        return WireFailures(
+            same_named(WireRules, tests), _errors(table), cells, self.broken_gains_N, self.period_s
+        )
 
     def wires(self, table: ObserverTable) -> LearnedWires:
         """Return wire models that are learned during the run; ModelError for other cells."""
@@ -166,16 +155,13 @@ def build_recruiter(
     match table:
         case BroadcastTable():
             zone_N = table.dead_zone_N or smallest_dead_zone_N(gains_N)
-            law = BroadcastLaw(table.law, table.gain, zone_N, table.period_s)
-            caster = Broadcaster(law, gains_N)
+            draw = BroadcastLaw(table.law, table.gain, zone_N, table.period_s)
+            caster = Broadcaster(draw, gains_N)
             return BroadcastRecruiter(caster, gains_N, table.error, seed % 2**SEED_BITS)
         case GroupsTable():
-            rules = GroupRules(
-                table.k_p, table.hysteresis, table.dwell_s, table.rest_s, table.rotate_s,
-                table.whole,
-            )  # fmt: skip
             groups = [indices(group, nominal.model) for group in table.groups]
-            return GroupRecruiter(SizePrinciple(rules, groups, gains_N))
+            law = SizePrinciple(same_named(GroupRules, table), groups, gains_N)
+            return GroupRecruiter(law)
         case OptimalTable():
             return OptimalRecruiter(_optimal(table, nominal, reference))
 
@@ -256,6 +242,18 @@ def indices(cells: list[int | str], model: CellArray) -> list[int]:
     return [c - 1 if isinstance(c, int) else model.cell_names.index(c) for c in cells]
 
 
+def unknown_cells(key: str, cells: list[int | str], model: CellArray) -> Found:
+    """Report cells, given by number or name, that do not exist."""
+    for cell in cells:
+        known = 1 <= cell <= model.n_cells if isinstance(cell, int) else cell in model.cell_names
+        if not known:
+            yield (
+                key,
+                f"there is no cell {cell!r}: cells are 1 to {model.n_cells}, or "
+                f"{model.cell_names[0]} to {model.cell_names[-1]}",
+            )
+
+
 def reachable_N(table: object, nominal: NominalArray) -> float:
     """Return the largest static force of the cells that the controller can switch."""
     gains_N = nominal.static_gains_N
@@ -324,17 +322,9 @@ def _groups(table: GroupsTable, nominal: NominalArray) -> Found:
         key = f"controller.groups.{i}"
         if not group:
             yield key, "has no cell: name some, or leave the group out"
-        for cell in group:
-            there = (
-                1 <= cell <= model.n_cells if isinstance(cell, int) else cell in model.cell_names
-            )
-            if not there:
-                yield (
-                    key,
-                    f"there is no cell {cell!r}: cells are 1 to {model.n_cells}, or "
-                    f"{model.cell_names[0]} to {model.cell_names[-1]}",
-                )
-                return
+        if wrong := list(unknown_cells(key, group, model)):
+            yield wrong[0]
+            return
         for n in indices(group, model):
             seen[n] += 1
             if seen[n] == 2:

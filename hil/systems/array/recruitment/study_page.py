@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.stats import binomtest
 
-from hil.pages.study import saved
+from hil.pages.study import as_table, saved
 from hil.pages.style import CELL, MEASURED, MODEL, REFERENCE, mark_simulated, styled_figure
 from hil.systems.array.recruitment import study_trial as trial
 from hil.systems.array.recruitment.study_commission import commissioned_plant
@@ -96,12 +96,12 @@ def _errors(
             rows.append([f"{label} ({len(best)} plants)", f"{np.mean(best):.1f} %"]
                         + [""] * (len(values.dead_percent) - 1))  # fmt: skip
     n_plants = len(judged[n_cells, values.dead_percent[0], CONTROLLERS[0]])
-    return {
-        "title": f"{n_cells} cells, {n_plants} plants: RMS error over all cells' force, switches a "
-        "second, energy",
-        "columns": ["", *[f"{dead:g} % dead" for dead in values.dead_percent]],
-        "rows": rows,
-    }
+    title = (
+        f"{n_cells} cells, {n_plants} plants: RMS error over all cells' force, switches a second"
+    )
+    return as_table(
+        f"{title}, energy", ["", *[f"{dead:g} % dead" for dead in values.dead_percent]], rows
+    )
 
 
 def _named(f: dict[str, Any]) -> float:
@@ -124,23 +124,20 @@ def _deaths(failures: Rows) -> dict[str, Any]:
             f"{f['false_alarms']} in {f['hours']:.1f} h",
             f"{f['largest_log_odds']:.1f} of {f['threshold']:.1f}",
         ])  # fmt: skip
-    return {
-        "title": "A cell dies while it is on, seen by force alone (95 % interval of the share)",
-        "columns": ["", f"named within {WITHIN_S:g} s", f"within {WATCHED_S:g} s",
-                    "another named", "false alarms", "log odds, healthy"],
-        "rows": rows,
-    }  # fmt: skip
+    return as_table(
+        "A cell dies while it is on, seen by force alone (95 % interval of the share)",
+        ["", f"named within {WITHIN_S:g} s", f"within {WATCHED_S:g} s", "another named",
+         "false alarms", "log odds, healthy"], rows,
+    )  # fmt: skip
 
 
 def _settings(values: "Values", tuned: Tuned) -> dict[str, Any]:
-    return {
-        "title": "Settings selected by tuning (SETTINGS in study_controllers.py)",
-        "columns": ["", *[f"{n} cells" for n in values.cells]],
-        "rows": [
-            [name, *[", ".join(f"{x:g}" for x in tuned[n, name]) for n in values.cells]]
-            for name in CONTROLLERS
-        ],
-    }
+    rows = [
+        [name, *[", ".join(f"{x:g}" for x in tuned[n, name]) for n in values.cells]]
+        for name in CONTROLLERS
+    ]
+    title = "Settings selected by tuning (SETTINGS in study_controllers.py)"
+    return as_table(title, ["", *[f"{n} cells" for n in values.cells]], rows)
 
 
 def notes(values: "Values", ratios: dict[str, float], failures: Rows) -> list[str]:

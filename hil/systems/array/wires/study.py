@@ -15,6 +15,7 @@ from pydantic import Field
 
 from hil.config.table import Positive, Table
 from hil.errors import ModelError
+from hil.pages.study import as_table
 from hil.systems.array.wires import figures
 from hil.systems.array.wires.fit import (
     NAMES,
@@ -102,7 +103,7 @@ def _shipped(out: Path) -> dict[str, Any]:
         rows = [[law, *(f"{rms:.3f}" for rms in values)] for law, values in laws_out.items()]
         rows.append(["within this law's band", *(f"{s['band_holds']:.0%}" for s in left_out)])
         tables += [
-            {"title": f"{name}: RMS over the stroke", "columns": columns, "rows": rows},
+            as_table(f"{name}: RMS over the stroke", columns, rows),
             {**_parameter_table(whole), "title": f"{name}: parameters, all loops fitted"},
         ]
         drawn.append(figures.loops(out, f"{name}.png", panels))
@@ -148,7 +149,7 @@ def _table(title: str, loops: Sequence[Loop], laws: dict[str, Strain]) -> dict[s
         [name, *(f"{rms_of_stroke(strain(loop), loop):.3f}" for loop in loops)]
         for name, strain in laws.items()
     ]
-    return {"title": title, "columns": columns, "rows": rows}
+    return as_table(title, columns, rows)
 
 
 def _parameters(fitted: Fitted) -> dict[str, dict[str, Any]]:
@@ -164,11 +165,8 @@ def _parameter_table(fitted: Fitted) -> dict[str, Any]:
         [name, f"{p['value']:.4g}", f"{2.0 * p['sd']:.2g}", "loops" if p["identified"] else "prior"]
         for name, p in _parameters(fitted).items()
     ]
-    return {
-        "title": "Parameters",
-        "columns": ["parameter", "value", "2 standard deviations", "told by"],
-        "rows": rows,
-    }
+    columns = ["parameter", "value", "2 standard deviations", "determined by"]
+    return as_table("Parameters", columns, rows)
 
 
 def _notes(fitted: Fitted, others: Sequence[Loop]) -> list[str]:
