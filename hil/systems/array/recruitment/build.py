@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.config.table import same_named
-from hil.control.controller import ArrayEstimate
 from hil.control.reference import NoReference, Reference
 from hil.errors import ModelError
 from hil.systems.array.activation import CellActivation
 from hil.systems.array.cell_array import CellArray
 from hil.systems.array.force_levels import levels_N, static_gains_N
 from hil.systems.array.isolation import Isolation, IsolationRules, broken_gains_N, lags
-from hil.systems.array.prediction import Prediction, free_response, predict
+from hil.systems.array.prediction import Prediction, predict
 from hil.systems.array.recruitment.broadcast import Broadcaster, BroadcastLaw
 from hil.systems.array.recruitment.control import (
     BroadcastRecruiter,
@@ -188,15 +187,9 @@ def _optimal(
     n_samples = round(table.horizon_s / table.sample_s)
     p = _prediction(nominal, rules.budget_ticks * period_s, table.sample_s, n_samples)
     G = block_responses(p, round(table.plan_s / table.sample_s), table.n_blocks)
-    work = np.zeros(n_samples + 2)
-
-    def free(estimate: ArrayEstimate, cells: NDArray[np.uint8], y: NDArray[np.float64]) -> None:
-        free_response(p, estimate.x, estimate.theta, cells, y, work)
-        y += estimate.disturbance_N
-
     levels = level_table(p.static_gains_N)
     price_N2 = table.price * float(np.abs(levels.gain_N).min()) ** 2
-    return Optimal(rules, levels, G, p.sample_s, price_N2, reference, free, period_s)
+    return Optimal(rules, levels, G, p, price_N2, reference, period_s)
 
 
 @lru_cache(maxsize=4)

@@ -9,7 +9,6 @@ search found no better one. Cells of the same kind alternate.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,9 +18,8 @@ from numpy.typing import NDArray
 
 from hil.control.controller import ArrayEstimate
 from hil.control.reference import Reference
+from hil.systems.array.prediction import Prediction, free_response
 from hil.systems.array.recruitment.planner import LevelTable, Planner
-
-Free = Callable[[ArrayEstimate, NDArray[np.uint8], NDArray[np.float64]], None]
 
 
 @dataclass(frozen=True)
@@ -127,11 +125,9 @@ class Optimal(PlannedCells):
     Parameters
     ----------
     G : (J, M) array, response at J samples to a unit static force switched on at each of M blocks
-    sample_s : sample time; the first sample is one sample time after the plan is applied
+    prediction : gives the force at the samples if no cell is switched; the first sample is one
+        sample time after the plan is applied
     price_N2 : cost of a switch; see `Planner`
-    free : function(estimate, cells, y)
-        Writes into y (J,) the force at the samples, including the disturbance, if no cell is
-        switched.
     """
 
     def __init__(
@@ -139,16 +135,16 @@ class Optimal(PlannedCells):
         rules: PlanRules,
         table: LevelTable,
         G: NDArray[np.float64],
-        sample_s: float,
+        prediction: Prediction,
         price_N2: float,
         reference: Reference,
-        free: Free,
         period_s: float,
     ) -> None:
         self._planner = Planner(table, G, price_N2, *rules.least_blocks(period_s))
         super().__init__(rules, self._planner, len(table.kind), reference, period_s)
-        self._table, self._free = table, free
-        self._times_s = self._lead_s + sample_s * np.arange(1, len(G) + 1)
+        self._table, self._prediction = table, prediction
+        self._times_s = self._lead_s + prediction.sample_s * np.arange(1, len(G) + 1)
+        self._work = np.zeros(len(G) + 2)
         n_kinds, n_blocks = len(table.gain_N), G.shape[1]
         self._y, self._rho = np.zeros((2, len(G)))
         self._n_on, self._n_of = np.zeros((2, n_kinds), dtype=np.int64)
@@ -166,7 +162,8 @@ class Optimal(PlannedCells):
             self._table.kind, self._times, t_s, estimate.cells, estimate.usable, self._on,
             self._since_s, self._n_on, self._n_of, self._locked,
         )  # fmt: skip
-        self._free(estimate, self._on, self._y)
+        free_response(self._prediction, estimate.x, estimate.theta, self._on, self._y, self._work)
+        self._y += estimate.disturbance_N
         for j, after_s in enumerate(self._times_s):
             self._rho[j] = self._reference.at(t_s + after_s) - self._y[j]
         if not np.isnan(self._rho[0]):

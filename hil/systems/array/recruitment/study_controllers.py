@@ -11,7 +11,7 @@ from hil.control.pid import Pid, PidGains
 from hil.control.reference import Reference
 from hil.devices.board import protocol
 from hil.loop.frame import Broadcast, Commands
-from hil.systems.array.prediction import Prediction, free_response, predict
+from hil.systems.array.prediction import Prediction, predict
 from hil.systems.array.recruitment.broadcast import Broadcaster, BroadcastLaw, Law
 from hil.systems.array.recruitment.build import block_responses
 from hil.systems.array.recruitment.build import wire_optimal as build_wire_optimal
@@ -160,19 +160,11 @@ def _tables(n_cells: int, planning: Planning) -> tuple[Prediction, Vector]:
 def optimal(know: KnownArray, follow: Reference, planning: Planning) -> RecruiterControl:
     """Return the planner on the nominal array, with preview of the set point."""
     p, G = _tables(know.n_cells, planning)
-    work = np.zeros(planning.n_samples + 2)
-
-    def free(estimate: ArrayEstimate, cells: Mask, y: Vector) -> None:
-        free_response(p, estimate.x, estimate.theta, cells, y, work)
-        y += estimate.disturbance_N
-
     rules = PlanRules(
         planning.plan_ticks, 1, planning.levels_per_tick, planning.least_s, planning.least_s
     )
     price_N2 = planning.price * float(know.static_gains_N.min()) ** 2
-    planner = Optimal(
-        rules, level_table(know.static_gains_N), G, p.sample_s, price_N2, follow, free, PERIOD_S
-    )
+    planner = Optimal(rules, level_table(know.static_gains_N), G, p, price_N2, follow, PERIOD_S)
     return RecruiterControl(OptimalRecruiter(planner))
 
 
