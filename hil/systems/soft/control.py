@@ -4,8 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.control.controller import ArrayEstimate, CellController
-from hil.control.steering import Selective, Steerable, Tunable
+from hil.control.steering import Selective, Steerable
 from hil.loop.frame import CELL_UNKNOWN, Column, Commands, Frame
+from hil.systems.array.control import CellStage
 from hil.systems.array.recruitment.control import Recruiter
 
 
@@ -31,7 +32,7 @@ class MaskRecruiter:
         """Do nothing: there are no columns."""
 
 
-class SignalCells:
+class SignalCells(CellStage):
     """Control stage: a set point, a channel's reading and a recruiter.
 
     Parameters
@@ -52,49 +53,28 @@ class SignalCells:
         rest: float,
         n_cells: int,
     ) -> None:
-        self.reference = reference
-        self.recruiter = recruiter
-        self._masks = [recruiter.controller] if isinstance(recruiter, MaskRecruiter) else []
-        self._index = index
-        self._rest = rest
-        self.columns = [
+        law = recruiter.controller if isinstance(recruiter, MaskRecruiter) else None
+        columns = [
             Column(reference_column, units, "reference", "set point; NaN where there is none"),
             Column(demand_column, units, "commanded", "what the controller asks the cells for"),
             *recruiter.columns,
         ]
+        super().__init__(reference, columns, law)
+        self.recruiter, self._index, self._rest = recruiter, index, rest
         self._estimate = ArrayEstimate(
             cells=np.zeros(n_cells, dtype=np.uint8),
             usable=np.ones(n_cells, dtype=np.uint8),
             x=np.zeros(0),
             theta=np.zeros(n_cells),
         )
-        for law in self._masks:
-            if isinstance(law, Selective):
-                law.usable = self._estimate.usable
-
-    @property
-    def set_points(self) -> dict[str, Steerable]:
-        """The set point that a user can hold."""
-        return {self.columns[0].name: self.reference}
-
-    def set_gain(self, key: str, value: float) -> None:
-        """Change a gain of the controller; KeyError for an unknown name."""
-        tunable = [law for law in self._masks if isinstance(law, Tunable)]
-        if not tunable:
-            raise KeyError(key)
-        tunable[0].set_gain(key, value)
-
-    def restart(self) -> None:
-        for law in self._masks:
-            law.restart()
+        if law is not None and isinstance(law, Selective):
+            law.usable = self._estimate.usable
 
     def bind(self, frame: Frame, measured: NDArray[np.float64], commands: Commands) -> None:
-        self._values = frame.span([column.name for column in self.columns])
-        self._measured = measured
+        super().bind(frame, measured, commands)
         self._reported = frame.cells("cells_reported")
         there = any(column.name == "cells_open" for column in frame.columns)
         self._open = frame.cells("cells_open") if there else None
-        self._commands = commands
 
     def step(self, t_s: float) -> None:
         estimate, values = self._estimate, self._values

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from hil.control.controller import ArrayEstimate
 from hil.control.steering import Steerable
-from hil.loop.frame import Column, Commands, Frame
+from hil.loop.frame import Column, Commands
+from hil.systems.array.control import FORCE_COLUMNS, CellStage
 from hil.systems.array.recruitment.broadcast import Broadcaster
 from hil.systems.array.recruitment.diagnosis import Diagnosis
 from hil.systems.array.recruitment.groups import SizePrinciple
@@ -37,8 +38,8 @@ class Recruiter(Protocol):
         ...
 
 
-class Recruitment:
-    """Control stage: a set point and a recruiter.
+class Recruitment(CellStage):
+    """Control stage: a set point and a recruiter. The observer provides integral action.
 
     Parameters
     ----------
@@ -53,36 +54,8 @@ class Recruitment:
         estimate: ArrayEstimate,
         diagnosis: Diagnosis | None = None,
     ) -> None:
-        self._diagnosis = diagnosis
-        self.reference = reference
-        self.recruiter = recruiter
-        self._estimate = estimate
-
-    @property
-    def columns(self) -> list[Column]:
-        return [
-            Column("force_reference_N", "N", "reference", "set point; NaN where there is none"),
-            Column(
-                "force_demand_N", "N", "commanded", "force the controller asks for; NaN if none"
-            ),
-            *self.recruiter.columns,
-        ]
-
-    @property
-    def set_points(self) -> dict[str, Steerable]:
-        """The set point that a user can hold."""
-        return {"force_reference_N": self.reference}
-
-    def restart(self) -> None:
-        """Do nothing: recruiters have no integrator; the observer provides integral action."""
-
-    def set_gain(self, key: str, value: float) -> None:
-        """Raise KeyError: no gain can change during a run."""
-        raise KeyError(key)
-
-    def bind(self, frame: Frame, measured: NDArray[np.float64], commands: Commands) -> None:
-        self._values = frame.span([column.name for column in self.columns])
-        self._commands = commands
+        super().__init__(reference, [*FORCE_COLUMNS, *recruiter.columns])
+        self.recruiter, self._estimate, self._diagnosis = recruiter, estimate, diagnosis
 
     def step(self, t_s: float) -> None:
         reference_N = self.reference.at(t_s)
