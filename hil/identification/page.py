@@ -239,37 +239,6 @@ def _bars(axis: Axes, parameters: Sequence[Parameter]) -> None:
     axis.legend(frameon=False, loc="upper right", ncols=2, fontsize=8)
 
 
-_PAGE = """{% extends "page" %}
-{% block body %}
-<p class="sub">{{ sub }}</p>
-<p class="verdict {{ 'yes' if adequate }}">{{ verdict }}.
-{% if remedy %} {{ remedy }}.{% endif %}</p>
-<h2>Parameters</h2>
-<table><tr><th></th><th class="n">as configured</th><th class="n">fitted</th>
-<th class="n">95 % interval</th><th class="n">bootstrap</th><th class="n">σ</th>
-<th class="n">σ, all in</th></tr>
-{% for row in rows %}<tr><td>{{ row[0] }}</td>{% for v in row[1:] %}<td class="n">{{ v }}</td>
-{% endfor %}</tr>{% endfor %}</table>
-<p>Intervals and σ are those of the fit with the held values. "All in" includes the uncertainty of
-the transducer's slope and of the held values that have a calibration record.</p>
-{% if held %}<p>Held as configured: {{ held }}.</p>{% endif %}
-{% if weak %}<h2>Not identifiable from these runs</h2>
-<ul>{% for text in weak %}<li>{{ text }}</li>{% endfor %}</ul>{% endif %}
-<img alt="force, residuals and intervals" src="data:image/png;base64,{{ png }}">
-<h2>Is the residual only noise?</h2>
-<p>{{ noise }}. A test fails below p = {{ level }}: the tests then reject an adequate model in at
-most {{ alarm }} of all cases.</p>
-<table><tr><th>test</th><th class="n">p</th><th>finding</th></tr>
-{% for t in tests %}<tr><td>{{ t[0] }}</td><td class="n {{ 'no' if t[3] }}">{{ t[1] }}</td>
-<td>{{ t[2] }}</td></tr>{% endfor %}</table>
-<h2>Runs</h2>
-<table><tr><th>file</th><th class="n">readings</th><th class="n">zero of the channel</th>
-<th>SHA-256</th></tr>
-{% for r in runs %}<tr><td>{{ r[0] }}</td><td class="n">{{ r[1] }}</td><td class="n">{{ r[2] }}</td>
-<td><code>{{ r[3] }}</code></td></tr>{% endfor %}</table>
-{% endblock %}
-"""
-
 TESTS = {
     "size": "size of the residual",
     "slow": f"size of its means over {1e3 * COARSE_S:g} ms",
@@ -282,7 +251,7 @@ def write_page(recorded: Sequence[Recorded], found: Identified, path: Path) -> N
     """Write the page as one HTML file; ConfigError if it cannot be written."""
     adequacy = found.adequacy
     text = rendered(
-        _PAGE,
+        "identification.html",
         title=f"{recorded[0].rig}: identified parameters",
         simulated=any(r.simulated for r in recorded),
         sub=f"{len(recorded)} run{'s' * (len(recorded) > 1)} · least squares of the array's own "

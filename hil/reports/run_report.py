@@ -267,75 +267,12 @@ def _figures(run: xr.Dataset) -> dict[str, Any]:
     return dict(json.loads(run.attrs.get("summary", "{}")))
 
 
-_PAGE = """{% extends "page" %}
-{% block style %}
- pre { background: #f6f6f6; padding: 1rem; overflow-x: auto; font-size: 13px; }
-{% endblock %}
-{% block body %}
-<p class="sub">{{ file }} · {{ created }} · {{ clock }} clock · seed {{ seed }} ·
-<span class="{{ 'fault' if outcome != 'complete' }}">{{ outcome }}</span></p>
-{% for r in recalibrated %}<p class="sub">{{ r.channel }} recalibrated from {{ r.was }} to
-{{ r.with }}; made from {{ r.from }}</p>{% endfor %}
-{% if faults %}<p class="fault">Tripped:{% for line in faults %}<br>
-{{ line }}{% endfor %}</p>
-{% endif %}
-{% if failed_cells %}<p class="fault">Cells that failed:
-{{ failed_cells|join("; ") }}</p>{% endif %}
-{% for s, png in sections %}<h2>{{ s.title }}</h2>
-{% for text in s.sentences %}<p>{{ text }}</p>{% endfor %}
-{% if png %}<img alt="{{ s.title }}" src="data:image/png;base64,{{ png }}">{% endif %}
-{% if s.rows %}<table><tr>{% for c in s.columns %}<th>{{ c }}</th>{% endfor %}</tr>
-{% for r in s.rows %}<tr>{% for c in r %}<td class="n">{{ c }}</td>{% endfor %}</tr>{% endfor %}
-</table>{% endif %}{% endfor %}
-{% if sections %}<h2>The whole run</h2>{% endif %}
-<img alt="measured over simulated signals, and what was commanded"
- src="data:image/png;base64,{{ png }}">
-<h2>Simulated against measured</h2>
-{% if signals %}<table><tr><th>signal</th><th>RMS of measured − simulated</th><th>VAF</th>
-<th>RMS of measured − reference</th></tr>
-{% for s in signals %}<tr>{% for v in s %}<td class="n">{{ v }}</td>{% endfor %}</tr>{% endfor %}
-</table>{% endif %}
-<table>{% for name, value in force %}<tr><td>{{ name }}</td><td class="n">{{ value }}</td></tr>
-{% endfor %}</table>
-{% if responses %}<h2>Responses</h2>
-<table><tr><th>step at</th><th>cells on</th><th>final, measured</th><th>simulated</th>
-<th>settling 2 %, measured</th><th>simulated</th><th>overshoot, measured</th><th>simulated</th></tr>
-{% for r in responses %}<tr>{% for v in r %}<td class="n">{{ v }}</td>{% endfor %}</tr>{% endfor %}
-</table>{% endif %}
-<h2>Timing</h2>
-<table>{% for name, value in timing %}<tr><td>{{ name }}</td><td class="n">{{ value }}</td></tr>
-{% endfor %}</table>
-{% if clocks %}<h2>Clocks of the devices</h2>
-<table><tr><th>device</th><th>offset from the loop's</th><th>drift</th>
-<th>residual, RMS</th></tr>
-{% for c in clocks %}<tr>{% for v in c %}<td class="n">{{ v }}</td>{% endfor %}</tr>{% endfor %}
-</table>{% endif %}
-<h2>Events</h2>
-<table><tr><th>time</th><th>level</th><th>source</th><th></th></tr>
-{% for e in events %}<tr><td class="n">{{ e[0] }}</td><td>{{ e[1] }}</td><td>{{ e[2] }}</td>
-<td>{{ e[3] }}</td></tr>{% endfor %}</table>
-<h2>Channels</h2>
-{% for line in flags %}<p class="fault">{{ line }}</p>{% endfor %}
-<table><tr><th>channel</th><th>terminal</th><th>means</th><th>calibration</th></tr>
-{% for c in channels %}<tr>{% for v in c %}<td>{{ v }}</td>{% endfor %}</tr>{% endfor %}</table>
-{% if records %}<h2>Sources of the values</h2>
-<table><tr><th>table</th><th>article</th><th>record</th></tr>
-{% for c in records %}<tr>{% for v in c %}<td>{{ v }}</td>{% endfor %}</tr>{% endfor %}
-</table>{% endif %}
-<h2>Software</h2>
-<table>{% for name, value in software %}<tr><td>{{ name }}</td><td>{{ value }}</td></tr>
-{% endfor %}</table>
-<h2>Configuration</h2><pre>{{ toml }}</pre>
-{% endblock %}
-"""
-
-
 def page(run: xr.Dataset, figure: Figure, path: Path, sections: Sequence[Section] = ()) -> str:
     """The report as one HTML file."""
     summary, attrs = _figures(run), run.attrs
     experiment = attrs["experiment"]
     return rendered(
-        _PAGE,
+        "run.html",
         title=f"{attrs['experiment_file'].split('/')[0]}: {attrs['experiment_name']}",
         simulated=bool(attrs.get("simulated")),
         file=path.name,

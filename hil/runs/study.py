@@ -77,41 +77,9 @@ def as_text(results: dict[str, Any]) -> str:
     return "\n".join([*lines, *(f"- {note}" for note in results.get("notes", []))])
 
 
-_PAGE = """{% extends "page" %}
-{% block style %}
- body { max-width: 58rem; } td.n, th.n { white-space: normal; }
- figure { margin: 2rem 0; } figcaption { color: #555; } code { font-size: 13px; }
-{% endblock %}
-{% block body %}
-{% for f in figures %}<figure><img src="{{ f.file }}" alt="{{ f.file }}">
-<figcaption>{{ f.caption }}</figcaption></figure>{% endfor %}
-{% if notes %}<ul>{% for n in notes %}<li>{{ n }}</li>{% endfor %}</ul>{% endif %}
-{% for t in tables %}<h2>{{ t.title }}</h2>
-<table><tr>{% for c in t.columns %}<th class="n">{{ c }}</th>{% endfor %}</tr>
-{% for r in t.rows %}<tr>{% for c in r %}<td class="n">{{ c }}</td>{% endfor %}</tr>
-{% endfor %}</table>{% endfor %}
-{% if checks %}<h2>Figures to check against</h2>
-<table><tr><th></th><th>here</th><th>expected</th><th></th><th></th></tr>
-{% for c in checks %}<tr><td>{{ c.what }}</td><td class="n">{{ "%.9g"|format(c.value) }}</td>
-<td class="n">{{ c.expected }}</td><td>{{ c.unit }}</td>
-<td{% if not c.agrees %} class="no"{% endif %}>{{ "agrees" if c.agrees else "not reproduced" }}</td>
-</tr>{% endfor %}</table>{% endif %}
-{% if effort %}<h2>Effort</h2>
-<p>The paper reports about 15 minutes to program six cells from base principles, and 1 minute to
-form the fingerprint. This table counts the lines to write and the computing time instead.</p>
-<table><tr><th>array</th><th>with the method</th><th>lines</th><th>equations by hand</th>
-<th>terms by hand</th><th>assembly</th></tr>
-{% for e in effort %}<tr><td>{{ e.array }}</td><td><code>{{ e.fingerprint }}</code></td>
-<td class="n">{{ e.lines_with_the_method }}</td><td class="n">{{ e.equations_by_hand }}</td>
-<td class="n">{{ e.terms_by_hand }}</td>
-<td class="n">{{ "%.1f"|format(1000 * e.assembly_s) }} ms</td></tr>{% endfor %}</table>{% endif %}
-{% endblock %}
-"""
-
-
 def _page(results: dict[str, Any]) -> str:
     return rendered(
-        _PAGE,
+        "study.html",
         title=results["title"], figures=results["figures"], notes=results.get("notes", []),
         tables=results.get("tables", []), checks=results.get("checks", []),
         effort=results.get("effort", []),

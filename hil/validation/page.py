@@ -241,66 +241,10 @@ def _what(c: Any) -> str:
     return f"{c.what}, {c.t_s:.3g} s" if c.what == "settled" else c.what
 
 
-_PAGE = """{% extends "page" %}
-{% block style %}
- h2 { font-size: 1.25rem; margin-top: 2.5rem; } h3 { font-size: 1.05rem; margin-top: 1.6rem; }
- .simulated { font-size: 0.8em; } .yes { color: #117733; } code { font-size: 12px; }
-{% endblock %}
-{% block body %}
-<p class="sub">Measured force over the model's, nothing of which was fitted to it.</p>
-{% if mixed %}<p class="no">Simulated and measured runs are mixed in this table: their figures do
-not compare.</p>{% endif %}
-{% if runs|length > 1 %}<h2>All runs</h2>
-<table><tr><th>run</th><th>made</th><th class="n">RMS [mN]</th><th class="n">NRMSE [%]</th>
-<th class="n">VAF [%]</th><th class="n">coverage</th><th>accepted</th></tr>
-{% for r in runs %}<tr><td><a href="#run{{ loop.index }}">{{ r.file }}</a></td><td>{{ r.day }}</td>
-<td class="n">{{ r.rms }}</td><td class="n">{{ r.nrmse }}</td><td class="n">{{ r.vaf }}</td>
-<td class="n">{{ r.coverage }}</td>
-<td class="{{ 'yes' if r.accepted else 'no' }}">{{ "yes" if r.accepted else "no" }}</td></tr>
-{% endfor %}</table>
-<img alt="figures of all runs" src="data:image/png;base64,{{ trend }}">{% endif %}
-{% for r in runs %}<h2 id="run{{ loop.index }}">{{ r.name }}
-{% if r.simulated %}<span class="simulated">SIMULATED</span>{% endif %}</h2>
-<p class="sub">{{ r.file }} · {{ r.created }} · seed {{ r.seed }} · {{ r.outcome }} ·
-<code>{{ r.sha256 }}</code></p>
-<p class="verdict {{ 'yes' if r.accepted }}">{{ r.verdict }}.</p>
-{% if r.criteria %}<table><tr><th>criterion</th><th class="n">asked</th><th class="n">found</th>
-<th class="n">end of its 95 % interval</th><th></th></tr>
-{% for c in r.criteria %}<tr>{% for x in c[:4] %}<td{% if not loop.first %} class="n"{% endif %}>
-{{ x }}</td>{% endfor %}<td class="{{ 'yes' if c[4] else 'no' }}">
-{{ "kept" if c[4] else "not kept" }}
-</td></tr>{% endfor %}</table>
-<p>Stated in {{ r.basis }}, SHA-256 <code>{{ r.acceptance }}</code>. A limit is kept if the whole
-interval keeps it.</p>{% endif %}
-<img alt="measured over simulated" src="data:image/png;base64,{{ r.png }}">
-<h3>Figures</h3>
-<table><tr><th></th><th class="n">value</th><th class="n">95 % interval</th></tr>
-{% for f in r.figures %}<tr><td>{{ f[0] }}</td><td class="n">{{ f[1] }}</td>
-<td class="n">{{ f[2] }}</td></tr>{% endfor %}</table>
-<h3>Comparison error and validation uncertainty</h3>
-<table><tr><th></th><th class="n">S [N]</th><th class="n">D [N]</th><th class="n">E [mN]</th>
-<th class="n">u<sub>input</sub></th><th class="n">u<sub>D</sub></th>
-<th class="n">u<sub>num</sub></th><th class="n">u<sub>val</sub> [mN]</th>
-<th class="n">|E|/u<sub>val</sub></th><th>the model's error is</th></tr>
-{% for c in r.comparisons %}<tr>{% for x in c %}<td{% if not (loop.first or loop.last) %} class="n"
-{% endif %}>{{ x }}</td>{% endfor %}</tr>{% endfor %}</table>
-<p>E = S − D, u<sub>val</sub>² = u<sub>input</sub>² + u<sub>D</sub>² + u<sub>num</sub>²
-(ASME V&amp;V 20, GUM): the model's error lies within E ± 2 u<sub>val</sub>.</p>
-<h3>Sources of uncertainty</h3>
-<table><tr><th>parameter</th><th class="n">value</th><th class="n">standard uncertainty</th>
-<th class="n">its effect on the force (RMS)</th></tr>
-{% for p in r.parameters %}<tr>{% for x in p %}<td{% if not loop.first %} class="n"{% endif %}>
-{{ x }}</td>{% endfor %}</tr>{% endfor %}</table>
-<ul>{% for n in r.records %}<li>{{ n }}</li>{% endfor %}
-{% for n in r.notes %}<li>{{ n }}</li>{% endfor %}</ul>{% endfor %}
-{% endblock %}
-"""
-
-
 def write_page(runs: Sequence[Validated], path: Path) -> None:
     """Write the page as one HTML file; ConfigError if it cannot be written."""
     text = rendered(
-        _PAGE,
+        "validation.html",
         title=f"{runs[0].recorded.rig}: validation",
         simulated=all(v.recorded.simulated for v in runs),
         mixed=len({v.recorded.simulated for v in runs}) > 1,

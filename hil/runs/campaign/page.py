@@ -77,36 +77,6 @@ def as_text(folder: Path, p: Progress) -> str:
     return "\n".join(lines)
 
 
-_PAGE = """{% extends "page" %}
-{% block style %}
- body { max-width: 70rem; } td, th { padding: 0.15rem 1rem 0.15rem 0; }
- .wide { overflow-x: auto; } .wide td, .wide th { font-size: 12px; padding-right: 0.7rem; }
- .wide td { white-space: nowrap; }
-{% endblock %}
-{% block body %}
-<p class="sub">{{ file }} · {{ "rehearsal · " if rehearsal }}backend {{ backend }} ·
-{{ complete }} of {{ count }} trials complete{% if operator %} · {{ operator }}{% endif %}</p>
-{% if left %}<p class="fault">{{ left }} left{% if why %}; stopped: {{ why }}{% endif %}</p>
-{% endif %}
-{% for title, png in figures %}<h2>{{ title }}</h2>
-<img alt="{{ title }}" src="data:image/png;base64,{{ png }}">{% endfor %}
-{% if answers %}<h2>Answers</h2><table>
-{% for q, a in answers %}<tr><td>{{ q }}</td><td>{{ a }}</td></tr>{% endfor %}</table>{% endif %}
-{% if notes %}<h2>Deviations from the plan</h2><table>
-{% for trial, what in notes %}<tr><td class="n">{{ trial }}</td><td>{{ what }}</td></tr>
-{% endfor %}</table>{% endif %}
-<h2>Trials</h2><div class="wide"><table><tr>
-{% for c in columns %}<th class="n">{{ c }}</th>{% endfor %}</tr>
-{% for row, file, bad in rows %}<tr{% if bad %} class="fault"{% endif %}>
-{% for v in row %}<td class="n">{{ v }}</td>{% endfor %}
-<td>{% if file %}<a href="{{ file }}">{{ file }}</a>{% endif %}</td></tr>
-{% endfor %}</table></div>
-<h2>Software</h2><table>
-{% for k, v in software %}<tr><td>{{ k }}</td><td>{{ v }}</td></tr>{% endfor %}</table>
-{% endblock %}
-"""
-
-
 def page(folder: Path, p: Progress) -> str:
     """The page as one HTML file with embedded figures and links to the recordings."""
     rows, simulated = rows_of(p), p.head["backend"] != "bench"
@@ -120,7 +90,7 @@ def page(folder: Path, p: Progress) -> str:
         ("Figures in trial order", _draw_order(rows, simulated)),
     ]
     return rendered(
-        _PAGE,
+        "campaign.html",
         title=p.head["name"],
         file=p.head["file"],
         simulated=simulated,

@@ -116,52 +116,6 @@ def write(
     return table, page
 
 
-_PAGE = """{% extends "page" %}
-{% block style %}
- body { max-width: 84rem; } .sub { margin-bottom: 0; }
- dl.what { display: grid; grid-template-columns: max-content 1fr; gap: 0.1rem 1rem;
-        font-size: 0.87rem; max-width: 62rem; } dl.what dt { font-weight: 600; }
- dl.what dd { margin: 0; color: #444; }
- main { display: grid; grid-template-columns: repeat(auto-fill, minmax(19.5rem, 1fr));
-        gap: 1rem; margin-top: 1.5rem; }
- figure { margin: 0; border: 1px solid #ddd; border-radius: 6px; padding: 0.5rem 0.7rem 0.6rem;
-        break-inside: avoid; }
- svg { width: 100%; display: block; } code { font-size: 0.78rem; overflow-wrap: anywhere; }
- figcaption { border-top: 1px solid #eee; padding-top: 0.35rem; }
- .nth { float: right; color: #999; font-size: 0.8rem; padding-left: 0.5rem; }
- .rows { display: grid; grid-template-columns: max-content 1fr max-content 1fr;
-        gap: 0 0.4rem; font-size: 0.77rem; margin: 0.3rem 0 0; white-space: nowrap; }
- .rows dt { color: #666; } .rows dt:nth-of-type(even) { padding-left: 0.5rem; }
- .rows dd { margin: 0; text-align: right;
-        font-variant-numeric: tabular-nums; }
- .key { font-weight: 700; color: #222 !important; }
- .cell { fill: none; stroke: #d55e00; stroke-width: 1.8; } .mass { fill: #0072b2; }
- .end { fill: #333; } .layer { stroke: #e8e8e8; stroke-width: 1; }
-{% endblock %}
-{% block body %}
-<p class="sub">{{ order }}. One cell: K = {{ K }} N/m, pulls {{ pull }} N when blocked
-(F = {{ force }} N). All values: topologies.csv.</p>
-<dl class="what">
-<dt>picture</dt><dd>grey: left and right end; blue: masses, one vertical line per layer;
-orange: cells</dd>
-<dt>blocked force</dt><dd>both ends fixed, all cells on</dd>
-<dt>stroke</dt><dd>free contraction: all cells on, no force on the right end</dd>
-<dt>levels, smallest step</dt><dd>distinct blocked forces over all on/off sets, including all off;
-smallest distance between neighbouring levels</dd>
-<dt>std. dev.</dt><dd>of the blocked force with each cell on with probability 1/2</dd>
-<dt>robustness</dt><dd>fraction of the blocked force left after one cell breaks mechanically,
-mean over the cells</dd>
-</dl>
-{% if left_out %}<p>The first {{ cards|length }} are shown; {{ left_out }} more are in
-topologies.csv.</p>{% endif %}
-<main>
-{% for card in cards %}<figure>{{ card.svg|safe }}<figcaption><span class="nth">{{ loop.index }}
-</span><code>{{ card.fingerprint }}</code><dl class="rows">
-{%- for name, value, key in card.rows %}<dt{% if key %} class="key"{% endif %}>{{ name }}</dt>
-<dd{% if key %} class="key"{% endif %}>{{ value }}</dd>{% endfor %}</dl></figcaption></figure>
-{% endfor %}</main>
-{% endblock %}
-"""
 _SHORT = ("masses", "force", "stroke", "levels", "step", "std. dev.", "robustness")
 _UNITS = ("", " N", " mm", "", " mN", " mN", " %")
 
@@ -185,7 +139,7 @@ def _rendered(
             }
         )
     return rendered(
-        _PAGE,
+        "topologies.html",
         title=headline(rows, n_cells, mirror),
         order="In the order of generation" if rank is None else f"By {rank}: {RANKS[rank]}",
         K=f"{cells.cell.static[0]:.6g}",
