@@ -19,7 +19,6 @@ class Message:
 
     Attributes
     ----------
-    level : {"info", "warning"}
     name, value, about : a value to record in `/inputs`, such as the `zero` of channel `about`;
         none if `name` is empty
     """
