@@ -29,9 +29,8 @@ class ArrayEstimate:
     x, theta : (n,), (N,) arrays, the observer's state, and the state of the cells' activation
     force_N, disturbance_N : the observer's force, and the part of it that no cell explains
     wires : the estimate of the wires, if a planner uses it
-    suspicion : (N,) array
-        Probability of each cell to be the failed one, while it is certain that a cell has
-        failed but not which.
+    suspicion : (N,) array, probability of each cell to be the failed one, while it is certain that
+        a cell has failed but not which
     """
 
     cells: NDArray[np.uint8]

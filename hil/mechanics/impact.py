@@ -77,9 +77,8 @@ def decompose(
     M : (n, n) symmetric positive definite mass matrix
     A : (m, n) constraint Jacobian, m <= n
     qdot : (n,) velocities just before
-    closing : (m,), optional
-        Makes the contact one-sided: combination of rows for which the speed `closing @ A @ qdot`
-        is above zero on approach. By default the constraint acts both ways.
+    closing : (m,), optional, makes the contact one-sided: combination of rows for which the speed
+        `closing @ A @ qdot` is above zero on approach. By default the constraint acts both ways.
 
     Raises
     ------

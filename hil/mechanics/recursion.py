@@ -64,9 +64,8 @@ class Recursion:
     Attributes
     ----------
     n : number of bodies
-    V_rate, omega_rate : (n, 3) arrays
-        Results of the last `solve`: accelerations of the centres of mass in the inertial frame,
-        and Omega' in each body's frame.
+    V_rate, omega_rate : (n, 3) arrays, results of the last `solve`: accelerations of the centres of
+        mass in the inertial frame, and Omega' in each body's frame
     Gamma : (n, 3) array
         Force that each body's joint exerts on it, inertial frame; zero at a free root.
     """

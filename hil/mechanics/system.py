@@ -18,12 +18,9 @@ class System(Protocol):
 
     Attributes
     ----------
-    cell_names : (N,) names
-        Cells that are switched; empty for a system without cells.
-    inputs : (M,) names
-        Values that actuators set, such as `ankle.TA_activation`.
-    outputs : (P,) names
-        Values that instruments can measure.
+    cell_names : (N,) names, cells that are switched; empty for a system without cells
+    inputs : (M,) names, values that actuators set, such as `ankle.TA_activation`
+    outputs : (P,) names, values that instruments can measure
     wires : wires of the cells; NaN for a cell without one
     """
 

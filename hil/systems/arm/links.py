@@ -44,9 +44,8 @@ class Arm:
 
     Attributes
     ----------
-    long_axis : {"as_printed", "x"}
-        Moments of inertia as Table 1 prints them, or with those about x and z exchanged, as they
-        are for a link along x.
+    long_axis : {"as_printed", "x"}, moments of inertia as Table 1 prints them, or with those about
+        x and z exchanged, as they are for a link along x
     """
 
     links: tuple[Link, Link, Link] = TABLE_1

@@ -49,8 +49,7 @@ class CellActivation:
     rate_per_s, delay_s : float
         Sigmoid: rate and delay of the rise; 5/s and 1.2 s for the paper's SMA wire.
     fall_rate_per_s, fall_delay_s : sigmoid: rate and delay of the fall of a cell that was fully on
-    law : {"rescaled", "unscaled"}
-        Sigmoid: whether F reaches 0 and force_on exactly.
+    law : {"rescaled", "unscaled"}, sigmoid: whether F reaches 0 and force_on exactly
     wire : wire of a thermal cell; of a wire under stress, its heat, with its branches at rest
     loaded : law and load of a wire under stress
     """

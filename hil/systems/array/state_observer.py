@@ -46,9 +46,8 @@ class ArrayObserver:
 
     Attributes
     ----------
-    outputs : (3,) array
-        After `step`: the twin's force, the observer's force, and the disturbance included in it.
-        May be replaced by a view of a frame's row.
+    outputs : (3,) array, after `step`: the twin's force, the observer's force, and the disturbance
+        included in it. May be replaced by a view of a frame's row.
     x : (n,) array, state of the observer
     gain : (n,) or (n + 1,) array, Kalman gain; the last element belongs to the disturbance
     """

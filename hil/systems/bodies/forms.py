@@ -40,8 +40,7 @@ class Acting:
     omega : (n, 3) angular velocities, in the bodies' frames
     N : (n, 3) torques on the bodies, in their frames (see `Skeleton.paired`)
     held : names of the supports that stand still on the ground
-    F : (n, 3) or None
-        Forces at the centres of mass besides weight.
+    F : (n, 3) or None, forces at the centres of mass besides weight
     """
 
     A: Array

@@ -65,8 +65,7 @@ class Trial:
     closure : 1 if angles, force and mass agree; NaN if the recording ends too early
     t_s, v_m_per_s, T_c_curve_J, T_a_curve_J : arrays
         From before onset to after the end, at the samples; v is (n, 2), along x and y.
-    standard : dict
-        Standard uncertainty of every figure of the same name.
+    standard : dict, standard uncertainty of every figure of the same name
     """
 
     onset_s: float
