@@ -24,7 +24,7 @@ from hil.rig.instruments import (
     supplies_of,
 )
 from hil.rig.run_tables import GuardTable, RigTables
-from hil.rig.tables import AnyChannelTable, CellBoardTable, NidaqTable
+from hil.rig.tables import ActuatorTable, AnyChannelTable, CellBoardTable, NidaqTable
 
 COUNTS = 1024  # counts of a board's A/D converter
 HOLDABLE = {row.name: row.held_s for row in interlocks.LOOP if row.key}
@@ -258,11 +258,7 @@ def _plugin_devices(tables: RigTables, cards: dict[str, NidaqTable], model: Any)
             key = f"devices.{name}.outputs.{output_name}"
             if output_name in taken:
                 yield key, "another output has that name: rename one"
-            if output.drives not in inputs:
-                choice = f"choose {', '.join(inputs)}" if inputs else "it has none"
-                yield f"{key}.drives = '{output.drives}'", f"the model has no such input: {choice}"
-            if not output.min < output.max:
-                yield f"{key}.max = {output.max:g}", f"must be above min = {output.min:g}"
+            yield from _output(key, output, inputs)
         taken |= {*device.channels, *device.outputs}
     driven = Counter(output.drives for output in outputs_of(tables.devices).values())
     for drives, count in driven.items():
@@ -305,20 +301,24 @@ def _signal_limits(channels: list[str], guard: GuardTable) -> Found:
             yield f"{key}.max = {limit.max:g}", f"must be above min = {limit.min:g}"
 
 
+def _output(key: str, output: ActuatorTable, inputs: Sequence[str]) -> Found:
+    if output.drives not in inputs:
+        choice = f"choose {', '.join(inputs)}" if inputs else "it has none"
+        yield f"{key}.drives = '{output.drives}'", f"the model has no such input: {choice}"
+    if not output.min < output.max:
+        yield f"{key}.max = {output.max:g}", f"must be above min = {output.min:g}"
+
+
 def _outputs(cards: dict[str, NidaqTable], inputs: Sequence[str]) -> Found:
     """Check the actuators' outputs against the model's inputs."""
     driven: dict[str, str] = {}
     for name, card in cards.items():
         for output_name, output in card.outputs.items():
             key = f"devices.{name}.outputs.{output_name}"
-            if output.drives not in inputs:
-                choice = f"choose {', '.join(inputs)}" if inputs else "it has none"
-                yield f"{key}.drives = '{output.drives}'", f"the model has no such input: {choice}"
+            yield from _output(key, output, inputs)
             if output.drives in driven:
                 yield f"{key}.drives", f"'{output.drives}' is driven by {driven[output.drives]}"
             driven[output.drives] = output_name
-            if not output.min < output.max:
-                yield f"{key}.max = {output.max:g}", f"must be above min = {output.min:g}"
             reach = abs(output.units_per_V) * card.range_V
             if max(abs(output.min), abs(output.max)) > reach:
                 yield (

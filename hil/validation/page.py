@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -59,15 +60,9 @@ def _one(v: Validated) -> dict[str, Any]:
         "acceptance": {
             "written_in": v.basis,
             "sha256": v.acceptance_sha256,
-            "criteria": [
-                {"key": c.key, "limit": c.limit, "value": c.value, "worst": c.worst, "met": c.met}
-                for c in v.criteria
-            ],
+            "criteria": [asdict(c) for c in v.criteria],
         },
-        "rms_N": _interval(figures.rms_N),
-        "nrmse": _interval(figures.nrmse),
-        "vaf": _interval(figures.vaf),
-        "bias_N": _interval(figures.bias_N),
+        **{key: asdict(getattr(figures, key)) for key in ("rms_N", "nrmse", "vaf", "bias_N")},
         "n_readings": len(v.data.rows),
         "n_effective": figures.n_effective,
         "coverage": v.coverage,
@@ -99,10 +94,6 @@ def _one(v: Validated) -> dict[str, Any]:
         "u_input_alone_N": dict(v.uncertainty.alone_N),
         "notes": list(v.notes),
     }
-
-
-def _interval(figure: Interval) -> dict[str, float]:
-    return {"value": figure.value, "low": figure.low, "high": figure.high}
 
 
 def as_text(runs: Sequence[Validated]) -> str:
@@ -341,8 +332,8 @@ def _row(c: Any) -> tuple[str, str, str, str, bool]:
     name, unit, scale = NAMES[c.key]
     sign = "≥" if c.key.endswith("_min") else "≤"
     worst = "–" if c.worst == c.value else f"{scale * c.worst:.4g} {unit}"
-    return (name, f"{sign} {scale * c.limit:.4g} {unit}", f"{scale * c.value:.4g} {unit}", worst,
-            c.met)  # fmt: skip
+    limit, value = (f"{scale * x:.4g} {unit}" for x in (c.limit, c.value))
+    return name, f"{sign} {limit}", value, worst, c.met
 
 
 def _figure_rows(v: Validated) -> list[tuple[str, str, str]]:
