@@ -16,15 +16,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.special
-from numpy.typing import NDArray
 from scipy.ndimage import maximum_filter1d
 
 from hil.identification.noise import Noise
+from hil.mechanics.arrays import Array
 from hil.record import metrics
 
 FALSE_ALARM = 0.01
 COARSE_S = 0.05
-Series = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ class Adequacy:
 
 
 def judge(
-    residual_N: Sequence[Series],
+    residual_N: Sequence[Array],
     noise: Noise,
     n_fitted: int,
     period_s: float,
@@ -112,7 +111,7 @@ def judge(
 
 
 def _sizes(
-    residual_N: Sequence[Series], noise: Noise, n_fitted: int, period_s: float, rms_N: float
+    residual_N: Sequence[Array], noise: Noise, n_fitted: int, period_s: float, rms_N: float
 ) -> list[Test]:
     n = sum(len(r) - len(noise.ar) for r in residual_N)
     dof = n - n_fitted
@@ -144,7 +143,7 @@ def _p_larger(ratio: float, dof: float, dof_known: float | None) -> float:
     return float(scipy.special.fdtrc(dof, dof_known, ratio))
 
 
-def _runs(white: Series, spread: float, step_N: float) -> float:
+def _runs(white: Array, spread: float, step_N: float) -> float:
     # A resting force has few codes; dither over a step makes above and below equally probable.
     smooth = white + step_N * np.random.default_rng(0).uniform(-0.5, 0.5, len(white))
     up = smooth > np.median(smooth)
@@ -157,7 +156,7 @@ def _runs(white: Series, spread: float, step_N: float) -> float:
     return float(2.0 * scipy.special.ndtr(-abs(z)))
 
 
-def _shape(residual_N: Sequence[Series], period_s: float) -> tuple[float, float]:
+def _shape(residual_N: Sequence[Array], period_s: float) -> tuple[float, float]:
     """Lag from which the residual's correlation stays below 0.2, and its spectrum's peak.
 
     The correlation of a ringing residual crosses zero, so the maximum within COARSE_S counts.

@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from hil.identification.grey_box import GreyBox, with_zeros
 from hil.identification.noise import Noise
+from hil.mechanics.arrays import Array
 from hil.systems.array.build import build_model
 
 BOUND_FACTOR = 5.0  # a parameter stays between a fifth and five times its start value
@@ -26,7 +26,6 @@ GROWTH = 4.0
 STEPS_OF_A_FIT = 100
 PRIOR = 0.1  # standard deviation of the logarithm while only a part of the run is fitted
 TRIES = (0.0, 0.03, -0.03)  # shifts of all start stiffnesses, in the logarithm
-Series = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -44,11 +43,11 @@ class Fit:
     at_bound : tuple of str, parameters that ended at a bound
     """
 
-    theta: Series
-    zero_N: Series
-    residual_N: list[Series]
-    white: Series
-    J: Series
+    theta: Array
+    zero_N: Array
+    residual_N: list[Array]
+    white: Array
+    J: Array
     at_bound: tuple[str, ...]
 
     @property
@@ -61,7 +60,7 @@ class Fit:
         return float(np.sqrt(self.white @ self.white / self.degrees_of_freedom))
 
     @property
-    def covariance(self) -> Series:
+    def covariance(self) -> Array:
         """(P, P) covariance of theta, (J^T J)^-1 s^2."""
         n = len(self.theta)
         return np.asarray(np.linalg.pinv(self.J.T @ self.J)[:n, :n]) * self.rms_N**2
@@ -105,7 +104,7 @@ def fit(box: GreyBox, noise: Noise, done: Callable[[int], None] = lambda n_more:
     return Fit(theta, zero_N, residual_N, _white(noise, residual_N), J, at_bound)
 
 
-def _first_zero_N(box: GreyBox, theta: Series, i: int) -> float:
+def _first_zero_N(box: GreyBox, theta: Array, i: int) -> float:
     run = box.runs[i]
     n = max(1, min(50, int(np.searchsorted(run.rows, run.first_on, side="right"))))
     model_N = box.readings(theta, [n] * len(box.runs))[i]
@@ -131,11 +130,11 @@ def _windows(box: GreyBox) -> list[list[int] | None]:
 def _solve(
     box: GreyBox,
     noise: Noise,
-    x0: Series,
+    x0: Array,
     until: Sequence[int] | None,
     scale: float,
-    start: Series,
-) -> tuple[Series, float]:
+    start: Array,
+) -> tuple[Array, float]:
     """Theta and zeros, and the mean square residual over that of the noise.
 
     While only a part of a run is fitted, a prior draws the parameters `towards` the start.
@@ -143,7 +142,7 @@ def _solve(
     towards = None if until is None else start
     n, n_runs = len(box.free), len(box.runs)
 
-    def residuals(x: Series) -> Series:
+    def residuals(x: Array) -> Array:
         parts = [
             (run.force_N[: len(y)] - y - z)
             for run, y, z in zip(box.runs, box.readings(x[:n], until), x[n:], strict=True)
@@ -151,7 +150,7 @@ def _solve(
         prior = np.zeros(0) if towards is None else (x[:n] - towards) / PRIOR
         return np.concatenate([_white(noise, parts) / scale, prior])
 
-    def jacobian(x: Series) -> Series:
+    def jacobian(x: Array) -> Array:
         J = -_white(noise, with_zeros(box.sensitivities(x[:n], until))) / scale
         if towards is None:
             return J
@@ -174,7 +173,7 @@ def _solve(
     return np.asarray(found.x), 2.0 * float(found.cost) / len(found.fun)
 
 
-def _white(noise: Noise, parts: Sequence[Series]) -> Series:
+def _white(noise: Noise, parts: Sequence[Array]) -> Array:
     return np.concatenate([noise.whitened(part) for part in parts])
 
 
@@ -186,7 +185,7 @@ def bootstrap(
     seed: int,
     block: int,
     done: Callable[[int], None],
-) -> Series:
+) -> Array:
     """(n_times, P) theta of refits to readings with resampled noise.
 
     Blocks of `block` whitened residuals are drawn with replacement, which keeps the remaining

@@ -12,18 +12,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hil.errors import ConfigError, ModelError
 from hil.identification import parameters
 from hil.identification.runs import RunData
+from hil.mechanics.arrays import Array
 from hil.systems.array.build import build_activation, build_model
 from hil.systems.array.response import response
 from hil.systems.array.system import ArraySystem
 from hil.systems.array.tables import ModelTable
 
 STEP = 1e-6
-Series = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -42,21 +41,21 @@ class GreyBox:
     runs: tuple[RunData, ...]
 
     @property
-    def start(self) -> Series:
+    def start(self) -> Array:
         """Theta of the tables."""
         return np.log([parameters.get(self.tables, key) for key in self.free])
 
     def with_free(self, free: Iterable[str]) -> "GreyBox":
         return GreyBox(self.tables, tuple(free), self.runs)
 
-    def table_at(self, theta: Series) -> ModelTable:
+    def table_at(self, theta: Array) -> ModelTable:
         """`[model]` with these parameters."""
         tables = copy.deepcopy(self.tables)
         for key, value in zip(self.free, np.exp(theta), strict=True):
             parameters.put(tables, key, float(value))
         return ModelTable.model_validate(tables)
 
-    def readings(self, theta: Series, until: Sequence[int] | None = None) -> list[Series]:
+    def readings(self, theta: Array, until: Sequence[int] | None = None) -> list[Array]:
         """What the channel of every run would read, one entry a reading, the zero left out.
 
         Parameters
@@ -77,7 +76,7 @@ class GreyBox:
             found.append(run.reading.of(force_N, run.period_s)[rows])
         return found
 
-    def sensitivities(self, theta: Series, until: Sequence[int] | None = None) -> list[Series]:
+    def sensitivities(self, theta: Array, until: Sequence[int] | None = None) -> list[Array]:
         """(k, P) derivatives of every run's readings by theta.
 
         Central differences; one-sided differences if `until` selects a part of the runs.
@@ -96,12 +95,12 @@ class GreyBox:
         ]
 
 
-def with_zeros(parts: Sequence[Series]) -> list[Series]:
+def with_zeros(parts: Sequence[Array]) -> list[Array]:
     """Every run's sensitivities with an additional column for the zero of each run."""
     eye = np.eye(len(parts))
     return [np.hstack((part, np.tile(eye[i], (len(part), 1)))) for i, part in enumerate(parts)]
 
 
-def values(free: Sequence[str], theta: Series) -> Mapping[str, float]:
+def values(free: Sequence[str], theta: Array) -> Mapping[str, float]:
     """Parameters in their units, exp(theta)."""
     return dict(zip(free, np.exp(theta).tolist(), strict=True))

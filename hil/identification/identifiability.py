@@ -12,17 +12,16 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hil.identification.grey_box import GreyBox, with_zeros
 from hil.identification.noise import Noise
+from hil.mechanics.arrays import Array
 
 LIMIT = float(np.log(1.5) / 1.96)
 SHOWN = 1.1  # a direction is shown as changes by this factor
 NOTHING = 1e-7  # of the force's range
 ROUNDING = 1e-12  # of the largest information: rounding error of the difference quotients
 SHARE_MIN = 0.02  # of the largest entry; a direction omits parameters with smaller entries
-Series = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ def short(key: str) -> str:
     return f"{name}.{number}" if number else name
 
 
-def information(box: GreyBox, noise: Noise, rms_N: float, theta: Series) -> Series:
+def information(box: GreyBox, noise: Noise, rms_N: float, theta: Array) -> Array:
     """(P, P) Fisher information of theta, with unknown zeros of the channel."""
     parts = with_zeros(box.sensitivities(theta))
     J = np.concatenate([noise.whitened(part) for part in parts]) / rms_N
@@ -78,7 +77,7 @@ def information(box: GreyBox, noise: Noise, rms_N: float, theta: Series) -> Seri
     return np.asarray(seen.T @ seen)
 
 
-def chosen(keys: Sequence[str], fisher: Series) -> list[str]:
+def chosen(keys: Sequence[str], fisher: Array) -> list[str]:
     """Parameters that are identifiable together, added one by one in this order."""
     taken: list[int] = []
     for i in range(len(keys)):
@@ -88,7 +87,7 @@ def chosen(keys: Sequence[str], fisher: Series) -> list[str]:
     return [keys[i] for i in taken]
 
 
-def _worst(fisher: Series) -> float:
+def _worst(fisher: Array) -> float:
     """Largest standard uncertainty of a parameter."""
     scale = np.sqrt(np.diag(fisher))
     if not (scale > 0.0).all():
@@ -100,7 +99,7 @@ def _worst(fisher: Series) -> float:
 
 
 def weak_directions(
-    box: GreyBox, fisher: Series, theta: Series, noise_N: float, rms_of_fisher_N: float
+    box: GreyBox, fisher: Array, theta: Array, noise_N: float, rms_of_fisher_N: float
 ) -> list[Weak]:
     """The directions of the box's parameters that the data determine poorly.
 
@@ -114,7 +113,7 @@ def weak_directions(
     centre = box.readings(theta)
     most_curvature = float(np.diag(fisher).max())
 
-    def weak(v: Series) -> Weak:
+    def weak(v: Array) -> Weak:
         shown = np.where(np.abs(v) < SHARE_MIN * np.abs(v).max(), 0.0, v)
         factors = {key: float(np.exp(x)) for key, x in zip(box.free, shown, strict=True) if x}
         moved = box.readings(theta + v)

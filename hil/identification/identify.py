@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hil.errors import ConfigError
 from hil.identification import adequacy, identifiability, parameters
@@ -16,13 +15,13 @@ from hil.identification.identifiability import Weak
 from hil.identification.known import Known, known_of
 from hil.identification.noise import Noise, noise_of
 from hil.identification.runs import Recorded, RunData, read_run, sources_of
+from hil.mechanics.arrays import Array
 from hil.record.progress import count_progress
 from hil.record.read import experiment_of
 
 Z_95 = 1.959963984540054
 BOOTSTRAP = 200
 NOTHING_KNOWN = Known((), np.zeros((0, 0)), ())
-Series = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -89,8 +88,8 @@ class Identified:
     noise: Noise
     fit: Fit
     box: GreyBox
-    covariance: Series
-    bootstrapped: Series
+    covariance: Array
+    bootstrapped: Array
 
 
 def identify_files(
@@ -222,7 +221,7 @@ def _rough_noise_N(runs: Sequence[RunData]) -> float:
     return float(max(resampled_theta, steps, 1e-12))
 
 
-def _moving(found: Fit, noise: Noise, runs: Sequence[RunData]) -> list[Series]:
+def _moving(found: Fit, noise: Noise, runs: Sequence[RunData]) -> list[Array]:
     """The residuals without an unusable rest, in which all readings may be one code."""
     if noise.source == "rest":
         return found.residual_N
@@ -237,14 +236,14 @@ def _bootstrapped(
     judged: Adequacy,
     asked: Asked,
     done: Callable[[int], None],
-) -> Series:
+) -> Array:
     block = round(len(found.white) ** (1.0 / 3.0))
     if not judged.adequate:
         block = max(block, round(2.0 * judged.slowest_s / box.runs[0].period_s))
     return bootstrap(box, noise, found, asked.bootstrap, asked.seed, block, done)
 
 
-def _with_slope(box: GreyBox, found: Fit) -> Series:
+def _with_slope(box: GreyBox, found: Fit) -> Array:
     """Covariance of theta including the uncertainty of the transducer's slope."""
     slope = max(run.reading.slope_uncertainty for run in box.runs)
     scaled = np.concatenate([run.force_N for run in box.runs])
@@ -258,8 +257,8 @@ def _with_slope(box: GreyBox, found: Fit) -> Series:
 
 
 def _with_held(
-    box: GreyBox, noise: Noise, found: Fit, covariance: Series, known: Known, held: Sequence[str]
-) -> tuple[Series, tuple[str, ...]]:
+    box: GreyBox, noise: Noise, found: Fit, covariance: Array, known: Known, held: Sequence[str]
+) -> tuple[Array, tuple[str, ...]]:
     """Covariance of theta and of the held parameters with a record, and the keys of the latter.
 
     The fitted values depend on the held ones, d theta / d held = -(J^T J)^-1 J^T J_held.
@@ -278,7 +277,7 @@ def _with_held(
 
 
 def _parameters(
-    box: GreyBox, found: Fit, judged: Adequacy, resampled_theta: Series, covariance: Series
+    box: GreyBox, found: Fit, judged: Adequacy, resampled_theta: Array, covariance: Array
 ) -> list[Parameter]:
     sigma, combined = np.sqrt(np.diag(found.covariance)), np.sqrt(np.diag(covariance))
     made = []

@@ -4,12 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hil.calibration.files import Source
 from hil.identification import parameters
-
-Series = NDArray[np.float64]
+from hil.mechanics.arrays import Array
 
 
 @dataclass(frozen=True)
@@ -24,7 +22,7 @@ class Known:
     """
 
     keys: tuple[str, ...]
-    covariance: Series
+    covariance: Array
     unsaid: tuple[str, ...]
 
 
@@ -32,7 +30,7 @@ def known_of(tables: parameters.Tables, records: Sequence[tuple[Source, Sequence
     """Covariance of the parameters from (record, paths of the tables that name it)."""
     offered = parameters.candidates(tables)
     keys: list[str] = []
-    blocks: list[Series] = []
+    blocks: list[Array] = []
     for source, named_by in records:
         prefixes = [path.removeprefix("model.") for path in named_by if path.startswith("model.")]
         own = [

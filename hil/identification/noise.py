@@ -19,13 +19,12 @@ from typing import Literal
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from hil.identification.runs import RunData
+from hil.mechanics.arrays import Array
 from hil.record import metrics
 
-Series = NDArray[np.float64]
 REST_MIN = 200
 STEPS_MIN = 0.6  # noise of half a step, and the step's own 1/sqrt(12)
 ORDER_MAX = 8
@@ -45,7 +44,7 @@ class Noise:
     """
 
     rms_N: float
-    ar: Series = field(default_factory=lambda: np.zeros(0))
+    ar: Array = field(default_factory=lambda: np.zeros(0))
     n_rest: int = 0
     source: Literal["rest", "channel", "residual"] = "residual"
 
@@ -75,18 +74,18 @@ class Noise:
         """RMS of the noise v [N]."""
         return self.rms_N * float(np.sqrt(np.sum(self._impulse() ** 2)))
 
-    def _impulse(self) -> Series:
+    def _impulse(self) -> Array:
         one = np.zeros(8192)
         one[0] = 1.0
         return np.asarray(lfilter([1.0], np.r_[1.0, -self.ar], one))
 
-    def _correlations(self, n: int) -> Series:
+    def _correlations(self, n: int) -> Array:
         """Autocorrelation of v at the lags 0 to n - 1."""
         spectrum = np.abs(np.fft.rfft(self._impulse(), 16384)) ** 2
         r = np.fft.irfft(spectrum)[:n]
         return np.asarray(r / r[0])
 
-    def whitened(self, x: Series) -> Series:
+    def whitened(self, x: Array) -> Array:
         """(1 - a_1 z^-1 - ...) x along the first axis, without the first p entries."""
         if not len(self.ar):
             return x
@@ -111,13 +110,13 @@ def stated_rms_N(run: RunData) -> float:
     return float(np.hypot(run.reading.noise_rms_N, run.reading.step_N / np.sqrt(12.0)))
 
 
-def _rest(run: RunData) -> Series:
+def _rest(run: RunData) -> Array:
     n = int(np.searchsorted(run.rows, run.first_on, side="right"))
     rest = run.force_N[:n]
     return rest - rest.mean() if n else rest
 
 
-def _from_rest(rests: list[Series]) -> Noise:
+def _from_rest(rests: list[Array]) -> Noise:
     n = sum(len(rest) for rest in rests)
     power = sum(float(rest @ rest) for rest in rests) / (n - len(rests))
     white = min(metrics.whiteness(rest).p_uncorrelated for rest in rests)
@@ -126,7 +125,7 @@ def _from_rest(rests: list[Series]) -> Noise:
     r = np.array(
         [sum(float(x[k:] @ x[: len(x) - k]) for x in rests) / n for k in range(ORDER_MAX + 1)]
     )
-    best: tuple[float, Series, float] | None = None
+    best: tuple[float, Array, float] | None = None
     for order in range(1, ORDER_MAX + 1):
         a = scipy.linalg.solve_toeplitz(r[:order], r[1 : order + 1])
         variance = float(r[0] - a @ r[1 : order + 1])

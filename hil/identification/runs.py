@@ -14,6 +14,7 @@ from hil.errors import ConfigError, one_line
 from hil.experiment.load import Config
 from hil.loop.channels import require_columns, valid_rows
 from hil.loop.frame import CELL_UNKNOWN
+from hil.mechanics.arrays import Array
 from hil.record.read import calibrations_of, open_run
 from hil.rig.calibrated import cards_of, per_tick, range_raw
 from hil.rig.instruments import device_of, force_channel, force_channels
@@ -21,7 +22,6 @@ from hil.runs.kept_code import config_of
 from hil.systems.array.tables import ModelTable
 
 ROWS_MIN = 200
-Series = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Reading:
     noise_rms_N: float = np.nan
     slope_uncertainty: float = 0.0
 
-    def of(self, force_N: Series, period_s: float) -> Series:
+    def of(self, force_N: Array, period_s: float) -> Array:
         """Readings of a force that is given at every period: low-pass, then delay."""
         keep = np.exp(-2.0 * np.pi * self.bandwidth_Hz * period_s)
         read = force_N if keep < 1e-9 else _low_pass(force_N, keep)
@@ -54,7 +54,7 @@ class Reading:
         return np.asarray(np.interp(at, np.arange(len(read)), read))
 
 
-def _low_pass(x: Series, keep: float) -> Series:
+def _low_pass(x: Array, keep: float) -> Array:
     from scipy.signal import lfilter
 
     y, _ = lfilter([1.0 - keep], [1.0, -keep], x, zi=[keep * x[0]])
@@ -78,13 +78,13 @@ class RunData:
     period_s: float
     cells: NDArray[np.uint8]
     rows: NDArray[np.int64]
-    force_N: Series
+    force_N: Array
     signal: str
     reading: Reading = field(default_factory=Reading)
     sha256: str = ""
 
     @property
-    def t_s(self) -> Series:
+    def t_s(self) -> Array:
         return np.asarray(self.rows * self.period_s, dtype=float)
 
     @property

@@ -35,6 +35,7 @@ from hil.identification.noise import Noise
 from hil.identification.runs import Reading, RunData
 from hil.loop.channels import Channel, RigLayout
 from hil.loop.frame import Column, Frame
+from hil.mechanics.arrays import Array
 from hil.pages.study import as_table, check, saved
 from hil.pages.style import MEASURED, MODEL, mark_simulated, styled_figure
 from hil.record.progress import count_progress
@@ -48,7 +49,6 @@ HOLDS_S = (0.05, 0.1, 0.2, 0.4)
 OFF = 0.03  # standard deviation of the logarithm of every parameter
 NEWTONS_PER_V, RANGE_V = 0.95, 10.0
 WIDTH_MAX = 1.3
-Series = NDArray[np.float64]
 Effect = Literal["none", "two dampers", "slow activation", "hot wires", "unlike masses", "creep"]
 EFFECTS: dict[Effect, str] = {
     "two dampers": "a damper of 0.2 N s/m across the series spring as well",
@@ -174,16 +174,16 @@ def _plant(tables: parameters.Tables, effect: Effect) -> ArraySystem:
     return ArraySystem(build_model(table), build_activation(table), PERIOD_S)
 
 
-def _coloured(n: int, rms: float, a: float, rng: np.random.Generator) -> Series:
+def _coloured(n: int, rms: float, a: float, rng: np.random.Generator) -> Array:
     """Draw n samples of v_k = a v_(k-1) + w_k with this RMS."""
     w = rng.standard_normal(n + 200) * rms * np.sqrt(1.0 - a**2)
     return np.asarray(lfilter([1.0], [1.0, -a], w)[200:])
 
 
 def _readings(
-    system: ArraySystem, channel: SimChannel, cells: NDArray[np.uint8], added_V: Series,
+    system: ArraySystem, channel: SimChannel, cells: NDArray[np.uint8], added_V: Array,
     effect: Effect, rng: np.random.Generator,
-) -> Series:  # fmt: skip
+) -> Array:  # fmt: skip
     """Readings of the simulated card while these cells are on [N]."""
     at = list(system.outputs).index("muscle.right_N")
     plant = SimPlant(system, PERIOD_S, 0.2)
@@ -211,7 +211,7 @@ def _readings(
     return force_N
 
 
-def bound(rig: Rig) -> Series:
+def bound(rig: Rig) -> Array:
     """Cramer-Rao bound: smallest standard deviation of every parameter's logarithm."""
     tables = copy.deepcopy(TABLES)
     for key, value in rig.truth.items():
@@ -251,9 +251,9 @@ class Outcome:
     """
 
     inside: NDArray[np.bool_]
-    ratio: Series
-    error: Series
-    boot: Series
+    ratio: Array
+    error: Array
+    boot: Array
     called: NDArray[np.bool_]
 
 

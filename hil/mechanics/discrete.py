@@ -5,11 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hil.errors import ModelError
-
-Matrix = NDArray[np.float64]
+from hil.mechanics.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,11 +18,11 @@ class Discrete:
     A constant input has u0 = u1; the step is exact for it too.
     """
 
-    Ad: Matrix
-    B0: Matrix
-    B1: Matrix
-    C: Matrix
-    D: Matrix
+    Ad: Array
+    B0: Array
+    B1: Array
+    C: Array
+    D: Array
     period_s: float
 
 
@@ -83,22 +82,22 @@ class LinearStepper:
     def __init__(self, discrete: Discrete, x0: ArrayLike, u0: ArrayLike) -> None:
         self.discrete = discrete
         self.x = np.array(x0, dtype=float)
-        self.y: Matrix = discrete.C @ self.x + discrete.D @ np.asarray(u0, dtype=float)
+        self.y: Array = discrete.C @ self.x + discrete.D @ np.asarray(u0, dtype=float)
         self._next = np.empty_like(self.x)
 
-    def step(self, u0: Matrix, u1: Matrix) -> None:
+    def step(self, u0: Array, u1: Array) -> None:
         """Advance one period with the input linear from u0 to u1."""
         d = self.discrete
         advanced(d.Ad, d.B0, d.B1, d.C, d.D, self.x, self._next, u0, u1, self.y)
 
-    def run(self, u: Matrix) -> Matrix:
+    def run(self, u: Array) -> Array:
         """Return outputs (k, p) after each of k periods, with inputs u (k, m) held constant."""
         y = np.empty((len(u), len(self.y)))
         d = self.discrete
         _run(d.Ad, d.B0, d.B1, d.C, d.D, self.x, self._next, u, self.y, y)
         return y
 
-    def correct(self, gain: Matrix, output: int, error: float, u1: Matrix) -> None:
+    def correct(self, gain: Array, output: int, error: float, u1: Array) -> None:
         """Add gain x error to the state and update that output."""
         d = self.discrete
         corrected(d.C, d.D, gain, output, error, self.x, u1, self.y)

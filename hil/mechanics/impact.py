@@ -22,8 +22,7 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from hil.errors import ModelError
-
-Matrix = NDArray[np.float64]
+from hil.mechanics.arrays import Array
 
 # A pivot or row below this fraction of its own size counts as zero; laws hold to 1e-10 above it.
 LEAST_PIVOT = 1e-11
@@ -44,26 +43,26 @@ class Decomposition:
     separating : the contact opens or does not close, so the constraint does not act
     """
 
-    v_c: Matrix
-    v_a: Matrix
+    v_c: Array
+    v_a: Array
     T_c_J: Any  # a float, or a (k,) array
     T_a_J: Any
     xi: Any
-    impulse: Matrix
-    qdot_after: Matrix
+    impulse: Array
+    qdot_after: Array
     separating: Any
-    _L: Matrix
-    _Q: Matrix
+    _L: Array
+    _Q: Array
 
     @property
-    def P_c(self) -> Matrix:
+    def P_c(self) -> Array:
         Q_T = np.swapaxes(self._Q, -1, -2)
         L_T = np.swapaxes(self._L, -1, -2)
-        projector: Matrix = np.linalg.solve(L_T, self._Q) @ (Q_T @ L_T)
+        projector: Array = np.linalg.solve(L_T, self._Q) @ (Q_T @ L_T)
         return projector
 
     @property
-    def P_a(self) -> Matrix:
+    def P_a(self) -> Array:
         return np.eye(self._L.shape[-1]) - self.P_c
 
 
@@ -162,10 +161,10 @@ class NonIdeal:
     T_a_after_J : kinetic energy after the event; all of T_c is lost, as in the ideal case
     """
 
-    impulse: Matrix
-    impulse_nonideal: Matrix
-    f_N: Matrix
-    qdot_after: Matrix
+    impulse: Array
+    impulse_nonideal: Array
+    f_N: Array
+    qdot_after: Array
     T_a_after_J: float
 
 
@@ -206,7 +205,7 @@ def nonideal(
     free = ideal.impulse - np.linalg.solve(S, loaded)
     impulse = np.asarray(np.linalg.solve(share, free), dtype=np.float64)
     f_N = np.asarray(f + law @ impulse, dtype=np.float64)
-    after: Matrix = ideal.v_a + ideal.P_a @ np.linalg.solve(M, f_N)
+    after: Array = ideal.v_a + ideal.P_a @ np.linalg.solve(M, f_N)
     return NonIdeal(impulse, ideal.impulse - impulse, f_N, after, float(after @ M @ after) / 2.0)
 
 
@@ -220,9 +219,9 @@ _NOT_POSITIVE, _REPEATED = 1, 2
 
 @njit(cache=True)
 def _split(
-    M: Matrix, A: Matrix, qdot: Matrix, closing: Matrix, v_c: Matrix, v_a: Matrix, T_c: Matrix,
-    T_a: Matrix, impulse: Matrix, after: Matrix, separating: NDArray[np.bool_], L: Matrix,
-    Q: Matrix,
+    M: Array, A: Array, qdot: Array, closing: Array, v_c: Array, v_a: Array, T_c: Array,
+    T_a: Array, impulse: Array, after: Array, separating: NDArray[np.bool_], L: Array,
+    Q: Array,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Fill every event's row; return (event, reason, row) of the first failure, or -1."""
     k, m, n = A.shape

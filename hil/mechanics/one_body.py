@@ -22,9 +22,10 @@ from typing import Literal
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array
 from hil.mechanics.rotations import (
     angles,
     attitude,
@@ -38,7 +39,6 @@ from hil.mechanics.rotations import (
     skew,
 )
 
-Array = NDArray[np.float64]
 Form = Literal["newton_euler", "lagrange", "hamilton", "quaternion"]
 FORMS: tuple[Form, ...] = ("newton_euler", "lagrange", "hamilton", "quaternion")
 # The chart is switched where |cos t2| falls below this value; the equations grow as 1 / cos^2.

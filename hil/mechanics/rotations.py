@@ -13,9 +13,9 @@ that B is singular at t2 = pi/2; in fact B^-1 is singular and B is infinite ther
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Array = NDArray[np.float64]
+from hil.mechanics.arrays import Array
 
 
 def skew(w: ArrayLike) -> Array:

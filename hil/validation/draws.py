@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from hil.identification.grey_box import GreyBox
 from hil.identification.runs import RunData
+from hil.mechanics.arrays import Array
 from hil.systems.array.build import build_activation, build_model
 from hil.systems.array.response import response
 from hil.systems.array.system import ArraySystem
 
 DRAWS = 300
-Series = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,10 @@ class Recruitment:
     sd_N : (k,) array
     """
 
-    mean_N: Series
-    low_N: Series
-    high_N: Series
-    sd_N: Series
+    mean_N: Array
+    low_N: Array
+    high_N: Array
+    sd_N: Array
     n_messages: int
 
 

@@ -9,12 +9,11 @@ bootstrap therefore draws blocks of readings, twice as long as the correlation t
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hil.mechanics.arrays import Array
 from hil.record import metrics
 
 DRAWS = 1000
-Series = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Figures:
     n_effective: float
 
 
-def correlated_over(residual: Series) -> float:
+def correlated_over(residual: Array) -> float:
     """1 + 2 sum |r_k| up to the first r_k that is within the noise of an estimate."""
     r, n = metrics.autocorrelation(residual), len(residual)
     within = np.flatnonzero(np.abs(r) < 2.0 / np.sqrt(n))
@@ -54,7 +53,7 @@ def correlated_over(residual: Series) -> float:
     return float(1.0 + 2.0 * np.abs(r[1:last]).sum())
 
 
-def figures_of(measured_N: Series, simulated_N: Series, seed: int = 0) -> Figures:
+def figures_of(measured_N: Array, simulated_N: Array, seed: int = 0) -> Figures:
     """All figures of one run, with intervals."""
     residual = measured_N - simulated_N
     n = len(residual)
@@ -80,6 +79,6 @@ def figures_of(measured_N: Series, simulated_N: Series, seed: int = 0) -> Figure
     )
 
 
-def _about(value: float, drawn: Series) -> Figure:
+def _about(value: float, drawn: Array) -> Figure:
     low, high = np.quantile(drawn, (0.025, 0.975))
     return Figure(value, float(min(low, value)), float(max(high, value)))

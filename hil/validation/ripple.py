@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import butter, find_peaks, sosfiltfilt
 
+from hil.mechanics.arrays import Array
+
 STANDS_OUT = 4.0  # minimum height of a peak, in units of the noise in the band
-Series = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,8 @@ class Ripple:
     n_peaks : number of simulated peaks
     """
 
-    t_s: Series
-    late_s: Series
+    t_s: Array
+    late_s: Array
     n_peaks: int
 
     @property
@@ -46,10 +47,10 @@ class Ripple:
 
 
 def ripple_of(
-    t_s: Series,
-    measured_N: Series,
-    simulated_N: Series,
-    modes_Hz: Series,
+    t_s: Array,
+    measured_N: Array,
+    simulated_N: Array,
+    modes_Hz: Array,
     noise_N: float,
     switches_s: Sequence[float] = (),
 ) -> Ripple | None:
@@ -77,7 +78,7 @@ def ripple_of(
     return Ripple(paired, late, len(mine))
 
 
-def _paired(at: Series, other: Series, reach_s: float) -> list[tuple[float, float]]:
+def _paired(at: Array, other: Array, reach_s: float) -> list[tuple[float, float]]:
     """Pairs of times: each peak with the one nearest to its time plus the last pair's lateness.
 
     This follows a ripple of another frequency beyond a difference of half a period.
@@ -93,7 +94,7 @@ def _paired(at: Series, other: Series, reach_s: float) -> list[tuple[float, floa
     return pairs
 
 
-def _interpolated_peaks(t_s: Series, y: Series, peaks: NDArray[np.int64]) -> Series:
+def _interpolated_peaks(t_s: Array, y: Array, peaks: NDArray[np.int64]) -> Array:
     """Times of the vertices of the parabolas through each peak and its neighbours [s]."""
     a, b, c = y[peaks - 1], y[peaks], y[peaks + 1]
     return np.asarray(t_s[peaks] + 0.5 * (a - c) / (a - 2.0 * b + c) * (t_s[1] - t_s[0]))

@@ -15,19 +15,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hil.calibration.files import Calibration
 from hil.identification import parameters
 from hil.identification.grey_box import GreyBox
 from hil.identification.known import Known
 from hil.identification.runs import RunData
+from hil.mechanics.arrays import Array
 from hil.systems.array.build import build_activation, build_model
 from hil.systems.array.response import response
 from hil.systems.array.system import ArraySystem
 
 DRAWS = 200
-Series = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -44,16 +43,16 @@ class Uncertainty:
     alone_N : dict of str to float, RMS effect of one standard uncertainty of each single parameter
     """
 
-    simulated_N: Series
-    drawn_N: Series
-    u_input_N: Series
-    u_D_N: Series
-    u_num_N: Series
-    systematic_N: Series
+    simulated_N: Array
+    drawn_N: Array
+    u_input_N: Array
+    u_D_N: Array
+    u_num_N: Array
+    systematic_N: Array
     alone_N: Mapping[str, float]
 
     @property
-    def u_val_N(self) -> Series:
+    def u_val_N(self) -> Array:
         return np.asarray(np.sqrt(self.u_input_N**2 + self.u_D_N**2 + self.u_num_N**2))
 
 
@@ -119,7 +118,7 @@ def _alone(box: GreyBox, known: Known) -> dict[str, float]:
     return found
 
 
-def _at_half_the_period(box: GreyBox, run: RunData) -> Series:
+def _at_half_the_period(box: GreyBox, run: RunData) -> Array:
     table = box.table_at(box.start)
     model = build_model(table)
     system = ArraySystem(model, build_activation(table), run.period_s / 2.0)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hil.calibration.files import Source
 from hil.config.files import Merged, read_toml
@@ -22,6 +21,7 @@ from hil.identification.grey_box import GreyBox
 from hil.identification.known import Known, known_of
 from hil.identification.noise import noise_of, stated_rms_N
 from hil.identification.runs import Recorded, RunData, read_run, sources_of
+from hil.mechanics.arrays import Array
 from hil.record.progress import count_progress
 from hil.rig.instruments import force_channel
 from hil.validation import draws
@@ -34,7 +34,6 @@ Z_95 = 1.959963984540054
 TAIL = 0.1  # last share of a stretch between two switchings, which gives its final force
 STRETCH_MIN_S = 0.5
 SAME_N = 1e-9
-Series = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -196,7 +195,7 @@ def validate(
     )  # fmt: skip
 
 
-def drawn_band(drawn: Recruitment, found: Uncertainty) -> tuple[Series, Series]:
+def drawn_band(drawn: Recruitment, found: Uncertainty) -> tuple[Array, Array]:
     """95 % band of recruitment, including the other uncertainties."""
     wide = Z_95 * found.u_val_N
     return (

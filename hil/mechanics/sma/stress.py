@@ -39,11 +39,11 @@ distributions (3) are this project's choice: loops have a narrow core and broad 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from hil.mechanics.arrays import Array
 
 REFERENCE_Pa = 150e6
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

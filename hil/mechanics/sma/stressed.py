@@ -15,8 +15,8 @@ heat of TCF1140.
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from hil.mechanics.arrays import Array
 from hil.mechanics.sma.stress import Branch, LineBranch, REFERENCE_Pa, StressLaw
 from hil.mechanics.sma.wire import (
     C_AT,
@@ -32,7 +32,6 @@ from hil.mechanics.sma.wire import (
 
 PIECES = 32
 TAIL = 0.005
-Array = NDArray[np.float64]
 
 # Where a row of `row` has each constant; of a branch the cooling one follows the heating one.
 MIDDLE_AT, PER_PA_AT, SHARE_AT, WIDENS_AT, OF_BRANCH = 0, 1, 2, 3, 4

@@ -25,11 +25,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hil.errors import ModelError
-
-Array = NDArray[np.float64]
+from hil.mechanics.arrays import Array
 
 
 @dataclass(frozen=True)

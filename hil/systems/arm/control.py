@@ -19,11 +19,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hil.loop.frame import Column, Commands, Frame
-
-Array = NDArray[np.float64]
+from hil.mechanics.arrays import Array
 
 TIP = tuple(f"tip_{axis}_reference_m" for axis in "xyz")
 

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array
 from hil.mechanics.one_body import checked_inertia
 from hil.mechanics.recursion import Carried, Vector
 from hil.mechanics.rotations import attitude, rates_to_omega, rates_to_omega_rate
 
-Array = NDArray[np.float64]
 Moments = tuple[float, float, float]
 
 LINKS = ("upper_arm", "forearm", "hand")

@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from hil.loop.channels import Channel, Readings, RigLayout
 from hil.loop.frame import Column, Commands, Frame, unit_suffix, units
@@ -25,7 +24,6 @@ from hil.systems.arm.control import ArmEstimate
 from hil.systems.arm.system import PLACES, ArmSystem
 from hil.systems.arm.tables import PointingTable
 
-Array = NDArray[np.float64]
 N_ANGLES = 9
 
 

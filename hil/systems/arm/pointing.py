@@ -9,12 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array
 from hil.systems.arm.links import Arm
-
-Array = NDArray[np.float64]
 
 UPPER_PITCH, UPPER_YAW, FORE_PITCH, HAND_PITCH = ATTENTION = (1, 2, 4, 7)
 """Indices of the angles that move."""

@@ -20,15 +20,14 @@ from typing import Literal
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array
 from hil.mechanics.recursion import Recursion
 from hil.mechanics.rotations import attitude, omega_to_rates, quaternion_of_attitude, rates_to_omega
 from hil.systems.arm.links import Arm
 from hil.systems.arm.pointing import ATTENTION, MOVEMENT_S, Motion, printed_motion
 
-Array = NDArray[np.float64]
 Actuation = Literal["gains", "gravity", "feedforward", "stiff"]
 Errors = Literal["bryant", "attitude"]
 

@@ -3,13 +3,12 @@
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
+from hil.mechanics.arrays import Array
 from hil.pages.section import Section
 from hil.pages.style import MEASURED, REFERENCE, mark_simulated, styled_figure
 from hil.systems.arm.links import AXES, LINKS
 
-Array = NDArray[np.float64]
 POSES = 9
 MOVED_RAD = 1e-9
 

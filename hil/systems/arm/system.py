@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array
 from hil.mechanics.recursion import ROWS, Recursion
 from hil.mechanics.rotations import quaternion
 from hil.mechanics.sma.wire import SmaWires
@@ -22,8 +23,6 @@ from hil.mechanics.system import Drive
 from hil.systems.arm.actuators import Muscle, Path
 from hil.systems.arm.links import AXES, JOINTS, LINKS, Arm
 from hil.systems.arm.motion import advance, look
-
-Array = NDArray[np.float64]
 
 STEP_S = 0.00025
 PLACES = ("elbow", "wrist", "tip")

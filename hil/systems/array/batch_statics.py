@@ -3,8 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from hil.mechanics.arrays import Array
+
 Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
@@ -37,8 +38,8 @@ def held_masses(left: Ints, right: Ints, live: Bools, fixed: Bools) -> Bools:
 
 
 def end_gains(
-    left: Ints, right: Ints, K_N_per_m: Floats, works: Bools, fixed: Bools, at_end: Bools
-) -> Floats:
+    left: Ints, right: Ints, K_N_per_m: Array, works: Bools, fixed: Bools, at_end: Bools
+) -> Array:
     """Return the static force at an end per newton of every cell's force, in N/N.
 
     Same as `CellArray.static_gain`, for S systems at once and without phi::

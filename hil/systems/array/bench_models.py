@@ -16,6 +16,7 @@ import scipy.signal
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from hil.mechanics.arrays import Array
 from hil.mechanics.discrete import LinearStepper, discretise
 from hil.systems.array import cells
 from hil.systems.array.cell_array import CellArray
@@ -31,8 +32,7 @@ FINGERPRINTS = (
 MESHES = ((10, 50, 400), (100, 50, 500))
 STEPS = 5000
 
-Series = NDArray[np.float64]
-Run = Callable[[], tuple[float, float, Series]]
+Run = Callable[[], tuple[float, float, Array]]
 
 
 def mesh(width: int, n_layers: int) -> str:
@@ -107,7 +107,7 @@ def _right(model: CellArray) -> int:
     return model.outputs.index("array.right_N")
 
 
-def _own(text: str, n_steps: int) -> tuple[float, float, Series]:
+def _own(text: str, n_steps: int) -> tuple[float, float, Array]:
     began = time.perf_counter()
     model = _assembled(text)
     n = model.n_cells
@@ -125,42 +125,42 @@ def _own(text: str, n_steps: int) -> tuple[float, float, Series]:
     return built - began, (time.perf_counter() - built) / n_steps, y[:, 0]
 
 
-def _all_on(model: CellArray) -> tuple[Series, Series, Series, Series]:
+def _all_on(model: CellArray) -> tuple[Array, Array, Array, Array]:
     """One input for all cells, one output."""
     row = [_right(model)]
     together = np.ones((model.n_cells, 1))
     return model.A, model.B @ together, model.C[row], model.D[row] @ together
 
 
-def _times(n_steps: int) -> Series:
+def _times(n_steps: int) -> Array:
     return np.linspace(0.0, PERIOD_S * n_steps, n_steps + 1)
 
 
-def _lsim(text: str, n_steps: int) -> tuple[float, float, Series]:
+def _lsim(text: str, n_steps: int) -> tuple[float, float, Array]:
     began = time.perf_counter()
     system = _all_on(_assembled(text))
 
-    def simulate(n: int) -> Series:
+    def simulate(n: int) -> Array:
         return np.asarray(scipy.signal.lsim(system, np.ones(n + 1), _times(n), interp=False)[1])
 
     return _split(simulate, n_steps, began)
 
 
-def _forced_response(text: str, n_steps: int) -> tuple[float, float, Series]:
+def _forced_response(text: str, n_steps: int) -> tuple[float, float, Array]:
     import control
 
     began = time.perf_counter()
     system = control.ss(*_all_on(_assembled(text)))
 
-    def simulate(n: int) -> Series:
+    def simulate(n: int) -> Array:
         return np.asarray(control.forced_response(system, _times(n), np.ones(n + 1)).outputs)
 
     return _split(simulate, n_steps, began)
 
 
 def _split(
-    simulate: Callable[[int], Series], n_steps: int, began: float
-) -> tuple[float, float, Series]:
+    simulate: Callable[[int], Array], n_steps: int, began: float
+) -> tuple[float, float, Array]:
     """Tools that discretise at every call: a call of one step counts as building."""
     simulate(1)
     built = time.perf_counter()
@@ -175,7 +175,7 @@ def _split(
     return built - began, (min(all_s) - min(one_s)) / (n_steps - 1), y[1:]
 
 
-def _rk45(text: str, n_steps: int) -> tuple[float, float, Series]:
+def _rk45(text: str, n_steps: int) -> tuple[float, float, Array]:
     """The paper's ODE45, with tolerances for an error of about 1e-8."""
     began = time.perf_counter()
     model = _assembled(text)
@@ -192,7 +192,7 @@ def _rk45(text: str, n_steps: int) -> tuple[float, float, Series]:
     return built - began, (time.perf_counter() - built) / n_steps, np.asarray(y)[0]
 
 
-def _reference(model: CellArray, n_steps: int) -> Series:
+def _reference(model: CellArray, n_steps: int) -> Array:
     """Taylor series of the exponential to 1e-19, in 80-bit arithmetic, term by term."""
     A, B, C, D = (sp.csr_array(matrix.astype(np.longdouble)) for matrix in model.sparse)
     push = B @ np.ones(model.n_cells, dtype=np.longdouble)

@@ -43,6 +43,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array
 from hil.systems.array import isolation_kernel as kernel
 from hil.systems.array.activation import CellActivation
 from hil.systems.array.cell_array import CellArray
@@ -50,8 +51,6 @@ from hil.systems.array.force_levels import static_gains_N
 
 HEALTHY, FAILED, SUSPECT = 0, 1, 2
 DAY_S = 86400.0
-
-Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -135,7 +134,7 @@ def lags(model: CellArray) -> list[Lag]:
     return found
 
 
-def broken_gains_N(model: CellArray, activation: Sequence[CellActivation], output: str) -> Matrix:
+def broken_gains_N(model: CellArray, activation: Sequence[CellActivation], output: str) -> Array:
     """Return static gains (N, N) with cell n (row) mechanically broken; NaN if none can hold."""
     F_N = np.array([a.force_on_N for a in activation])
     rows = np.full((model.n_cells, model.n_cells), np.nan)
@@ -175,7 +174,7 @@ class Isolation:
         period_s: float,
     ) -> None:
         self._rules = rules
-        self._gains_N: Matrix = np.array(static_gains_N, dtype=float)
+        self._gains_N: Array = np.array(static_gains_N, dtype=float)
         n = len(self._gains_N)
         self._every = max(1, round(rules.sample_s / period_s))
         n_window = max(1, round(rules.window_s / (self._every * period_s)))
@@ -218,7 +217,7 @@ class Isolation:
         self,
         t_s: float,
         residual_N: float,
-        activation: Matrix,
+        activation: Array,
         cells: NDArray[np.uint8],
         n_periods: int = 1,
     ) -> None:
@@ -264,7 +263,7 @@ class Isolation:
             return
         self._announce(t_s, best, log_B, other)
 
-    def _announce(self, t_s: float, test: int, log_B: Matrix, other: float) -> None:
+    def _announce(self, t_s: float, test: int, log_B: Array, other: float) -> None:
         """Announce a verdict that has persisted for `confirm_s`."""
         n = len(self._gains_N)
         best = int(log_B.argmax())
@@ -302,16 +301,16 @@ class Isolation:
         self._blind_until_s = t_s + self._rules.settle_s
 
 
-def _changes(gains_N: Matrix, broken: Matrix) -> Matrix:
+def _changes(gains_N: Array, broken: Array) -> Array:
     """Return relative gain changes (2N, N): each cell dead, then each cell broken."""
     safe = np.where(gains_N == 0.0, 1.0, gains_N)
     return np.vstack([-np.eye(len(gains_N)), np.where(gains_N == 0.0, 0.0, broken / safe - 1.0)])
 
 
-def wide_log_odds(L: Matrix, v: Matrix, P: Matrix) -> float:
+def wide_log_odds(L: Array, v: Array, P: Array) -> float:
     """Return the log odds of all gains free (spread 1) against the spread P, about one mean."""
 
-    def evidence(spread: Matrix) -> float:
+    def evidence(spread: Array) -> float:
         inner = np.eye(len(v)) + L @ spread
         gain = float(v @ spread @ np.linalg.solve(inner, v))
         return 0.5 * gain - 0.5 * float(np.linalg.slogdet(inner)[1])

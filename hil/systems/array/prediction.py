@@ -19,6 +19,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array
 from hil.mechanics.discrete import discretise
 from hil.systems.array.activation import SIGMOID, UNSCALED, CellActivation, sigmoid_N, two_rows
 from hil.systems.array.cell_array import CellArray
@@ -30,8 +31,6 @@ ALIKE = 0.05
 
 The modes of the array ring by less than 1 % when cells with series dampers switch.
 """
-
-Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -48,13 +47,13 @@ class Prediction:
     stop, rate_per_s : (2, N) arrays, activation of every cell, as in `hil.systems.array.activation`
     """
 
-    Phi: Matrix
-    H: Matrix
-    g: Matrix
-    static_gains_N: Matrix
+    Phi: Array
+    H: Array
+    g: Array
+    static_gains_N: Array
     kind: NDArray[np.uint8]
-    stop: Matrix
-    rate_per_s: Matrix
+    stop: Array
+    rate_per_s: Array
     lead_s: float
     sample_s: float
 
@@ -117,16 +116,16 @@ def predict(
 def _unit_response(
     model: CellArray,
     activation: Sequence[CellActivation],
-    gains_N: Matrix,
+    gains_N: Array,
     output: int,
     sample_s: float,
     n_samples: int,
-) -> Matrix:
+) -> Array:
     """Return the response of all cells switched on from rest, relative to their static force."""
     pieces = max(1, int(np.ceil(sample_s / 0.005)))  # the sigmoid is linear within a piece
     period_s = sample_s / pieces
 
-    def response(on: NDArray[np.uint8]) -> Matrix:
+    def response(on: NDArray[np.uint8]) -> Array:
         system = ArraySystem(model, activation, period_s)
         at_rest = system.y[output]
         y = np.empty(n_samples)
@@ -149,7 +148,7 @@ def _unit_response(
     return together
 
 
-def _one_of_each(gains_N: Matrix, activation: Sequence[CellActivation]) -> list[int]:
+def _one_of_each(gains_N: Array, activation: Sequence[CellActivation]) -> list[int]:
     """Return the first cell of every combination of static gain and activation."""
     seen: dict[object, int] = {}
     tiny = 1e-9 * float(np.abs(gains_N).sum())
@@ -160,7 +159,7 @@ def _one_of_each(gains_N: Matrix, activation: Sequence[CellActivation]) -> list[
 
 
 def free_response(
-    p: Prediction, x: Matrix, theta: Matrix, on: NDArray[np.uint8], y: Matrix, v: Matrix
+    p: Prediction, x: Array, theta: Array, on: NDArray[np.uint8], y: Array, v: Array
 ) -> None:
     """Write into y (J,) the force if no cell is switched; v (J + 2,) is work space."""
     _free(

@@ -12,13 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array
 from hil.systems.array.analysis import check_order
 from hil.systems.array.cell_array import CellArray
-
-Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -32,11 +30,11 @@ class Reduced:
     error_bound : upper bound of the gain error at any frequency, in units of y per unit of u
     """
 
-    A: Matrix
-    B: Matrix
-    C: Matrix
-    D: Matrix
-    hankel_singular_values: Matrix
+    A: Array
+    B: Array
+    C: Array
+    D: Array
+    hankel_singular_values: Array
     error_bound: float
 
 
@@ -81,8 +79,8 @@ def reduce(model: CellArray, order: int, outputs: list[str] | None = None) -> Re
     )
 
 
-def _factor(gramian: Matrix) -> Matrix:
+def _factor(gramian: Array) -> Array:
     """Return L with L L^T = gramian; negative eigenvalues are rounding errors, set to zero."""
     values, vectors = np.linalg.eigh((gramian + gramian.T) / 2.0)
-    factor: Matrix = vectors * np.sqrt(np.maximum(values, 0.0))
+    factor: Array = vectors * np.sqrt(np.maximum(values, 0.0))
     return factor

@@ -20,14 +20,13 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array
 from hil.systems.array.cell_array import CellArray
 from hil.systems.array.network import Coefficients, Nodes
 
 REMAINDER = 1e-12
 THETA_MIN, THETA_MAX = 0.05, 2.0
 SERIES_MAX = 60
-
-Vector = NDArray[np.float64]
 
 
 def rate_bounds_per_s(nodes: Nodes, c: Coefficients) -> tuple[float, float]:
@@ -54,7 +53,7 @@ def rate_bounds_per_s(nodes: Nodes, c: Coefficients) -> tuple[float, float]:
     return omega, damped
 
 
-def series(omega_h: float, damped_h: float) -> Vector:
+def series(omega_h: float, damped_h: float) -> Array:
     """Return ratios c_k/c_{k-1}, k = 1..m, of the polynomial sum_k c_k z^k approximating exp(z).
 
     exp(i theta s) = J_0(theta) + 2 sum_k i^k J_k(theta) T_k(s). At a distance r theta from the
@@ -70,7 +69,7 @@ def series(omega_h: float, damped_h: float) -> Vector:
     chebyshev[0] /= 2.0
     c = (np.polynomial.chebyshev.cheb2poly(chebyshev) / (1j * theta) ** k[: order + 1]).real
     c[0] = 1.0
-    ratios: Vector = c[1:] / c[:-1]
+    ratios: Array = c[1:] / c[:-1]
     return ratios
 
 
@@ -135,19 +134,19 @@ class SparseStepper:
         )
         self._C = sp.csr_array(model.sparse[2][rows] @ spread)
         self._D = sp.csr_array(model.sparse[3][rows][:, :n_cells])
-        self.y: Vector = self._C @ self._z + self._D @ np.asarray(F0, dtype=float)
+        self.y: Array = self._C @ self._z + self._D @ np.asarray(F0, dtype=float)
 
     @property
-    def x(self) -> Vector:
+    def x(self) -> Array:
         """Current state, in the order of `model.states`."""
         return self._z[self._order]
 
-    def correct(self, gain: Vector, output: int, error: float, F: Vector) -> None:
+    def correct(self, gain: Array, output: int, error: float, F: Array) -> None:
         """Add gain x error to the state and update the outputs."""
         self._z[self._order] += gain * error
         self.y[:] = self._C @ self._z + self._D @ F
 
-    def run(self, F: Vector) -> Vector:
+    def run(self, F: Array) -> Array:
         """Return outputs (k, p) after each of k periods, with forces F (k, N) held constant."""
         y = np.empty((len(F), len(self.y)))
         for k, held in enumerate(F):
@@ -155,7 +154,7 @@ class SparseStepper:
             y[k] = self.y
         return y
 
-    def step(self, F0: Vector, F1: Vector) -> None:
+    def step(self, F0: Array, F1: Array) -> None:
         """Advance one period with the cells' forces linear from F0 to F1."""
         change = (F1 - F0) / self.substeps
         for i in range(self.substeps):

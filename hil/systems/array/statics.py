@@ -10,9 +10,8 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import splu
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array
 from hil.systems.array.network import Coefficients, Nodes
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -26,8 +25,8 @@ class Statics:
     tension_N : (K,) array, tension of every cell
     """
 
-    position_m: Vector
-    tension_N: Vector
+    position_m: Array
+    tension_N: Array
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ class StaticNetwork:
             groups.setdefault(int(self.piece[node]), []).append(node)
         return list(groups.values())
 
-    def solve(self, F_N: Vector, load_N: Vector, position_m: Vector) -> Statics:
+    def solve(self, F_N: Array, load_N: Array, position_m: Array) -> Statics:
         """Return the equilibrium for node loads (n,) and given positions of fixed points."""
         c = self.coefficients
         x = position_m.copy()
@@ -96,7 +95,7 @@ class StaticNetwork:
         x[~self.held] = np.nan
         return Statics(x, tension_N)
 
-    def gain(self, summed: NDArray[np.bool_]) -> Vector:
+    def gain(self, summed: NDArray[np.bool_]) -> Array:
         """Return the sum of these cells' tensions per newton of every cell's F, in N/N, (K,).
 
         With h = 1 for the summed cells and E restricted to the solved nodes, the equilibrium

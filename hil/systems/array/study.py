@@ -17,6 +17,7 @@ from pydantic import Field
 from hil import bundled_configs
 from hil.config.table import Table
 from hil.experiment.load import Config, load
+from hil.mechanics.arrays import Array
 from hil.pages.study import check, saved
 from hil.pages.style import CELL, MEASURED, MODEL, mark_simulated, styled_figure
 from hil.record.read import open_run
@@ -36,8 +37,6 @@ GROUPS = {
     5: [6, 12, 13, 14],
 }  # the paper's, cells from 1
 RIGHT = "muscle.right_N"
-
-Series = NDArray[np.float64]
 
 
 class Values(Table):
@@ -138,7 +137,7 @@ def _silicone4() -> list[dict[str, Any]]:
     return checks
 
 
-def _response(system: ArraySystem, cells: NDArray[np.uint8], duration_s: float) -> Series:
+def _response(system: ArraySystem, cells: NDArray[np.uint8], duration_s: float) -> Array:
     at = system.model.outputs.index(RIGHT)
     force_N = np.empty(round(duration_s / PERIOD_S))
     for k in range(len(force_N)):
@@ -147,7 +146,7 @@ def _response(system: ArraySystem, cells: NDArray[np.uint8], duration_s: float) 
     return force_N
 
 
-def _group_steps(config: Config, duration_s: float) -> dict[int, tuple[Series, float]]:
+def _group_steps(config: Config, duration_s: float) -> dict[int, tuple[Array, float]]:
     """Return, for groups 1..g on, the response from rest and the static force."""
     model, activation = config.model, config.activation()
     force_on_N = np.array([a.force_on_N for a in activation])
@@ -161,7 +160,7 @@ def _group_steps(config: Config, duration_s: float) -> dict[int, tuple[Series, f
     return steps
 
 
-def _groups(steps: dict[int, tuple[Series, float]]) -> list[dict[str, Any]]:
+def _groups(steps: dict[int, tuple[Array, float]]) -> list[dict[str, Any]]:
     """Compare each group's own force, in units of group 1, with Fig. 9: 1:1:2:4:8."""
     levels = [0.0, *(final for _, final in steps.values())]
     own = np.diff(levels) / levels[1]
@@ -171,7 +170,7 @@ def _groups(steps: dict[int, tuple[Series, float]]) -> list[dict[str, Any]]:
     ]
 
 
-def _draw_groups(steps: dict[int, tuple[Series, float]]) -> Figure:
+def _draw_groups(steps: dict[int, tuple[Array, float]]) -> Figure:
     with styled_figure(8.0, 4.6) as figure:
         axis = figure.subplots()
         for group, (force_N, final_N) in steps.items():

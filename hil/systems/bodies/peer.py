@@ -6,13 +6,11 @@ Used by tests, the study and the benchmark; requires the extra `[bodies]`.
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hil.mechanics.arrays import Array
 from hil.mechanics.rotations import quaternion_of_attitude
 from hil.systems.bodies.forms import held_supports
 from hil.systems.bodies.skeleton import Skeleton
-
-Array = NDArray[np.float64]
 
 
 class Peer:

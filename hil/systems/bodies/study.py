@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from hil.bundled_configs import root
 from hil.config.table import NotNegative, Table
+from hil.mechanics.arrays import Array
 from hil.mechanics.recursion import Recursion
 from hil.mechanics.rotations import attitude
 from hil.pages.study import as_table, check
@@ -25,7 +25,6 @@ from hil.systems.bodies.skeleton import Skeleton
 from hil.systems.bodies.study_moving import DROP_M, dropped, pushed
 from hil.systems.bodies.study_one import CASE_AT_2, one_body, relative
 
-Array = NDArray[np.float64]
 AGREE = 1e-14
 TORQUE_N_M = 5.0
 EVENTS_SHOWN = 12

@@ -5,13 +5,12 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from numpy.typing import NDArray
 
+from hil.mechanics.arrays import Array
 from hil.pages.study import saved
 from hil.pages.style import CELL, FAULT, MEASURED, MODEL, REFERENCE, RESIDUAL, styled_figure
 from hil.systems.bodies.skeleton import Skeleton
 
-Array = NDArray[np.float64]
 FORM_NAMES = {"newton_euler": "Newton-Euler", "lagrange": "Lagrange, Kane",
               "hamilton": "Hamilton", "quaternion": "quaternion"}  # fmt: skip
 COLOURS = (MODEL, MEASURED, RESIDUAL, CELL, FAULT, REFERENCE)

@@ -3,13 +3,11 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hil.systems.bodies.build import build_bodies
 from hil.systems.bodies.system import Push
 from hil.systems.bodies.tables import BodiesTable
 
-Array = NDArray[np.float64]
 STEP_S = 0.002
 DROP_M, TILT_RAD = 0.02, 0.05
 FALLEN = 0.6  # fraction of the initial height of the centre of mass below which a run ends

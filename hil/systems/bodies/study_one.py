@@ -3,9 +3,9 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
+from hil.mechanics.arrays import Array
 from hil.mechanics.one_body import FORMS as STATE_SPACES
 from hil.mechanics.one_body import (
     OneBody,
@@ -18,7 +18,6 @@ from hil.mechanics.one_body import (
 )
 from hil.mechanics.rotations import angles, attitude, quaternion
 
-Array = NDArray[np.float64]
 CASE_J = (0.008, 0.006, 0.003)
 CASE_THETA, CASE_OMEGA = (0.3, -0.4, 0.5), (1.0, -0.7, 1.5)
 CASE_AT_2 = ("3.912927164", "-0.104420988", "-1.695351984")

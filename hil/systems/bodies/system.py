@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array
 from hil.mechanics.rotations import angles
 from hil.mechanics.sma.wire import SmaWires
 from hil.mechanics.system import Drive
@@ -17,7 +17,6 @@ from hil.systems.bodies.module import Vector
 from hil.systems.bodies.motion import BodyMotion
 from hil.systems.bodies.skeleton import Skeleton
 
-Array = NDArray[np.float64]
 STEPS_MAX = 100
 STABLE = 2.0  # step times fastest rate; Runge-Kutta is stable up to 2.7
 

@@ -12,23 +12,19 @@ would drive them further. If a reading is missing, the outputs keep their values
 from dataclasses import dataclass
 from math import isnan, nan
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hil.control.pid import PidGains
 from hil.control.reference import Reference
 from hil.loop.frame import Column, Commands, Frame
-
-Matrix = NDArray[np.float64]
+from hil.mechanics.arrays import Array
 
 
 @dataclass(frozen=True)
 class Movement:
     """A plan with one row per period: the channel's signal and the activations of both muscles."""
 
-    signal: Matrix
-    raises: Matrix
-    lowers: Matrix
+    signal: Array
+    raises: Array
+    lowers: Array
 
 
 @dataclass(frozen=True)
@@ -77,7 +73,7 @@ class Antagonists:
             Column(at.planned_column, at.units, "reference", "response to the planned activations"),
         ]
 
-    def bind(self, frame: Frame, measured: Matrix, commands: Commands) -> None:
+    def bind(self, frame: Frame, measured: Array, commands: Commands) -> None:
         self._set_points = frame.span([column.name for column in self.columns])
         self._measured = measured
         self._outputs = commands.outputs

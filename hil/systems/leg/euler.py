@@ -17,31 +17,29 @@ independent check of `minimal`.
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hil.mechanics.arrays import Array
 from hil.mechanics.rotations import quaternion_of_attitude, skew
 from hil.systems.leg.limb import GROUND, Joint, Limb
-
-Matrix = NDArray[np.float64]
 
 ALPHA_PER_S = 1000.0
 BETA_PER_S = np.sqrt(2.0) / 0.001
 
 
-def turn(theta: Matrix) -> Matrix:
+def turn(theta: Array) -> Array:
     """Return the rotation matrix A of Euler parameters (3)."""
     e0, e = theta[0], theta[1:]
-    A: Matrix = (2.0 * e0**2 - 1.0) * np.eye(3) + 2.0 * (np.outer(e, e) + e0 * skew(e))
+    A: Array = (2.0 * e0**2 - 1.0) * np.eye(3) + 2.0 * (np.outer(e, e) + e0 * skew(e))
     return A
 
 
-def g_ground(theta: Matrix) -> Matrix:
+def g_ground(theta: Array) -> Array:
     """Return G with omega = G theta', in ground axes (9)."""
     e0, e = theta[0], theta[1:]
     return 2.0 * np.column_stack((-e, skew(e) + e0 * np.eye(3)))
 
 
-def g_body(theta: Matrix) -> Matrix:
+def g_body(theta: Array) -> Array:
     """Return Gbar with omega_bar = Gbar theta', in the body's axes (9)."""
     e0, e = theta[0], theta[1:]
     return 2.0 * np.column_stack((-e, -skew(e) + e0 * np.eye(3)))
@@ -64,23 +62,23 @@ class EulerLimb:
         self._place = {body.name: i for i, body in enumerate(self.bodies)}
         self.n = 7 * len(self.bodies)
 
-    def place(self, R: Matrix, A: Matrix) -> Matrix:
+    def place(self, R: Array, A: Array) -> Array:
         """Return q for centres of mass (B, 3) and rotation matrices (B, 3, 3)."""
         return np.concatenate(
             [np.concatenate((r, quaternion_of_attitude(a))) for r, a in zip(R, A, strict=True)]
         )
 
-    def rates(self, q: Matrix, v: Matrix, omega: Matrix) -> Matrix:
+    def rates(self, q: Array, v: Array, omega: Array) -> Array:
         """Return q' for velocities of the centres of mass and angular velocities (B, 3), ground."""
         return np.concatenate(
             [np.concatenate((v[i], 0.25 * g_ground(self._theta(q, i)).T @ omega[i]))
              for i in range(len(self.bodies))]
         )  # fmt: skip
 
-    def _theta(self, q: Matrix, i: int) -> Matrix:
+    def _theta(self, q: Array, i: int) -> Array:
         return q[7 * i + 3 : 7 * i + 7]
 
-    def mass_matrix(self, q: Matrix) -> Matrix:
+    def mass_matrix(self, q: Array) -> Array:
         """(13)-(16)."""
         M = np.zeros((self.n, self.n))
         for i, body in enumerate(self.bodies):
@@ -90,7 +88,7 @@ class EulerLimb:
             M[at + 3 : at + 7, at + 3 : at + 7] = G.T @ np.diag(body.inertia_kg_m2) @ G
         return M
 
-    def forces(self, q: Matrix, q_dot: Matrix, tension_N: Matrix) -> Matrix:
+    def forces(self, q: Array, q_dot: Array, tension_N: Array) -> Array:
         """Return Q_e + Q_v: gravity, tendons, joint damping, and (23)."""
         Q = np.zeros(self.n)
         for i, body in enumerate(self.bodies):
@@ -110,22 +108,22 @@ class EulerLimb:
                 self._damp(Q, q, q_dot, i, joint)
         return Q
 
-    def _point(self, q: Matrix, body: str, at: Matrix) -> Matrix:
+    def _point(self, q: Array, body: str, at: Array) -> Array:
         if body == GROUND:
             return at
         i = self._place[body]
         return np.asarray(q[7 * i : 7 * i + 3] + turn(self._theta(q, i)) @ at)
 
-    def _push(self, Q: Matrix, q: Matrix, body: str, at: Matrix, force: Matrix) -> None:
+    def _push(self, Q: Array, q: Array, body: str, at: Array, force: Array) -> None:
         if body != GROUND:
             i = self._place[body]
             Q[7 * i : 7 * i + 3] += force
             self._twist(Q, q, i, np.cross(at - q[7 * i : 7 * i + 3], force))
 
-    def _twist(self, Q: Matrix, q: Matrix, i: int, moment: Matrix) -> None:
+    def _twist(self, Q: Array, q: Array, i: int, moment: Array) -> None:
         Q[7 * i + 3 : 7 * i + 7] += g_ground(self._theta(q, i)).T @ moment  # (22)
 
-    def _damp(self, Q: Matrix, q: Matrix, q_dot: Matrix, i: int, joint: Joint) -> None:
+    def _damp(self, Q: Array, q: Array, q_dot: Array, i: int, joint: Joint) -> None:
         """Add damping about the axis of a revolute joint; spherical joints have none (`Limb`)."""
         omega = g_ground(self._theta(q, i)) @ self._theta(q_dot, i)
         if joint.parent != GROUND:
@@ -137,10 +135,10 @@ class EulerLimb:
         if joint.parent != GROUND:
             self._twist(Q, q, self._place[joint.parent], -moment)
 
-    def constraints(self, q: Matrix, q_dot: Matrix) -> tuple[Matrix, Matrix, Matrix]:
+    def constraints(self, q: Array, q_dot: Array) -> tuple[Array, Array, Array]:
         """Return C, its Jacobian C_q, and Q_c = -(C_q q')_q q'."""
         C: list[float] = []
-        rows: list[Matrix] = []
+        rows: list[Array] = []
         Qc: list[float] = []
         for i, joint in enumerate(self.joints):
             up = self._place.get(joint.parent)
@@ -172,14 +170,14 @@ class EulerLimb:
             Qc.append(-2.0 * float(theta_dot @ theta_dot))
         return np.array(C), np.array(rows), np.array(Qc)
 
-    def _turning(self, q: Matrix, q_dot: Matrix, i: int) -> tuple[Matrix, Matrix, Matrix]:
+    def _turning(self, q: Array, q_dot: Array, i: int) -> tuple[Array, Array, Array]:
         """Return A, Gbar and omega_bar of a body."""
         G = g_body(self._theta(q, i))
         return turn(self._theta(q, i)), G, G @ self._theta(q_dot, i)
 
     def _square(
-        self, q: Matrix, q_dot: Matrix, i: int, up: int | None, joint: Joint
-    ) -> list[tuple[Matrix, float, float]]:
+        self, q: Array, q_dot: Array, i: int, up: int | None, joint: Joint
+    ) -> list[tuple[Array, float, float]]:
         """Constrain two directions fixed in the parent to be perpendicular to the child's axis."""
         axis = np.array(joint.axis) / np.linalg.norm(joint.axis)
         other = np.eye(3)[int(np.argmin(np.abs(axis)))]
@@ -201,7 +199,7 @@ class EulerLimb:
             found.append((row, float(at @ child), float(rest)))
         return found
 
-    def accelerations(self, q: Matrix, q_dot: Matrix, tension_N: Matrix) -> tuple[Matrix, Matrix]:
+    def accelerations(self, q: Array, q_dot: Array, tension_N: Array) -> tuple[Array, Array]:
         """Return q'' and the multipliers, from (24) with (21)."""
         M, Q = self.mass_matrix(q), self.forces(q, q_dot, tension_N)
         C, Cq, Qc = self.constraints(q, q_dot)
@@ -211,19 +209,19 @@ class EulerLimb:
         n, m = len(Q), len(C)
         whole = np.zeros((n + m, n + m))
         whole[:n, :n], whole[:n, n:], whole[n:, :n] = M, scale * Cq.T, scale * Cq
-        answer: Matrix = np.asarray(
+        answer: Array = np.asarray(
             np.linalg.solve(whole, np.concatenate((Q, scale * right))), dtype=float
         )
-        multipliers: Matrix = scale * answer[n:]
+        multipliers: Array = scale * answer[n:]
         return answer[:n], multipliers
 
-    def turning_rates(self, q: Matrix, q_dot: Matrix, q_ddot: Matrix) -> tuple[Matrix, Matrix]:
+    def turning_rates(self, q: Array, q_dot: Array, q_ddot: Array) -> tuple[Array, Array]:
         """Return accelerations of centres of mass and angular accelerations (ground), (B, 3)."""
         n_bodies = len(self.bodies)
-        linear: Matrix = np.zeros((n_bodies, 3))
+        linear: Array = np.zeros((n_bodies, 3))
         linear[:] = q_ddot.reshape(-1, 7)[:, :3]
         # omega' = G theta'', as G' theta' = 0
-        turning: Matrix = np.zeros((n_bodies, 3))
+        turning: Array = np.zeros((n_bodies, 3))
         for i in range(n_bodies):
             turning[i] = g_ground(self._theta(q, i)) @ self._theta(q_ddot, i)
         return linear, turning

@@ -14,9 +14,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from hil.mechanics.arrays import Array
 from hil.systems.leg.limb import GROUND, Limb, Vector
 
-Matrix = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 
@@ -24,43 +24,43 @@ class Links(NamedTuple):
     """A limb as arrays with one row per link."""
 
     parent: Indices  # -1: the ground
-    joint: Matrix  # (n, 3) joint position in the parent's axes, from the parent's joint
-    axis: Matrix  # (n, 3) unit
-    centre: Matrix  # (n, 3) from the joint to the centre of mass
-    mass: Matrix
-    inertia: Matrix  # (n, 3)
-    damping: Matrix
-    gravity: Matrix
+    joint: Array  # (n, 3) joint position in the parent's axes, from the parent's joint
+    axis: Array  # (n, 3) unit
+    centre: Array  # (n, 3) from the joint to the centre of mass
+    mass: Array
+    inertia: Array  # (n, 3)
+    damping: Array
+    gravity: Array
     first: Indices  # (M + 1,) index of every muscle's first point
     point_link: Indices
-    point: Matrix  # (P, 3) from the link's joint
+    point: Array  # (P, 3) from the link's joint
 
 
 class Work(NamedTuple):
     """Results of an evaluation, in ground axes."""
 
-    turn: Matrix  # (n, 3, 3)
-    place: Matrix  # (n, 3) position of the joint
-    axis: Matrix  # (n, 3)
-    w: Matrix
-    v: Matrix
-    alpha: Matrix
-    a: Matrix
-    force: Matrix
-    moment: Matrix
-    composite: Matrix  # (n, 10) mass, first moments, second moments xx yy zz xy xz yz
-    M: Matrix
-    Q: Matrix
-    points: Matrix  # (P, 6) position and velocity of path points
-    length: Matrix
-    rate: Matrix
+    turn: Array  # (n, 3, 3)
+    place: Array  # (n, 3) position of the joint
+    axis: Array  # (n, 3)
+    w: Array
+    v: Array
+    alpha: Array
+    a: Array
+    force: Array
+    moment: Array
+    composite: Array  # (n, 10) mass, first moments, second moments xx yy zz xy xz yz
+    M: Array
+    Q: Array
+    points: Array  # (P, 6) position and velocity of path points
+    length: Array
+    rate: Array
 
 
 def links_of(limb: Limb) -> tuple[Links, dict[str, int]]:
     """Return the limb's arrays, and the link of each body."""
     rows: list[tuple[int, Vector, Vector, Vector, float, Vector, float]] = []
     body_link: dict[str, int] = {GROUND: -1}
-    origin: dict[str, Matrix] = {GROUND: np.zeros(3)}  # from the joint to the centre of mass
+    origin: dict[str, Array] = {GROUND: np.zeros(3)}  # from the joint to the centre of mass
     none = (0.0, 0.0, 0.0)
     for joint in limb.order():
         body = limb.body(joint.child)
@@ -112,7 +112,7 @@ def work_for(links: Links) -> Work:
     )  # fmt: skip
 
 
-def _vector(v: Matrix) -> Vector:
+def _vector(v: Array) -> Vector:
     return float(v[0]), float(v[1]), float(v[2])
 
 

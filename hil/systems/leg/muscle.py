@@ -19,11 +19,9 @@ from dataclasses import astuple, dataclass
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from hil.errors import ModelError
-
-Matrix = NDArray[np.float64]
+from hil.mechanics.arrays import Array
 
 (F_MAX, L_OPT, W_DES, W_ASC, V_DES, V_ASC, A_0, B_0, S_E, F_E, L_PEE0, V_PEE, K_PEE, D_MAX, R_SE,
  L_SEE0, L_NLL, V_SEE, K_NL, K_L, DF_0) = range(21)  # fmt: skip
@@ -76,7 +74,7 @@ class Hill:
         if self.L_PEE_0 >= 1.0 + self.dW_des:
             raise ModelError(f"L_PEE_0 = {self.L_PEE_0:g}: must be below 1 + dW_des")
 
-    def row(self) -> Matrix:
+    def row(self) -> Array:
         """Return the parameter row for the compiled functions, including derived constants."""
         p = self
         l_pee0 = p.L_PEE_0 * p.l_CE_opt_m  # (29)
@@ -114,9 +112,9 @@ class Muscles:
     """
 
     def __init__(self, muscles: Sequence[Hill]) -> None:
-        self.parameters: Matrix = np.array([m.row() for m in muscles]).reshape(-1, DF_0 + 1)
+        self.parameters: Array = np.array([m.row() for m in muscles]).reshape(-1, DF_0 + 1)
 
-    def rates(self, l_CE: Matrix, l_MTC: Matrix, v_MTC: Matrix, q: Matrix) -> tuple[Matrix, ...]:
+    def rates(self, l_CE: Array, l_MTC: Array, v_MTC: Array, q: Array) -> tuple[Array, ...]:
         """Return the rate of l_CE, the tendon force F_MTC, and F_CE."""
         given = np.broadcast_arrays(l_CE, l_MTC, v_MTC, q)
         shape = given[0].shape
@@ -126,7 +124,7 @@ class Muscles:
         _rates(self.parameters, flat[0], flat[1], flat[2], flat[3], out)
         return out[0].reshape(shape), out[1].reshape(shape), out[2].reshape(shape)
 
-    def at_rest(self, l_MTC: Matrix, q: Matrix) -> Matrix:
+    def at_rest(self, l_MTC: Array, q: Array) -> Array:
         """Return l_CE in static equilibrium, (M,).
 
         Raises

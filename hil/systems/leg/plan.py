@@ -21,12 +21,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from hil.mechanics.arrays import Array
 from hil.systems.leg import muscle
 from hil.systems.leg.statics import JointStatics
 
-Matrix = NDArray[np.float64]
 _BISECTIONS = 50
 
 
@@ -57,11 +56,11 @@ class Plan:
     activation : (N, M) array, held during the period
     """
 
-    height_m: Matrix
-    activation: Matrix
+    height_m: Array
+    activation: Array
 
 
-def smoothed(values: Matrix, width: int) -> Matrix:
+def smoothed(values: Array, width: int) -> Array:
     """Apply a moving average twice; it preserves straight lines and the number of values."""
     for _ in range(2):
         half = width // 2
@@ -73,7 +72,7 @@ def smoothed(values: Matrix, width: int) -> Matrix:
 
 def rehearse(
     statics: JointStatics,
-    height_m: Matrix,
+    height_m: Array,
     period_s: float,
     settings: PlanSettings = AT_ONCE,
 ) -> Plan:
@@ -121,12 +120,12 @@ def rehearse(
     return Plan(heights, activations)
 
 
-def _angles(statics: JointStatics, height_m: Matrix) -> Matrix:
+def _angles(statics: JointStatics, height_m: Array) -> Array:
     """Return the joint's angle at every height."""
     low, high = (statics.angle(float(h)) for h in (height_m.min(), height_m.max()))
     grid = np.linspace(low, high, 400)
     heights = np.array([statics.height(float(a)) for a in grid])
-    angles: Matrix = np.asarray(np.interp(height_m, heights, grid), dtype=float)
+    angles: Array = np.asarray(np.interp(height_m, heights, grid), dtype=float)
     return angles
 
 

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array
 from hil.systems.leg import minimal, muscle
 from hil.systems.leg.limb import PathPoint
 from hil.systems.leg.stepper import LimbStepper
 
-Matrix = NDArray[np.float64]
 SWING_RAD = 1.2
 """Range of a joint around its initial angle."""
 
@@ -25,8 +24,8 @@ class Held:
     """A limb at rest: the joint's angle, and activation and tension per muscle."""
 
     angle_rad: float
-    activation: Matrix
-    tension_N: Matrix
+    activation: Array
+    tension_N: Array
 
 
 class JointStatics:
@@ -131,7 +130,7 @@ class JointStatics:
         low, high = sorted(self.height(a) for a in self._swing)
         return low, high
 
-    def arms(self, angle: float) -> Matrix:
+    def arms(self, angle: float) -> Array:
         """Return -dl_MTC/dq of every muscle, (M,), m: its moment about the joint for 1 N."""
         self._pose(angle, 1.0)
         return -self.stepper.work.rate
@@ -143,11 +142,11 @@ class JointStatics:
         minimal.dynamics(s.links, s.work, rate * self._rate, np.zeros(s.n_m))
         return float(s.work.M[self.at, self.at] * acceleration - s.work.Q[self.at])
 
-    def relaxed(self, angle: float) -> Matrix:
+    def relaxed(self, angle: float) -> Array:
         """Return every muscle's tension at rest, (M,), with these two at least activation."""
         return self._tension(angle, self.relaxed_activation)
 
-    def _tension(self, angle: float, q: Matrix) -> Matrix:
+    def _tension(self, angle: float, q: Array) -> Array:
         s = self.stepper
         self._pose(angle)
         l_mtc = s.work.length.copy()

@@ -18,11 +18,10 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array
 from hil.systems.leg import minimal, muscle
 from hil.systems.leg.limb import Limb
 from hil.systems.leg.muscle import ActivationTimes
-
-Matrix = NDArray[np.float64]
 
 GAMMA = 0.25
 _A = np.zeros((6, 6))
@@ -66,19 +65,19 @@ TOLERANCES = Tolerances()
 class Room(NamedTuple):
     """Work arrays of the method."""
 
-    muscles: Matrix
-    times: Matrix  # tau_act, tau_deact; empty without activation dynamics
-    atol: Matrix
-    force: Matrix  # (M, 2) F_MTC and F_CE of the last evaluation
-    tension: Matrix
-    v_dot: Matrix
-    control: Matrix  # length of the next step, rtol, largest step
-    J: Matrix
-    LU: Matrix
+    muscles: Array
+    times: Array  # tau_act, tau_deact; empty without activation dynamics
+    atol: Array
+    force: Array  # (M, 2) F_MTC and F_CE of the last evaluation
+    tension: Array
+    v_dot: Array
+    control: Array  # length of the next step, rtol, largest step
+    J: Array
+    LU: Array
     pivot: NDArray[np.int64]
-    k: Matrix
-    f: Matrix
-    y: Matrix
+    k: Array
+    f: Array
+    y: Array
     counts: NDArray[np.int64]  # steps taken, steps rejected, evaluations
 
 
@@ -124,10 +123,10 @@ class LimbStepper:
             np.zeros(n, dtype=np.int64), np.zeros((6, n)), np.zeros((2, n)), np.zeros((2, n)),
             np.zeros(3, dtype=np.int64),
         )  # fmt: skip
-        self.x: Matrix = np.zeros(n)
+        self.x: Array = np.zeros(n)
         self.start(np.full(self.n_m, muscle.ACTIVATION_MIN))
 
-    def start(self, activation: Matrix) -> None:
+    def start(self, activation: Array) -> None:
         """Set the limb at rest at the joints' initial angles; muscle forces are in equilibrium."""
         x, n_q, n_m = self.x, self.n_q, self.n_m
         joints = self.limb.order()
@@ -145,7 +144,7 @@ class LimbStepper:
         self.room.control[0] = 1e-5
         self.look(activation)
 
-    def step(self, duration_s: float, u: Matrix) -> None:
+    def step(self, duration_s: float, u: Array) -> None:
         """Advance by a duration with these stimulations held constant.
 
         Raises
@@ -156,11 +155,11 @@ class LimbStepper:
         if not advance(self.links, self.work, self.room, self.x, u, duration_s):
             raise ModelError(f"a step of {duration_s:g} s does not converge")
 
-    def look(self, u: Matrix) -> None:
+    def look(self, u: Array) -> None:
         """Update positions, lengths and forces to the current state."""
         look(self.links, self.work, self.room, self.x, u)
 
-    def slope(self, x: Matrix, u: Matrix) -> Matrix:
+    def slope(self, x: Array, u: Array) -> Array:
         """Return x' of any state."""
         out = np.empty_like(x)
         slope(self.links, self.work, self.room, x, u, out)

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from hil.config.table import Table
 from hil.control.build import build_signal
 from hil.control.tables import SignalsReferenceTable
 from hil.experiment.load import Config
+from hil.mechanics.arrays import Array
 from hil.pages.study import as_table, check, saved
 from hil.pages.style import FAULT, MEASURED, MODEL, REFERENCE, styled_figure
 from hil.record.progress import count_progress
@@ -28,7 +28,6 @@ from hil.systems.leg.study_trial import configuration, run_trial
 from hil.systems.leg.system import LimbSystem
 from hil.systems.leg.tables import LimbTable
 
-Matrix = NDArray[np.float64]
 SCENARIOS = ("still", "up", "down", "up_down")
 CONTROLLERS = ("thesis", "thesis_weak_d", "precise", "robust")
 READINGS = {"thesis": STANDARD, "thesis_weak_d": WEAK_D}
@@ -113,7 +112,7 @@ def _thesis(scenario: str, controller: str, sensing: Sensing, strength: float) -
     return simulate(system, "toe", _target(config), READINGS[controller], sensing)
 
 
-def _target(config: Config) -> Matrix:
+def _target(config: Config) -> Array:
     follows = config.tables.reference
     assert isinstance(follows, SignalsReferenceTable)
     signal = build_signal(follows.signals["height"])
@@ -132,7 +131,7 @@ def _instruments(scenario: str, controller: str, values: Values, strength: float
     return configuration(scenario, sets, strength)
 
 
-def error_mm(trace: Trace) -> Matrix:
+def error_mm(trace: Trace) -> Array:
     """Return target minus height in mm."""
     return np.asarray(1e3 * (trace.target_m - trace.height_m))
 

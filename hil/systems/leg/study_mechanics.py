@@ -1,13 +1,11 @@
 """Compares a limb in joint angles with the same limb in Euler parameters with multipliers."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hil.mechanics.arrays import Array
 from hil.systems.leg import minimal
 from hil.systems.leg.euler import EulerLimb
 from hil.systems.leg.limb import Limb
-
-Matrix = NDArray[np.float64]
 
 
 def disagreement(limb: Limb, n_states: int, seed: int = 0) -> tuple[float, float]:
@@ -44,8 +42,8 @@ def disagreement(limb: Limb, n_states: int, seed: int = 0) -> tuple[float, float
 
 
 def _accelerations(
-    links: minimal.Links, work: minimal.Work, own: list[int], v_dot: Matrix
-) -> tuple[Matrix, Matrix]:
+    links: minimal.Links, work: minimal.Work, own: list[int], v_dot: Array
+) -> tuple[Array, Array]:
     """Return accelerations of centres of mass and angular accelerations, (B, 3) each."""
     n = len(links.parent)
     turning, linear = np.zeros((n, 3)), np.zeros((n, 3))

@@ -14,14 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array
 from hil.systems.leg import stepper as leg_stepper
 from hil.systems.leg.muscle import ACTIVATION_MIN
 from hil.systems.leg.system import LimbSystem
-
-Matrix = NDArray[np.float64]
 
 TABLE_3 = np.array([[30.0, 20.0, 10.0], [40.0, 5.0, 2.5]])
 """Kp, Ki, Kd of TA and SOL."""
@@ -61,17 +59,17 @@ class Sensing:
 class Trace:
     """Motion of the leg, one row per millisecond."""
 
-    t_s: Matrix
-    target_m: Matrix
-    height_m: Matrix
-    activation: Matrix  # (N, 2) TA, SOL
-    tension_N: Matrix
+    t_s: Array
+    target_m: Array
+    height_m: Array
+    activation: Array  # (N, 2) TA, SOL
+    tension_N: Array
     least_tension_N: float
     """Smallest tendon force at any time; below zero a tendon would push."""
 
 
 def simulate(
-    system: LimbSystem, point: str, target_m: Matrix, reading: Reading, sensing: Sensing
+    system: LimbSystem, point: str, target_m: Array, reading: Reading, sensing: Sensing
 ) -> Trace:
     """Simulate the closed loop of a limb whose muscles are TA and SOL, in this order.
 
@@ -103,7 +101,7 @@ def simulate(
     )  # fmt: skip
     if np.isnan(least):
         raise ModelError("model: the leg under the thesis's PID cannot be stepped")
-    t_s: Matrix = np.array([1e-3 * k for k in range(n)])
+    t_s: Array = np.array([1e-3 * k for k in range(n)])
     return Trace(t_s, target_m, rows[:, 0], rows[:, 1:3].copy(), rows[:, 3:].copy(), least)
 
 

@@ -7,7 +7,6 @@ the same plant with the quantised outputs; on the virtual clock it is identical.
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hil.bundled_configs import root
 from hil.control.build import build_signal
@@ -17,12 +16,12 @@ from hil.errors import ModelError
 from hil.experiment.load import Config, load
 from hil.loop import loop
 from hil.loop.clock import VirtualClock
+from hil.mechanics.arrays import Array
 from hil.rig.calibrated import cards_of
 from hil.rig.instruments import signals_of
 from hil.runs import assembly
 from hil.systems.leg.study_thesis import Trace
 
-Matrix = NDArray[np.float64]
 MUSCLES = ("TA", "SOL")
 F_MAX_N = {"TA": 1528.0, "SOL": 3883.0}
 
@@ -32,7 +31,7 @@ class _Rows(assembly.NoSink):
 
     def __init__(self, pipeline: assembly.Pipeline) -> None:
         self._commands = pipeline.rig.commands
-        self.outputs: list[Matrix] = []
+        self.outputs: list[Array] = []
 
     def push(self) -> bool:
         self.outputs.append(self._commands.outputs.copy())
@@ -63,7 +62,7 @@ def run_trial(config: Config, seed: int = 0) -> Trace:
     return true_motion(config, np.array(rows.outputs))
 
 
-def true_motion(config: Config, commanded: Matrix) -> Trace:
+def true_motion(config: Config, commanded: Array) -> Trace:
     """Simulate the plant with these commands, (N, outputs) in the order of the rig."""
     plant = config.system(plant=True)
     tables = config.tables
@@ -75,8 +74,8 @@ def true_motion(config: Config, commanded: Matrix) -> Trace:
     signal = signals_of(tables.devices)["height"]
     at = [plant.outputs.index(name) for name in (signal, *(f"{m}.tension_N" for m in MUSCLES))]
     n = len(commanded)
-    rows: Matrix = np.zeros((n, 3))
-    activation: Matrix = np.zeros((n, len(MUSCLES)))
+    rows: Array = np.zeros((n, 3))
+    activation: Array = np.zeros((n, len(MUSCLES)))
     order = [list(plant.inputs).index(f"{m}.activation") for m in MUSCLES]
     u, nothing = np.zeros(len(plant.inputs)), np.zeros(0, dtype=np.uint8)
     for k in range(n):
@@ -87,6 +86,6 @@ def true_motion(config: Config, commanded: Matrix) -> Trace:
         plant.step(nothing, u)
     assert isinstance(tables.reference, SignalsReferenceTable)
     follows = build_signal(tables.reference.signals["height"])
-    t_s: Matrix = np.array([k * tables.loop.period_s for k in range(n)])
+    t_s: Array = np.array([k * tables.loop.period_s for k in range(n)])
     target = np.array([follows.at(float(t)) for t in t_s])
     return Trace(t_s, target, rows[:, 0], activation, rows[:, 1:], float(rows[:, 1:].min()))

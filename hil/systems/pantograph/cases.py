@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array
 from hil.mechanics.impact import NonIdeal
 from hil.record.read import experiment_of
 from hil.systems.pantograph.build import build_arm
@@ -23,8 +23,6 @@ from hil.systems.pantograph.impact import Impacts, bands, predict, with_friction
 from hil.systems.pantograph.impact_trial import Trial, Uncertainty, analyse
 from hil.systems.pantograph.linkage import Elbows, Pantograph, Pose
 from hil.systems.pantograph.tables import ImpactTable, PantographTable
-
-Matrix = NDArray[np.float64]
 
 # Figure of a trial: key, heading, scale, digits.
 SHOWN = (
@@ -59,7 +57,7 @@ class Case:
     band: dict[str, tuple[float, float]]
     at_speed: dict[str, tuple[float, float]]
 
-    def values(self, key: str) -> Matrix:
+    def values(self, key: str) -> Array:
         return np.array([getattr(trial, key) for trial in self.trials])
 
     def mean(self, key: str) -> float:
@@ -142,7 +140,7 @@ def evaluate(run: xr.Dataset) -> Impact:
     return Impact(rig, pose, controller.energy_J, model.plate.mu, cases, failed)
 
 
-def _of_case(band: dict[str, Matrix], i: int) -> dict[str, tuple[float, float]]:
+def _of_case(band: dict[str, Array], i: int) -> dict[str, tuple[float, float]]:
     return {k: (float(v[0, i]), float(v[1, i])) for k, v in band.items() if v.ndim == 2}
 
 
@@ -167,7 +165,7 @@ def _angle_step_rad(tables: dict[str, Any]) -> float:
     )
 
 
-def _signals(run: xr.Dataset, tables: dict[str, Any]) -> tuple[Matrix, Matrix, Matrix]:
+def _signals(run: xr.Dataset, tables: dict[str, Any]) -> tuple[Array, Array, Array]:
     """Return time, both angles, and both forces, found by the signals of the channels."""
     names = {
         channel["signal"]: name

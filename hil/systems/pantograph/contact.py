@@ -13,13 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array
 from hil.mechanics.contact import friction_force, normal_force
 from hil.systems.pantograph.linkage import Pantograph, Pose, dynamics, solve_forward
-
-Matrix = NDArray[np.float64]
 
 FREE_STEP_S = 5e-4
 N_STATES = 8
@@ -115,13 +113,13 @@ class ArmOnPlate:
         self.x[:2] = self._start.q_rad[[0, 2]]
         self.in_contact = False
 
-    def place(self, q_rad: Matrix) -> None:
+    def place(self, q_rad: Array) -> None:
         """Set these angles, at rest."""
         self.x[:] = 0.0
         self.x[:2] = q_rad
         self._see_contact()
 
-    def correct(self, angles_rad: Matrix, rates_rad_per_s: Matrix) -> None:
+    def correct(self, angles_rad: Array, rates_rad_per_s: Array) -> None:
         """Add these corrections to angles and rates, as an observer does."""
         self.x[:2] += angles_rad
         self.x[2:4] += rates_rad_per_s
@@ -131,7 +129,7 @@ class ArmOnPlate:
         y = solve_forward(self.rig.vector, self.x[0], self.x[1], self.side)[9]
         self.in_contact = bool(y > self.plate.y_m)
 
-    def advance(self, torques_N_m: Matrix, duration_s: float) -> None:
+    def advance(self, torques_N_m: Array, duration_s: float) -> None:
         """Advance by this time with both motors' torques constant."""
         self.in_contact = advance(self.x, self.rig.vector, self._law, torques_N_m[0],
                                   torques_N_m[1], duration_s, self.in_contact)  # fmt: skip
@@ -157,7 +155,7 @@ class ArmOnPlate:
         return sum(self.energies_J())
 
 
-def _law(plate: Plate, damping_N_m_s_per_rad: float, side: float) -> Matrix:
+def _law(plate: Plate, damping_N_m_s_per_rad: float, side: float) -> Array:
     """Return plate law, joint damping and assembly side as the vector that the kernels read."""
     law = np.empty(N_LAW)
     law[Y], law[K], law[ALPHA] = plate.y_m, plate.k_N_per_m, plate.alpha_s_per_m
@@ -167,7 +165,7 @@ def _law(plate: Plate, damping_N_m_s_per_rad: float, side: float) -> Matrix:
 
 
 @njit(cache=True, error_model="numpy")
-def _energies(x: Matrix, p: Matrix, side: float) -> tuple[float, float]:
+def _energies(x: Array, p: Array, side: float) -> tuple[float, float]:
     f = solve_forward(p, x[0], x[1], side)
     c, s = np.array((f[0], f[2], f[4], f[6])), np.array((f[1], f[3], f[5], f[7]))
     M, _, J, _ = dynamics(p, c, s, 0.0, 0.0)
@@ -181,8 +179,8 @@ def _energies(x: Matrix, p: Matrix, side: float) -> tuple[float, float]:
 
 @njit(cache=True, error_model="numpy")
 def _motion(
-    x: Matrix, p: Matrix, law: Matrix, tau1: float, tau3: float, touching: bool
-) -> tuple[Matrix, float, float, float, float, float, float]:
+    x: Array, p: Array, law: Array, tau1: float, tau3: float, touching: bool
+) -> tuple[Array, float, float, float, float, float, float]:
     """Return the state's rates, and the tip: x, y, x', y', f_t, f_n."""
     rates = np.zeros(N_STATES)
     w1, w3 = x[2], x[3]
@@ -209,8 +207,8 @@ def _motion(
 
 @njit(cache=True, error_model="numpy")
 def _step(
-    x: Matrix, p: Matrix, law: Matrix, tau1: float, tau3: float, h: float, touching: bool
-) -> tuple[Matrix, float]:
+    x: Array, p: Array, law: Array, tau1: float, tau3: float, h: float, touching: bool
+) -> tuple[Array, float]:
     """Take a classical fourth-order Runge-Kutta step; return state and final penetration."""
     k1 = _motion(x, p, law, tau1, tau3, touching)[0]
     k2 = _motion(x + 0.5 * h * k1, p, law, tau1, tau3, touching)[0]
@@ -222,7 +220,7 @@ def _step(
 
 @njit(cache=True, error_model="numpy")
 def advance(
-    x: Matrix, p: Matrix, law: Matrix, tau1: float, tau3: float, duration: float, touching: bool
+    x: Array, p: Array, law: Array, tau1: float, tau3: float, duration: float, touching: bool
 ) -> bool:
     """Advance x in place; return whether the tip touches at the end."""
     t, plate_step = 0.0, law[STEP]

@@ -25,11 +25,9 @@ from typing import Protocol
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from hil.loop.frame import Column, Commands, Frame
-
-Matrix = NDArray[np.float64]
+from hil.mechanics.arrays import Array
 
 REST, APPROACH, CONTACT, RETREAT, DONE = range(5)
 _INTEGRAL, _ANGLE, _RATE, _ERROR, _FED_BACK = range(5)
@@ -143,7 +141,7 @@ class ImpactControl:
         self._trial, self._phase, self._since_s = -1, RETREAT, 0.0
         self._curve = _Quintic(np.zeros(2), np.zeros(2), cases[0], timing.travel_s)
 
-    def bind(self, frame: Frame, measured: Matrix, commands: Commands) -> None:
+    def bind(self, frame: Frame, measured: Array, commands: Commands) -> None:
         self._row = frame.span([column.name for column in self.columns])
         self._measured = measured
         self._outputs = commands.outputs
@@ -251,7 +249,7 @@ class ImpactControl:
 class _Quintic:
     """Curve from a position and velocity (no acceleration) to rest at a case's start."""
 
-    def __init__(self, place: Matrix, velocity: Matrix, goal: Case, duration_s: float) -> None:
+    def __init__(self, place: Array, velocity: Array, goal: Case, duration_s: float) -> None:
         self.end = np.array(goal.start_m)
         self.duration_s = duration_s
         d, v = self.end - place, velocity * duration_s
@@ -269,7 +267,7 @@ class _Quintic:
 
 @njit(cache=True)
 def _pid(
-    gains: Matrix, state: Matrix, angle: float, set_point: float, known: float,
+    gains: Array, state: Array, angle: float, set_point: float, known: float,
     fed_back: bool,
 ) -> float:  # fmt: skip
     """Return the torque of one motor; `known` is the torque from the model.

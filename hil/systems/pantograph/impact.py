@@ -10,13 +10,12 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array
 from hil.mechanics.impact import Decomposition, NonIdeal, decompose_many, nonideal
 from hil.systems.pantograph.linkage import ROUNDING, TURNS, Elbows, Pantograph, Pose, matrices
-
-Matrix = NDArray[np.float64]
 
 SYMMETRIC_M = (0.0, 0.22538)  # the poses of Fig. 8, derived from Tables III and V
 ASYMMETRIC_M = (0.19981, 0.22538)
@@ -50,14 +49,14 @@ class Impacts:
     split : of the k events
     """
 
-    gamma_deg: Matrix
-    speed_m_per_s: Matrix
-    impulse_N_s: Matrix
-    tip_velocity_after_m_per_s: Matrix
+    gamma_deg: Array
+    speed_m_per_s: Array
+    impulse_N_s: Array
+    tip_velocity_after_m_per_s: Array
     split: Decomposition
 
 
-def approach(gamma_deg: ArrayLike) -> Matrix:
+def approach(gamma_deg: ArrayLike) -> Array:
     """Return (k, 2) unit velocities at these angles.
 
     Raises
@@ -95,7 +94,7 @@ def predict(pose: Pose, gamma_deg: ArrayLike, energy_J: float) -> Impacts:
 
 
 def _impacts(
-    M: Matrix, J: Matrix, gamma_deg: Matrix, directions: Matrix, energy_J: float,
+    M: Array, J: Array, gamma_deg: Array, directions: Array, energy_J: float,
     speed_m_per_s: float | None = None,
 ) -> Impacts:  # fmt: skip
     if not (np.isfinite(energy_J) and energy_J > 0.0):
@@ -137,7 +136,7 @@ def gamma_of_xi_1_deg(pose: Pose) -> float:
 def bands(
     pantograph: Pantograph, pose: Pose, gamma_deg: ArrayLike, energy_J: float,
     elbows: Elbows = "outward", speeds_m_per_s: ArrayLike | None = None,
-) -> dict[str, Matrix]:  # fmt: skip
+) -> dict[str, Array]:  # fmt: skip
     """Return minimum and maximum (2, k) of every figure over the rounding of the parameters.
 
     The energy, or the speeds (k,) if given, and the tip's position are constant. All corners of
@@ -167,7 +166,7 @@ def bands(
     return found
 
 
-def _best_angle_deg(M: Matrix, J: Matrix) -> float:
+def _best_angle_deg(M: Array, J: Array) -> float:
     x, y = J @ np.linalg.solve(M, J[1])
     return float(np.rad2deg(np.arctan2(x, y)))
 

@@ -20,12 +20,10 @@ Source: Font-Llagunes & Koevecses, section 6 (what is measured); the fusion is o
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array
 from hil.systems.pantograph.linkage import Assembly, Pantograph
-
-Matrix = NDArray[np.float64]
 
 FIT_S = 0.05
 BIAS_S = 0.08
@@ -80,15 +78,15 @@ class Trial:
     impulse_t_N_s: float
     peak_N: float
     closure: float
-    t_s: Matrix
-    v_m_per_s: Matrix
-    T_c_curve_J: Matrix
-    T_a_curve_J: Matrix
+    t_s: Array
+    v_m_per_s: Array
+    T_c_curve_J: Array
+    T_a_curve_J: Array
     standard: dict[str, float]
 
 
 def analyse(
-    rig: Pantograph, assembly: Assembly, t_s: Matrix, q_rad: Matrix, force_N: Matrix,
+    rig: Pantograph, assembly: Assembly, t_s: Array, q_rad: Array, force_N: Array,
     known: Uncertainty | None = None,
 ) -> Trial:  # fmt: skip
     """Analyse the first impact in a range of samples.
@@ -122,7 +120,7 @@ def analyse(
     v_before = fit[1]
     q_fit, _ = _parabola(centre, q[run_up])
     pose = rig.forward(q_fit[0, 0], q_fit[0, 1], assembly)
-    W: Matrix = pose.J_m @ np.linalg.solve(pose.M_kg_m2, pose.J_m.T)
+    W: Array = pose.J_m @ np.linalg.solve(pose.M_kg_m2, pose.J_m.T)
 
     # From onset on, integrate the force; the integral starts at zero force between two samples.
     after = np.flatnonzero(t > onset_s)
@@ -170,7 +168,7 @@ def analyse(
     return trial
 
 
-def _onset_index(t: Matrix, normal_N: Matrix) -> int:
+def _onset_index(t: Array, normal_N: Array) -> int:
     """Return the first sample that is clearly above the earlier ones."""
     if len(t) < 2 * LEAST_SAMPLES:
         raise ModelError("too few samples")
@@ -184,7 +182,7 @@ def _onset_index(t: Matrix, normal_N: Matrix) -> int:
     return int(np.argmax(above))
 
 
-def _onset_s(t: Matrix, normal_N: Matrix, first: int) -> float:
+def _onset_s(t: Array, normal_N: Array, first: int) -> float:
     """Return the time at which the force's first rise, f = c (t - t0), starts.
 
     The force law starts as k v (t - t0); a parabola over the first half of the rise also covers
@@ -203,8 +201,8 @@ def _onset_s(t: Matrix, normal_N: Matrix, first: int) -> float:
 
 
 def _closure(
-    rig: Pantograph, assembly: Assembly, t: Matrix, q: Matrix, F: Matrix, times: Matrix,
-    impulse: Matrix, v_before: Matrix, W: Matrix,
+    rig: Pantograph, assembly: Assembly, t: Array, q: Array, F: Array, times: Array,
+    impulse: Array, v_before: Array, W: Array,
 ) -> float:  # fmt: skip
     """Return the change of v_n over the contact from the angles, divided by that from the force."""
     peak = int(np.argmax(F[:, 0]))
@@ -221,25 +219,25 @@ def _closure(
     return float((slope - v_before[1]) / by_force)
 
 
-def _parabola(t: Matrix, E: Matrix) -> tuple[Matrix, Matrix]:
+def _parabola(t: Array, E: Array) -> tuple[Array, Array]:
     """Return position and velocity (2, 2) at t = 0, and the velocity's uncertainty (2,)."""
     design = np.column_stack((np.ones_like(t), t, t * t))
-    fit: Matrix = np.linalg.lstsq(design, E, rcond=None)[0].astype(np.float64)
+    fit: Array = np.linalg.lstsq(design, E, rcond=None)[0].astype(np.float64)
     sigma = (E - design @ fit).std(axis=0, ddof=3)
-    u: Matrix = np.sqrt(np.linalg.inv(design.T @ design)[1, 1]) * sigma
+    u: Array = np.sqrt(np.linalg.inv(design.T @ design)[1, 1]) * sigma
     return fit[:2], u
 
 
-def _split(v: Matrix, W: Matrix) -> tuple[Matrix, Matrix]:
+def _split(v: Array, W: Array) -> tuple[Array, Array]:
     """Return T_c and T_a (k,) of tip velocities (k, 2)."""
-    T_c: Matrix = np.asarray(v[:, 1] ** 2 / (2.0 * W[1, 1]), dtype=np.float64)
+    T_c: Array = np.asarray(v[:, 1] ** 2 / (2.0 * W[1, 1]), dtype=np.float64)
     T = np.einsum("ki,ki->k", v, np.linalg.solve(W, v.T).T) / 2.0
-    T_a: Matrix = np.maximum(np.asarray(T, dtype=np.float64) - T_c, 0.0)
+    T_a: Array = np.maximum(np.asarray(T, dtype=np.float64) - T_c, 0.0)
     return T_c, T_a
 
 
 def _standard(
-    trial: Trial, v_before: Matrix, v_end: Matrix, W: Matrix, u_v: Matrix, u_J: Matrix,
+    trial: Trial, v_before: Array, v_end: Array, W: Array, u_v: Array, u_J: Array,
     known: Uncertainty,
 ) -> dict[str, float]:  # fmt: skip
     """Propagate fit, force noise, gain and misalignment to first order."""

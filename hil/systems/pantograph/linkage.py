@@ -25,8 +25,8 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array
 
-Matrix = NDArray[np.float64]
 Assembly = Literal["upper", "lower"]
 Elbows = Literal["outward", "inward", "left", "right"]
 
@@ -49,7 +49,7 @@ class Parameters:
     I_2_kg_m2: float = 0.0007
 
     @property
-    def vector(self) -> Matrix:
+    def vector(self) -> Array:
         return np.array(astuple(self))
 
 
@@ -69,20 +69,20 @@ class Pose:
     J_m : (2, 2) array, E' = J (q1', q3')
     """
 
-    q_rad: Matrix
-    E_m: Matrix
+    q_rad: Array
+    E_m: Array
     assembly: Assembly
-    M_kg_m2: Matrix
-    J_m: Matrix
+    M_kg_m2: Array
+    J_m: Array
 
     @property
-    def A_m(self) -> Matrix:
+    def A_m(self) -> Array:
         """(1, 2): the plate, normal to y, stops dy_E/dt = A q'."""
         return self.J_m[1:]
 
-    def qdot(self, v_m_per_s: ArrayLike) -> Matrix:
+    def qdot(self, v_m_per_s: ArrayLike) -> Array:
         """Return (q1', q3') for this velocity of E."""
-        found: Matrix = np.linalg.solve(self.J_m, np.asarray(v_m_per_s, dtype=float))
+        found: Array = np.linalg.solve(self.J_m, np.asarray(v_m_per_s, dtype=float))
         return found
 
 
@@ -171,7 +171,7 @@ class Pantograph:
         q = np.array([q1_rad, np.arctan2(f[3], f[2]), q3_rad, np.arctan2(f[7], f[6])])
         return self._pose(q, np.array(f[8:10]), assembly, where)
 
-    def _pose(self, q: Matrix, E: Matrix, assembly: Assembly, where: str) -> Pose:
+    def _pose(self, q: Array, E: Array, assembly: Assembly, where: str) -> Pose:
         if abs(np.sin(q[1] - q[0])) < LEAST_SINE or abs(np.sin(q[3] - q[2])) < LEAST_SINE:
             raise ModelError(f"{where}: singular: a leg is stretched and cannot be driven")
         if abs(np.sin(q[3] - q[1])) < LEAST_SINE:
@@ -201,9 +201,7 @@ TURNS: dict[Elbows, tuple[float, float]] = {
 
 
 @njit(cache=True, error_model="numpy")
-def solve_inverse(
-    p: Matrix, x: float, y: float, turn_1: float, turn_3: float
-) -> tuple[Matrix, bool]:
+def solve_inverse(p: Array, x: float, y: float, turn_1: float, turn_3: float) -> tuple[Array, bool]:
     """Return angles (q1, q2, q3, q4) for E = (x, y), and whether it is in reach."""
     l_1, l_2, l_5 = p[0], p[1], p[4]
     q = np.zeros(4)
@@ -224,8 +222,8 @@ def solve_inverse(
 
 @njit(cache=True, error_model="numpy")
 def matrices(
-    p: Matrix, E: Matrix, turn_1: float, turn_3: float
-) -> tuple[Matrix, Matrix, NDArray[np.bool_]]:
+    p: Array, E: Array, turn_1: float, turn_3: float
+) -> tuple[Array, Array, NDArray[np.bool_]]:
     """Return M and J (k, 2, 2) for k sets of parameters (k, 10) and positions (k, 2).
 
     The third result is False, with identity matrices, for positions out of reach or singular.
@@ -246,7 +244,7 @@ def matrices(
 
 @njit(cache=True, error_model="numpy")
 def solve_forward(
-    p: Matrix, q1: float, q3: float, side: float
+    p: Array, q1: float, q3: float, side: float
 ) -> tuple[float, float, float, float, float, float, float, float, float, float, bool]:
     """Return cos, sin of q1, q2, q3, q4 in turn, E, and whether the loop closes."""
     l_1, l_2, l_5 = p[0], p[1], p[4]
@@ -265,8 +263,8 @@ def solve_forward(
 
 @njit(cache=True, error_model="numpy")
 def dynamics(
-    p: Matrix, c: Matrix, s: Matrix, w1: float, w3: float
-) -> tuple[Matrix, Matrix, Matrix, Matrix]:
+    p: Array, c: Array, s: Array, w1: float, w3: float
+) -> tuple[Array, Array, Array, Array]:
     """Return M (2, 2), velocity terms c (2,), J (2, 2) and J' q' (2,) for motor angles and rates.
 
     `c`, `s` are cosines and sines of the four angles. The pose must not be singular.

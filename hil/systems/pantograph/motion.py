@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array
 from hil.systems.pantograph.impact import approach, predict
 from hil.systems.pantograph.linkage import (
     TURNS,
@@ -16,8 +16,6 @@ from hil.systems.pantograph.linkage import (
     solve_forward,
     solve_inverse,
 )
-
-Matrix = NDArray[np.float64]
 
 
 class ArmMotion:
@@ -56,7 +54,7 @@ class ArmMotion:
 def run_ups(
     rig: Pantograph, pose_m: Sequence[float], elbows: Elbows, gamma_deg: Sequence[float],
     energy_J: float, run_up_s: float,
-) -> tuple[Matrix, Matrix]:  # fmt: skip
+) -> tuple[Array, Array]:  # fmt: skip
     """Return velocities at contact and start positions (k, 2), `run_up_s` before contact.
 
     The speed gives this kinetic energy at the contact.
@@ -84,7 +82,7 @@ def run_ups(
 
 @njit(cache=True, error_model="numpy")
 def _joint_reference(
-    p: Matrix, x: float, y: float, vx: float, vy: float, ax: float, ay: float, turn_1: float,
+    p: Array, x: float, y: float, vx: float, vy: float, ax: float, ay: float, turn_1: float,
     turn_3: float,
 ) -> tuple[float, float, float, float, float, float]:  # fmt: skip
     """Return angles, rates and torques of the motors for the tip's motion."""
@@ -103,7 +101,7 @@ def _joint_reference(
 
 @njit(cache=True, error_model="numpy")
 def _tip_of(
-    p: Matrix, q1: float, q3: float, w1: float, w3: float, side: float
+    p: Array, q1: float, q3: float, w1: float, w3: float, side: float
 ) -> tuple[float, float, float, float]:
     """Return position and velocity of the tip for angles and rates of the motors."""
     f = solve_forward(p, q1, q3, side)

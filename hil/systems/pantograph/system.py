@@ -3,15 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array
 from hil.mechanics.sma.wire import SmaWires
 from hil.mechanics.system import Drive
 from hil.systems.pantograph.contact import ArmOnPlate, Plate
 from hil.systems.pantograph.linkage import Pantograph, Pose
-
-Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -54,11 +52,11 @@ class PantographSystem:
         self.look()
 
     @property
-    def y(self) -> Matrix:
+    def y(self) -> Array:
         """Current outputs, in the order of `outputs`."""
         return self._y
 
-    def step(self, drive: Drive, inputs: Matrix) -> None:
+    def step(self, drive: Drive, inputs: Array) -> None:
         """Advance one period with both torques held constant."""
         self.arm.advance(inputs, self.period_s)
         self.look()

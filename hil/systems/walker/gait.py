@@ -25,10 +25,9 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array
 from hil.mechanics.impact import decompose
 from hil.systems.walker.model import Walker
-
-Matrix = NDArray[np.float64]
 
 STANDARD_GRAVITY_M_PER_S2 = 9.80665
 FALLEN_RAD = 1.2
@@ -50,11 +49,11 @@ class Step:
     impulse_N_s : (2,) array, along the slope, and normal to it, on the new stance foot
     """
 
-    t_s: Matrix
-    z: Matrix
-    after: Matrix
+    t_s: Array
+    z: Array
+    after: Array
     T_c_J: float
-    impulse_N_s: Matrix
+    impulse_N_s: Array
     lift_off: bool
 
     @property
@@ -83,7 +82,7 @@ class PassiveWalker:
         self._first = m @ alpha
         self._second = alpha.T @ (m[:, None] * alpha)
 
-    def energy_J(self, z: ArrayLike) -> tuple[Matrix, Matrix]:
+    def energy_J(self, z: ArrayLike) -> tuple[Array, Array]:
         """Return kinetic and potential energy; the foot's centre starts at 0 and rolls R q3."""
         q3, q4, w3, w4 = np.asarray(z, dtype=float).T
         s, R = self.slope_rad, self.walker.R_m
@@ -99,13 +98,13 @@ class PassiveWalker:
         along = self.mass_kg * R * q3 + a * np.sin(q3) + b * np.sin(q4)
         return kinetic, self.g_m_per_s2 * (np.cos(s) * up - np.sin(s) * along)
 
-    def accelerations_rad_per_s2(self, z: Matrix) -> Matrix:
+    def accelerations_rad_per_s2(self, z: Array) -> Array:
         """Return q3'' and q4'' at (q3, q4, q3', q4') with a rolling foot."""
         return self._rates(0.0, z)[2:]
 
-    def _rates(self, _t: float, z: Matrix) -> Matrix:
+    def _rates(self, _t: float, z: Array) -> Array:
         walker = self.walker
-        rates: Matrix = _motion(
+        rates: Array = _motion(
             z, self._first, self._second, walker.R_m, self.mass_kg, self.g_m_per_s2, self.slope_rad
         )
         return rates
@@ -131,8 +130,8 @@ class PassiveWalker:
         return self._heel_strike(t_s, states)
 
     def _until(
-        self, t_s: float, z: Matrix, event: Callable[[float, Matrix], float]
-    ) -> tuple[Matrix, Matrix, Callable[[Matrix], Matrix]]:
+        self, t_s: float, z: Array, event: Callable[[float, Array], float]
+    ) -> tuple[Array, Array, Callable[[Array], Array]]:
         found = scipy.integrate.solve_ivp(
             self._rates, (t_s, t_s + LONGEST_STEP_S), z, "DOP853", events=(event, _fallen),
             rtol=TOLERANCE, atol=TOLERANCE, dense_output=True,
@@ -141,7 +140,7 @@ class PassiveWalker:
             raise ModelError("the walker falls: no heel strike follows from this start")
         return found.t, found.y.T, found.sol
 
-    def _heel_strike(self, t_s: Matrix, states: Matrix) -> Step:
+    def _heel_strike(self, t_s: Array, states: Array) -> Step:
         q3, q4, w3, w4 = states[-1]
         walker = self.walker
         angles = np.array([[q3, q4, 0.0]])
@@ -160,7 +159,7 @@ class PassiveWalker:
             state = steps[-1].after
         return steps
 
-    def slope_of_map(self, start: ArrayLike, h: float = 1e-5) -> Matrix:
+    def slope_of_map(self, start: ArrayLike, h: float = 1e-5) -> Array:
         """Return the (3, 3) derivative of the step-to-step map, by central differences."""
         start = np.asarray(start, dtype=float)
         columns = [
@@ -169,7 +168,7 @@ class PassiveWalker:
         ]
         return np.column_stack(columns)
 
-    def gait(self) -> Matrix:
+    def gait(self) -> Array:
         """Return a fixed point; the search uses starts at which the legs swing like pendula.
 
         Raises
@@ -189,7 +188,7 @@ class PassiveWalker:
             "its steps do not repeat: try another slope"
         )
 
-    def fixed_point(self, guess: ArrayLike) -> Matrix:
+    def fixed_point(self, guess: ArrayLike) -> Array:
         """Return the fixed point (theta, q3', q4') of the map, by Newton's method."""
         state = np.asarray(guess, dtype=float)
         for _ in range(30):
@@ -200,21 +199,21 @@ class PassiveWalker:
         raise ModelError("no gait near this start")
 
 
-def multipliers(slope_of_map: Matrix) -> NDArray[np.complex128]:
+def multipliers(slope_of_map: Array) -> NDArray[np.complex128]:
     """Return eigenvalues of the map's derivative, largest first; stable if all are below 1."""
     values = np.linalg.eigvals(slope_of_map).astype(np.complex128)
     return values[np.argsort(-np.abs(values))]
 
 
-def _upright(_t: float, z: Matrix) -> float:
+def _upright(_t: float, z: Array) -> float:
     return float(z[0])
 
 
-def _foot_down(_t: float, z: Matrix) -> float:
+def _foot_down(_t: float, z: Array) -> float:
     return float(z[0] + z[1])
 
 
-def _fallen(_t: float, z: Matrix) -> float:
+def _fallen(_t: float, z: Array) -> float:
     return float(FALLEN_RAD - abs(z[0]))
 
 
@@ -225,8 +224,8 @@ _upright.direction = _foot_down.direction = 1.0  # type: ignore[attr-defined]
 
 @njit(cache=True)
 def _motion(
-    z: Matrix, first: Matrix, S: Matrix, R: float, mass: float, g: float, slope: float
-) -> Matrix:
+    z: Array, first: Array, S: Array, R: float, mass: float, g: float, slope: float
+) -> Array:
     """Return z' of z = (q3, q4, q3', q4')."""
     q3, q4, w3, w4 = z[0], z[1], z[2], z[3]
     a, b = first[0], first[1]

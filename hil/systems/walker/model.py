@@ -20,9 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array
 from hil.mechanics.impact import Decomposition, decompose_many
-
-Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -65,13 +64,13 @@ class Walker:
         return self.rho * self.l_m
 
     @property
-    def masses_kg(self) -> Matrix:
+    def masses_kg(self) -> Array:
         """Stance leg, swing leg, hip, torso: m = (m_W - m_H) / (2 (1 + mu)), m_T = 2 m mu."""
         m = (self.m_W_kg - self.m_H_kg) / (2.0 * (1.0 + self.mu))
         return np.array([m, m, self.m_H_kg, 2.0 * m * self.mu])
 
     @property
-    def alpha_m(self) -> Matrix:
+    def alpha_m(self) -> Array:
         """(4, 3): distance of each mass along every link, from the foot's centre."""
         up = self.l_m - self.R_m
         return np.array(
@@ -79,7 +78,7 @@ class Walker:
             dtype=float,
         )
 
-    def mass_matrix(self, angles_rad: ArrayLike) -> Matrix:
+    def mass_matrix(self, angles_rad: ArrayLike) -> Array:
         """Return (k, 5, 5) for the angles (k, 3) of stance leg, swing leg and torso."""
         q = np.atleast_2d(np.asarray(angles_rad, dtype=float))
         m, alpha = self.masses_kg, self.alpha_m
@@ -91,7 +90,7 @@ class Walker:
         M[:, 2:, 2:] = second * np.cos(q[:, :, None] - q[:, None, :])
         return M
 
-    def contact_rows(self, angles_rad: ArrayLike) -> Matrix:
+    def contact_rows(self, angles_rad: ArrayLike) -> Array:
         """Return (k, 2, 5): forward and upward velocity of the swing foot's contact point."""
         q = np.atleast_2d(np.asarray(angles_rad, dtype=float))
         up = self.l_m - self.R_m
@@ -118,7 +117,7 @@ class HeelStrikes:
 
     split: Decomposition
     lift_off: NDArray[np.bool_]
-    friction_needed: Matrix
+    friction_needed: Array
 
 
 def heel_strikes(

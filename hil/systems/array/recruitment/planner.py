@@ -32,12 +32,12 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hil.mechanics.arrays import Array
 from hil.systems.array.recruitment import planner_kernel as kernel
 
 SETS_MAX = 20_000
 SAME = 1e-9
 
-Matrix = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 
@@ -55,9 +55,9 @@ class LevelTable:
     """
 
     kind: Counts
-    gain_N: Matrix
+    gain_N: Array
     counts: Counts
-    levels_N: Matrix
+    levels_N: Array
     first: Counts
     members: Counts
 
@@ -165,7 +165,7 @@ class Planner:
     def n_looked_at(self) -> int:
         return int(self._words[1])
 
-    def pose(self, rho: Matrix, on: Counts, n_of: Counts, locked: Counts) -> None:
+    def pose(self, rho: Array, on: Counts, n_of: Counts, locked: Counts) -> None:
         """Start a new problem; the plan, continued by a block, is the first candidate.
 
         Parameters

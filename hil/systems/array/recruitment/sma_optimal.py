@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from hil.control.controller import ArrayEstimate
 from hil.control.reference import Reference
+from hil.mechanics.arrays import Array
 from hil.systems.array.recruitment.optimal import PlannedCells, PlanRules, Search, notice
 
-Matrix = NDArray[np.float64]
 Mask = NDArray[np.uint8]
 
 
@@ -29,8 +29,8 @@ class Planner(Search, Protocol):
     plan: Mask
 
     def pose(
-        self, wires: tuple[Matrix, Matrix, Matrix], on: Mask, locked: NDArray[np.int64],
-        usable: Mask, wanted_N: Matrix,
+        self, wires: tuple[Array, Array, Array], on: Mask, locked: NDArray[np.int64],
+        usable: Mask, wanted_N: Array,
     ) -> None: ...  # fmt: skip
 
 

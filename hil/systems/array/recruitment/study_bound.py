@@ -26,11 +26,11 @@ their drift within bins; the final bound uses finer bins and every tick.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import nnls
 from scipy.signal import fftconvolve
 
 from hil.control.reference import Reference
+from hil.mechanics.arrays import Array
 from hil.mechanics.sma.wire import wire_laws
 from hil.systems.array.recruitment.study_outer import Bins, OuterWire
 from hil.systems.array.recruitment.study_plant import PERIOD_S, RIGHT, Plant
@@ -41,8 +41,6 @@ SEARCH_TICKS = 5
 PROOF = Bins(0.05, 100, 20)
 HEAVY = 10.0  # weight of the rows that sum the weights, relative to |r|
 SETTLED = 1e-3  # relative tolerance between the error over the hulls and the bound
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ class Bound:
     """
 
     rmse_N: float
-    direction: Vector
+    direction: Array
 
 
 def least_possible(
@@ -90,7 +88,7 @@ def least_possible(
     return Bound(least / np.sqrt(n_ticks), direction)
 
 
-def responses(truth: Plant, n_ticks: int) -> Vector:
+def responses(truth: Plant, n_ticks: int) -> Array:
     """Return the force after every tick, (N, ticks) in N, of a cell that is fully austenitic at
     the end of the first tick only.
     """
@@ -107,25 +105,23 @@ def responses(truth: Plant, n_ticks: int) -> Vector:
     return gains
 
 
-def _force(gain: Vector, xi: Vector) -> Vector:
+def _force(gain: Array, xi: Array) -> Array:
     return np.asarray(fftconvolve(gain, xi)[: len(xi)])
 
 
-def _earned(gain: Vector, direction: Vector) -> Vector:
+def _earned(gain: Array, direction: Array) -> Array:
     """Return mu: the contribution of a cell's austenite after every tick along the direction."""
     return _force(gain, direction[::-1])[::-1].copy()
 
 
-def _height(wanted: Vector, direction: Vector, most: float) -> float:
+def _height(wanted: Array, direction: Array, most: float) -> float:
     """Return the distance of `wanted` from {v: direction . v <= most}; negative inside."""
     if not direction.any():
         return 0.0
     return (float(direction @ wanted) - most) / float(np.linalg.norm(direction))
 
 
-def _search(
-    wanted: Vector, gains: Vector, wires: list[OuterWire], hold: int, rounds: int
-) -> Vector:
+def _search(wanted: Array, gains: Array, wires: list[OuterWire], hold: int, rounds: int) -> Array:
     """Return the best direction found.
 
     The wires are stepped every SEARCH_TICKS, with xi linear in between.

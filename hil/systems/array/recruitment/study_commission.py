@@ -22,9 +22,9 @@ from functools import lru_cache
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from hil.mechanics.arrays import Array
 from hil.mechanics.sma.wire import T_A_AT, SmaWire, advance, wire_laws
 from hil.systems.array import cells
 from hil.systems.array.activation import CellActivation
@@ -52,15 +52,13 @@ ROUNDS = 2
 LATE_S = 0.1  # prior standard deviation of the delay, divided by SURE
 SURE = 0.3  # prior standard deviation of a parameter's logarithm
 
-Vector = NDArray[np.float64]
-
 
 def seconds(n_cells: int) -> float:
     """Return the duration of the probing run."""
     return ZERO_S + n_cells * sum(PULSES_S)
 
 
-def probe(array: Plant | KnownArray, sensor: Transducer | None) -> Vector:
+def probe(array: Plant | KnownArray, sensor: Transducer | None) -> Array:
     """Return one reading per tick; without a transducer, the true force."""
     n_cells = array.model.n_cells
     system = ArraySystem(array.model, array.activation, PERIOD_S)
@@ -80,7 +78,7 @@ def probe(array: Plant | KnownArray, sensor: Transducer | None) -> Vector:
     return read
 
 
-def _pulses() -> Vector:
+def _pulses() -> Array:
     """Return on (1) or off (0) for every tick."""
     each = [np.full(round(t / PERIOD_S), 1.0 - i % 2) for i, t in enumerate(PULSES_S)]
     return np.concatenate(each)
@@ -100,7 +98,7 @@ def commission(truth: Plant, seed: int) -> KnownArray:
     return know
 
 
-def known_array(own: Vector, zero_N: float) -> KnownArray:
+def known_array(own: Array, zero_N: float) -> KnownArray:
     """Return the array whose cells differ from nominal by these logarithms (N, 5); see `fit`."""
     n_cells = len(own)
     factor = np.exp(own)
@@ -113,7 +111,7 @@ def known_array(own: Vector, zero_N: float) -> KnownArray:
     return KnownArray(model, activation, nominal(n_cells).static_gains_N * factor[:, 0], zero_N)
 
 
-def _wire(factor: Vector) -> SmaWire:
+def _wire(factor: Array) -> SmaWire:
     base = SmaWire()
     return replace(
         base,
@@ -123,7 +121,7 @@ def _wire(factor: Vector) -> SmaWire:
     )
 
 
-def _fits(read_N: Vector, n_cells: int) -> Vector:
+def _fits(read_N: Array, n_cells: int) -> Array:
     n_zero, n_each = round(ZERO_S / PERIOD_S), len(_pulses())
     return np.array([
         fit(read_N[n_zero + n * n_each : n_zero + (n + 1) * n_each], gain_N)
@@ -131,7 +129,7 @@ def _fits(read_N: Vector, n_cells: int) -> Vector:
     ])  # fmt: skip
 
 
-def fit(read_N: Vector, nominal_N: float) -> Vector:
+def fit(read_N: Array, nominal_N: float) -> Array:
     """Return a cell's deviations from nominal, as natural logarithms, and the reading's delay.
 
     The order is: static force, rate of the lag, supply, convection and specific heat of the wire,
@@ -142,7 +140,7 @@ def fit(read_N: Vector, nominal_N: float) -> Vector:
     t_s = PERIOD_S * np.arange(len(read_N))
     scale_N = 0.01 * nominal_N
 
-    def residuals(p: Vector) -> Vector:
+    def residuals(p: Array) -> Array:
         gain_N, rate = nominal_N * np.exp(p[0]), RATE_PER_S * np.exp(p[1])
         pulse(wire_laws([_wire(np.exp(p))])[0], gain_N, rate, PERIOD_S, on, y)
         late = np.interp(t_s - p[5] * LATE_S, t_s, y)

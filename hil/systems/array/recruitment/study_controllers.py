@@ -11,6 +11,7 @@ from hil.control.pid import Pid, PidGains
 from hil.control.reference import Reference
 from hil.devices.board import protocol
 from hil.loop.frame import Broadcast, Commands
+from hil.mechanics.arrays import Array
 from hil.systems.array.prediction import Prediction, predict
 from hil.systems.array.recruitment.broadcast import Broadcaster, BroadcastLaw, Law
 from hil.systems.array.recruitment.build import block_responses
@@ -34,7 +35,6 @@ from hil.systems.array.recruitment.study_plant import (
 from hil.systems.array.recruitment.study_trial import Control
 from hil.systems.array.sma.cells import wire_model
 
-Vector = NDArray[np.float64]
 Mask = NDArray[np.uint8]
 
 BROADCASTS: dict[str, Law] = {
@@ -148,7 +148,7 @@ class Planning:
 
 
 @cache
-def _tables(n_cells: int, planning: Planning) -> tuple[Prediction, Vector]:
+def _tables(n_cells: int, planning: Planning) -> tuple[Prediction, Array]:
     know = nominal(n_cells)
     p = predict(
         know.model, know.activation, RIGHT, lead_s=PERIOD_S,

@@ -14,6 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hil.control.reference import Reference
+from hil.mechanics.arrays import Array
 from hil.mechanics.sma.wire import T_A_AT, advance, wire_laws
 from hil.systems.array.force_levels import static_gains_N
 from hil.systems.array.recruitment.study_plant import PERIOD_S, RIGHT, Plant
@@ -25,7 +26,6 @@ T_BINS = 50
 FINER = (1, 2)
 TOLERANCE = 1e-3
 
-Vector = NDArray[np.float64]
 Mask = NDArray[np.uint8]
 
 
@@ -70,7 +70,7 @@ def least_error(
     return _simulated(truth, on, wanted, sub), on
 
 
-def _simulated(truth: Plant, on: Mask, wanted: Vector, sub: int) -> float:
+def _simulated(truth: Plant, on: Mask, wanted: Array, sub: int) -> float:
     system = ArraySystem(truth.model, truth.activation, PERIOD_S)
     output = truth.model.outputs.index(RIGHT)
     error = np.empty(len(wanted))

@@ -29,6 +29,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array
 from hil.mechanics.sma.wire import (
     A_F_AT,
     A_S_AT,
@@ -45,8 +46,6 @@ from hil.systems.array.recruitment.study_plant import PERIOD_S
 
 WIDER_K, WIDER_XI = 1e-3, 1e-4
 COLD, HEATING, HOT, COOLING, WITHIN = range(5)
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ class OuterWire:
         With the supply on, the wire does not reach the end of its transition.
     """
 
-    def __init__(self, law: Vector, bins: Bins, period_s: float = PERIOD_S) -> None:
+    def __init__(self, law: Array, bins: Bins, period_s: float = PERIOD_S) -> None:
         power = law[E2_AT] / max(law[R_M_AT], law[R_M_AT] + law[DR_AT])
         if law[T_A_AT] + power / law[G_AT] < law[A_F_AT]:
             raise ModelError("a wire that never gets hot enough has no outer bound here")
@@ -101,12 +100,12 @@ class OuterWire:
         moves = range(first[on, at], first[on, at + 1])
         return {b for i in moves for b in range(start[on, i], end[on, i])}
 
-    def most(self, mu: Vector, hold: int) -> float:
+    def most(self, mu: Array, hold: int) -> float:
         """Return an upper bound of max sum_k mu_k xi_k, switching every `hold` ticks at most."""
         none = np.empty((0, 2, len(self)), dtype=np.int32)
         return self._most(mu, hold, none)[0]
 
-    def best(self, mu: Vector, hold: int) -> tuple[float, Vector]:
+    def best(self, mu: Array, hold: int) -> tuple[float, Array]:
         """Return the bound, and the austenite fraction of the drifting wire after every tick."""
         went = np.empty((len(mu), 2, len(self)), dtype=np.int32)
         most, on = self._most(mu, hold, went)
@@ -115,7 +114,7 @@ class OuterWire:
         _follow(mu, hold, on, low, high, went, xi)
         return most, xi
 
-    def _most(self, mu: Vector, hold: int, went: NDArray[np.int32]) -> tuple[float, int]:
+    def _most(self, mu: Array, hold: int, went: NDArray[np.int32]) -> tuple[float, int]:
         low, high, first, start, end = self._moves
         most, on = _most(mu, hold, low, high, first, start, end, went)
         return float(most), int(on)

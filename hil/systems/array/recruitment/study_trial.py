@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from hil.control.controller import ArrayEstimate
 from hil.control.reference import Reference
+from hil.mechanics.arrays import Array
 from hil.systems.array.cell_array import CellArray
 from hil.systems.array.isolation import FAILED
 from hil.systems.array.recruitment.diagnosis import Diagnosis
@@ -28,7 +29,6 @@ from hil.systems.array.state_observer import ArrayObserver, ObserverNoise
 from hil.systems.array.system import ArraySystem
 
 ERRORS = WireErrors(noise_N=NOISE_N)
-Vector = NDArray[np.float64]
 Mask = NDArray[np.uint8]
 
 
@@ -49,9 +49,9 @@ class Result:
     rmse_N: float
     switches_per_s: float
     energy_J: float
-    force_N: Vector
-    reference_N: Vector
-    log_odds: Vector
+    force_N: Array
+    reference_N: Array
+    log_odds: Array
     failed: int = -1
     found: tuple[tuple[float, tuple[int, ...]], ...] = ()
 

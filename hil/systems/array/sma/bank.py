@@ -8,10 +8,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from hil.mechanics.arrays import Array
 from hil.mechanics.sma.wire import E2_AT, G_AT, T_A_AT, advance
 from hil.systems.array.sma.cells import WireModel
 
-Matrix = NDArray[np.float64]
 HEATING, COOLING, ROOM = E2_AT, G_AT, T_A_AT  # where a law has them
 OFF, OFF_K = 0.02, 1.0  # how far the wires beside a wire are off
 STEPS = np.array([[OFF], [OFF], [OFF_K]])
@@ -42,7 +42,7 @@ class WireBank:
         self._warmer_K = 0.0
         self._set_others()
 
-    def follow(self, for_s: float, T_C: Matrix, xi: Matrix, cells: NDArray[np.uint8]) -> None:
+    def follow(self, for_s: float, T_C: Array, xi: Array, cells: NDArray[np.uint8]) -> None:
         """Advance by a time with these cells on, given the state of the twin's wires."""
         if np.isnan(self.wires[0, 0, 1]):
             self.wires[:, :, 0], self.wires[:, :, 1], self.wires[:, :, 2] = T_C, xi, 0.0
@@ -50,7 +50,7 @@ class WireBank:
         if for_s > 0.0:
             _follow(self._rates, for_s, xi, self._xi, self._lag, self.laws, cells, self.wires)
 
-    def look(self, xi: Matrix) -> float:
+    def look(self, xi: Array) -> float:
         """Update `comes` and `slopes`; return the force of the twin's wires in N."""
         every = self._direct * self.wires[:, :, 1] + (1.0 - self._direct) * self.wires[:, :, 2]
         self.comes[:] = every[0]
@@ -64,7 +64,7 @@ class WireBank:
         if settled:
             self.wires[:, :, 0] = self.laws[:, :, ROOM]
 
-    def believe(self, heating: Matrix, cooling: Matrix, room_K: float) -> None:
+    def believe(self, heating: Array, cooling: Array, room_K: float) -> None:
         """Change every law by these amounts, and move the wires to the state that results."""
         law = self.laws[0]
         law[:, HEATING] *= 1.0 + heating

@@ -12,15 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array
 from hil.mechanics.sma.wire import wire_laws
 from hil.systems.array.activation import CellActivation
 from hil.systems.array.cell_array import CellArray
 from hil.systems.array.isolation import lags
-
-Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -35,14 +33,14 @@ class WireModel:
     direct : (N,) array, the part c that acts at once
     """
 
-    laws: Matrix
-    static_gains_N: Matrix
-    rate_per_s: Matrix
-    direct: Matrix
+    laws: Array
+    static_gains_N: Array
+    rate_per_s: Array
+    direct: Array
 
 
 def wire_model(
-    model: CellArray, activation: Sequence[CellActivation], static_gains_N: Matrix
+    model: CellArray, activation: Sequence[CellActivation], static_gains_N: Array
 ) -> WireModel:
     """Return the model of an array whose cells are all wires.
 

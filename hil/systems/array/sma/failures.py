@@ -45,12 +45,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hil.mechanics.arrays import Array
 from hil.systems.array.isolation import DAY_S, FAILED, HEALTHY, SUSPECT, Finding
 from hil.systems.array.sma.cells import WireModel
 from hil.systems.array.sma.filter import FilteredWires, WireErrors
 from hil.systems.array.sma.hypotheses import ELECTRICAL, MECHANICAL, PULLS, chances, fitted, hold
 
-Matrix = NDArray[np.float64]
 Mask = NDArray[np.uint8]
 BREAK = -2  # beside the numbers of cells
 STILL, LEFT = 0.05, 0.3  # tolerance after a break, of a static gain and of its change
@@ -150,7 +150,7 @@ class WireFailures(FilteredWires):
         self.findings: list[Finding] = []
 
     def step(
-        self, t_s: float, residual_N: float, T_C: Matrix, xi: Matrix, cells: Mask,
+        self, t_s: float, residual_N: float, T_C: Array, xi: Array, cells: Mask,
         n_periods: int = 1,
     ) -> None:  # fmt: skip
         """Process a tick; arguments as in `WireFilter.follow`."""

@@ -20,10 +20,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from hil.mechanics.arrays import Array
 from hil.systems.array.sma.bank import WireBank
 from hil.systems.array.sma.cells import WireModel
 
-Matrix = NDArray[np.float64]
 Mask = NDArray[np.uint8]
 RINGS, READINGS_MIN = 4.0, 5
 WORTH = 0.5  # in standard deviations: a smaller change does not enter the law
@@ -103,9 +103,7 @@ class WireFilter:
         """Number of samples so far."""
         return self._tick // self._every
 
-    def follow(
-        self, residual_N: float, T_C: Matrix, xi: Matrix, cells: Mask, n_periods: int
-    ) -> bool:
+    def follow(self, residual_N: float, T_C: Array, xi: Array, cells: Mask, n_periods: int) -> bool:
         """Process a tick: residual (NaN without a reading), the twin's wires, cells on.
 
         Returns whether a sample is due.
@@ -115,7 +113,7 @@ class WireFilter:
         self._readings[self._tick % self._every] = residual_N
         return self._tick % self._every == 0
 
-    def sample(self, xi: Matrix, *, mean: bool) -> tuple[float, float, bool]:
+    def sample(self, xi: Array, *, mean: bool) -> tuple[float, float, bool]:
         """Return force, variance of its noise, and whether the readings oscillate.
 
         They do if they deviate from a straight line by RINGS times their noise. Then, or if `mean`
@@ -147,7 +145,7 @@ class WireFilter:
         """Correct the errors by the sample."""
         _correct(self.x, self.P, self.gain, self.nu, self.S)
 
-    def fold(self) -> Matrix:
+    def fold(self) -> Array:
         """Move the estimated errors of power, convection and air into the wires' law.
 
         Returns the change of x, which is 0 while all estimates are small (WORTH).

@@ -4,9 +4,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from hil.mechanics.arrays import Array
 from hil.mechanics.sma.wire import advance
 
-Matrix = NDArray[np.float64]
 ELECTRICAL, MECHANICAL = 0, 1
 PULLS = 0.01  # of its force: a cell whose breaking can be felt
 
@@ -84,13 +84,13 @@ def hold(  # type: ignore[no-untyped-def]
 
 
 def chances(
-    x: Matrix,
-    P: Matrix,
-    left: Matrix,
+    x: Array,
+    P: Array,
+    left: Array,
     spread: tuple[float, float],
     anew: float,
     pulled: NDArray[np.bool_],
-) -> tuple[Matrix, float]:
+) -> tuple[Array, float]:
     """Return the probability of each cell to be the broken one, and of no broken cell.
 
     The likelihood of the static gains, without the prior of their estimation, is multiplied with
@@ -111,7 +111,7 @@ def chances(
     return chance[:-1], float(chance[-1])
 
 
-def fitted(sums: Matrix, spread: Matrix) -> tuple[float, float]:
+def fitted(sums: Array, spread: Array) -> tuple[float, float]:
     """Return size and time of a change: 1 + p and q with the highest likelihood."""
     u, v, gg, gd, dd = sums
     m = np.array([[1.0 / spread[0] + gg, gd], [gd, 1.0 / spread[1] + dd]])

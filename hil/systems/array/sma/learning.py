@@ -18,11 +18,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from hil.mechanics.arrays import Array
 from hil.systems.array.sma.bank import COOLING, HEATING, ROOM, STEPS
 from hil.systems.array.sma.cells import WireModel
 from hil.systems.array.sma.filter import FilteredWires, WireErrors
 
-Matrix = NDArray[np.float64]
 Mask = NDArray[np.uint8]
 FOLD_S = 5.0
 SURPRISED, SURPRISED_FOR_S, ANEW = 2.0, 1.0, 0.1
@@ -47,7 +47,7 @@ class LearnedWires(FilteredWires):
         self.surprise = 1.0
 
     def step(
-        self, t_s: float, residual_N: float, T_C: Matrix, xi: Matrix, cells: Mask,
+        self, t_s: float, residual_N: float, T_C: Array, xi: Array, cells: Mask,
         n_periods: int = 1,
     ) -> None:  # fmt: skip
         """Process a tick; arguments as in `WireFilter.follow`."""
@@ -71,7 +71,7 @@ class LearnedWires(FilteredWires):
             kalman.fold()
             self._fold_at_s = t_s + FOLD_S
 
-    def look(self) -> tuple[Matrix, Matrix, Matrix]:
+    def look(self) -> tuple[Array, Array, Array]:
         """Return law (N, 13), static gain (N,), and temperature, austenite and lag (N, 3)."""
         kalman = self._filter
         _look(

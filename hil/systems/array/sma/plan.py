@@ -21,10 +21,10 @@ Source: Tseng 2001 (convergence of block coordinate descent); Camacho & Bordons 
 import numpy as np
 from numpy.typing import NDArray
 
+from hil.mechanics.arrays import Array
 from hil.systems.array.sma import plan_kernel as kernel
 from hil.systems.array.sma.cells import WireModel
 
-Matrix = NDArray[np.float64]
 Mask = NDArray[np.uint8]
 
 
@@ -84,13 +84,13 @@ class WirePlanner:
         return self._since_better >= len(self.plan)
 
     @property
-    def error_N(self) -> Matrix:
+    def error_N(self) -> Array:
         """Set point minus predicted force at the end of every block."""
         return self._error
 
     def pose(
-        self, wires: tuple[Matrix, Matrix, Matrix], on: Mask, locked: NDArray[np.int64],
-        usable: Mask, wanted_N: Matrix,
+        self, wires: tuple[Array, Array, Array], on: Mask, locked: NDArray[np.int64],
+        usable: Mask, wanted_N: Array,
     ) -> None:  # fmt: skip
         """Start a new problem from the plan, continued by a block.
 

@@ -2,15 +2,14 @@
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from hil.mechanics.arrays import Array
 from hil.mechanics.sma.wire import advance
 
-Matrix = NDArray[np.float64]
 AS_IT_IS, AS_PLANNED = 1, 2  # sequences that a search changes
 
 
-def lag_weights(rate_per_s: Matrix, h: float) -> Matrix:
+def lag_weights(rate_per_s: Array, h: float) -> Array:
     """(N, 3): z after h is w0 z + w1 xi before + w2 xi after, xi linear between."""
     a = np.exp(-rate_per_s * h)
     ramp = 1.0 - (1.0 - a) / (rate_per_s * h)

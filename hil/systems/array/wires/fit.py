@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array
 from hil.mechanics.sma.stress import Branch, StressLaw
 from hil.systems.array.wires.loops import Loop, hot_end
 
@@ -31,7 +31,6 @@ SHAPE, FLANK = 0.016, 0.08
 BAND_SIGMAS = 2.0
 NARROW = 0.5  # an interval that is at least this much narrower than its prior comes from the loops
 MPa = 1e6
-Series = NDArray[np.float64]
 
 COMMON = ("stroke_min", "stroke_more", "ln_rate_per_MPa", "expansion_A_ppm", "expansion_M_ppm",
           "softer_per_TPa")  # fmt: skip
@@ -51,10 +50,10 @@ class Fitted:
     """A law as fitted: its parameters, their standard deviations, the stresses fitted."""
 
     law: StressLaw
-    theta: Series
-    sd: Series
-    covariance: Series
-    prior_sd: Series
+    theta: Array
+    sd: Array
+    covariance: Array
+    prior_sd: Array
     stresses_Pa: tuple[float, float]
 
     @property
@@ -65,7 +64,7 @@ class Fitted:
         return [name for name, ok in zip(NAMES, told, strict=True) if not ok]
 
 
-def law_of(theta: Series) -> StressLaw:
+def law_of(theta: Array) -> StressLaw:
     """The law of a parameter vector, in the order of NAMES."""
     low, more, ln_k, hot_ppm, cold_ppm, softer = theta[: len(COMMON)]
     sides = [_branch(part) for part in theta[len(COMMON) :].reshape(2, len(OF_BRANCH))]
@@ -82,7 +81,7 @@ def law_of(theta: Series) -> StressLaw:
     )
 
 
-def _branch(part: Series) -> Branch:
+def _branch(part: Array) -> Branch:
     middle, per_MPa, widens, ln_core, ln_ratio, at, logit, share = part
     ratio, core_K = 1.0 + np.exp(ln_ratio), np.exp(ln_core)
     return Branch(
@@ -97,7 +96,7 @@ def _branch(part: Series) -> Branch:
     )
 
 
-def isobaric(law: StressLaw, loop: Loop) -> Series:
+def isobaric(law: StressLaw, loop: Loop) -> Array:
     """The law's strain along a loop, above the loop's hot end."""
     s, T_C = loop.stress_Pa, loop.T_C
     ends = np.array([T_C.min(), T_C.max()])
@@ -132,11 +131,11 @@ def fit(loops: Sequence[Loop]) -> Fitted:
 
 
 def best(
-    strain: Callable[[Series, Loop], Series],
+    strain: Callable[[Array, Loop], Array],
     loops: Sequence[Loop],
-    starts: Sequence[Series],
-    prior: tuple[Series, Series],
-    lowest: Series,
+    starts: Sequence[Array],
+    prior: tuple[Array, Array],
+    lowest: Array,
 ) -> "Solution":
     """Least squares from several starts, as every law is fitted.
 
@@ -149,7 +148,7 @@ def best(
     few = [loop.thinned(N_POINTS) for loop in loops]
     largest = max(loop.stroke for loop in few)
 
-    def residuals(theta: Series) -> Series:
+    def residuals(theta: Array) -> Array:
         parts = [(theta - prior[0]) / prior[1]]
         for loop in few:
             noise = NOISE * max(loop.stroke, SMALL * largest)
@@ -161,7 +160,7 @@ def best(
     return min(found, key=lambda solution: solution.cost)
 
 
-def _solved(residuals: Callable[[Series], Series], start: Series, lowest: Series) -> "Solution":
+def _solved(residuals: Callable[[Array], Array], start: Array, lowest: Array) -> "Solution":
     found = least_squares(
         residuals, np.maximum(start, lowest + 1e-12), x_scale="jac", max_nfev=150, ftol=1e-7,
         bounds=(lowest, np.inf),
@@ -171,12 +170,12 @@ def _solved(residuals: Callable[[Series], Series], start: Series, lowest: Series
 
 @dataclass(frozen=True)
 class Solution:
-    theta: Series
-    jacobian: Series
+    theta: Array
+    jacobian: Array
     cost: float
 
 
-def _fitted(loops: Sequence[Loop], found: Solution, prior_sd: Series) -> Fitted:
+def _fitted(loops: Sequence[Loop], found: Solution, prior_sd: Array) -> Fitted:
     law = law_of(found.theta)
     rms = [rms_of_stroke(isobaric(law, loop), loop) for loop in loops]
     scale = max(1.0, float(np.mean(np.square(rms))) / NOISE**2)
@@ -187,17 +186,17 @@ def _fitted(loops: Sequence[Loop], found: Solution, prior_sd: Series) -> Fitted:
     return Fitted(law, found.theta, sd, covariance, prior_sd, (min(stresses), max(stresses)))
 
 
-def rms_of_stroke(strain: Series, loop: Loop) -> float:
+def rms_of_stroke(strain: Array, loop: Loop) -> float:
     """Root of the mean square error over the loop's stroke."""
     return float(np.sqrt(np.mean((strain - loop.strain) ** 2)) / loop.stroke)
 
 
-def worst_of_stroke(strain: Series, loop: Loop) -> float:
+def worst_of_stroke(strain: Array, loop: Loop) -> float:
     """The largest error over the loop's stroke."""
     return float(np.abs(strain - loop.strain).max() / loop.stroke)
 
 
-def band(fitted: Fitted, loop: Loop) -> tuple[Series, Series]:
+def band(fitted: Fitted, loop: Loop) -> tuple[Array, Array]:
     """Strain predicted along a loop and half the width of its band."""
     strain = isobaric(fitted.law, loop)
     step = 1e-2 * fitted.sd + 1e-9
@@ -228,7 +227,7 @@ def middle_of(loop: Loop, heating: bool) -> float:
     return float(np.interp(0.5 * loop.stroke, loop.strain[own][order], loop.T_C[own][order]))
 
 
-def _start(loops: Sequence[Loop], core: float) -> Series:
+def _start(loops: Sequence[Loop], core: float) -> Array:
     stress_MPa = np.array([loop.stress_Pa for loop in loops]) / MPa
     strokes = [loop.stroke for loop in loops]
     stroke = max(strokes)
@@ -245,12 +244,12 @@ def _at(name: str) -> list[int]:
     return [i for i, full in enumerate(NAMES) if full.rpartition(".")[2] == name]
 
 
-def _prior_sd() -> Series:
+def _prior_sd() -> Array:
     sds = {name: sd for name, (_, sd) in PRIOR.items()}
     return np.array([sds.get(name.rpartition(".")[2], np.inf) for name in NAMES])
 
 
-def _prior_centre(start: Series) -> Series:
+def _prior_centre(start: Array) -> Array:
     centre = start.copy()
     for name, (value, _) in PRIOR.items():
         if value is not None:
@@ -258,5 +257,5 @@ def _prior_centre(start: Series) -> Series:
     return centre
 
 
-def _lowest() -> Series:
+def _lowest() -> Array:
     return np.where([name == "stroke_min" for name in NAMES], 0.0, -np.inf)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array
 
 COLUMNS = ("temperature_C", "strain", "stress_MPa")
 PERCENT = "strain_percent"
@@ -24,7 +25,6 @@ KELVIN_FROM_C = 230.0  # no loop begins and ends this hot in deg C
 EXPANSION_MAX_PER_K = 20e-6  # of any NiTi: an unloaded loop may rise on heating by this
 HOT_SHARE = 0.02
 TURN_SHARE = 0.1
-Series = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Loop:
     """
 
     name: str
-    T_C: Series
-    strain: Series
+    T_C: Array
+    strain: Array
     heating: NDArray[np.bool_]
     stress_Pa: float
 
@@ -110,7 +110,7 @@ def _numbers(path: Path, at: int, line: str, n: int) -> Sequence[float]:
     return values
 
 
-def loop_of(name: str, columns: Series, strength_MPa: float) -> Loop:
+def loop_of(name: str, columns: Array, strength_MPa: float) -> Loop:
     """A loop from temperature in deg C, strain in m/m and stress in MPa, (n, 3)."""
     T_C, strain, stress_MPa = columns.T
     mean_MPa = float(stress_MPa.mean())
@@ -144,7 +144,7 @@ def loop_of(name: str, columns: Series, strength_MPa: float) -> Loop:
     return Loop(name, T_C, above, heating, 1e6 * mean_MPa)
 
 
-def _heating(name: str, T_C: Series) -> NDArray[np.bool_]:
+def _heating(name: str, T_C: Array) -> NDArray[np.bool_]:
     """Which samples are on the heating branch: the way to, or from, the one turning point."""
     n, span_K = len(T_C), float(np.ptp(T_C))
     hottest, coldest = int(np.argmax(T_C)), int(np.argmin(T_C))
@@ -161,6 +161,6 @@ def _heating(name: str, T_C: Series) -> NDArray[np.bool_]:
     return index <= turn if heats_first else index > turn
 
 
-def hot_end(T_C: Series) -> NDArray[np.bool_]:
+def hot_end(T_C: Array) -> NDArray[np.bool_]:
     """Samples within HOT_SHARE of the span from the highest temperature."""
     return np.asarray(T_C >= T_C.max() - HOT_SHARE * np.ptp(T_C))

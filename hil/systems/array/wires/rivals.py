@@ -20,13 +20,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hil.mechanics.arrays import Array
 from hil.systems.array.wires.fit import MPa, best, middle_of
 from hil.systems.array.wires.loops import Loop, hot_end
 
-Series = NDArray[np.float64]
-Law = Callable[[Series, Series, float, bool], Series]
+Law = Callable[[Array, Array, float, bool], Array]
 """Martensite that strains, times the stroke, from parameters, T in deg C, MPa, on heating."""
 WIDTHS = (0.02, 0.06, 0.15)  # of the span of temperature: A_f - A_s where the fit begins
 EXPANSION = ((11.0, 10.0), (6.6, 10.0))  # ppm/K: prior and standard deviation of both phases
@@ -40,7 +39,7 @@ class Rival:
     law: Law
     start: Callable[[Sequence[Loop], float], list[float]]
 
-    def fitted(self, loops: Sequence[Loop]) -> Callable[[Loop], Series]:
+    def fitted(self, loops: Sequence[Loop]) -> Callable[[Loop], Array]:
         """The strain along any loop, above its hot end, once it fits these."""
         span_K = max(float(np.ptp(loop.T_C)) for loop in loops)
         starts = [np.array([11.0, 6.6, *self.start(loops, width * span_K)]) for width in WIDTHS]
@@ -49,7 +48,7 @@ class Rival:
         found = best(self.strain, loops, starts, (starts[0], sd), np.full(n, -np.inf))
         return lambda loop: self.strain(found.theta, loop)
 
-    def strain(self, theta: Series, loop: Loop) -> Series:
+    def strain(self, theta: Array, loop: Loop) -> Array:
         """Along a loop, above its hot end."""
         T_C, s = loop.T_C, loop.stress_Pa / MPa
         ends = np.array([T_C.min(), T_C.max()])
@@ -66,11 +65,11 @@ class Rival:
         return np.asarray(strain - strain[hot_end(T_C)].mean())
 
 
-def _cosine(u: Series) -> Series:
+def _cosine(u: Array) -> Array:
     return np.asarray(0.5 - 0.5 * np.cos(np.pi * np.clip(u, 0.0, 1.0)))
 
 
-def _line(u: Series) -> Series:
+def _line(u: Array) -> Array:
     return np.clip(u, 0.0, 1.0)
 
 
@@ -87,10 +86,10 @@ def _largest(loops: Sequence[Loop]) -> float:
     return max(loop.stroke for loop in loops)
 
 
-def _between(shape: Callable[[Series], Series], n_slopes: int, stroke_bends: bool) -> Law:
+def _between(shape: Callable[[Array], Array], n_slopes: int, stroke_bends: bool) -> Law:
     """Martensite by a shape between four temperatures that stress moves in a line."""
 
-    def law(theta: Series, T_C: Series, s: float, heating: bool) -> Series:
+    def law(theta: Array, T_C: Array, s: float, heating: bool) -> Array:
         middle, ln_width = theta[:2] if heating else theta[2:4]
         per_MPa = theta[4] if heating else theta[3 + n_slopes]
         stroke = theta[4 + n_slopes]
@@ -117,7 +116,7 @@ def _between_start(n_slopes: int, stroke_bends: bool) -> Callable[..., list[floa
     return start
 
 
-def _unstressed(theta: Series, T_C: Series, s: float, heating: bool) -> Series:
+def _unstressed(theta: Array, T_C: Array, s: float, heating: bool) -> Array:
     stroke, part = theta[0], theta[1:6] if heating else theta[6:11]
     middle, ln_core, ln_ratio, at, logit = part
     core_K, ratio = np.exp(ln_core), 1.0 + np.exp(ln_ratio)
@@ -135,7 +134,7 @@ def _unstressed_start(loops: Sequence[Loop], width_K: float) -> list[float]:
     return theta
 
 
-def _brinson(theta: Series, T_C: Series, s: float, heating: bool) -> Series:
+def _brinson(theta: Array, T_C: Array, s: float, heating: bool) -> Array:
     A_mid, ln_width, A_per_MPa, M_s, C_M, critical, ln_more, stroke = theta
     if heating:
         return np.asarray(
@@ -146,8 +145,8 @@ def _brinson(theta: Series, T_C: Series, s: float, heating: bool) -> Series:
 
 
 def _brinson_cold(
-    M_s: float, C_M: float, critical: float, ln_more: float, stroke: float, T_C: Series, s: float
-) -> Series:
+    M_s: float, C_M: float, critical: float, ln_more: float, stroke: float, T_C: Array, s: float
+) -> Array:
     start_MPa = critical + C_M * np.maximum(T_C - M_s, 0.0)
     return np.asarray(stroke * _cosine((s - start_MPa) / np.exp(ln_more)))
 
