@@ -22,13 +22,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array, Vector
 from hil.mechanics.one_body import checked_inertia
-
-Array = NDArray[np.float64]
-Vector = tuple[float, float, float]
 
 # Columns of `geo`: mass, own joint and joint on the parent (from the centres of mass), J.
 M, OWN, AT, J = 0, 1, 4, 7

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hil.errors import ModelError
-from hil.mechanics.arrays import Array
+from hil.mechanics.arrays import Array, Vector
 from hil.mechanics.one_body import checked_inertia
-from hil.mechanics.recursion import Carried, Vector
+from hil.mechanics.recursion import Carried
 from hil.mechanics.rotations import attitude, rates_to_omega, rates_to_omega_rate
 
 Moments = tuple[float, float, float]

@@ -23,14 +23,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array, Vector
 from hil.mechanics.one_body import checked_inertia
 from hil.mechanics.rotations import skew
 
-Array = NDArray[np.float64]
-Vector = tuple[float, float, float]
 LINKS, FREE, PROJECTED = 3, 18, 12
 
 

@@ -12,14 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array, Vector
 from hil.mechanics.recursion import Carried
 from hil.systems.bodies.module import LINKS, Link, Module
-
-Array = NDArray[np.float64]
-Vector = tuple[float, float, float]
 
 
 @dataclass(frozen=True)

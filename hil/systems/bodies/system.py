@@ -7,13 +7,12 @@ from math import ceil
 import numpy as np
 
 from hil.errors import ModelError
-from hil.mechanics.arrays import Array
+from hil.mechanics.arrays import Array, Vector
 from hil.mechanics.rotations import angles
 from hil.mechanics.sma.wire import SmaWires
 from hil.mechanics.system import Drive
 from hil.systems.bodies.forms import STANDARD_GRAVITY
 from hil.systems.bodies.joints import Hold
-from hil.systems.bodies.module import Vector
 from hil.systems.bodies.motion import BodyMotion
 from hil.systems.bodies.skeleton import Skeleton
 

@@ -1,7 +1,8 @@
 """Builds limbs (bodies, joints, muscles) from their tables."""
 
 from hil.errors import ModelError
-from hil.systems.leg.limb import Body, Joint, Limb, PathMuscle, PathPoint, Vector
+from hil.mechanics.arrays import Vector
+from hil.systems.leg.limb import Body, Joint, Limb, PathMuscle, PathPoint
 from hil.systems.leg.muscle import ActivationTimes, Hill
 from hil.systems.leg.system import LimbSystem
 from hil.systems.leg.tables import LimbTable, MuscleTable, PlaceTable

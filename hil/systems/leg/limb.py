@@ -11,9 +11,9 @@ from typing import Literal
 import numpy as np
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Vector
 from hil.systems.leg.muscle import Hill
 
-Vector = tuple[float, float, float]
 GROUND = "ground"
 
 

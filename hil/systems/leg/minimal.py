@@ -12,12 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from hil.mechanics.arrays import Array
-from hil.systems.leg.limb import GROUND, Limb, Vector
-
-Indices = NDArray[np.int64]
+from hil.mechanics.arrays import Array, Indices, Vector
+from hil.systems.leg.limb import GROUND, Limb
 
 
 class Links(NamedTuple):

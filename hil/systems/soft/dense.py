@@ -15,9 +15,10 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array
 from hil.systems.soft.element import branch_coefficients
 from hil.systems.soft.stepper import AlphaParameters
-from hil.systems.soft.tree import Array, SoftTree
+from hil.systems.soft.tree import SoftTree
 
 TOLERANCE = 1e-10
 PASSES_MAX = 60

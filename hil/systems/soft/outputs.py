@@ -6,11 +6,12 @@ import numpy as np
 import scipy
 from numba import njit
 
+from hil.mechanics.arrays import Array
 from hil.systems.soft import outside
 from hil.systems.soft.kernel import kinematics, push_from_outside
 from hil.systems.soft.parts import REST, REST_RATE, C, K, carve
 from hil.systems.soft.stepper import History, SoftStepper
-from hil.systems.soft.tree import Array, Place
+from hil.systems.soft.tree import Place
 
 _FIRST = np.zeros(1, dtype=np.int64)
 

@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hil.mechanics.arrays import Array, Indices
 from hil.systems.soft import outside, planar, spatial
-from hil.systems.soft.tree import Array, SoftTree, still_base
-
-Indices = NDArray[np.int64]
+from hil.systems.soft.tree import SoftTree, still_base
 
 # Rows of `joints`: element and inputs.
 K, C, REST, REST_RATE, TORQUE = range(5)

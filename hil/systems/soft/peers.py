@@ -9,9 +9,10 @@ import numpy as np
 import scipy.integrate
 import scipy.linalg
 
+from hil.mechanics.arrays import Array
 from hil.systems.soft.cases import SERVO, servo_input
 from hil.systems.soft.stepper import SoftStepper
-from hil.systems.soft.tree import Array, SoftTree
+from hil.systems.soft.tree import SoftTree
 
 Forward = Callable[[Array, Array, Array], Any]
 

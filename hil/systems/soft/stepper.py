@@ -7,6 +7,7 @@ import numpy as np
 import scipy
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array
 from hil.systems.soft import kernel, outside
 from hil.systems.soft.outside import GROUND_K
 from hil.systems.soft.parts import (  # fmt: skip
@@ -28,7 +29,7 @@ from hil.systems.soft.parts import (  # fmt: skip
     pack,
     views,
 )
-from hil.systems.soft.tree import Array, SoftTree
+from hil.systems.soft.tree import SoftTree
 
 GROUND_RAMP = (0.0, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0)  # found by trial to converge
 SHORTEST = 1e-12  # shortest step of an adaptive run, relative to its length

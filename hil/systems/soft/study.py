@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, Field
 
 from hil.config.table import Table, as_list
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array
 from hil.pages.study import check
 from hil.record.progress import count_progress
 from hil.systems.soft import bench, study_compare, study_figures
@@ -22,7 +23,6 @@ from hil.systems.soft.cases import ElementKind, rubber_manipulator, servo_input
 from hil.systems.soft.outputs import energies, trace_m
 from hil.systems.soft.peers import has
 from hil.systems.soft.stepper import History, SoftStepper
-from hil.systems.soft.tree import Array
 
 STEPS_MAX = 50_000_000
 CHUNK = 20_000  # number of steps whose motion is in memory at a time

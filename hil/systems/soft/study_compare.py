@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from hil.mechanics.arrays import Array
 from hil.pages.study import as_table
 from hil.systems.soft import kernel
 from hil.systems.soft.bench import (
@@ -30,7 +31,7 @@ from hil.systems.soft.outputs import trace_m
 from hil.systems.soft.parts import KM, TAU, X_NEW, R, carve
 from hil.systems.soft.peers import exudyn_run, has, scipy_run
 from hil.systems.soft.stepper import SoftStepper
-from hil.systems.soft.tree import Array, Place, SoftTree
+from hil.systems.soft.tree import Place, SoftTree
 
 EXTRAPOLATED = "the same, extrapolated from h and h/2"
 EXPLICIT_STEPS_MAX = 200_000

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array
 from hil.mechanics.discrete import LinearStepper, discretise
 from hil.mechanics.sma.wire import SmaWires
 from hil.mechanics.system import Drive
@@ -24,7 +25,7 @@ from hil.systems.array.activation import Activation, CellActivation
 from hil.systems.array.cell_array import CellArray
 from hil.systems.soft import outside
 from hil.systems.soft.stepper import SoftStepper
-from hil.systems.soft.tree import Array, Beam, Body, Ground, Place, SoftTree, Tendon, turn_z
+from hil.systems.soft.tree import Beam, Body, Ground, Place, SoftTree, Tendon, turn_z
 
 
 @dataclass(frozen=True)

@@ -17,15 +17,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array, Vector
 from hil.systems.soft.element import Element, Material
 
 X_AXIS, Y_AXIS, Z_AXIS = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 STANDARD_GRAVITY = (0.0, -9.81, 0.0)
 BASE_SIZE = 24  # R (9, by rows), p, omega, v, alpha, a of the base
 PLANAR_TOLERANCE = 1e-12
-
-Vector = tuple[float, float, float]
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

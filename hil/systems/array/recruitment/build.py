@@ -4,7 +4,7 @@ Every check yields (key, text) pairs.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from hil.config.table import same_named
 from hil.control.reference import NoReference, Reference
 from hil.errors import ModelError
+from hil.experiment.kind import Found
 from hil.systems.array.activation import CellActivation
 from hil.systems.array.cell_array import CellArray
 from hil.systems.array.force_levels import levels_N, static_gains_N
@@ -46,7 +47,6 @@ from hil.systems.array.state_observer import ArrayObserver, ObserverNoise, obser
 from hil.systems.array.system import ArraySystem
 from hil.systems.array.tables import ObserverTable, RecruitTable
 
-Found = Iterator[tuple[str, str]]
 SEED_BITS = 32
 THERE = 0.9
 LEVEL_MIN = 1e-9

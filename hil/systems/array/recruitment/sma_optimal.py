@@ -17,10 +17,8 @@ from numpy.typing import NDArray
 
 from hil.control.controller import ArrayEstimate
 from hil.control.reference import Reference
-from hil.mechanics.arrays import Array
+from hil.mechanics.arrays import Array, Mask
 from hil.systems.array.recruitment.optimal import PlannedCells, PlanRules, Search, notice
-
-Mask = NDArray[np.uint8]
 
 
 class Planner(Search, Protocol):

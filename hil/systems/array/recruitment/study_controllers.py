@@ -4,14 +4,13 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hil.control.controller import ArrayEstimate
 from hil.control.pid import Pid, PidGains
 from hil.control.reference import Reference
 from hil.devices.board import protocol
 from hil.loop.frame import Broadcast, Commands
-from hil.mechanics.arrays import Array
+from hil.mechanics.arrays import Array, Mask
 from hil.systems.array.prediction import Prediction, predict
 from hil.systems.array.recruitment.broadcast import Broadcaster, BroadcastLaw, Law
 from hil.systems.array.recruitment.build import block_responses
@@ -34,8 +33,6 @@ from hil.systems.array.recruitment.study_plant import (
 )
 from hil.systems.array.recruitment.study_trial import Control
 from hil.systems.array.sma.cells import wire_model
-
-Mask = NDArray[np.uint8]
 
 BROADCASTS: dict[str, Law] = {
     "broadcast, dead beat": "dead_beat",

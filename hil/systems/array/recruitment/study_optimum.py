@@ -11,10 +11,9 @@ The descent then continues with halved bins, which reduced the error by 7 % on t
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from hil.control.reference import Reference
-from hil.mechanics.arrays import Array
+from hil.mechanics.arrays import Array, Mask
 from hil.mechanics.sma.wire import T_A_AT, advance, wire_laws
 from hil.systems.array.force_levels import static_gains_N
 from hil.systems.array.recruitment.study_plant import PERIOD_S, RIGHT, Plant
@@ -25,8 +24,6 @@ T_BIN_C, XI_BINS, LAG_BINS = 4.0, 10, 20
 T_BINS = 50
 FINER = (1, 2)
 TOLERANCE = 1e-3
-
-Mask = NDArray[np.uint8]
 
 
 def least_error(

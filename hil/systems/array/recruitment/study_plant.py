@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hil.control.reference import Reach, Reference, Sine, Steps
+from hil.mechanics.arrays import Array
 from hil.mechanics.sma.wire import SmaWire
 from hil.systems.array import cells
 from hil.systems.array.activation import CellActivation
@@ -36,8 +36,6 @@ OFF = 0.2  # largest relative error of a parameter
 SET_POINTS = ("steps", "sine", "reach")
 NOISE_N, ZERO_N, STEP_N, DELAY_TICKS = 0.002, 0.01, 0.0003, 2
 
-Vector = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class KnownArray:
@@ -50,7 +48,7 @@ class KnownArray:
 
     model: CellArray
     activation: tuple[CellActivation, ...]
-    static_gains_N: Vector
+    static_gains_N: Array
     zero_N: float = 0.0
 
     @property
@@ -62,7 +60,7 @@ class KnownArray:
         return float(self.static_gains_N.sum())
 
     @property
-    def broken_N(self) -> Vector:
+    def broken_N(self) -> Array:
         return broken_gains_N(self.model, self.activation, RIGHT)
 
 

@@ -4,11 +4,10 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hil.control.controller import ArrayEstimate
 from hil.control.reference import Reference
-from hil.mechanics.arrays import Array
+from hil.mechanics.arrays import Array, Mask
 from hil.systems.array.cell_array import CellArray
 from hil.systems.array.isolation import FAILED
 from hil.systems.array.recruitment.diagnosis import Diagnosis
@@ -29,7 +28,6 @@ from hil.systems.array.state_observer import ArrayObserver, ObserverNoise
 from hil.systems.array.system import ArraySystem
 
 ERRORS = WireErrors(noise_N=NOISE_N)
-Mask = NDArray[np.uint8]
 
 
 class Control(Protocol):

@@ -43,15 +43,14 @@ Basseville & Nikiforov 1993, ch. 7; Ville 1939.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from hil.mechanics.arrays import Array
+from hil.mechanics.arrays import Array, Mask
 from hil.systems.array.isolation import DAY_S, FAILED, HEALTHY, SUSPECT, Finding
 from hil.systems.array.sma.cells import WireModel
 from hil.systems.array.sma.filter import FilteredWires, WireErrors
 from hil.systems.array.sma.hypotheses import ELECTRICAL, MECHANICAL, PULLS, chances, fitted, hold
 
-Mask = NDArray[np.uint8]
 BREAK = -2  # beside the numbers of cells
 STILL, LEFT = 0.05, 0.3  # tolerance after a break, of a static gain and of its change
 ALIKE = 1e-6  # of the largest static gain: difference below which two breaks are alike

@@ -18,13 +18,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from hil.mechanics.arrays import Array
+from hil.mechanics.arrays import Array, Mask
 from hil.systems.array.sma.bank import WireBank
 from hil.systems.array.sma.cells import WireModel
 
-Mask = NDArray[np.uint8]
 RINGS, READINGS_MIN = 4.0, 5
 WORTH = 0.5  # in standard deviations: a smaller change does not enter the law
 

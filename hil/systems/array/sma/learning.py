@@ -16,14 +16,12 @@ Source: Ljung 1979 (the extended Kalman filter as a parameter estimator); Xia, R
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from hil.mechanics.arrays import Array
+from hil.mechanics.arrays import Array, Mask
 from hil.systems.array.sma.bank import COOLING, HEATING, ROOM, STEPS
 from hil.systems.array.sma.cells import WireModel
 from hil.systems.array.sma.filter import FilteredWires, WireErrors
 
-Mask = NDArray[np.uint8]
 FOLD_S = 5.0
 SURPRISED, SURPRISED_FOR_S, ANEW = 2.0, 1.0, 0.1
 

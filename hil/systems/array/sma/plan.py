@@ -21,11 +21,9 @@ Source: Tseng 2001 (convergence of block coordinate descent); Camacho & Bordons 
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.mechanics.arrays import Array
+from hil.mechanics.arrays import Array, Mask
 from hil.systems.array.sma import plan_kernel as kernel
 from hil.systems.array.sma.cells import WireModel
-
-Mask = NDArray[np.uint8]
 
 
 class WirePlanner:
