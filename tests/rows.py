@@ -23,7 +23,7 @@ def row_of(layout, *columns):
     }
     wanted += [Column(f"{name}_bits", "1", "fault", "", flags=of) for name, of in flags.items()]
     cells = ("cells_commanded", "cells_reported") if layout.n_cells else ()
-    cells += ("cells_open",) if layout.sets_apart else ()
+    cells += ("cells_open",) if layout.isolates else ()
     wanted += [Column(name, "1", "state", "", n_cells=layout.n_cells) for name in cells]
     there = {column.name for column in columns}
     return Frame([*columns, *(column for column in wanted if column.name not in there)])

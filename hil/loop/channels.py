@@ -105,7 +105,7 @@ class RigLayout:
     cell_names : names of the cells in the model's order
     gate_of : index of each cell's gate in the rig, numbered board by board
     waits : whether power must be switched on before the run, by a supply or an enable line
-    sets_apart : whether a board may isolate cells with open wires (`open_cells_max` above 0)
+    isolates : whether a board may isolate cells with open wires (`open_cells_max` above 0)
     """
 
     channels: tuple[Channel, ...]
@@ -117,7 +117,7 @@ class RigLayout:
     others: tuple[str, ...] = ()
     supplies: tuple[str, ...] = ()
     waits: bool = False
-    sets_apart: bool = False
+    isolates: bool = False
     cell_names: tuple[str, ...] = ()
 
     @property
@@ -147,7 +147,7 @@ class RigLayout:
             valid_word=frame.bits[valid_at : valid_at + 1],
             n_sources=len(self.channels) + len(self.boards),
             cells_reported=frame.cells("cells_reported") if self.n_cells else none,
-            cells_open=frame.cells("cells_open") if self.sets_apart else none,
+            cells_open=frame.cells("cells_open") if self.isolates else none,
         )
         readings.measured[:] = np.nan
         readings.valid_word[:] = 0

@@ -53,7 +53,7 @@ def layout_of(tables: RigTables, cells: Sequence[str]) -> RigLayout:
         gate_of=_gates_of(devices, cells),
         cell_names=tuple(cells),
         waits=bool(supplies_of(devices)) or any(line.kind == "enable" for line in lines),
-        sets_apart=any(board.limits.get("open_cells_max", 0) > 0 for board in boards.values()),
+        isolates=any(board.limits.get("open_cells_max", 0) > 0 for board in boards.values()),
     )
 
 

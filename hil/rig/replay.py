@@ -47,7 +47,7 @@ class ReplayRig:
         self._ages = np.stack([run[f"{name}_age_s"].values for name in devices], axis=1)
         none = np.zeros((n_rows, 0), dtype=np.uint8)
         self._reported = run.cells_reported.values if boards else none
-        self._open = run.cells_open.values if like.sets_apart else none
+        self._open = run.cells_open.values if like.isolates else none
         self._unknown = none
         if boards:
             self._unknown = np.asarray(run.cells_commanded.values == CELL_UNKNOWN)
@@ -121,7 +121,7 @@ class ReplayRig:
                 cells[n] = CELL_UNKNOWN
                 continue
             self._drawn_tick[n] = message.tick
-            if self.layout.sets_apart and self._open[self._row, n]:
+            if self.layout.isolates and self._open[self._row, n]:
                 cells[n] = 0  # the board keeps an isolated cell off
                 continue
             chance = q if cells[n] else p
@@ -142,7 +142,7 @@ def _require_columns_of(run: xr.Dataset, like: RigLayout) -> None:
     names += [f"{name}_fault_bits" for name in (*like.boards, *like.supplies)]
     names += ["late_s", "fault_bits", "valid_bits", "guard_state", *like.outputs]
     names += ["cells_reported", "cells_commanded"] if like.boards else []
-    names += ["cells_open"] if like.sets_apart else []
+    names += ["cells_open"] if like.isolates else []
     require_columns(run, names)
     n_cells = run.sizes["cell"] if like.boards else like.n_cells
     if n_cells != like.n_cells:

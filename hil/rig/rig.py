@@ -71,7 +71,7 @@ class Rig:
         self.stopped: Callable[[], bool] = _never
         boards = [device for device in devices if isinstance(device, CellBoard)]
         self._all_boards = boards
-        self._boards = boards if layout.sets_apart else []
+        self._boards = boards if layout.isolates else []
         self._dividers = list(dividers) or [None] * len(devices)
         self._any_divided = any(divider is not None for divider in self._dividers)
         several = sum(bool(c.force) for c in layout.channels) > 1
@@ -129,7 +129,7 @@ class Rig:
                     simulated=sim,
                 ),
             ]
-        if self.layout.sets_apart:
+        if self.layout.isolates:
             columns.append(
                 Column(
                     "cells_open",

@@ -32,16 +32,15 @@ def _system(table: ModelTable, model: CellArray, period_s: float) -> ArraySystem
 def _estimator(tables: RunTables, system: ArraySystem, layout: RigLayout) -> ForceObserver:
     nominal = nominal_of(tables, system.model)
     plans = tables.controller.kind == "optimal" and nominal.has_wires
-    around = tables.ambient
-    room = None if around is None else around.ambient_channel
+    channel = None if tables.ambient is None else tables.ambient.ambient_channel
     return ForceObserver(
         nominal.observer(tables.observer, system),
         np.array([a.force_on_N for a in nominal.activation]),
         layout.index(layout.force),
         nominal.tests(tables.observer),
         nominal.wires(tables.observer) if plans else None,
-        None if room is None else layout.index(room),
-        layout.sets_apart,
+        None if channel is None else layout.index(channel),
+        layout.isolates,
         system.cell_names,
     )
 

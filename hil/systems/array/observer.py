@@ -34,8 +34,8 @@ class ForceObserver:
     force_on_N : (N,) array, F of every cell while on
     force : index of the force channel among the readings
     wires : wire models for a controller that plans with them
-    room : index of the channel that measures the ambient temperature
-    sets_apart : bool
+    ambient : index of the channel that measures the ambient temperature
+    isolates : bool
         Boards isolate cells with open wires. These count as failed, whatever the tests find.
     cells : names of all cells, used to record the temperatures of the twin's wires
     """
@@ -47,15 +47,15 @@ class ForceObserver:
         force: int,
         isolation: Isolation | WireFailures | None = None,
         wires: LearnedWires | None = None,
-        room: int | None = None,
-        sets_apart: bool = False,
+        ambient: int | None = None,
+        isolates: bool = False,
         cells: Sequence[str] = (),
     ) -> None:
         self._force = force
-        self._room = room
+        self._ambient = ambient
         self._wired = np.flatnonzero(np.isfinite(observer.wires.T_C)) if cells else NO_WIRES
         self._wired_names = [cells[n] for n in self._wired]
-        self._tells_failed = sets_apart or isolation is not None
+        self._records_failed = isolates or isolation is not None
         n_cells = len(force_on_N)
         self._observer = observer
         self._per_N = 1.0 / np.where(force_on_N == 0.0, 1.0, force_on_N)
@@ -87,7 +87,7 @@ class ForceObserver:
                    f"wire of {cell} in the twin, run open loop on cells_reported")
             for cell in self._wired_names
         ]  # fmt: skip
-        if self._tells_failed:
+        if self._records_failed:
             states, n = "0 healthy, 1 failed, 2 one of these failed", len(self.estimate.cells)
             columns.append(Column("cells_failed", "1", "model", states, n))
         return columns
@@ -98,7 +98,7 @@ class ForceObserver:
         self._wires_C = self._values[len(names) - len(self._wired) :]
         self._observer.outputs = self._values[:3]
         self._t_s = frame.values[frame.index("t_s") :][:1]
-        if self._tells_failed:
+        if self._records_failed:
             self._failed = frame.cells("cells_failed")
         self._readings = readings
 
@@ -108,10 +108,10 @@ class ForceObserver:
         self._started = True
         force_N = float(r.measured[self._force]) if r.is_valid(self._force) else nan
         if (
-            self._room is not None
-            and AMBIENT_RANGE_C[0] <= r.measured[self._room] <= AMBIENT_RANGE_C[1]
+            self._ambient is not None
+            and AMBIENT_RANGE_C[0] <= r.measured[self._ambient] <= AMBIENT_RANGE_C[1]
         ):
-            self._set_ambient(float(r.measured[self._room]), settled=not n_steps)
+            self._set_ambient(float(r.measured[self._ambient]), settled=not n_steps)
         keep_known(r.cells_reported, estimate.cells)
         observer.step(estimate.cells, n_steps, force_N)
         estimate.force_N, estimate.disturbance_N = float(values[1]), float(values[2])

@@ -33,7 +33,7 @@ def driver(port, **limits):
         operator=SimulatedOperator(port),
     )  # fmt: skip
     layout = RigLayout(
-        (Channel("force", "_N", "main"),), (), ("board",), ("board",), 4, sets_apart=True
+        (Channel("force", "_N", "main"),), (), ("board",), ("board",), 4, isolates=True
     )
     frame = row_of(layout, *made.columns)
     readings, _ = layout.bind(frame)
