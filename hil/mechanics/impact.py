@@ -95,7 +95,7 @@ def decompose(
     )  # fmt: skip
 
 
-def independent_rows(A: Matrix) -> Matrix:
+def independent_rows(A: Array) -> Array:
     """Return U (m, r), orthonormal, such that the rows of U^T A are independent and span A's.
 
     U lambda, with lambda the impulse of `decompose` for U^T A, is the impulse of least norm where
@@ -103,7 +103,7 @@ def independent_rows(A: Matrix) -> Matrix:
     """
     U, size, _ = np.linalg.svd(A, full_matrices=False)
     counts = size > LEAST_ROW * size[0]
-    found: Matrix = np.eye(len(A)) if len(counts) == len(A) and counts.all() else U[:, counts]
+    found: Array = np.eye(len(A)) if len(counts) == len(A) and counts.all() else U[:, counts]
     return found
 
 

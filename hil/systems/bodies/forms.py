@@ -18,15 +18,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array, Vector
 from hil.mechanics.impact import independent_rows
 from hil.mechanics.rotations import skew
-from hil.systems.bodies.module import LINKS, PROJECTED, Vector
+from hil.systems.bodies.module import LINKS, PROJECTED
 from hil.systems.bodies.skeleton import Joint, Skeleton, Support
 
-Array = NDArray[np.float64]
 STANDARD_GRAVITY: Vector = (0.0, 0.0, -9.81)
 
 

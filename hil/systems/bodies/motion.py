@@ -30,17 +30,16 @@ import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array, Vector
 from hil.mechanics.coulomb import coulomb_impulses
 from hil.mechanics.impact import decompose, independent_rows
 from hil.mechanics.recursion import Recursion
 from hil.mechanics.rotations import attitude, attitude_of_quaternion, quaternion, quaternion_rate
 from hil.systems.bodies.forms import STANDARD_GRAVITY, mass_matrix, support_rows
 from hil.systems.bodies.joints import D_P, K_A, K_P, TAU, TWIST, Hold
-from hil.systems.bodies.module import Vector
 from hil.systems.bodies.motion_kernel import BETA_PER_S, rates, runge_kutta
 from hil.systems.bodies.skeleton import Skeleton
 
-Array = NDArray[np.float64]
 TOUCH_M = 1e-9
 STICKS_m_per_s = 1e-9
 STILL = 1e-7  # part of the largest acceleration of a support that counts as none
