@@ -22,8 +22,8 @@ class HeldError(ConfigError):
     """Another process writes to the file."""
 
 
-class Ledger:
-    """An open ledger, locked against other processes until it is closed.
+class AppendLog:
+    """An open append-only log, locked against other processes until it is closed.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class Ledger:
         if self.torn:
             self._file.truncate(whole_B)
 
-    def __enter__(self) -> "Ledger":
+    def __enter__(self) -> "AppendLog":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -91,8 +91,8 @@ class Ledger:
         self.entries.append(json.loads(text))
 
 
-def read_ledger(path: Path) -> list[Entry]:
-    """Entries of a ledger, read only; empty if there is none.
+def read_log(path: Path) -> list[Entry]:
+    """Entries of an append-only log, read only; empty if there is none.
 
     Raises
     ------

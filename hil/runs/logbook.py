@@ -1,8 +1,8 @@
 """Usage history of a specimen: cycles, time on and energy of every wire, faults, swaps.
 
-Each specimen has a ledger. A run writes an entry before anything is energised, and another one with
+Each specimen has a log. A run writes an entry before anything is energised, and another one with
 the counts of its recording at its end. The next run counts a run that was killed in between. Runs
-with simulated boards have a separate ledger, below `simulated/`.
+with simulated boards have a separate log, below `simulated/`.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from hil.experiment.load import Config
 from hil.loop.frame import CELL_UNKNOWN
 from hil.loop.guard import names_of
 from hil.platform.shared_memory import started
-from hil.record.append_log import Entry, Ledger, read_ledger
+from hil.record.append_log import AppendLog, Entry, read_log
 from hil.record.layout import text_of
 from hil.record.read import attributes_of, n_whole_rows, open_h5
 from hil.rig.instruments import boards_of
@@ -85,7 +85,7 @@ class Totals:
 
 
 class Logbook:
-    """The ledger of one specimen, in a folder."""
+    """The log of one specimen, in a folder."""
 
     def __init__(self, folder: Path, serial: str, *, simulated: bool) -> None:
         self.serial = serial
@@ -93,22 +93,22 @@ class Logbook:
         self.path = (folder / SIMULATED if simulated else folder) / f"{serial}.jsonl"
 
     def totals(self) -> Totals:
-        """Sum up the ledger.
+        """Sum up the log.
 
         Raises
         ------
         ConfigError
-            The ledger is damaged, or of the other kind (simulated or not).
+            The log is damaged, or of the other kind (simulated or not).
         """
-        return self._totals(read_ledger(self.path))
+        return self._totals(read_log(self.path))
 
     def add(self, entry: Mapping[str, Any]) -> None:
         """Append a line; waits for other writers."""
-        with Ledger(self.path, wait=True) as ledger:
-            if not ledger.entries:
-                ledger.add({"kind": "article", "serial": self.serial, "simulated": self.simulated})
-            self._totals(ledger.entries)
-            ledger.add({**entry, "utc": _now()})
+        with AppendLog(self.path, wait=True) as log:
+            if not log.entries:
+                log.add({"kind": "article", "serial": self.serial, "simulated": self.simulated})
+            self._totals(log.entries)
+            log.add({**entry, "utc": _now()})
 
     def settle(self, wires: Mapping[str, Wire]) -> None:
         """Count the runs whose process ended before it counted them."""

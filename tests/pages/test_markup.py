@@ -9,7 +9,7 @@ import pytest
 import tomli_w
 
 from hil.__main__ import main
-from hil.record.append_log import Ledger
+from hil.record.append_log import AppendLog
 from hil.record.layout import LIBVER
 from hil.runs.logbook import Logbook
 
@@ -75,9 +75,9 @@ def test_texts_of_a_campaign_its_journal_and_recordings_are_no_markup(rigs, monk
             for key in ("units", "description", "role"):
                 column.attrs[key] = text
         file.attrs["experiment_name"] = file.attrs["operator"] = text
-    with Ledger(rigs / "slider/out/journal.jsonl") as ledger:
-        ledger.add({"kind": "skip", "trial": 1, "why": text, "utc": "x"})
-        ledger.add({"kind": "stop", "why": text, "utc": "x"})
+    with AppendLog(rigs / "slider/out/journal.jsonl") as log:
+        log.add({"kind": "skip", "trial": 1, "why": text, "utc": "x"})
+        log.add({"kind": "stop", "why": text, "utc": "x"})
     assert main(["campaign", "it.toml", "--out", "out", "--status"]) in (0, 5)
     assert_is_text((rigs / "slider/out/campaign.html").read_text(), text)
 

@@ -1,11 +1,11 @@
-"""A ledger keeps every whole line, and says when something before its end is not as written."""
+"""A log keeps every whole line, and says when something before its end is not as written."""
 
 import json
 
 import pytest
 
 from hil.errors import ConfigError
-from hil.record.append_log import HeldError, Ledger, read_ledger
+from hil.record.append_log import AppendLog, HeldError, read_log
 
 LINES = [{"kind": "begin", "trial": 1}, {"kind": "end", "text": "ä \n"}, {"x": [1.5, None, True]}]
 
@@ -13,19 +13,19 @@ LINES = [{"kind": "begin", "trial": 1}, {"kind": "end", "text": "ä \n"}, {"x": 
 @pytest.fixture
 def written(tmp_path):
     path = tmp_path / "deep" / "journal.jsonl"
-    with Ledger(path) as ledger:
+    with AppendLog(path) as log:
         for line in LINES:
-            ledger.add(line)
+            log.add(line)
     return path
 
 
 def test_lines_come_back_and_more_can_be_added(written):
-    assert read_ledger(written) == LINES
-    with Ledger(written) as ledger:
-        assert ledger.entries == LINES
-        assert not ledger.torn
-        ledger.add({"more": 1})
-    assert read_ledger(written) == [*LINES, {"more": 1}]
+    assert read_log(written) == LINES
+    with AppendLog(written) as log:
+        assert log.entries == LINES
+        assert not log.torn
+        log.add({"more": 1})
+    assert read_log(written) == [*LINES, {"more": 1}]
 
 
 def test_wherever_a_kill_cuts_it_off_all_lines_before_are_kept(written):
@@ -34,18 +34,18 @@ def test_wherever_a_kill_cuts_it_off_all_lines_before_are_kept(written):
     for cut in range(len(data)):
         written.write_bytes(data[:cut])
         whole = sum(end <= cut for end in ends)
-        with Ledger(written) as ledger:
-            assert ledger.entries == LINES[:whole]
-            assert ledger.torn == (cut not in (0, *ends))
-            ledger.add({"next": cut})
-        assert read_ledger(written) == [*LINES[:whole], {"next": cut}]
+        with AppendLog(written) as log:
+            assert log.entries == LINES[:whole]
+            assert log.torn == (cut not in (0, *ends))
+            log.add({"next": cut})
+        assert read_log(written) == [*LINES[:whole], {"next": cut}]
 
 
 def test_a_last_line_that_is_there_in_length_only_is_dropped(written):
     data = written.read_bytes()
     start = data[:-1].rindex(b"\n") + 1
     written.write_bytes(data[:start] + b"\0" * (len(data) - start - 1) + b"\n")
-    assert read_ledger(written) == LINES[:-1]
+    assert read_log(written) == LINES[:-1]
 
 
 def test_a_line_changed_removed_or_moved_is_named(written):
@@ -54,9 +54,9 @@ def test_a_line_changed_removed_or_moved_is_named(written):
     for bad in (changed, lines[1:], [lines[1], lines[0], lines[2]]):
         written.write_bytes(b"".join(bad))
         with pytest.raises(ConfigError, match=r"journal\.jsonl: line 1 is damaged"):
-            read_ledger(written)
+            read_log(written)
         with pytest.raises(ConfigError, match="line 1 is damaged"):
-            Ledger(written)
+            AppendLog(written)
 
 
 def test_every_line_is_json_for_anyones_tool(written):
@@ -66,20 +66,20 @@ def test_every_line_is_json_for_anyones_tool(written):
 
 
 def test_only_one_may_write(written):
-    with Ledger(written):
+    with AppendLog(written):
         with pytest.raises(HeldError, match="another process writes"):
-            Ledger(written)
-        assert read_ledger(written) == LINES
-    Ledger(written).__exit__()
+            AppendLog(written)
+        assert read_log(written) == LINES
+    AppendLog(written).__exit__()
 
 
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="cannot be written"):
-        Ledger(tmp_path / "file" / "journal.jsonl")
+        AppendLog(tmp_path / "file" / "journal.jsonl")
 
 
 def test_a_value_that_is_no_json_is_refused_before_anything_is_written(written):
-    with Ledger(written) as ledger, pytest.raises(ValueError, match="JSON"):
-        ledger.add({"x": float("nan")})
-    assert read_ledger(written) == LINES
+    with AppendLog(written) as log, pytest.raises(ValueError, match="JSON"):
+        log.add({"x": float("nan")})
+    assert read_log(written) == LINES

@@ -327,7 +327,7 @@ def test_a_file_beside_the_recording_or_at_a_path_that_it_names_is_not_run(
 
 
 def test_no_module_makes_code_or_objects_of_data_but_the_one_for_code_of_ones_own(configs):
-    """No pickle, no eval, no loader that builds objects: calibrations and ledgers are values."""
+    """No pickle, no eval, no loader that builds objects: calibrations and logs are values."""
     package, found = configs.parent / "hil", set()
     for path in [*package.rglob("*.py"), *(configs.parent / "gui").rglob("*.py")]:
         for node in ast.walk(ast.parse(path.read_text())):

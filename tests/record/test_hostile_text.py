@@ -10,7 +10,7 @@ import pytest
 import tomli_w
 
 from hil.__main__ import main
-from hil.record.append_log import Ledger
+from hil.record.append_log import AppendLog
 from hil.record.layout import LIBVER
 from record.openers import refused, words_of
 
@@ -145,9 +145,9 @@ def test_a_journal_names_no_file_outside_of_its_folder(configs, hostile, tmp_pat
     campaign.write_text(tomli_w.dumps({"campaign": head, "factors": {"length": length}}))
     for file in ("../mail/run.h5", str(hostile), "javascript:alert(1)"):
         shutil.rmtree(folder, ignore_errors=True)
-        with Ledger(folder / "journal.jsonl") as ledger:
-            ledger.add({"kind": "campaign", "name": "x"})
-            ledger.add({"kind": "begin", "trial": 1, "attempt": 1, "file": file, "utc": "x"})
+        with AppendLog(folder / "journal.jsonl") as log:
+            log.add({"kind": "campaign", "name": "x"})
+            log.add({"kind": "begin", "trial": 1, "attempt": 1, "file": file, "utc": "x"})
         before = hostile.read_bytes()
         for words in (["campaign", campaign, "--status", "--out", folder],
                       ["campaign", campaign, "--out", folder]):  # fmt: skip

@@ -11,7 +11,7 @@ import pytest
 
 from hil import open_run
 from hil.__main__ import main
-from hil.record.append_log import read_ledger
+from hil.record.append_log import read_log
 from hil.runs.logbook import Logbook
 
 pytestmark = pytest.mark.xdist_group("real time")
@@ -43,7 +43,7 @@ def test_a_killed_run_is_counted_from_its_recording_when_the_next_begins(rigs, m
     found = totals()
     assert not found.open
     assert found.runs == 2
-    lines = [e for e in read_ledger(BOOK) if e["kind"] == "run"]
+    lines = [e for e in read_log(BOOK) if e["kind"] == "run"]
     assert [line["cut"] for line in lines] == [True, False]
     assert lines[0]["cells"]["muscle.1"]["cycles"] == 1
     assert lines[0]["cells"]["muscle.1"]["on_s"] > 0.09

@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from hil.errors import ConfigError, one_line
-from hil.record.append_log import Entry, read_ledger
+from hil.record.append_log import Entry, read_log
 
 JOURNAL = "journal.jsonl"
 
@@ -126,7 +126,7 @@ def read_progress(folder: Path) -> Progress:
         The folder has no campaign, or its journal is damaged.
     """
     path = folder / JOURNAL
-    entries = read_ledger(path)
+    entries = read_log(path)
     refuse_outside(path, entries)
     progress = progress_of(entries)
     if not progress.head:

@@ -11,7 +11,7 @@ from hil.errors import ConfigError, DeviceError, one_line
 from hil.experiment.load import Config
 from hil.mechanics.system import System
 from hil.platform.provenance import software
-from hil.record.append_log import Ledger
+from hil.record.append_log import AppendLog
 from hil.record.progress import count_progress
 from hil.record.repair import recover
 from hil.runs import session
@@ -109,9 +109,9 @@ class Runner:
         ConfigError, DeviceError
             The campaign stopped for this reason, which is also in the journal.
         """
-        with Ledger(self.folder / JOURNAL) as ledger:
-            self._ledger = ledger
-            refuse_outside(ledger.path, ledger.entries)
+        with AppendLog(self.folder / JOURNAL) as log:
+            self._log = log
+            refuse_outside(log.path, log.entries)
             self._begin()
             try:
                 self._settle()
@@ -137,13 +137,13 @@ class Runner:
 
     @property
     def progress(self) -> Progress:
-        return progress_of(self._ledger.entries)
+        return progress_of(self._log.entries)
 
     def _begin(self) -> None:
         """Write the first line of a new journal, or check that the journal is of this campaign."""
         campaign, options = self.campaign, self.options
         how = {"backend": options.backend, "clock": options.clock, "rehearsal": options.rehearsal}
-        if not self._ledger.entries:
+        if not self._log.entries:
             plan = [
                 {
                     "trial": t.number, "experiment": t.experiment, "levels": dict(t.levels),
@@ -152,7 +152,7 @@ class Runner:
                 }
                 for t in campaign.trials
             ]  # fmt: skip
-            self._ledger.add(
+            self._log.add(
                 {
                     "kind": "campaign", "name": campaign.tables.campaign.name,
                     "file": str(campaign.path), "fingerprint": campaign.fingerprint(),
@@ -160,7 +160,7 @@ class Runner:
                     "software": software(), "plan": plan,
                 }
             )  # fmt: skip
-        head = self._ledger.entries[0]
+        head = self._log.entries[0]
         if head["fingerprint"] != campaign.fingerprint():
             raise ConfigError(
                 f"{self.folder}: holds another campaign, or {campaign.path} or a configuration has "
@@ -172,7 +172,7 @@ class Runner:
                     f"{self.folder}: began with {key} {head[key]}, not {value}: use the same "
                     "option, or start again with another --out"
                 )
-        self._ledger.add({"kind": "session", "utc": now()})
+        self._log.add({"kind": "session", "utc": now()})
 
     def _settle(self) -> None:
         """Repair the recordings of attempts that were cut off; their trials are repeated."""
@@ -185,7 +185,7 @@ class Runner:
                     rows = recover(path)
                 except (ConfigError, DeviceError) as error:
                     trouble = one_line(str(error))
-            self._ledger.add(
+            self._log.add(
                 {
                     "kind": "cut", "trial": trial, "attempt": begun["attempt"],
                     "outcome": "cut", "file": begun["file"], "rows": rows, "error": trouble,
@@ -215,7 +215,7 @@ class Runner:
         for number in p.left:
             trial, attempt = by_number[number], p.attempts.get(number, 0) + 1
             file = Path("trials") / f"{number:04d}-{attempt}.h5"
-            self._ledger.add(begin_line(trial, attempt, file))
+            self._log.add(begin_line(trial, attempt, file))
             begun[number] = (trial, attempt, file)
         work = [
             (trial, self.folder / file, attributes_of(self.campaign, trial, attempt, p))
@@ -229,7 +229,7 @@ class Runner:
                 self.campaign, work, self.options.scheduler, self.options.strict
             ):
                 trial, attempt, file = begun[number]
-                self._ledger.add({**found, **attempt_of(trial, attempt, file), "kind": "end"})
+                self._log.add({**found, **attempt_of(trial, attempt, file), "kind": "end"})
                 advance(1)
                 if found["outcome"] == "failed":
                     raise DeviceError(f"trial {number}: {found['error']}")
@@ -279,7 +279,7 @@ class Runner:
             answered = name in self.progress.answers.get(trial, {})
             if question.when == when and not (when == "end" and answered):
                 answer = self._operator.ask(name, question)
-                self._ledger.add(
+                self._log.add(
                     {"kind": "answer", "question": name, "trial": trial, "answer": answer}
                 )
                 if question.must is not None and answer != question.must:
@@ -300,7 +300,7 @@ class Runner:
                 config, tables, clock=options.clock, backend=options.backend, seed=trial.seed,
                 plant=self._bench.system(config),
             )  # fmt: skip
-            self._ledger.add(
+            self._log.add(
                 {
                     "kind": "wait", "trial": trial.number, "ended": found.ended,
                     "waited_s": found.waited_s, "took_s": time.monotonic() - began_s,
@@ -339,7 +339,7 @@ class Runner:
         before = self.progress
         attempt = before.attempts.get(trial.number, 0) + 1
         file = Path("trials") / f"{trial.number:04d}-{attempt}.h5"
-        self._ledger.add(begin_line(trial, attempt, file))
+        self._log.add(begin_line(trial, attempt, file))
         left = f", {time_text(s)} left" if (s := before.left_s()) is not None else ""
         label = f"trial {trial.number} of {before.n_trials}{left}"
         began_s = time.monotonic()
@@ -358,7 +358,7 @@ class Runner:
             )
         except BaseException as error:
             text = one_line(str(error)) or type(error).__name__
-            self._ledger.add(
+            self._log.add(
                 {
                     "kind": "end", **attempt_of(trial, attempt, file),
                     "outcome": "failed", "error": text,
@@ -369,7 +369,7 @@ class Runner:
             raise
         took_s = time.monotonic() - began_s
         figures = figures_of(result.path, result.summary, self.campaign.tables.measures)
-        self._ledger.add(end_line(trial, attempt, file, config, result, figures, took_s))
+        self._log.add(end_line(trial, attempt, file, config, result, figures, took_s))
         faults = ", ".join(result.summary["first_fault"])
         after = self.progress
         how = result.outcome + (f" by {faults}" if faults else "")
@@ -380,12 +380,12 @@ class Runner:
         return result.outcome, faults
 
     def _skip(self, trial: Trial, why: str) -> None:
-        self._ledger.add({"kind": "skip", "trial": trial.number, "why": why})
+        self._log.add({"kind": "skip", "trial": trial.number, "why": why})
         self._say(f"trial {trial.number} is left out: {why}")
 
     def _stop(self, why: str) -> None:
         with contextlib.suppress(ConfigError):  # a full disk may be the cause of the stop
-            self._ledger.add({"kind": "stop", "why": why, "utc": now()})
+            self._log.add({"kind": "stop", "why": why, "utc": now()})
         p = self.progress
         self._say(f"stopped: {why}")
         self._say(f"{p.n_complete} of {p.n_trials} trials are complete, {len(p.left)} left")

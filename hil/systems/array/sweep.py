@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hil.errors import ConfigError
 from hil.platform.parallel import through_dask
-from hil.record.append_log import Ledger
+from hil.record.append_log import AppendLog
 from hil.record.progress import count_progress
 from hil.systems.array import topologies
 from hil.systems.array.topology_figures import LikeCells, TopologyFigures, figures
@@ -96,21 +96,21 @@ class _Journal:
         what = {"n_cells": n_cells, "K_N_per_m": K_N_per_m, "pull_N": cells.pull_N,
                 "mirror": mirror, "batch": BATCH, "format": 2}  # fmt: skip
         key = hashlib.sha256(json.dumps(what).encode()).hexdigest()[:12]
-        self._ledger = Ledger(folder / f"batches-{n_cells}-{key}.jsonl")
-        if not self._ledger.entries:
-            self._ledger.add(what)
+        self._log = AppendLog(folder / f"batches-{n_cells}-{key}.jsonl")
+        if not self._log.entries:
+            self._log.add(what)
         self.kept: dict[Batch, Rows] = {
             (entry["start"], entry["stop"]): [TopologyFigures(*row) for row in entry["rows"]]
-            for entry in self._ledger.entries[1:]
+            for entry in self._log.entries[1:]
         }
 
     def __enter__(self) -> "_Journal":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ledger.__exit__()
+        self._log.__exit__()
 
     def keep(self, batch: Batch, rows: Rows) -> None:
         """Write a finished batch to disk."""
         start, stop = batch
-        self._ledger.add({"start": start, "stop": stop, "rows": [astuple(row) for row in rows]})
+        self._log.add({"start": start, "stop": stop, "rows": [astuple(row) for row in rows]})

@@ -19,7 +19,7 @@ import xarray as xr
 from hil import open_run
 from hil.__main__ import main
 from hil.errors import DeviceError
-from hil.record.append_log import read_ledger
+from hil.record.append_log import read_log
 from hil.rig.rig import Rig
 from hil.runs import session
 
@@ -236,11 +236,11 @@ def test_a_precondition_that_does_not_hold_stops_before_anything_is_energised(wr
     code, _, err = hil("campaign", write({"preconditions": [precondition]}))
     assert code == 5
     assert "push the slide out" in err
-    assert not any(line["kind"] == "begin" for line in read_ledger_of(FOLDER))
+    assert not any(line["kind"] == "begin" for line in read_log_of(FOLDER))
 
 
-def read_ledger_of(folder):
-    return read_ledger(Path(folder) / "journal.jsonl")
+def read_log_of(folder):
+    return read_log(Path(folder) / "journal.jsonl")
 
 
 def test_the_plant_goes_from_trial_to_trial_where_there_is_a_wait(write, hil):
@@ -357,7 +357,7 @@ def test_what_was_answered_at_the_end_is_not_asked_again(write, hil, tmp_path):
     for value in (1.0, 2.0):
         answers.write_text(f"before = {value}\nafter = {value}\n")
         assert hil("campaign", path, "--answers", answers)[0] == 0
-    found = [e["answer"] for e in read_ledger_of(FOLDER) if e["kind"] == "answer"]
+    found = [e["answer"] for e in read_log_of(FOLDER) if e["kind"] == "answer"]
     assert found == [1.0, 1.0]
 
 
@@ -434,14 +434,14 @@ def test_status_says_how_far_it_is_and_runs_nothing(write, hil):
     assert code == 2
     assert "no campaign has begun there" in err
     hil("campaign", path)
-    before = read_ledger_of(FOLDER)
+    before = read_log_of(FOLDER)
     code, out, _ = hil("campaign", path, "--status")
     assert code == 0
     assert "1 of 4 trials are complete" in out
     assert "next is trial 2" in out
     code, out, _ = hil("campaign", path, "--status", "--json")
     assert json.loads(out)["left"] == [2, 3, 4]
-    assert read_ledger_of(FOLDER) == before
+    assert read_log_of(FOLDER) == before
 
 
 def started(path, *words, **options):
@@ -490,7 +490,7 @@ def test_killed_in_a_trial_it_goes_on_with_that_trial(write, hil):
     assert "trial 2 was cut off" in err
     assert "2 of 2 trials are complete" in out
     assert [row["attempts"] for row in trials()] == ["1", "2"]
-    kinds = [line["kind"] for line in read_ledger_of(FOLDER)]
+    kinds = [line["kind"] for line in read_log_of(FOLDER)]
     assert kinds.count("cut") == 1
     cut = open_run(f"{FOLDER}/trials/0002-1.h5")
     assert cut.attrs["outcome"] in ("recovered", "complete", "aborted")
@@ -521,7 +521,7 @@ def test_somebody_at_a_terminal_is_asked_until_the_answer_fits(write):
     assert process.returncode == 0
     assert err.count("Is it screwed on?") == 2
     assert err.count("Room temperature?") == 2
-    found = [e for e in read_ledger_of(FOLDER) if e["kind"] == "answer"]
+    found = [e for e in read_log_of(FOLDER) if e["kind"] == "answer"]
     assert [e["answer"] for e in found] == [True, 21.5]
 
 
@@ -568,5 +568,5 @@ def test_killed_again_and_again_anywhere_it_comes_to_its_end(write, hil):
     assert [row["outcome"] for row in rows] == ["complete"] * 12
     for row in rows:
         assert open_run(f"{FOLDER}/{row['file']}").attrs["outcome"] == "complete"
-    ends = [e for e in read_ledger_of(FOLDER) if e.get("outcome") == "complete"]
+    ends = [e for e in read_log_of(FOLDER) if e.get("outcome") == "complete"]
     assert sorted(e["trial"] for e in ends) == list(range(1, 13))
