@@ -84,7 +84,7 @@ class _ComparingSink(assembly.NoSink):
         self._recorded = {name: run[name].values for name in ("t_s", *compared)}
         self._recorded["fault_bits"] = self._recorded["fault_bits"] & ~np.uint64(NOT_REPLAYED)
         self._margin = {
-            name: tolerance * np.nanmax(np.abs(values), initial=0.0)
+            name: tolerance * np.abs(values[np.isfinite(values)]).max(initial=0.0)
             for name, values in self._recorded.items()
             if values.dtype.kind == "f"
         }

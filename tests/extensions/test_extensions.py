@@ -84,8 +84,8 @@ def load_cell_rig(rig):
     """The lab's force sensor in place of the card."""
     table = rig.parent / "rig.toml"
     text = table.read_text()
-    card = text[text.index("[devices.daq]") : text.index("# Signals instead")]
-    plant_card = text[text.index("# Signals instead") : text.index("[guard]")]
+    card = text[text.index("[devices.daq]") : text.index("[plant_card]")]
+    plant_card = text[text.index("[plant_card]") : text.index("[guard]")]
     ours = (
         '[devices.cell]\nkind = "load_cell"\nport = "/dev/ttyACM9"\nnewtons_per_count = 0.001\n'
         "[devices.cell.channels.force]\nsim = {noise_rms = 0.0019}\n"

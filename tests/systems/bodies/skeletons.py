@@ -34,7 +34,7 @@ def upright(skeleton, held=()):
 
 def flat_footed():
     """The shipped body with a heel and a toe on each foot, its pose, and its joints' holds."""
-    skeleton, table = load_skeleton(rig("body").with_name("flat_rig.toml"))
+    skeleton, table = load_skeleton(rig("body_flat"))
     theta = np.zeros((skeleton.n, 3))
     for name, pose in table.pose_rad.items():
         theta[skeleton.names.index(name)] = pose
