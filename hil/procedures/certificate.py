@@ -32,34 +32,6 @@ from hil.procedures.transducer import AIR_KG_PER_M3
 KIND = "force_transducer"
 METHOD = "a laboratory's certificate, checked with weights"
 CONFIDENCE = 0.999
-TEMPLATE = """\
-# hil calibrate certificate: the laboratory's polynomial, checked with five weights.
-[article]
-name = "9 N force transducer"
-maker = "Futek"
-model = "LSB200"
-serial = "REHEARSAL"                     # as on its label and on the certificate
-capacity_N = 9.0
-[act]
-by = "your name"
-standard = "the laboratory's; five weights of class M1 for the check"
-certificate = "C-2026-4711"
-valid_days = 365
-[conditions]
-temperature_C = 23.0
-[conditioner]
-name = "strain gauge conditioner"
-serial = "AMP-1"
-gain = 500.0
-excitation_V = 10.0
-[procedure]
-weights_kg = [0.1, 0.2, 0.4, 0.6, 0.9]
-[procedure.certificate]                  # N, from the deflection in mV/V
-kind = "polynomial"
-coefficients_N = [0.0, 4.5123, 0.0011]
-covariance_N2 = [[1e-6, 0.0, 0.0], [0.0, 4e-6, 0.0], [0.0, 0.0, 1e-6]]
-range_mV_per_V = [-2.0, 2.0]
-"""
 
 
 class Settings(Table):

@@ -28,33 +28,6 @@ from hil.record.read import calibrations_of, open_run
 BATCHES = 20
 READINGS_MIN = 10 * BATCHES
 AMPLITUDE_MIN = 10.0
-TEMPLATE = """\
-# hil calibrate daq_channel: nothing pulls on the transducer, or the input is shorted.
-[article]
-name = "channel ai0"
-serial = "REHEARSAL"                     # of the card, with the terminal
-[act]
-by = "your name"
-valid_days = 365
-[conditions]
-temperature_C = 23.0
-[procedure]
-duration_s = 5.0
-"""
-LATENCY = """\
-# hil calibrate latency: one cell on and off; every channel against the twin.
-[article]
-name = "channels of the rig"
-serial = "REHEARSAL"
-[act]
-by = "your name"
-valid_days = 365
-[conditions]
-temperature_C = 23.0
-[procedure]
-on_s = 2.0
-off_s = 2.0
-"""
 
 
 class Settings(Table):

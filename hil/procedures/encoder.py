@@ -25,21 +25,6 @@ from hil.procedures.session_file import SessionFile
 KIND = "encoder"
 METHOD = "compared with known angles"
 SLOPE_WITHIN = 0.02
-TEMPLATE = """\
-# hil calibrate encoder: the arm against a square, counts read at known angles.
-[article]
-name = "encoder of q1"
-serial = "REHEARSAL"
-[act]
-by = "your name"
-standard = "indexing plate, serial 3"
-valid_days = 365
-[conditions]
-temperature_C = 23.0
-[procedure]
-angles_rad = [0.7853982, 1.5707963, 2.3561945]
-counts_per_turn = 40000                  # all four edges
-"""
 
 
 class Settings(Table):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from hil.procedures import (
@@ -33,14 +34,12 @@ class OnRig:
 
     Attributes
     ----------
-    template : text of a session file to start from
     session : type of the session file
     method : for the record
     cell : whether the rig must have exactly one cell
     finish : (path, cell, settings, channel) -> values by channel
     """
 
-    template: str
     session: type[AnySession]
     method: str
     cell: bool
@@ -52,30 +51,31 @@ def _of_one_cell(fit: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, 
 
 
 ON_RIG = {
-    "damping": OnRig(response.DAMPING, SessionFile[response.Settings],
+    "damping": OnRig(SessionFile[response.Settings],
                      "one cell between fixed ends, response time", True,
                      _of_one_cell(response.damping)),
-    "activation": OnRig(response.ACTIVATION, SessionFile[response.ActivationSettings],
+    "activation": OnRig(SessionFile[response.ActivationSettings],
                         "one cell between fixed ends, profile", True,
                         lambda path, cell, settings, channel:
                         {"": response.activation(path, cell, settings)}),
-    "cell_force": OnRig(response.CELL_FORCE, SessionFile[response.ForceSettings],
+    "cell_force": OnRig(SessionFile[response.ForceSettings],
                         "one cell between fixed ends, on and off", True,
                         _of_one_cell(response.cell_force)),
-    "daq_channel": OnRig(channels.TEMPLATE, SessionFile[channels.Settings],
+    "daq_channel": OnRig(SessionFile[channels.Settings],
                          "raw readings at rest", False,
                          lambda path, cell, settings, channel:
                          channels.daq_channel(path, settings, channel)),
-    "latency": OnRig(channels.LATENCY, SessionFile[response.Settings],
+    "latency": OnRig(SessionFile[response.Settings],
                      "shift against the twin", False,
                      lambda path, cell, settings, channel: channels.latency(path, channel)),
 }  # fmt: skip
 KINDS = (*TYPED, *ON_RIG)
+TEMPLATES = Path(__file__).parent / "templates"
 
 
 def template(kind: str) -> str:
     """Text of a session file to start from."""
-    return TYPED[kind].TEMPLATE if kind in TYPED else ON_RIG[kind].template
+    return (TEMPLATES / f"{kind}.toml").read_text(encoding="utf-8")
 
 
 def session_kind(kind: str) -> type[AnySession]:

@@ -20,21 +20,6 @@ from hil.procedures.session_file import SessionFile
 
 KIND = "masses"
 METHOD = "weighed"
-TEMPLATE = """\
-# hil calibrate masses: the masses of an array, one after the other, on scales.
-[article]
-name = "masses of the array miga6"
-serial = "REHEARSAL"
-[act]
-by = "your name"
-standard = "scales, serial 12"
-valid_days = 730
-[conditions]
-temperature_C = 23.0
-[procedure]
-n_masses = 5
-expected_kg = 0.016                      # approximate, to detect a wrong unit
-"""
 
 
 class Settings(Table):

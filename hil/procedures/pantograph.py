@@ -27,21 +27,6 @@ KIND = "pantograph_geometry"
 METHOD = "the tip on known points, motor angles read"
 NAMES = ("l_1_m", "l_2_m", "l_5_m")
 LOST_RAD = 10.0  # angle of a point out of reach with the lengths of a fit's iteration
-TEMPLATE = """\
-# hil calibrate pantograph_geometry: the tip on a template's points, angles of both motors.
-[article]
-name = "pantograph"
-serial = "REHEARSAL"
-[act]
-by = "your name"
-standard = "template, serial 2"
-valid_days = 730
-[conditions]
-temperature_C = 23.0
-[procedure]                              # x and y from the middle between the motors' axes
-x_m = [-0.10, 0.00, 0.10, -0.10, 0.00, 0.10, -0.05, 0.05, 0.0, -0.08, 0.08, 0.0]
-y_m = [0.14, 0.14, 0.14, 0.22, 0.22, 0.22, 0.27, 0.27, 0.29, 0.18, 0.18, 0.18]
-"""
 
 
 class Settings(Table):

@@ -56,7 +56,6 @@ class Typed(Protocol[A]):
 
     KIND: str
     METHOD: str
-    TEMPLATE: str
     Session: type[A]
 
     def steps(self, session: A) -> list[Step]:

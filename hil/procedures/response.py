@@ -61,23 +61,6 @@ class ForceSettings(Settings):
     pulses: Annotated[int, Field(ge=3, le=100)] = 5
 
 
-def _template(kind: str, why: str, procedure: str) -> str:
-    return f"""\
-# hil calibrate {kind}: {why}
-[article]
-name = "Miga NanoMuscle 704 cell"
-serial = "REHEARSAL"
-[act]
-by = "your name"
-standard = "9 N transducer, by its record"
-valid_days = 180
-[conditions]
-temperature_C = 23.0
-[procedure]
-{procedure}
-"""
-
-
 def _clear(fit: Fit, force_N: Array, what: str) -> None:
     """ConfigError if the response is not clearly above the noise."""
     if np.ptp(force_N) < AMPLITUDE_MIN * fit.sigma:
@@ -308,17 +291,3 @@ def _thinned(t: Array, T: Array, on: int, end: int) -> dict[str, Any]:
     """200 points of the fitted data; the record names the recording with all data."""
     rows = np.linspace(on, end - 1, 200).astype(int)
     return {"t_s": t[rows], "force_N": [float(f"{v:.6g}") for v in T[rows]]}
-
-
-DAMPING = _template(
-    "damping", "one cell between fixed ends, on and off; b from the response time",
-    "on_s = 3.0\noff_s = 3.0",
-)  # fmt: skip
-ACTIVATION = _template(
-    "activation", "one cell between fixed ends, on and off; rate and delay of either edge",
-    "on_s = 4.0\noff_s = 4.0\nlatency_s = 0.002                        # of the force channel",
-)  # fmt: skip
-CELL_FORCE = _template(
-    "cell_force", "one cell between fixed ends, on and off again and again",
-    "on_s = 3.0\noff_s = 3.0\npulses = 5",
-)  # fmt: skip

@@ -36,22 +36,6 @@ from hil.procedures.session_file import SessionFile
 KIND = "spring_constants"
 METHOD = "stretched between two micro-positioners, force read at every stretch"
 SPRINGS = ("k_pe_N_per_m", "k_se_N_per_m", "k_ae_N_per_m")
-TEMPLATE = """\
-# hil calibrate spring_constants: each spring between two micro-positioners.
-[article]
-name = "Miga NanoMuscle 704 cell"
-serial = "REHEARSAL"
-[act]
-by = "your name"
-standard = "two micro-positioners of 0.02 mm; 9 N transducer 4711"
-valid_days = 180
-[conditions]
-temperature_C = 23.0
-[procedure]
-springs = ["k_pe_N_per_m", "k_se_N_per_m", "k_ae_N_per_m"]
-stretch_m = [0.0, 0.001, 0.002, 0.003, 0.004]
-expected_N_per_m = [20.0, 390.0, 1000.0] # approximate, to detect a wrong unit
-"""
 
 
 class Settings(Table):

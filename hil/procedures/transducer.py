@@ -41,31 +41,6 @@ KIND = "force_transducer"
 METHOD = "dead weights, up and down between zeros; deflection over force"
 LLF, CLASS_A = 2.4, 400.0
 AIR_KG_PER_M3 = 1.2
-TEMPLATE = """\
-# hil calibrate force_transducer: weights hung on and taken off, in mV/V.
-[article]
-name = "9 N force transducer"
-maker = "Futek"
-model = "LSB200"
-serial = "REHEARSAL"                     # as on its label
-capacity_N = 9.0
-[act]
-by = "your name"
-standard = "weights of class M1, set 7"
-certificate = "W-2026-118"
-valid_days = 365
-[conditions]
-temperature_C = 23.0
-[conditioner]                            # the signal conditioner of the runs
-name = "strain gauge conditioner"
-serial = "AMP-1"
-gain = 500.0
-excitation_V = 10.0
-[procedure]
-weights_kg = [0.1, 0.2, 0.4, 0.6, 0.9]   # hung on, in kg
-rated_mV_per_V = 2.0                     # at capacity, from its label
-runs = 3
-"""
 
 
 class Settings(Table):
