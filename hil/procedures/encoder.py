@@ -4,10 +4,13 @@
 
 The sign of the slope gives s. Its magnitude must be 2 pi / n with the encoder's n counts a turn.
 theta_0 is the mean of theta - s 2 pi c / n. Its variance is the sum of the residuals' variance over
-the number of readings, the reference's common variance u_r^2 and the rounding of a count,
-(2 pi / n)^2 / 12.
+the number of readings, the reference's common variance u_r^2, the rounding of a count,
+(2 pi / n)^2 / 12, and the eccentricity of the disc. The latter is an error a sin(theta + phi) of
+unknown phase, of variance a^2 / 2, in the angle that is read and at most the same in the offset:
+a^2 together. Only the first of these is an estimate, from n readings; the degrees of freedom are
+those of the sum (Welch-Satterthwaite), nu = (n - 1) (u^2 / u_1^2)^2.
 
-Source: JCGM 100:2008 (GUM), 4.2.3 and 4.3.7.
+Source: JCGM 100:2008 (GUM), 4.2.3, 4.3.7 and G.4.1.
 """
 
 from dataclasses import dataclass
@@ -25,6 +28,7 @@ from hil.procedures.session_file import SessionFile
 KIND = "encoder"
 METHOD = "compared with known angles"
 SLOPE_WITHIN = 0.02
+DOF_MAX = 10_000
 
 
 class Settings(Table):
@@ -32,6 +36,7 @@ class Settings(Table):
     counts_per_turn: Annotated[int, Field(ge=4)]
     repeats: Annotated[int, Field(ge=1, le=20)] = 2
     reference_u_rad: NotNegative = 0.0005
+    eccentricity_rad: NotNegative = 0.001
 
 
 Session = SessionFile[Settings]
@@ -75,12 +80,14 @@ def finish(session: Session, readings: Readings) -> dict[str, Any]:
     offset = float(offsets_rad.mean())
     sigma2 = float(offsets_rad.var(ddof=1))
     count2 = (2.0 * np.pi / s.counts_per_turn) ** 2 / 12.0
-    variance = sigma2 / len(offsets_rad) + s.reference_u_rad**2 + count2
+    n, mean2 = len(offsets_rad), sigma2 / len(offsets_rad)
+    variance = mean2 + s.reference_u_rad**2 + count2 + s.eccentricity_rad**2
+    dof = (n - 1) * (variance / mean2) ** 2 if mean2 > 0.0 else np.inf
     return {
         "values": {"offset_rad": offset, "direction": direction},
         "covariance": np.diag([variance, 0.0]),
         "equation": "theta = offset + direction 2 pi c / n",
-        "dof": len(offsets_rad) - 1,
+        "dof": int(min(dof, DOF_MAX)),
         "residuals": offsets_rad - offset,
         "raw": {"angle_rad": theta, "counts": c},
     }
@@ -92,16 +99,22 @@ class Truth:
     offset_rad: float
     direction: float
     reference_off_rad: float
+    phase_rad: float
     noise_rad: float = 0.0004
 
     @property
     def truth(self) -> dict[str, float]:
         return {"offset_rad": self.offset_rad, "direction": self.direction}
 
+    def eccentric_rad(self, angle_rad: float) -> float:
+        """Error of the angle that the counts show, once a turn."""
+        return self.settings.eccentricity_rad * float(np.sin(angle_rad + self.phase_rad))
+
     def read(self, step: Step, seed: int) -> float:
         s = self.settings
         angle = _angles(s)[int(step.key.removeprefix("reading ")) - 1] + self.reference_off_rad
         angle += self.noise_rad * float(np.random.default_rng(seed).standard_normal())
+        angle += self.eccentric_rad(angle)
         turns = self.direction * (angle - self.offset_rad) / (2.0 * np.pi)
         return float(round(turns * s.counts_per_turn))
 
@@ -110,5 +123,5 @@ def rehearsal(session: Session, seed: int) -> Truth:
     s, rng = session.procedure, np.random.default_rng(seed)
     return Truth(
         s, float(rng.uniform(-3.0, 3.0)), float(rng.choice([-1.0, 1.0])),
-        s.reference_u_rad * float(rng.standard_normal()),
+        s.reference_u_rad * float(rng.standard_normal()), float(rng.uniform(0.0, 2.0 * np.pi)),
     )  # fmt: skip

@@ -12,7 +12,8 @@ at zero. The readings y in mV/V are fitted as deflection over force,
 with a zero z_r of every run, which drifts linearly from the run's first to its last zero. The
 record contains the inverse, F = sum_k c_k (y - z)^k; its covariance is C_c = J C_g J^T with J by
 the chain rule. The weights' common uncertainty u_w adds u_w^2 c c^T, and hysteresis adds the term
-of `loop_shape`. The lower limit factor is 2.4 s, in newtons.
+of `loop_shape`. The scatter s includes what a polynomial of this degree cannot follow. The lower
+limit factor is 2.4 s, in newtons.
 
 Source: ASTM E74 (deflection over force; lower limit factor 2.4 s; class A from 400 times it);
 JCGM 100:2008 (GUM), eq. (13).
@@ -213,12 +214,12 @@ def loop_shape(u_N: float, degree: int, top: float) -> NDArray[np.float64]:
     """Coefficients of u_N 4 x (1 - x) with x = d / top: the uncertainty due to hysteresis.
 
     Readings are distributed uniformly between the branches of the loop, half of its width to either
-    side of the fitted curve: u = loop / sqrt(12). For degree 1 the straight line u_N x is the
-    least-squares approximation.
+    side of the fitted curve: u = loop / sqrt(12). A straight line cannot follow the loop: for
+    degree 1 the uncertainty is u_N at all forces.
     """
     v = np.zeros(degree + 1)
     if degree == 1:
-        v[1] = u_N / top
+        v[0] = u_N
     else:
         v[1:3] = 4.0 * u_N / top, -4.0 * u_N / top**2
     return v
