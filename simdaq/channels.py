@@ -206,7 +206,11 @@ class AnalogInput(Channel):
         return idle and not self.terminal.fed and not self.card.is_fed(self.short)
 
     def _within_limits(self, share: Samples) -> Samples:
-        """Codes of a signal between the channel's limits; `share` runs from -1 to 1."""
+        """Codes of a signal between the channel's limits; `share` runs from -1 to 1.
+
+        The upper limit itself is not reached, as the highest code of a converter is one step below
+        its full scale.
+        """
         low, high = self.properties["ai_min"], self.properties["ai_max"]
         wanted = 0.5 * (low + high) + 0.5 * (high - low) * share
         codes = np.arange(-self.top, self.top, max(self.top // 2048, 1), dtype=float)
@@ -214,7 +218,9 @@ class AnalogInput(Channel):
         order = np.argsort(values)
         exact = np.interp(wanted, values[order], codes[order])
         bounds = np.sort(np.interp([low, high], values[order], codes[order]))
-        inside = np.clip(np.floor(exact), np.ceil(bounds[0]), np.floor(bounds[1]))
+        lowest = np.ceil(bounds[0])
+        highest = max(np.floor(bounds[1]) - 1.0, lowest)
+        inside = np.clip(np.floor(exact), lowest, highest)
         return np.asarray(np.clip(inside, -self.top, self.top - 1))
 
     def scaled(self, raw: Any) -> Any:

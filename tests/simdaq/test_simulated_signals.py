@@ -28,15 +28,19 @@ def system():
     return found
 
 
-@pytest.mark.parametrize("limits", [(-10.0, 10.0), (1.0, 1.001), (-0.05, 0.02)])
-def test_an_unfed_input_gives_a_noisy_sine_between_its_limits(Task, limits):
-    low, high = limits
+@pytest.mark.parametrize(
+    ("low", "high", "range_V"),
+    [(-10.0, 10.0, 10.0), (1.0, 1.001, 2.0), (1.0, 1.001, 10.0), (-0.05, 0.02, 0.1)],
+)
+def test_an_unfed_input_gives_a_noisy_sine_between_its_limits(Task, low, high, range_V):
+    """Its highest code is one below the upper limit, as that of a converter is (16 bits)."""
     with Task() as task:
-        task.ai_channels.add_ai_voltage_chan("Dev1/ai3", min_val=low, max_val=high)
+        channel = task.ai_channels.add_ai_voltage_chan("Dev1/ai3", min_val=low, max_val=high)
+        channel.ai_rng_high, channel.ai_rng_low = range_V, -range_V
         task.timing.cfg_samp_clk_timing(1000.0, samps_per_chan=500)
         volts = np.array(task.read(500))
     assert volts.min() >= low
-    assert volts.max() <= high
+    assert volts.max() <= high - range_V / 2**15 + 1e-12
     assert np.ptp(volts) > 0.6 * (high - low)
 
 
