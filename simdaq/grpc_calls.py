@@ -67,6 +67,18 @@ OTHER_NAMES = {"r0": "r_0", "r1": "r_1"}
 PULSES = {"Freq": transfer.by_frequency, "Time": transfer.by_time}
 
 
+class SessionError(Exception):
+    """A session that must be new exists, or one to attach to does not.
+
+    The answer is a status of gRPC and no code of NI-DAQmx. Source: ni/grpc-device,
+    source/server/session_repository.cpp.
+    """
+
+    def __init__(self, name: str, *, exists: bool) -> None:
+        self.exists = exists
+        super().__init__(f"session {name!r} {'already exists' if exists else 'does not exist'}")
+
+
 class Service:
     """All calls of NI's service on one system."""
 
@@ -275,7 +287,7 @@ class Service:
         if known and wish != INITIALIZE_NEW:
             return response(task=Session(name=name), new_session_initialized=False)
         if known or wish == ATTACH:
-            raise DaqmxError(errors.DUPLICATE_TASK if known else errors.INVALID_TASK)
+            raise SessionError(name, exists=known)
         handle = create()
         name = name or f"session {handle}"
         self._sessions[name] = handle

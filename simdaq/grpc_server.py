@@ -20,7 +20,7 @@ from nidaqmx.constants import EveryNSamplesEventType
 
 from simdaq import errors
 from simdaq.errors import DaqmxError, PortError
-from simdaq.grpc_calls import SERVICE, Service
+from simdaq.grpc_calls import SERVICE, Service, SessionError
 from simdaq.run import Event
 from simdaq.system import System
 
@@ -46,6 +46,11 @@ class Wire:
                     output = SERVICE.methods_by_name[name].output_type.name
                     return getattr(messages, output)(status=error.code)
                 _abort(context, error, name)
+            except SessionError as error:
+                code = grpc.StatusCode
+                context.abort(
+                    code.ALREADY_EXISTS if error.exists else code.FAILED_PRECONDITION, str(error)
+                )
             except Exception as error:
                 traceback.print_exc(file=sys.stderr)
                 defect = DaqmxError(errors.DEFECT, f"{type(error).__name__}: {error}")

@@ -4,6 +4,7 @@ import grpc
 import nidaqmx
 import pytest
 from nidaqmx._stubs import nidaqmx_pb2, nidaqmx_pb2_grpc
+from nidaqmx.errors import RpcError
 from nidaqmx.grpc_session_options import GrpcSessionOptions, SessionInitializationBehavior
 
 from simdaq.grpc_server import serve
@@ -26,18 +27,18 @@ def test_a_second_program_attaches_to_a_session_and_leaves_it_open(channel, syst
             assert second.channel_names == ["Dev1/ai0"]
         assert first.read() == 0.0
     assert not system.tasks
-    with pytest.raises(nidaqmx.DaqError) as caught:
+    with pytest.raises(RpcError, match="shared") as caught:
         nidaqmx.Task("shared", grpc_options=options)
-    assert caught.value.error_code == -200088
+    assert caught.value.rpc_code == grpc.StatusCode.FAILED_PRECONDITION
 
 
 def test_a_session_that_must_be_new_is_refused_when_there_is_one(channel):
     new = SessionInitializationBehavior.INITIALIZE_SERVER_SESSION
     options = GrpcSessionOptions(channel, "one", initialization_behavior=new)
     with nidaqmx.Task("one", grpc_options=options):
-        with pytest.raises(nidaqmx.DaqError) as caught:
+        with pytest.raises(RpcError, match="one") as caught:
             nidaqmx.Task("one", grpc_options=options)
-        assert caught.value.error_code == -200089
+        assert caught.value.rpc_code == grpc.StatusCode.ALREADY_EXISTS
 
 
 def test_an_error_is_trailing_metadata(channel):
