@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from nidaqmx.constants import EveryNSamplesEventType
 
-from simdaq import errors, library, library_source, properties, scene
+from simdaq import errors, library, library_source, power_up, properties, scene
 from simdaq.errors import DaqmxError
 from simdaq.functions import FUNCTIONS
 from simdaq.marshal import Action, Handler, Marshal
@@ -42,6 +42,8 @@ class Bindings:
     def __init__(self, marshal: Marshal) -> None:
         self.m = marshal
         self.attributes = library.api().attributes
+        functions = library.api().functions
+        self.methods = {f.c_name.removeprefix("DAQmx"): f.method for f in functions}
 
     def general(self, function: Function) -> Action:
         """A function whose arguments are plain: numbers, texts and arrays in, numbers out."""
@@ -156,6 +158,42 @@ class Bindings:
 
         return action
 
+    # Power-up states
+
+    def listed(self, function: Any, device: Any, n: int, entries: Any) -> None:
+        """A function with a device and a list of channels."""
+        stem = self.m.text(function).removeprefix("DAQmx")
+        model = FUNCTIONS[self.methods[stem]]
+        given = [entries[i] for i in range(n)]
+        channels = [self.m.text(e.name) for e in given]
+        known: dict[str, Any] = {"device_name": self.m.text(device)}
+        if stem.startswith("Get"):
+            states = model(self.m.current(), channel_name=channels, **known)
+            for entry, state in zip(given, states, strict=True):
+                self.m.store(entry.value, "int32_t *", state)
+        elif stem == "SetAnalogPowerUpStates":
+            model(
+                self.m.current(), channel_names=channels, state=[e.real for e in given],
+                channel_type=[e.whole for e in given], **known,
+            )  # fmt: skip
+        else:
+            states = [e.whole for e in given]
+            model(self.m.current(), channel_names=channels, state=states, **known)
+
+    def analog_power_up_states(
+        self, channels: Any, levels: Any, kinds: Any, size_pointer: Any
+    ) -> None:
+        """Two arrays and their common size, which becomes the number of channels."""
+        size = self.m.ffi.cast("uint32_t *", size_pointer)
+        room = 0 if size == self.m.ffi.NULL else size[0]
+        found = power_up.get_analog_power_up_states_with_output_type(
+            self.m.current(), channel_names=self.m.text(channels), array_size=room
+        )
+        for pointer, values, kind in zip((levels, kinds), found, ("float64", "int32"), strict=True):
+            if values:
+                self.m.array(pointer, len(values), kind)[:] = values
+        self.m.store(size_pointer, "uint32_t *", len(found[0]))
+
     # Events
 
     def listen(self, kind: str, shape: str) -> Action:
@@ -199,6 +237,7 @@ def _special(b: Bindings) -> dict[str, Action]:
         "RegisterDoneEvent": b.listen("done", "int32_t (*)(void *, int32_t, void *)"),
         "RegisterSignalEvent": b.listen("signal", "int32_t (*)(void *, int32_t, void *)"),
         **WaveformBindings(m).actions(),
+        "GetAnalogPowerUpStatesWithOutputType": b.analog_power_up_states,
         "InternalGetLastCreatedChan": lambda pointer, size: m.give_text(
             m.current().last_created, pointer, size
         ),
@@ -235,6 +274,7 @@ def attach(ffi: Any, now_s: Callable[[], float], unix_s: float) -> None:
     special = _special(b)
     ffi.def_extern(name="simdaq_get")(m.guarded(b.get))
     ffi.def_extern(name="simdaq_set")(m.guarded(b.set))
+    ffi.def_extern(name="simdaq_listed")(m.guarded(b.listed))
     ffi.def_extern(name="simdaq_unsupported")(m.variadic_unsupported)
     for function in library.api().functions:
         if function.variadic:

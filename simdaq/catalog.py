@@ -158,6 +158,8 @@ class CardModel:
         Internal analog inputs beside those that read back the analog outputs.
     handshakes : bool
         It has pipelined, handshake and burst timing.
+    power_up : tuple of str
+        Kinds of output that have programmable power-up states: do, ao.
     assumed : tuple of str
         Keys whose values have no source.
     """
@@ -183,6 +185,7 @@ class CardModel:
     time_aware: bool = False
     n_ai_engines: int = 1
     handshakes: bool = False
+    power_up: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
     internal_channels: tuple[str, ...] = ()
 

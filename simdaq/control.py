@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nidaqmx.constants import SampleTimingType, Signal, TaskMode, TriggerType
 
-from simdaq import errors, names, routes
+from simdaq import errors, names, power_up, routes
 from simdaq.acquisition import InputRun
 from simdaq.errors import DaqmxError
 from simdaq.inputs import wait_until_done
@@ -244,7 +244,7 @@ def disconnect_terms(system: System, *, source_terminal: str, destination_termin
 
 
 def reset_device(system: System, *, device_name: str) -> None:
-    """Abort all tasks of a device, and of its modules; set its outputs to 0."""
+    """Abort all tasks of a device, and of its modules; set its outputs to their power-up states."""
     card = system.card(device_name)
     card.must_be_there()
     reset = card.family if card.is_chassis else [card]
@@ -254,8 +254,9 @@ def reset_device(system: System, *, device_name: str) -> None:
             system.release(task, UNVERIFIED)
     for one in reset:
         one.expired = False
-        for output in one.outputs.values():
-            output.put(system.now_s, 0.0)
+        powered = [key.partition(" ")[2] for key in one.stored if key.startswith("power_up ")]
+        for short in {*one.outputs, *powered}:
+            one.output(short).put(system.now_s, power_up.level_after_reset(one, short))
 
 
 def self_test_device(system: System, *, device_name: str) -> None:

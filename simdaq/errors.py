@@ -56,6 +56,12 @@ NO_TEDS_FILE = -200784
 BAD_TEDS = -200826
 NO_TEDS_SENSOR = -200709
 NOT_IN_STORAGE = -200485
+EMPTY_POWER_UP_CHANNEL = -200626
+POWER_UP_OF_INPUT = -200650
+POWER_UP_MIXED = -200652
+POWER_UP_TRISTATE = -201393
+NO_POWER_UP_STATES = -200663
+ARRAY_TOO_SMALL = -200229
 TRIGGER_ON_DEMAND = -200262
 NO_AI_MAX = -200695
 NO_AI_MIN = -200696
@@ -139,6 +145,12 @@ TEXTS = {
     NO_TEDS_FILE: "The virtual TEDS file cannot be read.",
     BAD_TEDS: "The data are no TEDS: they are too short, or not bits.",
     NO_TEDS_SENSOR: "No TEDS sensor is connected to this physical channel.",
+    EMPTY_POWER_UP_CHANNEL: "Every power-up state needs one physical channel.",
+    POWER_UP_OF_INPUT: "Lines that are only inputs have no power-up state.",
+    POWER_UP_MIXED: "The lines of the port have different power-up states: ask for the lines.",
+    POWER_UP_TRISTATE: "Lines that are only outputs cannot be in tristate.",
+    NO_POWER_UP_STATES: "The device has no programmable power-up states for this channel.",
+    ARRAY_TOO_SMALL: "The array has no room for all channels.",
     NOT_IN_STORAGE: "No saved task has this name.",
     TRIGGER_ON_DEMAND: "A task without a clock has no triggers: configure its timing first.",
     NO_AI_MAX: "The upper limit of the channel is not set: set ai_max.",

@@ -18,6 +18,7 @@ from simdaq import (
     create_scale,
     create_watchdog,
     handshaking,
+    power_up,
     storage,
     teds,
     triggers,
@@ -26,7 +27,7 @@ from simdaq import (
 MODULES = (
     bridge_calibration, calibration, control, create_analog, create_counter, create_digital,
     create_output, create_power, create_scale, create_watchdog, handshaking,
-    storage, teds, triggers,
+    power_up, storage, teds, triggers,
 )  # fmt: skip
 
 # All that these modules define and do not keep for themselves.

@@ -298,6 +298,18 @@ class Service:
         self._sessions.pop(request.task.name, None)
         return response()
 
+    def power_up_states(self, request: Any, response: Any) -> Any:
+        entries, known = request.power_up_states, {"device_name": request.device_name}
+        analog = "Analog" in request.DESCRIPTOR.name
+        if analog:
+            known["channel_type"] = [e.channel_type for e in entries]
+        function = "set_analog_power_up_states" if analog else "set_digital_power_up_states"
+        FUNCTIONS[function](
+            self.system, channel_names=[e.channel_names for e in entries],
+            state=[e.state for e in entries], **known,
+        )  # fmt: skip
+        return response()
+
     def error_string(self, request: Any, response: Any) -> Any:
         return response(error_string=errors.text(request.error_code))
 
@@ -360,6 +372,8 @@ SPECIAL: dict[str, Callable[[Service, Any, Any], Any]] = {
     "LoadTask": Service.load_task,
     "CreateWatchdogTimerTaskEx": Service.create_watchdog,
     "ClearTask": Service.clear_task,
+    "SetAnalogPowerUpStates": Service.power_up_states,
+    "SetDigitalPowerUpStates": Service.power_up_states,
     "GetErrorString": Service.error_string,
     "ReadRaw": Service.raw_read,
     "WriteRaw": Service.raw_write,

@@ -36,12 +36,19 @@ OWNERS = {
     "Write": ("write", True, False),
 }
 OWNER_NAMES = sorted({owner for owner, _, _ in OWNERS.values()})
+# A device, then for every channel its name and these, then NULL; p: pointer, d: double, i: int32.
+LISTS = {
+    "GetDigitalPowerUpStates": "p", "SetDigitalPowerUpStates": "i", "SetAnalogPowerUpStates": "di",
+}  # fmt: skip
+ENTRY = {"p": ("value", "void *"), "d": ("real", "double"), "i": ("whole", "int32_t")}
 TYPES = "typedef struct { uint64_t lsb; int64_t msb; } daqmx_time;\n"
+TYPES += "typedef struct { char *name; void *value; double real; int32_t whole; } daqmx_entry;\n"
 INNER = """
 int32_t simdaq_get(int32_t owner, void *task, char *name, int32_t number, void *value,
                    uint32_t size);
 int32_t simdaq_set(int32_t owner, void *task, char *name, int32_t number, double real,
                    uint64_t whole, uint64_t size);
+int32_t simdaq_listed(char *function, char *device, uint32_t n, daqmx_entry *entries);
 int32_t simdaq_unsupported(char *function);
 """
 
@@ -85,7 +92,8 @@ def c_source(api: PackageApi) -> str:
         }
     )
     lines = [
-        "#include <signal.h>", "#include <stdarg.h>", "#include <stdint.h>", TYPES,
+        "#include <signal.h>", "#include <stdarg.h>", "#include <stdint.h>",
+        "#include <stdlib.h>", TYPES,
         "static int32_t answered(int32_t code)", "{", f"    if (code != {INTERRUPTED})",
         "        return code;", "    raise(SIGINT);", "    return 0;", "}",
         *(f"extern {line}" for line in _statements(INNER)),
@@ -106,6 +114,8 @@ def _statements(text: str) -> list[str]:
 def _variadic(c_name: str) -> str:
     stem = c_name.removeprefix("DAQmx")
     verb, rest = stem[:3], stem[3:]
+    if stem in LISTS:
+        return _listed(c_name, LISTS[stem])
     owner = OWNERS.get(rest.replace("Attribute", "")) if "Attribute" in rest else None
     if owner is None or verb not in ("Get", "Set"):
         return (
@@ -141,3 +151,29 @@ def _variadic(c_name: str) -> str:
             "                               size));",
         ]
     return "\n".join([*lines, "}"])
+
+
+def _listed(c_name: str, fields: str) -> str:
+    """A function with a list of channels that NULL ends."""
+    skip = "".join(f" (void)va_arg(count, {ENTRY[f][1]});" for f in fields)
+    take = [f"        entries[i].{ENTRY[f][0]} = va_arg(rest, {ENTRY[f][1]});" for f in fields]
+    return "\n".join([
+        f"CFFI_DLLEXPORT int32_t {c_name}(char *device, ...)", "{",
+        "    va_list rest, count;",
+        "    uint32_t n = 0;",
+        "    int32_t code;",
+        "    daqmx_entry *entries;",
+        "    va_start(rest, device);",
+        "    va_copy(count, rest);",
+        f"    while (va_arg(count, char *)) {{ n++;{skip} }}",
+        "    va_end(count);",
+        "    entries = calloc(n + 1, sizeof *entries);",
+        "    for (uint32_t i = 0; i < n; i++) {",
+        "        entries[i].name = va_arg(rest, char *);",
+        *take,
+        "    }",
+        "    va_end(rest);",
+        f'    code = simdaq_listed("{c_name}", device, n, entries);',
+        "    free(entries);",
+        "    return answered(code);", "}",
+    ])  # fmt: skip

@@ -109,7 +109,9 @@ def _function(method: ast.FunctionDef) -> Function | None:
     if not name:
         return None
     listed = types.elts if isinstance(types, ast.List) else []
-    variadic = convention == "cdll"
+    # Loaded as "cdll", and called with more than its fixed arguments.
+    whole = call is not None and len(listed) == len(call.args)
+    variadic = convention == "cdll" and not whole
     if variadic or call is None:
         return Function(name, method.name, (), variadic)
     parameters = [a.arg for a in method.args.args]
