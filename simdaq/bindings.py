@@ -186,13 +186,13 @@ class Bindings:
         """Two arrays and their common size, which becomes the number of channels."""
         size = self.m.ffi.cast("uint32_t *", size_pointer)
         room = 0 if size == self.m.ffi.NULL else size[0]
-        found = power_up.get_analog_power_up_states_with_output_type(
+        states, types = power_up.get_analog_power_up_states_with_output_type(
             self.m.current(), channel_names=self.m.text(channels), array_size=room
         )
-        for pointer, values, kind in zip((levels, kinds), found, ("float64", "int32"), strict=True):
-            if values:
-                self.m.array(pointer, len(values), kind)[:] = values
-        self.m.store(size_pointer, "uint32_t *", len(found[0]))
+        if states:
+            self.m.array(levels, len(states), "float64")[:] = states
+            self.m.array(kinds, len(types), "int32")[:] = types
+        self.m.store(size_pointer, "uint32_t *", len(states))
 
     # Events
 

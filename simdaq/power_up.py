@@ -79,7 +79,7 @@ def get_digital_power_up_states(
 ) -> list[int]:
     """The state of each line, or of each port whose lines have the same one."""
     card = system.card(device_name)
-    found = []
+    found: list[int] = []
     for name in channel_name:
         states = {_digital(card, line) for line in _lines(card, name)}
         if len(states) > 1:
