@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from uuid import uuid4
 
 import h5py
 import numpy as np
@@ -44,8 +45,9 @@ def state(tmp_path, monkeypatch):
 @pytest.fixture
 def mailed(configs, tmp_path, monkeypatch, state):
     """Somebody else's recording with a controller of their own, and what it leaves when it runs."""
-    theirs, mark = tmp_path / "theirs", tmp_path / "mark"
-    theirs.mkdir()
+    # A file of one name and text is executed once in a program: every test needs its own name.
+    theirs, mark = tmp_path / uuid4().hex / "theirs", tmp_path / "mark"
+    theirs.mkdir(parents=True)
     (theirs / "mine.py").write_text(EVIL.format(mark=str(mark)))
     (theirs / "mine.toml").write_text(
         f'rig = "{configs / "miga6/rig.toml"}"\n[experiment]\nname = "gift"\nduration_s = 0.3\n'
@@ -284,7 +286,7 @@ def test_a_second_module_that_code_imports_is_not_taken_from_beside_the_recordin
 
 def test_what_this_user_ran_here_replays_without_a_question(configs, mailed, state, tmp_path):
     _, mark = mailed
-    hil.run(tmp_path / "theirs/mine.toml", out=tmp_path / "again.h5")
+    hil.run(next(tmp_path.glob("*/theirs/mine.toml")), out=tmp_path / "again.h5")
     assert main(["replay", str(tmp_path / "again.h5")]) == 0
     assert mark.exists()
     assert stat.S_IMODE(state.stat().st_mode) == 0o600
