@@ -22,6 +22,7 @@ EXPERIMENTS = {  # of every shipped rig one, with feedback where it has any
     "arm": "reach",
     "array14": "broadcast",
     "body": "sway",
+    "body_flat": "sway",
     "hand": "pinch",
     "leg": "up_down",
     "leg9": "lift",
