@@ -57,49 +57,6 @@ def force_levels_N(model: CellArray, force_on_N: ArrayLike, output: str) -> NDAr
     return levels_N(static_gains_N(model, force_on_N, output))
 
 
-def mean_and_variance_of_k_on(static_gains_N: ArrayLike, n_on: int) -> tuple[float, float]:
-    """Return mean (N) and variance (N^2) of the force with n_on random cells on.
-
-    Every set of k of the N cells is equally likely::
-
-        mean     = k m                      m = sum(s) / N
-        variance = k (N - k) / (N - 1) v    v = sum((s - m)^2) / N
-
-    Raises
-    ------
-    ValueError
-        n_on is not in 0..N.
-
-    Notes
-    -----
-    Source: Cochran 1977, Sampling Techniques, theorems 2.1 and 2.2 (without replacement).
-    """
-    gains_N = np.asarray(static_gains_N, dtype=float)
-    n_cells = len(gains_N)
-    if not 0 <= n_on <= n_cells:
-        raise ValueError(f"{n_on} of {n_cells} cells cannot be on: give 0 to {n_cells}")
-    if n_cells == 1:
-        return float(n_on * gains_N[0]), 0.0
-    spread = n_on * (n_cells - n_on) / (n_cells - 1)
-    return float(n_on * gains_N.mean()), float(spread * gains_N.var())
-
-
-def mean_and_variance_of_p_on(static_gains_N: ArrayLike, p_on: float) -> tuple[float, float]:
-    """Return mean (N) and variance (N^2) of the force with each cell on with probability p_on.
-
-    The cells are independent: mean = p sum(s), variance = p (1 - p) sum(s^2).
-
-    Raises
-    ------
-    ValueError
-        p_on is not in 0..1.
-    """
-    if not 0.0 <= p_on <= 1.0:
-        raise ValueError(f"p_on = {p_on:g} is not a probability: give 0 to 1")
-    gains_N = np.asarray(static_gains_N, dtype=float)
-    return float(p_on * gains_N.sum()), float(p_on * (1.0 - p_on) * (gains_N @ gains_N))
-
-
 def count_levels(
     gains_N: NDArray[np.float64],
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
