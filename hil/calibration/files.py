@@ -189,13 +189,6 @@ def load_any(path: Path, *, named_by: str) -> Record:
     return _parsed(path, read_toml(path), path.read_text(encoding="utf-8"))
 
 
-def parse_record(path: Path, text: str) -> Calibration:
-    """A transducer's record from the text in a recording; errors name `path`."""
-    found = parse_any(path, text)
-    assert isinstance(found, Calibration)  # checked before the recording was made
-    return found
-
-
 def transducers_of(path: Path, kept: Mapping[str, Mapping[str, Any]]) -> dict[str, Calibration]:
     """The records of force transducers in a recording, by channel."""
     found = {name: parse_any(path, own["record"]) for name, own in kept.items() if "record" in own}

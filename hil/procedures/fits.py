@@ -16,7 +16,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import least_squares
-from scipy.stats import t as student
 
 from hil.errors import ConfigError
 
@@ -54,11 +53,6 @@ class Fit:
     residuals: NDArray[np.float64]
     sigma: float
     dof: int
-
-    def half_width(self, i: int, confidence: float = 0.95) -> float:
-        """Half width of the confidence interval of value i, t_{(1+confidence)/2, nu} sqrt(C_ii)."""
-        k = float(student.ppf(0.5 + 0.5 * confidence, self.dof))
-        return k * float(np.sqrt(self.covariance[i, i]))
 
 
 def linear(X: ArrayLike, y: ArrayLike, names: Sequence[str], what: str) -> Fit:

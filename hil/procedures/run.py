@@ -98,9 +98,22 @@ def calibrate(asked: Asked) -> list[Done]:
         )
     if out.exists():
         raise ConfigError(f"{out}: exists already: a record is never changed: choose another --out")
+    act = _Act(asked, session, out, supersedes, today, rig_sets)
     if asked.kind in TYPED:
-        return [_typed(asked, session, TYPED[asked.kind], out, supersedes, today, rig_sets)]
-    return _on_rig(asked, session, ON_RIG[asked.kind], out, supersedes, today, rig_sets)
+        return [_typed(act, TYPED[asked.kind])]
+    return _on_rig(act, ON_RIG[asked.kind])
+
+
+@dataclass(frozen=True)
+class _Act:
+    """What is asked for, with the session file as read and the settings of the rig."""
+
+    asked: Asked
+    session: AnySession
+    out: Path
+    supersedes: list[Record]
+    today: date
+    rig_sets: tuple[str, ...]
 
 
 def _remove_rehearsal(out: Path) -> None:
@@ -123,17 +136,10 @@ def _default_out(asked: Asked, session: AnySession, today: date | None) -> Path:
     return Path("calibration") / f"{asked.kind}-{serial}{dated}.toml"
 
 
-def _typed(
-    asked: Asked,
-    session: AnySession,
-    procedure: Typed[Any],
-    out: Path,
-    supersedes: list[Record],
-    today: date,
-    rig_sets: tuple[str, ...],
-) -> Done:
+def _typed(act: _Act, procedure: Typed[Any]) -> Done:
+    asked, session = act.asked, act.session
     steps = procedure.steps(session)
-    journal = _journal(asked, session, out, [step.key for step in steps])
+    journal = _journal(act, [step.key for step in steps])
     rehearsal: Rehearsal | None = None
     simulated_reading = asked.rehearse
     read: Read
@@ -147,7 +153,7 @@ def _typed(
     else:
         channel = None
         if asked.rig is not None:
-            channel = _resting_channel(asked, rig_sets)
+            channel = _resting_channel(asked, act.rig_sets)
             simulated_reading = asked.backend != "bench"
         read = ask(len(steps), channel)
     try:
@@ -166,20 +172,19 @@ def _typed(
         raise ConfigError(
             f"{error} (the readings stay in {journal.path}: --undo N takes the last N back)"
         ) from None
-    table = _table(
-        procedure.KIND, session, procedure.METHOD, today, supersedes, simulated_reading, found
-    )
-    done = _write(out, table, found, rehearsal.truth if rehearsal else {})
+    table = _table(act, procedure.KIND, procedure.METHOD, simulated_reading, found)
+    done = _write(act.out, table, found, rehearsal.truth if rehearsal else {})
     journal.close()
     return done
 
 
-def _journal(asked: Asked, session: AnySession, out: Path, keys: list[str]) -> Journal:
+def _journal(act: _Act, keys: list[str]) -> Journal:
     """The journal of a session; it accepts only the same readings of the same article.
 
     Typed readings stay valid when the session file is corrected. Readings that a program took
     depend on the settings and are refused after a change.
     """
+    asked, session = act.asked, act.session
     of: dict[str, Any] = {
         "kind": asked.kind, "serial": session.article.serial, "steps": keys,
         "how": [asked.rehearse, str(asked.rig), str(asked.run), asked.backend, asked.channel],
@@ -187,7 +192,7 @@ def _journal(asked: Asked, session: AnySession, out: Path, keys: list[str]) -> J
     if asked.rehearse or asked.rig is not None:
         of |= {"act": session.model_dump(mode="json"), "seed": asked.seed, "sets": asked.sets}
     # Without the date: a procedure may continue on the next day.
-    beside = out if asked.out or asked.rehearse else _default_out(asked, session, None)
+    beside = act.out if asked.out or asked.rehearse else _default_out(asked, session, None)
     journal = Journal(beside.with_suffix(".journal"), of)
     for key in [key for key in keys if key in journal.readings][::-1][: asked.undo]:
         journal.undo(key)
@@ -232,24 +237,16 @@ def _resting_channel(asked: Asked, sets: tuple[str, ...]) -> Callable[[str], flo
     return read
 
 
-def _on_rig(
-    asked: Asked,
-    session: AnySession,
-    procedure: OnRig,
-    out: Path,
-    supersedes: list[Record],
-    today: date,
-    sets: tuple[str, ...],
-) -> list[Done]:
-    settings = session.procedure
+def _on_rig(act: _Act, procedure: OnRig) -> list[Done]:
+    asked, out, settings = act.asked, act.out, act.session.procedure
     if (asked.rig is None) == (asked.run is None):
         raise ConfigError(
             f"calibrate {asked.kind}: give either --rig RIG.toml for a new run, or --run RUN.h5"
         )
     truth: dict[str, float] = {}
-    journal = _journal(asked, session, out, ["recording"])
+    journal = _journal(act, ["recording"])
     if asked.rig is not None:
-        used = RigUsed(asked.rig, asked.backend, sets)
+        used = RigUsed(asked.rig, asked.backend, act.rig_sets)
         config = used.config(*settings.schedule())
         cell = one_cell(config) if procedure.cell else None
         recording = out.with_suffix(".h5")
@@ -271,9 +268,7 @@ def _on_rig(
     records = []
     for name, values in found.items():
         values["files"] = {path.name: sha256(path)}
-        table = _table(
-            asked.kind, session, procedure.method, today, supersedes, simulated(path), values
-        )
+        table = _table(act, asked.kind, procedure.method, simulated(path), values)
         if name and len(found) > 1:
             table["article"]["serial"] += f" {name}"
         target = out if not name or len(found) == 1 else out.with_stem(f"{out.stem}-{name}")
@@ -289,15 +284,9 @@ def _known(truth: dict[str, float], name: str) -> dict[str, float]:
 
 
 def _table(
-    kind: str,
-    session: AnySession,
-    method: str,
-    today: date,
-    supersedes: list[Record],
-    simulated_reading: bool,
-    found: dict[str, Any],
+    act: _Act, kind: str, method: str, simulated_reading: bool, found: dict[str, Any]
 ) -> dict[str, Any]:
-    common = session_of(session, method, today, supersedes, simulated_reading)
+    common = session_of(act.session, method, act.today, act.supersedes, simulated_reading)
     if "status" in found and not simulated_reading:
         common["status"] = found["status"]
     table = {"kind": kind, **common}

@@ -7,12 +7,13 @@ on the plant's clock, outside loop and guard.
 """
 
 import tempfile
+import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from pydantic import Field
 
 from hil import bundled_configs
 from hil.config.table import Table
@@ -27,12 +28,8 @@ from hil.record.repair import faults_of, recover
 from hil.rig.instruments import boards_of
 from hil.runs import session
 
-AT_S = 0.8
-AFTER_S = 0.2  # simulated time of the plant after the run
 NO_TIME_S = 1e-9  # no fault is injected: the run itself exceeds a limit
-LOOP_BOUND_S = 0.002
-BOARD_BOUND_S = 0.002
-SCAN_S = 0.004  # of the board; a condition must persist for two scans, and one may have begun
+AFTER_S = 0.2  # simulated time of the plant after the run
 
 
 class Values(Table):
@@ -41,18 +38,8 @@ class Values(Table):
     backend: Literal["sim", "emulated"] = "sim"
 
 
-@dataclass(frozen=True)
-class Scenario:
-    """A fault and the required reaction.
-
-    Attributes
-    ----------
-    row : row of `hil.loop.interlocks` that must be among the causes of the trip
-    where : part that must detect the fault: loop, board or connect
-    due_s : longest time from the fault until its condition has built up and persisted
-    bound_s : longest reaction time after that
-    at_s : time at which the fault begins, or the run exceeds a limit
-    """
+class Scenario(Table):
+    """A fault and the required reaction; `fault_scenarios.toml` explains the keys."""
 
     row: str
     kind: str
@@ -60,126 +47,22 @@ class Scenario:
     where: str = "loop"
     value: float = 0.0
     rig: str = "miga6/all_on.toml"
-    sets: tuple[str, ...] = ()
-    bound_s: float = LOOP_BOUND_S
+    sets: list[str] = Field(default_factory=list)
+    bound_s: float = 0.002
     clock: str = "virtual"
     for_s: float | None = None
-    at_s: float = AT_S
+    at_s: float = 0.8
     cell: int = 1
     device: str | None = None
-    also: tuple[FaultTable, ...] = field(default_factory=tuple)
-    backends: tuple[str, ...] = ("sim", "emulated")
+    also: list[FaultTable] = Field(default_factory=list)
+    backends: list[str] = Field(default_factory=lambda: ["sim", "emulated"])
 
 
-def _board(row: str, kind: str, value: float = 0.0, **changes: Any) -> Scenario:
-    due_s = changes.pop("due_s", 3 * SCAN_S)
-    return Scenario(row, kind, due_s, "board", value, bound_s=BOARD_BOUND_S, **changes)
-
-
-_ESTOP_LINE = 'devices.daq.lines.loop={terminal="port0/line0", kind="estop"}'
-_FEW = "controller.steps=[{t_s=0.0, on=[2, 3]}]"
-_ONE_OPEN = "devices.board.limits.open_cells_max=1"
-_SLIDER = "slider/steps.toml"
-_TWO_BOARDS = "array14/groups.toml"
-_ALL = ("controller.steps=[{t_s=0.0, on='all'}]",)
-_BROADCAST = "miga6/broadcast.toml"
-_WIRES = "wires4/hold.toml"
-_ENABLE_LINE = 'devices.daq.lines.feed={terminal="port0/line1", kind="enable"}'
-_UNSEEN = "devices.board.limits.current_on_min_mA=0"
-_SOON_OFF = "devices.supply.obey_max_s=0.3"
-_FAST = "guard.signals.slide.rate_max_per_s=0.05"
-
-SCENARIOS = (
-    Scenario("force_high", "force_offset", 0.0, value=8.0),
-    Scenario("force_nan", "sensor_nan", 0.0, backends=("sim",)),
-    Scenario("reading_stale", "sensor_lost", 0.050, backends=("sim",)),
-    Scenario("loop_late", "machine_stalls", 0.025, for_s=0.025),
-    Scenario("cell_on_too_long", "machine_stalls", 0.0, for_s=NO_TIME_S,
-             sets=("guard.cell_on_max_s=0.8",)),
-    Scenario("device_failed", "port_unplugged", 0.0, bound_s=0.055),
-    Scenario("recorder_dead", "recorder_killed", 0.0, bound_s=0.5, clock="real",
-             sets=("loop.overrun='skip'",)),
-    Scenario("board_fault", "cell_temperature", 3 * SCAN_S, value=95.0),
-    Scenario("signal_out_of_range", "sensor_nan", 0.0, rig=_SLIDER, backends=("sim",)),
-    Scenario("output_invalid", "controller_nan", 0.0, rig=_SLIDER),
-    Scenario("estop_open", "card_estop_open", 0.0, sets=(_ESTOP_LINE,)),
-    Scenario("channel_untrue", "sensor_rail", 0.0),
-    # ln(1 / (1 - 60/90)) filter times, and 5 ms persistence
-    Scenario("force_rate_high", "force_ramp", 0.011 + 0.005, value=90.0),
-    Scenario("force_jump", "force_offset", 0.0, value=1.5),
-    # 0.5 N at 5 N/s, and 0.1 s persistence
-    Scenario("force_residual_high", "force_ramp", 0.1 + 0.1, value=5.0),
-    Scenario("force_no_rise", "force_lost", 0.5, rig="silicone4/levels.toml",
-             sets=("controller.steps=[{t_s=0.0, on=[1]}]", "guard.force_rise_min_N=0.2"),
-             at_s=2.0),
-    Scenario("sensor_frozen", "sensor_stuck", 0.1),
-    # the slide is driven from 0.3 s on and has reached 0.05 m/s a tick later
-    Scenario("signal_fast", "machine_stalls", 0.001, for_s=NO_TIME_S, rig=_SLIDER, sets=(_FAST,),
-             at_s=0.3),
-    Scenario("too_many_cells_on", "machine_stalls", 0.0, for_s=NO_TIME_S,
-             sets=("guard.cells_on_max=3", "controller.steps=[{t_s=0.8, on='all'}]")),
-    Scenario("disk_low", "machine_stalls", 0.0, for_s=NO_TIME_S, bound_s=1.0, at_s=0.0,
-             sets=("guard.disk_free_min_MB=1e9",)),
-    Scenario("board_silent", "board_silent", 0.050),
-    Scenario("machine_slept", "machine_sleeps", 0.0, value=30.0),
-    Scenario("own_code_failed", "controller_raises", 0.0),
-    Scenario("supply_silent", "supply_mute", 1.0, rig=_WIRES),
-    # polled every 0.1 s, answers 0.03 s later
-    Scenario("supply_wrong", "supply_voltage", 0.13, value=9.0, rig=_WIRES),
-    # the boards would detect the missing current first: that check is disabled here
-    Scenario("supply_wrong", "supply_drops", 0.13, rig=_WIRES, sets=(_UNSEEN,)),
-    Scenario("board_fault", "supply_drops", 3 * SCAN_S, rig=_WIRES),
-    Scenario("supply_not_off", "supply_stays_on", 0.0, rig=_WIRES, sets=(_SOON_OFF,), also=(
-        FaultTable(kind="force_offset", at_s=AT_S, value=8.0),)),
-    Scenario("supply_not_off", "supply_late", 0.0, value=1.0, rig=_WIRES, sets=(_SOON_OFF,), also=(
-        FaultTable(kind="force_offset", at_s=AT_S, value=8.0),)),
-    # a cut line, a dead relay
-    Scenario("board_fault", "enable_stuck_low", 3 * SCAN_S, sets=(_ENABLE_LINE,)),
-    # the other board's cells stay on until the loop detects the reset
-    Scenario("board_reset", "board_reset", 0.0, rig=_TWO_BOARDS, sets=_ALL, device="board_a"),
-    Scenario("board_reset", "board_reset", 0.03, rig=_TWO_BOARDS, sets=_ALL, device="board_a",
-             for_s=0.03),
-    Scenario("board_reset", "board_reset", 0.0, rig=_BROADCAST),
-    Scenario("board_refused", "command_refused", 0.0, for_s=0.0015),
-    Scenario("board_refused", "command_refused", 0.0, bound_s=0.055),
-    Scenario("board_refused", "command_refused", 0.0, rig=_BROADCAST, bound_s=0.055),
-    _board("host_silent", "host_silent", due_s=0.050, for_s=0.2),
-    _board("estop_open", "estop_open", due_s=0.001),
-    # checked once a scan
-    _board("cell_on_too_long", "machine_stalls", for_s=0.03, at_s=0.79, due_s=0.01 + SCAN_S,
-           sets=("devices.board.limits.on_time_max_ms=800", "guard.cell_on_max_s=0.8",
-                 "loop.overrun='skip'")),
-    _board("cell_energy_high", "cell_current", 1.1, due_s=0.5,
-           sets=("devices.board.limits.heat_max_cA2ms=1000000",)),
-    _board("too_many_cells_on", "machine_stalls", for_s=NO_TIME_S, due_s=0.0,
-           sets=("devices.board.limits.cells_on_max=3", "controller.steps=[{t_s=0.8, on='all'}]")),
-    # the heat limit is above what 1.5 A gives until then
-    _board("current_high", "cell_current", 1.5,
-           sets=("devices.board.limits.heat_max_cA2ms=1000000",)),
-    _board("current_low", "cell_current", 0.0),
-    _board("current_when_off", "cell_leakage", 0.5, sets=(_FEW,)),
-    # the allowed number of open cells is reached, and an isolated cell is still monitored
-    _board("current_low", "wire_open", cell=2, sets=(_ONE_OPEN,), also=(
-        FaultTable(kind="wire_open", at_s=0.5, cell=5),)),
-    _board("current_when_off", "cell_leakage", 0.5, cell=5, sets=(_ONE_OPEN,), also=(
-        FaultTable(kind="wire_open", at_s=0.5, cell=5),)),
-    _board("temperature_high", "cell_temperature", 95.0),
-    _board("temperature_range", "cell_temperature", -50.0),
-    _board("gate_stuck", "gate_stuck_low", cell=2),
-    # bit 0: the cells of a pair read alike; each reference is read once in three scans, and a scan
-    # takes longer while commands arrive every millisecond
-    _board("scan_untrue", "address_stuck", due_s=10 * SCAN_S),
-    _board("scan_stale", "converter_dead", due_s=0.020 + SCAN_S),
-    _board("limits_corrupt", "limits_spoilt", due_s=1.0),
-    Scenario("config_mismatch", "limits_differ", 0.0, "connect"),
-    # two faults at once
-    Scenario("sensor_frozen", "sensor_stuck", 0.1, also=(
-        FaultTable(kind="link_slow", at_s=AT_S),)),
-    Scenario("board_silent", "board_silent", 0.050, also=(
-        FaultTable(kind="force_offset", at_s=AT_S, value=0.3),)),
-    _board("host_silent", "frame_torn", due_s=0.050, for_s=0.2, also=(
-        FaultTable(kind="sensor_stuck", at_s=AT_S),)),
-)  # fmt: skip
+_FILE = Path(__file__).with_name("fault_scenarios.toml")
+SCENARIOS = tuple(
+    Scenario.model_validate(row)
+    for row in tomllib.loads(_FILE.read_text(encoding="utf-8"))["scenario"]
+)
 
 
 def run(out: Path, values: Values) -> dict[str, Any]:

@@ -91,14 +91,14 @@ def test_a_card_that_reads_once_a_tick_has_no_samples_beside(configs, tmp_path):
 
 def test_raw_readings_and_the_record_give_the_recorded_force_again(configs, tmp_path):
     """What an old run is recalibrated from: volts, zero and the record are all in the file."""
-    from hil.calibration.files import parse_record
+    from hil.calibration.files import parse_any
 
     path = tmp_path / "run.h5"
     run(configs, path, "devices.daq.channels.force.tare=true",
         "devices.daq.channels.force.sim.offset_V=0.05")  # fmt: skip
     with h5py.File(path) as file:
         kept = file["calibration/force"].attrs
-        record = parse_record(path, kept["record"])
+        record = parse_any(path, kept["record"])
         assert kept["hash"] == record.record.hash
         assert (kept["status"], kept["expired"]) == ("assumed", False)
         zero = next(row["value"] for row in file["inputs"][:] if row["name"] == b"zero")

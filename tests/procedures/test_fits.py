@@ -13,6 +13,7 @@ from hil.procedures.fits import (
     refuse_stuck,
     refuse_unit_slip,
 )
+from procedures.intervals import half_width
 
 # Of 1000 sessions, 95 % intervals that hold the truth: beyond these once in a thousand such tests.
 FEW, MANY = binom.ppf((0.0005, 0.9995), 1000, 0.95)
@@ -25,7 +26,7 @@ def test_intervals_of_a_line_hold_the_truth_in_95_of_100_acts():
     held = np.zeros(2)
     for _ in range(1000):
         fit = linear(X, X @ truth + 0.1 * rng.standard_normal(6), ("k", "c"), "line")
-        held += [abs(fit.values[i] - truth[i]) <= fit.half_width(i) for i in range(2)]
+        held += [abs(fit.values[i] - truth[i]) <= half_width(fit, i) for i in range(2)]
     assert (held >= FEW).all()
     assert (held <= MANY).all()
 
@@ -40,7 +41,7 @@ def test_intervals_of_an_exponential_hold_the_truth_in_95_of_100_acts():
     for _ in range(400):
         y = curve(truth) + 0.01 * rng.standard_normal(60)
         fit = nonlinear(lambda p, y=y: curve(p) - y, [0.5, 0.9, -0.7], ("tau", "a", "b"), "decay")
-        held += [abs(fit.values[i] - truth[i]) <= fit.half_width(i) for i in range(3)]
+        held += [abs(fit.values[i] - truth[i]) <= half_width(fit, i) for i in range(3)]
     low, high = binom.ppf((0.0005, 0.9995), 400, 0.95)
     assert (held >= low).all()
     assert (held <= high).all()

@@ -13,6 +13,7 @@ from hil.errors import ConfigError
 from hil.procedures import encoder, masses, pantograph, springs, transducer
 from hil.procedures.kinds import KINDS, TYPED, session_kind, template
 from hil.procedures.session_file import read_session
+from procedures.intervals import half_width
 
 SESSIONS = 400
 FEW, MANY = binom.ppf((0.0005, 0.9995), SESSIONS, 0.95)
@@ -66,7 +67,7 @@ def test_a_transducers_deflection_over_force_is_held_in_95_of_100_acts():
         ])[: len(every)]  # fmt: skip
         F = np.array([load.force_N for load in every])
         fit = transducer._fit(session.procedure, every, y, F)
-        held += [abs(fit.values[i] - known.g[i]) <= fit.half_width(i) for i in range(2)]
+        held += [abs(fit.values[i] - known.g[i]) <= half_width(fit, i) for i in range(2)]
     assert (held >= FEW).all()
     assert (held <= MANY).all()
 

@@ -141,10 +141,10 @@ def test_on_the_emulated_chip_a_loop_s_and_a_board_s_row_trip_in_time(row):
 
 @pytest.mark.parametrize("board", ["board_a", "board_b"])
 def test_a_fault_of_either_of_two_boards_is_found(board):
-    faults = ("array14/groups.toml", ("controller.steps=[{t_s=0.0, on='all'}]",))
     scenario = fault_study.Scenario(
-        "estop_open", "estop_open", 0.001, "board", 0.0, *faults, device=board
-    )
+        row="estop_open", kind="estop_open", due_s=0.001, where="board", device=board,
+        rig="array14/groups.toml", sets=["controller.steps=[{t_s=0.0, on='all'}]"],
+    )  # fmt: skip
     found = fault_study.inject(scenario, "sim")
     assert found["board_faults"] == ["estop_open"]
     assert found["said"].startswith(f"board_fault: {board}: estop_open")
