@@ -151,7 +151,7 @@ class PlantCard:
         self._writer.put(self._volts)
 
     def write(self, t_s: float, commands: Commands) -> None:
-        """It is told nothing: it sees gates only."""
+        """Ignored: the plant sees gates only."""
 
     def safe(self) -> None:
         """It switches nothing: its transducers go on showing the plant."""

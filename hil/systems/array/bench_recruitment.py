@@ -34,7 +34,7 @@ EVERY = 100
 def compare() -> dict[str, Any]:
     """Return the cost of estimator and control per tick, in s, for every controller.
 
-    `tick_p50_s` is the median tick. `dearest_s` is the most expensive tick of a period of EVERY
+    `tick_p50_s` is the median tick. `dearest_s` is the slowest tick of a period of EVERY
     ticks (planning, search), as the median over periods. Both are also measured with the failure
     tests, which run at one tick of EVERY. For cells that are wires only the first two are
     measured; there the optimal controller uses another planner and learns the wires.
@@ -62,8 +62,8 @@ def compare() -> dict[str, Any]:
 def as_text(found: dict[str, Any]) -> str:
     """Return the figures as a table."""
     lines = [
-        f"{'14 cells, estimate and control, a tick':<44}{'median':>12}{'dearest':>12}"
-        f"{'with tests':>14}{'dearest':>12}"
+        f"{'14 cells, estimate and control, a tick':<44}{'median':>12}{'slowest':>12}"
+        f"{'with tests':>14}{'slowest':>12}"
     ]
     for name, row in found.items():
         aim = "" if name.startswith("optimal") else "   median below 30 us"

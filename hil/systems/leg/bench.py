@@ -48,7 +48,7 @@ def _row(name: str, turns: int) -> Row:
     u, out = np.full(stepper.n_m, 0.02), np.empty_like(stepper.x)
 
     def own() -> None:
-        _evaluate(stepper.links, stepper.work, stepper.room, stepper.x, u, out, CALLS)
+        _evaluate(stepper.links, stepper.work, stepper.scratch, stepper.x, u, out, CALLS)
 
     tools: dict[str, Callable[[], None]] = {"own": own}
     if find_spec("mujoco") is not None:
@@ -56,7 +56,7 @@ def _row(name: str, turns: int) -> Row:
     least = least_s(tools, turns)
     return {
         "rig": name, "joints": stepper.n_q, "muscles": stepper.n_m, "run_s": _seconds(stepper),
-        "evaluations_per_period": float(stepper.room.counts[2] * PERIOD_S / RUN_S),
+        "evaluations_per_period": float(stepper.scratch.counts[2] * PERIOD_S / RUN_S),
         **{f"{tool}_evaluation_s": seconds / CALLS for tool, seconds in least.items()},
     }  # fmt: skip
 
@@ -85,7 +85,7 @@ def _seconds(stepper: LimbStepper) -> float:
     best = np.inf
     for _ in range(3):
         stepper.start(u[0])
-        stepper.room.counts[:] = 0
+        stepper.scratch.counts[:] = 0
         began = time.perf_counter()
         for row in u:
             stepper.step(PERIOD_S, row)

@@ -74,7 +74,7 @@ def plan_movement(
         return Movement(
             wanted, np.interp(wanted, grid, held[:, up]), np.interp(wanted, grid, held[:, down])
         )
-    usual = SLOWER if len(statics.stepper.room.times) else AT_ONCE
+    usual = SLOWER if len(statics.stepper.scratch.times) else AT_ONCE
     settings = PlanSettings(
         usual.smooth_s if table.smooth_s is None else table.smooth_s,
         table.plan_rad_per_s or usual.w_rad_per_s, table.tendon_s or usual.T_s, rate_max_per_s,

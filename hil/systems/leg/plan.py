@@ -107,11 +107,11 @@ def rehearse(
         works = statics.up if missing * statics.sign > 0.0 else statics.down
         tension[works] += missing / arms[works]
         s.look(before)
-        _activations(s.room.muscles, s.x[2 * s.n_q :], s.work.length, s.work.rate, tension,
+        _activations(s.scratch.muscles, s.x[2 * s.n_q :], s.work.length, s.work.rate, tension,
                      pair, settings.T_s, statics.least, activations[k])  # fmt: skip
-        if len(s.room.times):
+        if len(s.scratch.times):
             _stimulations(
-                s.room.times, s.x[-s.n_m :], pair, period_s, statics.least, activations[k]
+                s.scratch.times, s.x[-s.n_m :], pair, period_s, statics.least, activations[k]
             )
         most = change if k else 0.0  # outputs can change from their second period on
         np.clip(activations[k], before - most, before + most, out=activations[k])

@@ -151,7 +151,7 @@ class JointStatics:
         self._pose(angle)
         l_mtc = s.work.length.copy()
         tension = np.empty(s.n_m)
-        for i, p in enumerate(s.room.muscles):
+        for i, p in enumerate(s.scratch.muscles):
             tension[i] = muscle.serial(p, l_mtc[i] - muscle.equilibrium(p, l_mtc[i], q[i]))
         return tension
 
@@ -172,7 +172,7 @@ class JointStatics:
         tension[works] += missing / arms[works]
         activation = self.relaxed_activation.copy()
         self._pose(angle)
-        p, l_mtc = self.stepper.room.muscles[works], self.stepper.work.length[works]
+        p, l_mtc = self.stepper.scratch.muscles[works], self.stepper.work.length[works]
         l_ce = l_mtc - muscle.serial_length(p, tension[works])
         if l_ce > 0.0:
             active = tension[works] - muscle.parallel(p, l_ce)

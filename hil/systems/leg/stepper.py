@@ -62,8 +62,8 @@ class Tolerances:
 TOLERANCES = Tolerances()
 
 
-class Room(NamedTuple):
-    """Work arrays of the method."""
+class Scratch(NamedTuple):
+    """Scratch arrays of the method."""
 
     muscles: Array
     times: Array  # tau_act, tau_deact; empty without activation dynamics
@@ -116,7 +116,7 @@ class LimbStepper:
             )]
         )  # fmt: skip
         times = [] if activation is None else [activation.tau_act_s, activation.tau_deact_s]
-        self.room = Room(
+        self.scratch = Scratch(
             muscle.Muscles([m.hill for m in limb.muscles]).parameters, np.array(times), atol,
             np.zeros((self.n_m, 2)), np.zeros(self.n_m), np.zeros(self.n_q),
             np.array([1e-5, t.rtol, t.h_max_s]), np.zeros((n, n)), np.zeros((n, n)),
@@ -140,8 +140,8 @@ class LimbStepper:
             number, _, text = str(error).partition(": ")
             name = self.limb.muscles[int(number)].name
             raise ModelError(f"muscles.{name}: {text}") from None
-        x[2 * n_q + n_m :] = activation if len(self.room.times) else []
-        self.room.control[0] = 1e-5
+        x[2 * n_q + n_m :] = activation if len(self.scratch.times) else []
+        self.scratch.control[0] = 1e-5
         self.look(activation)
 
     def step(self, duration_s: float, u: Array) -> None:
@@ -152,17 +152,17 @@ class LimbStepper:
         ModelError
             The step does not converge at the smallest step length.
         """
-        if not advance(self.links, self.work, self.room, self.x, u, duration_s):
+        if not advance(self.links, self.work, self.scratch, self.x, u, duration_s):
             raise ModelError(f"a step of {duration_s:g} s does not converge")
 
     def look(self, u: Array) -> None:
         """Update positions, lengths and forces to the current state."""
-        look(self.links, self.work, self.room, self.x, u)
+        look(self.links, self.work, self.scratch, self.x, u)
 
     def slope(self, x: Array, u: Array) -> Array:
         """Return x' of any state."""
         out = np.empty_like(x)
-        slope(self.links, self.work, self.room, x, u, out)
+        slope(self.links, self.work, self.scratch, x, u, out)
         return out
 
 

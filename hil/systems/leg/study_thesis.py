@@ -95,7 +95,7 @@ def simulate(
     late = round(sensing.delay_s / min(sensing.period_s, 1e-3))
     rows = np.empty((n, 5))
     least = _run(
-        s.links, s.work, s.room, s.x, link, at, target_m, slope, gains,
+        s.links, s.work, s.scratch, s.x, link, at, target_m, slope, gains,
         np.array([reading.near_m, reading.near_share, sensing.ideal]), per_ms, every, late, noise,
         rows,
     )  # fmt: skip

@@ -91,5 +91,5 @@ class LimbSystem:
         )
         y[n_q : n_q + 3 * n_points] = places.ravel()
         own = y[n_q + 3 * n_points :].reshape(n_m, 4)
-        own[:, 0], own[:, 1] = s.room.force[:, 0], s.work.length
-        own[:, 2], own[:, 3] = s.x[2 * n_q : 2 * n_q + n_m], s.room.force[:, 1]
+        own[:, 0], own[:, 1] = s.scratch.force[:, 0], s.work.length
+        own[:, 2], own[:, 3] = s.x[2 * n_q : 2 * n_q + n_m], s.scratch.force[:, 1]

@@ -109,11 +109,11 @@ def test_what_happens_to_the_plant_after_the_reading_changes_no_command_of_the_t
         config = load(by_angle(rigs, [0.0, 0.3], [0.0, 0.02], 0.3))
 
     def spoil(plant):
-        x, y, h = plant.stepper.x.copy(), plant.y.copy(), plant.stepper.room.control.copy()
+        x, y, h = plant.stepper.x.copy(), plant.y.copy(), plant.stepper.scratch.control.copy()
         plant.stepper.x[:], plant.y[:] = 0.7, -55.0
 
         def undo():
-            plant.stepper.x[:], plant.y[:], plant.stepper.room.control[:] = x, y, h
+            plant.stepper.x[:], plant.y[:], plant.stepper.scratch.control[:] = x, y, h
 
         return undo
 

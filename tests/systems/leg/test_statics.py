@@ -61,7 +61,7 @@ def _paths_and_tendons(statics, held):
 
     statics.arms(held.angle_rad)
     lengths = statics.stepper.work.length.copy()
-    rows = statics.stepper.room.muscles
+    rows = statics.stepper.scratch.muscles
     return lengths, [muscle.serial_length(p, f) for p, f in zip(rows, held.tension_N, strict=True)]
 
 

@@ -48,7 +48,7 @@ def test_the_method_is_of_fourth_order(leg):
         stepper = LimbStepper(limb, tolerances=LOOSE)
         stepper.x[:3] = 0.8, 0.9, -0.7
         for _ in range(n):
-            stepper.room.control[0] = 1.0
+            stepper.scratch.control[0] = 1.0
             stepper.step(0.5 / n, np.zeros(0))
         return stepper.x.copy()
 
@@ -91,7 +91,7 @@ def test_half_as_long_steps_change_the_height_by_less_than_a_micrometre(leg, per
         h_max_s=0.5 * period_s,
     )  # fmt: skip
     half, halved = moved(leg, u, period_s, finer)
-    assert halved.room.counts[0] > 1.6 * stepper.room.counts[0]
+    assert halved.scratch.counts[0] > 1.6 * stepper.scratch.counts[0]
     assert np.abs(whole - half).max() < 1e-3  # mm
 
 
