@@ -8,6 +8,6 @@ def test_recruitment_is_timed_with_and_without_the_tests_for_failed_cells(monkey
     wires = [f"{name}, wires" for name in control.EXPERIMENTS]
     assert list(found) == [*control.EXPERIMENTS, *wires]
     for row in found.values():
-        assert all(0.0 < value < 1.0 for value in row.values())
+        assert all(value > 0.0 for value in row.values())
         assert row["dearest_s"] >= row["tick_p50_s"]
     assert control.as_text(found).count("median below 30 us") == 6
