@@ -1,6 +1,6 @@
 """Pictures of the window for the documentation: docs/images/window-*.png and leg-window.png.
 
-`QT_QPA_PLATFORM=offscreen python scripts/window_images.py` makes the runs on the simulated rig and
+`QT_QPA_PLATFORM=offscreen python gui/window_images.py` makes the runs on the simulated rig and
 draws them offscreen. The live picture needs 9 s of real time on an idle machine.
 """
 
