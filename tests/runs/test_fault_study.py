@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+import hil
 from hil.__main__ import main
 from hil.loop import interlocks
 from hil.runs import fault_study
@@ -114,6 +115,13 @@ def says_who_and_how_much(row):
 def test_every_row_that_is_injected_has_a_text_to_be_held_against():
     rows = {(s.where, s.row) for s in fault_study.SCENARIOS if s.clock == "virtual"}
     assert rows - set(SAID) == {("connect", "config_mismatch")}
+
+
+def test_gates_go_off_within_two_periods_of_a_built_up_fault_unless_its_row_gives_a_bound(configs):
+    """It appears during one period; the next reads it, checks it and switches off."""
+    config = hil.load(configs / "miga6/all_on.toml")
+    scenario = fault_study.Scenario(row="force_high", kind="force_offset", due_s=0.0)
+    assert scenario.bound_s == 2 * config.tables.loop.period_s
 
 
 def _id(scenario):
