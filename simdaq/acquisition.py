@@ -33,6 +33,25 @@ def default_buffer(rate_Hz: float) -> int:
     return 1_000_000
 
 
+def buffer_size(task: Task) -> int:
+    """Samples a channel that the buffer of an input task holds, or will hold.
+
+    Source: NI-DAQmx Help, "How Is Buffer Size Determined?".
+    """
+    timing = task.timing
+    asked = int(task.properties.get(("buffer", "input_buf_size"), 0))
+    if asked > 0:
+        return asked
+    if timing.on_demand:
+        return 0
+    if timing.single_point:
+        return 1
+    retriggerable = bool(task.properties.get(("trig", "start_retriggerable"), False))
+    if timing.finite and not task.reference_trigger.present and not retriggerable:
+        return timing.samples
+    return max(default_buffer(timing.rate_Hz), timing.samples)
+
+
 class InputRun(Run):
     """A clocked acquisition."""
 
@@ -43,18 +62,6 @@ class InputRun(Run):
         n = float(timing.samples) if timing.finite else np.inf
         self._reference = routes.trigger_edges(bench, task.reference_trigger, task)
         finite = timing.finite and self._reference is None
-        if finite:
-            capacity = timing.samples
-        elif timing.single_point:
-            capacity = 1
-        else:
-            capacity = max(default_buffer(timing.rate_Hz), timing.samples)
-        retriggerable = bool(task.properties.get(("trig", "start_retriggerable"), False))
-        if retriggerable:
-            capacity = max(capacity, default_buffer(timing.rate_Hz))
-        asked = int(task.properties.get(("buffer", "input_buf_size"), 0))
-        if asked > 0:
-            capacity = asked
         mode = task.properties.get(("read", "overwrite"))
         overwrite = (
             mode == OverwriteMode.OVERWRITE_UNREAD_SAMPLES.value
@@ -62,7 +69,7 @@ class InputRun(Run):
             or timing.single_point
         )
         rows = sum(c.rows for c in task.channels)
-        self.buffer = InputBuffer(rows, capacity, may_overwrite=overwrite)
+        self.buffer = InputBuffer(rows, buffer_size(task), may_overwrite=overwrite)
         for channel in task.channels:
             channel.begin(bench.now_s)
             if isinstance(channel, DigitalLines):

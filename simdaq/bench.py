@@ -92,8 +92,9 @@ class Bench:
         """
         card, short = self._terminal(terminal)
         with self.lock:
-            found = card.terminal(short)
-            found.source, found.fed = source, True
+            for pin in filter(None, (short, card.same_pin(short))):
+                found = card.terminal(pin)
+                found.source, found.fed = source, True
 
     def output(self, terminal: str) -> float:
         """What an output puts out now: volts of `Dev1/ao0`, 0 or 1 of `Dev1/port0/line0`."""
@@ -210,6 +211,24 @@ class Bench:
 
     # What tasks reserve
 
+    def _must_have_engine(self, task: Task, chassis: Card) -> None:
+        """Raise DaqmxError where other clocked inputs use all timing engines of a chassis.
+
+        Source: "cDAQ-9185/9189 User Manual", "Analog Input Timing Engines".
+        """
+        family = {card.name for card in chassis.family}
+        clocked = {
+            other.handle: other
+            for (card_name, resource), other in self._reserved.items()
+            if resource == "ai" and card_name in family and other is not task
+            and not other.timing.on_demand
+        }  # fmt: skip
+        if len(clocked) >= chassis.model.n_ai_engines:
+            raise task.error(
+                errors.RESERVED, Device=chassis.name, Resource="timing engines of analog inputs",
+                Held_by_Task=names.flatten(other.name for other in clocked.values()),
+            )  # fmt: skip
+
     def reserve(self, task: Task) -> None:
         """Reserve everything that a task needs, or nothing.
 
@@ -276,6 +295,9 @@ class Bench:
                     raise task.error(
                         errors.WATCHDOG_NOT_FIRST, Device=card_name, Held_by_Task=other.name
                     )
+        if task.kind == "ai" and not task.timing.on_demand:
+            for chassis in {card.chassis for card in task.cards if card.chassis is not None}:
+                self._must_have_engine(task, chassis)
         for card, resource in task.resources():
             holder = self._reserved.get((card.name, resource))
             if holder is not None and holder is not task:

@@ -206,6 +206,24 @@ class Card:
             return [short]
         return [f"{short}/line{i}" for i in range(self.model.ports[int(port[1])].n_lines)]
 
+    def same_pin(self, short: str) -> str:
+        """The line that is the same pin as a PFI, or the other way round; else nothing."""
+        ports, line = self.model.pfi_ports, _LINE.match(short)
+        if line is not None and int(line[1]) in ports:
+            return f"PFI{8 * ports.index(int(line[1])) + int(short.rpartition('line')[2])}"
+        number = short.removeprefix("PFI")
+        if short.startswith("PFI") and number.isdigit() and int(number) // 8 < len(ports):
+            return f"port{ports[int(number) // 8]}/line{int(number) % 8}"
+        return ""
+
+    def _driven(self, short: str) -> Output | None:
+        """The output of the program on a pin that nobody feeds."""
+        line = short if _LINE.match(short) else self.same_pin(short)
+        terminal = self.terminals.get(short)
+        if not line or not self.drivers[line] or (terminal is not None and terminal.fed):
+            return None
+        return self.output(line)
+
     def port_of(self, line: str) -> int:
         found = _LINE.match(line)
         assert found is not None
@@ -280,6 +298,12 @@ class Card:
 
     def level(self, line: str, t_s: Times) -> Any:
         """A digital line, 0.0 or 1.0: as driven from outside, else as the card itself drives it."""
+        driven = self._driven(line)
+        if driven is not None:
+            return driven.at(t_s)
+        pulses = None if self.is_fed(line) else self.pulses_out(self.same_pin(line))
+        if pulses is not None and pulses.train is not None:
+            return pulses.at(t_s)
         inside = self.outputs.get(line)
         if inside is not None and not self.is_fed(line):
             return inside.at(t_s)
@@ -290,15 +314,22 @@ class Card:
         if short in TIMEBASES:
             period_s = 1.0 / TIMEBASES[short]
             return Pulses(period_s, 0.5 * period_s)
+        driven = self._driven(short)
+        if driven is not None:
+            return driven.heard()
         terminal = self.terminals.get(short)
         source = self.default_source.get(short) if terminal is None else terminal.source
         if short in self.exports and not (terminal is not None and terminal.fed):
             return self.edges(f"/{self.name}/{self.exports[short]}")
         if not self.is_fed(short) or (short in self.routed and not (terminal and terminal.fed)):
-            output = self.routed.get(short) or self._default_output(short)
+            output = self.pulses_out(short)
             if output is not None:
                 return output.edges
         return source if isinstance(source, Pulses | EdgeList) else None
+
+    def pulses_out(self, pin: str) -> PulseOutput | None:
+        """The output of the counter that comes out at a pin."""
+        return self.routed.get(pin) or self._default_output(pin)
 
     def _default_output(self, pin: str) -> PulseOutput | None:
         """The output of the counter that comes out at a pin by default."""
@@ -327,8 +358,9 @@ class Card:
         rest = re.sub("^te0/", "ai/", rest)  # the first timing engine is that of the inputs
         if rest.lower() in CLOCKS:
             return engines.clocks.setdefault(rest.lower(), EdgeLog())
-        known = {name.lower(): name for name in engines.terminal_names()}
-        return engines.pulses(known.get(rest.lower(), rest))
+        known = {name.lower(): name for name in (*engines.terminal_names(), *card.terminal_names())}
+        rest = known.get(rest.lower(), rest)
+        return card.owner_of(rest).pulses(rest)
 
     # Reservation
 
@@ -336,6 +368,10 @@ class Card:
     def engines(self) -> Card:
         """The owner of the timing engines: the chassis of a module, else the card itself."""
         return self.chassis or self
+
+    def owner_of(self, terminal: str) -> Card:
+        """Whose terminal it is: a module's pins are its own, all else is its chassis'."""
+        return self if terminal.startswith("PFI") and self.model.n_pfi else self.engines
 
     @property
     def family(self) -> list[Card]:

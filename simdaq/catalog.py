@@ -65,6 +65,8 @@ class AnalogInputs:
         Physical channels that are not numbered inputs, such as dmm.
     single_ended_V : float
         Full scale of single-ended inputs, where it is below the widest range.
+    single_ended_bits : int
+        Resolution of single-ended inputs, where it is not `bits`; 0: it is.
     power_max_V, power_max_A : float
         Limits of a power module's set points; 0 where there is none.
     """
@@ -89,6 +91,7 @@ class AnalogInputs:
     power_max_A: float = 0.0
     internal_shunt: bool = False
     single_ended_V: float = np.inf
+    single_ended_bits: int = 0
 
 
 @dataclass(frozen=True)
@@ -160,6 +163,10 @@ class CardModel:
         It has pipelined, handshake and burst timing.
     power_up : tuple of str
         Kinds of output that have programmable power-up states: do, ao.
+    drive_types : tuple of str
+        How its lines can drive, by NI's names; the first is the default. Empty: no choice.
+    pfi_ports : tuple of int
+        Ports whose lines are the pins PFI0 to PFI7, PFI8 to PFI15.
     assumed : tuple of str
         Keys whose values have no source.
     """
@@ -186,6 +193,8 @@ class CardModel:
     n_ai_engines: int = 1
     handshakes: bool = False
     power_up: tuple[str, ...] = ()
+    drive_types: tuple[str, ...] = ()
+    pfi_ports: tuple[int, ...] = ()
     assumed: tuple[str, ...] = ()
     internal_channels: tuple[str, ...] = ()
 

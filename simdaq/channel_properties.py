@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from nidaqmx.constants import DigitalDriveType
 
 from simdaq import device_properties, errors, names, scales
 from simdaq.channels import AnalogInput, AnalogOutput, Channel
@@ -66,14 +67,13 @@ def _computed(task: Task, channel: Channel, key: str) -> Any:
     if isinstance(channel, AnalogInput):
         if key in ("ai_min", "ai_max") and key in channel.properties:
             return _limit(channel, key)
-        bits = channel.card.model.ai.bits if channel.card.model.ai else 0
         found: dict[str, Any] = {
             "ai_rng_high": channel.range_, "ai_rng_low": -channel.range_,
             "ai_dev_scaling_coeff": [0.0, channel.lsb, 0.0, 0.0],
             "ai_raw_samp_size": 8 * device_properties.raw_bytes(task),
-            "ai_resolution": float(bits), "ai_gain": 1.0,
+            "ai_resolution": float(channel.bits), "ai_gain": 1.0,
             "ai_custom_scale": channel.properties.get("ai_custom_scale_name", ""),
-            "ai_is_teds": False,
+            "ai_teds_is_teds": channel.properties.get("ai_teds_is_teds", False),
         }  # fmt: skip
         return found.get(key)
     if isinstance(channel, AnalogOutput):
@@ -118,6 +118,12 @@ def put(system: System, task: Task, channel: Channel, key: str, value: Any) -> N
         raise task.error(errors.PROPERTY_NOT_IN_CONTEXT, Property=key, Channel_Name=channel.name)
     if key.startswith("ai_bridge_shunt_cal") and not has_shunt(channel):
         raise task.error(errors.PROPERTY_NOT_SUPPORTED, Property=key, Channel_Name=channel.name)
+    if key == "do_output_drive_type":
+        drives = [DigitalDriveType[name].value for name in channel.card.model.drive_types]
+        if not drives:
+            raise task.error(errors.PROPERTY_NOT_SUPPORTED, Property=key, Channel_Name=channel.name)
+        if value not in drives:
+            raise task.error(errors.BAD_VALUE, Property=key, Requested_Value=value)
     if isinstance(channel, CounterOutput):
         channel.refuse(key, value)
     channel.initial.setdefault(key, channel.properties.get(key))

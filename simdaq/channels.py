@@ -110,8 +110,6 @@ class AnalogInput(Channel):
     terminal: Terminal = field(default_factory=Terminal)
 
     def __post_init__(self) -> None:
-        ai = self.card.model.ai
-        assert ai is not None
         back = self.card.read_back(self.short)
         if back is not None:
             self.terminal = Terminal(source=back.at, fed=True)
@@ -119,13 +117,21 @@ class AnalogInput(Channel):
             self.terminal = self.card.terminal(self.short)
         number = re.sub(r"\D", "", self.short)
         self._simulated = SimulatedSine(int(number or 0))
-        self.top = 2 ** (ai.bits - 1)
         self.fit_range()
+
+    @property
+    def bits(self) -> int:
+        """Resolution of the converter as the input is wired."""
+        ai = self.card.model.ai
+        assert ai is not None
+        single = self.properties.get("ai_term_cfg") == TerminalConfiguration.RSE.value
+        return ai.single_ended_bits if single and ai.single_ended_bits else ai.bits
 
     def fit_range(self) -> None:
         """Take the smallest range of the card that holds the limits asked for."""
         ai = self.card.model.ai
         assert ai is not None
+        self.top = 2 ** (self.bits - 1)
         self.properties.pop("forced_range", None)
         if "ai_min" not in self.properties or "ai_max" not in self.properties:
             return

@@ -494,13 +494,6 @@ class CounterInput(Channel):
         for key, value in self.properties.items():
             if key.startswith("ci_") and key.endswith("_term") and value:
                 self._must_exist(str(value))
-        counters = self.card.model.counters
-        assert counters is not None
-        if self.usage in ENCODERS + VELOCITIES and not counters.encoders:
-            raise DaqmxError(
-                errors.WRONG_CHANNEL_TYPE, "The counter cannot read an encoder.",
-                Physical_Channel_Name=self.physical,
-            )  # fmt: skip
 
     def _must_exist(self, terminal: str) -> None:
         """Raise DaqmxError where there is no such terminal."""
@@ -510,7 +503,8 @@ class CounterInput(Channel):
         found = self.card.neighbours.get(device)
         if found is None:
             raise DaqmxError(errors.UNKNOWN_DEVICE_IN_TERMINAL, Source_Terminal=terminal)
-        if rest.lower() not in {name.lower() for name in found.engines.terminal_names()}:
+        known = (*found.engines.terminal_names(), *found.terminal_names())
+        if rest.lower() not in {name.lower() for name in known}:
             raise DaqmxError(errors.NO_SUCH_TERMINAL, Source_Terminal=terminal)
 
 
@@ -556,7 +550,9 @@ def control(card: Card, terminal: str) -> Control:
     if source is not None:
         return Control(source, source)
     rest = terminal.lstrip("/").partition("/")[2] or terminal
-    return Control(None, lambda t_s: card.engines.level(rest, t_s))
+    device = terminal.lstrip("/").partition("/")[0]
+    owner = card.neighbours.get(device, card).owner_of(rest)
+    return Control(None, lambda t_s: owner.level(rest, t_s))
 
 
 def pause(card: Card, properties: dict[tuple[str, str], Any]) -> tuple[Control, bool] | None:

@@ -7,19 +7,15 @@ from typing import Any
 
 from nidaqmx.constants import (
     BridgeUnits,
-    ChannelType,
     ScaleType,
-    TerminalConfiguration,
     UsageTypeAI,
 )
 
-from simdaq import errors, names, scales, sensors
-from simdaq.channels import AnalogInput, Channel
-from simdaq.errors import DaqmxError
+from simdaq import names, scales, sensors
+from simdaq.analog_inputs import FROM_CUSTOM_SCALE, add_inputs
 from simdaq.sensors import SENSORS, Sensor
 from simdaq.system import System
 
-FROM_CUSTOM_SCALE = 10065
 TWO_POINTS, TABLE, POLYNOMIAL = ScaleType.TWO_POINT_LINEAR, ScaleType.TABLE, ScaleType.POLYNOMIAL
 BRIDGE_KINDS = {
     "force": UsageTypeAI.FORCE_BRIDGE,
@@ -28,65 +24,13 @@ BRIDGE_KINDS = {
 }
 
 
-def _add_inputs(
-    system: System,
-    task: int,
-    physical_channel: str,
-    name_to_assign_to_channel: str,
-    usage: UsageTypeAI,
-    properties: dict[str, Any],
-    *,
-    curve: scales.Scaling = scales.identity,
-    from_fed: scales.Scaling = scales.identity,
-    physical_signal: bool = False,
-) -> None:
-    owner = system.task(task)
-    physicals = names.unflatten(physical_channel)
-    if not physicals:
-        raise owner.error(errors.BAD_NAME, Physical_Channel_Name=repr(physical_channel))
-    created: list[Channel] = []
-    labels = names.labels(name_to_assign_to_channel, physicals)
-    for label, physical in zip(labels, physicals, strict=True):
-        device, rest = names.split(physical)
-        card = system.card(device)
-        short = card.check(rest, "ai")
-        assert card.model.ai is not None
-        if usage not in card.model.ai.usages:
-            raise DaqmxError(
-                errors.WRONG_CHANNEL_TYPE, "The card cannot measure this.",
-                Physical_Channel_Name=physical, Measurement_Type=usage.name,
-            )  # fmt: skip
-        found = dict(properties)
-        found["ai_meas_type"] = usage.value
-        found["chan_type"] = ChannelType.ANALOG_INPUT.value
-        custom = None
-        if found.get("ai_custom_scale_name"):
-            custom = system.scale(found["ai_custom_scale_name"])
-        ways = [c.value for c in card.terminal_configurations(short)]
-        configuration = found.get("ai_term_cfg", TerminalConfiguration.DEFAULT.value)
-        if configuration == TerminalConfiguration.DEFAULT.value:
-            found["ai_term_cfg"] = ways[0]
-        elif configuration not in ways and not short.startswith("_"):
-            raise DaqmxError(
-                errors.BAD_VALUE, Property="AI.TermCfg", Requested_Value=configuration,
-                Channel_Name=physical,
-            )  # fmt: skip
-        created.append(
-            AnalogInput(
-                label, physical, "ai", card, short, found,
-                curve=curve, from_fed=from_fed, custom=custom, physical_signal=physical_signal,
-            )
-        )  # fmt: skip
-    system.add_channels(owner, created)
-
-
 def create_ai_voltage_chan(
     system: System, *, task: int, physical_channel: str, name_to_assign_to_channel: str,
     terminal_config: int, min_val: float, max_val: float, units: int, custom_scale_name: str,
     **_: Any,
 ) -> None:  # fmt: skip
     """Volts."""
-    _add_inputs(
+    add_inputs(
         system, task, physical_channel, name_to_assign_to_channel, UsageTypeAI.VOLTAGE,
         {"ai_min": min_val, "ai_max": max_val, "ai_term_cfg": terminal_config,
          "ai_voltage_units": units,
@@ -100,7 +44,7 @@ def create_ai_voltage_chan_with_excit(system: System, **k: Any) -> None:
     properties["ai_voltage_units"] = k["units"]
     custom = k["custom_scale_name"] if k["units"] == FROM_CUSTOM_SCALE else ""
     properties["ai_custom_scale_name"] = custom
-    _add_inputs(
+    add_inputs(
         system, k["task"], k["physical_channel"], k["name_to_assign_to_channel"],
         UsageTypeAI.VOLTAGE_CUSTOM_WITH_EXCITATION, properties,
     )  # fmt: skip
@@ -113,7 +57,7 @@ def create_ai_bridge_chan(
 ) -> None:  # fmt: skip
     """A bare bridge: V/V or mV/V."""
     milli = units == BridgeUnits.MILLIVOLTS_PER_VOLT.value
-    _add_inputs(
+    add_inputs(
         system, task, physical_channel, name_to_assign_to_channel, UsageTypeAI.BRIDGE,
         {"ai_min": min_val, "ai_max": max_val, "ai_bridge_units": units,
          "ai_bridge_cfg": bridge_config, "ai_excit_src": voltage_excit_source,
@@ -129,7 +73,7 @@ def _bridge_sensor(
     def create(system: System, **k: Any) -> None:
         scaling = scales.bridge(k["electrical_units"], curve(k), k["physical_units"], k["units"])
         custom = k.get("custom_scale_name", "") if k["units"] == FROM_CUSTOM_SCALE else ""
-        _add_inputs(
+        add_inputs(
             system, k["task"], k["physical_channel"], k["name_to_assign_to_channel"],
             BRIDGE_KINDS[kind],
             {**sensors.properties(Sensor(BRIDGE_KINDS[kind], f"ai_{kind}_units"), k),
@@ -174,7 +118,7 @@ def _sensor(sensor: Sensor) -> Any:
         custom = k.get("custom_scale_name", "") if units == FROM_CUSTOM_SCALE else ""
         properties["ai_custom_scale_name"] = custom
         convert = sensors.from_degC(units) if sensor.units == "ai_temp_units" else None
-        _add_inputs(
+        add_inputs(
             system, k["task"], k["physical_channel"], k["name_to_assign_to_channel"],
             sensor.usage, properties, physical_signal=True, from_fed=convert or scales.identity,
         )  # fmt: skip

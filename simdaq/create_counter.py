@@ -45,6 +45,12 @@ def _add(
         device, rest = names.split(physical)
         card = system.card(device)
         short = card.check(rest, "ci")
+        model = card.counter_owner.model.counters
+        if model is not None and usage not in model.usages:
+            raise DaqmxError(
+                errors.WRONG_MEASUREMENT, Physical_Channel_Name=physical,
+                Measurement_Type=usage.name,
+            )  # fmt: skip
         found = {
             "ci_meas_type": usage.value, "chan_type": ChannelType.COUNTER_INPUT.value,
             "ci_custom_scale": k.get("custom_scale_name", ""),

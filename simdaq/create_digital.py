@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nidaqmx.constants import ChannelType, LineGrouping
+from nidaqmx.constants import ChannelType, DigitalDriveType, LineGrouping
 
 from simdaq import errors, names
 from simdaq.channels import DigitalLines
@@ -40,6 +40,10 @@ def _create(system: System, task: int, lines: str, name: str, grouping: int, kin
     properties = {"chan_type": chan_type.value, f"{kind}_num_lines": 1}
     if kind == "di":
         properties["di_tristate"] = True
+    elif found[0][1].model.drive_types:
+        properties["do_output_drive_type"] = DigitalDriveType[
+            found[0][1].model.drive_types[0]
+        ].value
     if grouping == LineGrouping.CHAN_FOR_ALL_LINES.value:
         _, card, _ = found[0]
         if any(other is not card for _, other, _ in found):

@@ -7,9 +7,9 @@ from typing import Any
 from nidaqmx.constants import ChannelType, TerminalConfiguration, UsageTypeAO
 
 from simdaq import errors, names
+from simdaq.analog_inputs import FROM_CUSTOM_SCALE
 from simdaq.card import Card
 from simdaq.channels import AnalogOutput, Channel
-from simdaq.create_analog import FROM_CUSTOM_SCALE
 from simdaq.errors import DaqmxError
 from simdaq.system import System
 
@@ -35,7 +35,7 @@ def _add(system: System, usage: UsageTypeAO, k: dict[str, Any]) -> None:
         short = card.check(rest, "ao")
         if usage not in _types(card):
             raise DaqmxError(
-                errors.WRONG_CHANNEL_TYPE, "The card cannot generate this.",
+                errors.WRONG_OUTPUT_TYPE,
                 Physical_Channel_Name=physical, Output_Type=usage.name,
             )  # fmt: skip
         single_ended = card.model.bus.name != "PXIE" or card.model.ai is not None

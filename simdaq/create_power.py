@@ -16,8 +16,8 @@ from nidaqmx.constants import (
 )
 
 from simdaq import errors, names, scales, sensors
+from simdaq.analog_inputs import FROM_CUSTOM_SCALE
 from simdaq.channels import AnalogInput, Channel, Samples
-from simdaq.create_analog import FROM_CUSTOM_SCALE
 from simdaq.errors import DaqmxError
 from simdaq.system import System
 
@@ -86,7 +86,7 @@ def create_ai_power_chan(
         card = system.card(device)
         short = card.check(rest, "ai")
         if card.model.ai is None or UsageTypeAI.POWER not in card.model.ai.usages:
-            raise DaqmxError(errors.WRONG_CHANNEL_TYPE, Physical_Channel_Name=physical)
+            raise DaqmxError(errors.WRONG_MEASUREMENT, Physical_Channel_Name=physical)
         created.append(
             PowerChannel(
                 label, physical, "ai", card, short,
@@ -156,7 +156,7 @@ def create_ai_calculated_power_chan(
     ):
         card = system.card(names.split(one)[0])
         if card.model.ai is None or UsageTypeAI.CALCULATED_POWER not in card.model.ai.usages:
-            raise DaqmxError(errors.WRONG_CHANNEL_TYPE, Physical_Channel_Name=one)
+            raise DaqmxError(errors.WRONG_MEASUREMENT, Physical_Channel_Name=one)
         short, second = (card.check(names.split(p)[1], "ai") for p in (one, other))
         current = AnalogInput(
             f"{label}_current", other, "ai", card, second,

@@ -116,6 +116,36 @@ class EdgeList:
         return np.clip(self.count(t_s) - self.count(t_s, rising=False), 0.0, 1.0)
 
 
+class LineEdges:
+    """Edges of a line that a program drives, as it drives it."""
+
+    def __init__(self, level: float, since_s: float) -> None:
+        self._high = level > 0.5
+        self._times: dict[bool, list[float]] = {True: [since_s] if self._high else [], False: []}
+
+    def put(self, t_s: float, level: float) -> None:
+        """The line has this level from t_s on."""
+        high = level > 0.5
+        if high != self._high:
+            self._high = high
+            self._times[high].append(t_s)
+
+    def count(self, t_s: Any, *, rising: bool = True) -> Any:
+        """Edges up to and including t_s."""
+        found = np.searchsorted(self._times[rising], np.asarray(t_s), side="right")
+        return np.asarray(found, dtype=float)
+
+    def time(self, k: Any, *, rising: bool = True) -> Any:
+        """Times of edges by number, in s; NaN where there is none."""
+        times, k = np.append(self._times[rising], np.nan), np.asarray(k, dtype=float)
+        inside = (k >= 0.0) & (k < len(times) - 1)
+        return times[np.where(inside, k, len(times) - 1).astype(int)]
+
+    def __call__(self, t_s: Any) -> Any:
+        """The level, 0.0 or 1.0."""
+        return self.count(t_s) - self.count(t_s, rising=False)
+
+
 class EdgeLog:
     """Short pulses of a running task, such as its sample clock, as they happen."""
 
@@ -201,9 +231,12 @@ class _Part:
 
     source: EdgeSource
     inverted: bool
+    ended_s: float = np.inf
     most: dict[bool, float] = field(default_factory=lambda: {True: np.inf, False: np.inf})
 
     def count(self, t_s: Any, *, rising: bool) -> Any:
+        if self.ended_s < np.inf and np.min(t_s) >= self.ended_s:
+            return self.most[rising]
         return np.minimum(self.source.count(t_s, rising=rising != self.inverted),
                           self.most[rising])  # fmt: skip
 
@@ -218,8 +251,10 @@ class Joined:
     def cut(self, t_s: float) -> None:
         """End what goes on, after the edges up to and including t_s."""
         for part in self._parts:
-            for rising in (True, False):
-                part.most[rising] = float(part.count(t_s, rising=rising))
+            if t_s < part.ended_s:
+                for rising in (True, False):
+                    part.most[rising] = float(part.count(t_s, rising=rising))
+                part.ended_s = t_s
         while len(self._parts) > KEPT:
             oldest = self._parts.pop(0)
             for rising in (True, False):

@@ -6,6 +6,8 @@ COUNTER_NEEDS_CLOCK = -200303
 INVALID_DEVICE = -200220
 NO_SUCH_CHANNEL = -200170
 WRONG_CHANNEL_TYPE = -200430
+WRONG_MEASUREMENT = -200431
+WRONG_OUTPUT_TYPE = -200432
 MIXED_CHANNEL_TYPES = -200559
 CHANNEL_ALREADY_IN_TASK = -200489
 CHANNEL_NOT_IN_TASK = -200486
@@ -55,6 +57,11 @@ NO_CALIBRATION = -200546
 NO_TEDS_FILE = -200784
 BAD_TEDS = -200826
 NO_TEDS_SENSOR = -200709
+TEDS_OTHER_SENSOR = -200756
+NO_ROSETTE_MEASUREMENT = -201448
+ROSETTE_NEEDS_THREE = -201447
+ROSETTE_NEEDS_TWO = -201446
+TEDS_TEMPLATE_NOT_SUPPORTED = -200754
 NOT_IN_STORAGE = -200485
 EMPTY_POWER_UP_CHANNEL = -200626
 POWER_UP_OF_INPUT = -200650
@@ -87,6 +94,8 @@ TEXTS = {
     INVALID_DEVICE: "No device of this name is present.",
     NO_SUCH_CHANNEL: "The device has no such physical channel.",
     WRONG_CHANNEL_TYPE: "The physical channel is of another type than the virtual channel.",
+    WRONG_MEASUREMENT: "The physical channel cannot measure this.",
+    WRONG_OUTPUT_TYPE: "The physical channel cannot generate this.",
     MIXED_CHANNEL_TYPES: "A task can contain channels of one type only.",
     CHANNEL_ALREADY_IN_TASK: "The task already has a channel of this name.",
     CHANNEL_NOT_IN_TASK: "The task has no channel of this name.",
@@ -145,6 +154,11 @@ TEXTS = {
     NO_TEDS_FILE: "The virtual TEDS file cannot be read.",
     BAD_TEDS: "The data are no TEDS: they are too short, or not bits.",
     NO_TEDS_SENSOR: "No TEDS sensor is connected to this physical channel.",
+    NO_ROSETTE_MEASUREMENT: "Name at least one measurement of the rosette.",
+    ROSETTE_NEEDS_THREE: "A rectangular or delta rosette needs three physical channels.",
+    ROSETTE_NEEDS_TWO: "A tee rosette needs two physical channels.",
+    TEDS_OTHER_SENSOR: "The TEDS belongs to a sensor that measures something else.",
+    TEDS_TEMPLATE_NOT_SUPPORTED: "The TEDS has a template that is not supported.",
     EMPTY_POWER_UP_CHANNEL: "Every power-up state needs one physical channel.",
     POWER_UP_OF_INPUT: "Lines that are only inputs have no power-up state.",
     POWER_UP_MIXED: "The lines of the port have different power-up states: ask for the lines.",

@@ -15,7 +15,9 @@ from simdaq import (
     create_digital,
     create_output,
     create_power,
+    create_rosette,
     create_scale,
+    create_teds,
     create_watchdog,
     handshaking,
     power_up,
@@ -26,8 +28,8 @@ from simdaq import (
 
 MODULES = (
     bridge_calibration, calibration, control, create_analog, create_counter, create_digital,
-    create_output, create_power, create_scale, create_watchdog, handshaking,
-    power_up, storage, teds, triggers,
+    create_output, create_power, create_rosette, create_scale, create_teds,
+    create_watchdog, handshaking, power_up, storage, teds, triggers,
 )  # fmt: skip
 
 # All that these modules define and do not keep for themselves.

@@ -17,7 +17,7 @@ from nidaqmx.constants import (
 )
 
 from simdaq import channel_properties, device_properties, errors, names, routes, watchdog
-from simdaq.acquisition import InputRun
+from simdaq.acquisition import InputRun, buffer_size
 from simdaq.channels import DigitalLines
 from simdaq.defaults import default
 from simdaq.errors import DaqmxError
@@ -248,14 +248,6 @@ def _trigger_field(task: Task, key: str) -> tuple[Trigger | None, str]:
     return None, ""
 
 
-def _buffer_size(task: Task) -> int:
-    if isinstance(task.run, InputRun):
-        return task.run.buffer.capacity
-    return int(task.properties.get(("buffer", "input_buf_size"), 0)) or (
-        task.timing.samples if not task.timing.on_demand else 0
-    )
-
-
 def _available(task: Task) -> int:
     return task.run.ready if isinstance(task.run, InputRun) else 0
 
@@ -379,7 +371,7 @@ GETTERS: dict[tuple[str, str], Getter] = {
     ("write", "total_samp_per_chan_generated"): _total,
     ("write", "space_avail"): lambda t: getattr(t.run, "space", 0),
     ("write", "curr_write_pos"): lambda t: getattr(t.run, "write_position", 0),
-    ("buffer", "input_buf_size"): _buffer_size,
+    ("buffer", "input_buf_size"): buffer_size,
     ("buffer", "output_buf_size"): lambda t: device_properties.output_buffer(t),
     ("timing", "samp_clk_src"): _clock_source,
     ("timing", "samp_clk_rate"): lambda t: t.rate_Hz,

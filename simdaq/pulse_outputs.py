@@ -102,6 +102,8 @@ class CounterOutput(Channel):
             self.high_s = p[key] * (self.tick_s if key.endswith("ticks") else 1.0)
         elif key in ("co_pulse_low_time", "co_pulse_low_ticks"):
             self.low_s = p[key] * (self.tick_s if key.endswith("ticks") else 1.0)
+        elif key == "co_pulse_term":
+            self.route()
         self.retime(now_s)
 
     def refuse(self, key: str, value: Any) -> None:
@@ -133,7 +135,7 @@ class CounterOutput(Channel):
         """Let the pulses be heard at their terminal."""
         device, pin = names.split(self.terminal()) if self.terminal() else ("", "")
         if device in self.card.neighbours:
-            self.card.neighbours[device].engines.routed[pin] = self.output
+            self.card.neighbours[device].owner_of(pin).routed[pin] = self.output
 
     @property
     def computed(self) -> dict[str, Callable[[], Any]]:
@@ -258,6 +260,11 @@ class PulseRun(Run):
         self._total = int(self._channels()[0].n_ended(until_s) - self._ended_before)
         self.fresh = self._events(after_s, until_s)
 
+    def _shortest_s(self) -> float:
+        """A time that a train can tell from none."""
+        trains = [channel.output.train for channel in self._channels()]
+        return max(2.0 * edges.TINY * t.period_s for t in trains if isinstance(t, Pulses))
+
     def _follow_gate(self, after_s: float, until_s: float) -> None:
         """Pause and go on where the pause trigger changes."""
         if self._gate is None:
@@ -268,6 +275,8 @@ class PulseRun(Run):
         for t_s, high in zip(points, np.atleast_1d(gate.high(points)), strict=True):
             if high != counts_high and self._paused_s is None:
                 self._paused_s = float(t_s)
+                if t_s == self._start_s:  # no edge comes out, not even that of the start
+                    self._paused_s -= self._shortest_s()
                 for channel in self._channels():
                     channel.output.pause(self._paused_s)
             elif high == counts_high and self._paused_s is not None:

@@ -341,14 +341,14 @@ def export(task: Task) -> None:
             card = task.card.neighbours.get(device)
             if card is not None:
                 signal = SIGNALS[key].format(kind=task.kind, counter=counter)
-                card.engines.exports[pin] = signal
+                card.owner_of(pin).exports[pin] = signal
 
 
 def withdraw(task: Task) -> None:
     """Take the signals off the pins."""
-    for card in task.cards:
-        kinds = tuple(SIGNALS[k].format(kind=task.kind, counter="") for k in SIGNALS)
-        exports = card.engines.exports
+    kinds = tuple(SIGNALS[k].format(kind=task.kind, counter="") for k in SIGNALS)
+    for card in {one for first in task.cards for one in first.family}:
+        exports = card.exports
         for pin in [p for p, signal in exports.items() if signal in kinds and task.kind != "co"]:
             del exports[pin]
 

@@ -38,6 +38,7 @@ from typing import Any
 
 import numpy as np
 
+from simdaq.edges import Pulses
 from simdaq.errors import SetupError
 from simdaq.system import Plant, System
 from simdaq.terminals import Source, Track
@@ -70,7 +71,10 @@ def apply(system: System, file: Path) -> None:
     for terminal, signal in table.pop("signals", {}).items():
         place = f"{file}: signals.{terminal!r}"
         try:
-            system.feed(terminal, _source(place, signal, file.parent))
+            if signal.get("kind") == "square" and "/PFI" in terminal:
+                system.feed(terminal, _pulses(place, signal))
+            else:
+                system.feed(terminal, _source(place, signal, file.parent))
         except SetupError as error:
             raise SetupError(_placed(place, error)) from None
     plant = table.pop("plant", None)
@@ -125,6 +129,15 @@ def _shape(shape: Callable[[Any], Any], k: Table) -> Source:
         return k["offset"] + k["amplitude"] * shape(turns) + noise
 
     return signal
+
+
+def _pulses(place: str, table: Table) -> Pulses:
+    """A square wave by its edges, which counters and triggers hear."""
+    k = _take(place, table, SHAPE_KEYS)
+    if k["frequency_Hz"] <= 0.0:
+        raise SetupError(f"{place}: frequency_Hz = {k['frequency_Hz']}: must be above 0")
+    period_s = 1.0 / k["frequency_Hz"]
+    return Pulses(period_s, 0.5 * period_s, -(k["phase_turns"] % 1.0) * period_s)
 
 
 def _recording(place: str, table: Table, folder: Path) -> Source:

@@ -8,7 +8,7 @@ from nidaqmx.constants import DigitalWidthUnits, ReadRelativeTo, SampleTimingTyp
 
 from simdaq import errors, names, tdms
 from simdaq.card import Card
-from simdaq.channels import Channel
+from simdaq.channels import Channel, DigitalLines
 from simdaq.errors import DaqmxError
 from simdaq.run import Event, Run
 from simdaq.timing import Timing, Trigger
@@ -269,7 +269,8 @@ class Task:
         if self.kind == "ao" and model.ao is not None:
             return model.ao.max_Hz, 0.0, model.ao.max_Hz
         if self.kind in ("di", "do"):
-            ports = {card.port_of(line) for c in mine for line in c.resources()}
+            ports = {card.port_of(line) for c in mine
+                     if isinstance(c, DigitalLines) for line in c.lines}  # fmt: skip
             highest = min(model.ports[p].max_Hz for p in ports)
             return highest, 0.0, highest
         counters = model.counters

@@ -1,7 +1,6 @@
 """Transducer electronic data sheets (IEEE 1451.4) of physical channels, read from files.
 
-Only the basic TEDS is decoded. Channels that take their scaling from a TEDS template are not
-simulated.
+`teds_templates` decodes what follows the basic TEDS.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from simdaq.edges import EdgeSource, Joined, Pulses, Resumed
+from simdaq.edges import EdgeSource, Joined, LineEdges, Pulses, Resumed
 
 Times = Any  # a time in s or an array of them
 Source = float | Callable[[Times], Any]
@@ -72,8 +72,17 @@ class Output:
     changes: list[tuple[float, float]] = field(default_factory=list)
     _block_s: NDArray[np.float64] | None = None  # times of the last block, with values before it
     _block: NDArray[np.float64] | None = None
+    _edges: LineEdges | None = None
+
+    def heard(self) -> LineEdges:
+        """Its edges from now on, for counters and triggers on the same pin."""
+        if self._edges is None:
+            self._edges = LineEdges(self.value, self.since_s)
+        return self._edges
 
     def put(self, t_s: float, value: float) -> None:
+        if self._edges is not None:
+            self._edges.put(t_s, value)
         if self.watched and value != self.value:
             self.changes.append((t_s, value))
         self._block_s = np.array([-np.inf, t_s])
@@ -84,6 +93,9 @@ class Output:
         """Take the levels that a clocked generation put out in one step."""
         if not len(t_s):
             return
+        if self._edges is not None:
+            for one_s, value in zip(t_s.tolist(), values.tolist(), strict=True):
+                self._edges.put(one_s, value)
         if self.watched:
             before = np.concatenate(([self.value], values[:-1]))
             kept = values != before

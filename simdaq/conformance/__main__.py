@@ -20,7 +20,7 @@ def main() -> int:
         prog="python -m simdaq.conformance",
         description="Run NI's examples and tests of nidaqmx on simulated cards.",
     )
-    parser.add_argument("checkout", type=Path, help="checkout of ni/nidaqmx-python")
+    parser.add_argument("checkout", type=_whole_path, help="checkout of ni/nidaqmx-python")
     parser.add_argument("--jobs", type=int, default=2, metavar="N")
     parser.add_argument("--part", choices=("examples", "library", "grpc"), action="append")
     parser.add_argument("--only", default="", metavar="TEXT",
@@ -34,6 +34,11 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 2
     return 0
+
+
+def _whole_path(text: str) -> Path:
+    """The programs run in other folders."""
+    return Path(text).resolve()
 
 
 def _check(checkout: Path) -> None:

@@ -3,7 +3,7 @@
 import nidaqmx
 import numpy as np
 import pytest
-from nidaqmx.constants import READ_ALL_AVAILABLE, AcquisitionType
+from nidaqmx.constants import READ_ALL_AVAILABLE, AcquisitionType, TerminalConfiguration
 from nidaqmx.stream_readers import AnalogMultiChannelReader
 
 from simdaq import System, Track
@@ -153,3 +153,34 @@ def test_a_usb_card_has_no_hardware_timed_single_point(system, Task):
         with pytest.raises(nidaqmx.DaqError) as caught:
             task.start()
     assert caught.value.error_code == -200077
+
+
+@pytest.mark.parametrize(
+    ("wiring", "volts", "bits"),
+    [(TerminalConfiguration.DIFF, 20.0, 12), (TerminalConfiguration.RSE, 10.0, 11)],
+)
+def test_a_usb_6008_has_a_bit_less_single_ended(system, Task, wiring, volts, bits):
+    """Source: "USB-6008/6009 User Guide", AI resolution: 12 bits differential, 11 single-ended."""
+    system.add("USB-6008", "Dev2")
+    step = 2.0 * volts / 2**bits
+    with Task() as task:
+        found = task.ai_channels.add_ai_voltage_chan(
+            "Dev2/ai0", min_val=-volts, max_val=volts, terminal_config=wiring
+        )
+        assert found.ai_resolution == bits
+        system.feed("Dev2/ai0", 0.4 * step)
+        assert task.read() == 0.0
+        system.feed("Dev2/ai0", 0.6 * step)
+        assert task.read() == pytest.approx(step)
+
+
+@pytest.mark.parametrize(
+    ("rate_Hz", "asked", "size"),
+    [(50.0, 10, 1_000), (5e3, 10, 10_000), (1e5, 1_000, 100_000), (1e5, 300_000, 300_000)],
+)
+def test_a_continuous_task_has_the_buffer_of_nis_table(Task, system, rate_Hz, asked, size):
+    """Source: NI-DAQmx Help, "How Is Buffer Size Determined?"."""
+    with Task() as task:
+        task.ai_channels.add_ai_voltage_chan("Dev1/ai0")
+        continuous(task, rate_Hz, asked)
+        assert task.in_stream.input_buf_size == size

@@ -120,7 +120,7 @@ def test_nulling_takes_the_bridges_offset_off(system, Task):
 def test_a_bridge_module_refuses_volts(system, Task):
     with Task() as task, pytest.raises(nidaqmx.DaqError) as caught:
         task.ai_channels.add_ai_voltage_chan("cDAQ1Mod1/ai0")
-    assert caught.value.error_code == -200430
+    assert caught.value.error_code == -200431
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import ctypes
 
 import nidaqmx
 import pytest
-from nidaqmx.constants import AcquisitionType, LineGrouping, StrainGageRosetteType, TaskMode
+from nidaqmx.constants import AcquisitionType, LineGrouping, TaskMode
 
 from simdaq import install, library
 
@@ -149,10 +149,8 @@ def test_lines_as_one_channel_take_a_word_and_show_every_change(system, Task):
 
 def test_a_function_that_is_not_simulated_says_so(system, Task):
     with Task() as task:
-        task.ai_channels.add_ai_voltage_chan("Dev1/ai0")
-        scale = task.ai_channels.add_ai_rosette_strain_gage_chan
-        gauges = "Dev1/ai0:2", StrainGageRosetteType.DELTA, 0.0, []
-        assert code_of(lambda: scale(*gauges)) == -209876
+        generate = task.ao_channels.add_ao_func_gen_chan
+        assert code_of(lambda: generate("Dev1/ao0")) == -209876
 
 
 ZEROS = {
