@@ -4,12 +4,14 @@
 
 #include "guard.h"
 #include "limits.h"
+#include "sense.h"
 
 void board_boot(struct board *board, struct port *port)
 {
     memset(board, 0, sizeof *board);
     port_gates_off(port);
     board->port = port;
+    board->sensed.cell = PORT_SENSE_NONE;
     frame_start(&board->reader);
     board->identity = port_identity(port);
     board->now_us = port_now_us(port);
@@ -34,6 +36,7 @@ void board_take_limits(struct board *board)
     board->kept_crc = with_law(board, board->limits_crc);
     board->checked_entry = 0;
     board->checked_crc = WIRE_CRC_INIT;
+    board->sense_step_ms = (uint16_t)(board->limits.sense_every_ms / (unsigned)board->identity.n_cells + 1u);
     for (uint8_t i = 0; i < WIRE_CELLS_MAX; i++)
         heat_use_up(&board->cells[i].heat, &board->limits, board->now_ms);
 }
@@ -57,6 +60,8 @@ void board_all_off(struct board *board)
 {
     port_gates_off(board->port);
     board->cells_on = 0;
+    board->n_on = 0;
+    board->sense_asked = false;
     for (uint8_t i = 0; i < board->identity.n_cells; i++)
         cell_off(board, i);
 }
@@ -84,9 +89,11 @@ static void isolate(struct board *board, uint8_t cell)
     uint8_t duty_per_255[WIRE_CELLS_MAX] = {0};
     board->cells_open |= bit;
     board->n_open++;
-    board->cells_on &= (uint16_t)~bit;
+    sense_restrict(board, (uint16_t)~bit);
     if (board->cells[cell].duty_per_255 == 0)
         return;
+    board->cells_on &= (uint16_t)~bit;
+    board->n_on--;
     for (uint8_t i = 0; i < board->identity.n_cells; i++)
         duty_per_255[i] = i == cell ? 0 : board->cells[i].duty_per_255;
     port_gates_set(board->port, duty_per_255, board->identity.n_cells);
@@ -140,7 +147,10 @@ bool board_set(struct board *board, uint8_t *duty_per_255, uint8_t valid_for_ms)
         board_trip(board, FAULT_too_many_cells_on, cells_on);
         return true;
     }
+    if (!guard_may_add(n_on, &board->limits))
+        sense_restrict(board, cells_on);
     board->cells_on = cells_on;
+    board->n_on = n_on;
     board->commanded_us = board->now_us;
     board->hold_us = (uint32_t)(valid_for_ms < hold_max_ms ? valid_for_ms : hold_max_ms) * 1000u;
     if (changes != 0)

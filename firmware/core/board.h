@@ -9,6 +9,13 @@
 #include "frame.h"
 #include "port.h"
 
+struct sensed {
+    uint16_t current_counts;
+    uint16_t supply_counts; /* at the same time */
+    uint16_t at_ms;
+    uint8_t cell; /* PORT_SENSE_NONE: the host has it already */
+};
+
 struct board {
     struct port *port;
     struct port_identity identity;
@@ -35,9 +42,16 @@ struct board {
     uint16_t wired; /* cells that may be switched on, as named at arming */
     uint16_t cells_open; /* wired cells found open since arming: they stay off */
     uint16_t bad_frames;
+    struct sensed sensed;    /* the last reading of resistance */
+    uint16_t sense_asked_ms; /* time of the last request for one */
+    uint16_t sense_step_ms;  /* between two requests */
+    uint8_t sense_cell;      /* the last one's */
+    bool sense_asked;        /* the request has been neither answered nor cancelled */
+    uint8_t n_on;            /* bits in cells_on */
     uint8_t state; /* enum state */
     uint8_t status_page;
     uint8_t reference_streak[PORT_REFERENCES_MAX];
+    bool sensed_sent; /* the last status had a reading of resistance */
     uint8_t n_open; /* bits in cells_open */
     uint8_t n_read; /* cells read since the last complete scan */
     uint8_t checked_entry;

@@ -36,6 +36,18 @@ void cell_probed(struct cell *cell, const struct heat_law *law, uint16_t counts)
     cell->streak[CHECK_LOW] = 0;
 }
 
+/* The pulse is counted whether the gate was on anyway or not, and however it ended. */
+void cell_sensed(struct cell *cell, const struct wire_limits *limits, const struct heat_law *law,
+                 const struct port_sample *sample)
+{
+    uint16_t counts = sample->current_counts;
+    heat_add_pulse(&cell->heat, law, counts, PORT_PROBE_MAX_US);
+    if (!sample->gate_on)
+        return;
+    cell->on_counts = counts;
+    cell->sampled_mA = cell_current_mA(counts, limits);
+}
+
 void cell_sample(struct cell *cell, const struct wire_limits *limits, const struct heat_law *law,
                  const struct port_sample *sample, uint32_t now_ms, uint32_t now_us)
 {

@@ -86,18 +86,20 @@ static uint8_t serve_set_mask(struct board *board, const uint8_t *payload)
     return set(board, command.arming, duty_per_255, command.valid_for_ms);
 }
 
-static bool is_readable(uint8_t duty_per_255)
+static bool are_readable(const uint8_t *duty_per_255)
 {
-    return duty_per_255 == 0 || duty_per_255 >= WIRE_DUTY_MIN_PER_255;
+    for (uint8_t i = 0; i < WIRE_CELLS_MAX; i++)
+        if (duty_per_255[i] != 0 && duty_per_255[i] < WIRE_DUTY_MIN_PER_255)
+            return false;
+    return true;
 }
 
 static uint8_t serve_set_duties(struct board *board, const uint8_t *payload)
 {
     struct wire_set_duties command;
     wire_unpack_set_duties(payload, &command);
-    for (uint8_t i = 0; i < WIRE_CELLS_MAX; i++)
-        if (!is_readable(command.duty_per_255[i]))
-            return RESULT_bad_value;
+    if (!are_readable(command.duty_per_255))
+        return RESULT_bad_value;
     return set(board, command.arming, command.duty_per_255, command.valid_for_ms);
 }
 
@@ -160,6 +162,7 @@ static uint8_t serve_arm(struct board *board, const uint8_t *payload)
     if (!board_probe(board, command.cells))
         return RESULT_is_faulted;
     board->wired = command.cells;
+    board->sensed.cell = PORT_SENSE_NONE; /* of an earlier arming */
     board->state = STATE_armed;
     board->number = (uint32_t)arming << 8 | (uint8_t)board->number;
     board->armed_number = board->number;
@@ -213,6 +216,22 @@ static void put_faults(const struct board *board, uint16_t *all, uint16_t *first
     *cells = board->fault_cells;
 }
 
+/* The last reading of resistance, once; false: there is none. */
+static bool fill_sensed(struct board *board, struct wire_status *answer)
+{
+    struct sensed *sensed = &board->sensed;
+    board->sensed_sent = !board->sensed_sent && sensed->cell != PORT_SENSE_NONE;
+    if (!board->sensed_sent)
+        return false;
+    answer->first_cell = (uint8_t)(WIRE_SENSED + sensed->cell);
+    answer->current_mA[0] = sensed->current_counts;
+    answer->current_mA[1] = sensed->supply_counts;
+    answer->temperature_cC[0] = (int16_t)((uint16_t)((uint16_t)board->now_ms - sensed->at_ms) & INT16_MAX);
+    answer->temperature_cC[1] = 0;
+    sensed->cell = PORT_SENSE_NONE;
+    return true;
+}
+
 static void fill_status(struct board *board, struct wire_status *answer, uint8_t result)
 {
     answer->time_us = board->now_us;
@@ -221,6 +240,8 @@ static void fill_status(struct board *board, struct wire_status *answer, uint8_t
     put_faults(board, &answer->fault_bits, &answer->first_fault_bits, &answer->fault_cells);
     answer->cells_on = board->cells_on;
     answer->cells_open = board->cells_open;
+    if (fill_sensed(board, answer))
+        return;
     answer->first_cell = board->status_page;
     const struct cell *cell = &board->cells[board->status_page];
     for (uint8_t i = 0; i < WIRE_CELLS_PER_STATUS; i++, cell++) {

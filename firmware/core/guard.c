@@ -10,17 +10,18 @@ static bool persists(uint8_t *streak, bool failed, uint8_t scans)
     return *streak >= scans;
 }
 
-static uint16_t check_current_on(struct cell *cell, const struct wire_limits *limits)
+static uint16_t check_current_high(struct cell *cell, const struct wire_limits *limits)
 {
-    uint16_t found = 0;
-    uint16_t current_mA = cell->sampled_mA;
-    if (persists(&cell->streak[CHECK_HIGH], current_mA > limits->current_max_mA,
-                 limits->persistence_scans))
-        found |= FAULT_current_high;
-    if (persists(&cell->streak[CHECK_LOW], current_mA < limits->current_on_min_mA,
-                 limits->persistence_scans))
-        found |= FAULT_current_low;
-    return found;
+    bool failed = cell->sampled_mA > limits->current_max_mA;
+    bool lasts = persists(&cell->streak[CHECK_HIGH], failed, limits->persistence_scans);
+    return lasts ? FAULT_current_high : 0;
+}
+
+static uint16_t check_current_low(struct cell *cell, const struct wire_limits *limits)
+{
+    bool failed = cell->sampled_mA < limits->current_on_min_mA;
+    bool lasts = persists(&cell->streak[CHECK_LOW], failed, limits->persistence_scans);
+    return lasts ? FAULT_current_low : 0;
 }
 
 static uint16_t check_current_off(struct cell *cell, const struct wire_limits *limits)
@@ -77,11 +78,21 @@ uint16_t guard_sample(struct cell *cell, const struct wire_limits *limits,
     uint16_t found = check_temperature(cell, limits, sample->temperature_counts);
     found |= check_gate(cell, limits, sample);
     if (sample->gate_on)
-        found |= check_current_on(cell, limits);
+        found |= check_current_high(cell, limits) | check_current_low(cell, limits);
     else
         found |= check_current_off(cell, limits);
     if (on_too_long(cell, limits, (uint16_t)now_ms))
         found |= FAULT_cell_on_too_long;
+    if (energy_high(cell, limits))
+        found |= FAULT_cell_energy_high;
+    return found;
+}
+
+uint16_t guard_sensed(struct cell *cell, const struct wire_limits *limits, uint16_t supply_counts)
+{
+    uint16_t found = check_current_high(cell, limits);
+    if (supply_counts >= GUARD_SUPPLY_COUNTS)
+        found |= check_current_low(cell, limits);
     if (energy_high(cell, limits))
         found |= FAULT_cell_energy_high;
     return found;
@@ -131,6 +142,11 @@ uint16_t guard_probe(uint16_t counts, const struct wire_limits *limits)
 bool guard_may_be_open(uint8_t n_open, const struct wire_limits *limits)
 {
     return n_open < limits->open_cells_max;
+}
+
+bool guard_may_add(uint8_t n_on, const struct wire_limits *limits)
+{
+    return n_on < limits->cells_on_max;
 }
 
 bool guard_too_many(uint8_t n_on, const struct wire_limits *limits)

@@ -11,6 +11,15 @@
 uint16_t guard_sample(struct cell *cell, const struct wire_limits *limits,
                       const struct port_sample *sample, uint32_t now_ms);
 
+/* Without a supply, 4 % of its full scale, no current says nothing about the wire. */
+enum { GUARD_SUPPLY_COUNTS = 41 };
+
+/* Faults in a cell's current that port_sense has measured. Call cell_sensed first. */
+uint16_t guard_sensed(struct cell *cell, const struct wire_limits *limits, uint16_t supply_counts);
+
+/* Whether one more cell than these may be on. */
+bool guard_may_add(uint8_t n_on, const struct wire_limits *limits);
+
 /* Allowed deviation of a reference: 4 % of full scale. The levels differ by more. */
 enum { GUARD_REFERENCE_COUNTS = 40 };
 

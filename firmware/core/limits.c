@@ -57,6 +57,8 @@ uint16_t limits_crc(const struct wire_limits *limits)
 bool limits_sane(const struct wire_limits *limits)
 {
     WIRE_LIMITS(IF_OUTSIDE)
+    if (limits->sense_every_ms != 0 && limits->sense_every_ms < WIRE_SENSE_EVERY_MIN_MS)
+        return false;
     return limits->temperature_counts_min < limits->temperature_counts_max;
 }
 

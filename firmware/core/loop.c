@@ -3,6 +3,7 @@
 #include "command.h"
 #include "guard.h"
 #include "limits.h"
+#include "sense.h"
 
 enum {
     RECEIVED_MAX = 48, /* bytes per turn, so that a busy line cannot delay the guard */
@@ -49,7 +50,9 @@ static void take_sample(struct board *board)
     struct port_sample sample;
     if (!port_sample(board->port, &sample))
         return;
-    if (sample.cell >= WIRE_CELLS_MAX)
+    if (sample.sensed)
+        sense_take(board, &sample);
+    else if (sample.cell >= WIRE_CELLS_MAX)
         check_reference(board, &sample);
     else
         check_cell(board, &sample);
@@ -111,6 +114,7 @@ void board_poll(struct board *board)
     take_sample(board);
     watch_host(board);
     watch_scan(board);
+    sense_poll(board);
     if (listen(board)) { /* serving takes as long as two readings, and the answer must not wait for them */
         board_keep_time(board);
         take_sample(board);

@@ -30,7 +30,9 @@
 #define WIRE_AHEAD_MAX 127
 #define WIRE_PROBABILITY_ONE 65535 /* certain; a smaller value p is p / 65536 */
 #define WIRE_HEAT_TO_ARM 8         /* arming requires that at most 1/8 of a cell's heat budget is used */
-#define WIRE_DUTY_MIN_PER_255 8    /* a smaller duty is too short to measure the current */
+#define WIRE_DUTY_MIN_PER_255 16   /* a smaller duty is too short to measure the current */
+#define WIRE_SENSED 128            /* first_cell of a status that has a reading of resistance instead */
+#define WIRE_SENSE_EVERY_MIN_MS 20 /* a smaller sense_every_ms other than 0 is a bad_value */
 
 /* C(name, code, answer): a command; its payload is the table of its name, if there is one. */
 #define WIRE_COMMANDS(C)             \
@@ -89,7 +91,11 @@
 /* The answer to every command that changes something: command and readings in one exchange, which takes an
  * ATmega328P less than a millisecond at 1 Mbaud. Each frame has the readings of two cells from first_cell
  * on, in rotation. cells_open are the cells isolated since the last arming: found open (current_low), at
- * most open_cells_max, they stay off whatever is commanded until the board is armed again. */
+ * most open_cells_max, they stay off whatever is commanded until the board is armed again.
+ *
+ * With sense_every_ms above 0, at most every other frame has a reading of resistance instead, each once: from
+ * first_cell = WIRE_SENSED + cell on, current_mA[0] and current_mA[1] are the counts, of 1023, of the cell's
+ * current and of the supply's voltage at the same time; temperature_cC[0] is the reading's age in ms. */
 #define WIRE_STATUS(F, A, N)                              \
     F(u32, time_us)                                       \
     F(u8, result)                                         \
@@ -138,7 +144,9 @@
 
 /* L(type, name, default, lowest, highest): a limit that the board enforces and stores. A level
  * at its limit is allowed. limits_crc is the CRC of the packed table. With open_cells_max at 0 the
- * first open cell is a fault. */
+ * first open cell is a fault. With sense_every_ms above 0, the current of every wired cell and the supply's
+ * voltage are measured at the same time about that often while the board is armed and a command is valid; a
+ * cell that is off is on for 0.2 ms meanwhile. supply_full_scale_mV is for the host alone. */
 #define WIRE_LIMITS(L)                                       \
     L(u8, silence_max_ms, 100, 1, 100)                       \
     L(u8, hold_max_ms, 100, 1, 100)                          \
@@ -157,7 +165,9 @@
     L(u16, temperature_counts_max, 1000, 1, 1022)            \
     L(u16, current_full_scale_mA, 2000, 1, 10000)            \
     L(u16, temperature_full_scale_cC, 50000, 1, 65535)       \
-    L(i16, temperature_zero_cC, -5000, -30000, 30000)
+    L(i16, temperature_zero_cC, -5000, -30000, 30000)        \
+    L(u16, sense_every_ms, 0, 0, 60000)                      \
+    L(u16, supply_full_scale_mV, 20000, 1, 65535)
 
 /* X(name, number) */
 #define WIRE_STATES(X) \

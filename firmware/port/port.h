@@ -29,6 +29,8 @@ struct port_sample {
     uint8_t cell;          /* from WIRE_CELLS_MAX on: a reference */
     bool gate_on;   /* setting of the gate, long enough for the current to settle */
     bool gate_high; /* level of its pin during the reading */
+    bool sensed;    /* requested by port_sense: temperature_counts are the supply's voltage, and gate_on also
+                       means that no other gate switched between the two */
 };
 
 struct port_identity port_identity(struct port *port);
@@ -51,6 +53,13 @@ enum { PORT_PROBE_MAX_US = 300 };
 /* Current of a cell in counts, with only its gate high, for at most PORT_PROBE_MAX_US; before and after, all
  * gates are low. */
 uint16_t port_probe(struct port *port, uint8_t cell);
+
+/* Requests one more reading of a cell's current, with the supply's voltage at the same time. The gate is high
+ * meanwhile, for at most PORT_PROBE_MAX_US beyond what is set, and never while or after the e-stop is open.
+ * `wait`: up to one period of the modulation until the gate is high anyway. A later request replaces this one;
+ * PORT_SENSE_NONE and port_gates_off cancel it. Every reading that was begun is returned. */
+enum { PORT_SENSE_NONE = WIRE_CELLS_MAX };
+void port_sense(struct port *port, uint8_t cell, bool wait);
 
 /* Whether the loop is open or has been open since the last call. */
 bool port_estop_open(struct port *port);

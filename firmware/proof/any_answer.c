@@ -56,6 +56,7 @@ static void check_state(void)
     invariant(board.state <= STATE_faulted);
     invariant(board.state == STATE_faulted || board.fault_bits == 0);
     invariant(board.fault_bits <= FAULTS_ALL);
+    invariant(board.sense_cell < n);
     for (uint8_t i = 0; i < n; i++)
         invariant(board.state == STATE_armed || board.cells[i].duty_per_255 == 0);
 }
@@ -77,6 +78,9 @@ static void vary(void)
     board.limits_whole = any();
     board.scanned = any();
     board.tick_served = any();
+    board.sensed_sent = any();
+    board.sense_asked = any();
+    board.sense_cell = (uint8_t)Frama_C_unsigned_int_interval(0, n - 1u);
     if (state != STATE_armed)
         for (uint8_t i = 0; i < n; i++)
             board.cells[i].duty_per_255 = 0;
@@ -133,6 +137,7 @@ bool answer_sample(struct port_sample *sample)
     sample->cell = cell;
     sample->gate_on = any();
     sample->gate_high = any();
+    sample->sensed = cell < board.identity.n_cells && any();
     return true;
 }
 

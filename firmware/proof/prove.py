@@ -17,16 +17,16 @@ INTS = {"x86_64": "32-bit int", "x86_16": "16-bit int, as on the ATmega"}
 
 # Where cases are kept apart, and where joining them loses nothing.
 SLEVELS = (
-    "guard_sample:0,board_faults_of:4,cell_sample:0,guard_probe:0,check_temperature:0,check_current_on:0,"
+    "guard_sample:0,board_faults_of:4,cell_sample:0,guard_probe:0,check_temperature:0,check_current_high:0,check_current_low:0,"
     "check_current_off:0,guard_condition:0,heat_add:0,heat_cool:0,heat_count:0,cell_command:0,"
     "limits_crc_entry:30,limits_crc:0,board_is_cool:0,switch_cells:0,port_gates_set:2,board_all_off:0,"
-    "limits_sane:30,draw_cells:0,answer_send:0,serve_broadcast:30,answer_probe:0,turn:100000,"
+    "limits_sane:30,draw_cells:0,answer_send:0,serve_broadcast:100,answer_probe:0,turn:100000,"
     "check_board:100000,board_poll:100000,main:0,board_conditions:100,reading_conditions:0,take_sample:3000,count_reading:0,"
     "watch_host:1000,check_cell:3000,check_reference:0,guard_reference:0,check_gate:0,"
     "board_probe:1000,serve_arm:1000,board_estop_open:1000,any_board:0,vary:0,check_state:100000,listen:100000,"
-    "command_serve:5000,frame_open:5000,"
+    "command_serve:5000,frame_open:5000,are_readable:0,"
     "serve:5000,send:5000,serve_clear_faults:3000,serve_set_limits:1000,board_boot:1000,"
-    "new_arming:0,first_arming:0,board_resume:0"
+    "new_arming:0,first_arming:0,board_resume:0,sense_poll:1000,sense_take:3000,guard_sensed:0,cell_sensed:0,sense_restrict:0"
 )
 MERGED = (
     "board_set,port_gates_set,board_all_off,draw_cells,answer_send,serve_set_mask,isolate,"

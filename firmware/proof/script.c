@@ -70,6 +70,7 @@ bool answer_sample(struct port_sample *sample)
     sample->cell = cell;
     sample->gate_on = sample->gate_high = on;
     sample->known_counts = 0;
+    sample->sensed = false;
     sample->current_counts = current_of(cell, on);
     sample->temperature_counts = ROOM;
     if (on) {

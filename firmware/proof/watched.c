@@ -50,6 +50,16 @@ uint16_t port_probe(struct port *port, uint8_t cell)
     return answer_probe(cell);
 }
 
+void port_sense(struct port *port, uint8_t cell, bool wait)
+{
+    (void)wait;
+    if (cell == PORT_SENSE_NONE)
+        return;
+    property(PROPERTY_sensing_allowed, port->board->state == STATE_armed);
+    property(PROPERTY_sensing_allowed, port->board->fault_bits == 0);
+    property(PROPERTY_sensing_allowed, !port->estop_was_open);
+}
+
 bool port_estop_open(struct port *port)
 {
     bool open = answer_estop_open();

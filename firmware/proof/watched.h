@@ -11,7 +11,8 @@
     P(no_rise_after_estop, "no gate rises after the e-stop was open until armed again")          \
     P(no_rise_after_fault, "no gate rises while a fault stands")                                 \
     P(pulse_in_arming, "a pulse comes only in arming: disarmed, all gates low, no fault, loop closed") \
-    P(pulses_bounded, "a command causes one pulse a cell at most")
+    P(pulses_bounded, "a command causes one pulse a cell at most")                               \
+    P(sensing_allowed, "resistance is measured only while armed, no fault, loop closed")
 
 #define PROPERTY_ENUM(name, text) PROPERTY_##name,
 enum property { PROPERTIES_AT_THE_PORT(PROPERTY_ENUM) N_PORT_PROPERTIES };

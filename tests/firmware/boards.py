@@ -15,6 +15,7 @@ PLENTY = {"heat_max_cA2ms": 4_000_000_000, "heat_time_constant_ms": 1}  # of hea
 RAM_START = 0x100  # of the ATmega328P
 ON_COUNTS = 256  # 500 mA of 2 A
 KNOWN_COUNTS = (1023, 839, 512)  # full scale, 4.096 V, half supply
+SUPPLY_ADDRESS = 15  # of the temperature multiplexer
 STUCK = {"no": 0, "low": 1, "high": 2}
 PORTS = {"B": 0x25, "C": 0x28, "D": 0x2B}  # addresses of the registers
 GATE_BITS = [
@@ -54,6 +55,7 @@ def load(path: Path) -> ctypes.CDLL:
         ("advance", None, pointer, u32),
         ("now_us", u32, pointer),
         ("set_analog", None, pointer, u8, u16, u16, u16),
+        ("set_supply", None, pointer, u16),
         ("set_estop", None, pointer, ctypes.c_int),
         ("open_estop_at", None, pointer, u32),
         ("estop_is_open", ctypes.c_int, pointer),
@@ -208,6 +210,17 @@ class Bench(Host):
         first = 1 if self.exchange_us == 0 else 3
         return range(first, end, 1 if self.every == 1 else 7)
 
+    def sensed(self, duration_us: int, **command) -> list[tuple[int, int, int, int]]:
+        """Cell, counts of current and supply, and age in ms of every reading of resistance."""
+        found = []
+        for _ in range(duration_us // 1000):
+            self.advance(max(0, 1000 - self.exchange_us))
+            answer = self.command(**{"name": "set_mask", "valid_for_ms": 100} | command)
+            if answer["first_cell"] >= protocol.SENSED:
+                cell = answer["first_cell"] - protocol.SENSED
+                found.append((cell, *answer["current_mA"], answer["temperature_cC"][0]))
+        return found
+
     def advance_fed(self, duration_us: int, *cells: int) -> bool:
         """Time passes with a command a millisecond; false as soon as the board has tripped."""
         for _ in range(duration_us // 1000):
@@ -246,6 +259,9 @@ class NativeBoard(Bench):
 
     def set_analog(self, cell, on=ON_COUNTS, off=0, temperature=ROOM_COUNTS) -> None:
         self.lib.libboard_set_analog(self.memory, cell, on, off, temperature)
+
+    def set_supply(self, counts: int) -> None:
+        self.lib.libboard_set_supply(self.memory, counts)
 
     def set_estop(self, is_open: bool) -> None:
         self.lib.libboard_set_estop(self.memory, is_open)
@@ -379,6 +395,9 @@ class AvrBoard(Bench):
 
     def set_analog(self, cell, on=ON_COUNTS, off=0, temperature=ROOM_COUNTS) -> None:
         self.lib.emulate_set_analog(self.chip, cell, on, off, temperature)
+
+    def set_supply(self, counts: int) -> None:
+        self.lib.emulate_set_analog(self.chip, SUPPLY_ADDRESS, 0, 0, counts)
 
     def set_estop(self, is_open: bool) -> None:
         self.lib.emulate_set_estop(self.chip, int(is_open))

@@ -584,6 +584,46 @@ def set_apart_and_watched(board):
     board.limit()
 
 
+def sensed_without_supply(board):
+    """A reading of no current counts only with a supply; one too high always does."""
+    for supply, on, faults in (
+        (40, 9, []),
+        (41, 9, ["current_low"]),
+        (40, 10, []),
+        (40, 600, ["current_high"]),
+        (41, 10, []),
+        (700, 0, ["current_low"]),
+    ):
+        board.recover()
+        board.limit(sense_every_ms=20, current_on_min_mA=_mA(10), current_max_mA=_mA(599))
+        board.set_supply(supply)
+        board.ready()
+        board.set_analog(4, on=on)
+        board.advance_fed(150_000)
+        assert board.faults() == faults, (supply, on)
+        board.command("disarm")
+
+
+def sensed_beside_cells_on(board):
+    """A cell that is off is measured only while one more cell may be on."""
+    board.limit(sense_every_ms=20, cells_on_max=2)
+    board.set_supply(700)
+    board.ready()
+    assert {cell for cell, *_ in board.sensed(100_000, cells_on=0x003)} == {0, 1}
+    assert len({cell for cell, *_ in board.sensed(100_000, cells_on=0x001)}) == 12
+
+
+def sensed_heat(board):
+    """Pulses alone use up a budget that is small enough."""
+    board.limit(sense_every_ms=20, heat_max_cA2ms=80_000, heat_time_constant_ms=60_000)
+    board.set_supply(700)
+    board.lib.libboard_rest(board.memory)
+    board.recover()
+    assert protocol.result_name(board.arm_cells()["result"]) == "done"
+    board.advance_fed(8_000_000)
+    assert board.faults() == ["cell_energy_high"]
+
+
 CHECKS = [
     silence,
     hold,
@@ -607,4 +647,10 @@ CHECKS = [
     emergency_stop,
     wrong_table,
 ]
-NATIVE_CHECKS = [*CHECKS, scan_age_exactly]
+NATIVE_CHECKS = [
+    *CHECKS,
+    scan_age_exactly,
+    sensed_without_supply,
+    sensed_beside_cells_on,
+    sensed_heat,
+]

@@ -31,14 +31,14 @@ FLOODS = {
 
 @pytest.mark.parametrize("frame", FLOODS.values(), ids=FLOODS)
 def test_a_line_that_never_rests_does_not_delay_all_off(chip, frame):
-    """A command's hold ends in its time, and a shorted wire trips as soon as two scans show it."""
+    """A command's hold ends within 3 ms of its time, and a shorted wire trips in three readings."""
     chip.limit()
     chip.ready()
     assert chip.set(0, 5, 11, ms=HOLD_MS) == "done"
     start_us = chip.now_us()
     while any(chip.gates()):
         chip.flood(frame, 1000)
-        assert chip.now_us() - start_us <= (HOLD_MS + 2) * 1000
+        assert chip.now_us() - start_us <= (HOLD_MS + 3) * 1000
     assert chip.resets() == 0
     for _ in range(10):  # until all that was asked has been answered
         chip.advance(20_000)

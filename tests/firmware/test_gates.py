@@ -113,7 +113,7 @@ def test_duties_of_every_size_are_no_fault(chip):
     chip.limit(current_on_min_mA=0)
     chip.ready()
     for n in range(40):
-        duties = [8 + (29 * n + 31 * i) % 248 for i in range(12)] + [0] * 4
+        duties = [16 + (29 * n + 31 * i) % 240 for i in range(12)] + [0] * 4
         command = {"valid_for_ms": 100, "duty_per_255": duties}
         assert chip.result("set_duties", **command) == "done"
         chip.advance(4000 + 173 * n % 4000)

@@ -257,7 +257,8 @@ def test_the_default_table_protects_the_wire_that_it_is_made_for(board, current_
     counts = round(current_A / 2.0 * 1024)
     board.set_analog(CELL, on=counts)
     theta_K = peak_K = 0.0
-    for n in range(40_000):
+    # Without arming again the first trip, after at most 1.4 s, is the last.
+    for n in range(40_000 if pattern == "armed again and again" else 5_000):
         on = pattern == "held" or n % 4 < 3
         if pattern == "armed again and again" and board.state() != "armed" and n % 500 == 0:
             board.command("clear_faults")
@@ -274,6 +275,7 @@ def test_the_default_table_protects_the_wire_that_it_is_made_for(board, current_
     late_K = R_OHM_PER_M * current_A**2 * 1e-3 * (SCAN_MS + 1) / C_J_PER_M_K
     assert peak_K <= protected_K + late_K
     assert peak_K > 0.6 * protected_K  # it works all the same
+    assert board.state() == "faulted" or pattern == "armed again and again"
 
 
 # --- reset, cooling, arming ---
@@ -453,7 +455,7 @@ def test_on_the_chip_duties_that_follow_the_modulation_count_in_full(chip, late_
 def test_on_the_chip_duties_at_random_count_in_full(chip, every_us):
     rng = np.random.default_rng(every_us)
     _chip(chip, 400)
-    duties = [int(d) for d in rng.choice([0, 8, 16, 64, 127, 128, 254, 255], 60)]
+    duties = [int(d) for d in rng.choice([0, 16, 32, 64, 127, 128, 254, 255], 60)]
     most, there = _streamed(chip, duties.__getitem__, every_us, 60)
     assert most + I2_CA2 * 4 >= there
 

@@ -84,14 +84,14 @@ EXPLORED_MUTANTS = [
     (
         "current_persists",
         "guard.c",
-        "        found |= FAULT_current_high;\n    if (persists",
-        "        found |= 0;\n    if (persists",
+        "return lasts ? FAULT_current_high : 0;",
+        "return lasts ? 0 : 0;",
     ),
     (
         "open_persists",
         "guard.c",
-        "|= FAULT_current_low;\n    return found;\n}\n\nstatic uint16_t check_current_off",
-        "|= 0;\n    return found;\n}\n\nstatic uint16_t check_current_off",
+        "return lasts ? FAULT_current_low : 0;",
+        "return lasts ? 0 : 0;",
     ),
 ]
 BY_NAME = {name: place for name, *place in EXPLORED_MUTANTS}

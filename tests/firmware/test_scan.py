@@ -3,6 +3,7 @@
 import pytest
 
 from firmware.test_avr import EXCHANGES
+from hil.devices.board import protocol
 from hil.devices.board.scan import scan_s
 from hil.mechanics.sma.limits import REACTION_S
 
@@ -15,13 +16,19 @@ def _masks(cell):
     return lambda k: {"cells_on": 0xFFF * (k % 2) | 1 << cell}
 
 
-def _unread_us(chip, kind, every_us, cell, phase_us):
+def _duties(cell, duty):
+    """Hold this cell at a duty; all the others change at every command."""
+    return lambda k: {
+        "duty_per_255": [duty if i == cell else 255 * (k % 2) for i in CELLS] + [0] * 4
+    }
+
+
+def _unread_us(chip, kind, fields, every_us, cell, phase_us):
     """Gate-on time from a short to the trip, of a board that trips at the first reading of it."""
     chip.set_good_pins()
     chip.limit(persistence_scans=1)
     chip.ready()
     chip.advance(phase_us)
-    fields = _masks(cell) if kind == "set_mask" else EXCHANGES[kind][1]
     begin_us, on_us = chip.now_us(), 0.0
     for k in range(1, 400):
         if k == 20:
@@ -37,10 +44,24 @@ def _unread_us(chip, kind, every_us, cell, phase_us):
 @pytest.mark.parametrize("every_ms", [1, 2, 4, 10])
 @pytest.mark.parametrize("kind", ["set_mask", "broadcast"])
 def test_no_cell_is_on_unread_for_longer_than_the_limits_of_wires_reckon_with(chip, kind, every_ms):
-    longest_us = max(_unread_us(chip, kind, 1000 * every_ms, cell, 377 * cell) for cell in CELLS)
+    fields = {"set_mask": _masks, "broadcast": lambda cell: EXCHANGES["broadcast"][1]}[kind]
+    longest_us = max(
+        _unread_us(chip, kind, fields(cell), 1000 * every_ms, cell, 377 * cell) for cell in CELLS
+    )
     print(f"{kind} every {every_ms} ms: {longest_us} us")
     assert longest_us <= 1e6 * (scan_s(kind, 1e-3 * every_ms) + REACTION_S)
     assert longest_us > 0
+
+
+@pytest.mark.parametrize("every_ms", [1, 2, 4])
+def test_from_the_smallest_duty_on_a_cell_is_read_in_the_time_that_is_reckoned_with(chip, every_ms):
+    """The smallest duty of one slot and the largest one, at other phases than above."""
+    found_us = [
+        _unread_us(chip, "set_duties", _duties(cell, duty), 1000 * every_ms, cell, 377 * cell + 131)
+        for duty in (protocol.DUTY_MIN_PER_255, 254)
+        for cell in CELLS
+    ]
+    assert max(found_us) <= 1e6 * (scan_s("set_duties", 1e-3 * every_ms) + REACTION_S)
 
 
 @pytest.mark.parametrize("kind", EXCHANGES)

@@ -9,6 +9,7 @@
  * ADC6         current multiplexer
  * ADC7         temperature multiplexer
  *              12: full scale (AVCC), 13: 4.096 V reference, 14: half of AVCC, at both
+ *              15: the cells' supply through a divider, at the temperature multiplexer
  * PD0, PD1     UART
  * PD2 (INT0)   e-stop loop: closed to ground, pulled up: high is open
  */
@@ -27,6 +28,7 @@ enum {
     REFERENCE_FULL = 1023, /* counts */
     REFERENCE_4096_MV = 839,
     REFERENCE_HALF = 512,
+    ADDRESS_SUPPLY = 15,
     CHANNEL_CURRENT = 6,
     CHANNEL_TEMPERATURE = 7,
 };

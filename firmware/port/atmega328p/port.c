@@ -28,6 +28,9 @@ enum {
     SAMPLE_TICKS = 500,    /* 250 us per cell */
     SCAN_PERIOD_US = 6500, /* at most: 3250, and 3000 if all cells switch; conversions are repeated */
     SETTLE_US = 20,
+    HELD_US = 24, /* a conversion takes its sample within 20 us */
+    SENSE_TICKS = 330, /* 165 us: settling, a conversion, the sample of the next one */
+    SENSE_WAIT = 18, /* readings, longer than a period of the modulation */
     MEMORY_AT = 0,
     SERIAL_AT = 64,
     COUNT_AT = 68,
@@ -53,6 +56,9 @@ struct port {
     struct scan scan;
     struct scan_turn turn; /* of the reading in progress */
     uint16_t current_counts;
+    uint8_t sense;      /* requested cell, or PORT_SENSE_NONE */
+    uint8_t sense_wait; /* readings for which it waits for its gate */
+    bool sensing;       /* the reading in progress was requested */
     bool gate_on, gate_high;
     bool temperature_next;
     bool sampling;     /* a reading has begun and is not yet in `sample` */
@@ -112,6 +118,7 @@ static void gates_off(void)
     PORTC &= (uint8_t)~GATES_C;
     PORTD &= (uint8_t)~GATES_D;
     memset(the_port.slots, 0, SLOTS * sizeof *the_port.slots);
+    the_port.sense = PORT_SENSE_NONE;
     the_port.modulated = false;
     the_port.edges++;
 }
@@ -274,10 +281,74 @@ static struct scan *scan(void)
     return (struct scan *)&the_port.scan;
 }
 
+/* Raises the gate, until it is released or any gate is switched. */
+static void raise_gate(uint8_t cell)
+{
+    const struct slot *gate = &GATES[cell];
+    ATOMIC_BLOCK(ATOMIC_RESTORESTATE)
+    {
+        PORTC = (uint8_t)((PORTC & (uint8_t)~SELECT_C) | cell);
+        if (the_port.sense == cell && may_drive()) { /* not cancelled meanwhile */
+            PORTB |= gate->b;
+            PORTC |= gate->c;
+            PORTD |= gate->d;
+        }
+        the_port.sense = PORT_SENSE_NONE;
+        the_port.edges_at_start = the_port.edges;
+    }
+}
+
+/* Call once the supply's conversion has taken its sample. */
+static void release_gate(void)
+{
+    const struct slot *gate = &GATES[the_port.turn.address];
+    ATOMIC_BLOCK(ATOMIC_RESTORESTATE)
+    {
+        bool raised = ((PORTB & gate->b) | (PORTC & gate->c) | (PORTD & gate->d)) != 0;
+        the_port.gate_on = raised && the_port.edges == the_port.edges_at_start;
+        drive(&the_port.slots[the_port.slot]);
+    }
+}
+
+static void sense(uint8_t cell)
+{
+    the_port.sensing = true;
+    the_port.turn.address = cell;
+    the_port.temperature_next = true;
+    raise_gate(cell);
+    _delay_us(SETTLE_US);
+    convert(CHANNEL_CURRENT);
+}
+
+/* No gate switches before it has ended. */
+static bool slot_lasts(void)
+{
+    uint16_t left = 0;
+    if (!the_port.modulated)
+        return true;
+    ATOMIC_BLOCK(ATOMIC_RESTORESTATE) left = (uint16_t)(OCR1A - TCNT1);
+    return left > SENSE_TICKS && left < 0x8000;
+}
+
+static bool sense_begins(uint8_t cell, uint16_t on)
+{
+    if (cell == PORT_SENSE_NONE || !slot_lasts())
+        return false;
+    if (the_port.sense_wait == 0 || (on >> cell & 1u) != 0)
+        return true;
+    the_port.sense_wait--;
+    return false;
+}
+
 static void convert_current(void)
 {
     the_port.edges_at_start = the_port.edges; /* before reading the gates, so that an edge in between counts */
     uint16_t on = cells_on();
+    uint8_t cell = the_port.sense;
+    if (sense_begins(cell, on)) {
+        sense(cell);
+        return;
+    }
     struct scan_turn turn = scan_next(scan(), on);
     *(struct scan_turn *)&the_port.turn = turn;
     ATOMIC_BLOCK(ATOMIC_RESTORESTATE) PORTC = (uint8_t)((PORTC & (uint8_t)~SELECT_C) | turn.address);
@@ -295,7 +366,10 @@ static void hand_over(void)
     the_port.sample.gate_high = the_port.gate_high;
     the_port.sample.current_counts = the_port.current_counts;
     the_port.sample.temperature_counts = ADC;
-    scan_done(scan(), turn, the_port.gate_on);
+    the_port.sample.sensed = the_port.sensing;
+    if (!the_port.sensing)
+        scan_done(scan(), turn, the_port.gate_on);
+    the_port.sensing = false;
     the_port.sample_ready = true;
     if (the_port.turn_due) {
         the_port.turn_due = false;
@@ -327,12 +401,19 @@ ISR(ADC_vect, ISR_NOBLOCK)
         return;
     }
     the_port.gate_high = gate_is_high(the_port.turn.address); /* long after any edge, unless one occurs now */
-    if (the_port.edges != the_port.edges_at_start) {
+    if (the_port.edges != the_port.edges_at_start && !the_port.sensing) {
         convert_current(); /* a gate may have switched during it */
         return;
     }
     the_port.current_counts = ADC;
     the_port.temperature_next = false;
+    if (the_port.sensing) {
+        ATOMIC_BLOCK(ATOMIC_RESTORESTATE) PORTC |= ADDRESS_SUPPLY;
+        convert(CHANNEL_TEMPERATURE);
+        _delay_us(HELD_US);
+        release_gate();
+        return;
+    }
     convert(CHANNEL_TEMPERATURE);
 }
 
@@ -354,6 +435,16 @@ bool port_sample(struct port *port, struct port_sample *sample)
     return true;
 }
 
+void port_sense(struct port *port, uint8_t cell, bool wait)
+{
+    (void)port;
+    ATOMIC_BLOCK(ATOMIC_RESTORESTATE)
+    {
+        the_port.sense = cell;
+        the_port.sense_wait = wait ? SENSE_WAIT : 0;
+    }
+}
+
 static uint16_t converted(uint8_t channel)
 {
     convert(channel);
@@ -369,6 +460,7 @@ uint16_t port_probe(struct port *port, uint8_t cell)
     ADCSRA &= (uint8_t) ~(1 << ADIE);
     the_port.sampling = true; /* afterwards the scan repeats its interrupted reading */
     the_port.sample_held = false;
+    the_port.sensing = false;
     while ((ADCSRA & 1 << ADSC) != 0) {
     }
     ATOMIC_BLOCK(ATOMIC_RESTORESTATE)
@@ -531,6 +623,7 @@ static void start(void)
     TCCR1B = 1 << CS11;
     the_port.slots = (struct slot *)the_port.tables[0];
     the_port.slot_ticks = UNIT_TICKS;
+    the_port.sense = PORT_SENSE_NONE;
     scan_start(scan(), N_CELLS, N_REFERENCES);
     OCR1A = UNIT_TICKS;
     OCR1B = SAMPLE_TICKS;

@@ -76,12 +76,13 @@ static void spoil_cell(void *board, uint8_t cell)
     libboard_set_analog(board, cell, on, off, temperature);
 }
 
-/* References and pins are normal, with occasional faults. */
+/* References and pins are normal, with occasional faults; the supply is on, or not connected. */
 static void turn_pins(void *board)
 {
     static const uint16_t known[] = {1023, 839, 512};
     for (uint8_t i = 0; i < 3; i++)
         libboard_set_reference(board, i, one_in(512) ? (uint16_t)(next() % 1024) : known[i]);
+    libboard_set_supply(board, one_in(8) ? 0 : 800);
     libboard_set_address(board, 1u << next() % 2, 0, one_in(256) ? 2 : 0);
     for (uint8_t i = 0; i < WIRE_CELLS_MAX; i++)
         libboard_set_stuck(board, i, one_in(1024)); /* low */

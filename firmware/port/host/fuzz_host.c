@@ -86,6 +86,8 @@ static void random_limits(struct wire_limits *table)
         table->heat_time_constant_ms = 1; /* otherwise the board would be cooling most of the time */
     if (one_in(2))
         table->open_cells_max = 3;
+    if (one_in(2))
+        table->sense_every_ms = WIRE_SENSE_EVERY_MIN_MS;
 #define CHANGE(type, name, normal, lowest, highest) \
     if (one_in(12))                                 \
         table->name = (wire_##type)random_value(normal, lowest, highest);

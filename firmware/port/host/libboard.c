@@ -9,6 +9,7 @@
 
 enum {
     POLL_US = 50, /* period of the main loop */
+    SENSE_US = 180, /* of a pulse that measures resistance, as on the chip */
     RX_ROOM = 4096,
     TX_ROOM = 4096,
     MEMORY = WIRE_SIZE_limits + FRAME_CRC,
@@ -38,6 +39,9 @@ struct port {
     uint8_t gates[WIRE_CELLS_MAX]; /* registers */
     uint8_t stuck[WIRE_CELLS_MAX]; /* enum stuck */
     uint16_t references[N_REFERENCES];
+    uint16_t supply_counts;
+    uint32_t sensing_us[WIRE_CELLS_MAX]; /* for which a gate was high in addition, since the last step */
+    uint8_t sense; /* requested cell, or PORT_SENSE_NONE */
     struct address_fault address[2]; /* of the multiplexer for currents, and for temperatures */
     struct scan scan;
     bool was_on[WIRE_CELLS_MAX]; /* at its last reading */
@@ -75,7 +79,15 @@ uint32_t port_now_us(struct port *port)
 void port_gates_off(struct port *port)
 {
     memset(port->set, 0, sizeof port->set);
+    port->sense = PORT_SENSE_NONE;
     port_gates_refresh(port);
+}
+
+/* Gates have no phase here: one with a duty is high at any time. */
+void port_sense(struct port *port, uint8_t cell, bool wait)
+{
+    (void)wait;
+    port->sense = cell;
 }
 
 static void open_estop(struct port *port)
@@ -185,6 +197,26 @@ static void sample_cell(struct port *port, uint8_t cell, struct port_sample *sam
     port->was_on[cell] = on;
 }
 
+static void sample_sensed(struct port *port, struct port_sample *sample)
+{
+    uint8_t cell = port->sense;
+    bool was_on = port->set[cell] > 0;
+    port->sense = PORT_SENSE_NONE;
+    *sample = (struct port_sample){.cell = cell, .sensed = true};
+    pass_moment(port);
+    if (!was_on && !port->estop_seen) {
+        port->n_rises++;
+        port->sensing_us[cell] += SENSE_US;
+        port->gates[cell] = UINT8_MAX;
+    }
+    convert(port, cell, sample);
+    sample->temperature_counts = port->supply_counts;
+    pass_moment(port); /* during the pulse */
+    sample->gate_on = !port->estop_seen;
+    sample->gate_high = level_per_255(port, cell) > 0;
+    port_gates_refresh(port);
+}
+
 static uint16_t cells_set(const struct port *port)
 {
     uint16_t set = 0;
@@ -204,6 +236,10 @@ bool port_sample(struct port *port, struct port_sample *sample)
         return false;
     port->scan_us = due_us;
     port->sample++;
+    if (port->sense != PORT_SENSE_NONE) {
+        sample_sensed(port, sample);
+        return true;
+    }
     struct scan_turn next = scan_next(&port->scan, cells_set(port));
     if (next.address < port->identity.n_cells)
         sample_cell(port, next.address, sample);
@@ -266,6 +302,7 @@ static void boot(struct port *port, uint8_t cause)
     port->identity.reset_cause = cause;
     port->rx_first = port->rx_n = port->tx_n = 0;
     port->sample = 0;
+    port->sense = PORT_SENSE_NONE;
     scan_start(&port->scan, port->identity.n_cells, n_references(port));
     port->scan_us = port->life_us;
     board_boot(&port->board, port);
@@ -360,9 +397,12 @@ void libboard_advance(void *board, uint32_t duration_us)
 
 void libboard_step(void *board, uint32_t period_us, double *duty)
 {
-    const struct port *port = board;
-    for (uint8_t gate = 0; gate < port->identity.n_cells; gate++)
-        duty[gate] = level_per_255(port, gate) / 255.0;
+    struct port *port = board;
+    for (uint8_t gate = 0; gate < port->identity.n_cells; gate++) {
+        double share = level_per_255(port, gate) / 255.0 + (double)port->sensing_us[gate] / period_us;
+        duty[gate] = share < 1.0 ? share : 1.0;
+        port->sensing_us[gate] = 0;
+    }
     libboard_advance(board, period_us);
 }
 
@@ -379,6 +419,12 @@ void libboard_set_analog(void *board, uint8_t cell, uint16_t on_counts, uint16_t
     if (cell >= WIRE_CELLS_MAX)
         return;
     port->pins[cell] = (struct pins){on_counts, off_counts, temperature_counts};
+}
+
+void libboard_set_supply(void *board, uint16_t counts)
+{
+    struct port *port = board;
+    port->supply_counts = counts;
 }
 
 void libboard_set_estop(void *board, int open)

@@ -23,13 +23,16 @@ size_t libboard_send(void *board, uint8_t *bytes, size_t room);
 /* Sets the heat of all cells to 0, as if all gates had been off for long. */
 void libboard_rest(void *board);
 void libboard_advance(void *board, uint32_t duration_us);
-/* Returns the commanded duty of every gate, 0 to 1, and advances by a period. */
+/* Returns the commanded duty of every gate, 0 to 1, with the pulses of the last period that measured resistance,
+ * and advances by a period. */
 void libboard_step(void *board, uint32_t period_us, double *duty);
 uint32_t libboard_now_us(const void *board);
 
 /* Counts of the 10-bit converter: current with the gate on, with it off, and temperature. */
 void libboard_set_analog(void *board, uint8_t cell, uint16_t on_counts, uint16_t off_counts,
                          uint16_t temperature_counts);
+/* Counts of the supply's voltage. */
+void libboard_set_supply(void *board, uint16_t counts);
 void libboard_set_estop(void *board, int open);
 /* Samples show the gates as they were a scan ago, as on a board whose loop lags. */
 void libboard_set_late(void *board, int late);
