@@ -1,0 +1,1 @@
+"""Recordings from other programs: `hil import`."""

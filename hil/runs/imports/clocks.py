@@ -1,0 +1,378 @@
+"""Clocks of files: times of their rows, and how one clock stands to another.
+
+    own = offset + (1 + drift) t
+
+where `t` is the recording's clock and `own` that of the file.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from datetime import datetime
+from math import nan
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.errors import ConfigError, one_line
+from hil.mechanics.arrays import Array
+from hil.record.device_clocks import fit_clock
+from hil.runs.imports.source import Source
+from hil.runs.imports.tables import AlignTable, SourceTable, TimeTable
+from hil.runs.imports.units import converted
+
+GAP_INTERVALS = 5.0
+POINTS_MAX = 2**16  # of the coarse correlation
+OVERLAP_MIN = 0.25  # of the shorter recording
+SEGMENTS = 8
+CORRELATION_MIN = 0.7  # below it, the columns do not show the same quantity
+FLAT = 0.1  # of the standard deviation of the whole: a segment that says nothing about time
+ROUNDING = 1e-6  # of 1 - r^2, in the transforms
+PATTERN_MIN = 3  # events whose intervals tell which of more events they are
+SAME_INTERVALS = 0.05  # of the median interval: events further apart are not the same
+SMOOTH_INTERVALS = 2.0  # standard deviation of the smoothing in front of a correlation
+SIGNIFICANT = 3.0  # standard errors, of a line through few segments
+DRIFT_MAX = 5e-3  # of any clock
+
+
+@dataclass(frozen=True)
+class Times:
+    """The times of a file's rows by its own clock.
+
+    Attributes
+    ----------
+    t_s : (k,) array, increasing
+    rows : (k,) array, the row of each; of rows with one time, the first
+    groups : (n,) array, index in `t_s` of every row that has a time; -1 without one
+    mean : whether rows of one time are averaged
+    start : date and time of t_s = 0, if the file has dates
+    repeated, missing : number of rows with the time of the row before, and without a time
+    gap_s : longest interval that is no gap
+    """
+
+    t_s: Array
+    rows: NDArray[np.int64]
+    groups: NDArray[np.int64]
+    mean: bool
+    gap_s: float
+    start: datetime | None = None
+    repeated: int = 0
+    missing: int = 0
+
+    @property
+    def gaps(self) -> NDArray[np.int64]:
+        """Indices of the times before a gap."""
+        return np.flatnonzero(np.diff(self.t_s) > self.gap_s)
+
+    @property
+    def interval_s(self) -> float:
+        """Median interval."""
+        return float(np.median(np.diff(self.t_s)))
+
+    def values(self, column: NDArray[np.float64]) -> Array:
+        """A column at these times."""
+        if not self.mean or not self.repeated:
+            return column[self.rows]
+        there = (self.groups >= 0) & np.isfinite(column)
+        counts = np.bincount(self.groups[there], minlength=len(self.t_s))
+        sums = np.bincount(self.groups[there], column[there], minlength=len(self.t_s))
+        with np.errstate(invalid="ignore"):
+            return np.asarray(sums / counts)
+
+
+def times_of(source: Source, name: str, table: SourceTable, n_rows: int) -> Times:
+    """The clock of a file.
+
+    Raises
+    ------
+    ConfigError
+        The file has no times, or they run back.
+    """
+    where = f"sources.{name}.time"
+    if table.time is None:
+        raise ConfigError(f"{where}: {source.path.name} has no times of its own: give column or "
+                          "rate_Hz")  # fmt: skip
+    start = table.start
+    if table.time.rate_Hz is not None:
+        raw = np.arange(n_rows) / table.time.rate_Hz
+    elif table.time.format is not None:
+        raw, start = _dates(source, table.time, where)
+    else:
+        assert table.time.column is not None  # the table has a column or a rate
+        series = source.column(table.time.column, f"{where}.column")
+        unit = table.time.unit or series.unit or "s"
+        raw = converted(series.values, unit, "s", f"{where}.unit")
+    return increasing(raw, source, table, start, table.time.repeated == "mean")
+
+
+def increasing(
+    raw: Array, source: Source, table: SourceTable, start: datetime | None, mean: bool = False
+) -> Times:
+    """Times without missing and repeated ones; ConfigError if they run back."""
+    there = np.flatnonzero(np.isfinite(raw))
+    given_s = raw[there]
+    if len(there) < 2:
+        raise ConfigError(f"{source.path}: {len(there)} rows with a time: at least 2 are needed")
+    steps_s = np.diff(given_s)
+    if (back := np.flatnonzero(steps_s < 0.0)).size:
+        k = int(back[0])
+        raise ConfigError(
+            f"{source.path}: time runs back {back.size} times, first in row {there[k + 1] + 1} of "
+            f"the table, from {given_s[k]:.9g} s to {given_s[k + 1]:.9g} s: cut the file there, or "
+            "name another time column"
+        )
+    new = np.concatenate(([True], steps_s > 0.0))
+    if new.sum() < 2:
+        raise ConfigError(f"{source.path}: all rows have the same time: name another time column")
+    t_s = given_s[new]
+    groups = np.full(len(raw), -1, dtype=np.int64)
+    groups[there] = np.cumsum(new) - 1
+    gap_s = table.gap_s or GAP_INTERVALS * float(np.median(np.diff(t_s)))
+    return Times(t_s, there[new], groups, mean, gap_s, start, int((~new).sum()),
+                 len(raw) - len(there))  # fmt: skip
+
+
+def _dates(source: Source, time: TimeTable, where: str) -> tuple[Array, datetime]:
+    import pandas as pd
+
+    assert time.column is not None  # the table refuses a format without it
+    key = f"{where}.column"
+    texts = source.columns[source.name_of(time.column, key)].values
+    try:
+        stamps = pd.to_datetime(pd.Series(texts), format=time.format)
+    except (ValueError, TypeError) as error:
+        raise ConfigError(
+            one_line(f"{where}.format = '{time.format}': {str(error).partition(',')[0][:160]}")
+        ) from None
+    first = stamps.dropna().iloc[0] if stamps.notna().any() else None
+    if first is None:
+        raise ConfigError(f"{key} = '{time.column}': has no dates")
+    return (stamps - first).dt.total_seconds().to_numpy(), first.to_pydatetime()
+
+
+@dataclass(frozen=True)
+class Clock:
+    """A file's clock against the recording's.
+
+    Attributes
+    ----------
+    offset_s : its time when the recording's clock is zero
+    drift : relative rate, minus one
+    method : how it was found, in words
+    pairs : number of events or segments; 0 for given offsets
+    """
+
+    method: str
+    offset_s: float = 0.0
+    drift: float = 0.0
+    drift_standard_error: float = nan
+    residual_s: float = nan
+    pairs: int = 0
+    correlation: float = nan
+
+    def to_recording(self, own_s: Array) -> Array:
+        """Times of the recording's clock."""
+        return np.asarray((own_s - self.offset_s) / (1.0 + self.drift))
+
+    def as_dict(self) -> dict[str, float | str]:
+        """Figures for the recording; drift in ppm."""
+        return {
+            "method": self.method,
+            "offset_s": self.offset_s,
+            "drift_ppm": 1e6 * self.drift,
+            "drift_ppm_standard_error": 1e6 * self.drift_standard_error,
+            "residual_rms_s": self.residual_s,
+            "pairs": self.pairs,
+            "correlation": self.correlation,
+        }
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Values over the own clock of their file."""
+
+    t_s: Array
+    y: Array
+
+    @property
+    def known(self) -> Curve:
+        """Without missing values."""
+        there = np.isfinite(self.y)
+        return Curve(self.t_s[there], self.y[there])
+
+
+def aligned(table: AlignTable, own: Curve, main: Curve, key: str) -> Clock:
+    """Clock of `own` against that of `main`, by events or by correlation.
+
+    Raises
+    ------
+    ConfigError
+        There is no event, the columns do not agree, or they do not overlap.
+    """
+    for curve, column in ((own.known, table.column), (main.known, table.to_column)):
+        if len(curve.y) < 8 or np.ptp(curve.y) == 0.0:
+            raise ConfigError(f"{key}: column '{column}' is constant: no clock can be found by it")
+    if table.by == "event":
+        return _by_events(table, own.known, main.known, key)
+    return _by_correlation(table, own.known, main.known, key)
+
+
+def crossings_s(curve: Curve, level: float | None, edge: str) -> Array:
+    """Interpolated times at which a curve crosses a level, by default the middle of its range."""
+    middle = 0.5 * (curve.y.min() + curve.y.max())
+    y = curve.y - (middle if level is None else level)
+    y = -y if edge == "falling" else y
+    k = np.flatnonzero((y[:-1] < 0.0) & (y[1:] >= 0.0))
+    share = -y[k] / (y[k + 1] - y[k])
+    return np.asarray(curve.t_s[k] + share * (curve.t_s[k + 1] - curve.t_s[k]))
+
+
+def _by_events(table: AlignTable, own: Curve, main: Curve, key: str) -> Clock:
+    own_s = crossings_s(own, table.level, table.edge)
+    main_s = crossings_s(main, table.to_level, table.edge)
+    few = min(len(own_s), len(main_s))
+    if not few or (len(own_s) != len(main_s) and few < PATTERN_MIN):
+        raise ConfigError(
+            f"{key}: '{table.column}' has {len(own_s)} {table.edge} edges and '{table.to_column}' "
+            f"{len(main_s)}: give level and to_level, so that both have the same ones"
+        )
+    own_s, main_s = _same_pattern(own_s, main_s)
+    if few >= PATTERN_MIN:
+        apart_s = np.std(own_s - main_s)
+        if apart_s > SAME_INTERVALS * np.median(np.diff(main_s)):
+            raise ConfigError(
+                f"{key}: the edges of '{table.column}' and '{table.to_column}' have other "
+                f"intervals, by {apart_s:.3g} s: give level and to_level, so that both have the "
+                "same ones"
+            )
+    return _fitted(f"{few} shared {table.edge} edges", main_s, own_s, table.drift)
+
+
+def _same_pattern(own_s: Array, main_s: Array) -> tuple[Array, Array]:
+    """The events that both files have: where one has more, those whose intervals agree best."""
+    if len(own_s) < len(main_s):
+        main_s, own_s = _same_pattern(main_s, own_s)
+        return own_s, main_s
+    n = len(main_s)
+    shifts = range(len(own_s) - n + 1)
+    best = min(shifts, key=lambda k: float(np.std(own_s[k : k + n] - main_s)))
+    return own_s[best : best + n], main_s
+
+
+def _fitted(method: str, main_s: Array, own_s: Array, drift: bool, r: float = nan) -> Clock:
+    """The line through pairs of times; only an offset if they show no drift, or if asked."""
+    found = fit_clock(main_s, own_s) if drift and len(main_s) >= 3 else {}
+    if found and abs(found["drift_ppm"]) > SIGNIFICANT * found["drift_ppm_standard_error"]:
+        return Clock(method, found["offset_s"], 1e-6 * found["drift_ppm"],
+                     1e-6 * found["drift_ppm_standard_error"], found["residual_rms_s"],
+                     len(main_s), r)  # fmt: skip
+    apart_s = own_s - main_s
+    residual_s = float(np.std(apart_s)) if len(apart_s) > 1 else nan
+    if found:
+        ppm, error = found["drift_ppm"], found["drift_ppm_standard_error"]
+        method += f", drift {ppm:.3g} +- {error:.2g} ppm is not significant and left out"
+    elif drift:
+        method += ", too few for a drift"
+    return Clock(method, float(apart_s.mean()), residual_s=residual_s, pairs=len(main_s),
+                 correlation=r)  # fmt: skip
+
+
+def _by_correlation(table: AlignTable, own: Curve, main: Curve, key: str) -> Clock:
+    lag_s, r = coarse_lag(own, main)
+    if not r >= CORRELATION_MIN:
+        raise ConfigError(
+            f"{key}: '{table.column}' and '{table.to_column}' correlate with at most r = {r:.2f}: "
+            "name columns of the same quantity, or align by event, clock or offset"
+        )
+    begin_s = max(main.t_s[0], own.t_s[0] - lag_s)
+    edges_s = np.linspace(begin_s, min(main.t_s[-1], own.t_s[-1] - lag_s), SEGMENTS + 1)
+    # Interpolation between noisy readings smooths them, most in the middle: without a common
+    # smoothing the correlation would prefer such shifts.
+    width_s = SMOOTH_INTERVALS * _interval_s(own, main)
+    own, main = _smooth(own, width_s), _smooth(main, width_s)
+    reach_s = 3.0 * _interval_s(own, main) + DRIFT_MAX * (edges_s[-1] - edges_s[0])
+    pairs = []
+    for a_s, b_s in itertools.pairwise(edges_s):
+        part = main.t_s[(main.t_s >= a_s) & (main.t_s < b_s)]
+        at_s = part if len(part) >= 8 else np.linspace(a_s, b_s, 64, endpoint=False)
+        there = np.interp(at_s, main.t_s, main.y)
+        if np.std(there) < FLAT * np.std(main.y):
+            continue
+        found_s = _refined(own, at_s, there, lag_s, reach_s)
+        if abs(found_s - lag_s) < 0.99 * reach_s:
+            pairs.append((float(at_s.mean()), found_s))
+    if not pairs:
+        raise ConfigError(f"{key}: no part of '{table.to_column}' fixes the time: align by event")
+    middle_s, lags_s = np.array(pairs).T
+    return _fitted(f"correlation of {len(pairs)} segments", middle_s, middle_s + lags_s,
+                   table.drift, r)  # fmt: skip
+
+
+def _interval_s(*curves: Curve) -> float:
+    return max(float(np.median(np.diff(curve.t_s))) for curve in curves)
+
+
+def _smooth(curve: Curve, width_s: float) -> Curve:
+    """The curve at even times, low-passed by a Gaussian."""
+    from scipy.ndimage import gaussian_filter1d
+
+    step_s = _interval_s(curve)
+    at_s = np.arange(curve.t_s[0], curve.t_s[-1] + 0.5 * step_s, step_s)
+    y = np.interp(at_s, curve.t_s, curve.y)
+    return Curve(at_s, gaussian_filter1d(y, width_s / step_s, mode="nearest"))
+
+
+def _refined(own: Curve, at_s: Array, main_y: Array, lag_s: float, reach_s: float) -> float:
+    """The lag near lag_s at which the curve `own` agrees best with main_y at at_s."""
+    from scipy.optimize import minimize_scalar
+
+    def disagreement(lag: float) -> float:
+        y = np.interp(at_s + lag, own.t_s, own.y)
+        return 1.0 if np.std(y) == 0.0 else 1.0 - float(np.corrcoef(y, main_y)[0, 1])
+
+    tried_s = lag_s + np.linspace(-reach_s, reach_s, 81)
+    best = int(np.argmin([disagreement(lag) for lag in tried_s]))
+    low, high = tried_s[max(0, best - 1)], tried_s[min(len(tried_s) - 1, best + 1)]
+    return float(minimize_scalar(disagreement, bounds=(low, high), method="bounded").x)
+
+
+def coarse_lag(own: Curve, main: Curve) -> tuple[float, float]:
+    """Lag of `own` behind `main` that explains most samples, and the correlation coefficient there.
+
+    The coefficient is that of the n samples which overlap at a lag, r = S_xy / sqrt(S_xx S_yy); the
+    lag maximises -n ln(1 - r^2).
+    """
+    from scipy.signal import correlate
+
+    spans_s = [float(np.ptp(curve.t_s)) for curve in (own, main)]
+    step_s = max(min(float(np.median(np.diff(c.t_s))) for c in (own, main)),
+                 max(spans_s) / POINTS_MAX)  # fmt: skip
+    x = _even(main, step_s)
+    y = _even(own, step_s)
+    ones = np.ones(len(x)), np.ones(len(y))
+
+    def over_lags(a: Array, b: Array) -> Array:
+        return np.asarray(correlate(b, a, mode="full", method="fft"))
+
+    n = np.maximum(over_lags(*ones), 1.0)
+    sum_x, sum_y = over_lags(x, ones[1]), over_lags(ones[0], y)
+    s_xx = over_lags(x * x, ones[1]) - sum_x**2 / n
+    s_yy = over_lags(ones[0], y * y) - sum_y**2 / n
+    s_xy = over_lags(x, y) - sum_x * sum_y / n
+    few = n < OVERLAP_MIN * min(len(x), len(y))
+    variance = np.where(few, np.inf, np.maximum(s_xx, 1e-9 * n) * np.maximum(s_yy, 1e-9 * n))
+    r = s_xy / np.sqrt(variance)
+    # The log-likelihood of a straight line between the two: of cycles that repeat, a short overlap
+    # may agree as well as the whole.
+    unexplained = np.maximum(1.0 - np.maximum(r, 0.0) ** 2, ROUNDING)
+    best = int(np.argmax(-n * np.log(unexplained)))
+    lag = best - (len(x) - 1)
+    return float(own.t_s[0] - main.t_s[0] + lag * step_s), float(r[best])
+
+
+def _even(curve: Curve, step_s: float) -> Array:
+    """The curve at even steps, its mean and scale removed."""
+    at_s = np.arange(curve.t_s[0], curve.t_s[-1] + 0.5 * step_s, step_s)
+    y = np.interp(at_s, curve.t_s, curve.y)
+    return np.asarray((y - y.mean()) / np.std(y))

@@ -1,0 +1,171 @@
+"""`hil import --guess`: a first map, from the headers of the files."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from hil.errors import ConfigError, writing
+from hil.experiment.load import load_with
+from hil.loop.channels import RigLayout
+from hil.rig.instruments import layout_of
+from hil.runs.imports.source import Series, Source, read_source
+from hil.runs.imports.tables import TextTable
+from hil.runs.imports.units import fits, split_header
+
+TIME = re.compile(r"^_?(t|time|zeit|temps|tiempo|tempo|elapsed|timestamp|date.*time)\b", re.I)
+LIKE = 0.4  # of difflib: names below it are not alike
+IDLE = {
+    "experiment": {"name": "import", "duration_s": 1.0},
+    "controller": {"kind": "idle"},
+}
+
+
+def guess(files: Sequence[Path], rig: Path | None, out: Path, *, force: bool = False) -> str:
+    """Write a first map, to be read and corrected; returns its text.
+
+    Raises
+    ------
+    ConfigError
+        A file cannot be read, or the map exists.
+    """
+    if out.exists() and not force:
+        raise ConfigError(f"{out}: exists already: choose another --map, or overwrite with --force")
+    layout = None
+    if rig is not None:
+        config = load_with(rig, IDLE, str(out))
+        layout = layout_of(config.tables, list(config.models[0].cell_names))
+    sources = _named([read_source(path, TextTable()) for path in files])
+    text = "\n".join([*_head(out, sources, layout), *_channels(sources, layout), ""])
+    with writing(out, ": choose another --map"):
+        out.write_text(text, encoding="utf-8")
+    return text
+
+
+def _named(sources: Sequence[Source]) -> dict[str, Source]:
+    """Sources by the first word of their file's name."""
+    found: dict[str, Source] = {}
+    for i, source in enumerate(sources, start=1):
+        word = re.match(r"[A-Za-z]\w*?(?=_|\b)", source.path.stem)
+        name = word[0] if word and word[0] not in found else f"file{i}"
+        found[name] = source
+    return found
+
+
+def _head(out: Path, sources: Mapping[str, Source], layout: RigLayout | None) -> Iterator[str]:
+    yield "# A first map, from headers: read it, correct it, then import with it."
+    yield f"name = {_quoted(out.stem)}"
+    yield "# measured = 2026-01-23T09:32:03Z   # when the clock of the recording was zero"
+    yield "# period_s = 0.1                    # by default the rig's"
+    for i, (name, source) in enumerate(sources.items()):
+        yield ""
+        yield f"[sources.{name}]"
+        yield f"file = {_quoted(source.path.name)}"
+        time = time_column(source)
+        if time is not None:
+            yield f"time = {{column = {_quoted(time)}{_date_format(source.columns[time])}}}"
+        elif all(series.t_s is None for series in source.columns.values()):
+            yield "time = {rate_Hz = 1000.0}         # no column of times was found: correct this"
+        if i:
+            yield 'align = {by = "offset", offset_s = 0.0}   # or by event, correlation, clock'
+        yield "# columns, with their units:"
+        for header, series in source.columns.items():
+            yield f"#   {_quoted(header)} {series.unit or '(no unit)'}{_range(series)}"
+
+
+def _range(series: Series) -> str:
+    if series.values.dtype.kind not in "fiub":
+        return f", such as {_quoted(str(series.values[0])[:30])}"
+    known = series.values[np.isfinite(series.values)]
+    return f", {known.min():.4g} to {known.max():.4g}" if len(known) else ", no numbers"
+
+
+def _date_format(series: Series) -> str:
+    if series.values.dtype.kind in "fiub":
+        return "" if series.unit else ', unit = "s"'
+    return ', format = "%m/%d/%Y %H:%M:%S.%f"'
+
+
+def time_column(source: Source) -> str | None:
+    """The column of times: named so, else the first that is in a unit of time; None without one."""
+    named = [name for name in source.columns if TIME.match(split_header(name)[0].strip())]
+    in_units = [n for n, s in source.columns.items() if s.unit and fits(s.unit, "s")]
+    dated = [n for n in source.columns if "time" in n.lower() and n.lower().startswith("start")]
+    return next(iter([*named, *in_units, *dated]), None)
+
+
+def _channels(sources: Mapping[str, Source], layout: RigLayout | None) -> Iterator[str]:
+    several = len(sources) > 1
+    taken = {(name, time_column(source)) for name, source in sources.items()}
+    if layout is None:
+        yield ""
+        yield "# Without --rig, the channels' names are guesses too."
+        for source_name, source in sources.items():
+            for header, series in source.columns.items():
+                if (source_name, header) in taken or series.values.dtype.kind not in "fiub":
+                    continue
+                yield from _entry("channels", _word(header), header, source_name, several, series)
+        return
+    for channel in layout.channels:
+        best = _best(channel.name, channel.units, sources, taken)
+        if best is None:
+            yield f"\n# channels.{channel.name}: no column is in a unit that fits {channel.units}"
+            continue
+        taken.add(best)
+        source_name, header = best
+        series = sources[source_name].columns[header]
+        yield from _entry("channels", channel.name, header, source_name, several, series)
+    for cell in layout.cell_names:
+        best = _best(cell, "1", sources, taken)
+        if best is None:
+            yield f'\n# [cells.{_quoted(cell)}]\n# column = ""   # no column was found'
+            continue
+        taken.add(best)
+        source_name, header = best
+        series = sources[source_name].columns[header]
+        yield from _entry("cells", _quoted(cell), header, source_name, several, series)
+
+
+def _best(
+    name: str, unit: str, sources: Mapping[str, Source], taken: set[tuple[str, str | None]]
+) -> tuple[str, str] | None:
+    """The column with a fitting unit whose name is most like this; None if there is none."""
+    best, most = None, LIKE
+    for source_name, source in sources.items():
+        for header, series in source.columns.items():
+            if (source_name, header) in taken or series.values.dtype.kind not in "fiub":
+                continue
+            given = series.unit or ("1" if unit == "1" else "")
+            if not given or not fits(given, unit):
+                continue
+            short = split_header(header)[0].rpartition("/")[2].lower()
+            like = difflib.SequenceMatcher(None, name.lower(), short).ratio()
+            like += 0.0 if unit == "1" else 0.5  # a unit says more than a name
+            if like > most:
+                best, most = (source_name, header), like
+    return best
+
+
+def _entry(
+    table: str, name: str, header: str, source: str, several: bool, series: Series
+) -> Iterator[str]:
+    yield ""
+    yield f"[{table}.{name}]"
+    if several:
+        yield f"source = {_quoted(source)}"
+    yield f"column = {_quoted(header)}"
+    if table == "channels" and not series.unit:
+        yield '# unit = ""   # the file does not say'
+
+
+def _word(header: str) -> str:
+    return re.sub(r"\W+", "_", split_header(header)[0].strip().lower()).strip("_") or "column"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,136 @@
+"""Writes an imported recording: the columns of a run, marked as imported."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.calibration import sources
+from hil.errors import ConfigError
+from hil.experiment.load import Config
+from hil.loop import loop
+from hil.loop.frame import Column
+from hil.loop.tap import EVENT
+from hil.platform.provenance import software, user
+from hil.record import layout
+from hil.record.layout import LIBVER, RECORDED
+from hil.record.summary import plain, summarise
+from hil.rig.instruments import GATES
+from hil.runs.assembly import Pipeline
+from hil.runs.imports.tables import MapTable
+from hil.runs.session import model_arrays
+
+BACKEND = "imported"
+ROWS_PER_CHUNK = 8192
+
+
+@dataclass(frozen=True)
+class Imported:
+    """The recording that was written, and what was noted on the way."""
+
+    path: Path
+    summary: dict[str, Any]
+    facts: dict[str, Any]
+    notes: list[tuple[str, str]]
+
+
+def write(
+    path: Path,
+    config: Config,
+    pipeline: Pipeline,
+    columns: Mapping[str, NDArray[Any]],
+    mapped: MapTable,
+    facts: Mapping[str, Any],
+    notes: Sequence[tuple[str, str]],
+    map_text: str,
+    simulated: Sequence[str] = (),
+) -> Imported:
+    """Write the recording; the file gets its name when it is complete.
+
+    Parameters
+    ----------
+    simulated : files with readings of simulated devices, by their own account
+    """
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    facts = {**facts, "imported_utc": now, "by": user(), "map": map_text,
+             "measured_known": mapped.measured is not None}  # fmt: skip
+    attributes: dict[str, str | int | float] = {
+        "backend": BACKEND,
+        "clock": BACKEND,
+        "seed": 0,
+        "experiment": config.to_toml(),
+        "experiment_name": mapped.name,
+        "experiment_file": f"{config.rig_name}/{config.path.name}",
+        "software": json.dumps(software()),
+        "operator": mapped.operator,
+        "gates": GATES,
+        "simulated": f"SIMULATED: {', '.join(simulated)}" if simulated else "",
+        "imported": json.dumps(plain(facts)),
+    }
+    if mapped.measured is not None:
+        measured = mapped.measured.astimezone(UTC)
+        attributes["created_utc"] = measured.isoformat(timespec="milliseconds")
+    if config.force_signal:
+        attributes["force_signal"] = config.force_signal
+    period_s = config.tables.loop.period_s
+    partial = path.with_name(f"{path.name}.importing")
+    try:
+        layout.create(
+            partial,
+            list(_columns(pipeline, columns, bool(simulated))),
+            attributes,
+            rows_per_chunk=min(ROWS_PER_CHUNK, max(2, len(columns["t_s"]))),
+            calibration={},  # readings come in their units: no calibration of the rig was applied
+            records=sources.kept(config.sources, datetime.now(UTC).date()),
+            model=model_arrays(config),
+        )
+        _fill(partial, columns, notes)
+        summary = {
+            "outcome": "complete", "first_fault": [], "faults": [], "stopped_by": "", "error": "",
+            "rows_lost": 0, "calibration": {}, **summarise(partial, period_s, BACKEND),
+        }  # fmt: skip
+        layout.finish(partial, "complete", summary)
+        os.replace(partial, path)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written ({error}): choose another --out") from None
+    finally:
+        partial.unlink(missing_ok=True)
+    return Imported(path, summary, dict(facts), list(notes))
+
+
+def _columns(
+    pipeline: Pipeline, filled: Mapping[str, NDArray[Any]], simulated: bool
+) -> Iterable[Column]:
+    """Descriptions of the columns that are filled."""
+    about = [*loop.columns(), *pipeline.rig.columns, *pipeline.estimator.columns]
+    for column in about:
+        if column.name in filled:
+            yield replace(column, simulated=simulated and column.role == "measured")
+    for channel in pipeline.rig.layout.channels:
+        if (name := channel.column("reference")) in filled:
+            yield Column(name, channel.units, "reference", f"set point of {channel.name}, imported")
+
+
+def _fill(
+    path: Path, columns: Mapping[str, NDArray[Any]], notes: Sequence[tuple[str, str]]
+) -> None:
+    with h5py.File(path, "r+", libver=LIBVER) as file:
+        n_rows = len(columns["t_s"])
+        for name, dataset in file["ticks"].items():
+            dataset.resize(n_rows, axis=0)
+            dataset[...] = columns[name]
+        events = np.array(
+            [(0.0, level, "import", text.encode()[:256]) for level, text in notes], dtype=EVENT
+        )
+        file["events"].resize(len(events), axis=0)
+        file["events"][...] = events
+        file[RECORDED][:2] = n_rows, len(events)

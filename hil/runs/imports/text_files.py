@@ -1,0 +1,255 @@
+"""Reader of delimited text: finds encoding, delimiter, decimal sign, header and row of units."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from hil.errors import ConfigError, one_line
+from hil.runs.imports.source import Series, by_full_name
+from hil.runs.imports.tables import TextTable
+from hil.runs.imports.units import parsed, split_header
+
+BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"),
+        (codecs.BOM_UTF16_BE, "utf-16"))  # fmt: skip
+DELIMITERS = (",", ";", "\t", "|", " ")
+HEAD = 2**18  # characters in which the table begins
+LOOKED_AT = 400  # lines
+EMPTY_LINE = re.compile(r"\n[ \t]*\r?\n")
+FEW = 3  # lines of one kind that make a table
+MISSING = ("", "*", "**", "***", "****", "*****", "--", "---", "NaN", "nan", "NAN", "OL", "OFL",
+           "NULL", "N/A", "n/a", "#N/A", "#NV", "1.#QNAN", "-1.#IND")  # fmt: skip
+HEADERS_ABOVE = 3
+NUMBER = {".": re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"),
+          ",": re.compile(r"[+-]?(\d+,?\d*|,\d+)([eE][+-]?\d+)?")}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a text is written; lines count from 0, and `header` is -1 without one."""
+
+    delimiter: str
+    decimal: str
+    first: int
+    n_fields: int
+    header: int = -1
+    units: int = -1
+
+
+def read_text(path: Path, table: TextTable) -> tuple[str, dict[str, Series]]:
+    """Columns by the names of the header, or `column 1` ... without one.
+
+    Raises
+    ------
+    ConfigError
+        The file is not text, or has no table of numbers.
+    """
+    text = _unwrapped(_decoded(path, table.encoding))
+    lines = text[:HEAD].splitlines()
+    middle = len(text) // 2
+    looked_at = [*lines[: LOOKED_AT // 2], *text[middle : middle + HEAD // 8].splitlines()[1:-1]]
+    missing = {*MISSING, *table.missing}
+    form = form_of(path, lines, [line for line in looked_at if line.strip()], table, missing)
+    at = sum(len(line) for line in text[:HEAD].splitlines(keepends=True)[: form.first])
+    return "CSV", by_full_name(_columns(path, lines, _table(text[at:], form), form, missing))
+
+
+def _decoded(path: Path, encoding: str | None) -> str:
+    data = path.read_bytes()
+    found = encoding or next((name for bom, name in BOMS if data.startswith(bom)), None)
+    if found is None and b"\0" in data[:4096]:
+        raise ConfigError(f"{path}: neither text nor a known binary format: export it as CSV")
+    try:
+        # Spreadsheets of western languages write cp1252 where they do not write UTF-8.
+        return data.decode(found) if found else _utf8_or_western(data)
+    except (LookupError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"{path}: is not {found or 'UTF-8'} ({one_line(str(error))[:80]}): give text.encoding"
+        ) from None
+
+
+def _utf8_or_western(data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data.decode("cp1252", "replace")
+
+
+def _unwrapped(text: str) -> str:
+    """Without a first line `sep=;`, and without quotes around whole lines.
+
+    Spreadsheets write the one, some testing machines the other.
+    """
+    if text[:4].lower() == "sep=":
+        text = text.partition("\n")[2]
+    filled = [line for line in text[:HEAD].splitlines()[:LOOKED_AT] if line.strip()]
+    wrapped = sum(line[0] == '"' and len(_split(line, ",")) == 1 for line in filled)
+    if filled and wrapped > 0.9 * len(filled) and any("," in line for line in filled):
+        lines = text.splitlines()
+        return "\n".join(_split(line, ",")[0] if line.strip() else "" for line in lines)
+    return text
+
+
+def _split(line: str, delimiter: str) -> list[str]:
+    if delimiter == " ":
+        return line.split()
+    try:
+        fields = next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error:
+        fields = line.split(delimiter)
+    return [field.strip() for field in fields]
+
+
+def form_of(
+    path: Path, lines: Sequence[str], looked_at: Sequence[str], table: TextTable, missing: set[str]
+) -> Form:
+    """Find the delimiter and decimal sign under which most lines are rows of numbers.
+
+    Parameters
+    ----------
+    lines : the first lines of the file
+    looked_at : filled lines of its beginning and its middle
+    """
+    head = looked_at[: LOOKED_AT // 2]  # a file may have another table further down
+    best: tuple[float, str, str, int] | None = None
+    decimals: tuple[str, ...] = (table.decimal,) if table.decimal else (".", ",")
+    for delimiter in (table.delimiter,) if table.delimiter else DELIMITERS:
+        counts = Counter(n for line in head if (n := len(_split(line, delimiter))))
+        for n_fields, n_lines in counts.most_common(3):
+            if n_lines < min(FEW, len(head)):
+                continue
+            for decimal in decimals:
+                if decimal == delimiter:
+                    continue
+                share = _numeric_share(looked_at, delimiter, decimal, n_fields, missing)
+                score = share * n_lines / len(head) * (1.0 if n_fields > 1 else 0.1)
+                if share > 0.0 and (best is None or score > best[0] + 1e-9):
+                    best = score, delimiter, decimal, n_fields
+    if best is None:
+        raise ConfigError(
+            f"{path}: no table of numbers was found: give text.delimiter and text.decimal"
+        )
+    _, delimiter, decimal, n_fields = best
+    return _with_header(path, lines, Form(delimiter, decimal, 0, n_fields), table, missing)
+
+
+def _numeric_share(
+    lines: Sequence[str], delimiter: str, decimal: str, n_fields: int, missing: set[str]
+) -> float:
+    """Share of the fields of these rows that are numbers; those that are missing count half."""
+    rows = [r for line in lines if len(r := _split(line, delimiter)) == n_fields]
+    points = sum(_is_number(f, decimal) + 0.5 * (f in missing) for r in rows for f in r)
+    return points / (n_fields * len(rows)) if rows else 0.0
+
+
+def _is_number(field: str, decimal: str) -> bool:
+    return NUMBER[decimal].fullmatch(field) is not None
+
+
+def _with_header(
+    path: Path, lines: Sequence[str], form: Form, table: TextTable, missing: set[str]
+) -> Form:
+    """Find the first row of numbers, the header above it, and a row of units between them."""
+    first = table.data_line - 1 if table.data_line is not None else _first_row(lines, form, missing)
+    if not 0 <= first < len(lines):
+        raise ConfigError(f"{path}: text.data_line: the file has {len(lines)} lines")
+    if table.header_line is not None:
+        return Form(form.delimiter, form.decimal, first, form.n_fields, table.header_line - 1)
+    above: list[int] = []
+    for at in range(first - 1, -1, -1):
+        if not lines[at].strip():
+            continue
+        if len(_split(lines[at], form.delimiter)) != form.n_fields or len(above) == HEADERS_ABOVE:
+            break
+        above.append(at)
+    units = header = -1
+    if len(above) > 1 and _are_units(_split(lines[above[0]], form.delimiter)):
+        units, header = above[0], above[1]
+    elif above:
+        header = above[0]
+    return Form(form.delimiter, form.decimal, first, form.n_fields, header, units)
+
+
+def _first_row(lines: Sequence[str], form: Form, missing: set[str]) -> int:
+    """The first line with the numbers of a row: where the columns that have numbers have them."""
+    rows = [_split(line, form.delimiter) for line in lines[:LOOKED_AT]]
+    rows = [row for row in rows if len(row) == form.n_fields]
+    numeric = [
+        i
+        for i in range(form.n_fields)
+        if sum(_is_number(row[i], form.decimal) for row in rows) > 0.5 * len(rows)
+    ]
+    for at, line in enumerate(lines):
+        row = _split(line, form.delimiter)
+        if len(row) == form.n_fields and numeric and all(
+            _is_number(row[i], form.decimal) or row[i] in missing for i in numeric
+        ) and any(_is_number(row[i], form.decimal) for i in numeric):  # fmt: skip
+            return at
+    return 0
+
+
+def _table(text: str, form: Form) -> str:
+    """The table alone: up to an empty line before other lines, without a half last line."""
+    for gap in EMPTY_LINE.finditer(text):
+        after = text[gap.end() :].lstrip().partition("\n")[0]
+        if len(_split(after, form.delimiter)) != form.n_fields:
+            return text[: gap.start() + 1]
+    last_at = text.rfind("\n", 0, len(text) - 1) + 1
+    whole = len(_split(text[last_at:].strip(), form.delimiter)) == form.n_fields
+    return text if whole else text[:last_at]
+
+
+def _are_units(fields: Sequence[str]) -> bool:
+    bare = [field.strip("[]()") for field in fields]
+    return any(bare) and all(not unit or parsed(unit) is not None for unit in bare)
+
+
+def _columns(
+    path: Path, lines: Sequence[str], body: str, form: Form, missing: set[str]
+) -> list[tuple[str, Series]]:
+    import pandas as pd
+
+    names = [f"column {i + 1}" for i in range(form.n_fields)]
+    try:
+        frame = pd.read_csv(
+            io.BytesIO(body.encode()),
+            sep=r"\s+" if form.delimiter == " " else form.delimiter,
+            decimal=form.decimal,
+            header=None,
+            names=names,
+            index_col=False,
+            na_values=sorted(missing),
+            skipinitialspace=True,
+            low_memory=False,
+        )
+    except (pd.errors.ParserError, ValueError) as error:
+        raise ConfigError(
+            f"{path}: not a table of {form.n_fields} columns from line {form.first + 1} on "
+            f"({one_line(str(error))[:120]}): give text.data_line, or cut the other lines"
+        ) from None
+    headers = _split(lines[form.header], form.delimiter) if form.header >= 0 else []
+    units = _split(lines[form.units], form.delimiter) if form.units >= 0 else []
+    found: list[tuple[str, Series]] = []
+    for i, name in enumerate(names):
+        column = frame[name]
+        header = headers[i] if i < len(headers) else ""
+        unit = units[i].strip("[]()") if i < len(units) else split_header(header)[1]
+        numeric = pd.api.types.is_numeric_dtype(column)
+        values = column.to_numpy(dtype=float if numeric else object)
+        if not header and not numeric and found and not found[-1][1].unit:
+            told = set(column.dropna().unique()[:2])
+            if len(told) == 1 and parsed(str(next(iter(told)))) is not None:
+                before, series = found[-1]  # some loggers repeat the unit beside every reading
+                found[-1] = before, Series(series.values, str(told.pop()))
+                continue
+        if not (numeric and np.isnan(values).all() and not header):
+            found.append((header or name, Series(values, unit)))
+    return found

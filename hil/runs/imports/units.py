@@ -1,0 +1,85 @@
+"""Units of columns: found in headers, checked, converted (pint)."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.errors import ConfigError
+
+# What instruments write and pint reads otherwise: to it C is coulomb, and F is farad.
+SPELLED = {"C": "degC", "deg C": "degC", "°C": "degC", "ºC": "degC", "° C": "degC", "K": "kelvin",
+           "F": "degF", "deg F": "degF", "°F": "degF", "sec": "s", "secs": "s", "Deg": "degree",
+           "%": "percent", "-": "1", "": "1", "RPM": "rpm", "mV/V": "mV/V"}  # fmt: skip
+IN_HEADER = re.compile(r"^(?P<name>.*?)\s*[(\[](?P<unit>[^()\[\]]*)[)\]]\s*$")
+SUFFIXES = {"N": "N", "mN": "mN", "kN": "kN", "V": "V", "mV": "mV", "s": "s", "ms": "ms", "m": "m",
+            "mm": "mm", "um": "um", "C": "degC", "degC": "degC", "K": "kelvin", "rad": "rad",
+            "MPa": "MPa", "A": "A", "mA": "mA"}  # fmt: skip
+
+
+@cache
+def _registry() -> Any:
+    try:
+        import pint
+    except ImportError:
+        raise ConfigError("units need an extra: pip install 'hil-arrays[import]'") from None
+    return pint.UnitRegistry(cache_folder=None)
+
+
+def parsed(unit: str) -> Any | None:
+    """The unit of this text; None if it is no unit."""
+    text = SPELLED.get(unit.strip(), unit.strip())
+    if len(text) > 40 or (text[:1].isdigit() and text != "1"):
+        return None
+    try:
+        return _registry().parse_units("dimensionless" if text == "1" else text)
+    except ConfigError:
+        raise
+    except Exception:  # pint raises errors of its parser, tokenizer and arithmetic
+        return None
+
+
+def split_header(header: str) -> tuple[str, str]:
+    """Name and unit of a header such as `Load (N)`, `Load [N]` or `load_N`; unit "" if none."""
+    found = IN_HEADER.match(header)
+    if found and parsed(found["unit"]) is not None:
+        return found["name"], found["unit"].strip()
+    name, _, suffix = header.rpartition("_")
+    if name and suffix in SUFFIXES:
+        return name, SUFFIXES[suffix]
+    return header, ""
+
+
+def fits(unit: str, wanted: str) -> bool:
+    """Whether a unit has the dimension of another one."""
+    given, target = parsed(unit), parsed(wanted)
+    return given is not None and target is not None and given.is_compatible_with(target)
+
+
+def converted(
+    values: NDArray[np.float64], unit: str, wanted: str, where: str
+) -> NDArray[np.float64]:
+    """Values in `unit` as values in `wanted`.
+
+    Raises
+    ------
+    ConfigError
+        The unit is unknown, or has another dimension; `where` names the key.
+    """
+    given, target = parsed(unit), parsed(wanted)
+    if given is None:
+        raise ConfigError(f"{where}: unit '{unit}' is unknown: give unit, such as '{wanted}'")
+    if target is None:
+        raise ConfigError(f"{where}: the rig's unit '{wanted}' is unknown: correct the rig")
+    if given == target:
+        return values
+    if not given.is_compatible_with(target):
+        hint = "kgf for kilograms of force" if str(given) in ("kilogram", "gram") else (
+            f"one that converts to {wanted}, and scale if it is a raw signal")  # fmt: skip
+        raise ConfigError(f"{where}: unit '{unit}' does not fit '{wanted}': give unit, {hint}")
+    found: NDArray[np.float64] = _registry().Quantity(values, given).to(target).magnitude
+    return found

@@ -1,0 +1,211 @@
+"""Write a linear array as a functional mock-up unit (FMU), of FMI 3.0 or 2.0.
+
+The unit is self-contained C (`c/`) with the array's numbers: its source and its binaries are in the
+file. Co-simulation takes steps of `loop.period_s` with the arithmetic of
+`hil.systems.array.system`; model exchange gives x' = A x + B F to the importer's solver.
+
+Source: Functional Mock-up Interface 3.0.2 and 2.0.4, Modelica Association; the header files come
+from FMPy.
+"""
+
+import hashlib
+import shutil
+import subprocess
+import tempfile
+import uuid
+import zipfile
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+
+import jinja2
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hil.errors import ConfigError, ModelError, one_line, writing
+from hil.mechanics.discrete import discretise
+from hil.systems.array.activation import SIGMOID, STEP, UNSCALED, CellActivation
+from hil.systems.array.cell_array import CellArray
+from hil.systems.array.fmu.variables import UNITS, Variables, nominals, variables_of
+from hil.systems.array.system import EXACT_ORDER_MAX
+
+HERE = Path(__file__).parent
+VERSIONS = (3, 2)
+IDENTIFIER = "array"
+#: Compiler, folder of the binary in FMI 3 and 2, and its ending; the first one is this computer's.
+TARGETS = (
+    ("cc", "x86_64-linux", "linux64", ".so"),
+    ("x86_64-w64-mingw32-gcc", "x86_64-windows", "win64", ".dll"),
+)
+FLAGS = ("-std=c11", "-O2", "-ffp-contract=off", "-fvisibility=hidden", "-shared", "-Wall")
+
+
+def export(
+    model: CellArray, cells: Sequence[CellActivation], period_s: float, path: Path, fmi: int = 3
+) -> list[str]:
+    """Write the array as an FMU; returns the platforms that it has binaries for.
+
+    Parameters
+    ----------
+    cells : activation of every cell, of the kinds `step` and `sigmoid`
+    period_s : step of co-simulation
+    fmi : major version of FMI, 3 or 2
+
+    Raises
+    ------
+    ModelError
+        The array has wires, or too many states.
+    ConfigError
+        FMPy or a C compiler is missing, or the file cannot be written.
+    """
+    wires = [name for name, cell in zip(model.cell_names, cells, strict=True) if cell.has_wire]
+    if wires:
+        raise ModelError(
+            f"cell '{wires[0]}' is a wire, which is not linear: only arrays whose activation is "
+            "'step' or 'sigmoid' become FMUs"
+        )
+    if len(model.states) > EXACT_ORDER_MAX:
+        raise ModelError(
+            f"{len(model.states)} states: an FMU has at most {EXACT_ORDER_MAX}: reduce the array"
+        )
+    headers = _headers()
+    variables = variables_of(model, cells)
+    arrays = _arrays(model, cells, period_s, variables)
+    token = _token(arrays)
+    facts = {
+        "name": path.stem,
+        "identifier": IDENTIFIER,
+        "token": token,
+        "description": f"array of {model.n_cells} cells",
+        "version": metadata.version("hil-arrays"),
+        "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "period_s": repr(period_s),
+        "units": UNITS,
+        "variables": variables.every,
+        "outputs": variables.outputs,
+        "derivatives": variables.derivatives,
+        "unknowns": [*variables.outputs, *variables.states, *variables.derivatives],
+        "arrays": arrays,
+        "n_cells": model.n_cells,
+        "n_external": len(model.inputs) - model.n_cells,
+        "n_outputs": len(model.outputs),
+        "n_linear": len(model.states),
+        "n_states": len(variables.states),
+        "n_indicators": 3 * model.n_cells,
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        sources = root / "sources"
+        sources.mkdir()
+        for name in ("unit.h", "unit.c", f"fmi{fmi}.c"):
+            shutil.copy(HERE / "c" / name, sources)
+        for header in headers.glob(f"fmi{fmi}*.h"):
+            shutil.copy(header, sources)
+        (sources / "data.h").write_text(_rendered("c/data.h.j2", facts))
+        description = _rendered(f"description_fmi{fmi}.xml.j2", facts)
+        (root / "modelDescription.xml").write_text(description, encoding="utf-8")
+        (sources / "buildDescription.xml").write_text(_build_description(fmi))
+        platforms = _compile(root, fmi)
+        with writing(path), zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as unit:
+            for file in sorted(root.rglob("*")):
+                if file.is_file():
+                    unit.write(file, file.relative_to(root).as_posix())
+    return platforms
+
+
+def _headers() -> Path:
+    """Folder of the header files of FMI."""
+    try:
+        import fmpy
+    except ImportError:
+        raise ConfigError("FMUs need an extra: pip install 'hil-arrays[fmu]'") from None
+    return Path(fmpy.__file__).parent / "c-code"
+
+
+def _arrays(
+    model: CellArray, cells: Sequence[CellActivation], period_s: float, variables: Variables
+) -> list[tuple[str, str, str, str]]:
+    """Type, name, size and values of every array of `data.h`."""
+    discrete = discretise(model.A, model.B, model.C, model.D, period_s)
+    unit_N = np.eye(model.n_cells)
+    at_rest = [model.equilibrium(column) for column in unit_N]
+    rows: dict[str, ArrayLike] = {
+        "A": model.A,
+        "B": model.B,
+        "C": model.C,
+        "D": model.D,
+        "AD": discrete.Ad,
+        "B0": discrete.B0,
+        "B1": discrete.B1,
+        "REST_PER_N": np.array(at_rest).T.reshape(len(model.states), model.n_cells),
+        "FORCE_ON_N": [cell.force_on_N for cell in cells],
+        "RATE_PER_S": np.array([cell.rates_per_s for cell in cells]).T,
+        "STOP": np.array([cell.stops for cell in cells]).T,
+        "NOMINAL": nominals(variables.states),
+    }
+    names = {STEP: "STEP", SIGMOID: "SIGMOID", UNSCALED: "UNSCALED"}
+    kinds = [names[cell.code] for cell in cells]
+    found = [("double", name, *_in_c(value)) for name, value in rows.items()]
+    return [*found, ("enum kind", "KIND", f"[{len(kinds)}]", "{" + ", ".join(kinds) + "}")]
+
+
+def _in_c(value: ArrayLike) -> tuple[str, str]:
+    """Size and values of an array in C; no size is 0."""
+    array = np.asarray(value, dtype=float)
+    shape = tuple(max(1, n) for n in array.shape)
+    filled = np.zeros(shape)
+    filled[tuple(slice(n) for n in array.shape)] = array
+    size = "".join(f"[{n}]" for n in shape)
+    if array.ndim == 1:
+        return size, "{" + ", ".join(map(repr, filled.tolist())) + "}"
+    rows = ("{" + ", ".join(map(repr, row)) + "}" for row in filled.tolist())
+    return size, "{\n    " + ",\n    ".join(rows) + "}"
+
+
+def _token(arrays: Sequence[tuple[str, str, str, str]]) -> str:
+    """Token of the unit: a hash of its numbers, so that equal arrays have equal tokens."""
+    digest = hashlib.sha256(repr(arrays).encode()).digest()
+    return f"{{{uuid.UUID(bytes=digest[:16])}}}"
+
+
+def _rendered(name: str, facts: dict[str, object]) -> str:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE),
+        autoescape=name.endswith(".xml.j2"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template(name).render(facts)
+
+
+def _build_description(fmi: int) -> str:
+    """The list of source files that FMI 3 asks for."""
+    files = "".join(f'<SourceFile name="{name}"/>' for name in ("unit.c", f"fmi{fmi}.c"))
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n<fmiBuildDescription fmiVersion="3.0">'
+        f'<BuildConfiguration modelIdentifier="{IDENTIFIER}"><SourceFileSet language="C11">'
+        f"{files}</SourceFileSet></BuildConfiguration></fmiBuildDescription>\n"
+    )
+
+
+def _compile(root: Path, fmi: int) -> list[str]:
+    """Compile for every platform whose compiler is installed; returns their names."""
+    platforms = []
+    for compiler, folder_3, folder_2, ending in TARGETS:
+        if shutil.which(compiler) is None:
+            continue
+        platform = folder_3 if fmi == 3 else folder_2
+        target = root / "binaries" / platform / f"{IDENTIFIER}{ending}"
+        target.parent.mkdir(parents=True)
+        command = [compiler, *FLAGS, "-o", str(target)]
+        command += ["-fPIC"] if ending == ".so" else ["-static-libgcc"]
+        command += [str(root / "sources" / name) for name in ("unit.c", f"fmi{fmi}.c")]
+        built = subprocess.run([*command, "-lm"], capture_output=True, text=True)
+        if built.returncode:
+            raise ConfigError(f"{compiler}: cannot compile the unit: {one_line(built.stderr)}")
+        platforms.append(platform)
+    if not platforms:
+        raise ConfigError("no C compiler: an FMU is compiled: apt-get install gcc")
+    return platforms

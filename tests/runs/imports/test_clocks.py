@@ -1,0 +1,120 @@
+"""Clocks of files: offset and drift that were put in are found again; bad times are named."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hil.errors import ConfigError
+from hil.runs.imports.clocks import Curve, aligned, increasing, times_of
+from hil.runs.imports.source import Series, Source
+from hil.runs.imports.tables import AlignTable, SourceTable
+
+OFFSET_S, DRIFT = 37.25, 200e-6
+
+
+def temperature_C(t_s):
+    """Irregular cycles, so that no shift but the true one agrees."""
+    return 60.0 + 30.0 * np.sin(t_s / 40.0 + 1e-3 * t_s) + 8.0 * np.sin(t_s / 11.0)
+
+
+def two_clocks(drift=DRIFT, noise_C=0.0):
+    draws = np.random.default_rng(5)
+    main_s, own_s = np.arange(0.0, 1200.0, 0.2), np.arange(0.0, 1300.0, 0.35)
+    there_s = (own_s - OFFSET_S) / (1.0 + drift)
+    noise = noise_C * draws.standard_normal((2, len(main_s)))
+    own = Curve(own_s, temperature_C(there_s) + noise[0, : len(own_s)])
+    return own, Curve(main_s, temperature_C(main_s) + noise[1])
+
+
+def by(method, **more):
+    return AlignTable(by=method, column="own", to_column="main", **more)
+
+
+@pytest.mark.parametrize("method", ["event", "correlation"])
+def test_offset_and_drift_are_found_again(method):
+    clock = aligned(by(method, level=75.0, to_level=75.0), *two_clocks(), "key")
+    assert clock.offset_s == pytest.approx(OFFSET_S, abs=0.01)
+    assert clock.drift == pytest.approx(DRIFT, abs=max(3.0 * clock.drift_standard_error, 2e-6))
+
+
+def test_the_stated_error_of_a_drift_covers_it_with_noise():
+    clock = aligned(by("correlation"), *two_clocks(drift=2e-3, noise_C=0.5), "key")
+    assert abs(clock.drift - 2e-3) < 3.0 * clock.drift_standard_error < 3e-4
+    assert clock.correlation > 0.99
+
+
+def test_a_drift_that_is_not_significant_is_left_out_and_stated():
+    clock = aligned(by("correlation"), *two_clocks(drift=0.0, noise_C=2.0), "key")
+    assert clock.drift == 0.0
+    assert clock.offset_s == pytest.approx(OFFSET_S, abs=0.05)
+    assert "not significant" in clock.method
+
+
+def test_times_of_both_clocks_agree_after_alignment():
+    own, main = two_clocks()
+    clock = aligned(by("event", level=75.0, to_level=75.0), own, main, "key")
+    back_s = clock.to_recording(own.t_s)
+    inside = (back_s > 0.0) & (back_s < main.t_s[-1])
+    again = np.interp(back_s[inside], main.t_s, main.y)
+    np.testing.assert_allclose(again, own.y[inside], atol=0.02)
+
+
+def test_cycles_that_repeat_are_aligned_over_the_whole_not_over_a_part():
+    t_s = np.arange(0.0, 900.0, 0.5)
+    y = np.sin(2.0 * np.pi * t_s / 300.0)
+    noisy = y + 0.02 * np.random.default_rng(1).standard_normal(len(y))
+    clock = aligned(by("correlation"), Curve(t_s + 20.0, noisy), Curve(t_s, y), "key")
+    assert clock.offset_s == pytest.approx(20.0, abs=0.5)
+
+
+def test_columns_that_do_not_agree_are_refused():
+    own, main = two_clocks()
+    noise = np.random.default_rng(2).standard_normal(len(own.y))
+    with pytest.raises(ConfigError, match="name columns of the same quantity"):
+        aligned(by("correlation"), Curve(own.t_s, noise), main, "key")
+    with pytest.raises(ConfigError, match="edges"):
+        aligned(by("event", level=0.0), Curve(own.t_s, noise), main, "key")
+    with pytest.raises(ConfigError, match="is constant"):
+        aligned(by("event"), Curve(own.t_s, np.ones_like(own.y)), main, "key")
+
+
+def source(**columns):
+    series = {name: Series(np.asarray(values)) for name, values in columns.items()}
+    return Source(Path("lab.csv"), "CSV", series)
+
+
+def table(**more):
+    return SourceTable(time={"column": "t"} | more.pop("time", {}), **more)
+
+
+def test_time_that_runs_back_is_named_with_its_row():
+    with pytest.raises(ConfigError, match=r"runs back 1 times, first in row 4 .* 2 s to 1 s"):
+        times_of(source(t=[0.0, 1.0, 2.0, 1.0, 3.0]), "lab", table(), 5)
+
+
+def test_repeated_and_missing_times_are_counted_and_gaps_found():
+    times = times_of(source(t=[0.0, 1.0, 1.0, np.nan, 2.0, 3.0, 30.0, 31.0]), "lab", table(), 8)
+    assert (times.repeated, times.missing) == (1, 1)
+    np.testing.assert_array_equal(times.t_s[times.gaps], [3.0])
+    np.testing.assert_array_equal(times.values(np.arange(8.0)), [0, 1, 4, 5, 6, 7])
+
+
+def test_rows_of_one_time_are_averaged_on_request():
+    averaging = table(time={"repeated": "mean"})
+    times = times_of(source(t=[0.0, 0.0, 1.0, 1.0, 1.0, 2.0]), "lab", averaging, 6)
+    values = times.values(np.array([1.0, 3.0, 4.0, np.nan, 8.0, 5.0]))
+    np.testing.assert_array_equal(values, [2.0, 6.0, 5.0])
+
+
+def test_dates_give_seconds_and_the_start():
+    dated = table(time={"format": "%d.%m.%Y %H:%M:%S"})
+    stamps = ["31.12.2025 23:59:50", "01.01.2026 00:00:00", "01.01.2026 00:00:10"]
+    times = times_of(source(t=np.array(stamps, dtype=object)), "lab", dated, 3)
+    np.testing.assert_array_equal(times.t_s, [0.0, 10.0, 20.0])
+    assert times.start.isoformat() == "2025-12-31T23:59:50"
+
+
+def test_all_times_alike_are_refused():
+    with pytest.raises(ConfigError, match="all rows have the same time"):
+        increasing(np.ones(5), source(t=np.ones(5)), table(), None)

@@ -1,0 +1,203 @@
+"""Files of other programs become columns with units, or one line that names the file."""
+
+import zlib
+
+import h5py
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+import scipy.io
+from asammdf import MDF, Signal
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nptdms import ChannelObject, TdmsWriter
+
+from hil.errors import ConfigError
+from hil.runs.imports.source import read_source
+from hil.runs.imports.tables import TextTable
+
+T_S = np.arange(50) * 0.02
+FORCE_N = np.linspace(-1.25, 3.75, 50)
+
+
+def read(path, **table):
+    return read_source(path, TextTable(**table)).columns
+
+
+def rows(delimiter=",", decimal=".", time_s=T_S, values=FORCE_N):
+    lines = [f"{t:.2f}{delimiter}{v:.6f}" for t, v in zip(time_s, values, strict=True)]
+    return "\n".join(line.replace(".", decimal) for line in lines) + "\n"
+
+
+TEXTS = {
+    "commas": (f"Time (s),Force (N)\n{rows()}", "utf-8"),
+    "semicolons and decimal commas": (f"Time (s);Force (N)\n{rows(';', ',')}", "utf-8"),
+    "tabs and decimal commas": (f"Time (s)\tForce (N)\n{rows(chr(9), ',')}", "utf-8"),
+    "bars": (f"Time (s)|Force (N)\n{rows('|')}", "utf-8"),
+    "spaces": (f"Time_s Force_N\n{rows(' ')}", "utf-8"),
+    "a byte-order mark": (f"Time (s),Force (N)\n{rows()}", "utf-8-sig"),
+    "UTF-16 of a spreadsheet": (f"Time (s)\tForce (N)\n{rows(chr(9))}", "utf-16"),
+    "a western code page": (f"Kraft bei 20 °C;Zeit (s)\n{rows(';', ',')}", "cp1252"),
+    "a row of units": (f"Time,Force\n[s],[N]\n{rows()}", "utf-8"),
+    "lines of an instrument above": (f"ACME 7\nRun,4\n\nTime (s),Force (N)\n\n{rows()}", "utf-8"),
+    "its delimiter in the first line": (f"sep=;\nTime (s);Force (N)\n{rows(';')}", "utf-8"),
+    "carriage returns": (f"Time (s),Force (N)\r\n{rows()}".replace("\n", "\r\n"), "utf-8"),
+    "every line in quotes": (
+        "\n".join(f'"{line}"' for line in f"Time (s),Force (N)\n{rows()}".splitlines()), "utf-8",
+    ),
+    "a half last line": (f"Time (s),Force (N)\n{rows()}1.0", "utf-8"),
+    "another table below": (f"Time (s),Force (N)\n{rows()}\nmax,min,mean\n3.75,-1.25,1.2", "utf-8"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_text_is_read_however_it_is_written(name, tmp_path):
+    text, encoding = TEXTS[name]
+    path = tmp_path / "lab.csv"
+    path.write_bytes(text.encode(encoding))
+    first, second = read(path).values()
+    np.testing.assert_allclose(first.values, T_S, atol=1e-9)
+    np.testing.assert_allclose(second.values, FORCE_N, atol=5e-7)
+
+
+@pytest.mark.parametrize("name", ["commas", "a row of units", "lines of an instrument above"])
+def test_units_are_found_in_headers_and_rows_of_units(name, tmp_path):
+    path = tmp_path / "lab.csv"
+    path.write_text(TEXTS[name][0])
+    assert [series.unit for series in read(path).values()] == ["s", "N"]
+
+
+def test_a_unit_that_a_logger_repeats_beside_every_reading_is_that_of_the_reading(tmp_path):
+    path = tmp_path / "logger.csv"
+    path.write_text("No,Sample,,Note\n" + "".join(f"{n},{20 + n},°C,ok\n" for n in range(9)))
+    columns = read(path)
+    assert columns["Sample"].unit == "°C"
+    np.testing.assert_array_equal(columns["Sample"].values, 20.0 + np.arange(9))
+
+
+def test_texts_for_no_reading_are_missing(tmp_path):
+    path = tmp_path / "lab.csv"
+    path.write_text("a,b\n" + rows() + "1.0,****\n1.02,broken\n" + rows(time_s=T_S + 2.0))
+    with pytest.raises(ConfigError, match=r"'broken' in lab\.csv is no number"):
+        read_source(path, TextTable()).column("b", "channels.b.column")
+    force = read(path, missing=["broken"])["b"].values
+    assert list(np.flatnonzero(np.isnan(force))) == [50, 51]
+
+
+def test_tdms_gives_values_units_and_times(tmp_path):
+    path = tmp_path / "a.tdms"
+    about = {"unit_string": "N", "wf_increment": 0.02, "wf_start_offset": 0.0}
+    with TdmsWriter(path) as writer:
+        writer.write_segment([ChannelObject("bench", "force", FORCE_N, properties=about)])
+    force = read(path)["bench/force"]
+    np.testing.assert_array_equal(force.values, FORCE_N)
+    np.testing.assert_allclose(force.t_s, T_S)
+    assert force.unit == "N"
+
+
+def test_matlab_5_gives_vectors_columns_and_members(tmp_path):
+    path = tmp_path / "a.mat"
+    scipy.io.savemat(path, {"t": T_S, "run": {"force": FORCE_N}, "both": np.c_[T_S, FORCE_N]})
+    columns = read(path)
+    np.testing.assert_array_equal(columns["t"].values, T_S)
+    np.testing.assert_array_equal(columns["run.force"].values, FORCE_N)
+    np.testing.assert_array_equal(columns["both.2"].values, FORCE_N)
+
+
+def test_matlab_7_3_and_hdf5_give_datasets_with_their_units(tmp_path):
+    path = tmp_path / "a.mat"
+    with h5py.File(path, "w", userblock_size=512) as file:
+        file["t"] = T_S[None, :]  # MATLAB's vectors have two dimensions
+        file["run/force"] = FORCE_N
+        file["run/force"].attrs["units"] = "N"
+    with path.open("r+b") as file:
+        file.write(b"MATLAB 7.3 MAT-file")
+    columns = read(path)
+    np.testing.assert_array_equal(columns["t"].values, T_S)
+    assert columns["run/force"].unit == "N"
+
+
+def test_mdf4_gives_values_units_and_times(tmp_path):
+    path = tmp_path / "a.mf4"
+    mdf = MDF(version="4.10")
+    mdf.append([Signal(samples=FORCE_N, timestamps=T_S, unit="N", name="force")])
+    mdf.save(path)
+    force = read(path)["force"]
+    np.testing.assert_array_equal(force.values, FORCE_N)
+    np.testing.assert_array_equal(force.t_s, T_S)
+    assert force.unit == "N"
+
+
+def test_parquet_gives_values_and_units(tmp_path):
+    path = tmp_path / "a.parquet"
+    field = pa.field("force", pa.float64(), metadata={"unit": "N"})
+    pa.parquet.write_table(pa.table([FORCE_N], schema=pa.schema([field])), path)
+    force = read(path)["force"]
+    np.testing.assert_array_equal(force.values, FORCE_N)
+    assert force.unit == "N"
+
+
+def test_a_column_is_found_by_the_unique_end_of_its_name(tmp_path):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file["bench/force"], file["bench/t"], file["again/t"] = FORCE_N, T_S, T_S
+    source = read_source(path, TextTable())
+    assert source.name_of("force", "key") == "bench/force"
+    with pytest.raises(ConfigError, match="again/t, bench/t"):
+        source.name_of("t", "key")
+    with pytest.raises(ConfigError, match=r"key = 'forse': a.h5 has no such column"):
+        source.name_of("forse", "key")
+
+
+BAD = {
+    "empty": (b"", "is empty"),
+    "a workbook": (b"PK\x03\x04" + bytes(100), "save the sheet as CSV"),
+    "an old workbook": (b"\xd0\xcf\x11\xe0" + bytes(100), "save the sheet as CSV"),
+    "binary": (bytes(range(256)) * 4, "neither text nor a known binary format"),
+    "prose": (b"It was a dark night.\nNobody measured anything.\n" * 5, "no table of numbers"),
+    "a cut TDMS": (b"TDSm" + bytes(24) + b"\xff" * 9, "cannot be read as TDMS"),
+    "a cut MDF": (b"MDF     4.10    " + bytes(80), "cannot be read as MDF"),
+    "a cut Parquet": (b"PAR1" + b"\x07" * 60, "cannot be read as PARQUET"),
+    "a cut MATLAB 5": (b"MATLAB 5.0 MAT-file" + b"\x07" * 200, "cannot be read as MAT"),
+    "a cut HDF5": (b"\x89HDF\r\n\x1a\n" + b"\x07" * 60, "cannot be read as HDF5"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_rubbish_is_one_line_with_the_file(name, tmp_path):
+    content, expected = BAD[name]
+    path = tmp_path / "rubbish.bin"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match=expected) as error:
+        read(path)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def refusal(path):
+    """The line that refuses a file; empty if its columns were read."""
+    try:
+        assert read(path)
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+SIGNATURES = (b"", b"TDSm", b"MDF     4.10    ", b"PAR1", b"\x89HDF\r\n\x1a\n", b"MATLAB 5.0")
+
+
+@settings(max_examples=40)
+@given(
+    signature=st.sampled_from(SIGNATURES),
+    body=st.one_of(st.binary(max_size=300), st.text(max_size=300).map(str.encode),
+                   st.text("0123456789.,;+-eE \t\n\"", max_size=300).map(str.encode)),
+)  # fmt: skip
+def test_any_bytes_give_columns_or_one_line(signature, body, tmp_path_factory):
+    content = signature + body
+    path = tmp_path_factory.getbasetemp() / f"fuzz-{zlib.crc32(content)}"
+    path.write_bytes(content)
+    line = refusal(path)
+    path.unlink()
+    assert "\n" not in line
+    assert not line or str(path) in line
